@@ -186,6 +186,45 @@ class ScreenAsked:
 
 
 @dataclass(frozen=True)
+class PersonSaid:
+    """A line of the person's, for an agent. Kept in logs; no face is told of it while it is said."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class SessionView:
+    """Something that can be gone on with: a conversation in chat, or the work on a ticket."""
+
+    key: str
+    """The name by which `/resume` knows it: a ticket's slug, or `chat-` and when it began."""
+    agent: str
+    """`chat`, or the agent that was at work on the ticket last."""
+    touched: str
+    """When it was gone on with last, in ISO 8601."""
+    progress: str = ""
+    last: str = ""
+    """The last line of it, shortened."""
+
+
+@dataclass(frozen=True)
+class SessionsListed:
+    """What can be gone on with, the latest first."""
+
+    sessions: tuple[SessionView, ...]
+
+
+@dataclass(frozen=True)
+class SessionRestored:
+    """What was told and said in an earlier session, as far as it was kept: nothing of it happens now."""
+
+    key: str
+    events: tuple[Event, ...]
+    left_out: bool = False
+    """There was more before."""
+
+
+@dataclass(frozen=True)
 class AgentChanged:
     """Which agent plain text goes to from now on; None: back in chat."""
 
@@ -236,6 +275,9 @@ ShellEvent = (
     Cleared
     | ExitRequested
     | ScreenAsked
+    | PersonSaid
+    | SessionsListed
+    | SessionRestored
     | AgentChanged
     | ModelsFound
     | ModelChosen
@@ -837,6 +879,8 @@ class QuestionAnswered:
     """The model has had its say about it, or could not be asked."""
 
     step: int
+    answer: str = ""
+    """For the log: faces were told it as it came."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The words of events for people, the same in the shell and without a screen."""
 
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from cdd_agent.edits.file_diff import FileDiff
 from cdd_agent.events import (
@@ -32,6 +32,8 @@ from cdd_agent.events import (
     Proposal,
     RunFinished,
     ScreenAsked,
+    SessionsListed,
+    SessionView,
     SpecOpened,
     SpecShown,
     StepCommitted,
@@ -186,6 +188,11 @@ def described(event: Event) -> list[tuple[str, Tone]]:
                 (f"{t.slug:<{width}}  {progress(t.state, t.done, t.total)}  {t.error}".rstrip(), Tone.PLAIN)
                 for t in tickets
             ]
+        case SessionsListed(sessions=()):
+            return [("There is no earlier session.", Tone.PLAIN)]
+        case SessionsListed(sessions=sessions):
+            rows = [(f"{session_in_short(one)}  {one.last}".rstrip(), Tone.PLAIN) for one in sessions]
+            return [*rows, ("`/resume NAME` goes on with one; `/resume` alone with the last.", Tone.PLAIN)]
         case PlanOpened():
             title = (f"{event.ticket_slug}: {event.title}", Tone.HEADING)
             steps = [(f"  {_step(step)}{_after(in_short(step.cost))}", Tone.PLAIN) for step in event.steps]
@@ -468,6 +475,12 @@ def _step(step: StepView) -> str:
         remark = f"  (skipped: {step.reason})"
     remark += "  (changed in the plan since)" if step.changed else ""
     return f"{step_glyph(step)} {step.number}. {step.title}{remark}"
+
+
+def session_in_short(session: SessionView) -> str:
+    """When it was, what it is called, who was at work and how far it is."""
+    when = datetime.fromisoformat(session.touched).astimezone()
+    return "  ".join(filter(None, (f"{when:%Y-%m-%d %H:%M}", session.key, session.agent, session.progress)))
 
 
 def in_short(cost: Cost) -> str:

@@ -318,3 +318,34 @@ def test_a_dumb_terminal_gets_lines_by_itself(sandbox: Sandbox, monkeypatch: pyt
     monkeypatch.setenv("TERM", "dumb")
     assert "Say words" not in piped(sandbox, "/list").stdout
     assert SLUG in piped(sandbox, "/list").stdout
+
+
+def test_earlier_sessions_are_listed_and_gone_on_with(sandbox: Sandbox) -> None:
+    scripted(sandbox, says("a.txt", "good", "Here is a."))
+    assert piped(sandbox, f"/exec {SLUG}", "continue", "exit", "hi there").returncode == 0
+    listed = piped(sandbox, "/resume list")
+    run, chat = (next(line for line in listed.stdout.splitlines() if f"  {word}" in line) for word in (SLUG, "chat-"))
+    assert "1/2 in progress" in run
+    assert "Here is a." in chat
+
+    again = piped(sandbox, f"/resume {SLUG}")
+    assert again.returncode == 0, again.stderr
+    assert "> continue" in again.stdout
+    assert "│ Here is a." in again.stdout
+    assert "1 of 2 steps are done already" in again.stdout
+
+
+def test_the_flag_begins_where_one_was_last(sandbox: Sandbox) -> None:
+    scripted(sandbox, says("a.txt", "good"), says("b.txt", "good"))
+    assert piped(sandbox, f"/exec {SLUG}", "continue").returncode == 0
+
+    def begun(*flags: str, typed: str = "") -> subprocess.CompletedProcess[str]:
+        argv = [sys.executable, "-m", "cdd_agent", *flags]
+        return subprocess.run(argv, input=typed, capture_output=True, cwd=sandbox.root, text=True, timeout=120)
+
+    assert SLUG in begun("--resume", "list").stdout
+    assert begun("--resume", "no-such-thing").returncode == 2
+    (sandbox.root / ".cdd/script.yaml").write_text(yaml.safe_dump({"replies": [{"reply": says("b.txt", "good")}]}))
+    ended = begun("--resume", typed="all\n")
+    assert ended.returncode == 0, ended.stdout
+    assert sandbox.statuses() == ["completed", "completed"]

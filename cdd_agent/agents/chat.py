@@ -17,7 +17,7 @@ from cdd_agent.dialogue.token_budget import Omitted
 from cdd_agent.dialogue.turns import Added, Dialogue, Limits, ToolCalls
 from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.errors import CddError
-from cdd_agent.events import About, ChangesApplied, Emit, Event, Notice, Tone, ToolFinished
+from cdd_agent.events import About, ChangesApplied, Emit, Event, Notice, SessionView, Tone, ToolFinished
 from cdd_agent.files.read import read_source
 from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.port import ContextTooLong, Message, Model, ModelError, Request
@@ -94,9 +94,12 @@ class ChatAgent:
         """Forget what was said; it stays saved."""
         self._conversation.begin_anew()
 
-    def resume(self) -> bool:
-        """Go on with the last conversation, if there is one and nothing was said yet; tell what it was."""
-        return self._conversation.resume()
+    def resume(self, key: str = "", *, in_short: bool = False) -> bool:
+        """See `GeneralAgent.resume`."""
+        return self._conversation.resume(key, in_short=in_short)
+
+    def earlier(self) -> tuple[SessionView, ...]:
+        return self._conversation.earlier()
 
     async def _rounds(self, model: Model, turn: "_Turn") -> None:
         """To the model's last word, or until room has to be made for the next round."""

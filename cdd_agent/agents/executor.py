@@ -20,9 +20,10 @@ from cdd_agent.dialogue.token_budget import Omitted
 from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.lock import TicketLock
+from cdd_agent.engine.retelling import LONGEST_TEXT
 from cdd_agent.engine.steering import Take
 from cdd_agent.errors import CddError
-from cdd_agent.events import About, Event, Notice, QuestionAnswered, QuestionAsked, Tone, UndoPreview
+from cdd_agent.events import About, Event, Notice, PersonSaid, QuestionAnswered, QuestionAsked, Tone, UndoPreview
 from cdd_agent.llm.port import Message
 from cdd_agent.tickets.plan_step import PlanStep
 from cdd_agent.tickets.status import StepStatus
@@ -104,6 +105,7 @@ class ExecutorAgent(ReadsWords):
 
     async def say(self, line: str) -> None:
         with self._engine.recording():
+            self._engine.run.recorder.note(PersonSaid(line[:LONGEST_TEXT]))
             await self.meaning(line).act()
 
     def take_up_plan(self) -> None:
@@ -320,7 +322,7 @@ class ExecutorAgent(ReadsWords):
         except CddError:
             self.emit(QuestionAnswered(step.number))
             raise
-        self.emit(QuestionAnswered(step.number))
+        self.emit(QuestionAnswered(step.number, turn.text[:LONGEST_TEXT]))
 
     @property
     def _has_failed(self) -> bool:

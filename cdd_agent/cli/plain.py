@@ -45,8 +45,9 @@ class PlainShell:
     asked; the first that fails is the last, and a fault ends the program.
     """
 
-    def __init__(self, printer: PlainPrinter, keyboard: int, *, is_terminal: bool) -> None:
-        """`keyboard` is the descriptor that lines come from."""
+    def __init__(self, printer: PlainPrinter, keyboard: int, first: str = "", *, is_terminal: bool) -> None:
+        """`keyboard` is the descriptor that lines come from; `first` is a line to begin with, as if it was typed."""
+        self._first = first
         self.output = Output(printer)
         self._printer = printer
         self._keyboard, self._is_terminal = keyboard, is_terminal
@@ -197,6 +198,9 @@ class PlainShell:
 
     async def _next(self) -> tuple[str, Meant] | None:
         """The line to carry out now; None when there is no more."""
+        first, self._first = self._first, ""
+        if first:
+            return first, self._meaning(first)
         if not self._is_terminal:
             line = await self._read()
             return None if line is None else (line, self._meaning(line))
@@ -324,8 +328,11 @@ def _decoded(line: bytes) -> str:
     return line.decode("utf-8", errors="replace").removesuffix("\r")
 
 
-def run_plain(open_session: Callable[[PlainShell, Callable[[Event], None]], tuple[Session, tuple[Notice, ...]]]) -> int:
-    """Run the shell on standard input and output. Raises `CddError` where the session cannot be opened."""
+def run_plain(
+    open_session: Callable[[PlainShell, Callable[[Event], None]], tuple[Session, tuple[Notice, ...]]], first: str = ""
+) -> int:
+    """Run the shell on standard input and output, beginning with a line. Raises `CddError` where the session cannot be
+    opened."""
     is_terminal = sys.stdin.isatty()
     code = ExitCode.DONE
 
@@ -333,7 +340,7 @@ def run_plain(open_session: Callable[[PlainShell, Callable[[Event], None]], tupl
         nonlocal code
         code = await shell.run(*opened)
 
-    shell = PlainShell(PlainPrinter(), sys.stdin.fileno(), is_terminal=is_terminal)
+    shell = PlainShell(PlainPrinter(), sys.stdin.fileno(), first, is_terminal=is_terminal)
     opened = open_session(shell, shell.emit)
     shell.output.carry_out(run())
     return code

@@ -31,6 +31,7 @@ from cdd_agent.events import (
     Notice,
     ReplyDelta,
     ScreenAsked,
+    SessionsListed,
     StepFinished,
     ThinkingDelta,
     Tone,
@@ -415,8 +416,19 @@ class Shell(Guarded, App[CddError]):
             self.push_screen(CriteriaScreen(event, look_at))
         elif isinstance(event, ScreenAsked):
             self.action_open_screen(event.screen, event.choice)
+        elif isinstance(event, SessionsListed) and event.sessions:
+            from cdd_agent.tui.screens.sessions import SessionsScreen  # not for the shell's first screen
+
+            if self.screen is self.home:
+                self.push_screen(SessionsScreen(event.sessions), self._go_on_with)
         else:
             self.home.show(event)
+
+    def _go_on_with(self, line: str | None) -> None:
+        """The session that was chosen, at once: nothing is done by going back to it."""
+        self.say_from_screen("")
+        if line:
+            self.on_prompt_submitted(Prompt.Submitted(line))
 
     def on_text_area_changed(self) -> None:
         if line := self.home.prompt.text:

@@ -32,6 +32,7 @@ from cdd_agent.events import (
     ReplyFinished,
     ReplyRestarted,
     ReplyStarted,
+    SessionRestored,
     SpecShown,
     StepDiff,
     StepFinished,
@@ -68,7 +69,7 @@ if TYPE_CHECKING:
 
 _KEYS = "Enter sends · Ctrl+J new line · Ctrl+R history · Ctrl+G editor · Ctrl+D leaves"
 _IN_CHAT = "Ask, @file, !command, /help ..."
-_BLOCKS = {
+BLOCKS = {
     Tone.PLAIN: BlockKind.NOTE,
     Tone.QUIET: BlockKind.OUTPUT,
     Tone.HEADING: BlockKind.HEADING,
@@ -195,6 +196,10 @@ class Home(GuardedWidget, Screen[None]):
                 activity.busy(f"Running {command}")
             case Answer(text=text):
                 transcript.add(BlockKind.MARKDOWN, text)
+            case SessionRestored():
+                from cdd_agent.tui.restoring import restore  # not for the shell's first screen
+
+                restore(transcript, event)
             case AgentChanged(agent=agent, ticket_slug=slug):
                 self.bar.agent = f"{agent} · {slug}" if agent else "chat"
                 if agent or not self.steps.is_over:  # a plan that was just finished stays in sight
@@ -249,7 +254,7 @@ class Home(GuardedWidget, Screen[None]):
             case _:
                 pass
         for text, tone in _lines(event):
-            self.transcript.add(_BLOCKS[tone], text)
+            self.transcript.add(BLOCKS[tone], text)
 
     def say_what_to_type(self) -> None:
         """In the empty prompt, and below it what Enter does with what stands there."""

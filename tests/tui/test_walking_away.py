@@ -123,6 +123,23 @@ def test_leaving_leaves_a_summary_in_the_terminal(open_: Open) -> None:
     assert third == "Go on with: cdd, and in it /resume"
 
 
+def test_where_all_is_done_there_is_nothing_to_go_on_with(open_: Open, sandbox: Sandbox) -> None:
+    replies = json.dumps([{"reply": says(path, "good")} for path in ("a.txt", "b.txt")])
+    (sandbox.root / ".cdd/script.yaml").write_text(f"replies: {replies}\n")
+    terminal = open_()
+    terminal.type(f"/exec {SLUG}")
+    terminal.until(lambda: b"Next is step 1" in terminal.seen)
+    terminal.type("all")
+    terminal.until(lambda: b"2/2 steps completed" in terminal.seen)
+    terminal.press(b"\x04")
+    terminal.until(terminal.has_ended)
+    terminal.read()
+    first, second, rest = left_in(terminal).split("\r\n")
+    assert first.startswith(f"{SLUG}: 2 steps done · ")
+    assert second.startswith("Report: ")
+    assert rest == ""
+
+
 def test_where_nothing_was_done_nothing_is_left(open_: Open) -> None:
     terminal = open_()
     terminal.type("/status")

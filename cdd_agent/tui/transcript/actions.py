@@ -102,10 +102,25 @@ class Actions:
                 self._transcript.add(kinds[tone], text)
 
 
-def show_diff(transcript: Transcript, diff: str) -> None:
-    """A unified diff as blocks, one a file, opened."""
+def show_diff(transcript: Transcript, diff: str, opening: Opening = Opening.ALL) -> None:
+    """A unified diff as blocks, one a file."""
     for block in diff_blocks(StepDiff(0, "", diff), transcript.diff_layout):
+        block.header.fold.opening = opening
         transcript.add_foldable(block)
+
+
+def reply_block(text: str) -> Foldable:
+    """A model's reply, folded to its first line."""
+    first, _, rest = text.strip().partition("\n")
+    count = text.strip().count("\n") + 1
+    header = FoldHeader(
+        fold=Fold(),
+        title=_one_line(first),
+        remark=f"reply, {count:,} line{'s' * (count != 1)}",
+        remark_ink="remark",
+        ink="action",
+    )
+    return Foldable(header, _output(rest), text)
 
 
 def tool_blocks(event: ToolFinished, layout: DiffLayout) -> Iterator[Foldable]:
