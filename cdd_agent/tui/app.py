@@ -17,6 +17,7 @@ from textual import events, messages, work
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.driver import Driver
+from textual.geometry import Region
 from textual.screen import Screen
 from textual.worker import Worker, WorkerCancelled, WorkerFailed, WorkerState
 
@@ -47,6 +48,7 @@ from cdd_agent.tui.background import BackgroundTold, ask_for_background, asking
 from cdd_agent.tui.editor import edit_at_line
 from cdd_agent.tui.faults import Guarded
 from cdd_agent.tui.home import Home
+from cdd_agent.tui.sparing import Sparing
 from cdd_agent.tui.themes import ThemeChoice, by_background, remember, remembered, use_theme
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.find_bar import FindBar, FindInput
@@ -76,7 +78,7 @@ _OF_THE_HOME_SCREEN = (
 _LEAVING = ("ctrl+c", "ctrl+d", "ctrl+q")
 
 
-class Shell(Guarded, App[CddError]):
+class Shell(Sparing, Guarded, App[CddError]):
     """Transcript, steps, prompt. One turn runs at a time; Escape or Ctrl+C stops it.
 
     The session is opened behind the first screen: settings, adapters and engine take longer to import than to type
@@ -145,6 +147,8 @@ class Shell(Guarded, App[CddError]):
         """The person left for the demo."""
         self.after_turn: Callable[[], None] | None = None
         """Done after each turn that went well, when no line waits."""
+        self._transcript_at = Region(), 0
+        """Its place on the screen, and the row that is its first there."""
         use_theme(self, remembered().name)
 
     def get_driver_class(self) -> type[Driver]:
@@ -152,6 +156,12 @@ class Shell(Guarded, App[CddError]):
 
     def get_default_screen(self) -> Screen[None]:
         return self.home
+
+    def what_has_moved(self) -> tuple[Region, int] | None:
+        transcript = self.home.transcript
+        was_at, self._transcript_at = self._transcript_at, (transcript.region, transcript.scroll_offset.y)
+        region, row = self._transcript_at
+        return (region, row - was_at[1]) if self.screen is self.home and region == was_at[0] else None
 
     @property
     def session(self) -> Session | None:
@@ -235,7 +245,7 @@ class Shell(Guarded, App[CddError]):
     def _come_back(self, _: object) -> None:
         """After Ctrl+Z the screen is empty."""
         self.attention.take_back()
-        self.refresh(layout=True)
+        self.send_all()
 
     def _tell_terminal(self, sequence: str) -> None:
         """Where there is one: Textual writes to the standard error, and in a browser somewhere else."""

@@ -65,8 +65,8 @@ def test_a_question_can_be_read_and_answered(
     sees("Plan 0/1")
     terminal.type("continue")
     sees("[y] yes   [n] no")
-    assert "❯" in screen.text
     sees("Waiting for your answer")
+    sees("❯")
     reads()
     while "↓" in screen.text:
         before = screen.text
