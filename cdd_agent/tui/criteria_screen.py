@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import work
@@ -68,6 +68,9 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
         self.query_one(OptionList).focus()
         if not self._shown.criteria:
             self.query_one(Transcript).add(BlockKind.NOTE, "The spec has no acceptance criteria yet.")
+
+    def seen(self) -> Hashable:
+        return self.query_one(OptionList).highlighted
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         self.fill(self._shown.criteria[event.option_index])

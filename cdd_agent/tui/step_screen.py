@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar
 
@@ -105,6 +105,9 @@ class StepScreen(GuardedWidget, ModalScreen[str]):
         if is_another:
             self._attempt = max(len(details.attempts) - 1, 0)
         self._fill()
+
+    def seen(self) -> Hashable:
+        return self._details.step.number, self._attempt, self.query_one(_Tabs).chosen
 
     def _fill(self) -> None:
         details, attempts = self._details, self._details.attempts

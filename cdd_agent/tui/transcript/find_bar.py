@@ -1,5 +1,6 @@
 """The line in which one types what to look for in the transcript. It is there only while one looks."""
 
+from collections.abc import Hashable
 from typing import ClassVar
 
 from textual import events
@@ -14,6 +15,9 @@ from cdd_agent.tui.transcript.widget import Transcript
 
 class FindInput(GuardedWidget, Input):
     """What to look for. Its keys are its own."""
+
+    def seen(self) -> Hashable:
+        return self.value, self.selection
 
 
 class FindBar(GuardedWidget, Horizontal):
