@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from cdd_agent.edits.file_diff import FileDiff
 from cdd_agent.llm.port import Usage
-from cdd_agent.tickets.status import Evidence, RunStatus, StepStatus, Unproven, Verification
+from cdd_agent.tickets.status import NO_COST, Cost, Evidence, RunStatus, StepStatus, Unproven, Verification
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -331,6 +333,8 @@ class StepView:
     completed_at: str | None = None
     """When it was over or failed, in ISO 8601."""
     evidence: Evidence | None = None
+    cost: Cost = NO_COST
+    """Of all its attempts."""
 
     @classmethod
     def of(cls, now: StepExecution, title: str, *, changed: bool = False, depends_on: tuple[int, ...] = ()) -> StepView:
@@ -349,6 +353,7 @@ class StepView:
             now.seconds,
             _iso(now.completed_at),
             now.evidence,
+            now.spent,
         )
 
 
@@ -361,17 +366,25 @@ class PlanOpened:
     steps: tuple[StepView, ...]
     resumed: bool
     """An earlier run left a state."""
+    former_cost: Cost = NO_COST
+    """Of steps that are no longer in the plan."""
+
+    @property
+    def cost(self) -> Cost:
+        """That of the run."""
+        return sum((step.cost for step in self.steps), self.former_cost)
 
     @classmethod
     def of(cls, title: str, plan: ImplementationPlan, state: ExecutionState) -> PlanOpened:
         from cdd_agent.tickets.state import changed_steps  # this module is read before anything is run
 
-        changed = changed_steps(plan, state)
+        changed = frozenset(changed_steps(plan, state))
         steps = (
             StepView.of(state.of(step.number), step.title, changed=step.number in changed, depends_on=step.dependencies)
             for step in plan.order()
         )
-        return cls(state.ticket_slug, title, tuple(steps), resumed=state.started_at is not None)
+        former = sum((step.spent for step in state.former_steps.values()), NO_COST)
+        return cls(state.ticket_slug, title, tuple(steps), state.started_at is not None, former)
 
 
 @dataclass(frozen=True)
@@ -499,6 +512,10 @@ class ReplyLost:
     """A call took tokens and brought no whole reply: it was cut off, empty, or stopped. Only the run's log is told."""
 
     usage: Usage
+
+
+def cost_of(usage: Usage) -> Cost:
+    return Cost(usage.prompt_tokens + usage.completion_tokens, usage.usd, usage.estimated)
 
 
 @dataclass(frozen=True)
@@ -773,6 +790,8 @@ class StepFinished:
     completed_at: str | None = None
     """In ISO 8601."""
     evidence: Evidence | None = None
+    cost: Cost = NO_COST
+    """Of all its attempts so far."""
 
     @classmethod
     def of(cls, step: PlanStep, plan: ImplementationPlan, state: ExecutionState) -> StepFinished:
@@ -793,6 +812,7 @@ class StepFinished:
             seconds=now.seconds,
             completed_at=_iso(now.completed_at),
             evidence=now.evidence,
+            cost=now.spent,
         )
 
 
@@ -987,6 +1007,24 @@ Event = Words | ShellEvent | TicketEvent | ReplyEvent | Proposal | PersonAnswere
 
 Emit = Callable[[Event], None]
 """Tells what happens to whoever wants to know. It returns at once, and never fails: work does not wait for a face."""
+
+
+_is_beside: ContextVar[bool] = ContextVar("is_beside", default=False)
+
+
+@contextmanager
+def beside_the_turn() -> Iterator[None]:
+    """Around a line that is carried out while a turn runs: no event of it ends what the turn is telling."""
+    token = _is_beside.set(True)
+    try:
+        yield
+    finally:
+        _is_beside.reset(token)
+
+
+def is_beside_the_turn() -> bool:
+    """Whether what is told just now is told beside the turn."""
+    return _is_beside.get()
 
 
 def unheard(event: Event) -> None:

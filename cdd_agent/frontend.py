@@ -7,6 +7,10 @@ from typing import Protocol
 from cdd_agent.errors import NotApproved
 from cdd_agent.events import ActionProposed, ChangesProposed, Choice, CommandProposed, Proposal
 
+REST = 0.7
+"""Seconds without a key after which somebody is not typing; the slow type two keys a second. An answer begins after
+such a rest: what is typed earlier was begun before its question could be seen."""
+
 
 class Frontend(Protocol):
     """Whoever answers the engine's questions: the shell, a terminal, or a policy where nobody is there."""

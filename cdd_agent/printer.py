@@ -30,6 +30,7 @@ from cdd_agent.events import (
     ThinkingDelta,
     Tone,
     ToolStarted,
+    is_beside_the_turn,
     to_json,
 )
 from cdd_agent.sanitize import sanitize_for_display, without_escapes
@@ -230,6 +231,8 @@ class PlainPrinter(TextPrinter):
 
     def show(self, event: Event) -> None:
         match event:
+            case _ if is_beside_the_turn():
+                super().show(event)  # a line that has no end yet stands whole below it
             case ReplyDelta(text=text):
                 *lines, self._begun = (self._begun + text).split("\n")
                 for line in lines:

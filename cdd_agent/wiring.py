@@ -15,7 +15,7 @@ from cdd_agent.config import ROLES, Config, Role, fallbacks_of, load_config, of_
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.files.paths import PathRefused, confine, find_root
 from cdd_agent.frontend import AnswersTold, ChangesApproved, Frontend
-from cdd_agent.llm.budget import Budgeted, Limit, Spent, Tally
+from cdd_agent.llm.budget import Budgeted, Limit, Spent, Tally, ToldWhileItRuns
 from cdd_agent.llm.port import Model, Usage
 from cdd_agent.llm.retrying import Clock, Retrying
 from cdd_agent.llm.wrapper import SwappableModel
@@ -97,7 +97,12 @@ class Wiring:
     @cached_property
     def session(self) -> Session:
         openers = {"executor": self.open_executor, "socrates": self.open_socrates, "planner": self.open_planner}
-        return Session(self.project, openers, self.open_chat, self.emit, self.tally, self.use, self.find_servers)
+
+        def desk(ticket: Ticket) -> PlanDesk:
+            return open_desk(self.session.project, ticket, self.commands)
+
+        given = self.emit, self.tally, self.use, self.find_servers
+        return Session(self.project, openers, self.open_chat, *given, desk)
 
     @cached_property
     def slash(self) -> Collection[str]:
@@ -180,7 +185,7 @@ class Wiring:
         from cdd_agent.engine.engine import Engine
         from cdd_agent.engine.record import RunRecord
         from cdd_agent.engine.step import StepRunner
-        from cdd_agent.events import PersonAnswered, ReplyLost
+        from cdd_agent.events import PersonAnswered
         from cdd_agent.wording import question
 
         project = self.session.project
@@ -196,7 +201,7 @@ class Wiring:
         def model() -> Model:
             has_begun = engine.run.state.started_at is not None  # else the log is another run's, whose state is gone
             spent = effort_of(record.log.entries()).spent if has_begun else Spent()
-            return self.equipped("executor", config, spent=spent, lost=lambda usage: record.log.add(ReplyLost(usage)))
+            return self.equipped("executor", config, spent=spent, lost=engine.run.lost)
 
         cassette = (root / config.record).resolve() if config.record else root.parent
         own = [cassette.relative_to(root).as_posix()] if cassette.is_relative_to(root) else []
@@ -332,7 +337,7 @@ def equipped(
             spend=tally.add,
             lost=lost,
         )
-        return Retrying(budgeted, clock)
+        return Retrying(ToldWhileItRuns(budgeted, tally), clock)
 
     if isinstance(model, WithFallbacks):
         others = [with_patience(other) for other in model.others]

@@ -48,7 +48,7 @@ from cdd_agent.events import (
     ToolFinished,
     ToolStarted,
 )
-from cdd_agent.tickets.status import Evidence, RunStatus, StepStatus, Verification
+from cdd_agent.tickets.status import Cost, Evidence, RunStatus, StepStatus, Verification
 
 _SHOWN_FILES = 6
 _SHOWN_DIFF = 300
@@ -188,7 +188,9 @@ def described(event: Event) -> list[tuple[str, Tone]]:
             ]
         case PlanOpened():
             title = (f"{event.ticket_slug}: {event.title}", Tone.HEADING)
-            return [title, *((f"  {_step(step)}", Tone.PLAIN) for step in event.steps)]
+            steps = [(f"  {_step(step)}{_after(in_short(step.cost))}", Tone.PLAIN) for step in event.steps]
+            total = [(f"  {in_full(event.cost)} so far", Tone.QUIET)] if event.cost.tokens else []
+            return [title, *steps, *total]
         case CriteriaShown():
             return _criteria(event)
         case PlanChecked():
@@ -466,6 +468,28 @@ def _step(step: StepView) -> str:
         remark = f"  (skipped: {step.reason})"
     remark += "  (changed in the plan since)" if step.changed else ""
     return f"{step_glyph(step)} {step.number}. {step.title}{remark}"
+
+
+def in_short(cost: Cost) -> str:
+    """In a few cells: the money, or where no price is known the tokens; empty where nothing was spent."""
+    about = "~" if cost.estimated else ""
+    if cost.usd:
+        return f"{about}${cost.usd:.2f}" if cost.usd >= 0.00995 else f"{about}${max(cost.usd, 0.0001):.4f}"
+    if not cost.tokens:
+        return ""
+    if cost.tokens < 999.5:
+        return f"{about}{cost.tokens} tok"
+    many, unit = (cost.tokens / 1e3, "k") if cost.tokens < 999_500 else (cost.tokens / 1e6, "M")
+    return f"{about}{many:.1f}{unit} tok" if many < 9.95 else f"{about}{many:.0f}{unit} tok"
+
+
+def in_full(cost: Cost) -> str:
+    about = "~" if cost.estimated else ""
+    return f"{about}{cost.tokens:,} tokens" + (f", {about}${cost.usd:.4f}" if cost.usd else "")
+
+
+def _after(words: str) -> str:
+    return f"  {words}" if words else ""
 
 
 def step_glyph(step: StepView) -> str:

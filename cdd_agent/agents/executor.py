@@ -106,6 +106,10 @@ class ExecutorAgent(ReadsWords):
         with self._engine.recording():
             await self.meaning(line).act()
 
+    def take_up_plan(self) -> None:
+        """The person has edited the plan, and knows; no step runs. Raises `BadInput` for one that cannot be run."""
+        self._engine.reread(is_known=True)
+
     async def preview_undo(self, number: int) -> UndoPreview:
         """See `Engine.preview_undo`."""
         return await self._engine.preview_undo(number)
@@ -130,6 +134,8 @@ class ExecutorAgent(ReadsWords):
         name, number = known.names[0], int(said["step"]) if said["step"] else None
         if name == "skip":
             typed: tuple[object, ...] = (said["reason"] or "skipped by the user", bool(said["keep"]))
+        elif name == "retry" and not said["keep"]:
+            typed = (said["reason"] or "",)
         elif said["keep"] or said["reason"]:
             return None
         else:
@@ -162,18 +168,18 @@ class ExecutorAgent(ReadsWords):
 
     @word(
         *("retry", "r"),
-        does="the failed step again, from where it started",
-        hint=lambda self: (
-            f"Enter runs step {self._step.number} again: {self._step.title}"
+        does="the failed step again, from where it started; `retry because …` with guidance",
+        hint=lambda self, guidance: (
+            f"Enter runs step {self._step.number} again{', with this guidance' * bool(guidance)}: {self._step.title}"
             if self._engine.run.state.of(self._step.number).attempts
             else "Enter does nothing: no step has failed"
         ),
         about=_number_of_the_step,
         step="next",
     )
-    async def _retry(self) -> None:
+    async def _retry(self, guidance: str) -> None:
         if self._engine.run.state.of(self._step.number).attempts:
-            await self._run()
+            await self._run(guidance)
         else:
             self.tell(Notice("No step has failed.", about=About.NO_FAILURE), self._what_next())
 

@@ -261,9 +261,11 @@ async def cost(session: Session, slug: str | None = None) -> None:
         of = f"; its budget is {' and '.join(limits)}" if limits else ""
         parts = f"{ticket.slug}: {effort.spent.in_words()}, in {calls}{of}", effort.spent.of_the_cache_in_words
         session.emit(Notice("; ".join(filter(None, parts)), about=About.COST))
-    spent = session.tally.spent
-    parts = f"This session: {spent.in_words()}", spent.of_the_cache_in_words
-    session.emit(Notice("; ".join(filter(None, parts)), about=About.COST))
+    spent, running = session.tally.spent, session.tally.under_way
+    calls = f"{running} model call{'s are' if running > 1 else ' is'} under way, and not counted yet" if running else ""
+    so_far = spent.in_words() if spent.tokens or not running else ""
+    words = f"This session: {'; '.join(filter(None, (so_far, spent.of_the_cache_in_words, calls)))}"
+    session.emit(Notice(words, about=About.COST))
 
 
 @command("model", "[ROLE] [MODEL] [API_BASE] [--save]", any_time=True)
@@ -277,8 +279,8 @@ async def choose_model(session: Session, *words: str, save: bool = False) -> Non
 @command("help", "[TOPIC]", lambda: (("chat", "socrates", "planner", "executor", "keys"),), any_time=True)
 async def show_help(session: Session, topic: str = "") -> None:
     """Show the commands; of an agent (chat, socrates, planner, executor) what it understands; or the keys."""
-    from cdd_agent.commands.help import KEYS, agents_help, commands_help
-    from cdd_agent.events import Answer, ScreenAsked
+    from cdd_agent.commands.help import KEYS_WITHOUT_SCREEN, agents_help, commands_help
+    from cdd_agent.events import ScreenAsked
 
     words = agents_help()
     if not topic:
@@ -286,7 +288,7 @@ async def show_help(session: Session, topic: str = "") -> None:
         others = f"All other lines go to the agent that is active. What they understand: {which}. Keys: `/help keys`."
         session.emit(ScreenAsked("help", f"{commands_help()}\n\n{others}"))
     elif topic.lower() == "keys":
-        session.emit(Answer(KEYS))
+        session.emit(ScreenAsked("help", KEYS_WITHOUT_SCREEN, "keys"))
     elif (text := words.get(topic.lower())) is not None:
         session.emit(ScreenAsked("help", text, topic.lower()))
     else:

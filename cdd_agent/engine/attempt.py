@@ -15,7 +15,7 @@ from cdd_agent.files.json_file import JsonFile, as_json, read_text, set_aside, w
 from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.llm.port import Message
 from cdd_agent.redaction import Redactor
-from cdd_agent.verification.outcomes import SuiteRun
+from cdd_agent.verification.outcomes import Reference, Result, SuiteRun
 
 
 class Shown(JsonFile):
@@ -73,6 +73,10 @@ class AttemptCheckpoints(JsonFile):
 
 class _Tests(JsonFile):
     tests: SuiteRun
+
+
+class _Before(JsonFile):
+    otherwise: dict[str, Result | None]
 
 
 class _Meanwhile(JsonFile):
@@ -147,9 +151,10 @@ class Attempt:
     def save_output(self, text: str) -> None:
         self._write("output.txt", self.redactor.redact(text))
 
-    def save_tests(self, tests: SuiteRun) -> None:
-        """The check's result of each test; the words of failures are in its output."""
+    def save_tests(self, tests: SuiteRun, known: Reference) -> None:
+        """The check's result of each test, the words of failures are in its output; and those of before that differ."""
         _Tests(tests=replace(tests, texts={})).save(self.folder / "tests.json")
+        _Before(otherwise=known.otherwise(tests)).save(self.folder / "before.json")
 
     def save_span(self, span: AttemptCheckpoints) -> None:
         span.save(self.folder / "span.json")
@@ -198,6 +203,12 @@ class Attempt:
     def tests(self) -> SuiteRun | None:
         saved = _Tests.load(self.folder / "tests.json")
         return saved.tests if saved else None
+
+    @property
+    def tests_before(self) -> dict[str, Result | None] | None:
+        """Of those that its check saw, the ones that were not the same before the step; not in older records."""
+        saved = _Before.load(self.folder / "before.json")
+        return saved.otherwise if saved else None
 
     @property
     def span(self) -> AttemptCheckpoints | None:

@@ -123,6 +123,7 @@ class Engine:
         """Beside the log, once something was run. Raises `BadInput` when the disk refuses."""
         run = self.run
         if run.state.started_at is not None:
+            run.save_costs()
             save(Report.of(run.spec.title, run.plan, run.state, run.record, run.require), run.record.folder)
 
     async def recover(self) -> None:
@@ -227,11 +228,12 @@ class Engine:
             self.reread()
         self.run.emit(self.run.ended() if was_run else self.run.summary())
 
-    def reread(self) -> None:
-        """Take up a plan that was edited meanwhile. Raises `BadInput` for one that cannot be run."""
+    def reread(self, *, is_known: bool = False) -> None:
+        """Take up a plan that was edited meanwhile, and tell that unless it `is_known`. Raises `BadInput` for one that
+        cannot be run."""
         plan = _runnable_plan(self.run.ticket, self.runner)
         if plan != self.run.plan:
-            self.run.reload_plan(plan)
+            self.run.reload_plan(plan, is_known=is_known)
 
     async def skip(self, step: PlanStep, reason: str, *, keep: bool) -> None:
         """Leave a step out. What a failed attempt left behind is restored, unless it is to be kept."""

@@ -3,14 +3,15 @@
     events.jsonl  report.json  report.md      what happened, and what came of it
     baseline.json  baseline.txt               what the project's check said before the run changed anything
     state.json                                the state, once more: the ticket's own file can be rebuilt from it
-    planning.json  planning.jsonl  plans/     what the Planner learnt, its log, the plans it replaced
+    planning.json  planning.jsonl  plans/     what the Planner learnt, its log, the plans that were replaced
+    edits/                                    steps' texts that a person edits, by `agents/step_editing.py`
     going-back.json                           while an undo is under way
     lock  holder.json                         while somebody is at work on the ticket: who it is
     socrates.json                             the conversation about the spec, kept by `agents/notebook.py`
     checkpoints.git/                          what the checkpoints need; outside a repository also what is in them
     check-xxxxxxxx/                           while a check runs, here or below: what it reports
     step-02/attempt-1/
-      guidance.md  shown.json  request.md  reply.md  output.txt  tests.json  failure.json
+      guidance.md  shown.json  request.md  reply.md  output.txt  tests.json  before.json  failure.json
       meanwhile.json                          what a person said to it while it was under way, and the model heard
       dialogue.json                           what was said before the reply, where the model used tools
       changes.json  before-0  before-1 …      the files the attempt wrote, as they were before it

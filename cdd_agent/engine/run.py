@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal, Self
 
 from cdd_agent.engine.attempt import Attempt
+from cdd_agent.engine.effort import effort_by_step
 from cdd_agent.engine.history import History
 from cdd_agent.engine.load_state import drift, open_state, renumbered, save
 from cdd_agent.engine.lock import TicketLock, others_at_work
@@ -19,14 +20,28 @@ from cdd_agent.engine.prompt import Earlier, StepPrompt, step_digest, step_promp
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.recording import Recorder
 from cdd_agent.errors import StepFailed
-from cdd_agent.events import About, ChangesPutBack, Emit, Event, Notice, PlanOpened, RunFinished, Tone
+from cdd_agent.events import (
+    About,
+    ChangesPutBack,
+    Emit,
+    Event,
+    Notice,
+    PlanOpened,
+    ReplyFinished,
+    ReplyLost,
+    ReplyStarted,
+    RunFinished,
+    Tone,
+    cost_of,
+)
 from cdd_agent.files.atomic import digest, read_bytes, remove_leftovers
+from cdd_agent.llm.port import Usage
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.plan_step import PlanStep
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.state import NO_FILES, ExecutionState, StepExecution, of_plan, ready
-from cdd_agent.tickets.status import RunStatus
+from cdd_agent.tickets.status import NO_COST, Cost, RunStatus
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.verification.targets import Agenda
 
@@ -54,6 +69,10 @@ class Run:
     """Things to know of how it was opened that were not told yet."""
     _met: set[str] = field(default_factory=set)
     """The other runs in this project that were told of."""
+    _unsaved: dict[int, Cost] = field(default_factory=dict)
+    """The cost of calls that the state does not have yet, by the folder of the step that they were made for."""
+    _asked_for: int = 0
+    """The folder of the step that the model was asked for last."""
 
     @classmethod
     def open(
@@ -93,15 +112,38 @@ class Run:
         no_part = (".cdd/runs", ".cdd/conversations", *sorted(literal), "**/.cdd-*.tmp")
         history = History(record, no_part)
         recorder = Recorder(redactor, record.log, emit)
-        return cls(ticket, spec, plan, opened.state, record, history, lock, recorder, own, require, [*opened.news])
+        state = opened.state
+        if any(step.attempts and step.lacks_costs for step in state.known_steps.values()):
+            costs = {folder: effort.cost for folder, effort in effort_by_step(record.log.entries()).items()}
+            state = state.with_costs(costs, instead=True)
+        return cls(ticket, spec, plan, state, record, history, lock, recorder, own, require, [*opened.news])
 
     def close(self) -> None:
         self.lock.release()
 
-    @property
-    def emit(self) -> Emit:
-        """Tells what happens: it is logged, and shown."""
-        return self.recorder.emit
+    def emit(self, event: Event) -> None:
+        """Tell what happens: it is counted, logged, and shown."""
+        match event:
+            case ReplyStarted(step=int(step)):
+                self._asked_for = self.state.of(step).folder
+            case ReplyFinished(step=int(step), usage=Usage() as usage):
+                self._count(self.state.of(step).folder, usage)
+            case _:
+                pass
+        self.recorder.emit(event)
+
+    def lost(self, usage: Usage) -> None:
+        """A call took this and brought no whole reply: it is counted and logged, and no face is told."""
+        self._count(self._asked_for, usage)
+        self.record.log.add(ReplyLost(usage))
+
+    def _count(self, folder: int, usage: Usage) -> None:
+        self._unsaved[folder] = self._unsaved.get(folder, NO_COST) + cost_of(usage)
+
+    def save_costs(self) -> None:
+        """Of calls that no step was saved after: questions."""
+        if self._unsaved:
+            self.save(self.state)
 
     @property
     def next_step(self) -> PlanStep | None:
@@ -156,7 +198,7 @@ class Run:
             told = f"{slug} is at work in this project, too{who}. {text}"
             self.emit(Notice(told, Tone.WARNING, about=About.OTHER_RUN))
 
-    def reload_plan(self, plan: ImplementationPlan) -> None:
+    def reload_plan(self, plan: ImplementationPlan, *, is_known: bool = False) -> None:
         """Go on by a plan that was edited meanwhile. Raises `BadInput` for one that the state does not fit."""
         state = of_plan(self.state, plan)
         told = renumbered(self.state, state)
@@ -165,12 +207,13 @@ class Run:
         self.state, self.plan = state, plan
         edited = Notice("The plan was edited; the run goes on as it says now.", about=About.PLAN_EDITED)
         news: list[Event] = [edited, *told, *drift(plan, self.state), self.opened()]
-        for event in news:
+        for event in () if is_known else news:
             self.emit(event)
 
     def save(self, state: ExecutionState) -> None:
-        """The files first: what this process believes is never ahead of the disk."""
-        self.state = save(self.ticket, self.plan, self.record, state)
+        """The files first: what this process believes is never ahead of the disk. With what was spent since."""
+        self.state = save(self.ticket, self.plan, self.record, state.with_costs(self._unsaved))
+        self._unsaved.clear()
 
     def attempt(self, step: int, number: int) -> Attempt:
         """An attempt at the step that has this number now."""

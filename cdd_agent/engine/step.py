@@ -237,7 +237,7 @@ class StepRunner:
             )
             attempt.save_output(verdict.output)
             if verdict.tests is not None:
-                attempt.save_tests(verdict.tests)
+                attempt.save_tests(verdict.tests, before.reference)
         self.emit(_tested(step, check, verdict))
         if verdict.verification is not None:
             return AttemptOutcome(changes, verdict.verification, verdict.reason, evidence=verdict.evidence)

@@ -16,9 +16,6 @@ from time import monotonic, perf_counter
 
 from textual.events import Event, Key, Paste
 
-REST = 0.7
-"""Seconds without a key after which somebody is not typing; the slow type two keys a second."""
-
 
 @dataclass(frozen=True)
 class KeyClock:

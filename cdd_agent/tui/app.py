@@ -35,14 +35,17 @@ from cdd_agent.events import (
     StepFinished,
     ThinkingDelta,
     Tone,
+    beside_the_turn,
 )
+from cdd_agent.faults import FaultLog
+from cdd_agent.frontend import REST
 from cdd_agent.tickets.status import StepStatus
-from cdd_agent.tui.answering import REST, KeyClock
+from cdd_agent.tui.answering import KeyClock
 from cdd_agent.tui.asking import Asking
 from cdd_agent.tui.attention import Attention, Calling, TerminalKind
 from cdd_agent.tui.background import BackgroundTold, ask_for_background, asking
 from cdd_agent.tui.editor import edit_at_line
-from cdd_agent.tui.faults import FaultLog, Guarded, GuardedWidget
+from cdd_agent.tui.faults import Guarded, GuardedWidget
 from cdd_agent.tui.home import Home
 from cdd_agent.tui.keys import shown
 from cdd_agent.tui.themes import ThemeChoice, by_background, remember, remembered, use_theme
@@ -56,6 +59,7 @@ if TYPE_CHECKING:
     from cdd_agent.agents.base import Agent, Meaning
     from cdd_agent.frontend import Frontend
     from cdd_agent.session import Session
+    from cdd_agent.tui.step_screen import StepScreen
 
     Opened = tuple[Session, tuple[Notice, ...]]
     Meant = tuple[Agent | None, Meaning | None]
@@ -103,8 +107,8 @@ class Shell(Guarded, App[CddError]):
         Binding("ctrl+up", "choose_block(-1)", "Choose the block above", show=False, priority=True),
         Binding("ctrl+down", "choose_block(1)", "Choose the block below", show=False, priority=True),
         Binding("f6", "turn_diffs", "Diffs side by side, or not", show=False, priority=True),
-        Binding("pageup,shift+pageup", "scroll_transcript('page_up')", show=False, priority=True),
-        Binding("pagedown,shift+pagedown", "scroll_transcript('page_down')", show=False, priority=True),
+        Binding("pageup,shift+pageup", "scroll_transcript('page_up')", "A page up", show=False, priority=True),
+        Binding("pagedown,shift+pagedown", "scroll_transcript('page_down')", "A page down", show=False, priority=True),
     ]
 
     def __init__(
@@ -138,10 +142,10 @@ class Shell(Guarded, App[CddError]):
         """The text that stood there last."""
         self._typed: tuple[str, Meant] = ("", (None, None))
         """What stood in the prompt last, and what it meant when it was typed."""
-        self._meant: dict[str, Meant] = {}
-        """The same of the lines that wait."""
         self._faults = FaultLog(root)
         self._helps_to_begin = helps_to_begin
+        self._opened_step: tuple[Screen[str] | None, float] = (None, inf)
+        """The screen of a step, and when it was seen first: keys from before that are not for it."""
         self.wants_demo = False
         """The person left for the demo."""
         self._take_hint_back: Callable[[], object] | None = None
@@ -229,7 +233,8 @@ class Shell(Guarded, App[CddError]):
             return
         told = self._faults.write(cause)
         try:
-            self.home.transcript.add(BlockKind.ERROR, told)
+            with beside_the_turn():
+                self.home.transcript.add(BlockKind.ERROR, told)
         except Exception as second:  # noqa: BLE001  # it may be the transcript itself that fails
             self._faults.write(second)
             self.notify(told, severity="error", markup=False, timeout=30)
@@ -255,7 +260,8 @@ class Shell(Guarded, App[CddError]):
 
     def _say_what_happened(self) -> None:
         text, self._recap = self._recap, ""
-        self.home.transcript.add(BlockKind.NOTE, text)
+        with beside_the_turn():
+            self.home.transcript.add(BlockKind.NOTE, text)
 
     async def on_unmount(self) -> None:
         self.attention.close()
@@ -275,7 +281,9 @@ class Shell(Guarded, App[CddError]):
 
     def _seen(self) -> Hashable:
         """All that a key can change."""
-        widgets = [(id(one), one.seen()) for one in self.screen.walk_children(with_self=True) if isinstance(one, GuardedWidget)]
+        widgets = [
+            (id(one), one.seen()) for one in self.screen.walk_children(with_self=True) if isinstance(one, GuardedWidget)
+        ]
         return self.screen, self.focused, len(self._notifications), len(self.workers), widgets, self.theme
 
     def _say_that_nothing_is_done(self, key: str) -> None:
@@ -296,6 +304,11 @@ class Shell(Guarded, App[CddError]):
             self._take_hint_back = None
         if isinstance(event, events.Key) and not (is_alone or event.is_forwarded):
             self.asking.is_covered(event)
+            screen, seen_at = self._opened_step
+            if self.screen is screen and self.clock.pressed(event) < seen_at and event.key not in _LEAVING:
+                if event.is_printable and event.character:
+                    self.home.prompt.area.insert(event.character)
+                return
         is_typed = is_alone and isinstance(event, events.Key | events.Paste)
         if is_typed and not isinstance(self.focused, FindInput):
             assert isinstance(event, events.Key | events.Paste)
@@ -347,8 +360,7 @@ class Shell(Guarded, App[CddError]):
                 prompt.accepted(event.line)
                 self.look(event.line)
             else:
-                prompt.hold(event.line)
-                self._meant[event.line] = self._meant_by(event.line)
+                prompt.hold(event.line, self._meant_by(event.line))
                 if self.session is not None:
                     self.session.steer(event.line, partial(prompt.take_held, event.line))
             return
@@ -365,13 +377,15 @@ class Shell(Guarded, App[CddError]):
     @work(group="look")
     async def look(self, line: str) -> None:
         """Carry out a line that disturbs nothing, while a turn runs."""
-        self.home.transcript.add(BlockKind.USER, line)
-        await self._opened.wait()
-        assert self.session is not None
-        try:
-            await handle(self.session, line)
-        except CddError as error:
-            self._complain(error)
+        with beside_the_turn():
+            self.home.transcript.follow()
+            self.home.transcript.add(BlockKind.USER, line)
+            await self._opened.wait()
+            assert self.session is not None
+            try:
+                await handle(self.session, line)
+            except CddError as error:
+                self._complain(error)
 
     def _complain(self, error: CddError) -> None:
         self.show(Notice(error.message, Tone.ERROR))
@@ -407,8 +421,9 @@ class Shell(Guarded, App[CddError]):
         prompt, is_typing = self.home.prompt, self.clock.now() - self._last_letter < REST
         if event.state is not WorkerState.SUCCESS or not self._went_well:
             prompt.give_back(is_typing=is_typing)
-        elif (line := prompt.take_waiting()) is not None:
-            if self._meant.get(line) == self._meaning(line):
+        elif (waiting := prompt.take_waiting()) is not None:
+            line, meant = waiting
+            if meant == self._meaning(line):
                 self.on_prompt_submitted(Prompt.Submitted(line))
             else:
                 prompt.bring_back([line], is_typing=is_typing)
@@ -588,15 +603,19 @@ class Shell(Guarded, App[CddError]):
             return
         look_at = partial(self.session.look_at_step, slug=timeline.ticket_slug)
         screen = TimelineScreen(timeline, look_at, self.session.preview_undo)
-        self.push_screen(screen, self._say_going_back)
+        self.push_screen(screen, self._say_to_the_run)
 
-    def _say_going_back(self, line: str | None) -> None:
+    def _say_to_the_run(self, line: str | None) -> None:
         """The words of the Executor where it is active, else the command that does the same."""
         is_its_own = self.home.agent is not None and self.home.agent.name == "executor"
         slug = self.session.last_ticket if self.session is not None else None
         if line and not is_its_own:
             word, _, step = line.partition(" ")
-            line = " ".join(filter(None, (f"/{word}", slug, step)))
+            if word in ("undo", "redo"):
+                line = " ".join(filter(None, (f"/{word}", slug, step)))
+            else:
+                line = f"/exec {slug}"
+                self.notify(f"The run is not open: `{line}` opens it, and then `{word}` can be said.", markup=False)
         self.say_from_screen(line)
 
     @work(exclusive=True, group="screens")
@@ -620,7 +639,8 @@ class Shell(Guarded, App[CddError]):
         if self.session is None:
             return
         try:
-            await handle(self.session, "/criteria")
+            with beside_the_turn():
+                await handle(self.session, "/criteria")
         except CddError as error:
             self.notify(f"{error.message}\n{error.hint or ''}".strip(), severity="warning", markup=False)
 
@@ -642,11 +662,30 @@ class Shell(Guarded, App[CddError]):
         if isinstance(self.screen, StepScreen):
             self.screen.show(details)
         elif self.screen is self.home:
-            self.push_screen(StepScreen(details, self._walk_to_step), self.say_from_screen)
+            screen = StepScreen(details, self._walk_to_step)
+            self._opened_step = screen, inf
+            self.push_screen(screen, self._say_to_the_run)
+            screen.call_after_refresh(self._note_that_is_seen, screen)
+
+    def _note_that_is_seen(self, screen: StepScreen) -> None:
+        self._opened_step = screen, self.clock.now()
 
     def _walk_to_step(self, by: int) -> None:
         if (number := self.home.steps.walk(by)) is not None:
             self.open_step(number)
+
+    @work(group="editor", exclusive=True)
+    async def on_step_screen_edit_asked(self, event: StepScreen.EditAsked) -> None:
+        from cdd_agent.tui.step_editing import edit_step  # not for the shell's first screen
+
+        await edit_step(self, event.ticket_slug, event.number)
+
+    def take_up_plan(self, slug: str) -> None:
+        """A plan was edited here. A turn that runs reads it again before its next step."""
+        if self._turn is None and self.session is not None:
+            self.session.take_up_plan(slug)
+            self.home.show_steps()
+            self.home.say_what_to_type()
 
     def say_from_screen(self, line: str | None) -> None:
         """What was chosen there stands in the prompt, and is done when it is sent; a draft is behind Up."""
@@ -659,7 +698,7 @@ class Shell(Guarded, App[CddError]):
 
     def action_find(self) -> None:
         if not self.home.query(FindBar):
-            self.home.mount(FindBar(self.home.transcript), before="#questions")
+            self.home.mount(FindBar(self.home.transcript, self.home.prompt.area.focus), before="#questions")
 
     def action_choose_block(self, step: int) -> None:
         self.home.transcript.choose_block(step)
@@ -667,7 +706,9 @@ class Shell(Guarded, App[CddError]):
     def action_turn_diffs(self) -> None:
         self.home.transcript.turn_diffs()
         is_so = self.home.transcript.diff_layout.is_side_by_side
-        self.notify("Diffs are side by side where there is room." if is_so else "Diffs are in one column.", timeout=_TWICE)
+        self.notify(
+            "Diffs are side by side where there is room." if is_so else "Diffs are in one column.", timeout=_TWICE
+        )
 
     @work(group="editor", exclusive=True)
     async def on_transcript_file_chosen(self, event: Transcript.FileChosen) -> None:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from textual import events
 
 from cdd_agent.events import Choice, PersonAnswered, Proposal
-from cdd_agent.tui.answering import REST, Answering, KeyClock
+from cdd_agent.frontend import REST
+from cdd_agent.tui.answering import Answering, KeyClock
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.widgets.question import Question
 from cdd_agent.wording import answers, question

@@ -35,7 +35,7 @@ def editor_argv(environment: Mapping[str, str]) -> list[str]:
     for name in ("VISUAL", "EDITOR"):
         if text := environment.get(name, "").strip():
             try:
-                argv = shlex.split(text, posix=os.name != "nt")
+                argv = [text] if shutil.which(text) else words_of(text, posix=os.name != "nt")
             except ValueError as error:
                 raise BadInput(f"${name} cannot be read: {error}", hint=_NAME_ONE) from error
             if shutil.which(argv[0]) is None:
@@ -45,6 +45,16 @@ def editor_argv(environment: Mapping[str, str]) -> list[str]:
     if found is None:
         raise BadInput("There is no editor", hint=_NAME_ONE)
     return [found]
+
+
+def words_of(command: str, *, posix: bool) -> list[str]:
+    """A command line as words, without their quotation marks. Outside of POSIX a backslash is part of a path, and only
+    double quotation marks hold words together. Raises `ValueError` for one that is not closed."""
+    scanner = shlex.shlex(command, posix=True)
+    scanner.whitespace_split, scanner.commenters = True, ""
+    if not posix:
+        scanner.escape, scanner.quotes = "", '"'
+    return list(scanner)
 
 
 async def edited(app: App[Any], text: str) -> str:
@@ -61,6 +71,11 @@ async def edited(app: App[Any], text: str) -> str:
             return file.read_bytes().decode("utf-8").replace("\r\n", "\n").removesuffix("\n")
         except (OSError, UnicodeDecodeError) as error:
             raise BadInput(f"What {argv[0]} has left cannot be read: {error}") from error
+
+
+async def edit_file(app: App[Any], file: Path) -> None:
+    """Raises `BadInput` as `edited` does."""
+    await open_in_editor(app, editor_argv(os.environ), file)
 
 
 async def edit_at_line(app: App[Any], path: Path, line: int) -> None:

@@ -46,6 +46,7 @@ from cdd_agent.events import (
     Tone,
     ToolFinished,
     ToolStarted,
+    cost_of,
 )
 from cdd_agent.git.status import current_branch
 from cdd_agent.tui.drafts import Drafts
@@ -54,6 +55,7 @@ from cdd_agent.tui.history import PromptHistory
 from cdd_agent.tui.keys import shown
 from cdd_agent.tui.transcript.actions import Actions
 from cdd_agent.tui.transcript.blocks import BlockKind
+from cdd_agent.tui.transcript.find_bar import FindInput
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.bars import ActivityBar, TitleBar
 from cdd_agent.tui.widgets.prompt import Prompt
@@ -170,9 +172,11 @@ class Home(GuardedWidget, Screen[None]):
             case ReplyRestarted():
                 transcript.settle()
                 transcript.add(BlockKind.WARNING, "The reply broke off; it begins anew.")
-            case ReplyFinished():
+            case ReplyFinished(step=step, usage=usage):
                 transcript.settle()
                 self._say_what_was_spent()
+                if step is not None and usage is not None:
+                    self.steps.spend(step, cost_of(usage))
             case ToolStarted():
                 transcript.settle()
                 activity.busy(tool_use(event))
@@ -201,7 +205,7 @@ class Home(GuardedWidget, Screen[None]):
             case SpecShown():
                 self._show_spec(event)
             case PlanOpened() if self._is_new_here(event):
-                self.steps.show(event.steps)
+                self.steps.show(event.steps, event.former_cost)
                 self.say_what_to_type()
                 transcript.add(BlockKind.HEADING, f"{event.ticket_slug}: {event.title}")
             case ModelChosen(model=model, role=None):
@@ -239,7 +243,7 @@ class Home(GuardedWidget, Screen[None]):
                 steps.finish(event)
                 self.say_what_to_type()
             case StepsUndone() | StepsRedone() if self.agent is not None:
-                self._show_steps()
+                self.show_steps()
                 self.say_what_to_type()
             case StepsUndone():
                 steps.show(())  # the plan that was just finished is not finished any more
@@ -259,13 +263,18 @@ class Home(GuardedWidget, Screen[None]):
     @on(DescendantFocus)
     @on(DescendantBlur)
     @on(Prompt.DoingChanged)
+    @on(Transcript.ChoiceChanged)
     def say_what_enter_does(self) -> None:
         line = self.prompt.text
         meaning = self.session.meaning(line) if self.session is not None and line.strip() else None
         hint = meaning.hint if meaning is not None else hint_for(line) or self.prompt.about_text
         hint = self.hints.get(line) or hint
-        in_the_plan = "Enter opens the step · ↑↓ the others · F2 folds the plan" if self.steps.has_focus else ""
-        self.activity.tell_meaning(hint, self.prompt.doing or in_the_plan)
+        elsewhere = self.transcript.doing
+        if self.steps.has_focus:
+            elsewhere = "Enter opens the step · ↑↓ the others · F2 folds the plan"
+        elif isinstance(self.focused, FindInput):
+            elsewhere = "Enter goes to the next one found · ↑ to the one before · Esc closes"
+        self.activity.tell_meaning(hint, self.prompt.doing or elsewhere)
 
     def say_that_nothing_is_done(self, key: str) -> None:
         """Below the prompt, until the next key."""
@@ -277,18 +286,18 @@ class Home(GuardedWidget, Screen[None]):
         self.activity.rest()
         self._say_what_was_spent()
         self.bar.branch = current_branch(self._root) or ""
-        self._show_steps()
+        self.show_steps()
         self.say_what_to_type()
 
     def _say_what_was_spent(self) -> None:
         if self.session is not None and self.session.tally.spent.tokens:
             self.bar.spent = self.session.tally.spent.in_words()
 
-    def _show_steps(self) -> None:
+    def show_steps(self) -> None:
         """As the active agent has them, if it is one that carries out a plan."""
         for event in self.agent.view() if self.agent is not None else ():
             if isinstance(event, PlanOpened):
-                self.steps.show(event.steps)
+                self.steps.show(event.steps, event.former_cost)
 
 
 def _lines(event: Event) -> list[tuple[str, Tone]]:

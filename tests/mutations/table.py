@@ -192,7 +192,7 @@ MUTATIONS = [
     Mutation(
         "memory is never ahead of the disk",
         "engine/run.py",
-        "        self.state = save(self.ticket, self.plan, self.record, state)",
+        "        self.state = save(self.ticket, self.plan, self.record, state.with_costs(self._unsaved))",
         "        self.state = state\n        self.state = save(self.ticket, self.plan, self.record, state)",
         _ENGINE,
     ),

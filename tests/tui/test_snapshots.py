@@ -9,7 +9,6 @@ from textual.events import Paste
 from textual.pilot import Pilot
 
 from cdd_agent.edits.file_diff import FileDiff
-from cdd_agent.engine.effort import RunCost
 from cdd_agent.engine.step_details import AttemptDetails, SeenTest, StepDetails
 from cdd_agent.engine.timeline import Timeline
 from cdd_agent.events import (
@@ -44,7 +43,7 @@ from cdd_agent.events import (
 )
 from cdd_agent.llm.local_servers import LocalServer
 from cdd_agent.tickets.plan_step import AffectedFile, PlanStep
-from cdd_agent.tickets.status import Evidence, RunStatus, StepStatus, Verification
+from cdd_agent.tickets.status import Cost, Evidence, RunStatus, StepStatus, Verification
 from cdd_agent.tui.app import Shell
 from cdd_agent.tui.criteria_screen import CriteriaScreen
 from cdd_agent.tui.step_screen import StepScreen
@@ -299,8 +298,8 @@ def test_a_step_opened(shop: Sandbox, snap_compare: Compare, part: str, size: tu
         await showing(*FAILED_RUN)(pilot)
         error = f"`{CHECK}` failed (exit code 1)"
         view = StepView(3, TITLES[2], StepStatus.FAILED, error=error, attempts=2, seconds=36.0, evidence=SEEN[3])
-        effort = RunCost(seconds=36.2, model_calls=2, counted_calls=2, prompt_tokens=8_000, completion_tokens=900)
-        details = StepDetails(SLUG, PLAN_STEP, view, effort, (ATTEMPT, ATTEMPT))
+        view = replace(view, cost=Cost(8_900, 0.0412))
+        details = StepDetails(SLUG, PLAN_STEP, view, (ATTEMPT, ATTEMPT))
         screen = StepScreen(details, lambda by: None)
         await pilot.app.push_screen(screen)
         await pilot.press(*["right"] * StepScreen.PARTS.index(part))
@@ -313,7 +312,7 @@ def test_the_timeline(shop: Sandbox, snap_compare: Compare) -> None:
     done = [
         StepView(n, TITLES[n - 1], StepStatus.COMPLETED, Verification.PASSED, evidence=SEEN.get(n)) for n in (1, 2, 4)
     ]
-    details = StepDetails(SLUG, PLAN_STEP, done[0], RunCost(), (replace(ATTEMPT, failure=""),))
+    details = StepDetails(SLUG, PLAN_STEP, done[0], (replace(ATTEMPT, failure=""),))
 
     async def preview(number: int) -> UndoPreview:
         return UndoPreview((number,), ("tally/report.py", "tally/totals.py"), ("README.md",), ("notes.txt",))
@@ -333,7 +332,7 @@ def test_the_timeline(shop: Sandbox, snap_compare: Compare) -> None:
 
 def test_criteria(shop: Sandbox, snap_compare: Compare) -> None:
     done = StepView(2, TITLES[1], StepStatus.COMPLETED, Verification.PASSED, evidence=SEEN[2])
-    details = StepDetails(SLUG, PLAN_STEP, done, RunCost(), (replace(ATTEMPT, failure=""),))
+    details = StepDetails(SLUG, PLAN_STEP, done, (replace(ATTEMPT, failure=""),))
 
     async def look(pilot: Pilot[None]) -> None:
         await showing(*FAILED_RUN)(pilot)

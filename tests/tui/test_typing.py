@@ -11,7 +11,8 @@ from textual import events
 from textual.worker import Worker
 
 from cdd_agent.events import ActionProposed, ChangesProposed, Choice, CommandProposed, Proposal
-from cdd_agent.tui.answering import REST, Answering
+from cdd_agent.frontend import REST
+from cdd_agent.tui.answering import Answering
 from cdd_agent.tui.widgets.question import Question
 from tests.projects import SLUG, Sandbox, Step, check, says
 from tests.tui.person import Person, person_at

@@ -11,8 +11,10 @@ from cdd_agent.wording import answers, question
 from tests.agents.asking import TEMPLATE, asks
 from tests.projects import SLUG, Sandbox, Step, check, says
 from tests.tui.person import person_at
+from tests.tui.resting import keys_take_no_time
 from tests.words.examples import RUN
 
+__all__ = ["keys_take_no_time"]  # for each test
 SCREEN = """\
 bug-login: Login fails
 ○ 1. Test it

@@ -12,10 +12,10 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
+from cdd_agent.frontend import REST
 from cdd_agent.llm.local_servers import OfferedModel
 from cdd_agent.llm.providers import PROVIDERS
 from cdd_agent.sanitize import sanitize_for_display
-from cdd_agent.tui.answering import REST
 from cdd_agent.tui.screens.chooser import Chooser, Row
 from cdd_agent.tui.screens.overlay import Overlay
 

@@ -1,6 +1,6 @@
 """The line in which one types what to look for in the transcript. It is there only while one looks."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import ClassVar
 
 from textual import events
@@ -36,9 +36,10 @@ class FindBar(GuardedWidget, Horizontal):
         Binding("escape", "close", "Close", show=False, priority=True),
     ]
 
-    def __init__(self, transcript: Transcript) -> None:
+    def __init__(self, transcript: Transcript, give_back: Callable[[], object]) -> None:
+        """`give_back` gives the keyboard to whoever has it when nobody looks for anything."""
         super().__init__()
-        self._transcript = transcript
+        self._transcript, self._give_back = transcript, give_back
 
     def compose(self) -> ComposeResult:
         yield Static("Find", id="label", markup=False)
@@ -69,6 +70,8 @@ class FindBar(GuardedWidget, Horizontal):
     def action_close(self) -> None:
         if self.is_attached:
             self._transcript.finder.end()
+            if self.query_one(FindInput).has_focus:  # else Textual gives it to any widget
+                self._give_back()
             self.remove()
 
     def _say_how_many(self) -> None:

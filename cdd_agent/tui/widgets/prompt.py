@@ -84,7 +84,8 @@ class Prompt(GuardedWidget, Vertical):
         self._complete = complete
         self._history = history
         self._kept = drafts
-        self._waiting: list[str] = []
+        self._waiting: list[tuple[str, object]] = []
+        """Each with what it meant when it was sent."""
         self._aside: list[str] = []
         """Drafts that make room for the answer to a question."""
         self._unsent: list[str] = []
@@ -215,7 +216,7 @@ class Prompt(GuardedWidget, Vertical):
             case "escape" if completing:
                 self._close()
             case "escape" if self._waiting:
-                self.bring_back([self._waiting.pop()])
+                self.bring_back([self._waiting.pop()[0]])
             case "escape":
                 self.post_message(self.Stopped())
 
@@ -309,43 +310,49 @@ class Prompt(GuardedWidget, Vertical):
 
     @property
     def _drafts(self) -> list[str]:
-        return [line for line in (*self._waiting, *self._aside, self._draft) if line.strip()]
+        return [line for line in (*self._lines_waiting, *self._aside, self._draft) if line.strip()]
 
     @property
     def _draft(self) -> str:
         """What is typed, but for what is looked for."""
         return self.text if self._searched_from is None else self._searched_from
 
-    def hold(self, line: str) -> None:
-        """The line that was sent has to wait: show it until it is taken, or Escape brings it back."""
-        self._waiting.append(line)
+    @property
+    def _lines_waiting(self) -> list[str]:
+        return [line for line, _ in self._waiting]
+
+    def hold(self, line: str, meant: object) -> None:
+        """The line that was sent has to wait: show it until it is taken, or Escape brings it back. What it `meant` when
+        it was sent is kept beside it."""
+        self._waiting.append((line, meant))
         self._show_waiting()
 
-    def take_waiting(self) -> str | None:
-        """The line that waits longest, to be sent now."""
-        line = self._waiting.pop(0) if self._waiting else None
+    def take_waiting(self) -> tuple[str, object] | None:
+        """The line that waits longest, to be sent now, and what it meant."""
+        taken = self._waiting.pop(0) if self._waiting else None
         self._show_waiting()
-        return line
+        return taken
 
     def take_held(self, line: str) -> bool:
         """A line that waits is sent now, if it still does."""
-        if line not in self._waiting:
+        if line not in self._lines_waiting:
             return False
-        self._waiting.remove(line)
+        del self._waiting[self._lines_waiting.index(line)]
         self._show_waiting()
         self.accepted(line)
         return True
 
     def give_back(self, *, is_typing: bool = False) -> None:
         """What waits was meant for another end of what ran."""
-        waiting, self._waiting = self._waiting, []
+        waiting = self._lines_waiting
+        self._waiting.clear()
         self.bring_back(waiting, is_typing=is_typing)
 
     def _show_waiting(self) -> None:
         rows = list[str]()
         for lines, mark, label in (
             (self._unsent, "↩", _UNSENT),
-            (self._waiting, "⋯", _WAITING),
+            (self._lines_waiting, "⋯", _WAITING),
             (self._aside, "↩", _ASIDE),
         ):
             rows += [f"{mark} {sanitize_for_display(' '.join(line.split()))}" for line in lines[-3:]]

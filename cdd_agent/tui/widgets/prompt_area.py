@@ -22,8 +22,9 @@ class PromptArea(GuardedWidget, TextArea):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+o", "open_pastes", "Open what was pasted", show=False),
+        Binding("ctrl+o", "open_pastes", "Show what was pasted", show=False),
         Binding("ctrl+underscore", "undo", "Undo", show=False),  # Ctrl+Z suspends
+        Binding("ctrl+y", "redo", "Redo", show=False),
     ]
     _KEYS = frozenset({"enter", "tab", "up", "down", "escape", "ctrl+r", "ctrl+g"})
 
