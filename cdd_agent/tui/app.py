@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 from functools import partial
 from math import inf
@@ -19,6 +19,7 @@ from textual.binding import Binding, BindingType
 from textual.driver import Driver
 from textual.geometry import Region
 from textual.screen import Screen
+from textual.widgets import Static
 from textual.worker import Worker, WorkerCancelled, WorkerFailed, WorkerState
 
 from cdd_agent.commands.registry import can_run_now, handle
@@ -46,8 +47,9 @@ from cdd_agent.tui.asking import Asking
 from cdd_agent.tui.attention import Attention, Calling, TerminalKind
 from cdd_agent.tui.background import BackgroundTold, ask_for_background, asking
 from cdd_agent.tui.editor import edit_at_line
-from cdd_agent.tui.faults import Guarded
+from cdd_agent.tui.faults import Guarded, GuardedWidget
 from cdd_agent.tui.home import Home
+from cdd_agent.tui.keys import shown
 from cdd_agent.tui.sparing import Sparing
 from cdd_agent.tui.themes import ThemeChoice, by_background, remember, remembered, use_theme
 from cdd_agent.tui.transcript.blocks import BlockKind
@@ -76,6 +78,8 @@ _OF_THE_HOME_SCREEN = (
 )
 """Actions that are done on it, and not under another screen that lies over it."""
 _LEAVING = ("ctrl+c", "ctrl+d", "ctrl+q")
+_SPEAKING = (*_LEAVING, "ctrl+z")
+"""Keys that say themselves what they did, or leave no screen to say it on."""
 
 
 class Shell(Sparing, Guarded, App[CddError]):
@@ -137,6 +141,8 @@ class Shell(Sparing, Guarded, App[CddError]):
         """The error that ended it."""
         self._went_well = True
         """The turn that runs, or the last one: a line that was sent meanwhile counts on it."""
+        self._in_prompt = ""
+        """The text that stood there last."""
         self._typed: tuple[str, Meant] = ("", (None, None))
         """The text that stood in the prompt last, and its meaning when it was typed."""
         self._faults = FaultLog(root)
@@ -145,6 +151,8 @@ class Shell(Sparing, Guarded, App[CddError]):
         """The screen of a step, and when it was seen first: keys from before that are not for it."""
         self.wants_demo = False
         """The person left for the demo."""
+        self._take_hint_back: Callable[[], object] | None = None
+        """Shows again what a hint stands in place of."""
         self.after_turn: Callable[[], None] | None = None
         """Done after each turn that went well, when no line waits."""
         self._transcript_at = Region(), 0
@@ -271,8 +279,40 @@ class Shell(Sparing, Guarded, App[CddError]):
         if self.session is not None:
             self.session.leave()
 
+    async def _check_bindings(self, key: str, priority: bool = False) -> bool:
+        """Textual's way from a key to what is bound to it; comes to the end of it where no widget keeps the key. One by
+        which nothing has changed is answered by a hint."""
+        if (priority and len(key) == 1) or key in _SPEAKING:
+            return await super()._check_bindings(key, priority)
+        before = self._seen()
+        is_bound = await super()._check_bindings(key, priority)
+        if (is_bound or not priority) and self._seen() == before:
+            self._say_that_nothing_is_done(key)
+        return is_bound
+
+    def _seen(self) -> Hashable:
+        """All that a key can change."""
+        widgets = [
+            (id(one), one.seen()) for one in self.screen.walk_children(with_self=True) if isinstance(one, GuardedWidget)
+        ]
+        return self.screen, self.focused, len(self._notifications), len(self.workers), widgets, self.theme
+
+    def _say_that_nothing_is_done(self, key: str) -> None:
+        """Below the prompt, or in place of a screen's line about its keys; until the next key."""
+        if self.screen is self.home:
+            self.home.say_that_nothing_is_done(key)
+            self._take_hint_back = self.home.say_what_enter_does
+        else:
+            line = self.screen.query_one("#keys", Static)
+            usual = line.content
+            self._take_hint_back = partial(line.update, usual)
+            line.update(f"{shown(key)} does nothing here · {usual}")
+
     async def on_event(self, event: events.Event) -> None:
         is_alone = len(self.screen_stack) == 1 and not event.is_forwarded
+        if isinstance(event, events.Key) and not event.is_forwarded and self._take_hint_back is not None:
+            self._take_hint_back()
+            self._take_hint_back = None
         if isinstance(event, events.Key) and not (is_alone or event.is_forwarded):
             self.asking.is_covered(event)
             screen, seen_at = self._opened_step
@@ -284,7 +324,12 @@ class Shell(Sparing, Guarded, App[CddError]):
         if is_typed and not isinstance(self.focused, FindInput):
             assert isinstance(event, events.Key | events.Paste)
             self._note_key(event)
-            if self.asking.has_taken(event) or self._is_directed(event):
+            before = self._seen() if self.asking.open is not None else None
+            if self.asking.has_taken(event):
+                if isinstance(event, events.Key) and self._seen() == before:
+                    self._say_that_nothing_is_done(event.key)
+                return
+            if self._is_directed(event):
                 return
         await super().on_event(event)
 
@@ -309,8 +354,15 @@ class Shell(Sparing, Guarded, App[CddError]):
             home.set_focus(home.prompt.area)
         return False
 
+    def on_prompt_nothing_done(self, event: Prompt.NothingDone) -> None:
+        self._say_that_nothing_is_done(event.key)
+
     def on_prompt_submitted(self, event: Prompt.Submitted) -> None:
         prompt = self.home.prompt
+        is_wanted = self.home.agent is not None and self._turn is None and self.asking.open is None
+        if not event.line.strip() and not is_wanted:
+            self._say_that_nothing_is_done("enter")
+            return
         if self.asking.open is not None:
             self.asking.take_line(self.asking.open, event.line)
             return
@@ -318,7 +370,7 @@ class Shell(Sparing, Guarded, App[CddError]):
             if can_run_now(event.line):
                 prompt.accepted(event.line)
                 self.look(event.line)
-            elif event.line.strip():
+            else:
                 prompt.hold(event.line, self._meant_by(event.line))
                 if self.session is not None:
                     self.session.steer(event.line, partial(prompt.take_held, event.line))
@@ -441,7 +493,10 @@ class Shell(Sparing, Guarded, App[CddError]):
             self.on_prompt_submitted(Prompt.Submitted(line))
 
     def on_text_area_changed(self) -> None:
-        if line := self.home.prompt.text:
+        before, self._in_prompt = self._in_prompt, self.home.prompt.text
+        if self._in_prompt == before:
+            return  # a key that had nothing to delete
+        if line := self._in_prompt:
             self._typed = line, self._meaning(line)
         self.asking.show_keys()
         self.home.say_what_enter_does()
@@ -464,6 +519,7 @@ class Shell(Sparing, Guarded, App[CddError]):
             self.copy_to_clipboard(selected)
             self.screen.clear_selection()
             prompt.area.move_cursor(prompt.area.cursor_location)
+            self.notify("Copied.", timeout=_TWICE)
         elif turn is not None and not turn.is_cancelled:
             self._stop_turn()
         elif now - self._asked_to_leave < _TWICE:
@@ -476,13 +532,15 @@ class Shell(Sparing, Guarded, App[CddError]):
 
     def on_prompt_stopped(self) -> None:
         """Escape; what is about to open does not, and what runs goes on: it was meant for what comes up."""
-        if not self.workers.cancel_group(self, "step"):
-            self._stop_turn()
+        if not self.workers.cancel_group(self, "step") and not self._stop_turn():
+            self._say_that_nothing_is_done("escape")
 
-    def _stop_turn(self) -> None:
-        """Once: a second cancellation would hit the first one's clean-up."""
-        if self._turn is not None and not self._turn.is_cancelled:
-            self._turn.cancel()
+    def _stop_turn(self) -> bool:
+        """Once: a second cancellation would hit the first one's clean-up. Whether there was one to stop."""
+        if (turn := self._turn) is None or turn.is_cancelled:
+            return False
+        turn.cancel()
+        return True
 
     def action_leave(self) -> None:
         """Ctrl+D: leave. What is typed is kept; where that cannot be, the person is to know it first."""
@@ -669,6 +727,10 @@ class Shell(Sparing, Guarded, App[CddError]):
 
     def action_turn_diffs(self) -> None:
         self.home.transcript.turn_diffs()
+        is_so = self.home.transcript.diff_layout.is_side_by_side
+        self.notify(
+            "Diffs are side by side where there is room." if is_so else "Diffs are in one column.", timeout=_TWICE
+        )
 
     @work(group="editor", exclusive=True)
     async def on_transcript_file_chosen(self, event: Transcript.FileChosen) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len, set_cell_size
@@ -80,6 +80,9 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
         self.query_one(OptionList).focus()
         if not self._shown.criteria:
             self.query_one(Transcript).add(BlockKind.NOTE, "The spec has no acceptance criteria yet.")
+
+    def seen(self) -> Hashable:
+        return self.query_one(OptionList).highlighted
 
     def _rows(self) -> list[str]:
         """A row each, whatever its length and that of its list of steps; all of it is below when it is chosen."""

@@ -53,6 +53,7 @@ from cdd_agent.git.status import current_branch
 from cdd_agent.tui.drafts import Drafts
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.history import PromptHistory
+from cdd_agent.tui.keys import shown
 from cdd_agent.tui.transcript.actions import Actions
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.find_bar import FindInput
@@ -279,6 +280,10 @@ class Home(GuardedWidget, Screen[None]):
         elif isinstance(self.focused, FindInput):
             elsewhere = "Enter goes to the next one found · ↑ to the one before · Esc closes"
         self.activity.tell_meaning(hint, self.prompt.doing or elsewhere)
+
+    def say_that_nothing_is_done(self, key: str) -> None:
+        """Below the prompt, until the next key."""
+        self.activity.tell_meaning("", f"{shown(key)} does nothing here · F1 shows the keys")
 
     def settle(self) -> None:
         """After a turn, however it ended: nothing is live, and the steps show what is saved."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar
@@ -119,6 +119,9 @@ class StepScreen(GuardedWidget, ModalScreen[str]):
             self._news = ()
             self._attempt = max(len(details.attempts) - 1, 0)
         self._fill()
+
+    def seen(self) -> Hashable:
+        return self._details.step.number, self._attempt, self.query_one(_Tabs).chosen
 
     def tell(self, *news: Block) -> None:
         """Say something above the step's words."""

@@ -5,7 +5,7 @@ given is never markup, and its control characters are shown, not obeyed.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
@@ -330,6 +330,10 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         blocks = self._blocks()
         place = self._place_of_chosen(blocks)
         return blocks[place].source if place >= 0 else ""  # it was left out
+
+    def seen(self) -> Hashable:
+        shown = self.scroll_target_y, len(self._scrollback.rows), self.diff_layout.is_side_by_side
+        return shown, self._chosen_row, self.finder.found
 
     @property
     def doing(self) -> str:

@@ -1,6 +1,6 @@
 """A question to the person that one key answers."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 
 from textual import on
 from textual.app import ComposeResult
@@ -41,6 +41,9 @@ class _QuestionText(GuardedWidget, VerticalScroll, can_focus=False):
         page, end = self.size.height, self.max_scroll_y
         by = {"up": -1, "down": 1, "pageup": -page, "pagedown": page, "home": -end, "end": end}[key]
         self.scroll_to(y=self.scroll_offset.y + by, animate=False, immediate=True)
+
+    def seen(self) -> Hashable:
+        return self.scroll_offset
 
     @property
     def above(self) -> int:

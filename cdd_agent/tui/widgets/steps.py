@@ -4,7 +4,7 @@ Drawn line by line, so that its length does not matter. Where there is room for 
 each step has one row.
 """
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -88,6 +88,9 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
     def keeps(self, key: str) -> bool:
         """Whether a key is the list's while it has the focus."""
         return key in ("up", "down", "home", "end", "enter")
+
+    def seen(self) -> Hashable:
+        return self._cursor, self.display
 
     def show(self, steps: Iterable[StepView], former_cost: Cost = NO_COST) -> None:
         """Show these steps, and the cost of the run with that of former ones; without steps the list is hidden."""
