@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pydantic import Field
 
+from cdd_agent.edits.excerpts import Ranges
 from cdd_agent.engine.journal import Journal
 from cdd_agent.engine.net_changes import Segment
 from cdd_agent.files.json_file import JsonFile, as_json, read_text, set_aside, write_text
@@ -26,6 +27,8 @@ class Shown(JsonFile):
 
     step: str
     files: dict[str, str | None]
+    in_part: dict[str, Ranges] = Field(default_factory=dict)
+    """The lines that were shown of those of which no others were."""
     changed: dict[str, str | None] = Field(default_factory=dict)
     """The same of what tools have changed besides, as it was before: a dialogue goes on only where that is there."""
 
@@ -39,6 +42,8 @@ class AttemptFailure(JsonFile):
 
     detail: str
     unseen: frozenset[str] = frozenset()
+    lines: dict[str, Ranges] = Field(default_factory=dict)
+    """The lines that matter of those of them of which not all do."""
 
 
 class AttemptCheckpoints(JsonFile):

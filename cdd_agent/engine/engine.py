@@ -318,7 +318,9 @@ class Engine:
             self.run.recorder.check()
             outcome = self._as_required(attempted)
             if outcome.verification is None and outcome.insufficient is None:
-                attempt.save_failure(AttemptFailure(detail=outcome.detail, unseen=outcome.unseen))
+                attempt.save_failure(
+                    AttemptFailure(detail=outcome.detail, unseen=outcome.unseen, lines=dict(outcome.lines))
+                )
             committed = await self._committed(step, number, outcome)
             files = Files(outcome.changes.created, outcome.changes.modified, outcome.changes.deleted)
             redactor, state, now = self.run.record.redactor, self.run.state, self.clock()

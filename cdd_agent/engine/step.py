@@ -3,7 +3,7 @@ restored by whoever called it (`engine.py`)."""
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,6 +11,7 @@ from pathlib import Path
 from cdd_agent.dialogue.token_budget import for_answers, left_out_in_words
 from cdd_agent.dialogue.turns import Added, Dialogue, ToolCalls, Used, definitions
 from cdd_agent.edits.changes import ChangeSet
+from cdd_agent.edits.excerpts import Ranges
 from cdd_agent.edits.formats.known import KnownNames
 from cdd_agent.edits.model import Reply, ReplyRefused
 from cdd_agent.edits.parse import parse_reply
@@ -77,6 +78,8 @@ class AttemptOutcome:
     """Why it is no better than that."""
     detail: str = ""
     unseen: frozenset[str] = frozenset()
+    lines: Mapping[str, Ranges] = field(default_factory=dict)
+    """Of files that are unseen those lines that matter, where not all do."""
     insufficient: Verification | None = None
     """How it was verified, where it failed because that is not enough for the run."""
     evidence: Evidence | None = None
@@ -163,7 +166,12 @@ class StepRunner:
                 await history.after(attempt)
             detail = "\n".join(filter(None, (refusal.message, refusal.hint)))
             return AttemptOutcome(
-                transaction.changes, None, f"The reply was not used. {detail}", detail, refusal.unseen
+                transaction.changes,
+                None,
+                f"The reply was not used. {detail}",
+                detail,
+                refusal.unseen,
+                refusal.lines,
             )
         await transaction.begin()
         if (changes := transaction.changes).changes:

@@ -5,6 +5,7 @@ Calls that were made before an interruption are made once more from the saved di
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -26,10 +27,12 @@ from cdd_agent.process.policy import CommandRunner
 from cdd_agent.process.run import CommandResult
 from cdd_agent.tools.acting import CreateFileTool, EditFileTool, ExecuteCommandTool
 from cdd_agent.tools.base import Answer, Tool
-from cdd_agent.tools.read_only import ReadArguments, ReadFileTool, read_only_tools
+from cdd_agent.tools.read_only import GrepFilesTool, ReadArguments, ReadFileTool, read_only_tools
 
 _LONGEST_REFUSAL = 300
 """Characters of a call and why it was refused, where they are told once more."""
+_FOUND = re.compile(r"(?P<path>[^:]+):(?P<line>\d{1,7}):(?P<text>.*)")
+"""A line that `grep_files` has found."""
 
 
 @dataclass
@@ -144,11 +147,15 @@ class StepTools:
 
     def _remember(self, call: ToolCall, answer: Answer) -> None:
         if call.name == ReadFileTool.name and "output" in answer:
-            arguments = ReadArguments.model_validate_json(call.arguments)
-            if arguments == ReadArguments(path=arguments.path, start_line=1, end_line=None):
-                self.transaction.remember(arguments.path, str(answer["output"]))
+            asked = ReadArguments.model_validate_json(call.arguments)
+            is_whole = asked == ReadArguments(path=asked.path, start_line=1, end_line=None)
+            self.transaction.remember(asked.path, str(answer["output"]), asked.start_line, is_whole=is_whole)
+        elif call.name == GrepFilesTool.name and "output" in answer:
+            for line in str(answer["output"]).splitlines():
+                if (found := _FOUND.fullmatch(line)) and found["path"] in self.transaction.in_part:
+                    self.transaction.remember(found["path"], found["text"], int(found["line"]))
         elif "content" in answer and (edit := _edit_of(call)) is not None:
-            self.transaction.remember(edit.path, str(answer["content"]))
+            self.transaction.remember(edit.path, str(answer["content"]), is_whole=True)
 
     async def _take_over(self, others: Set[PurePosixPath] | None) -> None:
         """`others` are the step's files that were changed before the command. None: it did not start."""
