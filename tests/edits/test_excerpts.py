@@ -84,6 +84,8 @@ def test_it_is_not_replaced_whole_nor_deleted_and_keeps_the_rule_under_another_n
             done(tmp_path, edit)
         assert refused.value.unseen == {"a.txt"}
     assert not done(tmp_path, WholeFile("a.txt", TEN)).changes
+    back = Renaming("b.txt", "a.txt")
+    assert done(tmp_path, Renaming("a.txt", "b.txt"), back, Replacement("a.txt", ("line 6",), ("six",))).changes
     rename, beyond = Renaming("a.txt", "b.txt"), Replacement("b.txt", ("line 9",), ("nine",))
     assert done(tmp_path, rename).changes
     assert done(tmp_path, rename, Replacement("b.txt", ("line 6",), ("six",))).changes

@@ -1,0 +1,237 @@
+"""Code as a prompt shows it: whole files, parts of files, outlines; and of what ranks best as much as there is room for."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cdd_agent.context.places import RankedFile, in_order
+from cdd_agent.edits.excerpts import Ranges, in_words, joined, lines_of
+from cdd_agent.errors import CddError
+from cdd_agent.files.atomic import digest, read_bytes
+from cdd_agent.llm.budget import estimated_tokens
+from cdd_agent.sanitize import fenced
+
+_SMALL = 500
+"""Tokens of a file that is shown whole where any part of it would be."""
+_MOSTLY = 0.7
+"""A file is shown whole where its parts have so much of it."""
+_GAP = 3
+"""Lines between two parts that are shown with them."""
+_ABOVE = 3
+"""Lines above a part that say what it is in, such as the class."""
+_OUTLINES = 0.25
+"""The share of outlines in the room that there is."""
+_LONGEST_OUTLINE = 300
+"""Tokens of one file's."""
+_LARGEST = 1_000_000
+"""Bytes of a file of which parts are shown."""
+_MOST_NAMED = 12
+"""Files that are named at the end, as ones that may matter too."""
+_FIRST_LINES = 40
+"""Lines of a file of which nobody knows which part matters."""
+
+
+@dataclass(frozen=True)
+class ShownCode:
+    """A file as a prompt shows it."""
+
+    path: str
+    text: str
+    """As it stands in the prompt."""
+    digest: str | None
+    lines: Ranges | None = None
+    """None: all of them; empty where only an outline is shown."""
+    why: str = ""
+
+    @property
+    def tokens(self) -> int:
+        return estimated_tokens(self.text)
+
+
+@dataclass(frozen=True)
+class CodeContext:
+    """What a prompt shows of the code that a text may be about."""
+
+    files: tuple[ShownCode, ...] = ()
+    further: tuple[str, ...] = ()
+    """Files that rank next, and are only named."""
+
+    @property
+    def text(self) -> str:
+        parts = [file.text for file in self.files]
+        if self.further:
+            parts.append(f"Not shown, and perhaps about it too: {', '.join(self.further)}.")
+        return "\n\n".join(parts)
+
+
+class Source:
+    """A file's text, of which any part can be shown."""
+
+    def __init__(self, path: str, data: bytes) -> None:
+        """Raises `UnicodeDecodeError` for what is no text."""
+        self.path, self.digest = path, digest(data)
+        self._text = data.decode("utf-8-sig")
+        self._lines = [line.decode().removesuffix("\n") for line in lines_of(self._text.encode())]
+        self._language = path.rpartition(".")[2] if "." in path.rpartition("/")[2] else ""
+
+    @property
+    def count(self) -> int:
+        """Of its lines."""
+        return len(self._lines)
+
+    def whole(self, why: str = "") -> ShownCode:
+        text = f"{self.path}:\n{fenced(self._text, self._language)}"
+        return ShownCode(self.path, text, self.digest, None, why)
+
+    def parts(self, ranges: Ranges, why: str = "") -> ShownCode:
+        """Some of its lines; all of them where that is what the ranges come to."""
+        ranges = self._rounded(ranges)
+        if ranges == ((1, self.count),):
+            return self.whole(why)
+        shown = [
+            f"{in_words((lines,))}:\n{fenced(chr(10).join(self._lines[lines[0] - 1 : lines[1]]), self._language)}"
+            for lines in ranges
+        ]
+        head = f"{self.path}, in part; it has {self.count:,} lines:"
+        return ShownCode(self.path, "\n".join((head, *shown)), self.digest, ranges, why)
+
+    def outline(self, text: str, why: str = "") -> ShownCode:
+        """Only what is in it, as the map has it, cut to a length."""
+        lines, size = list[str](), 0
+        for line in text.splitlines():
+            size += estimated_tokens(line) + 1
+            if size > _LONGEST_OUTLINE:
+                lines.append("…")
+                break
+            lines.append(line.rstrip())
+        return ShownCode(self.path, f"{self.path}, its outline:\n{fenced(chr(10).join(lines))}", None, (), why)
+
+    def with_heads(self, lines: tuple[int, int]) -> Ranges:
+        """Lines, and above them those that say what they are in, by their indentation."""
+        first, last = max(1, lines[0]), min(lines[1], self.count)
+        if last < first:
+            return ()
+        heads, indent = list[tuple[int, int]](), _indent(next(filter(str.strip, self._lines[first - 1 : last]), ""))
+        for number in range(first - 1, 0, -1):
+            if not indent or len(heads) == _ABOVE:
+                break
+            line = self._lines[number - 1]
+            if line.strip() and _indent(line) < indent:
+                indent = _indent(line)
+                heads.append((number, number))
+        return joined((*heads, (first, last)))
+
+    def _rounded(self, ranges: Ranges) -> Ranges:
+        """The same, with what is too little to be left out between two of them."""
+        kept = joined((first, min(last, self.count)) for first, last in ranges)
+        merged: list[tuple[int, int]] = []
+        for first, last in kept:
+            if merged and first - merged[-1][1] <= _GAP + 1:
+                merged[-1] = merged[-1][0], last
+            else:
+                merged.append((1 if first <= _GAP + 1 else first, self.count if self.count - last <= _GAP else last))
+        if merged and self.count - merged[-1][1] <= _GAP:
+            merged[-1] = merged[-1][0], self.count
+        return tuple(merged)
+
+
+def source_of(root: Path, path: str) -> Source | None:
+    """None for what has no text that parts could be shown of, or is not there."""
+    try:
+        if not (root / path).is_file() or (root / path).stat().st_size > _LARGEST:
+            return None
+        data = read_bytes(root / path)
+        return Source(path, data) if data is not None and b"\0" not in data else None
+    except (OSError, CddError, UnicodeDecodeError):
+        return None
+
+
+def parts_that_matter(source: Source, ranked: RankedFile | None, tokens: int, also: Ranges = ()) -> ShownCode | None:
+    """Of one file as much as there is room for: the lines `also` asked for, then its places, the best first; without
+    any, how it begins. None where not even a part fits."""
+    wanted = [*also, *((place.first, place.last) for place in (ranked.places if ranked else ()))]
+    why = ranked.reasons[0] if ranked and ranked.reasons else ""
+    shown, ranges = None, Ranges()
+    for lines in wanted or [(1, _FIRST_LINES)]:
+        more = joined((*ranges, *source.with_heads(lines)))
+        candidate = source.parts(more, why)
+        if candidate.tokens <= tokens:
+            shown, ranges = candidate, more
+    return shown
+
+
+def packed(
+    root: Path,
+    ranked: Sequence[RankedFile],
+    outline: Callable[[str], str],
+    tokens: int,
+    *,
+    but: Collection[str] = (),
+    known: Mapping[str, Ranges] | None = None,
+) -> CodeContext:
+    """The best of what ranks, in so many tokens: small files whole, of others the places that matter, then outlines.
+
+    Nothing of the files in `but`, which are shown already; nor of the lines `known` of others.
+    """
+    return _Packing(root, [file for file in ranked if file.path not in but], tokens, known or {}).done(outline)
+
+
+@dataclass
+class _Packing:
+    root: Path
+    ranked: Sequence[RankedFile]
+    tokens: int
+    known: Mapping[str, Ranges]
+    _sources: dict[str, Source | None] = field(default_factory=dict)
+    _ranges: dict[str, Ranges] = field(default_factory=dict)
+    _shown: dict[str, ShownCode] = field(default_factory=dict)
+    _used: int = 0
+
+    def done(self, outline: Callable[[str], str]) -> CodeContext:
+        most = self.tokens - int(self.tokens * _OUTLINES)
+        for file, place in in_order(self.ranked):
+            if self._used >= most:
+                break
+            self._take_place(file, (place.first, place.last), most)
+        outlined = dict[str, ShownCode]()
+        for file in self.ranked:
+            if file.path in self._shown or file.path in self.known or self._source(file.path) is None:
+                continue
+            source = self._source(file.path)
+            if source is None or not (text := outline(file.path).strip()):
+                continue
+            shown = source.outline(text, file.reasons[0] if file.reasons else "")
+            if self._used + shown.tokens > self.tokens:
+                break
+            outlined[file.path] = shown
+            self._used += shown.tokens
+        order = [*(file.path for file in self.ranked if file.path in self._shown), *outlined]
+        left = [file.path for file in self.ranked if file.path not in order and file.path not in self.known]
+        everything = self._shown | outlined
+        return CodeContext(tuple(everything[path] for path in order), tuple(left[:_MOST_NAMED]))
+
+    def _take_place(self, file: RankedFile, lines: tuple[int, int], most: int) -> None:
+        source = self._source(file.path)
+        before = self._shown.get(file.path)
+        if source is None or (before is not None and before.lines is None):
+            return
+        if any(first <= lines[0] and lines[1] <= last for first, last in self.known.get(file.path, ())):
+            return
+        why = file.reasons[0] if file.reasons else ""
+        ranges = joined((*self._ranges.get(file.path, ()), *source.with_heads(lines)))
+        part, whole = source.parts(ranges, why), source.whole(why)
+        is_whole = whole.tokens <= _SMALL or part.tokens >= whole.tokens * _MOSTLY
+        for shown in (whole, part) if is_whole and file.path not in self.known else (part,):
+            used = self._used - (before.tokens if before else 0) + shown.tokens
+            if used <= most:
+                self._used, self._ranges[file.path], self._shown[file.path] = used, ranges, shown
+                return
+
+    def _source(self, path: str) -> Source | None:
+        if path not in self._sources:
+            self._sources[path] = source_of(self.root, path)
+        return self._sources[path]
+
+
+def _indent(line: str) -> int:
+    return len(line.expandtabs(8)) - len(line.expandtabs(8).lstrip())
