@@ -1,7 +1,7 @@
-"""Code as a prompt shows it: whole files, parts of files, outlines; and of what ranks best as much as there is room for."""
+"""Code as a prompt shows it: whole files, parts, outlines; and of what ranks best as much as there is room for."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from cdd_agent.context.places import RankedFile, in_order
@@ -42,6 +42,11 @@ class ShownCode:
     lines: Ranges | None = None
     """None: all of them; empty where only an outline is shown."""
     why: str = ""
+
+    @property
+    def name(self) -> str:
+        """For people: the path, and what of the file is shown."""
+        return self.path if self.lines is None else f"{self.path} ({in_words(self.lines) or 'its outline'})"
 
     @property
     def tokens(self) -> int:
@@ -124,15 +129,9 @@ class Source:
     def _rounded(self, ranges: Ranges) -> Ranges:
         """The same, with what is too little to be left out between two of them."""
         kept = joined((first, min(last, self.count)) for first, last in ranges)
-        merged: list[tuple[int, int]] = []
-        for first, last in kept:
-            if merged and first - merged[-1][1] <= _GAP + 1:
-                merged[-1] = merged[-1][0], last
-            else:
-                merged.append((1 if first <= _GAP + 1 else first, self.count if self.count - last <= _GAP else last))
-        if merged and self.count - merged[-1][1] <= _GAP:
-            merged[-1] = merged[-1][0], self.count
-        return tuple(merged)
+        edges = (0, *(line for lines in kept for line in lines), self.count + 1)
+        gaps = zip(edges[::2], edges[1::2], strict=True)
+        return joined((*kept, *((after + 1, before - 1) for after, before in gaps if before - after - 1 <= _GAP)))
 
 
 def source_of(root: Path, path: str) -> Source | None:
@@ -146,18 +145,26 @@ def source_of(root: Path, path: str) -> Source | None:
         return None
 
 
-def parts_that_matter(source: Source, ranked: RankedFile | None, tokens: int, also: Ranges = ()) -> ShownCode | None:
+def parts_that_matter(
+    source: Source, ranked: RankedFile | None, tokens: int, *, also: Ranges = (), outline: str = ""
+) -> ShownCode | None:
     """Of one file as much as there is room for: the lines `also` asked for, then its places, the best first; without
-    any, how it begins. None where not even a part fits."""
-    wanted = [*also, *((place.first, place.last) for place in (ranked.places if ranked else ()))]
+    any, how it begins. With it what else is in it, by its `outline`. None where not even a part fits."""
     why = ranked.reasons[0] if ranked and ranked.reasons else ""
+    about = source.outline(outline).text if outline.strip() else ""
+    about = f"\n{about}" if about and estimated_tokens(about) * 3 <= tokens else ""
+    left = tokens - estimated_tokens(about)
+    wanted = [*also, *((place.first, place.last) for place in (ranked.places if ranked else ()))]
+    beginnings = ((1, _FIRST_LINES * times) for times in range(1, source.count // _FIRST_LINES + 2))
     shown, ranges = None, Ranges()
-    for lines in wanted or [(1, _FIRST_LINES)]:
+    for lines in wanted or beginnings:
         more = joined((*ranges, *source.with_heads(lines)))
         candidate = source.parts(more, why)
-        if candidate.tokens <= tokens:
+        if candidate.tokens <= left:
             shown, ranges = candidate, more
-    return shown
+        elif not wanted:
+            break
+    return replace(shown, text=shown.text + about) if shown and shown.lines is not None else shown
 
 
 def packed(

@@ -12,7 +12,8 @@ from pydantic import Field
 from cdd_agent.edits.excerpts import Ranges
 from cdd_agent.engine.journal import Journal
 from cdd_agent.engine.net_changes import Segment
-from cdd_agent.files.json_file import JsonFile, as_json, read_text, set_aside, write_text
+from cdd_agent.events import PromptShare
+from cdd_agent.files.json_file import Damaged, JsonFile, as_json, read_text, set_aside, write_text
 from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.llm.port import Message
 from cdd_agent.redaction import Redactor
@@ -35,6 +36,18 @@ class Shown(JsonFile):
     @property
     def all_files(self) -> dict[str, str | None]:
         return {**self.changed, **self.files}
+
+
+class RankedContext(JsonFile):
+    """The code that a step's first prompt shows because it may be about it: later ones show the very same."""
+
+    step: str
+    """What the step asks for, as `Shown.step`, without guidance."""
+    text: str = ""
+    files: dict[str, str | None] = Field(default_factory=dict)
+    in_part: dict[str, Ranges] = Field(default_factory=dict)
+    """As in `Shown`."""
+    shares: tuple[PromptShare, ...] = ()
 
 
 class AttemptFailure(JsonFile):
@@ -131,6 +144,9 @@ class Attempt:
     def save_shown(self, shown: Shown) -> None:
         shown.save(self.folder / "shown.json")
 
+    def save_context(self, context: RankedContext) -> None:
+        context.save(self.folder / "context.json")
+
     def save_reply(self, text: str) -> None:
         """Word for word: it is what gets applied."""
         self._write("reply.md", text)
@@ -198,6 +214,13 @@ class Attempt:
     @property
     def shown(self) -> Shown | None:
         return Shown.load(self.folder / "shown.json")
+
+    @property
+    def context(self) -> RankedContext | None:
+        try:
+            return RankedContext.load(self.folder / "context.json")
+        except Damaged:  # it is found once more
+            return None
 
     @property
     def tests(self) -> SuiteRun | None:

@@ -102,7 +102,17 @@ class Engine:
         redactor = Redactor.of_environment(runner.commands.settings.hide_env)
         now = clock().isoformat()
         run = Run.open(
-            root, ticket, plan, redactor, now, emit, own=own, require=require, start_over=start_over, lock=lock
+            root,
+            ticket,
+            plan,
+            redactor,
+            now,
+            emit,
+            own=own,
+            code=runner.code,
+            require=require,
+            start_over=start_over,
+            lock=lock,
         )
         return cls(run, replace(runner, emit=run.emit), commits, clock)
 

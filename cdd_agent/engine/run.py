@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, Self
 
+from cdd_agent.context.finder import CodeFinder
+from cdd_agent.edits.excerpts import Ranges
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.history import History
 from cdd_agent.engine.load_state import drift, open_state, renumbered, save
@@ -48,6 +50,8 @@ class Run:
     recorder: Recorder
     own: tuple[str, ...] = ()
     """Files and folders that this program writes beside `.cdd`, relative to the root."""
+    code: CodeFinder | None = None
+    """Finds the code that a step is about; None: prompts show what is named, and no more."""
     require: Literal["verified"] | None = None
     """`verified`: a step that no tests have shown to be done fails the run."""
     _found: list[Event] = field(default_factory=list)
@@ -66,6 +70,7 @@ class Run:
         emit: Emit,
         *,
         own: Iterable[str] = (),
+        code: CodeFinder | None = None,
         require: Literal["verified"] | None = None,
         start_over: bool = False,
         lock: TicketLock | None = None,
@@ -93,7 +98,9 @@ class Run:
         no_part = (".cdd/runs", ".cdd/conversations", *sorted(literal), "**/.cdd-*.tmp")
         history = History(record, no_part)
         recorder = Recorder(redactor, record.log, emit)
-        return cls(ticket, spec, plan, opened.state, record, history, lock, recorder, own, require, [*opened.news])
+        return cls(
+            ticket, spec, plan, opened.state, record, history, lock, recorder, own, code, require, [*opened.news]
+        )
 
     def close(self) -> None:
         self.lock.release()
@@ -224,11 +231,14 @@ class Run:
         self, step: PlanStep, number: int, also_show: frozenset[str], window: int | None, beside: int
     ) -> StepPrompt:
         earlier: Earlier | None = None
-        for before in range(number - 1, self.state.of(step.number).forgotten, -1):
-            attempt = self.attempt(step.number, before)
+        missed: dict[str, Ranges] = dict.fromkeys(also_show, ())
+        before = range(number - 1, self.state.of(step.number).forgotten, -1)
+        for attempt in (self.attempt(step.number, number) for number in before):
             if (failure := attempt.failure) is not None:
-                earlier, also_show = Earlier(failure.detail, attempt.said), also_show | failure.unseen
+                earlier = Earlier(failure.detail, attempt.said)
+                missed |= {path: failure.lines.get(path, ()) for path in failure.unseen}
                 break
+        found = (self.attempt(step.number, number).context for number in (number, *before))
         return step_prompt(
             self.record.root,
             self.spec,
@@ -239,8 +249,11 @@ class Run:
             beside=beside,
             own=self.own,
             earlier=earlier,
-            also_show=also_show,
+            also_show=missed,
             guidance=self.attempt(step.number, number).guidance,
+            code=self.code,
+            choices=self.record.choices,
+            kept=next((context for context in found if context is not None), None),
         )
 
     def _goes_on(self, step: PlanStep, now: StepExecution) -> bool:

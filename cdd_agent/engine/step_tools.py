@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from cdd_agent.actions.model import Action, ActionResult, ActionStatus, CreateFileAction, EditAction
+from cdd_agent.context.finder import CodeFinder
 from cdd_agent.dialogue.turns import shown_call
 from cdd_agent.edits.file_diff import FileDiff
 from cdd_agent.edits.model import Edit, ReplyRefused, edit_of
@@ -27,7 +28,7 @@ from cdd_agent.process.policy import CommandRunner
 from cdd_agent.process.run import CommandResult
 from cdd_agent.tools.acting import CreateFileTool, EditFileTool, ExecuteCommandTool
 from cdd_agent.tools.base import Answer, Tool
-from cdd_agent.tools.read_only import GrepFilesTool, ReadArguments, ReadFileTool, read_only_tools
+from cdd_agent.tools.read_only import FindCodeTool, GrepFilesTool, ReadArguments, ReadFileTool, read_only_tools
 
 _LONGEST_REFUSAL = 300
 """Characters of a call and why it was refused, where they are told once more."""
@@ -41,6 +42,7 @@ class StepTools:
 
     transaction: StepTransaction
     commands: CommandRunner
+    code: CodeFinder | None = None
     stopped: CddError | None = None
     """Why the step cannot go on, whatever the model would do next: a person said no, or the disk did."""
     _calls: int = 0
@@ -53,7 +55,8 @@ class StepTools:
         self.transaction.call_by_call = True
         commands = ExecuteCommandTool(self, self.commands.settings, self.commands.allowed)
         acting = (CreateFileTool(self), EditFileTool(self), commands)
-        return (*read_only_tools(self.transaction.root), *acting)
+        code = None if self.transaction.step.files_affected else self.code  # who names the files need not look for them
+        return (*read_only_tools(self.transaction.root, code), *acting)
 
     def next_call(self) -> None:
         """A call is over."""
@@ -171,7 +174,7 @@ class StepTools:
 
 def refused_calls(root: Path, messages: Sequence[Message]) -> tuple[str, ...]:
     """The calls of a dialogue that were to do something and did not, each with what was said to it."""
-    looking = {tool.name for tool in read_only_tools(root)}
+    looking = {FindCodeTool.name, *(tool.name for tool in read_only_tools(root))}
     acting = ((call, answer) for call, answer in _answers(messages) if call.name not in looking)
     refused = ((call, answer) for call, answer in acting if "error" in _parsed(answer) or answer.startswith('{"error"'))
     said = (f"{shown_call(call)}: {_parsed(answer).get('error', answer)}" for call, answer in refused)

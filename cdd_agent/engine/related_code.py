@@ -1,0 +1,109 @@
+"""The code that a step may be about without naming it, and, after a failure, the code that the failure is about."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from cdd_agent.context.places import Place, RankedFile
+from cdd_agent.context.query import Query
+from cdd_agent.dialogue.code_context import packed
+from cdd_agent.engine.attempt import RankedContext
+from cdd_agent.engine.choices import Choices
+from cdd_agent.engine.shown_files import ShownFiles
+from cdd_agent.events import PromptShare
+from cdd_agent.files.atomic import digest, read_bytes
+from cdd_agent.files.paths import PathRefused, confine
+from cdd_agent.files.read import holds_secrets
+from cdd_agent.llm.budget import estimated_tokens
+from cdd_agent.tickets.plan_step import PlanStep
+
+MOST = 8_000
+"""Tokens of the code that is shown because a step may be about it; in a small window two thirds of what is left."""
+_MOST_AFTER_A_FAILURE = 3_000
+_HEADING = (
+    "# Code that the step may be about\n\n"
+    "It was found by the step's words. Change only what is shown; a file that is shown in part is not given whole."
+)
+_FRAME = re.compile(
+    r"File \"(?P<file>[^\"\n]+)\", line (?P<line>\d{1,7})|(?P<path>[\w./\\-]+\.\w{1,8}):(?P<at>\d{1,7})\b"
+)
+_AROUND = 12
+"""Lines before and after a line of a traceback."""
+_MOST_FRAMES = 12
+
+
+def ranked_context(
+    shown: ShownFiles, step: PlanStep, identity: str, choices: Choices, kept: RankedContext | None
+) -> RankedContext | None:
+    """The code that a step may be about that names no files, or for which a person has pinned folders. None for others:
+    whoever names the files has chosen what is seen.
+
+    What was `kept` of an attempt before is shown as it was, as long as it still holds and there is room for it.
+    """
+    root, room = shown.root, shown.room
+    if step.files_affected and not any((root / place).is_dir() for place in choices.pinned):
+        return None
+    if kept is not None and kept.step == identity:
+        is_there = all(digest(read_bytes(root / path)) == seen for path, seen in kept.files.items())
+        if is_there and room.takes(estimated_tokens(kept.text)):
+            return kept
+    tokens = MOST if room.left is None else min(MOST, room.left * 2 // 3)
+    whole = shown.seen.keys() - shown.in_part.keys()
+    found = packed(
+        root,
+        shown.look.ranked,
+        shown.look.outline,
+        tokens - estimated_tokens(_HEADING),
+        but=whole,
+        known=shown.in_part,
+    )
+    text = f"{_HEADING}\n\n{found.text}" if found.files else ""
+    room.takes(estimated_tokens(text))
+    read = [code for code in found.files if code.lines != ()]
+    return RankedContext(
+        step=identity,
+        text=text,
+        files={code.path: code.digest for code in read},
+        in_part={code.path: code.lines for code in read if code.lines is not None},
+        shares=tuple(PromptShare(code.name, code.tokens, code.why) for code in found.files),
+    )
+
+
+def follow(shown: ShownFiles, failure: str, guidance: str, query: Query) -> None:
+    """Show what a failure leads to: the lines of its traceback, and what ranks by its words; and what guidance is
+    about. Nothing where neither says anything of the project's code."""
+    frames = list(_frames(shown.root, failure))
+    if not frames or shown.look.finder is None:
+        return
+    by_file: dict[str, list[Place]] = {}
+    for path, line in frames[-_MOST_FRAMES:]:
+        place = Place(max(1, line - _AROUND), line + _AROUND, "", "in the traceback")
+        by_file.setdefault(path, []).append(place)
+    first = [RankedFile(path, ("in the traceback",), True, tuple(places)) for path, places in by_file.items()]
+    asked = replace(query, text=guidance, failure=failure)
+    others = [file for file in shown.look.finder.rank(asked, most=10) if file.path not in by_file]
+    room = shown.room
+    tokens = _MOST_AFTER_A_FAILURE if room.left is None else min(_MOST_AFTER_A_FAILURE, room.left // 2)
+    whole = shown.seen.keys() - shown.in_part.keys()
+    found = packed(shown.root, [*first, *others], shown.look.outline, tokens, but=whole, known=shown.in_part)
+    for code in found.files:
+        if room.takes(code.tokens):
+            shown.show(code, code.why or "the failure leads there", added=True)
+
+
+def _frames(root: Path, failure: str) -> Iterator[tuple[str, int]]:
+    """The lines of the project's files that an output speaks of, each once, the last the nearest to what failed."""
+    found: dict[tuple[str, int], None] = {}
+    for match in _FRAME.finditer(failure):
+        name, line = match["file"] or match["path"], int(match["line"] or match["at"])
+        place = Path(name)
+        try:
+            path = str(confine(root, str(place.relative_to(root)) if place.is_absolute() else name))
+            is_there = (root / path).is_file() and not path.startswith((".git/", ".cdd/"))
+        except (PathRefused, ValueError, OSError):
+            continue
+        if is_there and line and not holds_secrets(Path(path).name):
+            found.pop((path, line), None)
+            found[path, line] = None
+    yield from found
