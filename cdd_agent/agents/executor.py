@@ -307,7 +307,7 @@ class ExecutorAgent(ReadsWords):
         run, runner = self._engine.run, self._engine.runner
         asked = Message("user", run.record.redactor.redact(question))
         dialogue = Dialogue(
-            runner.model(), read_only_tools(runner.root, runner.code), runner.tool_calls, emit=self.emit
+            runner.model(), read_only_tools(runner.root), runner.tool_calls, emit=self.emit
         )
         places = ""
         if (code := runner.code) is not None:

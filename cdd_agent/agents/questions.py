@@ -44,7 +44,7 @@ def about_the_run(
         ),
         PromptPart(f"# Its plan\n\n{fenced(plan.to_markdown(), 'markdown')}", PLAN_TEXT, rank=3),
         PromptPart("# The run\n\n" + "\n".join(_step(step, state) for step in plan.steps)),
-        PromptPart(places and f"# {PLACES}\n\n{places}", PLACES, rank=2),
+        PromptPart(places and f"# {PLACES}\n\n{places}", PLACES, rank=4),
         PromptPart(tuple(earlier), "earlier questions", rank=4),
         PromptPart((question,)),
     )

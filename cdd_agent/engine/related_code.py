@@ -31,6 +31,8 @@ _FRAME = re.compile(
 _AROUND = 12
 """Lines before and after a line of a traceback."""
 _MOST_FRAMES = 12
+_MOST_FOLLOWED = 4
+"""Files besides, that rank by the failure's words."""
 
 
 def ranked_context(
@@ -82,7 +84,7 @@ def follow(shown: ShownFiles, failure: str, guidance: str, query: Query) -> None
         by_file.setdefault(path, []).append(place)
     first = [RankedFile(path, ("in the traceback",), True, tuple(places)) for path, places in by_file.items()]
     asked = replace(query, text=guidance, failure=failure)
-    others = [file for file in shown.look.finder.rank(asked, most=10) if file.path not in by_file]
+    others = [file for file in shown.look.finder.rank(asked, most=_MOST_FOLLOWED) if file.path not in by_file]
     room = shown.room
     tokens = _MOST_AFTER_A_FAILURE if room.left is None else min(_MOST_AFTER_A_FAILURE, room.left // 2)
     whole = shown.seen.keys() - shown.in_part.keys()

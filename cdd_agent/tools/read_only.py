@@ -125,23 +125,20 @@ class GrepFilesTool(_ReadOnlyTool[_GrepArguments]):
 
 
 class _CodeArguments(Arguments):
-    query: Written = Field(description="What the code is about, in plain words; names, paths, an error message.")
+    query: Written = Field(description="Plain words, names, an error message.")
     limit: int = Field(8, ge=1, le=50, description="How many files at most.")
 
 
 class FindCodeTool(_ReadOnlyTool[_CodeArguments]):
-    """Find the code that a text in plain words is about: the files and places that most likely matter, best first, each
-    with the reason. Use it first where you do not know the name of what you look for; then read the places."""
+    """Find the files and places in the code that a text is about, best first. Use it where you do not know the name."""
 
     name = "find_code"
     main_argument = "query"
     tags = ("code", "search", "definition")
-    returns = (
-        "`output`: files with reasons, below each its places: lines, what they define, their first line; or `error`."
-    )
+    returns = "`output`: files with reasons, each with its places; or `error`."
     examples = (
         {"query": "where is the rate limit handled?"},
-        {"query": "TypeError in parse_range when the header is empty", "limit": 5},
+        {"query": "TypeError in parse_range", "limit": 5},
         {"query": "retry with backoff"},
     )
     arguments = _CodeArguments

@@ -110,7 +110,16 @@ async def test_it_looks_at_the_code_with_tools_that_only_read(sandbox: Sandbox) 
     assert "hello" in sandbox.prompt()
     assert "MEANT?" in streamed(events)
     names = {tool.name for tool in sandbox.model.requests[0].tools}
-    assert names == {"read_file", "list_files", "glob_files", "grep_files", "git_status", "git_log", "git_diff"}
+    assert names == {
+        "read_file",
+        "list_files",
+        "glob_files",
+        "grep_files",
+        "find_code",
+        "git_status",
+        "git_log",
+        "git_diff",
+    }
     session.leave()
 
 
