@@ -81,6 +81,8 @@ class About(StrEnum):
     SENT = "sent"
     NOT_SENT = "not_sent"
     LEFT_OUT = "left_out"
+    CHOSEN = "chosen"
+    """Files that prompts show, or leave out, as a person wants it."""
     LOOKING = "looking"
     """For code, which takes a while."""
     NOT_SHOWN = "not_shown"

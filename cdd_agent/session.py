@@ -22,10 +22,11 @@ from cdd_agent.tickets.status import RunStatus
 from cdd_agent.tickets.store import Ticket, TicketStore
 
 if TYPE_CHECKING:
+    from cdd_agent.context.finder import CodeFinder
     from cdd_agent.engine.steering import Take
     from cdd_agent.engine.step_details import StepDetails
     from cdd_agent.engine.timeline import Timeline
-    from cdd_agent.events import UndoPreview
+    from cdd_agent.events import PromptMade, UndoPreview
     from cdd_agent.files.index import FileIndex
 
 
@@ -68,6 +69,10 @@ class Session:
     """Makes these settings the project's, and all agents ask their model from then on. Raises `BadInput`, and changes
     nothing, where there can be no such model."""
     find_servers: FindServers
+    open_code: Callable[[], CodeFinder]
+    """Finds code for whoever asks; made when somebody does."""
+    last_prompt: PromptMade | None = field(default=None, init=False)
+    """What a model was asked last."""
     agent: Agent | None = field(default=None, init=False)
     offers: tuple[OfferedModel, ...] = field(default=(), init=False)
     """The models of this computer's servers, as they were found last."""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from cdd_agent.context.finder import CodeFinder
     from cdd_agent.engine.engine import Engine
     from cdd_agent.engine.lock import TicketLock
-    from cdd_agent.events import Emit, Proposal
+    from cdd_agent.events import Emit, Event, Proposal
     from cdd_agent.llm.local_servers import LocalServer
     from cdd_agent.llm.options import ModelOptions
     from cdd_agent.llm.providers import Endpoint
@@ -98,7 +98,16 @@ class Wiring:
     @cached_property
     def session(self) -> Session:
         openers = {"executor": self.open_executor, "socrates": self.open_socrates, "planner": self.open_planner}
-        return Session(self.project, openers, self.open_chat, self.emit, self.tally, self.use, self.find_servers)
+        given = self.emit, self.tally, self.use, self.find_servers
+        return Session(self.project, openers, self.open_chat, *given, lambda: self.code)
+
+    def tell(self, event: Event) -> None:
+        """What the agents tell; the session remembers the last prompt."""
+        from cdd_agent.events import PromptMade
+
+        if isinstance(event, PromptMade):
+            self.session.last_prompt = event
+        self.emit(event)
 
     @cached_property
     def slash(self) -> Collection[str]:
@@ -139,7 +148,7 @@ class Wiring:
             return model
 
         tickets, config = self.session.project.tickets, self.session.project.config
-        given = tickets, ticket, _redactor(config), of_this_ticket, self.emit, self.slash
+        given = tickets, ticket, _redactor(config), of_this_ticket, self.tell, self.slash
         return SocratesAgent.open(*given, code=self.code, tool_calls=config.tool_calls, start_over=start_over)
 
     def open_planner(self, ticket: Ticket) -> Agent:
@@ -155,7 +164,7 @@ class Wiring:
         config = of_role(project.config, "chat")
         model = cache(lambda: self.equipped("chat", config))
         tools = cache(lambda: _chat_tools(project, self.frontend, self.commands, self.code))
-        return ChatAgent(project.root, model, tools, _redactor(config), self.emit, config.tool_calls)
+        return ChatAgent(project.root, model, tools, _redactor(config), self.tell, config.tool_calls)
 
     def planning(self, ticket: Ticket, *, may_ask: bool = True) -> Planning:
         """A ticket's planning, which holds the ticket until it is closed. Its model is made when it is asked, and has
@@ -178,7 +187,7 @@ class Wiring:
             return self.equipped("planner", config, lost=lambda usage: desk.log.add(ReplyLost(usage)))
 
         notes, tools = AgentFile.open(desk.record, NAME, PlanningNotes), read_only_tools(project.root, self.code)
-        recorder = Recorder(desk.record.redactor, desk.log, self.emit)
+        recorder = Recorder(desk.record.redactor, desk.log, self.tell)
         return Planning(desk, notes, model, recorder, tools, config.tool_calls, may_ask, self.code)
 
     def engine(self, ticket: Ticket, *, start_over: bool = False, lock: TicketLock | None = None) -> Engine:
@@ -224,7 +233,7 @@ class Wiring:
             root,
             ticket,
             runner,
-            emit=self.emit,
+            emit=self.tell,
             own=[*project.tickets.places, *own],
             commits=config.commit == "step",
             require=None if config.require == "off" else config.require,

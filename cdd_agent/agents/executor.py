@@ -306,9 +306,7 @@ class ExecutorAgent(ReadsWords):
         self.emit(QuestionAsked(step.number, question))
         run, runner = self._engine.run, self._engine.runner
         asked = Message("user", run.record.redactor.redact(question))
-        dialogue = Dialogue(
-            runner.model(), read_only_tools(runner.root), runner.tool_calls, emit=self.emit
-        )
+        dialogue = Dialogue(runner.model(), read_only_tools(runner.root), runner.tool_calls, emit=self.emit)
         places = ""
         if (code := runner.code) is not None:
             look = partial(_places, runner.root, code, asked.content)

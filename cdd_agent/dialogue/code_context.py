@@ -49,6 +49,10 @@ class ShownCode:
         return self.path if self.lines is None else f"{self.path} ({in_words(self.lines) or 'its outline'})"
 
     @property
+    def form(self) -> str:
+        return "whole" if self.lines is None else "in part" if self.lines else "outline"
+
+    @property
     def tokens(self) -> int:
         return estimated_tokens(self.text)
 

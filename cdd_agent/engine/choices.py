@@ -12,12 +12,13 @@ class Choices(JsonFile):
     without: tuple[str, ...] = ()
 
     def pin(self, path: str) -> "Choices":
-        """The same with this shown; it is not left out any more."""
-        without = tuple(place for place in self.without if place != path)
-        return Choices(pinned=tuple(sorted({*self.pinned, path})), without=without)
+        """The same with this shown in any case. Of what was left out that is taken back, and no more."""
+        if path in self.without:
+            return Choices(pinned=self.pinned, without=tuple(place for place in self.without if place != path))
+        return Choices(pinned=tuple(sorted({*self.pinned, path})), without=self.without)
 
     def leave_out(self, path: str) -> "Choices":
-        """The same with this left out. Who had pinned it takes that back with it, and no more."""
+        """The same with this left out. Of what was pinned that is taken back, and no more."""
         if path in self.pinned:
             return Choices(pinned=tuple(place for place in self.pinned if place != path), without=self.without)
         return Choices(pinned=self.pinned, without=tuple(sorted({*self.without, path})))

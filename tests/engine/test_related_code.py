@@ -241,7 +241,7 @@ def test_choices_are_kept_with_the_run(service: Sandbox) -> None:
     )
     engine.close()
     engine = service.engine()
-    assert engine.run.record.choices == Choices(pinned=("docs", "src/mail.py"), without=("src/big_other.py",))
+    assert engine.run.record.choices == Choices(pinned=("src/mail.py",), without=("src/big_other.py",))
     engine.close()
 
 
