@@ -200,6 +200,10 @@ class _Packing:
 
     def done(self, outline: Callable[[str], str]) -> CodeContext:
         most = self.tokens - int(self.tokens * _OUTLINES)
+        for file in self.ranked:  # what is named is there before anything else of others
+            if file.is_named:
+                first = next(((place.first, place.last) for place in file.places), (1, _FIRST_LINES))
+                self._take_place(file, first, self.tokens)
         for file, place in in_order(self.ranked):
             if self._used >= most:
                 break

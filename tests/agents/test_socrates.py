@@ -123,6 +123,17 @@ async def test_it_looks_at_the_code_with_tools_that_only_read(sandbox: Sandbox) 
     session.leave()
 
 
+async def test_it_is_told_the_places_that_the_ticket_may_be_about(sandbox: Sandbox) -> None:
+    (sandbox.root / "limits.py").write_text("class RateLimiter:\n    pass\n")
+    session = begun(sandbox, asks("WHICH?"), asks("AND?"))
+    await say(session, OPEN)
+    assert "class RateLimiter:" not in sandbox.prompt()
+    await say(session, "It is about the rate limiter.")
+    assert "limits.py: " in sandbox.prompt()
+    assert "class RateLimiter:" in sandbox.prompt()
+    session.leave()
+
+
 async def test_a_model_that_wants_to_write_code_has_no_tool_for_it(sandbox: Sandbox) -> None:
     write = ToolCall("1", "create_file", json.dumps({"file_path": "main.py", "content": "print()"}))
     session = begun(sandbox, ScriptedReply("I write it.", tool_calls=(write,)), asks("Who-needs-it?"))
