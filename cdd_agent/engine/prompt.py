@@ -122,7 +122,7 @@ def step_prompt(
     show_files(shown, root, state, step, guidance=guidance, missed=also_show, choices=choices, found=found)
     context = ranked_context(shown, step, step_digest(step, ""), choices, kept)
     if earlier is not None:
-        follow(shown, earlier.reason, guidance, query)
+        follow(shown, earlier.reason, also_show, query)
     parts = [
         (opening, "what earlier steps did"),
         (tree(root, found, room), TREE),

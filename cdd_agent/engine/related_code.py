@@ -1,7 +1,7 @@
 """The code that a step may be about without naming it, and, after a failure, the code that the failure is about."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from cdd_agent.files.atomic import digest, read_bytes
 from cdd_agent.files.paths import PathRefused, confine
 from cdd_agent.files.read import holds_secrets
 from cdd_agent.llm.budget import estimated_tokens
+from cdd_agent.project.subjects import TestFile
 from cdd_agent.tickets.plan_step import PlanStep
 
 MOST = 8_000
@@ -31,8 +32,6 @@ _FRAME = re.compile(
 _AROUND = 12
 """Lines before and after a line of a traceback."""
 _MOST_FRAMES = 12
-_MOST_FOLLOWED = 4
-"""Files besides, that rank by the failure's words."""
 
 
 def ranked_context(
@@ -72,26 +71,32 @@ def ranked_context(
     )
 
 
-def follow(shown: ShownFiles, failure: str, guidance: str, query: Query) -> None:
-    """Show what a failure leads to: the lines of its traceback, and what ranks by its words; and what guidance is
-    about. Nothing where neither says anything of the project's code."""
-    frames = list(_frames(shown.root, failure))
-    if not frames or shown.look.finder is None:
-        return
+def follow(shown: ShownFiles, failure: str, missed: Collection[str], query: Query) -> None:
+    """Show what a failure leads to: the lines of its traceback, and of the files that those import, or the tests that
+    were `missed`, the places that it is about. Nothing of what is shown whole."""
+    root, whole = shown.root, shown.seen.keys() - shown.in_part.keys()
     by_file: dict[str, list[Place]] = {}
-    for path, line in frames[-_MOST_FRAMES:]:
+    for path, line in list(_frames(root, failure))[-_MOST_FRAMES:]:
         place = Place(max(1, line - _AROUND), line + _AROUND, "", "in the traceback")
-        by_file.setdefault(path, []).append(place)
+        by_file.setdefault(path, []).insert(0, place)
+    imported = {
+        str(path)
+        for name in (*by_file, *missed)
+        for path in TestFile.read(root, name).imported
+        if (root / path).is_file()
+    }
+    wanted = imported - by_file.keys() - whole
+    others: list[RankedFile] = []
+    if wanted and shown.look.finder is not None:
+        ranked = shown.look.finder.rank(replace(query, text="", failure=failure))
+        others = [file for file in ranked if file.path in wanted]
     first = [RankedFile(path, ("in the traceback",), True, tuple(places)) for path, places in by_file.items()]
-    asked = replace(query, text=guidance, failure=failure)
-    others = [file for file in shown.look.finder.rank(asked, most=_MOST_FOLLOWED) if file.path not in by_file]
     room = shown.room
     tokens = _MOST_AFTER_A_FAILURE if room.left is None else min(_MOST_AFTER_A_FAILURE, room.left // 2)
-    whole = shown.seen.keys() - shown.in_part.keys()
-    found = packed(shown.root, [*first, *others], shown.look.outline, tokens, but=whole, known=shown.in_part)
+    found = packed(root, [*first, *others], shown.look.outline, tokens, but=whole, known=shown.in_part)
     for code in found.files:
         if room.takes(code.tokens):
-            shown.show(code, code.why or "the failure leads there", added=True)
+            shown.show(code, code.why, added=True)
 
 
 def _frames(root: Path, failure: str) -> Iterator[tuple[str, int]]:

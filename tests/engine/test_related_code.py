@@ -169,6 +169,20 @@ async def test_after_a_failure_the_prompt_follows_its_traceback(service: Sandbox
     assert second - first < 4_000
 
 
+async def test_of_what_the_failing_code_imports_the_places_are_shown(service: Sandbox) -> None:
+    (service.root / "call.py").write_text(
+        "import sys\nsys.path.insert(0, '.')\nfrom src.traffic import RateLimiter\n"
+        "if not RateLimiter(1).allows('a'):\n    raise ValueError('RateLimiter allows nobody')\n"
+    )
+    service.write(Step("src/mail.py", "python call.py")).replies(
+        *[edit("src/mail.py", "    print(letter)", "    pass")] * 2
+    )
+    await run(service, attempts=2)
+    assert "self.calls[client] < self.limit" not in service.prompt(0)
+    assert "self.calls[client] < self.limit" in service.prompt(1)
+    assert "def more_149" not in service.prompt(1)
+
+
 async def test_a_saved_reply_is_used_only_while_the_parts_are_as_they_were_shown(service: Sandbox) -> None:
     service.write(Step(None, "none", description=WANTED.description)).replies(FIXED, FIXED)
     for is_changed, asked in ((False, 1), (True, 2)):
