@@ -12,7 +12,7 @@ from cdd_agent.dialogue.token_budget import TokenBudget
 from cdd_agent.edits.excerpts import Ranges, joined
 from cdd_agent.engine.attempt import RankedContext, Shown
 from cdd_agent.engine.choices import Choices
-from cdd_agent.engine.related_code import follow, ranked_context
+from cdd_agent.engine.related_code import MOST, follow, ranked_context
 from cdd_agent.engine.shown_files import TREE, Look, ShownFiles, show_files, tree
 from cdd_agent.events import PromptShare
 from cdd_agent.files.atomic import digest
@@ -88,14 +88,16 @@ def step_prompt(
     code: CodeFinder | None = None,
     choices: Choices = Choices(),  # noqa: B008
     kept: RankedContext | None = None,
+    most_code: int = MOST,
 ) -> StepPrompt:
     """Build the prompt of one attempt. Reads the project's files as they are now.
 
     What belongs to the step comes first, then its files, then those that it is related to; a file that does not fit
     under `window`, the tokens that the model takes in, is shown in part or left out, and named. `beside` of them are
     for something else. `own` are files and folders of this program, which are no part of the project. `code` finds
-    what a step is about that names no files; `kept` is what it found for the first attempt. What is for this attempt
-    alone comes after all that is the same for each: providers keep the beginning of a prompt.
+    what a step is about that names no files; `kept` is what it found for the first attempt, `most_code` the tokens
+    that this may have. What is for this attempt alone comes after all that is the same for each: providers keep the
+    beginning of a prompt.
 
     Raises `ContextTooLong` where not even the step itself fits.
     """
@@ -120,7 +122,7 @@ def step_prompt(
     shown = ShownFiles(root, room, Look(code, query))
     found = entries(root, (".cdd", *own))
     show_files(shown, root, state, step, guidance=guidance, missed=also_show, choices=choices, found=found)
-    context = ranked_context(shown, step, step_digest(step, ""), choices, kept)
+    context = ranked_context(shown, step, step_digest(step, ""), choices, kept, most_code)
     if earlier is not None:
         follow(shown, earlier.reason, also_show, query)
     parts = [

@@ -21,6 +21,8 @@ from cdd_agent.tickets.plan_step import PlanStep
 
 MOST = 8_000
 """Tokens of the code that is shown because a step may be about it; in a small window two thirds of what is left."""
+MOST_WITH_TOOLS = 4_000
+"""The same for a model that can look further by itself."""
 _MOST_AFTER_A_FAILURE = 3_000
 _HEADING = (
     "# Code that the step may be about\n\n"
@@ -35,10 +37,10 @@ _MOST_FRAMES = 12
 
 
 def ranked_context(
-    shown: ShownFiles, step: PlanStep, identity: str, choices: Choices, kept: RankedContext | None
+    shown: ShownFiles, step: PlanStep, identity: str, choices: Choices, kept: RankedContext | None, most: int
 ) -> RankedContext | None:
-    """The code that a step may be about that names no files, or for which a person has pinned folders. None for others:
-    whoever names the files has chosen what is seen.
+    """The code that a step may be about that names no files, or for which a person has pinned folders, in at `most` so
+    many tokens. None for others: whoever names the files has chosen what is seen.
 
     What was `kept` of an attempt before is shown as it was, as long as it still holds and there is room for it.
     """
@@ -49,7 +51,7 @@ def ranked_context(
         is_there = all(digest(read_bytes(root / path)) == seen for path, seen in kept.files.items())
         if is_there and room.takes(estimated_tokens(kept.text)):
             return kept
-    tokens = MOST if room.left is None else min(MOST, room.left * 2 // 3)
+    tokens = most if room.left is None else min(most, room.left * 2 // 3)
     whole = shown.seen.keys() - shown.in_part.keys()
     found = packed(
         root,

@@ -20,6 +20,7 @@ from cdd_agent.engine.lock import TicketLock, others_at_work
 from cdd_agent.engine.prompt import Earlier, StepPrompt, step_digest, step_prompt
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.recording import Recorder
+from cdd_agent.engine.related_code import MOST, MOST_WITH_TOOLS
 from cdd_agent.errors import StepFailed
 from cdd_agent.events import About, ChangesPutBack, Emit, Event, Notice, PlanOpened, RunFinished, Tone
 from cdd_agent.files.atomic import digest, read_bytes, remove_leftovers
@@ -253,6 +254,7 @@ class Run:
             guidance=self.attempt(step.number, number).guidance,
             code=self.code,
             choices=self.record.choices,
+            most_code=MOST_WITH_TOOLS if beside else MOST,
             kept=next((context for context in found if context is not None), None),
         )
 
