@@ -83,6 +83,7 @@ def test_it_is_not_replaced_whole_nor_deleted_and_keeps_the_rule_under_another_n
         with pytest.raises(ReplyRefused) as refused:
             done(tmp_path, edit)
         assert refused.value.unseen == {"a.txt"}
+        assert "in part" in refused.value.message or isinstance(edit, Deletion)
     assert not done(tmp_path, WholeFile("a.txt", TEN)).changes
     back = Renaming("b.txt", "a.txt")
     assert done(tmp_path, Renaming("a.txt", "b.txt"), back, Replacement("a.txt", ("line 6",), ("six",))).changes
@@ -141,6 +142,7 @@ def test_ranges_in_words() -> None:
 def test_what_was_changed_is_known_where_it_is_now() -> None:
     assert known_after(TEN.encode(), TEN.replace("line 2\n", "a\nb\n").encode(), SHOWN) == ((1, 3), (6, 8))
     assert known_after(TEN.encode(), TEN.replace("line 1\nline 2\n", "").encode(), SHOWN) == ((3, 5),)
+    assert known_after(b"x\nb\ny\n", b"ab\ny\n", ((1, 1), (3, 3))) is None
     assert changed_lines(b"a\nb\n", b"a\nx\nb\n") == (1, 2)
 
 

@@ -154,6 +154,19 @@ async def test_what_is_the_same_for_each_attempt_stays_in_front_to_the_byte(serv
         assert LAST_FAILED in messages[1].content
 
 
+async def test_what_was_found_at_first_is_shown_again_though_more_would_be_found_now(service: Sandbox) -> None:
+    leaves = "open('src/limiter.py', 'w').write('class RateLimiter: refuses, limiter, client, allowed, call'); 1 / 0"
+    service.write(Step(None, f'python -c "{leaves}"', description=WANTED.description)).replies(FIXED, FIXED)
+    await run(service, attempts=2)
+    first, second = (
+        service.prompt(number).partition("# Code that the step may be about")[2].partition("\n# Step 1")[0]
+        for number in (0, 1)
+    )
+    assert first
+    assert first == second
+    assert "src/limiter.py" in prompt_of(service).shown.files
+
+
 async def test_after_a_failure_the_prompt_follows_its_traceback(service: Sandbox) -> None:
     (service.root / "src/deep.py").write_text(FILLING + "def broken(value):\n    return value.nothing\n")
     (service.root / "call.py").write_text(
