@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 from cdd_agent.context.places import RankedFile, in_order
@@ -27,6 +28,8 @@ _LARGEST = 1_000_000
 """Bytes of a file of which parts are shown."""
 _MOST_NAMED = 12
 """Files that are named at the end, as ones that may matter too."""
+_MOST_MISSED = 20
+"""Places in a row that there is no room for, after which no others are tried."""
 _FIRST_LINES = 40
 """Lines of a file of which nobody knows which part matters."""
 
@@ -87,6 +90,11 @@ class Source:
     def count(self) -> int:
         """Of its lines."""
         return len(self._lines)
+
+    @cached_property
+    def tokens(self) -> int:
+        """Of all of it."""
+        return self.whole().tokens
 
     def whole(self, why: str = "") -> ShownCode:
         text = f"{self.path}:\n{fenced(self._text, self._language)}"
@@ -204,10 +212,11 @@ class _Packing:
             if file.is_named:
                 first = next(((place.first, place.last) for place in file.places), (1, _FIRST_LINES))
                 self._take_place(file, first, self.tokens)
+        missed = 0
         for file, place in in_order(self.ranked):
-            if self._used >= most:
+            missed = 0 if self._take_place(file, (place.first, place.last), most) else missed + 1
+            if missed == _MOST_MISSED:
                 break
-            self._take_place(file, (place.first, place.last), most)
         outlined = dict[str, ShownCode]()
         for file in self.ranked:
             if file.path in self._shown or file.path in self.known or self._source(file.path) is None:
@@ -225,22 +234,22 @@ class _Packing:
         everything = self._shown | outlined
         return CodeContext(tuple(everything[path] for path in order), tuple(left[:_MOST_NAMED]))
 
-    def _take_place(self, file: RankedFile, lines: tuple[int, int], most: int) -> None:
-        source = self._source(file.path)
-        before = self._shown.get(file.path)
-        if source is None or (before is not None and before.lines is None):
-            return
-        if any(first <= lines[0] and lines[1] <= last for first, last in self.known.get(file.path, ())):
-            return
+    def _take_place(self, file: RankedFile, lines: tuple[int, int], most: int) -> bool:
+        """Show these lines besides what is shown already; False where there is no room for them."""
+        source, before = self._source(file.path), self._shown.get(file.path)
+        is_known = any(first <= lines[0] and lines[1] <= last for first, last in self.known.get(file.path, ()))
+        if source is None or is_known or (before is not None and before.lines is None):
+            return True
         why = file.reasons[0] if file.reasons else ""
         ranges = joined((*self._ranges.get(file.path, ()), *source.with_heads(lines)))
-        part, whole = source.parts(ranges, why), source.whole(why)
-        is_whole = whole.tokens <= _SMALL or part.tokens >= whole.tokens * _MOSTLY
-        for shown in (whole, part) if is_whole and file.path not in self.known else (part,):
+        part = source.parts(ranges, why)
+        is_whole = source.tokens <= _SMALL or part.tokens >= source.tokens * _MOSTLY
+        for shown in (source.whole(why), part) if is_whole and file.path not in self.known else (part,):
             used = self._used - (before.tokens if before else 0) + shown.tokens
             if used <= most:
                 self._used, self._ranges[file.path], self._shown[file.path] = used, ranges, shown
-                return
+                return True
+        return False
 
     def _source(self, path: str) -> Source | None:
         if path not in self._sources:

@@ -124,7 +124,8 @@ def step_prompt(
     show_files(shown, root, state, step, guidance=guidance, missed=also_show, choices=choices, found=found)
     context = ranked_context(shown, step, step_digest(step, ""), choices, kept, most_code)
     if earlier is not None:
-        follow(shown, earlier.reason, also_show, query)
+        there = {entry.text for entry in found if not choices.leaves_out(entry.text)}
+        follow(shown, earlier.reason, also_show, query, there)
     parts = [
         (opening, "what earlier steps did"),
         (tree(root, found, room), TREE),

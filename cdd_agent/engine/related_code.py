@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cdd_agent.context.places import Place, RankedFile
 from cdd_agent.context.query import Query
-from cdd_agent.dialogue.code_context import packed
+from cdd_agent.dialogue.code_context import CodeContext, packed
 from cdd_agent.engine.attempt import RankedContext
 from cdd_agent.engine.choices import Choices
 from cdd_agent.engine.shown_files import ShownFiles
@@ -47,6 +47,7 @@ def ranked_context(
     root, room = shown.root, shown.room
     if step.files_affected and not any((root / place).is_dir() for place in choices.pinned):
         return None
+    identity = repr((identity, choices.pinned, choices.without))
     if kept is not None and kept.step == identity:
         is_there = all(digest(read_bytes(root / path)) == seen for path, seen in kept.files.items())
         if is_there and room.takes(estimated_tokens(kept.text)):
@@ -62,7 +63,8 @@ def ranked_context(
         known=shown.in_part,
     )
     text = f"{_HEADING}\n\n{found.text}" if found.files else ""
-    room.takes(estimated_tokens(text))
+    if not room.takes(estimated_tokens(text)):
+        found, text = CodeContext(), ""
     read = [code for code in found.files if code.lines != ()]
     return RankedContext(
         step=identity,
@@ -73,21 +75,18 @@ def ranked_context(
     )
 
 
-def follow(shown: ShownFiles, failure: str, missed: Collection[str], query: Query) -> None:
+def follow(shown: ShownFiles, failure: str, missed: Collection[str], query: Query, there: Collection[str]) -> None:
     """Show what a failure leads to: the lines of its traceback, and of the files that those import, or the tests that
-    were `missed`, the places that it is about. Nothing of what is shown whole."""
+    were `missed`, the places that it is about. Only of files that are `there` for everybody, not of what git ignores;
+    nothing of what is shown whole."""
     root, whole = shown.root, shown.seen.keys() - shown.in_part.keys()
     by_file: dict[str, list[Place]] = {}
-    for path, line in list(_frames(root, failure))[-_MOST_FRAMES:]:
+    frames = [frame for frame in _frames(root, failure) if frame[0] in there]
+    for path, line in frames[-_MOST_FRAMES:]:
         place = Place(max(1, line - _AROUND), line + _AROUND, "", "in the traceback")
         by_file.setdefault(path, []).insert(0, place)
-    imported = {
-        str(path)
-        for name in (*by_file, *missed)
-        for path in TestFile.read(root, name).imported
-        if (root / path).is_file()
-    }
-    wanted = imported - by_file.keys() - whole
+    imported = {str(path) for name in (*by_file, *missed) for path in TestFile.read(root, name).imported}
+    wanted = imported.intersection(there) - by_file.keys() - whole
     others: list[RankedFile] = []
     if wanted and shown.look.finder is not None:
         ranked = shown.look.finder.rank(replace(query, text="", failure=failure))

@@ -87,7 +87,7 @@ class StepTransaction:
             return
         lines = lines_of(content.removeprefix(codecs.BOM_UTF8))
         told = b"".join(lines[first - 1 : first - 1 + len(lines_of(text.encode(errors="replace")))])
-        if told.decode(errors="replace").removesuffix("\n") != text.removesuffix("\n"):
+        if told.decode(errors="replace").rstrip("\r\n") != text.rstrip("\r\n"):
             return
         last = first + len(lines_of(told)) - 1
         if path in self.in_part:

@@ -167,6 +167,16 @@ async def test_what_was_found_at_first_is_shown_again_though_more_would_be_found
     assert "src/limiter.py" in prompt_of(service).shown.files
 
 
+async def test_what_a_person_leaves_out_meanwhile_is_not_shown_again(service: Sandbox) -> None:
+    service.write(Step(None, "python -c '1 / 0'", description=WANTED.description)).replies(FIXED, FIXED)
+    await run(service)
+    engine = service.engine()
+    engine.run.record.save_choices(Choices().leave_out("tests"))
+    engine.close()
+    await run(service)
+    assert ["def test_limit" in service.prompt(number) for number in (0, 1)] == [True, False]
+
+
 async def test_after_a_failure_the_prompt_follows_its_traceback(service: Sandbox) -> None:
     (service.root / "src/deep.py").write_text(FILLING + "def broken(value):\n    return value.nothing\n")
     (service.root / "call.py").write_text(
@@ -180,6 +190,28 @@ async def test_after_a_failure_the_prompt_follows_its_traceback(service: Sandbox
     assert "    return value.nothing\n```" in service.prompt(1)
     first, second = (estimated_prompt(request) for request in service.model.requests)
     assert second - first < 4_000
+
+
+async def test_frames_in_what_git_ignores_or_a_person_leaves_out_are_not_followed(service: Sandbox) -> None:
+    for folder in ("installed", "left_out"):
+        (service.root / folder).mkdir()
+        (service.root / folder / "deep.py").write_text(f"def {folder}(then):\n    then()\n")
+    (service.root / ".gitignore").write_text("installed/\n")
+    (service.root / "call.py").write_text(
+        "import sys\nsys.path.insert(0, '.')\nfrom installed.deep import installed\n"
+        "from left_out.deep import left_out\nleft_out(lambda: installed(lambda: 1 / 0))\n"
+    )
+    service.write(Step("src/mail.py", "python call.py"))
+    prompts = []
+    for chosen in (Choices(), Choices().leave_out("left_out")):
+        service.replies(*[edit("src/mail.py", "    print(letter)", "    pass")] * 2)
+        engine = service.engine(start_over=True)
+        engine.run.record.save_choices(chosen)
+        await collect(engine.run_all(attempts=2))
+        engine.close()
+        prompts.append(service.prompt(1))
+    assert ["def left_out(" in prompt for prompt in prompts] == [True, False]
+    assert not any("def installed(" in prompt for prompt in prompts)
 
 
 async def test_of_what_the_failing_code_imports_the_places_are_shown(service: Sandbox) -> None:
