@@ -83,6 +83,10 @@ class About(StrEnum):
     SENT = "sent"
     NOT_SENT = "not_sent"
     LEFT_OUT = "left_out"
+    CHOSEN = "chosen"
+    """Files that prompts show, or leave out, as a person wants it."""
+    LOOKING = "looking"
+    """For code, which takes a while."""
     NOT_SHOWN = "not_shown"
     """A file that the step names, or rules for agents, and why the model does not get it, or not all of it."""
     NO_TOOLS = "no_tools"
@@ -479,6 +483,25 @@ TicketEvent = TicketsListed | SpecOpened | SpecShown | PlanOpened | CriteriaShow
 
 
 @dataclass(frozen=True)
+class PromptShare:
+    """A part of a prompt: its name, its tokens by an estimate, and why it is there."""
+
+    name: str
+    tokens: int
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class PromptMade:
+    """What the model is going to be asked is put together."""
+
+    step: int | None
+    parts: tuple[PromptShare, ...]
+    left_out: tuple[str, ...] = ()
+    """What there was no room for, the most important first."""
+
+
+@dataclass(frozen=True)
 class ReplyStarted:
     """The model is asked; or, with `saved`, a reply that was paid for earlier is used again.
 
@@ -603,7 +626,8 @@ class ToolFinished:
 
 
 ReplyEvent = (
-    ReplyStarted
+    PromptMade
+    | ReplyStarted
     | ReplyDelta
     | ThinkingDelta
     | ThinkingFinished

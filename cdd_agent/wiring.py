@@ -27,9 +27,10 @@ if TYPE_CHECKING:
     from cdd_agent.agents.chat import ChatAgent, ChatTools
     from cdd_agent.agents.plan_desk import PlanDesk
     from cdd_agent.agents.planning import Planning
+    from cdd_agent.context.finder import CodeFinder
     from cdd_agent.engine.engine import Engine
     from cdd_agent.engine.lock import TicketLock
-    from cdd_agent.events import Emit, Proposal
+    from cdd_agent.events import Emit, Event, Proposal
     from cdd_agent.llm.local_servers import LocalServer
     from cdd_agent.llm.options import ModelOptions
     from cdd_agent.llm.providers import Endpoint
@@ -102,7 +103,15 @@ class Wiring:
             return open_desk(self.session.project, ticket, self.commands)
 
         given = self.emit, self.tally, self.use, self.find_servers
-        return Session(self.project, openers, self.open_chat, *given, desk)
+        return Session(self.project, openers, self.open_chat, *given, desk, lambda: self.code)
+
+    def tell(self, event: Event) -> None:
+        """What the agents tell; the session remembers the last prompt."""
+        from cdd_agent.events import PromptMade
+
+        if isinstance(event, PromptMade):
+            self.session.last_prompt = event
+        self.emit(event)
 
     @cached_property
     def slash(self) -> Collection[str]:
@@ -115,6 +124,13 @@ class Wiring:
     def commands(self) -> CommandRunner:
         """One for the whole session: what was always allowed stays so."""
         return open_commands(self.project, self.frontend)
+
+    @cached_property
+    def code(self) -> CodeFinder:
+        """One map of the project for the whole session, made when it is first asked."""
+        from cdd_agent.context.finder import CodeFinder
+
+        return CodeFinder(self.project.root, self.project.tickets.places)
 
     def open_executor(
         self, ticket: Ticket, *, start_over: bool = False, is_visit: bool = False, lock: TicketLock | None = None
@@ -136,8 +152,8 @@ class Wiring:
             return model
 
         tickets, config = self.session.project.tickets, self.session.project.config
-        given = tickets, ticket, _redactor(config), of_this_ticket, self.emit, self.slash
-        return SocratesAgent.open(*given, tool_calls=config.tool_calls, start_over=start_over)
+        given = tickets, ticket, _redactor(config), of_this_ticket, self.tell, self.slash
+        return SocratesAgent.open(*given, code=self.code, tool_calls=config.tool_calls, start_over=start_over)
 
     def open_planner(self, ticket: Ticket) -> Agent:
         from cdd_agent.agents.planner import PlannerAgent
@@ -151,8 +167,8 @@ class Wiring:
         project = self.session.project
         config = of_role(project.config, "chat")
         model = cache(lambda: self.equipped("chat", config))
-        tools = cache(lambda: _chat_tools(project, self.frontend, self.commands))
-        return ChatAgent(project.root, model, tools, _redactor(config), self.emit, config.tool_calls)
+        tools = cache(lambda: _chat_tools(project, self.frontend, self.commands, self.code))
+        return ChatAgent(project.root, model, tools, _redactor(config), self.tell, config.tool_calls)
 
     def planning(self, ticket: Ticket, *, may_ask: bool = True) -> Planning:
         """A ticket's planning, which holds the ticket until it is closed. Its model is made when it is asked, and has
@@ -174,9 +190,9 @@ class Wiring:
         def model() -> Model:
             return self.equipped("planner", config, lost=lambda usage: desk.log.add(ReplyLost(usage)))
 
-        notes, tools = AgentFile.open(desk.record, NAME, PlanningNotes), read_only_tools(project.root)
-        recorder = Recorder(desk.record.redactor, desk.log, self.emit)
-        return Planning(desk, notes, model, recorder, tools, config.tool_calls, may_ask)
+        notes, tools = AgentFile.open(desk.record, NAME, PlanningNotes), read_only_tools(project.root, self.code)
+        recorder = Recorder(desk.record.redactor, desk.log, self.tell)
+        return Planning(desk, notes, model, recorder, tools, config.tool_calls, may_ask, self.code)
 
     def engine(self, ticket: Ticket, *, start_over: bool = False, lock: TicketLock | None = None) -> Engine:
         """Open a ticket's run, with its `lock` if somebody here holds it already. The model is made when a reply is
@@ -215,12 +231,13 @@ class Wiring:
             project.tickets.owns,
             replace(self.commands, permit=_permit_of(person)),
             config.tool_calls,
+            self.code,
         )
         engine = Engine.open(
             root,
             ticket,
             runner,
-            emit=self.emit,
+            emit=self.tell,
             own=[*project.tickets.places, *own],
             commits=config.commit == "step",
             require=None if config.require == "off" else config.require,
@@ -275,7 +292,7 @@ def open_desk(project: Project, ticket: Ticket, commands: CommandRunner) -> Plan
     return PlanDesk(root, ticket, record, commands, config.test_command)
 
 
-def _chat_tools(project: Project, frontend: Frontend, commands: CommandRunner) -> ChatTools:
+def _chat_tools(project: Project, frontend: Frontend, commands: CommandRunner, code: CodeFinder) -> ChatTools:
     """All but asking the person, who reads along anyway; and searching only where there is something to search with."""
     from importlib.util import find_spec
 
@@ -296,7 +313,7 @@ def _chat_tools(project: Project, frontend: Frontend, commands: CommandRunner) -
     runner = replace(open_runner(project, frontend, commands), permit=permit, wrote=written.append)
     left_out = {"chat_with_user"} | ({"research"} if find_spec("ddgs") is None else set())
     acting = [tool for tool in acting_tools(runner) if tool.name not in left_out]
-    tools = sorted((*read_only_tools(project.root), *acting), key=lambda tool: tool.category == "Git")
+    tools = sorted((*read_only_tools(project.root, code), *acting), key=lambda tool: tool.category == "Git")
     return ChatTools(tools, written, commands.clock)  # what a small window has no room for is the history
 
 

@@ -3,9 +3,10 @@
 import re
 from collections.abc import Collection
 from functools import partial
+from pathlib import Path
 
 from cdd_agent.agents.base import Meaning, ReadsWords, word
-from cdd_agent.agents.questions import about_the_run
+from cdd_agent.agents.questions import MOST_FILES, about_the_run
 from cdd_agent.agents.words import (
     FOR_THE_MODEL,
     is_for_a_terminal,
@@ -16,6 +17,9 @@ from cdd_agent.agents.words import (
     without_its_reason,
     words_of,
 )
+from cdd_agent.context.finder import CodeFinder, in_words
+from cdd_agent.context.query import Query
+from cdd_agent.dialogue.looking import told_if_slow
 from cdd_agent.dialogue.token_budget import Omitted
 from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.engine.engine import Engine
@@ -311,9 +315,15 @@ class ExecutorAgent(ReadsWords):
         run, runner = self._engine.run, self._engine.runner
         asked = Message("user", run.record.redactor.redact(question))
         dialogue = Dialogue(runner.model(), read_only_tools(runner.root), runner.tool_calls, emit=self.emit)
-        prompt = about_the_run(runner.root, run.spec, run.plan, run.state, dialogue, (*self._asked, asked))
+        places = ""
+        if (code := runner.code) is not None:
+            look = partial(_places, runner.root, code, asked.content)
+            places = await told_if_slow(look, self.emit, "Looking for the code that the question is about …")
+        spoken = (*self._asked, asked)
+        prompt = about_the_run(runner.root, run.spec, run.plan, run.state, dialogue, spoken, places)
         for notice in self._left_out.news(prompt.left_out):
             self.emit(notice)
+        self.emit(prompt.made)
         try:
             turn = await prompt.dialogue.turn(prompt.messages, step=step.number)
             self._asked = (*self._asked, asked, Message("assistant", turn.text or "…"))[-_REMEMBERED:]
@@ -349,3 +359,7 @@ class ExecutorAgent(ReadsWords):
         how = "`continue`, `all`, `skip`, `exit`, or say what matters for it."
         how = f"`/exec {self.ticket_slug}` goes on with it." if self._is_visit else how
         return Notice(f"Next is step {step.number}: {step.title}. {how}", about=About.NEXT_STEP)
+
+
+def _places(root: Path, code: CodeFinder, question: str) -> str:
+    return in_words(root, code.rank(Query(question), most=MOST_FILES))

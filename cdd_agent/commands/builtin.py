@@ -196,16 +196,32 @@ async def init(session: Session, *, templates: bool = False) -> None:
         session.emit(notice)
 
 
-@command("context", "[PATH...]", any_time=True)
-async def context(session: Session, *paths: str) -> None:
-    """Show the project context that a model would get, with the files and folders named."""
+@command("context", "[PATH|WORDS|+FILE|-FILE...]", any_time=True)
+async def context(session: Session, *typed: str) -> None:
+    """Show the last prompt's parts; files named; the code that words are about; `+FILE` pins, `-FILE` leaves out."""
     import asyncio
+    from functools import partial
 
-    from cdd_agent.events import Answer
+    from cdd_agent.commands.code_context import find_code, is_words, last_prompt, record_choices
+    from cdd_agent.dialogue.looking import told_if_slow
+    from cdd_agent.engine.related_code import MOST
+    from cdd_agent.events import About, Answer, Notice
     from cdd_agent.project.context import project_context
 
-    found = await asyncio.to_thread(project_context, session.project.root, paths)
-    session.emit(Answer(found.as_text()))
+    root, signed = session.project.root, [word for word in typed if word[:1] in ("+", "-") and len(word) > 1]
+    if signed:
+        if len(signed) < len(typed):
+            raise BadInput("Files to pin or leave out are not named together with others", hint="One after the other.")
+        session.emit(Notice(await asyncio.to_thread(record_choices, session, signed), about=About.CHOSEN))
+    elif words := " ".join(word for word in typed if is_words(root, word)):
+        paths = [word for word in typed if not is_words(root, word)]
+        look = partial(find_code, root, session.open_code(), words, MOST, paths)
+        session.emit(Answer((await told_if_slow(look, session.emit, "Reading the project's code …")).as_text()))
+    elif not typed and (told := await asyncio.to_thread(last_prompt, session)):
+        session.emit(Answer(told))
+    else:
+        found = await asyncio.to_thread(project_context, root, typed)
+        session.emit(Answer(found.as_text()))
 
 
 @command("cost", "[SLUG]", any_time=True)

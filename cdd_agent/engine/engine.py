@@ -102,7 +102,17 @@ class Engine:
         redactor = Redactor.of_environment(runner.commands.settings.hide_env)
         now = clock().isoformat()
         run = Run.open(
-            root, ticket, plan, redactor, now, emit, own=own, require=require, start_over=start_over, lock=lock
+            root,
+            ticket,
+            plan,
+            redactor,
+            now,
+            emit,
+            own=own,
+            code=runner.code,
+            require=require,
+            start_over=start_over,
+            lock=lock,
         )
         return cls(run, replace(runner, emit=run.emit), commits, clock)
 
@@ -320,7 +330,9 @@ class Engine:
             self.run.recorder.check()
             outcome = self._as_required(attempted)
             if outcome.verification is None and outcome.insufficient is None:
-                attempt.save_failure(AttemptFailure(detail=outcome.detail, unseen=outcome.unseen))
+                attempt.save_failure(
+                    AttemptFailure(detail=outcome.detail, unseen=outcome.unseen, lines=dict(outcome.lines))
+                )
             committed = await self._committed(step, number, outcome)
             files = Files(outcome.changes.created, outcome.changes.modified, outcome.changes.deleted)
             redactor, state, now = self.run.record.redactor, self.run.state, self.clock()

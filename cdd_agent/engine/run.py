@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, Self
 
+from cdd_agent.context.finder import CodeFinder
+from cdd_agent.edits.excerpts import Ranges
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.effort import effort_by_step
 from cdd_agent.engine.history import History
@@ -19,6 +21,7 @@ from cdd_agent.engine.lock import TicketLock, others_at_work
 from cdd_agent.engine.prompt import Earlier, StepPrompt, step_digest, step_prompt
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.recording import Recorder
+from cdd_agent.engine.related_code import MOST, MOST_WITH_TOOLS
 from cdd_agent.errors import StepFailed
 from cdd_agent.events import (
     About,
@@ -63,6 +66,8 @@ class Run:
     recorder: Recorder
     own: tuple[str, ...] = ()
     """Files and folders that this program writes beside `.cdd`, relative to the root."""
+    code: CodeFinder | None = None
+    """Finds the code that a step is about; None: prompts show what is named, and no more."""
     require: Literal["verified"] | None = None
     """`verified`: a step that no tests have shown to be done fails the run."""
     _found: list[Event] = field(default_factory=list)
@@ -85,6 +90,7 @@ class Run:
         emit: Emit,
         *,
         own: Iterable[str] = (),
+        code: CodeFinder | None = None,
         require: Literal["verified"] | None = None,
         start_over: bool = False,
         lock: TicketLock | None = None,
@@ -116,7 +122,7 @@ class Run:
         if any(step.attempts and step.lacks_costs for step in state.known_steps.values()):
             costs = {folder: effort.cost for folder, effort in effort_by_step(record.log.entries()).items()}
             state = state.with_costs(costs, instead=True)
-        return cls(ticket, spec, plan, state, record, history, lock, recorder, own, require, [*opened.news])
+        return cls(ticket, spec, plan, state, record, history, lock, recorder, own, code, require, [*opened.news])
 
     def close(self) -> None:
         self.lock.release()
@@ -267,11 +273,14 @@ class Run:
         self, step: PlanStep, number: int, also_show: frozenset[str], window: int | None, beside: int
     ) -> StepPrompt:
         earlier: Earlier | None = None
-        for before in range(number - 1, self.state.of(step.number).forgotten, -1):
-            attempt = self.attempt(step.number, before)
+        missed: dict[str, Ranges] = dict.fromkeys(also_show, ())
+        before = range(number - 1, self.state.of(step.number).forgotten, -1)
+        for attempt in (self.attempt(step.number, number) for number in before):
             if (failure := attempt.failure) is not None:
-                earlier, also_show = Earlier(failure.detail, attempt.said), also_show | failure.unseen
+                earlier = Earlier(failure.detail, attempt.said)
+                missed |= {path: failure.lines.get(path, ()) for path in failure.unseen}
                 break
+        found = (self.attempt(step.number, number).context for number in (number, *before))
         return step_prompt(
             self.record.root,
             self.spec,
@@ -282,8 +291,12 @@ class Run:
             beside=beside,
             own=self.own,
             earlier=earlier,
-            also_show=also_show,
+            also_show=missed,
             guidance=self.attempt(step.number, number).guidance,
+            code=self.code,
+            choices=self.record.choices,
+            most_code=MOST_WITH_TOOLS if beside else MOST,
+            kept=next((context for context in found if context is not None), None),
         )
 
     def _goes_on(self, step: PlanStep, now: StepExecution) -> bool:

@@ -3,14 +3,17 @@ restored by whoever called it (`engine.py`)."""
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from cdd_agent.context.finder import CodeFinder
+from cdd_agent.dialogue.looking import told_if_slow
 from cdd_agent.dialogue.token_budget import for_answers, left_out_in_words
 from cdd_agent.dialogue.turns import Added, Dialogue, ToolCalls, Used, definitions
 from cdd_agent.edits.changes import ChangeSet
+from cdd_agent.edits.excerpts import Ranges
 from cdd_agent.edits.formats.known import KnownNames
 from cdd_agent.edits.model import Reply, ReplyRefused
 from cdd_agent.edits.parse import parse_reply
@@ -31,6 +34,8 @@ from cdd_agent.events import (
     Emit,
     GuidanceTaken,
     Notice,
+    PromptMade,
+    PromptShare,
     ReplyStarted,
     TestsFinished,
     TestsStarted,
@@ -77,6 +82,8 @@ class AttemptOutcome:
     """Why it is no better than that."""
     detail: str = ""
     unseen: frozenset[str] = frozenset()
+    lines: Mapping[str, Ranges] = field(default_factory=dict)
+    """Of files that are unseen those lines that matter, where not all do."""
     insufficient: Verification | None = None
     """How it was verified, where it failed because that is not enough for the run."""
     evidence: Evidence | None = None
@@ -99,6 +106,8 @@ class StepRunner:
     protected: Callable[[Path], bool]
     commands: CommandRunner
     tool_calls: ToolCalls = "auto"
+    code: CodeFinder | None = None
+    """Finds the code that a step is about, for its prompt and for the model's calls."""
     emit: Emit = unheard
     steering: Steering = field(default_factory=Steering)
 
@@ -163,7 +172,12 @@ class StepRunner:
                 await history.after(attempt)
             detail = "\n".join(filter(None, (refusal.message, refusal.hint)))
             return AttemptOutcome(
-                transaction.changes, None, f"The reply was not used. {detail}", detail, refusal.unseen
+                transaction.changes,
+                None,
+                f"The reply was not used. {detail}",
+                detail,
+                refusal.unseen,
+                refusal.lines,
             )
         await transaction.begin()
         if (changes := transaction.changes).changes:
@@ -257,7 +271,7 @@ class StepRunner:
 
     async def _reply(self, prompt: MakePrompt, transaction: StepTransaction) -> None:
         """Ask the model and save what it says before anything is done with it; what is saved is not asked for again."""
-        attempt, tools = transaction.attempt, StepTools(transaction, self.commands)
+        attempt, tools = transaction.attempt, StepTools(transaction, self.commands, self.code)
         try:
             await tools.reapply(attempt.dialogue)
         except ReplyRefused as refusal:
@@ -305,11 +319,11 @@ class StepRunner:
         if not spoken:
             window = dialogue.model.window
             if not dialogue.tools:
-                prompt = await asyncio.to_thread(make, window, 0)
+                prompt = await self._made(lambda: make(window, 0))
             else:
                 taken = estimated_prompt(Request((), definitions(dialogue.tools))) + size_with_tools()
                 try:
-                    prompt = (await asyncio.to_thread(make, window, taken + for_answers(window))).with_tools()
+                    prompt = (await self._made(lambda: make(window, taken + for_answers(window)))).with_tools()
                 except ContextTooLong as error:
                     text = f"There is no room for tools beside the step: the model takes in {window:,} tokens"
                     raise _NoRoomForTools(text, hint=error.hint) from error
@@ -317,6 +331,12 @@ class StepRunner:
                 self.emit(Notice(note, Tone.WARNING, about=About.NOT_SHOWN))
             if prompt.left_out:
                 self.emit(Notice(left_out_in_words(prompt.left_out), Tone.WARNING, about=About.LEFT_OUT))
+            if prompt.context is not None:
+                attempt.save_context(prompt.context)
+            shares = prompt.shares
+            if dialogue.tools:
+                shares = (PromptShare("the tools", estimated_prompt(Request((), definitions(dialogue.tools)))), *shares)
+            self.emit(PromptMade(transaction.step.number, shares, prompt.left_out))
             attempt.save_request(prompt.text, prompt.shown)
             transaction.show(prompt.shown)
             spoken = prompt.request.messages
@@ -341,6 +361,9 @@ class StepRunner:
             attempt.save_partial(spoken[-1].content)
             raise ReplyRefused(f"{turn.problem} Nothing of it was used.")
         attempt.save_reply(spoken[-1].content)
+
+    async def _made(self, make: Callable[[], StepPrompt]) -> StepPrompt:
+        return await told_if_slow(make, self.emit, "Looking for the code that the step is about …")
 
 
 def _tested(step: PlanStep, check: Check | None, verdict: Verdict) -> TestsFinished:

@@ -163,6 +163,16 @@ async def test_a_conversation_in_another_shell_is_no_part_of_a_step(sandbox: San
     session.leave()
 
 
+async def test_a_question_is_told_the_places_that_it_may_be_about(sandbox: Sandbox) -> None:
+    (sandbox.root / "limits.py").write_text("class RateLimiter:\n    pass\n")
+    session = sandbox.write(Step("a.txt", "none")).replies("In limits.py.").session()
+    await say(session, f"/exec {SLUG}")
+    await say(session, "where is the rate limiter?")
+    assert "limits.py: " in sandbox.prompt()
+    assert "class RateLimiter:" in sandbox.prompt()
+    session.leave()
+
+
 async def test_a_question_can_only_look(sandbox: Sandbox) -> None:
     session = sandbox.write(*TWO).replies("Nothing.").session()
     await say(session, f"/exec {SLUG}", "What is there?")
