@@ -1,25 +1,13 @@
-"""Whatever has the focus and whatever goes on, no key is silent: the screen is another one, or says that it did nothing."""
+"""Whatever has the focus and whatever goes on, no key is silent: the screen changes, or says that nothing was done."""
 
 from collections.abc import Awaitable, Callable, Iterable
 
 import pytest
-from textual import events
 
-from cdd_agent.engine.effort import RunCost
-from cdd_agent.engine.step_details import StepDetails
-from cdd_agent.engine.timeline import Timeline
-from cdd_agent.events import CommandProposed, CriteriaShown, CriterionProof, StepView, UndoPreview
-from cdd_agent.tickets.status import StepStatus, Verification
-from cdd_agent.tui.criteria_screen import CriteriaScreen
-from cdd_agent.tui.screens.first_run import FirstRun, Wish
-from cdd_agent.tui.step_screen import StepScreen
-from cdd_agent.tui.timeline_screen import TimelineScreen
 from cdd_agent.tui.transcript.find_bar import FindInput
-from cdd_agent.tui.transcript.widget import Transcript
 from tests.projects import SLUG, Sandbox, Step
 from tests.tui.person import Person, person_at
 from tests.tui.test_focus import FOCI, Move
-from tests.tui.test_snapshots import ATTEMPT, PLAN_STEP
 
 PRINTABLE = ("a", "x", "y", "n", "7", "?", "/", "[", "space", "é")
 OTHERS = (
