@@ -292,16 +292,15 @@ class Shell(Sparing, Guarded, App[CddError]):
 
     def _seen(self) -> Hashable:
         """All that a key can change."""
-        widgets = [
-            (id(one), one.seen()) for one in self.screen.walk_children(with_self=True) if isinstance(one, GuardedWidget)
-        ]
-        return self.screen, self.focused, len(self._notifications), len(self.workers), widgets, self.theme
+        widgets = self.screen.walk_children(GuardedWidget, with_self=True)
+        seen = tuple((id(widget), widget.seen()) for widget in widgets)
+        return self.screen, self.focused, len(self._notifications), len(self.workers), seen, self.theme
 
     def _say_that_nothing_is_done(self, key: str) -> None:
         """Below the prompt, or in place of a screen's line about its keys; until the next key."""
         if self.screen is self.home:
             self.home.say_that_nothing_is_done(key)
-            self._take_hint_back = self.home.say_what_enter_does
+            self._take_hint_back = partial(self.home.say_that_nothing_is_done, "")
         else:
             line = self.screen.query_one("#keys", Static)
             usual = line.content
@@ -310,7 +309,8 @@ class Shell(Sparing, Guarded, App[CddError]):
 
     async def on_event(self, event: events.Event) -> None:
         is_alone = len(self.screen_stack) == 1 and not event.is_forwarded
-        if isinstance(event, events.Key) and not event.is_forwarded and self._take_hint_back is not None:
+        is_new = isinstance(event, events.Key | events.Paste) and not event.is_forwarded
+        if is_new and self._take_hint_back is not None:
             self._take_hint_back()
             self._take_hint_back = None
         if isinstance(event, events.Key) and not (is_alone or event.is_forwarded):
@@ -693,7 +693,9 @@ class Shell(Sparing, Guarded, App[CddError]):
         self._opened_step = screen, self.clock.now()
 
     def _walk_to_step(self, by: int) -> None:
-        if (number := self.home.steps.walk(by)) is not None:
+        steps = self.home.steps
+        before = steps.seen()
+        if (number := steps.walk(by)) is not None and steps.seen() != before:
             self.open_step(number)
 
     @work(group="editor", exclusive=True)

@@ -90,7 +90,7 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         return key in ("up", "down", "home", "end", "enter")
 
     def seen(self) -> Hashable:
-        return self._cursor, self.display
+        return self._selected, self.display
 
     def show(self, steps: Iterable[StepView], former_cost: Cost = NO_COST) -> None:
         """Show these steps, and the cost of the run with that of former ones; without steps the list is hidden."""
