@@ -5,19 +5,20 @@ While it is open it holds the ticket's lock: there is one writer of the state.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Literal, Self
 
 from cdd_agent.engine.attempt import Attempt
-from cdd_agent.engine.history import History
+from cdd_agent.engine.history import History, no_part
 from cdd_agent.engine.load_state import drift, open_state, renumbered, save
 from cdd_agent.engine.lock import TicketLock, others_at_work
 from cdd_agent.engine.prompt import Earlier, StepPrompt, step_digest, step_prompt
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.recording import Recorder
+from cdd_agent.engine.whereabouts import copy_id, load_whereabouts
 from cdd_agent.errors import StepFailed
 from cdd_agent.events import About, ChangesPutBack, Emit, Event, Notice, PlanOpened, RunFinished, Tone
 from cdd_agent.files.atomic import digest, read_bytes, remove_leftovers
@@ -88,10 +89,7 @@ class Run:
             lock.release()
             raise
         own = (*own, ticket.shown(ticket.folder))
-        literal = {re.sub(r"([*?\[\\])", r"\\\1", folder) for folder in own}
-        # The run's own files, conversations, tickets (they are the person's and the program's), and writes in progress.
-        no_part = (".cdd/runs", ".cdd/conversations", *sorted(literal), "**/.cdd-*.tmp")
-        history = History(record, no_part)
+        history = History(record, no_part(own))
         recorder = Recorder(redactor, record.log, emit)
         return cls(ticket, spec, plan, opened.state, record, history, lock, recorder, own, require, [*opened.news])
 
@@ -140,6 +138,12 @@ class Run:
         commits = tuple(step.commit for step in steps if step.commit)
         left = tuple(step.step_number for step in steps if step.files != NO_FILES and not step.commit)
         return replace(self.summary(), commits=commits, to_commit=left)
+
+    def expect_here(self, now: datetime) -> None:
+        """Raises `RunElsewhere` where it was pushed, or its lease is another one's by now."""
+        known = load_whereabouts(self.record.folder)
+        if known is not None:
+            known.expect_here(self.ticket.slug, copy_id(self.record.root), now)
 
     def tell_what_was_found(self) -> None:
         """How it was opened, where there is something to know; told once."""
