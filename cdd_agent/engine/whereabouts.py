@@ -56,6 +56,8 @@ class Whereabouts(JsonFile):
     """The end of this copy's lease."""
     project: str | None = None
     """The tree of the project's files as they travelled last."""
+    left_out: tuple[str, ...] = ()
+    """Files of this copy that did not travel when it was pushed, from the root."""
     ticket: dict[str, str] = Field(default_factory=dict)
     """The digests of the ticket's files as they travelled last, by name."""
 

@@ -1,8 +1,9 @@
 """References in a repository elsewhere: looked at, fetched, and changed only by compare-and-swap.
 
 It is spoken to from a private folder, so that of the settings only the person's own count, who has named the remote:
-how to log in (`ssh`, credential helpers, proxies). Of the repository's settings, which a project that was only downloaded
-brings along, there are the remote's address and what is sent with a request over HTTP, and nothing that would be run.
+how to log in (`ssh`, credential helpers, proxies). Of the repository's settings, which a project that was only
+downloaded brings along, there are the remote's address and what is sent with a request over HTTP, and nothing that
+would be run.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cdd_agent.errors import BadInput
-from cdd_agent.git.command import Git, GitUnusable
+from cdd_agent.git.command import Git, GitUnusable, refusal
 from cdd_agent.git.repository import repository_of
 from cdd_agent.process.run import CommandResult
+from cdd_agent.redaction import Redactor
 from cdd_agent.sanitize import sanitize_for_display
 
 _PROTOCOLS = "file:git:http:https:ssh"
@@ -208,7 +210,14 @@ class Remote:
         for number, (key, value) in enumerate(self.address.settings):  # not as arguments, which everybody can read
             env |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
         env |= {name: os.environ[name] for name in _PERSONS_OWN if name in os.environ}
-        return await replace(git, env={**git.env, **env})(*words, codes=codes)
+        done = await replace(git, env={**git.env, **env}).run(*words)
+        if done.timed_out or done.return_code == 127:
+            raise refusal(words[0], done)
+        if done.return_code not in codes:
+            said = next((line for line in done.stderr.splitlines() if line.strip()), "")
+            why = sanitize_for_display(Redactor().redact(said.removeprefix("fatal: ")))
+            raise GitUnusable(f"{self.address.name} did not answer `git {words[0]}`: {why}")
+        return done
 
 
 def _size(folder: Path) -> int:

@@ -66,6 +66,15 @@ class Arrival:
         manifest = await read_manifest(reference, tip)
         arrival = cls(tip, manifest, folder)
         arrival.discard()
+        try:
+            await arrival._read(reference)
+        except BaseException:
+            arrival.discard()
+            raise
+        return arrival
+
+    async def _read(self, reference: RunReference) -> None:
+        tip, folder = self.tip, self.folder
         listed, asked, told = (reference.folder / name for name in ("listed", "asked", "told"))
         await reference.git("ls-tree", "-r", "-l", "-z", tip, "--", "ticket/", "record/", stdout=listed)
         names, total = dict[str, str](), 0
@@ -85,18 +94,17 @@ class Arrival:
         asked.write_text("".join(f"{name}\n" for name in names.values()))
         await reference.git("cat-file", "--batch", "--buffer", stdin=asked, stdout=told)
         try:
-            arrival._unpack(told, list(names))
+            self._unpack(told, list(names))
         except OSError as error:
             raise BadInput(f"{folder} could not be written: {error.strerror or error}") from error
         try:
-            arrival._judge()
+            self._judge()
         except NotARun:
             raise
         except (CddError, ValueError) as error:
             why = error.message if isinstance(error, CddError) else str(error)
             raise NotARun(why.replace(f"{folder}/", "")) from error
-        await arrival._expect_checkpoints(reference)
-        return arrival
+        await self._expect_checkpoints(reference)
 
     @property
     def state(self) -> ExecutionState | None:

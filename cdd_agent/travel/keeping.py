@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import platform
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from functools import partial
 
@@ -27,17 +27,21 @@ async def lease_kept(
     record: RunRecord, emit: Emit, *, now: Callable[[], datetime] = utc_now, every: float = _LOOK
 ) -> AsyncIterator[None]:
     """Around the work on a run, which is cancelled when the run is no longer this copy's, and then ends with
-    `RunElsewhere`. For a run that never travelled nothing is done; whether one that did is here, the engine checks.
+    `RunElsewhere`. For a run that never travelled nothing is done.
 
-    Raises `RunElsewhere` where another one holds it. Without an answer from the remote it goes on while the lease lasts.
+    Raises `RunElsewhere` where it is not here. Without an answer from the remote it goes on while the lease lasts.
     """
-    known = load_whereabouts(record.folder)
-    if known is None or known.phase is not Phase.HERE or known.holder != copy_id(record.root):
+    known, holder = load_whereabouts(record.folder), copy_id(record.root)
+    if known is None:
         yield
         return
     reference = await RunReference.open(record.root, record.folder, record.slug, known.remote, now)
     save = partial(save_whereabouts, record.folder)
-    claim = Claim(record.slug, reference, known.holder, platform.node()[:255], now, save)
+    claim = Claim(record.slug, reference, holder, platform.node()[:255], now, save)
+    if known.phase is not Phase.HERE or known.holder != holder:
+        with suppress(GitUnusable):  # then it is only not known who has it
+            await claim.expect_free()
+        known.expect_here(record.slug, holder, now())
     held, lost, work = known, list[CddError](), asyncio.current_task()
     assert work is not None
 

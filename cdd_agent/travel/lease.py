@@ -121,16 +121,23 @@ class Claim:
                 return renewed
         raise Moved(self.slug)
 
+    async def expect_free(self) -> None:
+        """Raises `RunElsewhere` where somebody else holds it, `GitUnusable` where the remote cannot be asked."""
+        tip = await self.shared.tip()
+        found = await self.shared.lease(tip) if tip else None
+        if found is not None and found.holder != self.holder:
+            raise self._held(found)
+
     async def hand_over(
         self,
         known: Whereabouts | None,
-        leaving: Whereabouts,
+        leaving: Callable[[], Whereabouts],
         content: Callable[[str | None], Awaitable[str]],
         *,
         by_word: bool = False,
     ) -> Whereabouts:
         """Push: from here on nobody holds the run. `known` is what this copy knew of it before; `content` makes the
-        commit, on top of the one that is there.
+        commit, on top of the one that is there, and `leaving` says then what this copy knows of it.
 
         From before the push until its end is known, the run is `leaving`: it goes on nowhere. Raises `RunElsewhere`,
         and `PushRefused` by a remote that does not take it; then all is as it was.
@@ -139,7 +146,8 @@ class Claim:
         if tip is not None and not by_word and not await self._may_replace(known, tip):
             raise self._held(await self.shared.lease(tip))
         new = await content(tip)
-        self.save(leaving.model_copy(update={"phase": Phase.LEAVING, "tip": tip, "content": new, "until": None}))
+        sent = leaving().model_copy(update={"phase": Phase.LEAVING, "tip": tip, "content": new, "until": None})
+        self.save(sent)
         try:
             arrived = await self.shared.swap(tip, new)
         except PushRefused:
@@ -148,7 +156,7 @@ class Claim:
         if not arrived:
             self.save(known)
             raise Moved(self.slug)
-        pushed = leaving.model_copy(update={"phase": Phase.AWAY, "tip": new, "content": new, "until": None})
+        pushed = sent.model_copy(update={"phase": Phase.AWAY, "tip": new})
         self.save(pushed)
         return pushed
 

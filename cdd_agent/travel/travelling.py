@@ -8,12 +8,12 @@ checkpoints, the record, the ticket. The same command goes on from each of these
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Container, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from cdd_agent.engine.history import STORE, no_part
 from cdd_agent.engine.lock import TicketLock
@@ -22,13 +22,15 @@ from cdd_agent.engine.run import named
 from cdd_agent.engine.whereabouts import Phase, RunElsewhere, Whereabouts, copy_id, load_whereabouts, save_whereabouts
 from cdd_agent.errors import BadInput
 from cdd_agent.events import About, Emit, Notice, Tone
-from cdd_agent.files.atomic import digest, read_bytes, remove, write_atomic
+from cdd_agent.files.atomic import digest, read_bytes, remove, sync_all, write_atomic
+from cdd_agent.files.read import holds_secrets
 from cdd_agent.git.checkpoint import Checkpoint, Checkpoints
 from cdd_agent.git.diff import Change
 from cdd_agent.git.repository import repository_of
 from cdd_agent.git.restore import held
 from cdd_agent.git.snapshot import names_in
 from cdd_agent.redaction import Redactor
+from cdd_agent.threads import in_thread
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.travel.arrival import Arrival, is_link, links_away, read_manifest
 from cdd_agent.travel.lease import Claim
@@ -65,77 +67,91 @@ class Travel:
         """Send it to a remote, where from then on nobody holds it. Raises `CddError`."""
         if not self.ticket.spec_path.exists() and not self.ticket.plan_path.exists():
             raise BadInput(f"{self.ticket.slug} has neither a spec nor a plan: there is nothing to push")
-        with self._locked():
-            known = load_whereabouts(self.record.folder)
+        with self._locked() as known:
             if known is not None and known.phase is Phase.ARRIVING:
                 known.expect_here(self.ticket.slug, known.holder, self.now())
             name = remote or (known.remote if known else "origin")
-            reference = await self._reference(name, known)
-            claim = self._claim(reference)
-            checkpoints = await self._checkpoints()
-            project = await checkpoints.take(PROJECT)
-            repository = await repository_of(self.record.root)
-            head = await repository.head() if repository else None
-            parcel = Parcel(self.ticket, self.record, checkpoints.snapshots, self.redactor, head)
-            manifest = partial(Manifest, slug=self.ticket.slug, host=platform.node(), pushed=self.now(), head=head)
-            packed = list[Manifest]()
+            async with self._reference(name, known) as reference:
+                return await self._push(reference, known, name, by_word=by_word)
 
-            async def content(tip: str | None) -> str:
-                if tip is not None:
-                    await reference.bring(tip)
-                commit, made = await parcel.pack(project, manifest, tip)
-                packed.append(made)
-                await self._remember(checkpoints, commit)
-                return commit
+    async def _push(
+        self, reference: RunReference, known: Whereabouts | None, name: str, *, by_word: bool
+    ) -> Whereabouts:
+        claim = self._claim(reference)
+        checkpoints = await self._checkpoints()
+        project = await checkpoints.take(PROJECT)
+        repository = await repository_of(self.record.root)
+        head = await repository.head() if repository else None
+        parcel = Parcel(self.ticket, self.record, checkpoints.snapshots, self.redactor, head)
+        manifest = partial(Manifest, slug=self.ticket.slug, host=platform.node(), pushed=self.now(), head=head)
+        packed = list[Manifest]()
 
-            leaving = self._known(Phase.LEAVING, name, None, project.id)
-            pushed = await claim.hand_over(known, leaving, content, by_word=by_word)
-            if left_out := packed[-1].left_out:
-                text = f"Not sent, as they hold secrets: {named(left_out)}"
-                self.emit(Notice(text, Tone.WARNING, about=About.LEFT_OUT))
-            hint = f"`cdd pull {self.ticket.slug}` takes it, here or in another copy of the project."
-            self.emit(Notice(f"{self.ticket.slug} was pushed to {name}. {hint}", Tone.GOOD, about=About.RUN_PUSHED))
-            return pushed
+        async def content(tip: str | None) -> str:
+            if tip is not None:
+                await reference.bring(tip)
+            commit, made = await parcel.pack(project, manifest, tip)
+            packed.append(made)
+            await self._remember(checkpoints, commit)
+            return commit
+
+        def leaving() -> Whereabouts:
+            left_out = packed[-1].left_out
+            known = self._known(Phase.LEAVING, name, None, packed[-1].project)
+            return known.model_copy(update={"left_out": left_out})
+
+        pushed = await claim.hand_over(known, leaving, content, by_word=by_word)
+        if left_out := packed[-1].left_out:
+            text = f"Not sent, as they hold secrets: {named(left_out)}"
+            self.emit(Notice(text, Tone.WARNING, about=About.LEFT_OUT))
+        hint = f"`cdd pull {self.ticket.slug}` takes it, here or in another copy of the project."
+        self.emit(Notice(f"{self.ticket.slug} was pushed to {name}. {hint}", Tone.GOOD, about=About.RUN_PUSHED))
+        return pushed
 
     async def pull(self, remote: str | None, *, by_word: bool = False, replace: bool = False) -> Whereabouts:
         """Take it from a remote: from then on this copy holds it. `by_word`: also from somebody whose lease lasts;
         `replace`: what is here of another run of the ticket is set aside. Raises `CddError`; then nothing was changed,
         or the same is to be done once more."""
-        with self._locked():
-            known = load_whereabouts(self.record.folder)
+        with self._locked() as known:
             name = remote or (known.remote if known else "origin")
-            reference = await self._reference(name, known)
-            if await reference.tip() is None:
-                raise BadInput(f"{name} has no run of {self.ticket.slug}", hint="`cdd push` sends one there.")
-            claim, tip = self._claim(reference), await reference.fetch()
-            if await self._is_here(known, reference, tip):
-                new, lease = await claim.take(tip, by_word=by_word)
-                reference.accept()
-                assert known is not None
-                held_now = {
-                    "phase": Phase.HERE,
-                    "remote": name,
-                    "holder": claim.holder,
-                    "tip": new,
-                    "until": lease.until,
-                }
-                known = known.model_copy(update=held_now)
-                save_whereabouts(self.record.folder, known)
-            else:
-                await self._expect_replaceable(known, reference, tip, replace=replace)
-                known = await self._take_over(known, reference, claim, tip, name, by_word=by_word, replace=replace)
-            until = f"{known.until.astimezone():%H:%M}" if known.until else ""
-            text = (
-                f"{self.ticket.slug} is here now, until {until}; `cdd exec {self.ticket.slug}` goes on and renews that."
-            )
-            self.emit(Notice(text, Tone.GOOD, about=About.RUN_PULLED))
-            return known
+            checkpoints = await self._checkpoints()
+            async with self._reference(name, known) as reference:
+                here = await self._pull(reference, known, checkpoints, name, by_word=by_word, replace=replace)
+        until = f"{here.until.astimezone():%H:%M}" if here.until else ""
+        text = f"{self.ticket.slug} is here now, until {until}; `cdd exec {self.ticket.slug}` goes on and renews that."
+        self.emit(Notice(text, Tone.GOOD, about=About.RUN_PULLED))
+        return here
+
+    async def _pull(
+        self,
+        reference: RunReference,
+        known: Whereabouts | None,
+        checkpoints: Checkpoints,
+        name: str,
+        *,
+        by_word: bool,
+        replace: bool,
+    ) -> Whereabouts:
+        if await reference.tip() is None:
+            raise BadInput(f"{name} has no run of {self.ticket.slug}", hint="`cdd push` sends one there.")
+        claim, tip = self._claim(reference), await reference.fetch()
+        if not await self._is_here(known, reference, tip):
+            await self._expect_replaceable(known, reference, tip, replace=replace)
+            words = {"by_word": by_word, "replace": replace}
+            return await self._take_over(known, reference, claim, checkpoints, tip, name, **words)
+        assert known is not None
+        new, lease = await claim.take(tip, by_word=by_word)
+        reference.accept()
+        held_now = {"phase": Phase.HERE, "remote": name, "holder": claim.holder, "tip": new, "until": lease.until}
+        known = known.model_copy(update=held_now)
+        save_whereabouts(self.record.folder, known)
+        return known
 
     async def _take_over(
         self,
         known: Whereabouts | None,
         reference: RunReference,
         claim: Claim,
+        checkpoints: Checkpoints,
         tip: str,
         name: str,
         *,
@@ -146,13 +162,12 @@ class Travel:
         arrival = await Arrival.read(reference, tip, self.record.folder / "arriving")
         try:
             reference.accept()  # as objects that nothing refers to yet
-            checkpoints = await self._checkpoints()
             theirs = Checkpoint(PROJECT, arrival.manifest.project)
             changes = await self._changes(checkpoints, theirs, arrival.manifest, known)
             await self._expect_same_ticket(arrival, known)
             new, lease = await claim.take(tip, by_word=by_word)
             await self._remember(checkpoints, new)
-            before = known.model_dump(include={"project", "ticket"}) if known else {}
+            before = known.model_dump(include={"project", "ticket", "left_out"}) if known else {}
             arriving = Whereabouts(
                 phase=Phase.ARRIVING,
                 remote=name,
@@ -174,8 +189,10 @@ class Travel:
             await self._refer(checkpoints, arrival.manifest.checkpoints)
             arrival.install_record(self.record)
             arrival.install_ticket(self.ticket)
+            await in_thread(sync_all, name="sync")
             here = self._known(Phase.HERE, name, new, arrival.manifest.project)
-            here = here.model_copy(update={"content": tip, "until": lease.until})
+            left_out = arriving.left_out
+            here = here.model_copy(update={"content": tip, "until": lease.until, "left_out": left_out})
             save_whereabouts(self.record.folder, here)
             text = f"The run was pulled from {name}, where {arrival.manifest.host} had pushed it."
             self.record.log.add(self.redactor.redacted(Notice(text, about=About.RUN_PULLED)))
@@ -224,20 +241,28 @@ class Travel:
         Raises `BadInput` where one of them is neither as it was there, nor as in the commit there or travelled last.
         """
         ours = await checkpoints.take("travel/found")
-        changes = [one for one in await checkpoints.changes(theirs, ours) if not one.path.startswith(_OWN)]
+        only_here = frozenset(known.left_out if known else ())
+        changes = [
+            one
+            for one in await checkpoints.changes(theirs, ours)
+            if not one.path.startswith(_OWN) and (one.before or not self._never_travels(one.path, only_here))
+        ]
         links = await checkpoints.read([one for one in changes if is_link(one)])
         if away := [
             *links_away({path: (before or b"").decode(errors="replace") for path, (before, _) in links.items()})
         ]:
             raise NotARun(f"a link of it leads out of the project: {named(away)}")
         prefix = checkpoints.snapshots.prefix.removesuffix("/")
-        bases = [f"{manifest.head}:{prefix}" if prefix else f"{manifest.head}^{{tree}}"] if manifest.head else []
+        head = f"{manifest.head}:{prefix}" if manifest.head else ""
+        git = checkpoints.snapshots.git
+        is_there = bool(head) and (await git("cat-file", "-e", head, codes=(0, 1, 128))).return_code == 0
+        bases = [head if is_there else (await git("mktree")).stdout.strip()]
         bases += [f"{known.project}:files"] if known and known.project else []
         differ = {one.path for one in changes}
         target = checkpoints.snapshots.folder / "listed"
         for base in bases if differ else ():
             words = ("diff-tree", "-r", "-z", "--no-renames", "--name-only", ours.files, base)
-            found = await checkpoints.snapshots.git(*words, stdout=target, codes=(0, 128))
+            found = await git(*words, stdout=target, codes=(0, 128))
             differ &= set(names_in(target)) if found.return_code == 0 else differ
         if differ:
             raise BadInput(
@@ -245,6 +270,9 @@ class Travel:
                 hint=await self._how_to_be_alike(manifest),
             )
         return tuple(changes)
+
+    def _never_travels(self, path: str, left_out: Container[str]) -> bool:
+        return path in left_out or holds_secrets(PurePosixPath(path).name)
 
     async def _how_to_be_alike(self, manifest: Manifest) -> str:
         repository = await repository_of(self.record.root)
@@ -283,12 +311,17 @@ class Travel:
         holder = copy_id(self.record.root)
         return Whereabouts(phase=phase, remote=remote, holder=holder, tip=tip, project=project, ticket=ticket)
 
-    async def _reference(self, remote: str, known: Whereabouts | None) -> RunReference:
+    @asynccontextmanager
+    async def _reference(self, remote: str, known: Whereabouts | None) -> AsyncIterator[RunReference]:
+        """What came from there and was not accepted is removed in the end."""
         reference = await RunReference.open(self.record.root, self.record.folder, self.ticket.slug, remote, self.now)
         if known is not None:
             commits = [commit for commit in {known.tip, known.content} if commit]
             reference.have += tuple([commit for commit in commits if await reference.has(commit)])
-        return reference
+        try:
+            yield reference
+        finally:
+            await reference.remote.clear()
 
     def _claim(self, reference: RunReference) -> Claim:
         save = partial(save_whereabouts, self.record.folder)
@@ -309,13 +342,13 @@ class Travel:
         await snapshots.references("update-ref", "--stdin", stdin=asked)
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """The ticket is this process's meanwhile."""
+    def _locked(self) -> Iterator[Whereabouts | None]:
+        """The ticket is this process's meanwhile; what is known of where its run is."""
         self.record.prepare()
         since = self.now().replace(microsecond=0).isoformat()
         lock = TicketLock.take(self.record.folder, self.ticket.slug, since)
         try:
             self.record.tidy()
-            yield
+            yield load_whereabouts(self.record.folder)
         finally:
             lock.release()
