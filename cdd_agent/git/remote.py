@@ -15,7 +15,7 @@ from pathlib import Path
 
 from cdd_agent.errors import BadInput
 from cdd_agent.git.command import Git, GitUnusable, refusal
-from cdd_agent.git.repository import repository_of
+from cdd_agent.git.repository import Repository
 from cdd_agent.process.run import CommandResult
 from cdd_agent.redaction import Redactor
 from cdd_agent.sanitize import sanitize_for_display
@@ -52,9 +52,8 @@ class Address:
     """Those of the repository that belong to it."""
 
 
-async def address_of(root: Path, name: str) -> Address:
+async def address_of(repository: Repository | None, name: str) -> Address:
     """The remote of this name that the project's repository knows, or the address itself. Raises `BadInput`."""
-    repository = await repository_of(root)
     top, known = Path.cwd(), list[str]()
     if repository is not None:
         known = (await repository.git("remote")).stdout.splitlines()

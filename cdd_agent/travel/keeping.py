@@ -14,6 +14,7 @@ from cdd_agent.engine.whereabouts import MARGIN, Phase, RunElsewhere, copy_id, l
 from cdd_agent.errors import CddError
 from cdd_agent.events import About, Emit, Notice, Tone
 from cdd_agent.git.command import GitUnusable
+from cdd_agent.git.repository import repository_of
 from cdd_agent.travel.lease import Claim
 from cdd_agent.travel.reference import RunReference
 from cdd_agent.travel.travelling import utc_now
@@ -35,7 +36,8 @@ async def lease_kept(
     if known is None:
         yield
         return
-    reference = await RunReference.open(record.root, record.folder, record.slug, known.remote, now)
+    repository = await repository_of(record.root)
+    reference = await RunReference.open(record.root, record.folder, record.slug, known.remote, now, repository)
     save = partial(save_whereabouts, record.folder)
     claim = Claim(record.slug, reference, holder, platform.node()[:255], now, save)
     if known.phase is not Phase.HERE or known.holder != holder:

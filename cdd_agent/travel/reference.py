@@ -15,7 +15,7 @@ from cdd_agent.files.atomic import read_bytes
 from cdd_agent.git.command import Git
 from cdd_agent.git.new_commit import Entry, new_commit
 from cdd_agent.git.remote import Remote, address_of
-from cdd_agent.git.repository import repository_of
+from cdd_agent.git.repository import Repository
 from cdd_agent.git.snapshot import CONFIG
 from cdd_agent.travel.lease import Lease
 
@@ -41,27 +41,38 @@ class RunReference:
     folder: Path
     """Private: for what git is told and says."""
     now: Callable[[], datetime]
+    head: str | None = None
+    """The commit that the project is at."""
     have: tuple[str, ...] = ()
     """Commits that are here, and that the run may be built on."""
     fetched: str | None = None
     """The commit that is here as it came, and was not accepted yet."""
 
     @classmethod
-    async def open(cls, root: Path, record: Path, slug: str, remote: str, now: Callable[[], datetime]) -> Self:
+    async def open(
+        cls,
+        root: Path,
+        record: Path,
+        slug: str,
+        remote: str,
+        now: Callable[[], datetime],
+        repository: Repository | None,
+    ) -> Self:
         """Of the run with its record in this folder, where nobody else speaks for it meanwhile; `remote` is as a person
         names it. Raises `BadInput`, `GitUnusable`."""
-        address, repository = await address_of(root, remote), await repository_of(root)
+        address = await address_of(repository, remote)
         folder = record / "travel.git"
         form = [f"--object-format={repository.object_format}"] if repository else []
         plain = Git(root)
-        await plain("init", "--quiet", "--bare", "--template=", *form, str(folder))
+        if not (folder / "HEAD").exists():
+            await plain("init", "--quiet", "--bare", "--template=", *form, str(folder))
         store = repository.objects if repository else record / "checkpoints.git" / "objects"
         env = {"GIT_DIR": str(folder), "GIT_OBJECT_DIRECTORY": str(store)}
         git = Git(root, env, (*plain.config, *(repository.settings if repository else ()), *CONFIG))
         shallow, head = None, None
         if repository is not None:
             shallow, head = read_bytes(repository.shared / "shallow"), await repository.head()
-        made = cls(slug, Remote.of(address, git, shallow), folder, now, (head,) if head else ())
+        made = cls(slug, Remote.of(address, git, shallow), folder, now, head, (head,) if head else ())
         await made.remote.clear()
         return made
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import platform
 from collections.abc import AsyncIterator, Callable, Container, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -80,8 +80,7 @@ class Travel:
         claim = self._claim(reference)
         checkpoints = await self._checkpoints()
         project = await checkpoints.take(PROJECT)
-        repository = await repository_of(self.record.root)
-        head = await repository.head() if repository else None
+        head = reference.head
         parcel = Parcel(self.ticket, self.record, checkpoints.snapshots, self.redactor, head)
         manifest = partial(Manifest, slug=self.ticket.slug, host=platform.node(), pushed=self.now(), head=head)
         packed = list[Manifest]()
@@ -163,7 +162,7 @@ class Travel:
         try:
             reference.accept()  # as objects that nothing refers to yet
             theirs = Checkpoint(PROJECT, arrival.manifest.project)
-            changes = await self._changes(checkpoints, theirs, arrival.manifest, known)
+            changes = await self._changes(checkpoints, theirs, arrival.manifest, known, reference.head)
             await self._expect_same_ticket(arrival, known)
             new, lease = await claim.take(tip, by_word=by_word)
             await self._remember(checkpoints, new)
@@ -234,7 +233,12 @@ class Travel:
         )
 
     async def _changes(
-        self, checkpoints: Checkpoints, theirs: Checkpoint, manifest: Manifest, known: Whereabouts | None
+        self,
+        checkpoints: Checkpoints,
+        theirs: Checkpoint,
+        manifest: Manifest,
+        known: Whereabouts | None,
+        head: str | None,
     ) -> tuple[Change, ...]:
         """What is to be done to the project's files, so that they are as they were where the run comes from.
 
@@ -253,10 +257,10 @@ class Travel:
         ]:
             raise NotARun(f"a link of it leads out of the project: {named(away)}")
         prefix = checkpoints.snapshots.prefix.removesuffix("/")
-        head = f"{manifest.head}:{prefix}" if manifest.head else ""
+        there = f"{manifest.head}:{prefix}" if manifest.head else ""
         git = checkpoints.snapshots.git
-        is_there = bool(head) and (await git("cat-file", "-e", head, codes=(0, 1, 128))).return_code == 0
-        bases = [head if is_there else (await git("mktree")).stdout.strip()]
+        is_there = bool(there) and (await git("cat-file", "-e", there, codes=(0, 1, 128))).return_code == 0
+        bases = [there if is_there else (await git("mktree")).stdout.strip()]
         bases += [f"{known.project}:files"] if known and known.project else []
         differ = {one.path for one in changes}
         target = checkpoints.snapshots.folder / "listed"
@@ -267,17 +271,15 @@ class Travel:
         if differ:
             raise BadInput(
                 f"These files are neither as the run has them nor as in its commit: {named(sorted(differ))}",
-                hint=await self._how_to_be_alike(manifest),
+                hint=self._how_to_be_alike(manifest, head),
             )
         return tuple(changes)
 
     def _never_travels(self, path: str, left_out: Container[str]) -> bool:
         return path in left_out or holds_secrets(PurePosixPath(path).name)
 
-    async def _how_to_be_alike(self, manifest: Manifest) -> str:
-        repository = await repository_of(self.record.root)
-        head = await repository.head() if repository else None
-        if manifest.head is None or head == manifest.head:
+    def _how_to_be_alike(self, manifest: Manifest, head: str | None) -> str:
+        if manifest.head is None or manifest.head == head:
             return "Move them away, or `git stash --include-untracked`, and pull again."
         commit = manifest.head[:12]
         return f"The run is at the commit {commit}: check that out (`git checkout {commit}`), and pull again."
@@ -314,7 +316,9 @@ class Travel:
     @asynccontextmanager
     async def _reference(self, remote: str, known: Whereabouts | None) -> AsyncIterator[RunReference]:
         """What came from there and was not accepted is removed in the end."""
-        reference = await RunReference.open(self.record.root, self.record.folder, self.ticket.slug, remote, self.now)
+        repository = await repository_of(self.record.root)
+        where = self.record.root, self.record.folder
+        reference = await RunReference.open(*where, self.ticket.slug, remote, self.now, repository)
         if known is not None:
             commits = [commit for commit in {known.tip, known.content} if commit]
             reference.have += tuple([commit for commit in commits if await reference.has(commit)])
@@ -339,7 +343,8 @@ class Travel:
         snapshots = checkpoints.snapshots
         where = f"{snapshots.namespace}/{self.ticket.slug}"
         asked = snapshots.input(f"update {where}/{name} {target}\n" for name, target in names.items())
-        await snapshots.references("update-ref", "--stdin", stdin=asked)
+        git = replace(snapshots.references, config=(*snapshots.references.config, "core.fsync=none"))  # see `sync_all`
+        await git("update-ref", "--stdin", stdin=asked)
 
     @contextmanager
     def _locked(self) -> Iterator[Whereabouts | None]:
