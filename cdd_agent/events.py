@@ -142,6 +142,10 @@ class About(StrEnum):
     NOT_IN_CHECKPOINT = "not_in_checkpoint"
     NOT_COMMITTED = "not_committed"
     NOTHING_TO_UNDO = "nothing_to_undo"
+    RUN_PUSHED = "run_pushed"
+    RUN_PULLED = "run_pulled"
+    NOT_RENEWED = "not_renewed"
+    """The lease of a run that was pulled: the remote cannot be asked."""
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from cdd_agent.process.policy import CommandRunner, Permit
     from cdd_agent.redaction import Redactor
     from cdd_agent.tools.action_runner import ActionRunner
+    from cdd_agent.travel.travelling import Travel
 
 _SCRIPT, _REPLAY = "script:", "replay:"
 _LONGEST_QUESTION = 100_000
@@ -219,8 +220,6 @@ class Wiring:
             spent = effort_of(record.log.entries()).spent if has_begun else Spent()
             return self.equipped("executor", config, spent=spent, lost=engine.run.lost)
 
-        cassette = (root / config.record).resolve() if config.record else root.parent
-        own = [cassette.relative_to(root).as_posix()] if cassette.is_relative_to(root) else []
         person = AnswersTold(self.frontend, log_answer)
         runner = StepRunner(
             root,
@@ -238,7 +237,7 @@ class Wiring:
             ticket,
             runner,
             emit=self.tell,
-            own=[*project.tickets.places, *own],
+            own=_own(project, config),
             commits=config.commit == "step",
             require=None if config.require == "off" else config.require,
             start_over=start_over,
@@ -315,6 +314,22 @@ def _chat_tools(project: Project, frontend: Frontend, commands: CommandRunner, c
     acting = [tool for tool in acting_tools(runner) if tool.name not in left_out]
     tools = sorted((*read_only_tools(project.root, code), *acting), key=lambda tool: tool.category == "Git")
     return ChatTools(tools, written, commands.clock)  # what a small window has no room for is the history
+
+
+def open_travel(project: Project, ticket: Ticket, emit: Emit) -> Travel:
+    """A run's way to another copy of the project, and from there."""
+    from cdd_agent.travel.travelling import Travel
+
+    config = of_role(project.config, "executor")
+    return Travel.of(project.root, ticket, _redactor(config), emit, _own(project, config))
+
+
+def _own(project: Project, config: Config) -> list[str]:
+    """What this program writes in a project beside `.cdd`: files and folders, from its root."""
+    root = project.root
+    cassette = (root / config.record).resolve() if config.record else root.parent
+    own = [cassette.relative_to(root).as_posix()] if cassette.is_relative_to(root) else []
+    return [*project.tickets.places, *own]
 
 
 def _redactor(config: Config) -> Redactor:

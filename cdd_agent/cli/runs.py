@@ -85,6 +85,7 @@ def run_plan(project: Project, slug: str, *, as_json: bool, start_over: bool = F
     """Run a ticket's plan to its end. Raises `CddError`, `KeyboardInterrupt` when interrupted."""
     from cdd_agent.cli.without_screen import Output, preparing_model, printer_for
     from cdd_agent.events import About, Notice, Tone
+    from cdd_agent.travel.keeping import lease_kept
     from cdd_agent.wiring import prepare_model
 
     output = Output(printer_for(as_json))
@@ -93,6 +94,10 @@ def run_plan(project: Project, slug: str, *, as_json: bool, start_over: bool = F
         prepare_model(engine)
 
     async def whole_run() -> None:
+        async with lease_kept(engine.run.record, output.emit):
+            await all_steps()
+
+    async def all_steps() -> None:
         await engine.recover()
         engine.run.emit(engine.run.opened())
         if engine.stopped_by is not None:

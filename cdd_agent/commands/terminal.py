@@ -53,6 +53,8 @@ OF_CDD = {
     "undo": ("runs", "go back to before a ticket's last step, or the one named"),
     "redo": ("runs", "undo the last undo of a ticket"),
     "diff": ("runs", "show what a ticket's last step, or the one named, changed"),
+    "push": ("travel", "send a ticket's run to a git remote, to go on elsewhere"),
+    "pull": ("travel", "take a ticket's run from a git remote, to go on here"),
     "run": ("run", "carry out an action plan: a list of actions in YAML"),
     "apply": ("apply", "apply one saved reply of a model, all of it or nothing"),
     "context": ("context", "print the project context that a model would get"),

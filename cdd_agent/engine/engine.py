@@ -140,8 +140,9 @@ class Engine:
         """Put in order what a killed run, or a stopped undo, left; and once, say what else there is to know.
 
         Where a person's edit is in the way of restoring a step, the run waits: it is told, and in `stopped_by`.
-        Everything that changes something begins with this.
+        Everything that changes something begins with this. Raises `RunElsewhere` for a run that is not here.
         """
+        self.run.expect_here(self.clock())
         if not self._recovered:
             if self.runner.commands.settings.mode == "unsafe":
                 text = "`commands.mode` is unsafe: checks run in a real shell, whatever they say."
@@ -223,6 +224,7 @@ class Engine:
     async def run_all(self, *, attempts: int = 1) -> None:
         """Run to the end, or to the first step that fails; as the plan is when a step begins. Not on top of a step that
         the run's rule does not accept: that is told, and kept in `stopped_by`."""
+        self.run.expect_here(self.clock())
         await self._undoing.finish()
         if (refusal := self.run.refusal()) is not None:
             self.stopped_by = refusal

@@ -9,6 +9,7 @@
     going-back.json                           while an undo is under way
     lock  holder.json                         while somebody is at work on the ticket: who it is
     socrates.json                             the conversation about the spec, kept by `agents/notebook.py`
+    whereabouts.json  travel.git/  arriving/  of a run that travels between copies of the project
     checkpoints.git/                          what the checkpoints need; outside a repository also what is in them
     check-xxxxxxxx/                           while a check runs, here or below: what it reports
     step-02/attempt-1/
@@ -42,6 +43,9 @@ from cdd_agent.files.json_file import JsonFile, set_aside, stamp, write_text
 from cdd_agent.redaction import Redactor
 from cdd_agent.verification.baseline import Baseline
 from cdd_agent.verification.checks import remove_abandoned
+
+_KEPT = ("lock", "holder", "checkpoints", "socrates", "earlier-", "whereabouts", "travel", "arriving")
+"""What is not set aside with a run: its names begin so."""
 
 
 class GoingBack(JsonFile):
@@ -125,13 +129,13 @@ class RunRecord:
         remove(self._going_back)
 
     def start_over(self) -> Path:
-        """Set aside what there is of a run; where it is now. The lock, the checkpoints' store and what Socrates keeps
-        stay."""
+        """Set aside what there is of a run; where it is now. The lock, the checkpoints' store, what Socrates keeps and
+        what is known of its travels stay."""
         earlier = self.folder / f"earlier-{stamp()}"
         try:
             earlier.mkdir(parents=True)
             for path in self.folder.iterdir():
-                if not path.name.startswith(("lock", "holder", "checkpoints", "socrates", "earlier-")):
+                if not path.name.startswith(_KEPT):
                     path.rename(earlier / path.name)
             for folder in (earlier, self.folder):
                 sync_folder(folder)

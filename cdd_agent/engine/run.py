@@ -5,9 +5,9 @@ While it is open it holds the ticket's lock: there is one writer of the state.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Literal, Self
 
@@ -15,13 +15,14 @@ from cdd_agent.context.finder import CodeFinder
 from cdd_agent.edits.excerpts import Ranges
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.effort import effort_by_step
-from cdd_agent.engine.history import History
+from cdd_agent.engine.history import History, no_part
 from cdd_agent.engine.load_state import drift, open_state, renumbered, save
 from cdd_agent.engine.lock import TicketLock, others_at_work
 from cdd_agent.engine.prompt import Earlier, StepPrompt, step_digest, step_prompt
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.recording import Recorder
 from cdd_agent.engine.related_code import MOST, MOST_WITH_TOOLS
+from cdd_agent.engine.whereabouts import copy_id, load_whereabouts
 from cdd_agent.errors import StepFailed
 from cdd_agent.events import (
     About,
@@ -113,10 +114,7 @@ class Run:
             lock.release()
             raise
         own = (*own, ticket.shown(ticket.folder))
-        literal = {re.sub(r"([*?\[\\])", r"\\\1", folder) for folder in own}
-        # The run's own files, conversations, tickets (they are the person's and the program's), and writes in progress.
-        no_part = (".cdd/runs", ".cdd/conversations", *sorted(literal), "**/.cdd-*.tmp")
-        history = History(record, no_part)
+        history = History(record, no_part(own))
         recorder = Recorder(redactor, record.log, emit)
         state = opened.state
         if any(step.attempts and step.lacks_costs for step in state.known_steps.values()):
@@ -188,6 +186,12 @@ class Run:
         commits = tuple(step.commit for step in steps if step.commit)
         left = tuple(step.step_number for step in steps if step.files != NO_FILES and not step.commit)
         return replace(self.summary(), commits=commits, to_commit=left)
+
+    def expect_here(self, now: datetime) -> None:
+        """Raises `RunElsewhere` where it was pushed, or its lease is another one's by now."""
+        known = load_whereabouts(self.record.folder)
+        if known is not None:
+            known.expect_here(self.ticket.slug, copy_id(self.record.root), now)
 
     def tell_what_was_found(self) -> None:
         """How it was opened, where there is something to know; told once."""

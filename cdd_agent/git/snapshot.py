@@ -28,7 +28,7 @@ from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.threads import in_thread
 
 _ATTRIBUTES = b"* -text -filter -ident -working-tree-encoding !diff\n"  # in git, this file wins over all others
-_CONFIG = (
+CONFIG = (
     "advice.addEmbeddedRepo=false",
     "core.bare=false",
     "core.checkStat=default",
@@ -124,7 +124,7 @@ class Snapshots:
         if repository:
             env["GIT_OBJECT_DIRECTORY"] = str(repository.objects)
         settings = repository.settings if repository else ()
-        git = Git(root, env, (*plain.config, *settings, *_CONFIG))
+        git = Git(root, env, (*plain.config, *settings, *CONFIG))
         prefix = f"{root.relative_to(top).as_posix()}/" if root != top else ""
         whose = f"{repository.worktree if repository else ''}:{prefix}"
         namespace = f"refs/cdd/{hashlib.sha256(os.fsencode(whose)).hexdigest()[:8]}"
