@@ -48,7 +48,7 @@ from cdd_agent.tui.attention import Attention, Calling, TerminalKind
 from cdd_agent.tui.background import BackgroundTold, ask_for_background, asking
 from cdd_agent.tui.editor import edit_at_line
 from cdd_agent.tui.faults import Guarded, GuardedWidget
-from cdd_agent.tui.home import Home
+from cdd_agent.tui.home import BESIDE, Home
 from cdd_agent.tui.keys import shown
 from cdd_agent.tui.sparing import Sparing
 from cdd_agent.tui.themes import ThemeChoice, by_background, remember, remembered, use_theme
@@ -92,7 +92,7 @@ class Shell(Sparing, Guarded, App[CddError]):
     TITLE = "cdd"
     ENABLE_COMMAND_PALETTE = False  # there is one of our own
     CSS_PATH = "shell.tcss"
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-medium"), (110, "-wide")]  # noqa: RUF012  # declared so by Textual
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (BESIDE, "-medium"), (110, "-wide")]  # noqa: RUF012  # declared so by Textual
     VERTICAL_BREAKPOINTS = [(0, "-low"), (16, "-high")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "stop", "Copy what is selected, or stop what runs; twice: leave", show=False, priority=True),

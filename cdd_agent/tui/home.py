@@ -68,6 +68,8 @@ if TYPE_CHECKING:
     from cdd_agent.agents.base import Agent
     from cdd_agent.session import Session
 
+BESIDE = 100
+"""Columns from which there is room beside the transcript."""
 _KEYS = "Enter sends · Ctrl+J new line · Ctrl+R history · Ctrl+G editor · Ctrl+D leaves"
 _IN_CHAT = "Ask, @file, !command, /help ..."
 BLOCKS = {
@@ -231,7 +233,7 @@ class Home(GuardedWidget, Screen[None]):
             self.spec.show(event)
         if event.in_full:
             self.transcript.add(BlockKind.MARKDOWN, spec_in_full(event))
-        elif self.has_class("-narrow"):
+        elif self.app.size.width < BESIDE:  # not by the screen's class: at first it has none
             self._describe(event)
 
     def _is_new_here(self, event: PlanOpened) -> bool:
