@@ -339,6 +339,7 @@ class Shell(Guarded, App[CddError]):
         assert self.session is not None
         self._went_well, self._problem = True, ""
         self.attention.begin()
+        self.home.begin()
         try:
             await handle(self.session, line)
         except CddError as error:
