@@ -410,6 +410,7 @@ class Shell(Sparing, Guarded, App[CddError]):
         assert self.session is not None
         self._went_well, self._problem = True, ""
         self.attention.begin()
+        self.home.begin()
         try:
             await handle(self.session, line)
         except CddError as error:

@@ -57,6 +57,7 @@ class Asking:
     async def answer(self, answering: Answering, widget: Question | None) -> str:
         """Wait for the answer to a question that `widget`, or else the transcript, shows."""
         self.open, self._shown = answering, widget
+        lines_waited, self._home.lines_wait = self._home.lines_wait, False
         self._home.prompt.area.placeholder = "" if widget else "your answer ..."
         (widget or self._home).call_after_refresh(self._note_that_is_seen, answering)
         try:
@@ -64,6 +65,7 @@ class Asking:
                 return await answering.answer
         finally:
             self.open = self._shown = None
+            self._home.lines_wait = lines_waited
             if self._home.is_running:
                 self._home.prompt.bring_back_aside()
                 self._home.say_what_to_type()

@@ -12,7 +12,7 @@ from textual.events import DescendantBlur, DescendantFocus
 from textual.screen import Screen
 
 from cdd_agent.commands.completing import complete
-from cdd_agent.commands.registry import hint_for
+from cdd_agent.commands.registry import can_run_now, hint_for
 from cdd_agent.completion import Completion
 from cdd_agent.events import (
     AgentChanged,
@@ -72,6 +72,7 @@ BESIDE = 100
 """Columns from which there is room beside the transcript."""
 _KEYS = "Enter sends · Ctrl+J new line · Ctrl+R history · Ctrl+G editor · Ctrl+D leaves"
 _IN_CHAT = "Ask, @file, !command, /help ..."
+_AT_WORK = "/status, /diff, /cost ... at once; other lines wait"
 BLOCKS = {
     Tone.PLAIN: BlockKind.NOTE,
     Tone.QUIET: BlockKind.OUTPUT,
@@ -93,6 +94,8 @@ class Home(GuardedWidget, Screen[None]):
         """None until it is opened."""
         self.hints: dict[str, str] = {}
         """Of lines that were put into the prompt for the person, what Enter does with them."""
+        self.lines_wait = False
+        """A line that is sent now waits for the end of what runs, unless it only looks."""
         self._root = root
         self._nothing_done = ""
         """Of the last key, if that changed nothing."""
@@ -263,8 +266,8 @@ class Home(GuardedWidget, Screen[None]):
 
     def say_what_to_type(self) -> None:
         """In the empty prompt, and below it what Enter does with what stands there."""
-        text = _IN_CHAT
-        if self.agent is not None:
+        text = _AT_WORK if self.lines_wait else _IN_CHAT
+        if self.agent is not None and not self.lines_wait:
             text = (self.steps.has_failed and self.agent.after_a_failure) or self.agent.placeholder
         self.prompt.area.placeholder = text
         self.say_what_enter_does()
@@ -275,23 +278,39 @@ class Home(GuardedWidget, Screen[None]):
     @on(Transcript.ChoiceChanged)
     def say_what_enter_does(self) -> None:
         line = self.prompt.text
-        meaning = self.session.meaning(line) if self.session is not None and line.strip() else None
+        meaning = self.session.meaning(line) if self.session is not None else None
         hint = meaning.hint if meaning is not None else hint_for(line) or self.prompt.about_text
         hint = self.hints.get(line) or hint
+        if not line.strip() and meaning is not None:
+            hint = f"{hint} · F1 help"
+        waits = self._what_waits(line) if self.lines_wait and line.strip() else ""
         elsewhere = self.transcript.doing
         if self.steps.has_focus:
             elsewhere = "Enter opens the step · ↑↓ the others · F2 folds the plan"
         elif isinstance(self.focused, FindInput):
             elsewhere = "Enter goes to the next one found · ↑ to the one before · Esc closes"
-        self.activity.tell_meaning(hint, self._nothing_done or self.prompt.doing or elsewhere)
+        self.activity.tell_meaning(hint, self._nothing_done or self.prompt.doing or elsewhere or waits)
 
     def say_that_nothing_is_done(self, key: str) -> None:
         """Below the prompt, until the next key; "" ends it."""
         self._nothing_done = f"{shown(key)} does nothing here · F1 shows the keys" if key else ""
         self.say_what_enter_does()
 
+    def _what_waits(self, line: str) -> str:
+        """The effect of Enter on a line while something runs."""
+        if can_run_now(line):
+            return hint_for(line)
+        is_for_a_step = self.agent is not None and self.agent.name == "executor" and line.lstrip()[:1] not in ("/", "!")
+        return f"Enter: {'for the step that runs, or it waits' if is_for_a_step else 'it waits'} · Esc stops what runs"
+
+    def begin(self) -> None:
+        """A turn begins."""
+        self.lines_wait = True
+        self.say_what_to_type()
+
     def settle(self) -> None:
         """After a turn, however it ended: nothing is live, and the steps show what is saved."""
+        self.lines_wait = False
         self.transcript.settle()
         self.activity.rest()
         self._say_what_was_spent()

@@ -85,9 +85,18 @@ async def test_hints_below_and_in_the_prompt(sandbox: Sandbox) -> None:
             hints[line] = (person.prompt.area.placeholder, person.activity)
     assert hints == {
         "/status": ("Ask, @file, !command, /help ...", KEYS),
-        f"/exec {SLUG}": ("Enter runs the next step; status, skip, exit ...", KEYS),
-        "c": ("retry, skip, exit, or what to do differently ...", KEYS),
-        f"/socrates {SLUG}": ("your answer; summary, approve, exit ...", KEYS),
+        f"/exec {SLUG}": (
+            "Enter runs the next step; status, skip, exit ...",
+            "Enter runs step 1: Make a.txt · F1 help",
+        ),
+        "c": (
+            "retry, skip, exit, or what to do differently ...",
+            "Enter does nothing: the step has failed; `retry` runs it again · F1 help",
+        ),
+        f"/socrates {SLUG}": (
+            "your answer; summary, approve, exit ...",
+            "Enter lets Socrates go on · F1 help",
+        ),
     }
 
 

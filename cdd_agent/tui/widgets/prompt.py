@@ -148,7 +148,7 @@ class Prompt(GuardedWidget, Vertical):
         if self.area.is_folded:
             return "Enter sends all of it · Ctrl+O shows what was pasted"
         lines = self.area.document.line_count
-        return f"Enter sends {lines} lines · Ctrl+J new line · Ctrl+G editor" if lines > 1 else ""
+        return f"Enter sends {lines:,} lines · Ctrl+J new line · Ctrl+G editor" if lines > 1 else ""
 
     @property
     def offers(self) -> list[Completion]:
