@@ -907,8 +907,6 @@ class QuestionAnswered:
     """The model has had its say about it, or could not be asked."""
 
     step: int
-    answer: str = ""
-    """For the log: faces were told it as it came."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,17 @@ from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.retelling import LONGEST_TEXT
 from cdd_agent.engine.steering import Take
 from cdd_agent.errors import CddError
-from cdd_agent.events import About, Event, Notice, PersonSaid, QuestionAnswered, QuestionAsked, Tone, UndoPreview
+from cdd_agent.events import (
+    About,
+    Answer,
+    Event,
+    Notice,
+    PersonSaid,
+    QuestionAnswered,
+    QuestionAsked,
+    Tone,
+    UndoPreview,
+)
 from cdd_agent.llm.port import Message
 from cdd_agent.tickets.plan_step import PlanStep
 from cdd_agent.tickets.status import StepStatus
@@ -332,7 +342,8 @@ class ExecutorAgent(ReadsWords):
         except CddError:
             self.emit(QuestionAnswered(step.number))
             raise
-        self.emit(QuestionAnswered(step.number, turn.text[:LONGEST_TEXT]))
+        run.recorder.note(Answer(turn.text[:LONGEST_TEXT]))
+        self.emit(QuestionAnswered(step.number))
 
     @property
     def _has_failed(self) -> bool:

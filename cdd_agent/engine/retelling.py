@@ -107,8 +107,6 @@ class _Retold:
         found = () if self._is_asked or self._attempt is None else tuple(self._kept(event, self._attempt, is_wanted))
         if not is_wanted or isinstance(event, ReplyFinished):
             yield from found if is_wanted else ()
-        elif isinstance(event, QuestionAnswered):
-            yield from (Answer(event.answer),) if event.answer else ()
         else:
             yield from found or (event,)
 

@@ -31,6 +31,8 @@ _SHOWN_STEPS = 20
 """Steps of a criterion that are shown in full."""
 _SHOWN_TESTS = 12
 """Of a step."""
+_NARROW = 100
+"""Cells from which on there is a frame around the screen."""
 _LEAST_TEXT = 24
 """Cells of a criterion's words, beside which there is more."""
 _KEYS = "↑↓ criterion · Ctrl+↑↓ a change, Enter opens it · PgUp PgDn scroll · Esc closes"
@@ -45,6 +47,7 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
         & > #criteria { width: 94%; height: 94%; border: round $primary; background: $background; }
         & OptionList {
             height: auto; max-height: 40%; background: $surface; text-wrap: nowrap; text-overflow: ellipsis;
+            scrollbar-size-vertical: 1;
         }
         & OptionList, & OptionList:focus { border: none; }
         & #heading { height: 1; padding: 0 1; text-style: bold; }
@@ -88,7 +91,8 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
 
     def _rows(self) -> list[str]:
         """A row each, whatever its length and that of its list of steps; all of it is below when it is chosen."""
-        room = max(self.app.size.width * 94 // 100 - 6, 8)
+        width = self.app.size.width
+        room = max(width - 5 if width < _NARROW else width * 94 // 100 - 7, 8)
         return [_row(criterion, room) for criterion in self._shown.criteria]
 
     def on_resize(self) -> None:
@@ -111,7 +115,7 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
             transcript.add(
                 BlockKind.WARNING, "No step of the plan serves it; `**Serves:** 1` in a step says that it does."
             )
-        transcript.scroll_home(animate=False)
+        self.call_after_refresh(transcript.scroll_home, animate=False)
         opening = Opening.ALL if len(criterion.steps) == 1 else Opening.HEADER
         for step in criterion.steps[:_SHOWN_STEPS]:
             try:
@@ -135,7 +139,7 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
         if others := criterion.steps[_SHOWN_STEPS:]:
             titles = "\n".join(f"{step_glyph(view)} Step {view.number}: {view.title}" for view in others)
             transcript.add(BlockKind.NOTE, f"and {len(others):,} more; the plan (F2) opens each:\n{titles}")
-        transcript.scroll_home(animate=False)
+        self.call_after_refresh(transcript.scroll_home, animate=False)
 
     def action_choose_block(self, step: int) -> None:
         self.query_one(Transcript).choose_block(step)

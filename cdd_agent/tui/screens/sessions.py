@@ -11,7 +11,7 @@ from cdd_agent.events import SessionView
 from cdd_agent.tui.screens.chooser import Chooser, Row
 from cdd_agent.tui.screens.tickets import ago
 
-_SIGNS = {"chat": "❯", "executor": "◐", "planner": "☰", "socrates": "?"}
+_SIGNS = {"chat": "❯", "executor": "◐", "planner": "≡", "socrates": "?"}
 
 
 class SessionsScreen(Chooser):
