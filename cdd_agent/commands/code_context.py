@@ -12,7 +12,7 @@ from cdd_agent.context.query import Query
 from cdd_agent.dialogue.code_context import CodeContext, packed
 from cdd_agent.errors import BadInput
 from cdd_agent.events import PromptMade
-from cdd_agent.files.read import file_mode, locate
+from cdd_agent.files.read import file_mode, holds_secrets, locate
 from cdd_agent.sanitize import sanitize_for_display
 
 if TYPE_CHECKING:
@@ -91,6 +91,8 @@ def chosen(root: Path, now: Choices, typed: Sequence[str]) -> Choices:
     for word in typed:
         sign, path = word[0], str(locate(root, word[1:]))
         file_mode(root, locate(root, word[1:]))
+        if sign == "+" and holds_secrets(Path(path).name):
+            raise BadInput(f"{path} is not pinned: by its name it holds secrets")
         now = now.pin(path) if sign == "+" else now.leave_out(path)
     return now
 

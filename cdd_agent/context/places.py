@@ -16,6 +16,8 @@ class Place:
     """The definition that it is or is in, as `Parser.parse`; empty for a piece without one."""
     why: str
     """A clause for people."""
+    use: float = 0.0
+    """How useful it is beside the other places of an answer: the more the better, whichever file they are in."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,5 @@ class RankedFile:
 
 def in_order(ranked: Sequence[RankedFile]) -> Iterator[tuple[RankedFile, Place]]:
     """The places of all these files in the order in which they are worth being shown while there is room."""
-    order = [(rank + 4 * at, rank, at) for rank, file in enumerate(ranked) for at in range(len(file.places))]
-    for _, rank, at in sorted(order):
-        yield ranked[rank], ranked[rank].places[at]
+    places = [(file, place) for file in ranked for place in file.places]
+    yield from sorted(places, key=lambda pair: -pair[1].use)

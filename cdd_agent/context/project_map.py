@@ -1,123 +1,123 @@
-"""A project's files, and which of them a text is about."""
+"""A project's files, and which of them a text is about: the index, what git knows of the past, and the ranking."""
 
-import math
 import re
-from collections import Counter, defaultdict
-from collections.abc import Collection
-from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+import sqlite3
+import threading
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import TypeVar
 
-from cdd_agent.context.places import Place, RankedFile
+from cdd_agent.context.cache import Cache
+from cdd_agent.context.definitions import definitions
+from cdd_agent.context.history import read_past
+from cdd_agent.context.indexing import bring_up_to_date, read_source_file
+from cdd_agent.context.links import Links
+from cdd_agent.context.places import RankedFile
 from cdd_agent.context.query import Query
-from cdd_agent.context.words import words
-from cdd_agent.files.named import named_files
-from cdd_agent.files.read import holds_secrets
-from cdd_agent.files.walk import Kind, open_file, walk
-from cdd_agent.project.subjects import is_test_file
+from cdd_agent.context.ranking import Ranking, Searched, Text
+from cdd_agent.context.words import Vocabulary
+from cdd_agent.threads import waited_for
 
-_LARGEST = 1_000_000
-_LINES = 30
-_DEFINED = re.compile(
-    r"^[ \t]*(?:(?:export|default|pub(?:\([^)\n]*\))?|public|private|protected|static|abstract|async|final)[ \t]+)*"
-    r"(?:def|class|func(?:tion)?\*?|fn|struct|enum|trait|interface|type|impl|mod|module|namespace|macro_rules!)[ \t]+"
-    r"(?:\([^)\n]*\)[ \t]*)?([^\W\d]\w*)",
-    re.MULTILINE,
-)
-
-
-@dataclass(frozen=True)
-class _File:
-    stamp: tuple[int, int]
-    words: Counter[str]
-    length: int
+T = TypeVar("T")
+_TEXTS = 8_000_000
+"""Bytes of texts that are kept between two questions."""
+_WIDTH = 160
+"""Characters of a line in an outline."""
+_DOCUMENTED = re.compile(rb"^\s*[rbuRBU]?(?:\"\"\"|'''|///?|//!|\*|/\*\*?|#)\s*(.*?)\s*(?:\"\"\"|'''|\*/)?\s*$")
 
 
 class ProjectMap:
-    """The index of a project. Calls come from one thread at a time."""
+    """The index of a project. Its methods take their time: they are to be called in a thread.
+
+    Where the cache fails, be it damaged or its disk full, it is made anew once, and in memory after that.
+    """
 
     def __init__(self, root: Path, own: Collection[str] = ()) -> None:
         """`own` are this program's files and folders, which are no part of the project."""
         self._root = root
-        self._own = frozenset(own) | {".cdd"}
-        self._files: dict[str, _File] = {}
+        self._own = (*own, ".cdd")
+        self._lock = threading.Lock()
+        self._cache: Cache | None = None
+        self._searched: Searched | None = None
+        self._texts: dict[str, Text] = {}
+        self._vocabulary = Vocabulary()
 
     def update(self) -> None:
-        """Bring the index up to date with the disk. It takes its time: to be called in a thread."""
-        files: dict[str, _File] = {}
-        for entry in walk(self._root):
-            if entry.kind is Kind.FILE and not _inside(entry.text, self._own) and not holds_secrets(entry.name):
-                try:
-                    about = (self._root / entry.text).lstat()
-                except OSError:
-                    continue
-                stamp, known = (about.st_mtime_ns, about.st_size), self._files.get(entry.text)
-                if known and known.stamp == stamp:
-                    files[entry.text] = known
-                elif (text := self._text(entry.text)) is not None:
-                    counted = Counter(words(f"{entry.text}\n{text}"))
-                    files[entry.text] = _File(stamp, counted, counted.total())
-        self._files = files
+        """Bring the index up to date with the disk."""
+        with self._lock:
+            self._with_cache(self._update)
 
     def rank(self, query: Query, most: int = 100) -> list[RankedFile]:
-        """The files that the query is about, the most likely first."""
-        files = {path: file for path, file in self._files.items() if not _inside(path, query.without)}
-        asked = Counter(words(f"{query.text}\n{query.failure}"))
-        holding = {word: sum(word in file.words for file in files.values()) for word in asked}
-        rarity = {word: math.log(1 + len(files) / count) for word, count in holding.items() if count}
-        average = sum(file.length for file in files.values()) / max(1, len(files))
-        scores: defaultdict[str, float] = defaultdict(float)
-        for path, file in files.items():
-            norm = 1.2 * (0.25 + 0.75 * file.length / average)
-            for word, weight in rarity.items():
-                if count := file.words[word]:
-                    scores[path] += weight * count * 2.2 / (count + norm)
-        named = {path for name in named_files(query.text, files.keys()) for path in name.paths if len(name.paths) == 1}
-        pinned = {path for path in files if _inside(path, query.pinned)}
-        order = sorted(
-            {*scores, *named, *pinned},
-            key=lambda path: (path not in named | pinned, is_test_file(PurePosixPath(path)), -scores[path], path),
-        )
-        ranked = []
-        for path in order[:most]:
-            said = sorted(rarity.keys() & files[path].words.keys(), key=lambda word: (-rarity[word], word))
-            reasons = [
-                *(["pinned"] if path in pinned else []),
-                *(["named in the text"] if path in named else []),
-                *([f"speaks of {', '.join(said[:4])}"] if said else []),
-            ]
-            ranked.append(RankedFile(path, tuple(reasons), path in named | pinned, self._places(path, rarity)))
-        return ranked
+        """The files that a question is about, the most likely first, as of the last update."""
+        with self._lock:
+            return self._with_cache(lambda cache: self._rank(cache, query, most))
 
     def outline(self, path: str) -> str:
-        """A file's definitions, each with its line's number; empty where it has none that are recognised."""
-        lines = (self._text(path) or "").split("\n")
-        return "".join(
-            f"{number:>5}  {line.rstrip()}\n" for number, line in enumerate(lines, 1) if _DEFINED.match(line)
-        )
+        """A file's definitions, each with the number of its line and with one line of what is said of it; empty where
+        none are known."""
+        with self._lock:
+            text = self._read(path)
+        lines, shown = text.data.split(b"\n"), []
+        for each in text.definitions:
+            line = lines[each.head - 1].decode("utf-8", "replace").rstrip()[:_WIDTH]
+            said = _documented(lines[each.head : each.head + 2]) or _documented(lines[each.head - 2 : each.head - 1])
+            shown.append(f"{each.head:>5}  {line}{f'  # {said}' if said else ''}\n")
+        return "".join(shown)
 
     def close(self) -> None:
-        """Give back what it holds."""
-        self._files = {}
+        """Give back what it holds. Whoever asks again opens it again."""
+        with self._lock:
+            self._forget()
 
-    def _places(self, path: str, rarity: dict[str, float]) -> tuple[Place, ...]:
-        lines = (self._text(path) or "").removesuffix("\n").split("\n")
-        found = []
-        for start in range(0, len(lines), _LINES):
-            piece = lines[start : start + _LINES]
-            score = sum(rarity.get(word, 0.0) for word in {*words("\n".join(piece))})
-            if score:
-                found.append((-score, Place(start + 1, start + len(piece), "", "has words of the text")))
-        return tuple(place for _, place in sorted(found, key=lambda scored: scored[0])[:10])
+    def _forget(self) -> None:
+        if self._cache is not None:
+            self._cache.close()
+        self._cache, self._searched = None, None
+        self._texts.clear()
+        self._vocabulary.clear()
 
-    def _text(self, path: str) -> str | None:
-        try:
-            with open_file(self._root / path) as file:
-                data = file.read(_LARGEST + 1)
-        except (OSError, ValueError):
-            return None
-        return None if len(data) > _LARGEST or b"\0" in data else data.decode("utf-8", errors="replace")
+    def _with_cache(self, work: Callable[[Cache], T]) -> T:
+        for attempt in (Cache.of, Cache.of, lambda root: Cache(None)):
+            try:
+                if self._cache is None:
+                    self._cache = attempt(self._root)
+                return work(self._cache)
+            except sqlite3.Error:
+                if self._cache is not None:
+                    self._cache.remove()
+                self._forget()
+        return work(Cache(None))
+
+    def _update(self, cache: Cache) -> Searched:
+        bring_up_to_date(self._root, self._own, cache)
+        waited_for(read_past(self._root, cache))
+        rows = list(cache.searched())
+        self._searched = Searched(
+            {path: number for path, number, _ in rows},
+            {path: length for path, _, length in rows},
+            {number: path for path, number, _ in rows},
+            Links(path for path, _, _ in rows),
+        )
+        self._texts.clear()
+        return self._searched
+
+    def _rank(self, cache: Cache, query: Query, most: int) -> list[RankedFile]:
+        searched = self._searched or self._update(cache)
+        return Ranking(query, cache, searched, self._read, self._vocabulary).files(most)
+
+    def _read(self, path: str) -> Text:
+        """A file's text, parsed; kept until the next update."""
+        if path not in self._texts:
+            if sum(len(text.data) for text in self._texts.values()) > _TEXTS:
+                self._texts.clear()
+            data = read_source_file(self._root, path) or b""
+            self._texts[path] = Text(data, definitions(path, data))
+        return self._texts[path]
 
 
-def _inside(path: str, places: Collection[str]) -> bool:
-    """Whether a path is one of these files, or in one of these folders."""
-    return any(path == (place := each.rstrip("/")) or path.startswith(f"{place}/") for each in places)
+def _documented(lines: list[bytes]) -> str:
+    """The first line of a comment or docstring among these."""
+    for line in lines:
+        if (found := _DOCUMENTED.match(line)) and found[1]:
+            return found[1].decode("utf-8", "replace")[:_WIDTH]
+    return ""

@@ -1,5 +1,6 @@
 """A question to the map of a project."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -16,3 +17,8 @@ class Query:
     """Paths and folders that a person wants to be shown."""
     without: frozenset[str] = frozenset()
     """Paths and folders that a person wants left out."""
+
+
+def is_in(path: str, places: Iterable[str]) -> bool:
+    """Whether a path is one of these files, or in one of these folders."""
+    return any(path == place.rstrip("/") or path.startswith(f"{place.rstrip('/')}/") for place in places)

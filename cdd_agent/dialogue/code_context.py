@@ -30,6 +30,8 @@ _MOST_NAMED = 12
 """Files that are named at the end, as ones that may matter too."""
 _MOST_MISSED = 20
 """Places in a row that there is no room for, after which no others are tried."""
+_GROWTH = 20
+"""Lines that are shown before and after places while there is room."""
 _FIRST_LINES = 40
 """Lines of a file of which nobody knows which part matters."""
 
@@ -109,7 +111,7 @@ class Source:
             f"{in_words((lines,))}:\n{fenced(chr(10).join(self._lines[lines[0] - 1 : lines[1]]), self._language)}"
             for lines in ranges
         ]
-        head = f"{self.path}, in part; it has {self.count:,} lines:"
+        head = f"{self.path}, in part (it has {self.count:,} lines; only those shown can be changed):"
         return ShownCode(self.path, "\n".join((head, *shown)), self.digest, ranges, why)
 
     def outline(self, text: str, why: str = "") -> ShownCode:
@@ -158,10 +160,11 @@ def source_of(root: Path, path: str) -> Source | None:
 
 
 def parts_that_matter(
-    source: Source, ranked: RankedFile | None, tokens: int, *, also: Ranges = (), outline: str = ""
+    source: Source, ranked: RankedFile | None, tokens: int, *, also: Ranges = (), outline: str = "", grows: bool = False
 ) -> ShownCode | None:
-    """Of one file as much as there is room for: the lines `also` asked for, then its places, the best first; without
-    any, how it begins. With it what else is in it, by its `outline`. None where not even a part fits."""
+    """Of one file as much as there is room for: the lines `also` asked for, then its places, the best first, and if it
+    `grows`, what is around them; without any, how it begins. With it what else is in it, by its `outline`. None where
+    not even a part fits."""
     why = ranked.reasons[0] if ranked and ranked.reasons else ""
     about = source.outline(outline).text if outline.strip() else ""
     about = f"\n{about}" if about and estimated_tokens(about) * 3 <= tokens else ""
@@ -176,6 +179,11 @@ def parts_that_matter(
             shown, ranges = candidate, more
         elif not wanted:
             break
+    while grows and wanted and shown is not None and shown.lines is not None:  # what is around them, as far as it goes
+        ranges = joined((max(1, first - _GROWTH), min(last + _GROWTH, source.count)) for first, last in ranges)
+        if (candidate := source.parts(ranges, why)).tokens > left:
+            break
+        shown = candidate
     return replace(shown, text=shown.text + about) if shown and shown.lines is not None else shown
 
 

@@ -1,14 +1,14 @@
 """Edits → the changes that they come to, computed and judged in full before anything is written."""
 
 import codecs
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import assert_never
 
 from cdd_agent.actions.model import FileAlreadyExistsError, MultipleMatchesFoundError, SearchTextNotFoundError
 from cdd_agent.edits.changes import ChangeSet, FileChange, changed_meanwhile
-from cdd_agent.edits.excerpts import Ranges, changed_lines, in_words, known_after
+from cdd_agent.edits.excerpts import Ranges, changed_lines, in_words, joined, known_after
 from cdd_agent.edits.model import (
     BY_ACTION,
     BY_CALL,
@@ -33,6 +33,8 @@ from cdd_agent.files.read import holds_secrets
 
 Seen = Mapping[str, str | None]
 """Files that the model was shown: path → digest of the content, or None for one that did not exist."""
+_NEAR = 10
+"""Lines before and after one that the model has to see."""
 _MOST_NAMED = 20
 """Problems that are told at once."""
 
@@ -353,12 +355,14 @@ class _Work:
                 f"{block}: the lines to find are there more than once, beginning in lines {places}.",
                 hint="Add the lines before or after them, so that they are there once.",
                 unseen=file.unseen,
+                lines=_around(file, error.lines),
             )
         near = f" The closest lines of the file are\n{error.closest}\n" if error.closest and file.unseen else " "
         return ReplyRefused(
             f"{block}: the lines to find are not in the file.{near}Copy them exactly as the file has them"
             f"{', and send all edits again' if in_reply else ''}.",
             unseen=file.unseen,
+            lines=_around(file, [int(line.split()[0]) for line in error.closest.splitlines()]),
         )
 
     def _delete(self, file: _File, lines: tuple[str, ...] | None) -> None:
@@ -392,6 +396,13 @@ class _Work:
         if target.settle() is not None:
             raise ReplyRefused(f"{file.path} cannot be renamed: {target.path} exists already.")
         target.content, target.like, file.content = content, file.path, None
+
+
+def _around(file: _File, lines: Sequence[int]) -> dict[str, Ranges]:
+    """These lines of a file, and those near them; empty for none."""
+    if not lines or not file.unseen:
+        return {}
+    return {str(file.path): joined((max(1, line - _NEAR), line + _NEAR) for line in lines)}
 
 
 def _as_text(data: bytes) -> str:

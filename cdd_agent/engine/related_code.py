@@ -25,8 +25,7 @@ MOST_WITH_TOOLS = 4_000
 """The same for a model that can look further by itself."""
 _MOST_AFTER_A_FAILURE = 3_000
 _HEADING = (
-    "# Code that the step may be about\n\n"
-    "It was found by the step's words. Change only what is shown; a file that is shown in part is not given whole."
+    "# Code that the step may be about\n\nIt was found by the step's words; what is in part is not to be given whole."
 )
 _FRAME = re.compile(
     r"File \"(?P<file>[^\"\n]+)\", line (?P<line>\d{1,7})|(?P<path>[\w./\\-]+\.\w{1,8}):(?P<at>\d{1,7})\b"

@@ -1,7 +1,7 @@
 """The files that a step's prompt shows: which ones, and each of them whole, in part, or only named."""
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -48,7 +48,9 @@ _MOST_RELATED = 60_000
 _MOST_MEANT = 5
 """Files that are listed where a name may mean several."""
 _MOST_IN_PART = 6_000
-"""Tokens of the parts of one file."""
+"""Tokens of the parts of one file; in a small window a third of it."""
+_FOR_NAMES = 80
+"""Tokens that are left for the names of files that there is no room for."""
 _LEAST = 400
 """Tokens that are kept free for each file that comes later, so that a large one before it does not hide it."""
 
@@ -113,9 +115,19 @@ class ShownFiles:
                 if (self.root / path).is_file():
                     self._waiting[path] = min(_LEAST, (self.root / path).stat().st_size // 3 + 20)
 
-    def add(self, name: str, why: str, *, most: int = _LARGEST_WHOLE, added: bool = False, lines: Ranges = ()) -> None:
+    def add(
+        self,
+        name: str,
+        why: str,
+        *,
+        most: int = _LARGEST_WHOLE,
+        added: bool = False,
+        lines: Ranges = (),
+        is_own: bool = False,
+    ) -> None:
         """Show a file, in part where it has more bytes than `most` or there is not the room, or say why it is not
-        shown; not a second time. `lines` are those that matter. `added`: for this attempt alone."""
+        shown; not a second time. `lines` are those that matter. `added`: for this attempt alone; `is_own`: it is the
+        step's, and as much of it is shown as there is room for."""
         try:
             path = str(confine(self.root, name))
         except PathRefused as refusal:
@@ -140,13 +152,16 @@ class ShownFiles:
             elif len(data) > _LARGEST:
                 self._tell_unshown(path, f"it has over {_LARGEST:,} bytes")
             else:
-                self._add_text(Source(path, data), len(data), why, most=most, added=added, lines=lines)
+                source = Source(path, data)
+                self._add_text(source, len(data), why, most=most, added=added, lines=lines, is_own=is_own)
         except PictureUnusable as error:
             self._tell_unshown(path, error.message)
         except UnicodeDecodeError:
             self._tell_unshown(path, "it is not UTF-8 text")
 
-    def _add_text(self, source: Source, size: int, why: str, *, most: int, added: bool, lines: Ranges) -> None:
+    def _add_text(
+        self, source: Source, size: int, why: str, *, most: int, added: bool, lines: Ranges, is_own: bool
+    ) -> None:
         path, left = source.path, self.room.left
         kept_free = sum(self._waiting.values()) if left is None else min(sum(self._waiting.values()), left // 2)
         whole = source.whole()
@@ -154,10 +169,14 @@ class ShownFiles:
             self.show(whole, why, added=added)
             return
         known = self.in_part.get(path, ())
-        tokens = _MOST_IN_PART if left is None else min(_MOST_IN_PART, left - kept_free - 1)
+        tokens = _MOST_IN_PART
+        if left is not None and self.room.window is not None:  # what the last attempt's failure takes changes nothing
+            tokens = min(_MOST_IN_PART, self.room.window // 3, left - kept_free - _FOR_NAMES)
         ranked, outline = self.look.at(path), self.look.outline(path)
-        part = parts_that_matter(source, ranked, tokens, also=lines, outline=outline)
-        if part is None or (lines and known == part.lines):
+        part = parts_that_matter(source, ranked, tokens, also=lines, outline=outline, grows=is_own)
+        if part is not None and known and joined((*known, *(part.lines or ()))) == known:
+            return  # it says nothing new
+        if part is None:
             if size > _LARGEST_WHOLE:
                 self._tell_unshown(path, f"it has {size:,} bytes")
             else:
@@ -244,19 +263,22 @@ def show_files(
     wanted = {path: lines for path, lines in (missed or {}).items() if not _leads_to_secrets(root, path)}
     in_any_case = {*own, *checked, *named, *pinned}
     shown.expect([*own, *checked, *named, *pinned])
+
+    def add_missed(paths: Collection[str]) -> None:
+        for path in sorted(wanted.keys() & paths):
+            shown.add(path, "the last attempt missed it", added=True, lines=wanted[path])
+
     for path in own:
-        shown.add(path, "a file of the step", lines=wanted.get(path, ()))
-    for path in sorted(wanted.keys() - in_any_case):
-        shown.add(path, "the last attempt missed it", added=True, lines=wanted[path])
+        shown.add(path, "a file of the step", is_own=True)
+    add_missed(wanted.keys() - in_any_case | shown.in_part.keys())
     for path in checked:
-        shown.add(path, "named by the step's check", lines=wanted.get(path, ()))
+        shown.add(path, "named by the step's check")
     for path in pinned:
         shown.add(path, "pinned")
     shown.add_some(named, "named in the step", _MOST_NAMED)
     guided, also_unclear = _named(shown, guidance, paths, choices, set()) if guidance else ([], [])
     shown.add_some(guided, "named in the guidance", _MOST_NAMED, added=True)
-    for path in sorted(wanted.keys() & in_any_case & shown.in_part.keys()):
-        shown.add(path, "the last attempt missed it", added=True, lines=wanted[path])
+    add_missed(in_any_case.intersection(shown.in_part).difference(own))
     for file in (*unclear, *also_unclear):
         if shown.seen.keys().isdisjoint(file.paths):
             more = len(file.paths) - _MOST_MEANT

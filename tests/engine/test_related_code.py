@@ -133,6 +133,29 @@ async def test_beyond_it_the_reply_is_refused_and_the_next_prompt_shows_what_it_
     assert service.text("src/traffic.py").endswith("return value - 149\n\n\n")
 
 
+async def test_where_nothing_like_a_text_was_shown_the_next_prompt_shows_what_is_nearest(service: Sandbox) -> None:
+    nearly = edit(
+        "src/traffic.py", "def more_149(value):\n    return value  +  150", "def more_149(value):\n    return 0"
+    )
+    service.write(Step(None, "none", description=WANTED.description)).replies(nearly, FIXED)
+    await run(service, attempts=2)
+    assert "def more_149(value):" not in service.prompt(0)
+    assert "def more_149(value):\n    return value + 149\n" in service.prompt(1).partition("# More files")[2]
+
+
+async def test_what_a_large_file_of_the_step_is_shown_of_stays_in_front_too(service: Sandbox) -> None:
+    service.flags = {"context_window": 6_000}
+    last = "def more_149(value):\n    return value + 149"
+    beyond = edit("src/traffic.py", last, last.replace("+ 149", "- 149"))
+    service.write(Step("src/traffic.py", "none", description=WANTED.description)).replies(beyond, beyond)
+    events = await run(service, attempts=2)
+    assert finished(events).status is StepStatus.COMPLETED
+    first, second = (service.prompt(number).partition("# Step 1")[0] for number in (0, 1))
+    assert first == second
+    assert "class RateLimiter:" in first
+    assert last not in first
+
+
 async def test_it_is_not_replaced_whole(service: Sandbox) -> None:
     service.write(WANTED).replies(f"```python:src/traffic.py\n{LIMITER}```\n")
     events = await run(service)
