@@ -144,6 +144,10 @@ class About(StrEnum):
     NOTHING_TO_UNDO = "nothing_to_undo"
     RUN_PUSHED = "run_pushed"
     RUN_PULLED = "run_pulled"
+    OWN_TREE = "own_tree"
+    EDITABLE_INSTALL = "editable_install"
+    LANDED = "landed"
+    CHECKED = "checked"
     NOT_RENEWED = "not_renewed"
     """The lease of a run that was pulled: the remote cannot be asked."""
 

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from cdd_agent.process.policy import CommandRunner, Permit
     from cdd_agent.redaction import Redactor
     from cdd_agent.tools.action_runner import ActionRunner
+    from cdd_agent.travel.landing import Landing
+    from cdd_agent.travel.own_tree import OwnTree
     from cdd_agent.travel.travelling import Travel
 
 _SCRIPT, _REPLAY = "script:", "replay:"
@@ -322,6 +324,36 @@ def open_travel(project: Project, ticket: Ticket, emit: Emit) -> Travel:
 
     config = of_role(project.config, "executor")
     return Travel.of(project.root, ticket, _redactor(config), emit, _own(project, config))
+
+
+async def open_own_tree(project: Project, ticket: Ticket) -> OwnTree:
+    """A run's own tree, whether it is there or not. Raises `BadInput`."""
+    from cdd_agent.engine.record import RunRecord
+    from cdd_agent.travel.own_tree import OwnTree
+
+    record = RunRecord.of(project.root, ticket.slug, _redactor(of_role(project.config, "executor")))
+    return await OwnTree.of(record, ticket)
+
+
+def open_landing(project: Project, own: OwnTree, frontend: Frontend, emit: Emit) -> Landing:
+    """What brings the work in a run's own tree over to the person's."""
+    from cdd_agent.engine.history import no_part
+    from cdd_agent.engine.record import RunRecord
+    from cdd_agent.process.policy import CommandRunner
+    from cdd_agent.travel.landing import Landing
+
+    config = of_role(project.config, "executor")
+    permit = _permit_of(frontend)
+    record = RunRecord.of(own.root, own.ticket.slug, own.record.redactor)
+    return Landing(
+        own,
+        record,
+        lambda root: CommandRunner(root, config.commands, permit),
+        config.test_command,
+        config.test_timeout,
+        no_part((*_own(project, config), own.ticket.shown(own.ticket.folder))),
+        emit,
+    )
 
 
 def _own(project: Project, config: Config) -> list[str]:

@@ -161,7 +161,7 @@ def test_debug_shows_the_traceback(sandbox: Sandbox) -> None:
 
 
 COMMANDS = ["demo", "init", "new", "list", "status", "plan", "exec", "undo", "redo", "diff", "push", "pull"]
-COMMANDS += ["run", "apply", "context", "serve", "doctor", "criteria"]
+COMMANDS += ["land", "run", "apply", "context", "serve", "doctor", "criteria"]
 
 
 def commands_in_help(capsys: pytest.CaptureFixture[str]) -> list[str]:

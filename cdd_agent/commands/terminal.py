@@ -55,6 +55,7 @@ OF_CDD = {
     "diff": ("runs", "show what a ticket's last step, or the one named, changed"),
     "push": ("travel", "send a ticket's run to a git remote, to go on elsewhere"),
     "pull": ("travel", "take a ticket's run from a git remote, to go on here"),
+    "land": ("land", "bring a run over from its own tree: merge, check, and only then count it landed"),
     "run": ("run", "carry out an action plan: a list of actions in YAML"),
     "apply": ("apply", "apply one saved reply of a model, all of it or nothing"),
     "context": ("context", "print the project context that a model would get"),

@@ -44,7 +44,18 @@ from cdd_agent.redaction import Redactor
 from cdd_agent.verification.baseline import Baseline
 from cdd_agent.verification.checks import remove_abandoned
 
-_KEPT = ("lock", "holder", "checkpoints", "socrates", "earlier-", "whereabouts", "travel", "arriving")
+_KEPT = (
+    "lock",
+    "holder",
+    "checkpoints",
+    "socrates",
+    "earlier-",
+    "whereabouts",
+    "travel",
+    "arriving",
+    "tree",
+    "landing",
+)
 """What is not set aside with a run: its names begin so."""
 
 

@@ -22,7 +22,7 @@ from cdd_agent.files.state_folder import state_folder
 
 MARGIN = timedelta(minutes=5)
 """By how much the clocks of two machines may differ from the true time."""
-_NAME = "whereabouts.json"
+_NAME, _OWN_TREE = "whereabouts.json", "tree.json"
 
 
 class RunElsewhere(BadInput):
@@ -87,6 +87,29 @@ class Whereabouts(JsonFile):
                 f"The lease of {slug} is over since {since}, and another machine may have taken it",
                 hint=f"{take} anew.",
             )
+
+
+class OwnTreeMade(JsonFile):
+    """That a run has a tree of its own, beside the person's: it is there until it has landed."""
+
+    branch: str
+    base: str
+    """The commit that it began at."""
+    is_made: bool = False
+    landing: str | None = None
+    """The commit that the person's branch is moved to."""
+
+    def keep(self, record: Path) -> None:
+        self.save(record / _OWN_TREE)
+
+
+def load_own_tree(record: Path) -> OwnTreeMade | None:
+    """Of the run with its record in this folder. Raises `Damaged`."""
+    return OwnTreeMade.load(record / _OWN_TREE)
+
+
+def forget_own_tree(record: Path) -> None:
+    remove(record / _OWN_TREE)
 
 
 def load_whereabouts(record: Path) -> Whereabouts | None:

@@ -166,6 +166,18 @@ class Snapshots:
         found = await self.references("rev-parse", "--verify", "--quiet", f"{self.namespace}/{name}", codes=(0, 1))
         return found.stdout.strip() or None
 
+    async def move_references(self, under: str, target: Snapshots) -> None:
+        """Give what is kept under names that begin so to another tree of the same repository."""
+        names, listed = f"{self.namespace}/{under}/", self.folder / "listed"
+        await self.references("for-each-ref", "--format=%(objectname) %(refname)", names, stdout=listed)
+        lines = (line.split(" ", 1) for line in listed.read_text(encoding="utf-8").splitlines())
+        found = {name.removeprefix(names): target_ for target_, name in lines}
+        for what in (
+            [f"update {target.namespace}/{under}/{name} {tree}\n" for name, tree in found.items()],
+            [f"delete {names}{name}\n" for name in found],
+        ):
+            await self.references("update-ref", "--stdin", stdin=self.input(what))
+
     async def notes(self, snapshot: str) -> Notes:
         """All that a snapshot has beside its files."""
         if snapshot in self._notes:

@@ -19,7 +19,15 @@ from cdd_agent.engine.history import STORE, no_part
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.run import named
-from cdd_agent.engine.whereabouts import Phase, RunElsewhere, Whereabouts, copy_id, load_whereabouts, save_whereabouts
+from cdd_agent.engine.whereabouts import (
+    Phase,
+    RunElsewhere,
+    Whereabouts,
+    copy_id,
+    load_own_tree,
+    load_whereabouts,
+    save_whereabouts,
+)
 from cdd_agent.errors import BadInput
 from cdd_agent.events import About, Emit, Notice, Tone
 from cdd_agent.files.atomic import digest, read_bytes, remove, sync_all, write_atomic
@@ -351,6 +359,11 @@ class Travel:
         """The ticket is this process's meanwhile; what is known of where its run is."""
         self.record.prepare()
         since = self.now().replace(microsecond=0).isoformat()
+        if (tree := load_own_tree(self.record.folder)) is not None:
+            raise RunElsewhere(
+                f"{self.ticket.slug} goes on in a tree of its own, on the branch {tree.branch}",
+                hint=f"`cdd land {self.ticket.slug}` brings it over; then it can travel.",
+            )
         lock = TicketLock.take(self.record.folder, self.ticket.slug, since)
         try:
             self.record.tidy()
