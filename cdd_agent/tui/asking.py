@@ -39,8 +39,8 @@ class Asking:
         text, known = question(proposal), answers(proposal)
         async with self._one_at_a_time:
             widget, answer = Question(text, known), ""
-            await self._home.query_one("#questions").mount(widget)
-            try:
+            try:  # it may be taken back while it is being put there
+                await self._home.query_one("#questions").mount(widget)
                 answer = await self.answer(Answering(known), widget)
                 return known[answer]
             finally:
