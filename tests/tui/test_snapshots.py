@@ -537,7 +537,7 @@ def test_a_dialogue_with_socrates(shop: Sandbox, snap_compare: Compare, size: tu
         await showing(theme=theme)(pilot)
         app.home.bar.spent = ""
         await pilot.pause()
-        app.home.transcript.vertical_scrollbar.position = app.home.transcript.scroll_y  # it may be a frame behind
+        app.home.transcript.vertical_scrollbar.refresh()  # it may be a frame behind
         await pilot.pause()
 
     app = shell(shop, f"/socrates {SLUG}", opening=OPENING)
