@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from cdd_agent.edits.file_diff import FileDiff
+from cdd_agent.edits.file_diff import FileDiff, LeftOut
 from cdd_agent.llm.port import Usage
 from cdd_agent.tickets.status import NO_COST, Cost, Evidence, RunStatus, StepStatus, Unproven, Verification
 
@@ -654,16 +654,32 @@ ReplyEvent = (
 
 @dataclass(frozen=True)
 class ChangesProposed:
-    """Changes of files are valid; nothing is written yet. `step` is None in chat."""
+    """Changes of files are valid; nothing is written yet. What a person is asked about them is a `Review`."""
 
-    choices: ClassVar = (Choice.YES, Choice.NO)
-
-    step: int | None
+    step: int
     created: tuple[str, ...]
     modified: tuple[str, ...]
     deleted: tuple[str, ...] = ()
-    diff: str = ""
-    """The changes in full, where the person has not seen them as they were written."""
+
+
+@dataclass(frozen=True)
+class ChangesReviewed:
+    """A person has looked at proposed changes. `step` is None in chat."""
+
+    step: int | None
+    choice: Choice
+    reason: str = ""
+    """Why nothing is taken of them, where the model is told."""
+    left_out: tuple[LeftOut, ...] = ()
+    edited: tuple[str, ...] = ()
+    """Files whose result they have changed."""
+
+
+@dataclass(frozen=True)
+class AcceptingAll:
+    """From now on the changes of this run are asked about no more (or again), because a person said so."""
+
+    is_on: bool
 
 
 @dataclass(frozen=True)
@@ -691,8 +707,8 @@ class ActionProposed:
     """Shown before a person says yes: the content of a file, an edit's two texts."""
 
 
-Proposal = ChangesProposed | CommandProposed | ActionProposed
-"""Everything that a face can be asked to approve; `choices` are the answers that make sense."""
+Proposal = CommandProposed | ActionProposed
+"""What a face can be asked to approve, besides changes of files; `choices` are the answers that make sense."""
 
 
 @dataclass(frozen=True)
@@ -703,6 +719,9 @@ class PersonAnswered:
     """All that they were shown."""
     answer: str
     """Empty where the question was taken away before they gave one."""
+
+
+AskingEvent = Proposal | ChangesProposed | ChangesReviewed | AcceptingAll | PersonAnswered
 
 
 # ---------------------------------------------------------------------------------------------------------------- a run
@@ -1077,7 +1096,7 @@ ActionEvent = ActionStarted | ActionOutput | ActionFinished | ActionsFinished
 
 # ---------------------------------------------------------------------------------------------------------- all of them
 
-Event = Words | ShellEvent | TicketEvent | ReplyEvent | Proposal | PersonAnswered | RunEvent | ActionEvent
+Event = Words | ShellEvent | TicketEvent | ReplyEvent | AskingEvent | RunEvent | ActionEvent
 
 Emit = Callable[[Event], None]
 """Tells what happens to whoever wants to know. It returns at once, and never fails: work does not wait for a face."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from cdd_agent.config import ROLES, Config, Role, fallbacks_of, load_config, of_role
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.files.paths import PathRefused, confine, find_root
-from cdd_agent.frontend import AnswersTold, ChangesApproved, Frontend
+from cdd_agent.frontend import AnswersTold, Frontend
 from cdd_agent.llm.budget import Budgeted, Limit, Spent, Tally, ToldWhileItRuns
 from cdd_agent.llm.port import Model, Usage
 from cdd_agent.llm.retrying import Clock, Retrying
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from cdd_agent.agents.plan_desk import PlanDesk
     from cdd_agent.agents.planning import Planning
     from cdd_agent.context.finder import CodeFinder
+    from cdd_agent.edits.review import Review
     from cdd_agent.engine.engine import Engine
     from cdd_agent.engine.lock import TicketLock
     from cdd_agent.events import Emit, Event, Proposal
@@ -200,6 +201,7 @@ class Wiring:
     def engine(self, ticket: Ticket, *, start_over: bool = False, lock: TicketLock | None = None) -> Engine:
         """Open a ticket's run, with its `lock` if somebody here holds it already. The model is made when a reply is
         needed. Raises `BadInput`."""
+        from cdd_agent.engine.approval import Approval
         from cdd_agent.engine.effort import effort_of
         from cdd_agent.engine.engine import Engine
         from cdd_agent.engine.record import RunRecord
@@ -212,7 +214,7 @@ class Wiring:
 
         record = RunRecord.of(root, ticket.slug, _redactor(config))
 
-        def log_answer(asked: Proposal | str, answer: str) -> None:
+        def log_answer(asked: Proposal | Review | str, answer: str) -> None:
             shown = asked if isinstance(asked, str) else question(asked)
             record.log.add(record.redactor.redacted(PersonAnswered(shown[:_LONGEST_QUESTION], answer)))
 
@@ -226,7 +228,7 @@ class Wiring:
         runner = StepRunner(
             root,
             model,
-            _asked_of_changes(config, person),
+            Approval(person) if config.approval == "ask" else None,
             config.test_command,
             config.test_timeout,
             project.tickets.owns,
@@ -299,17 +301,19 @@ def _chat_tools(project: Project, frontend: Frontend, commands: CommandRunner, c
 
     from cdd_agent.agents.chat import ChatTools
     from cdd_agent.edits.changes import ChangeSet
-    from cdd_agent.events import ChangesProposed, Choice
+    from cdd_agent.engine.approval import ask_about
     from cdd_agent.tools.acting import acting_tools
     from cdd_agent.tools.read_only import read_only_tools
 
     written: list[ChangeSet] = []
-    asked = _asked_of_changes(project.config, frontend)
 
-    async def permit(changes: ChangeSet) -> bool:
-        proposal = ChangesProposed(None, changes.created, changes.modified, changes.deleted, changes.diff())
+    async def permit(changes: ChangeSet) -> tuple[ChangeSet, str]:
+        if project.config.approval != "ask":
+            return changes, ""
         with commands.clock.standing_still():
-            return await asked.approve(proposal) is Choice.YES
+            answer, taken = await ask_about(changes, None, frontend, project.root, project.tickets.owns)
+        refused = "" if taken.changes or answer.reason else "The person did not approve of this change"
+        return taken, answer.review.told(answer.reason) or refused
 
     runner = replace(open_runner(project, frontend, commands), permit=permit, wrote=written.append)
     left_out = {"chat_with_user"} | ({"research"} if find_spec("ddgs") is None else set())
@@ -369,10 +373,6 @@ def _redactor(config: Config) -> Redactor:
     from cdd_agent.redaction import Redactor
 
     return Redactor.of_environment(config.commands.hide_env)
-
-
-def _asked_of_changes(config: Config, frontend: Frontend) -> Frontend:
-    return frontend if config.approval == "ask" else ChangesApproved(frontend)
 
 
 def equipped(

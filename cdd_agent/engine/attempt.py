@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import Field
 
 from cdd_agent.edits.excerpts import Ranges
+from cdd_agent.engine.approval import KeptAnswers
 from cdd_agent.engine.journal import Journal
 from cdd_agent.engine.net_changes import Segment
 from cdd_agent.events import PromptShare
@@ -117,6 +118,10 @@ class Attempt:
     @property
     def journal(self) -> Journal:
         return Journal(self.root, self.folder)
+
+    @property
+    def answers(self) -> KeptAnswers:
+        return KeptAnswers(self.folder)
 
     def begin(self, guidance: str) -> None:
         """Start afresh. A record that is there already belongs to a run whose state is gone: it is set aside. One that

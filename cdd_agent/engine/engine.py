@@ -207,19 +207,28 @@ class Engine:
         first, before = self.run.attempt_number(step, guidance), self.run.state.of(step.number)
         if before.status is StepStatus.FAILED and first > before.attempts and not is_same(step, before.known):
             self.run.save(self.run.state.forgot(step.number))  # the plan has another step there: that one is not told
-        for number in range(first, first + attempts):
+        number, left = first, attempts
+        while True:
             also_show |= frozenset(self.run.restore(step.number))
             if number == first:
                 await self._baseline(step)
-            outcome = await self._attempt(step, number, guidance, also_show)
+            try:
+                outcome = await self._attempt(step, number, guidance, also_show)
+            except asyncio.CancelledError:  # whoever stops it wants to see what comes next
+                self._ask_again()
+                raise
             if outcome is None or outcome.verification is not None:
                 break
-            will_retry = number < first + attempts - 1 and outcome.insufficient is None
+            left -= not outcome.is_by_person
+            will_retry = left > 0 and outcome.insufficient is None
             self.run.emit(AttemptFailed(step.number, number, outcome.reason, will_retry=will_retry))
             if not will_retry:
                 break
+            number += 1
         self.run.emit(StepFinished.of(step, self.run.plan, self.run.state))
         self._tell_why_it_stopped()
+        if self.run.next_step is None:
+            self._ask_again()
 
     async def run_all(self, *, attempts: int = 1) -> None:
         """Run to the end, or to the first step that fails; as the plan is when a step begins. Not on top of a step that
@@ -272,6 +281,7 @@ class Engine:
         carried out, `CheckpointGone` where what it changed cannot be known any more; then nothing was changed.
         """
         if await self._is_in_order():
+            self._ask_again()
             await self._undoing.undo(number)
 
     async def redo(self) -> None:
@@ -301,6 +311,11 @@ class Engine:
         if not was_begun:
             self.run.lock.check()
         return not was_begun
+
+    def _ask_again(self) -> None:
+        """About changes, where a person had accepted everything of this run."""
+        if self.runner.approval is not None:
+            self.runner.approval.accept_all(self.run.emit, is_on=False)
 
     async def _baseline(self, step: PlanStep) -> None:
         """Before the first step of a run: what the tests are like. Taken once, and kept for when the run goes on."""

@@ -19,6 +19,8 @@
       dialogue.json                           what was said before the reply, where the model used tools
       changes.json  before-0  before-1 …      the files the attempt wrote, as they were before it
       call-4.json  call-4-0 …                 and what a command, by a tool's call, made of some of them
+      answer-reply.json  answer-4.json        what a person answered about the changes of the reply, or of a call
+      answer-4-0 …                            and what they took of each file, where that is not what was proposed
       span.json  changes.diff                 the checkpoints before and after it, and what differs
     earlier-20261122T101500123456/            all of this, of a run that was started over
 

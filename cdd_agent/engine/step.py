@@ -17,6 +17,7 @@ from cdd_agent.edits.excerpts import Ranges
 from cdd_agent.edits.formats.known import KnownNames
 from cdd_agent.edits.model import Reply, ReplyRefused
 from cdd_agent.edits.parse import parse_reply
+from cdd_agent.engine.approval import Approval, ChangesRefused
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.history import History
 from cdd_agent.engine.prompt import StepPrompt, size_with_tools
@@ -42,7 +43,6 @@ from cdd_agent.events import (
     Tone,
     unheard,
 )
-from cdd_agent.frontend import Frontend
 from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.pictures import is_picture
 from cdd_agent.llm.port import ContextTooLong, Model, PicturesRefused, Request, RequestRejected
@@ -88,6 +88,8 @@ class AttemptOutcome:
     """How it was verified, where it failed because that is not enough for the run."""
     evidence: Evidence | None = None
     """None where no check was made."""
+    is_by_person: bool = False
+    """A person has refused the changes, and said why: the model is asked again, however many attempts it had."""
 
 
 class _NoRoomForTools(RequestRejected):
@@ -100,7 +102,8 @@ class StepRunner:
 
     root: Path
     model: Callable[[], Model]
-    frontend: Frontend
+    approval: Approval | None
+    """None: changes are written without a question."""
     test_command: str | None
     test_timeout: float
     protected: Callable[[Path], bool]
@@ -159,7 +162,7 @@ class StepRunner:
         await self._permit(step, check)
         clock = self.commands.clock
         transaction = StepTransaction(
-            self.root, step, attempt, history, self.frontend, self.protected, clock, self.emit
+            self.root, step, attempt, history, self.approval, self.protected, clock, self.emit
         )
         try:
             await self._reply(prompt, transaction)
@@ -170,15 +173,12 @@ class StepRunner:
         except ReplyRefused as refusal:
             if transaction.is_begun:
                 await history.after(attempt)
-            detail = "\n".join(filter(None, (refusal.message, refusal.hint)))
-            return AttemptOutcome(
-                transaction.changes,
-                None,
-                f"The reply was not used. {detail}",
-                detail,
-                refusal.unseen,
-                refusal.lines,
-            )
+            detail, by_person = "\n".join(filter(None, (refusal.message, refusal.hint))), transaction.told
+            if isinstance(refusal, ChangesRefused):
+                why = f"You refused its changes: {refusal.reason}".removesuffix(": ")
+                return AttemptOutcome(transaction.changes, None, why, by_person, is_by_person=True)
+            why, detail = f"The reply was not used. {detail}", "\n\n".join(filter(None, (detail, by_person)))
+            return AttemptOutcome(transaction.changes, None, why, detail, refusal.unseen, refusal.lines)
         await transaction.begin()
         if (changes := transaction.changes).changes:
             declared = {file.path.removeprefix("./") for file in step.files_affected}
@@ -192,9 +192,10 @@ class StepRunner:
             with suppress(CddError):  # that it was stopped counts more
                 await history.saw(attempt)
             raise
-        if outcome.verification is None and reply.doubts:
-            # It may have failed because a block was taken for explanation: the model is told which.
-            outcome = replace(outcome, detail="\n\n".join((outcome.detail, *(f"{doubt}." for doubt in reply.doubts))))
+        if outcome.verification is None:
+            # It may have failed because a block was taken for explanation, or a part was left out: the model is told.
+            more = [*(f"{doubt}." for doubt in reply.doubts), *filter(None, (transaction.told,))]
+            outcome = replace(outcome, detail="\n\n".join((outcome.detail, *more)))
         return outcome
 
     async def _verified(

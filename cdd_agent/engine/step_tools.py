@@ -81,16 +81,18 @@ class StepTools:
             if made := journal.command_writes(self._calls - 1):
                 self.transaction.write_as_command(made)
             if "success" in answer and (edit := _edit_of(call)) is not None:
-                await self.transaction.change([edit], again=True)
+                await self.transaction.change([edit], call=self._calls - 1, again=True)
             else:
                 await asyncio.to_thread(self._remember, call, answer)
         journal.set_calls_aside(self._calls)
+        self.transaction.attempt.answers.set_calls_aside(self._calls)
 
     def start_anew(self) -> None:
         """A dialogue cannot go on: what it wrote is restored, and nothing counts of what was said."""
         self.transaction.start_anew()
         self.transaction.attempt.drop_dialogue()
         self.transaction.attempt.journal.set_calls_aside(0)
+        self.transaction.attempt.answers.set_calls_aside(0)
         self._calls = 0
 
     async def run(self, action: Action) -> ActionResult:
@@ -98,7 +100,7 @@ class StepTools:
         edit = edit_of(action)
         assert edit is not None, "commands have a runner of their own"
         try:
-            changes = await self.transaction.change([edit])
+            changes, told = await self.transaction.change([edit], call=self._calls)
         except ReplyRefused as refusal:
             why = "\n".join(filter(None, (refusal.message, refusal.hint)))
             content = ""
@@ -112,7 +114,8 @@ class StepTools:
             self.stopped = error
             raise
         self._written = await asyncio.to_thread(changes.files)
-        return ActionResult(action, ActionStatus.SUCCESS, "\n".join(f"{note}." for note in changes.notes))
+        notes = [f"{note}." for note in changes.notes]
+        return ActionResult(action, ActionStatus.SUCCESS, "\n".join(filter(None, (*notes, told))))
 
     async def execute(
         self, command: str, cwd: str | None = None, env: Mapping[str, str] | None = None

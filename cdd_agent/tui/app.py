@@ -53,9 +53,11 @@ from cdd_agent.tui.keys import shown
 from cdd_agent.tui.sparing import Sparing
 from cdd_agent.tui.themes import ThemeChoice, by_background, remember, remembered, use_theme
 from cdd_agent.tui.transcript.blocks import BlockKind
+from cdd_agent.tui.transcript.diff import SIDE_BY_SIDE_WIDTH
 from cdd_agent.tui.transcript.find_bar import FindBar, FindInput
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.prompt import Prompt
+from cdd_agent.tui.widgets.question import ReviewQuestion
 from cdd_agent.tui.widgets.steps import StepList
 
 if TYPE_CHECKING:
@@ -729,11 +731,19 @@ class Shell(Sparing, Guarded, App[CddError]):
         self.home.transcript.choose_block(step)
 
     def action_turn_diffs(self) -> None:
-        self.home.transcript.turn_diffs()
-        is_so = self.home.transcript.diff_layout.is_side_by_side
-        self.notify(
-            "Diffs are side by side where there is room." if is_so else "Diffs are in one column.", timeout=_TWICE
-        )
+        """F6: diffs side by side or in one column, where there is room for it."""
+        shown = [self.home.transcript, *(review.diffs for review in self.home.query(ReviewQuestion))]
+        if not any(transcript.has_room_for_columns for transcript in shown):
+            text = (
+                f"Diffs stand side by side from {SIDE_BY_SIDE_WIDTH} columns on; F2 twice folds the plan beside them."
+            )
+            self.notify(text, markup=False)
+            return
+        layout = self.home.transcript.diff_layout
+        layout.is_side_by_side = not layout.is_side_by_side
+        for transcript in shown:
+            transcript.lay_out_diffs()
+        self.notify("Diffs side by side" if layout.is_side_by_side else "Diffs in one column", timeout=_TWICE)
 
     @work(group="editor", exclusive=True)
     async def on_transcript_file_chosen(self, event: Transcript.FileChosen) -> None:

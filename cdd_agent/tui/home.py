@@ -15,6 +15,7 @@ from cdd_agent.commands.completing import complete
 from cdd_agent.commands.registry import can_run_now, hint_for
 from cdd_agent.completion import Completion
 from cdd_agent.events import (
+    AcceptingAll,
     AgentChanged,
     Answer,
     BaselineStarted,
@@ -54,7 +55,7 @@ from cdd_agent.tui.drafts import Drafts
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.history import PromptHistory
 from cdd_agent.tui.keys import shown
-from cdd_agent.tui.transcript.actions import Actions
+from cdd_agent.tui.transcript.actions import Actions, review_block
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.find_bar import FindInput
 from cdd_agent.tui.transcript.widget import Transcript
@@ -210,10 +211,14 @@ class Home(GuardedWidget, Screen[None]):
                 restore(transcript, event)
             case AgentChanged(agent=agent, ticket_slug=slug):
                 self.bar.agent = f"{agent} · {slug}" if agent else "chat"
+                self.bar.accepts_all = False
                 if agent or not self.steps.is_over:  # a plan that was just finished stays in sight
                     self.steps.show(())
                 self.spec.show(None)
                 self.say_what_to_type()
+            case AcceptingAll(is_on=is_on):
+                self.bar.accepts_all = is_on
+                self._describe(event)
             case SpecShown():
                 self._show_spec(event)
             case PlanOpened() if self._is_new_here(event):
@@ -229,6 +234,11 @@ class Home(GuardedWidget, Screen[None]):
                     self.steps.show(())
             case _:
                 self._describe(event)
+
+    def show_review(self, text: str, diff: str, answer: str) -> None:
+        """Changes that a person was asked about stay, with their answer."""
+        self.transcript.settle()
+        self.transcript.add_foldable(review_block(text, diff, answer, self.transcript.diff_layout))
 
     def _show_spec(self, event: SpecShown) -> None:
         """Beside the transcript where there is room; otherwise a line says how far it is."""

@@ -337,8 +337,8 @@ MUTATIONS = [
     Mutation(
         "the number of attempts is kept to",
         "engine/engine.py",
-        "will_retry = number < first + attempts - 1 and",
-        "will_retry = number < first + attempts - 2 and",
+        "will_retry = left > 0 and",
+        "will_retry = left > 1 and",
         _ENGINE,
     ),
     Mutation(
@@ -350,10 +350,24 @@ MUTATIONS = [
     ),
     Mutation(
         "what is not approved is not written",
+        "engine/approval.py",
+        "return replace(answer, review=review.leave_all(answer.reason)), ChangeSet(())",
+        "return replace(answer, review=review.leave_all(answer.reason)), changes",
+        "tests/engine/test_reviewing.py",
+    ),
+    Mutation(
+        "what is left out stays as it was",
+        "edits/review.py",
+        "old[slice(*hunk.old)] if place in self.left_out else",
+        "old[slice(*hunk.old)] if place not in self.left_out else",
+        "tests/edits/test_review.py",
+    ),
+    Mutation(
+        "what was answered holds after an interruption",
         "engine/transaction.py",
-        "if choice is not Choice.YES:",
-        "if choice is Choice.YES and not changes.changes:",
-        _ENGINE,
+        "answer = answers.find(call, proposed, changes, number)",
+        "answer = None",
+        "tests/engine/test_reviewing.py",
     ),
     Mutation(
         "a file that nobody could bring back is not changed",

@@ -188,6 +188,23 @@ def diff_blocks(event: StepDiff, layout: DiffLayout) -> Iterator[Foldable]:
         yield Foldable(header, file.lines, file.source)
 
 
+def review_block(text: str, diff: str, answer: str, layout: DiffLayout) -> Foldable:
+    """A question about changes that a person was asked, folded, with their answer; empty where they gave none."""
+    asked, *about = text.split("\n")
+    remark = f"Your answer: {_one_line(answer)}" if answer else "Not answered"
+    body = _words("\n".join(about), "remark") if about else []
+    for file in diff_files(diff, layout):
+        body += [*_words(f"{file.path}  {_counts(file)}", "action"), *file.lines]
+    title = _one_line(asked)
+    header = FoldHeader(
+        fold=Fold(),
+        title=f"{title}  {remark}",
+        title_marks=[(len(title) + 2, len(title) + 2 + len(remark), "remark" if answer else "warning")],
+        ink="action strong",
+    )
+    return Foldable(header, body, f"{text}\n{diff}{remark}")
+
+
 def failure_blocks(event: TestsFinished) -> Iterator[Foldable]:
     """The tests that failed, each with the failed assertion, and what its report says when it is opened."""
     for failure in event.failures:
