@@ -65,3 +65,7 @@ class AskingDriver(LinuxDriver):
     def run_input_thread(self) -> None:
         linux_driver.XTermParser = BackgroundParser  # type: ignore[attr-defined]  # the loop that reads makes its own parser
         super().run_input_thread()
+
+    def stop_application_mode(self) -> None:
+        self.write("\x1b]8;;\x1b\\\x1b[0m")  # what others write from here on is in no style of ours
+        super().stop_application_mode()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Literal
 
-from cdd_agent.events import AgentChanged, Choice, Event, PlanOpened, Proposal, StepFinished
+from cdd_agent.events import AgentChanged, Choice, CommandProposed, Event, PlanOpened, Proposal, StepFinished
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.recap import Recap
@@ -20,7 +20,8 @@ from cdd_agent.wording import question
 
 if TYPE_CHECKING:
     from cdd_agent.config import Notifications
-    from cdd_agent.frontend import Frontend
+    from cdd_agent.edits.review import Review
+    from cdd_agent.frontend import Frontend, Reviewed
     from cdd_agent.llm.budget import Spent
 
 _LONGEST = 160
@@ -251,20 +252,28 @@ class Attention:
 
 @dataclass(frozen=True)
 class Calling:
-    """The `Frontend` port: a person who is called when they are asked."""
+    """The `Frontend` port: a person who is called when they are asked. Others may read what a call says, and it
+    may stay on the desktop: so it has no words of a model, a command or a file."""
 
     person: Frontend
     attention: Attention
 
     async def approve(self, proposal: Proposal) -> Choice:
-        self.attention.ask(question(proposal))
+        self.attention.ask("May a command run?" if isinstance(proposal, CommandProposed) else "May an action be done?")
         try:
             return await self.person.approve(proposal)
         finally:
             self.attention.answered()
 
+    async def review(self, review: Review) -> Reviewed:
+        self.attention.ask(question(review, diff=False))
+        try:
+            return await self.person.review(review)
+        finally:
+            self.attention.answered()
+
     async def ask(self, prompt: str) -> str:
-        self.attention.ask(prompt)
+        self.attention.ask("The model has a question.")
         try:
             return await self.person.ask(prompt)
         finally:

@@ -7,6 +7,7 @@ Here a handler that fails has done nothing more, and its widget goes on.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from textual.strip import Strip
@@ -39,3 +40,8 @@ class GuardedWidget(Guarded, Widget):
         except Exception as error:  # noqa: BLE001  # at any, Textual would draw nothing at all
             self.app._handle_exception(error)
             return [Strip.blank(crop.width)] * crop.height
+
+    def seen(self) -> Hashable:
+        """All of it that a key can change: one after which this is the same everywhere has done nothing, and is told
+        so."""
+        return None

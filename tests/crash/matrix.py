@@ -27,7 +27,7 @@ _PROCESSES.set_forkserver_preload(
 
 
 Calls = tuple[tuple[int, int], ...]
-"""The requests to the model: steps, each with the number of its attempt."""
+"""What the model was asked, and a person: steps, each with the number of its attempt."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,8 @@ class Uninterrupted:
         if code != ExitCode.DONE:
             yield f"the last process ended with {code}:\n{run.words}"
             return
-        yield from self._calls_too_many(run.calls, at_most=len(deaths))
+        # A round of tools that is lost is asked for again, and so is the answer about what the new one changes.
+        yield from self._calls_too_many(run.calls, at_most=len(deaths) * (1 + STORIES[self.story].is_reviewed))
         yield from self._differences(views.ending(run.root))
 
     def _torn(self, root: Path) -> Iterator[str]:

@@ -76,7 +76,7 @@ async def opened(app: Shell, pilot: Pilot[Any]) -> None:
         await pilot.pause(0.01)
 
 
-FACTS = re.compile(r"\s+(\d+[smh]( \d+✓)?( \+\d+)?( \d+✗)?( ↻\d+)?|↻\d+|← .*)$")
+FACTS = re.compile(r"\s+(\d+[smh]( \d+✓)?( \+\d+)?( \d+✗)?( ↻\d+)?|↻\d+|← .*)?( ?~?(\$[\d.]+|[\d.]+[kM]? tok))?$")
 """The facts beside a step's title."""
 
 

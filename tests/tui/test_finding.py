@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cdd_agent.events import Answer, CommandProposed, Notice
-from cdd_agent.tui.editor import at_line
+from cdd_agent.process.editor import at_line
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.find_bar import FindBar, FindInput
 from cdd_agent.tui.transcript.finding import Search

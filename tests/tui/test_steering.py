@@ -95,6 +95,22 @@ async def test_looking_cuts_neither_the_reply_nor_its_redaction(
         assert person.told.index(reply) < person.told.index(line)
 
 
+async def test_the_cost_says_that_a_call_runs_that_is_not_counted_yet(sandbox: Sandbox) -> None:
+    async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
+        await running(person)
+        await person.begin("/cost")
+        await person.until_told("This session: ")
+        told = person.told.partition("This session: ")[2].splitlines()[0]
+        assert "1 model call is under way" in told
+        assert "tokens" not in told
+        await person.press("escape")
+        await person.until(lambda: not person.is_waiting)
+        await person.say("/cost")
+        last = person.told.rpartition("This session: ")[2]
+        assert "under way" not in last
+        assert "tokens" in last
+
+
 async def test_what_a_completed_step_changed_is_seen_while_the_next_one_runs(sandbox: Sandbox) -> None:
     streaming(sandbox).replies(says("a.txt", "good"), says("b.txt", "good", words="One " + "long" * 1000))
     async with person_at(sandbox, f"/exec {SLUG}") as person:

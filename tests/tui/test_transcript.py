@@ -844,3 +844,18 @@ async def test_a_selection_stays_on_its_text_when_old_lines_are_left_out() -> No
         transcript.add(BlockKind.OUTPUT, "x\n" * 30)
         await pilot.pause()
         assert transcript.get_selection(selection)[0] == "line 9"
+
+
+async def test_a_long_line_of_a_list_goes_on_below_its_words() -> None:
+    async with shown(34, 10) as (transcript, pilot):
+        transcript.add(BlockKind.NOTE, "words: a ticket\n  ✓ 1. Sum up the prices of a whole cart\n  ○ 12. Count them")
+        assert text(transcript).split("\n") == [
+            "words: a ticket",
+            "  ✓ 1. Sum up the prices of a",
+            "       whole cart",
+            "  ○ 12. Count them",
+        ]
+        transcript.text_select_all()
+        assert "1. Sum up the prices of a whole cart" in (pilot.app.screen.get_selected_text() or "")
+        await pilot.resize_terminal(12, 30)
+        assert all(len(row) <= 12 for row in text(transcript).split("\n"))

@@ -102,10 +102,25 @@ class Actions:
                 self._transcript.add(kinds[tone], text)
 
 
-def show_diff(transcript: Transcript, diff: str) -> None:
-    """A unified diff as blocks, one a file, opened."""
+def show_diff(transcript: Transcript, diff: str, opening: Opening = Opening.ALL) -> None:
+    """A unified diff as blocks, one a file."""
     for block in diff_blocks(StepDiff(0, "", diff), transcript.diff_layout):
+        block.header.fold.opening = opening
         transcript.add_foldable(block)
+
+
+def reply_block(text: str) -> Foldable:
+    """A model's reply, folded to its first line."""
+    first, _, rest = text.strip().partition("\n")
+    count = text.strip().count("\n") + 1
+    header = FoldHeader(
+        fold=Fold(),
+        title=_one_line(first),
+        remark=f"reply, {count:,} line{'s' * (count != 1)}",
+        remark_ink="remark",
+        ink="action",
+    )
+    return Foldable(header, _output(rest), text)
 
 
 def tool_blocks(event: ToolFinished, layout: DiffLayout) -> Iterator[Foldable]:
@@ -171,6 +186,23 @@ def diff_blocks(event: StepDiff, layout: DiffLayout) -> Iterator[Foldable]:
             fold=Fold(Opening.ALL), title=title, remark=_counts(file), remark_ink="remark", ink="action strong"
         )
         yield Foldable(header, file.lines, file.source)
+
+
+def review_block(text: str, diff: str, answer: str, layout: DiffLayout) -> Foldable:
+    """A question about changes that a person was asked, folded, with their answer; empty where they gave none."""
+    asked, *about = text.split("\n")
+    remark = f"Your answer: {_one_line(answer)}" if answer else "Not answered"
+    body = _words("\n".join(about), "remark") if about else []
+    for file in diff_files(diff, layout):
+        body += [*_words(f"{file.path}  {_counts(file)}", "action"), *file.lines]
+    title = _one_line(asked)
+    header = FoldHeader(
+        fold=Fold(),
+        title=f"{title}  {remark}",
+        title_marks=[(len(title) + 2, len(title) + 2 + len(remark), "remark" if answer else "warning")],
+        ink="action strong",
+    )
+    return Foldable(header, body, f"{text}\n{diff}{remark}")
 
 
 def failure_blocks(event: TestsFinished) -> Iterator[Foldable]:

@@ -1,6 +1,6 @@
 """The line in which one types what to look for in the transcript. It is there only while one looks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import ClassVar
 
 from textual import events
@@ -18,6 +18,9 @@ _SOON = 0.5
 
 class FindInput(GuardedWidget, Input):
     """The text to look for. Its keys are its own."""
+
+    def seen(self) -> Hashable:
+        return self.value, self.selection
 
 
 class FindBar(GuardedWidget, Horizontal):

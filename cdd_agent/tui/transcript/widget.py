@@ -5,7 +5,7 @@ given is never markup, and its control characters are shown, not obeyed.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
@@ -26,7 +26,7 @@ from textual.strip import Strip
 from cdd_agent.events import is_beside_the_turn
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.transcript.blocks import BlockKind, space_between, whole_block
-from cdd_agent.tui.transcript.diff import DiffLayout
+from cdd_agent.tui.transcript.diff import SIDE_BY_SIDE_WIDTH, DiffLayout
 from cdd_agent.tui.transcript.finding import Finder
 from cdd_agent.tui.transcript.folded_output import FoldedOutput, ThoughtsHeader
 from cdd_agent.tui.transcript.folds import Fold, Foldable, FoldHeader, MoreLine, Opening
@@ -89,9 +89,12 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         id: str | None = None,  # noqa: A002  # Textual's name
         classes: str | None = None,
         max_lines: int = MAX_LINES,
+        follows: bool = True,
     ) -> None:
-        """`root` is the project's folder: lines of its files can be chosen by a click."""
+        """`root` is the project's folder: lines of its files can be chosen by a click. It `follows` what comes, or is
+        read from its beginning."""
         super().__init__(id=id, classes=classes)
+        self._follows = follows
         self._root = root
         self._scrollback = Scrollback(max_lines)
         self._live: LiveBlock | None = None
@@ -238,7 +241,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._strips.clear()
         self._row_offset = 0
         self._following = True
-        self._show(0, moved=0, following=True)
+        self._show(0, moved=0, following=self._follows)
         self.post_message(self.ChoiceChanged())
 
     def plain_text(self) -> str:
@@ -331,6 +334,10 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         place = self._place_of_chosen(blocks)
         return blocks[place].source if place >= 0 else ""  # it was left out
 
+    def seen(self) -> Hashable:
+        shown = self.scroll_target_y, len(self._scrollback.rows), self.diff_layout.is_side_by_side
+        return shown, self._chosen_row, self.finder.found
+
     @property
     def doing(self) -> str:
         """The effect of Enter on the block that is chosen, in words."""
@@ -357,9 +364,13 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         if isinstance(self._chosen, FoldHeader):
             self._turn(self._chosen.fold, Opening.HEADER)
 
-    def turn_diffs(self) -> None:
-        """Diffs side by side, where there is room for it, or in one column."""
-        self.diff_layout.is_side_by_side = not self.diff_layout.is_side_by_side
+    @property
+    def has_room_for_columns(self) -> bool:
+        """Diffs can stand side by side."""
+        return self._scrollback.width >= SIDE_BY_SIDE_WIDTH
+
+    def lay_out_diffs(self) -> None:
+        """Diffs are to be laid out otherwise."""
         self._fit(self._scrollback.width, self._is_following())
 
     def _blocks(self) -> list[Block]:
@@ -507,7 +518,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
 
     def _is_following(self) -> bool:
         # The target, not the offset: a person's way up begins with an animation.
-        return self._following or self.scroll_target_y >= self.max_scroll_y
+        return self._follows and (self._following or self.scroll_target_y >= self.max_scroll_y)
 
     def watch_scroll_target_y(self) -> None:
         self._set_following(self.scroll_target_y >= self.max_scroll_y)
@@ -527,7 +538,11 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
     @property
     def _new_rows(self) -> int:
         """Rows that came since the person scrolled up."""
-        return 0 if self._is_following() else max(len(self._scrollback.rows) + self._row_offset - self._seen, 0)
+        return (
+            0
+            if self._is_following() or not self._follows
+            else max(len(self._scrollback.rows) + self._row_offset - self._seen, 0)
+        )
 
     @property
     def _news(self) -> str:

@@ -1,7 +1,7 @@
 """The prompt: where the person types. Enter sends, Up and Down walk through history, Ctrl+R searches it, Tab completes,
 Ctrl+G opens an editor."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from os.path import commonprefix
 
@@ -26,6 +26,8 @@ _WAITING = "  waits for the end of this · Esc takes it back"
 _ASIDE = "  comes back when the question is answered"
 _UNSENT = "  not sent · ↑ brings it back"
 _MOST_FOUND = 50
+_FELT_HERE = ("up", "down", "tab", "ctrl+r")
+"""Keys that have their effect in the prompt, or none."""
 _WIDEST = 30
 """Columns that are given to candidates, so that their help begins in one column; longer ones push theirs."""
 _SOON = 0.3
@@ -67,6 +69,12 @@ class Prompt(GuardedWidget, Vertical):
 
     class Stopped(Message):
         """Escape, with nothing of the prompt's own to close."""
+
+    @dataclass
+    class NothingDone(Message):
+        """A key has changed nothing."""
+
+        key: str
 
     class DoingChanged(Message):
         """Enter does something else by now, though the text is the same."""
@@ -169,7 +177,16 @@ class Prompt(GuardedWidget, Vertical):
         event.stop()
         self._take()
 
+    def seen(self) -> Hashable:
+        return self.area.seen(), self.classes, self.query_one(OptionList).highlighted, len(self._waiting)
+
     def _key_pressed(self, key: str) -> None:
+        before = self.seen()
+        self._do(key)
+        if key in _FELT_HERE and self.seen() == before:
+            self.post_message(self.NothingDone(key))
+
+    def _do(self, key: str) -> None:
         completing = self.is_completing
         match key:
             case "enter" if self._searched_from is not None or (completing and self._walked):

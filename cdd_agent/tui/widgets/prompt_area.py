@@ -1,7 +1,7 @@
 """The text of the prompt. A long paste is in it as one mark, which can be opened, and goes whole with the line."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import ClassVar
 
 from textual import events
@@ -46,6 +46,9 @@ class PromptArea(GuardedWidget, TextArea):
     @property
     def is_folded(self) -> bool:
         return any(mark in self.text for mark in self._pasted)
+
+    def seen(self) -> Hashable:
+        return self.text, self.selection
 
     def put(self, text: str) -> None:
         """Another text, the cursor behind it. What was pasted in this session stays folded."""
