@@ -219,7 +219,12 @@ def described(event: Event) -> list[tuple[str, Tone]]:
         case PersonAnswered(question=asked, answer=answer):
             return [(asked, Tone.QUIET), (f"Your answer: {answer}", Tone.PLAIN)]
         case TicketsListed(tickets=(), state=None, type=None):
-            return [("There are no tickets yet. `cdd new feature NAME` makes one.", Tone.PLAIN)]
+            return [
+                (
+                    "There are no tickets yet. `/new feature NAME` makes one; in a terminal, `cdd new feature NAME`.",
+                    Tone.PLAIN,
+                )
+            ]
         case TicketsListed(tickets=(), state=state, type=kind):
             where = f" is in the state {state}" if state else ""
             return [(f"No ticket{f' of the type {kind}' * bool(kind)}{where or ' is there'}.", Tone.PLAIN)]

@@ -127,7 +127,7 @@ class Shell(Sparing, Guarded, App[CddError]):
     ) -> None:
         """`first` is a line to begin with, as if it had been typed. Keys are judged by `clock`. Where the shell
         `helps_to_begin`, who has no model is offered what there is."""
-        super().__init__()
+        super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)  # else Textual makes greys of colours
         self.home = Home(root)
         self._root = root
         self._open_session = open_session

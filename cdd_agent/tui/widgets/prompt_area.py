@@ -102,6 +102,18 @@ class PromptArea(GuardedWidget, TextArea):
         else:
             super().action_delete_left()
 
+    def action_delete_to_start_of_line(self) -> None:
+        """Of the whole line: half a line that was left behind would be sent with the next one."""
+        row, column = self.cursor_location
+        if column and self.selection.is_empty:
+            self._delete_via_keyboard((row, 0), (row, column))
+        else:
+            super().action_delete_to_start_of_line()
+
+    def action_delete_to_end_of_line(self) -> None:
+        row, _ = end = self.selection.end
+        self._delete_via_keyboard(end, (row, len(self.document.get_line(row))))
+
     async def _on_key(self, event: events.Key) -> None:
         if event.key in ("shift+enter", "ctrl+j", "alt+enter"):
             event.prevent_default().stop()
