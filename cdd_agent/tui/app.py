@@ -41,7 +41,6 @@ from cdd_agent.tui.answering import REST, KeyClock
 from cdd_agent.tui.asking import Asking
 from cdd_agent.tui.attention import Attention, Calling, TerminalKind
 from cdd_agent.tui.background import BackgroundTold, ask_for_background, asking
-from cdd_agent.tui.editor import edit_at_line
 from cdd_agent.tui.faults import FaultLog, Guarded
 from cdd_agent.tui.home import Home
 from cdd_agent.tui.sparing import Sparing
@@ -623,6 +622,8 @@ class Shell(Sparing, Guarded, App[CddError]):
 
     @work(group="editor", exclusive=True)
     async def on_transcript_file_chosen(self, event: Transcript.FileChosen) -> None:
+        from cdd_agent.tui.editor import edit_at_line  # not for the shell's first screen
+
         try:
             await edit_at_line(self, event.path, event.line)
         except BadInput as error:
