@@ -46,7 +46,6 @@ from cdd_agent.tui.answering import KeyClock
 from cdd_agent.tui.asking import Asking
 from cdd_agent.tui.attention import Attention, Calling, TerminalKind
 from cdd_agent.tui.background import BackgroundTold, ask_for_background, asking
-from cdd_agent.tui.editor import edit_at_line
 from cdd_agent.tui.faults import Guarded, GuardedWidget
 from cdd_agent.tui.home import BESIDE, Home
 from cdd_agent.tui.keys import shown
@@ -747,6 +746,8 @@ class Shell(Sparing, Guarded, App[CddError]):
 
     @work(group="editor", exclusive=True)
     async def on_transcript_file_chosen(self, event: Transcript.FileChosen) -> None:
+        from cdd_agent.tui.editor import edit_at_line  # not for the shell's first screen
+
         try:
             await edit_at_line(self, event.path, event.line)
         except BadInput as error:
