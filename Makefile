@@ -50,6 +50,7 @@ bench: $(READY)         ## the figures of docs/performance.md
 	@$(BIN)/python -m benchmarks.mentions
 	@$(BIN)/python -m benchmarks.checkpoints
 	@$(BIN)/python -m benchmarks.travelling
+	@$(BIN)/python -m benchmarks.worktrees
 	@$(BIN)/python -m benchmarks.replies
 	@$(BIN)/python -m benchmarks.loud_checks
 
