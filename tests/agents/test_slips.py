@@ -115,7 +115,7 @@ async def told_by(session: Session, line: str) -> list[Event]:
 async def test_no_mistake_starts_a_step_or_approves_anything(
     sandbox: Sandbox, opened: Callable[[Sandbox], Awaitable[Session]]
 ) -> None:
-    """A third of them with each; all are sent but for those of which it is said that they go to the model, and no further."""
+    """A third of them with each; all are sent but for those of which it is said that they go to the model."""
     session = await opened(sandbox)
     agent, before, asked = session.agent, files(sandbox), len(sandbox.model.requests)
     announced, sent = list[str](), 0
@@ -135,7 +135,7 @@ async def test_no_mistake_starts_a_step_or_approves_anything(
                 agent, asked = session.agent, len(sandbox.model.requests)
     session.leave()
     assert files(sandbox) == before
-    assert sent > 150
+    assert sent > 100
     assert len(announced) < 10, announced
 
 
