@@ -294,7 +294,11 @@ class Shell(Sparing, Guarded, App[CddError]):
     def _seen(self) -> Hashable:
         """All that a key can change."""
         widgets = self.screen.walk_children(GuardedWidget, with_self=True)
-        seen = tuple((id(widget), widget.seen()) for widget in widgets)
+        try:
+            seen = tuple((id(widget), widget.seen()) for widget in widgets)
+        except Exception as error:  # noqa: BLE001  # it is not to keep the key from what it does
+            self._handle_exception(error)
+            return object()
         return self.screen, self.focused, len(self._notifications), len(self.workers), seen, self.theme
 
     def _say_that_nothing_is_done(self, key: str) -> None:
@@ -723,7 +727,8 @@ class Shell(Sparing, Guarded, App[CddError]):
             prompt.replace(line)
 
     def action_find(self) -> None:
-        if not self.home.query(FindBar):
+        if not isinstance(self.focused, FindInput):
+            self.home.query(FindBar).remove()  # one that a fault has kept from being used
             self.home.mount(FindBar(self.home.transcript, self.home.prompt.area.focus), before="#questions")
 
     def action_choose_block(self, step: int) -> None:
