@@ -23,6 +23,11 @@ class Reviewed:
     reason: str = ""
 
 
+REST = 0.7
+"""Seconds without a key after which somebody is not typing; the slow type two keys a second. An answer begins after
+such a rest: what is typed earlier was begun before its question could be seen."""
+
+
 class Frontend(Protocol):
     """Whoever answers the engine's questions: the shell, a terminal, or a policy where nobody is there."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from cdd_agent.edits.file_diff import FileDiff
@@ -36,6 +36,8 @@ from cdd_agent.events import (
     Proposal,
     RunFinished,
     ScreenAsked,
+    SessionsListed,
+    SessionView,
     SpecOpened,
     SpecShown,
     StepCommitted,
@@ -52,7 +54,7 @@ from cdd_agent.events import (
     ToolFinished,
     ToolStarted,
 )
-from cdd_agent.tickets.status import Evidence, RunStatus, StepStatus, Verification
+from cdd_agent.tickets.status import Cost, Evidence, RunStatus, StepStatus, Verification
 
 if TYPE_CHECKING:
     from cdd_agent.edits.review import FileReview, Review
@@ -74,7 +76,7 @@ _VERBS = {
     "chat_with_user": "ask:",
     "research": "look up",
 }
-"""What tools do, before what they are used on."""
+"""The verbs of tools, before what they are used on."""
 STEP_GLYPHS = {
     StepStatus.PENDING: "○",
     StepStatus.IN_PROGRESS: "◐",
@@ -166,7 +168,7 @@ def thought(seconds: float | None, tokens: int, *, estimated: bool) -> str:
 
 
 def tool_use(event: ToolStarted | ToolFinished) -> str:
-    """What a model does with a tool, in a line."""
+    """A model's use of a tool, in a line."""
     verb = _VERBS.get(event.tool)
     if verb is None:
         return " ".join(filter(None, (event.tool, event.target))) or event.call
@@ -219,7 +221,12 @@ def described(event: Event) -> list[tuple[str, Tone]]:
         case PersonAnswered(question=asked, answer=answer):
             return [(asked, Tone.QUIET), (f"Your answer: {answer}", Tone.PLAIN)]
         case TicketsListed(tickets=(), state=None, type=None):
-            return [("There are no tickets yet. `cdd new feature NAME` makes one.", Tone.PLAIN)]
+            return [
+                (
+                    "There are no tickets yet. `/new feature NAME` makes one; in a terminal, `cdd new feature NAME`.",
+                    Tone.PLAIN,
+                )
+            ]
         case TicketsListed(tickets=(), state=state, type=kind):
             where = f" is in the state {state}" if state else ""
             return [(f"No ticket{f' of the type {kind}' * bool(kind)}{where or ' is there'}.", Tone.PLAIN)]
@@ -229,9 +236,16 @@ def described(event: Event) -> list[tuple[str, Tone]]:
                 (f"{t.slug:<{width}}  {progress(t.state, t.done, t.total)}  {t.error}".rstrip(), Tone.PLAIN)
                 for t in tickets
             ]
+        case SessionsListed(sessions=()):
+            return [("There is no earlier session.", Tone.PLAIN)]
+        case SessionsListed(sessions=sessions):
+            rows = [(f"{session_in_short(one)}  {one.last}".rstrip(), Tone.PLAIN) for one in sessions]
+            return [*rows, ("`/resume NAME` goes on with one; `/resume` alone with the last.", Tone.PLAIN)]
         case PlanOpened():
             title = (f"{event.ticket_slug}: {event.title}", Tone.HEADING)
-            return [title, *((f"  {_step(step)}", Tone.PLAIN) for step in event.steps)]
+            steps = [(f"  {_step(step)}{_after(in_short(step.cost))}", Tone.PLAIN) for step in event.steps]
+            total = [(f"  {in_full(event.cost)} so far", Tone.QUIET)] if event.cost.tokens else []
+            return [title, *steps, *total]
         case CriteriaShown():
             return _criteria(event)
         case PlanChecked():
@@ -509,6 +523,34 @@ def _step(step: StepView) -> str:
         remark = f"  (skipped: {step.reason})"
     remark += "  (changed in the plan since)" if step.changed else ""
     return f"{step_glyph(step)} {step.number}. {step.title}{remark}"
+
+
+def session_in_short(session: SessionView) -> str:
+    """When it was, what it is called, who was at work and how far it is."""
+    when = datetime.fromisoformat(session.touched).astimezone()
+    return "  ".join(filter(None, (f"{when:%Y-%m-%d %H:%M}", session.key, session.agent, session.progress)))
+
+
+def in_short(cost: Cost) -> str:
+    """In a few cells: the money, or where no price is known the tokens; empty where nothing was spent."""
+    about = "~" if cost.estimated else ""
+    if cost.usd:
+        return f"{about}${cost.usd:.2f}" if cost.usd >= 0.00995 else f"{about}${max(cost.usd, 0.0001):.4f}"
+    if not cost.tokens:
+        return ""
+    if cost.tokens < 999.5:
+        return f"{about}{cost.tokens} tok"
+    many, unit = (cost.tokens / 1e3, "k") if cost.tokens < 999_500 else (cost.tokens / 1e6, "M")
+    return f"{about}{many:.1f}{unit} tok" if many < 9.95 else f"{about}{many:.0f}{unit} tok"
+
+
+def in_full(cost: Cost) -> str:
+    about = "~" if cost.estimated else ""
+    return f"{about}{cost.tokens:,} tokens" + (f", {about}${cost.usd:.4f}" if cost.usd else "")
+
+
+def _after(words: str) -> str:
+    return f"  {words}" if words else ""
 
 
 def step_glyph(step: StepView) -> str:

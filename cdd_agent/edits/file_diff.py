@@ -10,7 +10,7 @@ _MOST_LINES = 10_000
 
 @dataclass(frozen=True)
 class FileDiff:
-    """What became of a file's text."""
+    """The difference between two states of a file's text."""
 
     path: str
     added: int

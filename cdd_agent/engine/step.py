@@ -3,14 +3,17 @@ restored by whoever called it (`engine.py`)."""
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from cdd_agent.context.finder import CodeFinder
+from cdd_agent.dialogue.looking import told_if_slow
 from cdd_agent.dialogue.token_budget import for_answers, left_out_in_words
 from cdd_agent.dialogue.turns import Added, Dialogue, ToolCalls, Used, definitions
 from cdd_agent.edits.changes import ChangeSet
+from cdd_agent.edits.excerpts import Ranges
 from cdd_agent.edits.formats.known import KnownNames
 from cdd_agent.edits.model import Reply, ReplyRefused
 from cdd_agent.edits.parse import parse_reply
@@ -32,6 +35,8 @@ from cdd_agent.events import (
     Emit,
     GuidanceTaken,
     Notice,
+    PromptMade,
+    PromptShare,
     ReplyStarted,
     TestsFinished,
     TestsStarted,
@@ -77,6 +82,8 @@ class AttemptOutcome:
     """Why it is no better than that."""
     detail: str = ""
     unseen: frozenset[str] = frozenset()
+    lines: Mapping[str, Ranges] = field(default_factory=dict)
+    """Of files that are unseen those lines that matter, where not all do."""
     insufficient: Verification | None = None
     """How it was verified, where it failed because that is not enough for the run."""
     evidence: Evidence | None = None
@@ -102,6 +109,8 @@ class StepRunner:
     protected: Callable[[Path], bool]
     commands: CommandRunner
     tool_calls: ToolCalls = "auto"
+    code: CodeFinder | None = None
+    """Finds the code that a step is about, for its prompt and for the model's calls."""
     emit: Emit = unheard
     steering: Steering = field(default_factory=Steering)
 
@@ -169,7 +178,7 @@ class StepRunner:
                 why = f"You refused its changes: {refusal.reason}".removesuffix(": ")
                 return AttemptOutcome(transaction.changes, None, why, by_person, is_by_person=True)
             why, detail = f"The reply was not used. {detail}", "\n\n".join(filter(None, (detail, by_person)))
-            return AttemptOutcome(transaction.changes, None, why, detail, refusal.unseen)
+            return AttemptOutcome(transaction.changes, None, why, detail, refusal.unseen, refusal.lines)
         await transaction.begin()
         if (changes := transaction.changes).changes:
             declared = {file.path.removeprefix("./") for file in step.files_affected}
@@ -243,7 +252,7 @@ class StepRunner:
             )
             attempt.save_output(verdict.output)
             if verdict.tests is not None:
-                attempt.save_tests(verdict.tests)
+                attempt.save_tests(verdict.tests, before.reference)
         self.emit(_tested(step, check, verdict))
         if verdict.verification is not None:
             return AttemptOutcome(changes, verdict.verification, verdict.reason, evidence=verdict.evidence)
@@ -263,7 +272,7 @@ class StepRunner:
 
     async def _reply(self, prompt: MakePrompt, transaction: StepTransaction) -> None:
         """Ask the model and save what it says before anything is done with it; what is saved is not asked for again."""
-        attempt, tools = transaction.attempt, StepTools(transaction, self.commands)
+        attempt, tools = transaction.attempt, StepTools(transaction, self.commands, self.code)
         try:
             await tools.reapply(attempt.dialogue)
         except ReplyRefused as refusal:
@@ -311,11 +320,11 @@ class StepRunner:
         if not spoken:
             window = dialogue.model.window
             if not dialogue.tools:
-                prompt = await asyncio.to_thread(make, window, 0)
+                prompt = await self._made(lambda: make(window, 0))
             else:
                 taken = estimated_prompt(Request((), definitions(dialogue.tools))) + size_with_tools()
                 try:
-                    prompt = (await asyncio.to_thread(make, window, taken + for_answers(window))).with_tools()
+                    prompt = (await self._made(lambda: make(window, taken + for_answers(window)))).with_tools()
                 except ContextTooLong as error:
                     text = f"There is no room for tools beside the step: the model takes in {window:,} tokens"
                     raise _NoRoomForTools(text, hint=error.hint) from error
@@ -323,6 +332,12 @@ class StepRunner:
                 self.emit(Notice(note, Tone.WARNING, about=About.NOT_SHOWN))
             if prompt.left_out:
                 self.emit(Notice(left_out_in_words(prompt.left_out), Tone.WARNING, about=About.LEFT_OUT))
+            if prompt.context is not None:
+                attempt.save_context(prompt.context)
+            shares = prompt.shares
+            if dialogue.tools:
+                shares = (PromptShare("the tools", estimated_prompt(Request((), definitions(dialogue.tools)))), *shares)
+            self.emit(PromptMade(transaction.step.number, shares, prompt.left_out))
             attempt.save_request(prompt.text, prompt.shown)
             transaction.show(prompt.shown)
             spoken = prompt.request.messages
@@ -347,6 +362,9 @@ class StepRunner:
             attempt.save_partial(spoken[-1].content)
             raise ReplyRefused(f"{turn.problem} Nothing of it was used.")
         attempt.save_reply(spoken[-1].content)
+
+    async def _made(self, make: Callable[[], StepPrompt]) -> StepPrompt:
+        return await told_if_slow(make, self.emit, "Looking for the code that the step is about …")
 
 
 def _tested(step: PlanStep, check: Check | None, verdict: Verdict) -> TestsFinished:

@@ -6,12 +6,14 @@ way it is one transaction: the journal (`journal.py`) knows what all of it repla
 """
 
 import asyncio
+import codecs
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from cdd_agent.edits.build import EditPolicy, change_set
 from cdd_agent.edits.changes import ChangeSet, FileChange, changed_meanwhile
+from cdd_agent.edits.excerpts import Ranges, joined, known_after, lines_of
 from cdd_agent.edits.model import BY_CALL, IN_BLOCKS, Edit, ReplyRefused
 from cdd_agent.edits.review import proposal_digest
 from cdd_agent.edits.targets import Protected
@@ -51,6 +53,10 @@ class StepTransaction:
     """What the person did not take of the attempt's changes, or edited, in words for the model."""
     _seen: dict[str, str | None] = field(default_factory=dict)
     """The model's knowledge of files, as `EditPolicy` has it."""
+    in_part: dict[str, Ranges] = field(default_factory=dict)
+    """The same of those that its prompt shows in part."""
+    _read: dict[str, tuple[str | None, Ranges]] = field(default_factory=dict)
+    """The lines that it has read of others, each with the content that they were read of."""
     _made: dict[PurePosixPath, FileChange] = field(default_factory=dict)
     """The fate of each file since the attempt began."""
 
@@ -66,15 +72,41 @@ class StepTransaction:
     def show(self, shown: Shown) -> None:
         """The model is shown this."""
         self._seen |= shown.files
+        self.in_part = {path: lines for path, lines in self.in_part.items() if path not in shown.files}
+        self.in_part |= shown.in_part
 
-    def remember(self, name: str, text: str) -> None:
-        """The model has read this, as all that is in a file. Where it is, it may replace the file."""
+    def remember(self, name: str, text: str, first: int = 1, *, is_whole: bool = False) -> None:
+        """The model has read this, as lines of a file from the `first` on. Where they are there, it may change them;
+        who has read all that is in a file may replace it. `is_whole`: it was told that this is all."""
         path = _plain(self.root, name)
         if path is None or not (self.root / path).is_file():
             return
         content = read_bytes(self.root / path)
-        if content is not None and content.decode("utf-8-sig", errors="replace") == text:
-            self._seen[path] = digest(content)
+        if content is None:
+            return
+        now = digest(content)
+        if is_whole and content.decode("utf-8-sig", errors="replace") == text:
+            self._seen[path] = now
+            self.in_part.pop(path, None)
+            return
+        lines = lines_of(content.removeprefix(codecs.BOM_UTF8))
+        told = b"".join(lines[first - 1 : first - 1 + len(lines_of(text.encode(errors="replace")))])
+        if told.decode(errors="replace").rstrip("\r\n") != text.rstrip("\r\n"):
+            return
+        last = first + len(lines_of(told)) - 1
+        if path in self.in_part:
+            known = self.in_part[path] if self._seen.get(path) == now else ()
+        else:
+            read_of, known = self._read.get(path, (now, ()))
+            known = known if read_of == now else ()
+        known = joined((*known, (first, last)))
+        if known == ((1, len(lines)),):
+            self._seen[path] = now
+            self.in_part.pop(path, None)
+        elif path in self.in_part:
+            self._seen[path], self.in_part[path] = now, known
+        else:
+            self._read[path] = now, known
 
     async def change(
         self, edits: Sequence[Edit], *, call: int | None = None, again: bool = False
@@ -185,6 +217,8 @@ class StepTransaction:
         self.attempt.journal.restore()
         self._made.clear()
         self._seen.clear()
+        self.in_part.clear()
+        self._read.clear()
         self.told = ""
         self.call_by_call = self.is_begun = False
 
@@ -197,7 +231,7 @@ class StepTransaction:
             return path in asked.notes or any(asked.to_remove(TestId(place)) for place in places)
 
         parts = BY_CALL if self.call_by_call else IN_BLOCKS
-        return EditPolicy(self._seen, may_delete, asked.to_shorten, parts)
+        return EditPolicy(self._seen, self.in_part, may_delete, asked.to_shorten, parts)
 
     def _take_over(self, change: FileChange) -> None:
         first, path = self._made.get(change.path), str(change.path)
@@ -209,6 +243,9 @@ class StepTransaction:
         is_known = change.before is None or self._seen.get(path) == digest(change.before)
         if is_known or change.after is None:  # who has changed a part has not seen the rest
             self._seen[path] = digest(change.after)
+            shown_lines = self.in_part.pop(path, None)
+            if shown_lines is not None and change.before is not None and change.after is not None:
+                self.in_part[path] = known_after(change.before, change.after, shown_lines) or shown_lines
 
     def _record_command_writes(self, made: CommandWrites) -> None:
         for path, file in made.items():

@@ -25,7 +25,7 @@ def editor_argv(environment: Mapping[str, str]) -> list[str]:
     for name in ("VISUAL", "EDITOR"):
         if text := environment.get(name, "").strip():
             try:
-                argv = shlex.split(text, posix=os.name != "nt")
+                argv = [text] if shutil.which(text) else words_of(text, posix=os.name != "nt")
             except ValueError as error:
                 raise BadInput(f"${name} cannot be read: {error}", hint=NAME_ONE) from error
             if shutil.which(argv[0]) is None:
@@ -35,6 +35,16 @@ def editor_argv(environment: Mapping[str, str]) -> list[str]:
     if found is None:
         raise BadInput("There is no editor", hint=NAME_ONE)
     return [found]
+
+
+def words_of(command: str, *, posix: bool) -> list[str]:
+    """A command line as words, without their quotation marks. Outside of POSIX a backslash is part of a path, and only
+    double quotation marks hold words together. Raises `ValueError` for one that is not closed."""
+    scanner = shlex.shlex(command, posix=True)
+    scanner.whitespace_split, scanner.commenters = True, ""
+    if not posix:
+        scanner.escape, scanner.quotes = "", '"'
+    return list(scanner)
 
 
 def at_line(program: str, path: Path, line: int) -> tuple[str, ...]:

@@ -17,9 +17,6 @@ from time import monotonic, perf_counter
 
 from textual.events import Event, Key, Paste
 
-REST = 0.7
-"""Seconds without a key after which somebody is not typing; the slow type two keys a second."""
-
 _NO = re.compile(r"no?[\s,:]\s*(.*\w.*)", re.IGNORECASE | re.DOTALL)
 """A no with a reason."""
 
@@ -50,7 +47,7 @@ class Answering:
         self._is_begun = False
         """A key has put a text into the prompt, which need not be seen there yet."""
         self._is_meant = False
-        """What is in the prompt was begun as an answer."""
+        """The text in the prompt was begun as an answer."""
         self._is_since = False
         """It was begun since the question was in sight, if not after a rest."""
         self._is_meant_sent = self._is_sent_after_rest = False

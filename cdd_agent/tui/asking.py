@@ -12,7 +12,8 @@ from textual import events
 
 from cdd_agent.errors import BadInput
 from cdd_agent.events import Choice, PersonAnswered, Proposal
-from cdd_agent.tui.answering import REST, Answering, KeyClock
+from cdd_agent.frontend import REST
+from cdd_agent.tui.answering import Answering, KeyClock
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.widgets.question import Question, ReviewQuestion
 from cdd_agent.wording import answers, question
@@ -29,7 +30,7 @@ _OF_A_PART = {"right": "yes", "left": "no", "ctrl+up": "back"}
 
 
 class Asking:
-    """What the open question makes of the keys, of which it is told before any widget has them."""
+    """The open question, which is told of the keys before any widget has them."""
 
     def __init__(self, home: Home, clock: KeyClock) -> None:
         self._home = home
@@ -46,8 +47,8 @@ class Asking:
         text, known = question(proposal), answers(proposal)
         async with self._one_at_a_time:
             widget, answer = Question(text, known), ""
-            await self._home.query_one("#questions").mount(widget)
-            try:
+            try:  # it may be taken back while it is being put there
+                await self._home.query_one("#questions").mount(widget)
                 with self._waiting(is_shown=True):
                     answer = await self._answer(Answering(known), widget)
                 return known[answer]
@@ -63,8 +64,8 @@ class Asking:
         reviewing = Reviewing(review, may_edit=True)
         async with self._one_at_a_time:
             widget = ReviewQuestion(self._home.transcript.diff_layout)
-            await self._home.query_one("#questions").mount(widget)
-            try:
+            try:  # it may be taken back while it is being put there
+                await self._home.query_one("#questions").mount(widget)
                 with self._waiting(is_shown=True):
                     while reviewing.answer is None:
                         answering = Answering(reviewing.words, takes_reason=True)
@@ -104,10 +105,12 @@ class Asking:
     def _waiting(self, *, is_shown: bool) -> Iterator[None]:
         """While a person is asked something that is shown over the prompt, or else in the transcript."""
         self._home.prompt.area.placeholder = "" if is_shown else "your answer ..."
+        lines_waited, self._home.lines_wait = self._home.lines_wait, False
         try:
             with self._home.activity.interrupted("Waiting for your answer"):
                 yield
         finally:
+            self._home.lines_wait = lines_waited
             if self._home.is_running:
                 self._home.prompt.bring_back_aside()
                 self._home.say_what_to_type()

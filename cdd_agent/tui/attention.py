@@ -38,7 +38,7 @@ Desktop = Literal["osc9", "osc777", ""]
 
 @dataclass(frozen=True)
 class TerminalKind:
-    """What a terminal makes of sequences that not all of them know."""
+    """A terminal, by the sequences that it understands and others do not."""
 
     titles: bool
     desktop: Desktop
@@ -89,7 +89,7 @@ class Attention:
         self._is_lent = False
         """The terminal is somebody else's for now."""
         self._away: Recap | None = None
-        """What has happened since nobody looks."""
+        """The time since nobody looks."""
         self._ticket: str | None = None
         self._done = self._total = 0
         self._last: StepFinished | None = None
@@ -99,7 +99,7 @@ class Attention:
         """The title and the progress that were written last."""
         self._shown_at = 0.0
         self.session: Recap | None = None
-        """What has happened since the start."""
+        """The time since the start."""
 
     def open(self, settings: Notifications, spent: Callable[[], Spent]) -> None:
         """From now on, by these settings."""
@@ -197,7 +197,7 @@ class Attention:
 
     @property
     def _ended(self) -> str:
-        """What has ended, in a few words."""
+        """The end that a person is called for, in a few words."""
         last = self._last
         if last is None:
             return "It is your turn"

@@ -38,6 +38,11 @@ async def edited_files(app: App[Any], files: Mapping[str, bytes]) -> dict[str, b
         return read_back(places)
 
 
+async def edit_file(app: App[Any], file: Path) -> None:
+    """Raises `BadInput` as `edited` does."""
+    await open_in_editor(app, editor_argv(os.environ), file)
+
+
 async def edit_at_line(app: App[Any], path: Path, line: int) -> None:
     """Open a file at a line. Raises `BadInput` as `edited` does."""
     argv = editor_argv(os.environ)

@@ -278,6 +278,16 @@ async def test_it_works_as_it_is_put_together_for_the_shell(project: Sandbox) ->
     assert len(project.frontend.asked) == 1  # type: ignore[attr-defined]
 
 
+async def test_where_something_is_handled_is_answered_with_places(project: Sandbox) -> None:
+    (project.root / "limits.py").write_text("class RateLimiter:\n    def allows(self):\n        return True\n")
+    session = project.replies(calls("find_code", query="rate limit"), "In limits.py.").session()
+    await say(session, "where is the rate limit handled?")
+    found = json.loads(asked_last(project)[-1].content)["output"].splitlines()
+    assert found[0].startswith("limits.py: ")
+    assert "lines 1-" in found[1]
+    assert "find_code" in {tool.name for tool in project.model.requests[0].tools}
+
+
 async def test_exit_comes_back_to_the_same_conversation(project: Sandbox) -> None:
     session = project.write(Step("a.txt", check("a.txt"))).replies("One.", "Two.").session()
     events = await say(session, "first", f"/exec {SLUG}", "exit", "second")

@@ -23,7 +23,7 @@ from tests.projects import SLUG
 
 @dataclass(frozen=True)
 class Orders:
-    """What a driver is to do. `kill_at` 0: go on to the end. `calls` is where the model writes its calls down."""
+    """A driver's orders. `kill_at` 0: go on to the end. `calls` is where the model writes its calls down."""
 
     story: str
     root: Path

@@ -96,7 +96,7 @@ class Uninterrupted:
         yield from self._differences(views.ending(run.root))
 
     def _torn(self, root: Path) -> Iterator[str]:
-        """What must not be on the disk right after a death."""
+        """Faults of the disk right after a death."""
         try:
             views.state(root)
         except ValueError as error:
@@ -187,7 +187,7 @@ def _ended(process: multiprocessing.process.BaseProcess) -> Iterator[None]:
 
 
 def _at_work_in(root: Path) -> list[psutil.Process]:
-    """What a killed run started and left behind."""
+    """Processes that a killed run started and left behind."""
     return [
         one for one in psutil.process_iter(["cwd"]) if one.info["cwd"] and Path(one.info["cwd"]).is_relative_to(root)
     ]

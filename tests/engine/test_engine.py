@@ -52,7 +52,7 @@ def lose_state(sandbox: Sandbox) -> None:
 
 
 def hash_of(sandbox: Sandbox, path: str) -> str:
-    """What a journal knows a file's content by."""
+    """The digest by which a journal knows a file's content."""
     found = held((sandbox.root / path).read_bytes(), 0).content
     assert isinstance(found, str)
     return found

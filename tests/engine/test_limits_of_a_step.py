@@ -1,4 +1,4 @@
-"""What a step with tools may take: by its whole attempt, however often it was interrupted; a person's time is free."""
+"""Limits of a step with tools: by its whole attempt, however often it was interrupted; a person's time is free."""
 
 import json
 import time

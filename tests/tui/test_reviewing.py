@@ -11,9 +11,8 @@ from textual.worker import Worker
 
 from cdd_agent.edits.review import Review
 from cdd_agent.events import Choice
-from cdd_agent.frontend import Reviewed
+from cdd_agent.frontend import REST, Reviewed
 from cdd_agent.tui import editor
-from cdd_agent.tui.answering import REST
 from cdd_agent.tui.transcript.diff import SIDE_BY_SIDE_WIDTH
 from cdd_agent.tui.widgets.question import ReviewQuestion
 from tests.projects import SLUG, Sandbox, Step, check, says

@@ -11,7 +11,6 @@ from textual.pilot import Pilot
 
 from cdd_agent.edits.file_diff import FileDiff
 from cdd_agent.edits.review import Review
-from cdd_agent.engine.effort import RunCost
 from cdd_agent.engine.step_details import AttemptDetails, SeenTest, StepDetails
 from cdd_agent.engine.timeline import Timeline
 from cdd_agent.events import (
@@ -43,10 +42,11 @@ from cdd_agent.events import (
     ToolStarted,
     UndoPreview,
 )
+from cdd_agent.frontend import REST
 from cdd_agent.llm.local_servers import LocalServer
 from cdd_agent.tickets.plan_step import AffectedFile, PlanStep
-from cdd_agent.tickets.status import Evidence, RunStatus, StepStatus, Verification
-from cdd_agent.tui.answering import REST, Answering
+from cdd_agent.tickets.status import Cost, Evidence, RunStatus, StepStatus, Verification
+from cdd_agent.tui.answering import Answering
 from cdd_agent.tui.app import Shell
 from cdd_agent.tui.criteria_screen import CriteriaScreen
 from cdd_agent.tui.step_screen import StepScreen
@@ -218,7 +218,7 @@ DONE: tuple[Event, ...] = (
 
 
 def showing(*events: Event, theme: str = "textual-dark") -> Callable[[Pilot[None]], Awaitable[None]]:
-    """What is to be done with the shell before it is looked at: show these events, as at the end of a turn."""
+    """Done with the shell before it is looked at: it shows these events, as at the end of a turn."""
 
     async def run(pilot: Pilot[None]) -> None:
         app = pilot.app
@@ -302,8 +302,8 @@ def test_a_step_opened(shop: Sandbox, snap_compare: Compare, part: str, size: tu
         await showing(*FAILED_RUN)(pilot)
         error = f"`{CHECK}` failed (exit code 1)"
         view = StepView(3, TITLES[2], StepStatus.FAILED, error=error, attempts=2, seconds=36.0, evidence=SEEN[3])
-        effort = RunCost(seconds=36.2, model_calls=2, counted_calls=2, prompt_tokens=8_000, completion_tokens=900)
-        details = StepDetails(SLUG, PLAN_STEP, view, effort, (ATTEMPT, ATTEMPT))
+        view = replace(view, cost=Cost(8_900, 0.0412))
+        details = StepDetails(SLUG, PLAN_STEP, view, (ATTEMPT, ATTEMPT))
         screen = StepScreen(details, lambda by: None)
         await pilot.app.push_screen(screen)
         await pilot.press(*["right"] * StepScreen.PARTS.index(part))
@@ -316,7 +316,7 @@ def test_the_timeline(shop: Sandbox, snap_compare: Compare) -> None:
     done = [
         StepView(n, TITLES[n - 1], StepStatus.COMPLETED, Verification.PASSED, evidence=SEEN.get(n)) for n in (1, 2, 4)
     ]
-    details = StepDetails(SLUG, PLAN_STEP, done[0], RunCost(), (replace(ATTEMPT, failure=""),))
+    details = StepDetails(SLUG, PLAN_STEP, done[0], (replace(ATTEMPT, failure=""),))
 
     async def preview(number: int) -> UndoPreview:
         return UndoPreview((number,), ("tally/report.py", "tally/totals.py"), ("README.md",), ("notes.txt",))
@@ -336,7 +336,7 @@ def test_the_timeline(shop: Sandbox, snap_compare: Compare) -> None:
 
 def test_criteria(shop: Sandbox, snap_compare: Compare) -> None:
     done = StepView(2, TITLES[1], StepStatus.COMPLETED, Verification.PASSED, evidence=SEEN[2])
-    details = StepDetails(SLUG, PLAN_STEP, done, RunCost(), (replace(ATTEMPT, failure=""),))
+    details = StepDetails(SLUG, PLAN_STEP, done, (replace(ATTEMPT, failure=""),))
 
     async def look(pilot: Pilot[None]) -> None:
         await showing(*FAILED_RUN)(pilot)
@@ -602,7 +602,7 @@ def test_a_dialogue_with_socrates(shop: Sandbox, snap_compare: Compare, size: tu
         await showing(theme=theme)(pilot)
         app.home.bar.spent = ""
         await pilot.pause()
-        app.home.transcript.vertical_scrollbar.position = app.home.transcript.scroll_y  # it may be a frame behind
+        app.home.transcript.vertical_scrollbar.refresh()  # it may be a frame behind
         await pilot.pause()
 
     app = shell(shop, f"/socrates {SLUG}", opening=OPENING)

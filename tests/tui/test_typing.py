@@ -1,8 +1,11 @@
 """Nobody answers a question by typing something else, and nothing of that is lost."""
 
+import asyncio
 import json
 import random
 from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
 
 import pytest
 from hypothesis import given
@@ -12,11 +15,13 @@ from textual.worker import Worker
 
 from cdd_agent.edits.review import Review
 from cdd_agent.events import ActionProposed, Choice, CommandProposed, Proposal
-from cdd_agent.tui.answering import REST, Answering
+from cdd_agent.frontend import REST
+from cdd_agent.tui.answering import Answering, KeyClock
 from cdd_agent.tui.widgets.question import Question
 from tests.projects import SLUG, Sandbox, Step, check, says
 from tests.reviews import review_of
-from tests.tui.person import Person, person_at
+from tests.tui.person import FingerTime, Person, person_at, shell
+from tests.tui.person import opened as session_opened
 
 DRAFT = "maybe you should "
 LINE = "also add tests"
@@ -65,6 +70,67 @@ async def test_a_typist_answers_none_of_many_questions(sandbox: Sandbox, seed: i
         assert len(asked) > 3
         assert not any(worker.is_finished and not worker.is_cancelled for worker in asked)
         assert person.prompt.text == text
+
+
+async def test_a_question_that_is_taken_back_at_any_moment_is_gone(sandbox: Sandbox) -> None:
+    """Also while it is being put on the screen."""
+    async with person_at(sandbox) as person:
+        for moments in range(12):
+            asked = asyncio.create_task(person.app.asking.approve(COMMAND))
+            for _ in range(moments):
+                await asyncio.sleep(0)
+            asked.cancel()
+            await asyncio.wait([asked])
+        assert not person.app.query(Question)
+        asked = asyncio.create_task(person.app.asking.approve(COMMAND))
+        await person.answer("y")
+        assert await asked is Choice.YES
+
+
+@dataclass
+class StampedTime(FingerTime):
+    """Each key has the time at which it was pressed, however late the shell comes to it."""
+
+    @property
+    def clock(self) -> KeyClock:
+        return KeyClock(lambda: self.now, lambda event: event.time, self.sleep)
+
+
+async def test_a_typist_at_ten_keys_a_second_answers_none_of_a_thousand_questions(sandbox: Sandbox) -> None:
+    """They come and go at any moment: before they are on the screen, when they were just seen, some words later."""
+    chance, time, keys = random.Random(1), StampedTime(), 0
+    letters = " ".join((*WORDS, *SENTENCES)) + "\n" * 12
+    app = shell(sandbox, time=time)
+    async with app.run_test() as pilot:
+        await session_opened(app, pilot)
+        for number in range(1_000):
+            asking = app.asking.ask("Which?") if number % 5 else app.asking.approve(chance.choice(PROPOSALS))
+            asked: asyncio.Task[object] = asyncio.create_task(asking)
+            for _ in range(chance.randrange(12)):
+                await asyncio.sleep(0)
+            if is_seen := number % 10 == 0:
+                while app.asking.open is None or app.asking.open.seen_at == inf:
+                    assert not asked.done(), f"question {number}: {asked}"
+                    await asyncio.sleep(0.001)
+            for _ in range(chance.randrange(1, 4)):
+                time.pass_by(0.1)
+                character = chance.choice(letters)
+                key = events.Key("enter", "\r") if character == "\n" else events.Key(character, character)
+                key.time = time.now
+                app.post_message(key)
+                keys += 1
+                await asyncio.sleep(0)
+            if is_seen:
+                await pilot.pause(0)
+            assert not asked.done(), f"question {number}: {asked}"
+            asked.cancel()
+            await asyncio.wait([asked])
+            assert asked.cancelled()
+            app.home.transcript.clear()
+            if number % 50 == 0:
+                app.home.prompt.replace("")
+        assert not app.query(Question)
+        assert time.now == pytest.approx(1_000 + keys / 10)
 
 
 GAPS = st.floats(0, REST, exclude_max=True)

@@ -1,4 +1,4 @@
-"""What the shell shows: the catalogue of its transcript, its hints and its questions, as a person reads them."""
+"""The words of the shell: the catalogue of its transcript, its hints and its questions, as a person reads them."""
 
 import re
 
@@ -14,8 +14,10 @@ from tests.agents.asking import TEMPLATE, asks
 from tests.projects import SLUG, Sandbox, Step, check, says
 from tests.reviews import review_of
 from tests.tui.person import person_at
+from tests.tui.resting import keys_take_no_time
 from tests.words.examples import RUN
 
+__all__ = ["keys_take_no_time"]  # for each test
 SCREEN = """\
 bug-login: Login fails
 ○ 1. Test it
@@ -77,7 +79,7 @@ async def test_the_tones_of_a_sentence(sandbox: Sandbox) -> None:
 
 
 async def test_hints_below_and_in_the_prompt(sandbox: Sandbox) -> None:
-    """What can be typed, in chat, before a step, after a failure, with Socrates and with the Planner."""
+    """The lines that can be typed in chat, before a step, after a failure, with Socrates and with the Planner."""
     sandbox.write(Step("a.txt", check("a.txt")), spec=TEMPLATE).replies(says("a.txt", "bad"), asks("Who?"))
     hints = {}
     async with person_at(sandbox) as person:
@@ -86,9 +88,18 @@ async def test_hints_below_and_in_the_prompt(sandbox: Sandbox) -> None:
             hints[line] = (person.prompt.area.placeholder, person.activity)
     assert hints == {
         "/status": ("Ask, @file, !command, /help ...", KEYS),
-        f"/exec {SLUG}": ("Enter runs the next step; status, skip, exit ...", KEYS),
-        "c": ("retry, skip, exit, or what to do differently ...", KEYS),
-        f"/socrates {SLUG}": ("your answer; summary, approve, exit ...", KEYS),
+        f"/exec {SLUG}": (
+            "Enter runs the next step; status, skip, exit ...",
+            "Enter runs step 1: Make a.txt · F1 help",
+        ),
+        "c": (
+            "retry, skip, exit, or what to do differently ...",
+            "Enter does nothing: the step has failed; `retry` runs it again · F1 help",
+        ),
+        f"/socrates {SLUG}": (
+            "your answer; summary, approve, exit ...",
+            "Enter lets Socrates go on · F1 help",
+        ),
     }
 
 

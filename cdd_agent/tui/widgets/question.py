@@ -1,6 +1,6 @@
 """A question to the person that one key answers, and the same about changes, with their diffs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from textual import on
@@ -61,6 +61,9 @@ class _InSight(_Mixin):
         page, end = self.size.height, self.max_scroll_y
         by = {"up": -1, "down": 1, "pageup": -page, "pagedown": page, "home": -end, "end": end}[key]
         self.scroll_to(y=self.scroll_offset.y + by, animate=False, immediate=True)
+
+    def seen(self) -> Hashable:
+        return self.scroll_offset
 
     @property
     def above(self) -> int:
