@@ -18,7 +18,7 @@ import yaml
 from cdd_agent.agents.chat import ChatAgent
 from cdd_agent.cli.plain import PlainShell
 from cdd_agent.errors import ExitCode
-from cdd_agent.events import ActionProposed, ChangesProposed, Choice, CommandProposed, Proposal
+from cdd_agent.events import ActionProposed, Choice, CommandProposed, Proposal
 from cdd_agent.frontend import REST
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.printer import PlainPrinter
@@ -283,7 +283,6 @@ if os.name != "nt":
 
     QUESTIONS = (
         CommandProposed("rm -rf build", "`rm` is not on the list"),
-        ChangesProposed(1, ("a.txt",), ("b.txt",)),
         ActionProposed(1, 2, "Write it", "text"),
     )
 
@@ -324,11 +323,13 @@ if os.name != "nt":
         shell.until(lambda: "(Enter runs step 1" in shell.text)
         shell.type("continue")
         shell.until(lambda: "[e] edit" in shell.text)
+        sleep(REST)
         shell.type("e")
         shell.until(lambda: "what instead?" in shell.text)
         shell.type("mine")
         shell.until(lambda: "create a.txt (edited)" in shell.text)
         shell.until(lambda: shell.text.count("[e] edit") == 2)
+        sleep(REST)
         shell.type("y")
         shell.until(lambda: "Step 1 completed" in shell.text)
         assert sandbox.text("a.txt") == "mine and good\n"
