@@ -306,6 +306,7 @@ def _chat_tools(project: Project, frontend: Frontend, commands: CommandRunner, c
     from cdd_agent.tools.read_only import read_only_tools
 
     written: list[ChangeSet] = []
+    redactor = _redactor(project.config)
 
     async def permit(changes: ChangeSet) -> tuple[ChangeSet, str]:
         if project.config.approval != "ask":
@@ -313,7 +314,7 @@ def _chat_tools(project: Project, frontend: Frontend, commands: CommandRunner, c
         with commands.clock.standing_still():
             answer, taken = await ask_about(changes, None, frontend, project.root, project.tickets.owns)
         refused = "" if taken.changes or answer.reason else "The person did not approve of this change"
-        return taken, answer.review.told(answer.reason) or refused
+        return taken, redactor.redact(answer.review.told(answer.reason)) or refused
 
     runner = replace(open_runner(project, frontend, commands), permit=permit, wrote=written.append)
     left_out = {"chat_with_user"} | ({"research"} if find_spec("ddgs") is None else set())

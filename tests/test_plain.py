@@ -17,6 +17,7 @@ import yaml
 
 from cdd_agent.agents.chat import ChatAgent
 from cdd_agent.cli.plain import PlainShell
+from cdd_agent.edits.review import Review
 from cdd_agent.errors import ExitCode
 from cdd_agent.events import ActionProposed, Choice, CommandProposed, Proposal
 from cdd_agent.frontend import REST
@@ -26,6 +27,7 @@ from cdd_agent.session import Session
 from cdd_agent.tickets.store import TicketStore
 from tests.injecting import fail_once
 from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.reviews import review_of
 
 TWO = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
 
@@ -283,21 +285,24 @@ if os.name != "nt":
 
     QUESTIONS = (
         CommandProposed("rm -rf build", "`rm` is not on the list"),
+        review_of(1, {"a.txt": (None, "a\n"), "b.txt": ("b\n", "c\n")}),
         ActionProposed(1, 2, "Write it", "text"),
     )
 
-    async def asked_while_typing(person: AtTerminal, question: Proposal | str, line: str) -> str:
+    async def asked_while_typing(person: AtTerminal, question: Proposal | Review | str, line: str) -> str:
         """The line is read, and before anybody could take it there is the question."""
         person.type(line)
         sleep(0.1)
         if isinstance(question, str):
             return await person.shell.ask(question)
+        if isinstance(question, Review):
+            return (await person.shell.review(question)).choice
         return await person.shell.approve(question)
 
     @pytest.mark.parametrize("question", [*QUESTIONS, "Which port?"], ids=lambda question: type(question).__name__)
     @pytest.mark.parametrize("line", ["y", "yes", "Y", "n", "8080"])
     async def test_only_who_has_seen_a_question_answers_it(
-        sandbox: Sandbox, capsys: pytest.CaptureFixture[str], question: Proposal | str, line: str
+        sandbox: Sandbox, capsys: pytest.CaptureFixture[str], question: Proposal | Review | str, line: str
     ) -> None:
         async with at_terminal(sandbox, capsys) as person:
             answer = asyncio.create_task(asked_while_typing(person, question, line))

@@ -149,7 +149,7 @@ def planning_slowly(sandbox: Sandbox) -> subprocess.Popen[str]:
         text=True,
     )
     until = time.monotonic() + 30
-    while not (notes(sandbox).exists() and "GOOD = 'good'" in notes(sandbox).read_text()):
+    while not (notes(sandbox).exists() and '"role": "tool"' in notes(sandbox).read_text()):
         assert time.monotonic() < until, process.communicate()
         time.sleep(0.05)
     return process

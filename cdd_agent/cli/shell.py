@@ -1,5 +1,7 @@
 """`cdd` without a command: the shell."""
 
+from __future__ import annotations
+
 import os
 import shlex
 import sys
@@ -13,9 +15,9 @@ from cdd_agent.events import Emit, Notice, Tone
 from cdd_agent.files.paths import find_root
 from cdd_agent.frontend import Frontend
 from cdd_agent.sanitize import sanitize_for_display
-from cdd_agent.session import Session
 
 if TYPE_CHECKING:
+    from cdd_agent.session import Session
     from cdd_agent.tui.app import Shell
 
 _OPENING = (
@@ -58,7 +60,7 @@ def run_shell(options: Namespace, note: str = _OPENING, first: str = "") -> int:
     return shell.return_code or 0
 
 
-def _farewell(shell: "Shell", options: Namespace) -> Iterator[str]:
+def _farewell(shell: Shell, options: Namespace) -> Iterator[str]:
     """The summary of a session, where to read more, and how to go on; nothing where nothing was done."""
     recap = shell.attention.session
     if recap is None or not (recap.steps or recap.cost):

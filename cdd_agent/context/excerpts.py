@@ -83,11 +83,11 @@ def judged(data: bytes, found: Sequence[Definition], rarity: Mapping[str, float]
     """Judge a text by the words of a question; `rarity` is how much each of them says."""
     lines = data.translate(_WORDS).removesuffix(b"\n").split(b"\n")
     sizes = [len(line) + 1 for line in lines]
-    asked = {
-        identifier: words
-        for identifier in set(data.translate(BETWEEN).split())
-        if (words := [word for word in vocabulary[identifier] if word in rarity])
-    }
+    asked = dict[bytes, list[str]]()
+    for identifier in set(data.translate(BETWEEN).split()):
+        had = dict.fromkeys((*vocabulary[identifier], identifier.decode("utf-8", "replace")))
+        if said := [word for word in had if word in rarity]:
+            asked[identifier] = said
     plain: list[tuple[Piece, float, Counter[str]]] = []
     for piece in pieces(len(lines), found):
         counts = Counter(word for word in words_in(piece.name) if word in rarity)
@@ -110,9 +110,9 @@ def judged(data: bytes, found: Sequence[Definition], rarity: Mapping[str, float]
         total.update(counts)
         score = own + _BESIDE * beside + (_WITHIN * best[piece.name] if piece.name else 0.0)
         if score > 0:
-            had = tuple(sorted(counts, key=lambda word: (-rarity[word], word)))
+            words = tuple(sorted(counts, key=lambda word: (-rarity[word], word)))
             size = sum(sizes[piece.first - 1 : piece.last])
-            result.append(Piece(piece.first, piece.last, piece.name, score, had, size))
+            result.append(Piece(piece.first, piece.last, piece.name, score, words, size))
     ordered = sorted(result, key=lambda piece: (-piece.score, piece.first))
     return Judged(tuple(ordered), total, len(data.translate(BETWEEN).split()))
 

@@ -2,10 +2,12 @@
 
 import hashlib
 import os
+import sys
 import time
 from array import array
 from collections import defaultdict
 from collections.abc import Collection
+from json import dumps, loads
 from pathlib import Path
 
 from cdd_agent.context.cache import Cache, FileRow, Stamp
@@ -15,7 +17,17 @@ from cdd_agent.context.source import LARGEST, Handwritten, read_as_source
 from cdd_agent.context.words import Vocabulary, words_in, words_of
 from cdd_agent.files.read import holds_secrets
 from cdd_agent.files.walk import Kind, open_file, read_small, walk
+from cdd_agent.process.run import run_command
+from cdd_agent.threads import waited_for
 
+_MANY = 500
+"""Files that have changed from which on a process of its own reads them."""
+_SECONDS = 600.0
+_PACKAGE = Path(__file__).resolve().parents[2]
+"""The folder that this package is imported from."""
+_CHILD = (
+    "import sys; sys.path.insert(0, sys.argv[1]); import cdd_agent.context.indexing as i; i.index_aside(sys.argv[2])"
+)
 _RACY = 1_000_000_000
 """Nanoseconds: a file that was changed just before it is read may change again within the same time stamp."""
 _TOGETHER = 2_000
@@ -27,23 +39,27 @@ _ALLOWED_DEAD = 1_000
 
 def bring_up_to_date(root: Path, own: Collection[str], cache: Cache) -> None:
     """See that the cache knows the files of a project as they are now."""
-    known = cache.known_files()
-    present = _present(root, own)
-    changed = [path for path, stamp in present.items() if path not in known or known[path].stamp != stamp]
-    gone = known.keys() - present.keys()
-    last = int(cache.fact(_NUMBER) or 0)
-    if last - len(known) > len(known) + _ALLOWED_DEAD:  # most that the index holds is of files that are no more
-        with cache.writing():
+    with cache.writing():
+        last, known = int(cache.fact(_NUMBER) or 0), len(cache.known_files())
+        if last - known > known + _ALLOWED_DEAD:  # most that the index holds is of files that are no more
             cache.clear_files()
-        known, changed, gone = {}, list(present), set()
-    if gone:
-        with cache.writing():
-            cache.drop(gone)
-    vocabulary = Vocabulary()
-    for at, begin in enumerate(range(0, len(changed), _TOGETHER), 1):
-        some = {path: present[path] for path in changed[begin : begin + _TOGETHER]}
-        digests = {path: known[path].digest for path in some if path in known}
-        _take_in(root, some, digests, cache, vocabulary, part=0 if known else at)
+            cache.set_fact(_NUMBER, "0")
+    changed, gone = _compared(root, own, cache)
+    if len(changed) > _MANY and cache.place is not None:
+        work = dumps([str(root), list(own), str(cache.place)])
+        argv = [sys.executable, "-I", "-W", "ignore", "-c", _CHILD, str(_PACKAGE), work]
+        waited_for(run_command(argv, cwd=_PACKAGE, limit=_SECONDS))
+        changed, gone = _compared(root, own, cache)  # what it could not do is done here
+    _take_over(root, changed, gone, cache)
+
+
+def index_aside(work: str) -> None:
+    """The work of a process that is started for many files: this one's memory stays as it is, and nobody waits for the
+    interpreter's lock meanwhile."""
+    root, own, place = loads(work)
+    cache = Cache(Path(place))
+    _take_over(Path(root), *_compared(Path(root), own, cache), cache)
+    cache.close()
 
 
 def read_source_file(root: Path, path: str) -> bytes | None:
@@ -53,6 +69,24 @@ def read_source_file(root: Path, path: str) -> bytes | None:
             return file.read(LARGEST + 1)
     except (OSError, ValueError):
         return None
+
+
+def _compared(root: Path, own: Collection[str], cache: Cache) -> tuple[dict[str, Stamp], set[str]]:
+    """The files that are new or have other times than the cache knows, and those that are no more."""
+    known, present = cache.known_files(), _present(root, own)
+    changed = {path: stamp for path, stamp in present.items() if path not in known or known[path].stamp != stamp}
+    return changed, known.keys() - present.keys()
+
+
+def _take_over(root: Path, changed: dict[str, Stamp], gone: set[str], cache: Cache) -> None:
+    if gone:
+        with cache.writing():
+            cache.drop(gone)
+    known, vocabulary, paths = cache.known_files(), Vocabulary(), list(changed)
+    for at, begin in enumerate(range(0, len(paths), _TOGETHER), 1):
+        some = {path: changed[path] for path in paths[begin : begin + _TOGETHER]}
+        digests = {path: known[path].digest for path in some if path in known}
+        _take_in(root, some, digests, cache, vocabulary, part=0 if known else at)
 
 
 def _present(root: Path, own: Collection[str]) -> dict[str, Stamp]:
@@ -77,6 +111,9 @@ def _take_in(
     holders: defaultdict[str, list[int]] = defaultdict(list)
     restamped: dict[str, Stamp] = {}
     now = time.time_ns()
+    with cache.writing():  # these numbers are ours now
+        number = int(cache.fact(_NUMBER) or 0)
+        cache.set_fact(_NUMBER, str(number + len(stamps)))
     for path, stamp in stamps.items():
         data = read_source_file(root, path) or b""
         digest = hashlib.sha1(data, usedforsecurity=False).digest()
@@ -86,12 +123,12 @@ def _take_in(
             restamped[path] = stamp
             continue
         source = read_as_source(path, data, vocabulary)
-        number = len(read)
+        number += 1
         if source is None:
             read.append(FileRow(number, path, stamp, digest, 0, ()))
             continue
         held = {f"/{word}" for word in words_in(path)}
-        held |= {f"={word}" for name in source.defined for word in (*words_of(name), name.lower())}
+        held |= {f"={word}" for name in source.defined for word in (*words_of(name), name)}
         held |= {f"<{last_name(name)}" for name in source.imported}
         for word in source.words:
             holders[word].append(number)
@@ -99,10 +136,6 @@ def _take_in(
             holders[word].append(number)
         read.append(FileRow(number, path, stamp, digest, len(data) + 1, sorted(source.imported)))
     with cache.writing():
-        offset = int(cache.fact(_NUMBER) or 0) + 1
-        cache.put(row._replace(number=row.number + offset) for row in read)
+        cache.put(read)
         cache.restamp(restamped)
-        cache.add_words(
-            {word: array("I", [offset + number for number in numbers]) for word, numbers in holders.items()}, part
-        )
-        cache.set_fact(_NUMBER, str(offset + len(read)))
+        cache.add_words({word: array("I", numbers) for word, numbers in holders.items()}, part)

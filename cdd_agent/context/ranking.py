@@ -21,11 +21,11 @@ from cdd_agent.context.links import Links, last_name, module_of
 from cdd_agent.context.places import Place, RankedFile
 from cdd_agent.context.query import Query, is_in
 from cdd_agent.context.traces import Frame, error_lines, frames
-from cdd_agent.context.words import Vocabulary, words_in
+from cdd_agent.context.words import Vocabulary, names_in_code, words_in, words_of
 from cdd_agent.files.named import named_files, names_in
 from cdd_agent.project.subjects import is_test_file, tested_name
 
-_FUSED = 10
+_FUSED = 5
 """The constant of reciprocal rank fusion: how little the first ranks differ."""
 _LISTED = 200
 """Files that a sign ranks."""
@@ -37,6 +37,8 @@ _PLACES = 40
 """Of one file."""
 _ASKED = 80
 """Words of a text that are looked for, the rarest."""
+_FAILURE = 4_000
+"""Characters of a failure's output in which names are looked for, the last ones."""
 _COMMITS, _OF_A_FILE = 40, 100
 """Past commits that are looked at: for their messages, and for each seed."""
 _IMPORTERS = 50
@@ -113,8 +115,10 @@ class Ranking:
         self._query, self._cache, self._searched, self._read = query, cache, searched, read
         self._vocabulary = vocabulary
         self._live = {path for path in searched.numbers if not is_in(path, query.without)}
+        self._names = list(dict.fromkeys(names_in_code(f"{query.text}\n{query.failure[-_FAILURE:]}")))[:_ASKED]
         self._asked = list(dict.fromkeys(words_in("\n".join([query.text, *error_lines(query.failure)]))))
-        self._spelled = {word.lower(): word for word in re.findall(r"[^\W\d]\w*", query.text)}
+        written = re.findall(r"[^\W\d]\w*", query.text)
+        self._spelled = {words[0]: name for name in written[::-1] if len(words := words_of(name)) == 1}
         """How the text writes its words."""
         self._rarity: dict[str, float] = {}
         self._signs: dict[str, _Sign] = {}
@@ -210,6 +214,8 @@ class Ranking:
             for path in found:
                 sign.scores[path] += self._rarity[word]
                 words[path].append(word)
+        for name in self._names:
+            self._rarity[name] = rarity(1, len(self._live)) ** _RARER
         for path in sign.scores:
             sign.scores[path] /= 1 + math.log1p(self._searched.lengths[path] / _LENGTH)
             sign.reasons[path] = f"has {_listed(words[path], self._spelled)}"
@@ -218,7 +224,7 @@ class Ranking:
     def _by_marked(self, mark: str, reason: Callable[[str, list[str]], str]) -> _Sign:
         """Files by the names that they define, or by the words of their paths."""
         sign, words = _Sign(), defaultdict[str, list[str]](list)
-        for word, found in self._held(mark, self._asked):
+        for word, found in self._held(mark, [*self._asked, *self._names]):
             for path in found:
                 sign.scores[path] += rarity(len(found), len(self._live))
                 words[path].append(word)
@@ -227,9 +233,7 @@ class Ranking:
         return sign
 
     def _defines(self, path: str, words: list[str]) -> str:
-        exact = [self._spelled[word] for word in words if word in self._spelled]
-        names = [word for word in exact if "_" in word or not word.islower()] or exact
-        if names:
+        if names := [word for word in words if word in self._names]:
             return f"defines {', '.join(f'`{name}`' for name in names[:3])}, named in the text"
         return f"defines names with {_listed(words, self._spelled)}"
 
@@ -248,9 +252,10 @@ class Ranking:
         return sign
 
     def _by_changes(self, seeds: Sequence[str]) -> _Sign:
-        """Files that changed together with the likely ones."""
+        """The likely files, and those that changed together with them."""
         sign = _Sign()
         for rank, seed in enumerate(seeds, 1):
+            sign.scores[seed] += 1 / rank
             commits = list(self._cache.commits([f"@{seed}"]).get(f"@{seed}", ()))[-_OF_A_FILE:]
             times: Counter[str] = Counter()
             shares: defaultdict[str, float] = defaultdict(float)
@@ -267,9 +272,10 @@ class Ranking:
         return sign
 
     def _by_imports(self, seeds: Sequence[str]) -> _Sign:
-        """Files that the likely ones import, and that import them."""
+        """The likely files, those that they import, and those that import them."""
         sign, links, numbers = _Sign(), self._searched.links, self._searched.numbers
         for rank, seed in enumerate(seeds, 1):
+            sign.scores[seed] += 1 / rank
             imported = dict.fromkeys(
                 path for name in self._cache.imported(numbers[seed]) for path in links.imported(name, seed)
             )
@@ -339,11 +345,11 @@ class Ranking:
         for piece in found.pieces[:_PLACES]:
             if (piece.first, piece.last) in [(place.first, place.last) for place in places]:
                 continue
-            use = piece.score / (_FUSED / 2 + rank) / math.sqrt(piece.size + _PIECE_COST)
+            use = piece.score / (_FUSED + rank) / math.sqrt(piece.size + _PIECE_COST)
             places.append(Place(piece.first, piece.last, piece.name, f"has {_listed(piece.words, self._spelled)}", use))
             if piece is found.pieces[0] and piece.first > beginning > 0:
                 places.append(Place(1, beginning, "", "the beginning of the file", use * _AFTER))
-        return tuple(places)
+        return tuple(sorted(places, key=lambda place: -place.use))
 
 
 def rarity(holding: int, all_of_them: int) -> float:

@@ -24,19 +24,22 @@ class Vocabulary(dict[bytes, tuple[str, ...]]):
 
 
 def words_of(identifier: str) -> tuple[str, ...]:
-    """The words of one identifier, and the whole of it if there are several."""
+    """The words of one identifier."""
     if len(identifier) > _LONGEST:
         return ()
     if identifier.isalpha() and identifier.islower():
         return (stem(identifier),) if len(identifier) >= _SHORTEST else ()
-    parts = _PARTS.findall(identifier)
-    words = tuple(stem(part.lower()) for part in parts if len(part) >= _SHORTEST)
-    return (*words, identifier.lower()) if len(parts) > 1 else words
+    return tuple([stem(part.lower()) for part in _PARTS.findall(identifier) if len(part) >= _SHORTEST])
 
 
 def words_in(text: str) -> list[str]:
-    """The words of a text in its order, names of several words also whole."""
+    """The words of a text in its order."""
     return [word for identifier in _IDENTIFIER.findall(text) for word in words_of(identifier)]
+
+
+def names_in_code(text: str) -> list[str]:
+    """The identifiers of a text that are written as in code: of several words, in one."""
+    return [name for name in _IDENTIFIER.findall(text) if len(words_of(name)) > 1]
 
 
 def stem(word: str) -> str:

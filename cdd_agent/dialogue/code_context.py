@@ -78,7 +78,7 @@ class CodeContext:
         return "\n\n".join(parts)
 
 
-class Source:
+class CodeText:
     """A file's text, of which any part can be shown."""
 
     def __init__(self, path: str, data: bytes) -> None:
@@ -111,7 +111,7 @@ class Source:
             f"{in_words((lines,))}:\n{fenced(chr(10).join(self._lines[lines[0] - 1 : lines[1]]), self._language)}"
             for lines in ranges
         ]
-        head = f"{self.path}, in part (it has {self.count:,} lines; only those shown can be changed):"
+        head = f"{self.path}, in part (it has {self.count:,} lines; only what is seen of it can be changed):"
         return ShownCode(self.path, "\n".join((head, *shown)), self.digest, ranges, why)
 
     def outline(self, text: str, why: str = "") -> ShownCode:
@@ -148,19 +148,25 @@ class Source:
         return joined((*kept, *((after + 1, before - 1) for after, before in gaps if before - after - 1 <= _GAP)))
 
 
-def source_of(root: Path, path: str) -> Source | None:
+def source_of(root: Path, path: str) -> CodeText | None:
     """None for what has no text that parts could be shown of, or is not there."""
     try:
         if not (root / path).is_file() or (root / path).stat().st_size > _LARGEST:
             return None
         data = read_bytes(root / path)
-        return Source(path, data) if data is not None and b"\0" not in data else None
+        return CodeText(path, data) if data is not None and b"\0" not in data else None
     except (OSError, CddError, UnicodeDecodeError):
         return None
 
 
 def parts_that_matter(
-    source: Source, ranked: RankedFile | None, tokens: int, *, also: Ranges = (), outline: str = "", grows: bool = False
+    source: CodeText,
+    ranked: RankedFile | None,
+    tokens: int,
+    *,
+    also: Ranges = (),
+    outline: str = "",
+    grows: bool = False,
 ) -> ShownCode | None:
     """Of one file as much as there is room for: the lines `also` asked for, then its places, the best first, and if it
     `grows`, what is around them; without any, how it begins. With it what else is in it, by its `outline`. None where
@@ -209,7 +215,7 @@ class _Packing:
     ranked: Sequence[RankedFile]
     tokens: int
     known: Mapping[str, Ranges]
-    _sources: dict[str, Source | None] = field(default_factory=dict)
+    _sources: dict[str, CodeText | None] = field(default_factory=dict)
     _ranges: dict[str, Ranges] = field(default_factory=dict)
     _shown: dict[str, ShownCode] = field(default_factory=dict)
     _used: int = 0
@@ -259,7 +265,7 @@ class _Packing:
                 return True
         return False
 
-    def _source(self, path: str) -> Source | None:
+    def _source(self, path: str) -> CodeText | None:
         if path not in self._sources:
             self._sources[path] = source_of(self.root, path)
         return self._sources[path]

@@ -13,7 +13,7 @@ from cdd_agent.edits.excerpts import Ranges, joined
 from cdd_agent.engine.attempt import RankedContext, Shown
 from cdd_agent.engine.choices import Choices
 from cdd_agent.engine.related_code import MOST, follow, ranked_context
-from cdd_agent.engine.shown_files import TREE, Look, ShownFiles, show_files, tree
+from cdd_agent.engine.shown_files import TREE, CodeLook, ShownFiles, show_files, tree
 from cdd_agent.events import PromptShare
 from cdd_agent.files.atomic import digest
 from cdd_agent.llm.budget import estimated_tokens
@@ -119,7 +119,7 @@ def step_prompt(
     touched = tuple(path for other in done for path in (*other.files_created, *other.files_modified))
     pinned, without = frozenset(choices.pinned), frozenset(choices.without)
     query = Query(_query(spec, step), touched=touched, pinned=pinned, without=without)
-    shown = ShownFiles(root, room, Look(code, query))
+    shown = ShownFiles(root, room, CodeLook(code, query))
     found = entries(root, (".cdd", *own))
     show_files(shown, root, state, step, guidance=guidance, missed=also_show, choices=choices, found=found)
     context = ranked_context(shown, step, step_digest(step, ""), choices, kept, most_code)

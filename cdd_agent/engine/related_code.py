@@ -32,6 +32,8 @@ _FRAME = re.compile(
 )
 _AROUND = 12
 """Lines before and after a line of a traceback."""
+_FIRST = 1e9
+"""The use of a frame: no other place comes before it."""
 _MOST_FRAMES = 12
 
 
@@ -82,7 +84,7 @@ def follow(shown: ShownFiles, failure: str, missed: Collection[str], query: Quer
     by_file: dict[str, list[Place]] = {}
     frames = [frame for frame in _frames(root, failure) if frame[0] in there]
     for path, line in frames[-_MOST_FRAMES:]:
-        place = Place(max(1, line - _AROUND), line + _AROUND, "", "in the traceback")
+        place = Place(max(1, line - _AROUND), line + _AROUND, "", "in the traceback", use=_FIRST)
         by_file.setdefault(path, []).insert(0, place)
     imported = {str(path) for name in (*by_file, *missed) for path in TestFile.read(root, name).imported}
     wanted = imported.intersection(there) - by_file.keys() - whole

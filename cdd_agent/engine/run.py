@@ -209,7 +209,7 @@ class Run:
         new = {slug: who for slug, who in others_at_work(self.record.folder).items() if slug not in self._met}
         self._met |= new.keys()
         text = "What it changes while a step of this run is under way counts as that step's for `undo` and `diff`, and "
-        text += "checks see it. To keep the two apart, give each a working copy of its own (`git worktree`)."
+        text += "checks see it. To keep the two apart, give each a tree of its own (`cdd exec --worktree`)."
         for slug, who in new.items():
             told = f"{slug} is at work in this project, too{who}. {text}"
             self.emit(Notice(told, Tone.WARNING, about=About.OTHER_RUN))

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.context.places import RankedFile
 from cdd_agent.context.query import Query
-from cdd_agent.dialogue.code_context import ShownCode, Source, parts_that_matter
+from cdd_agent.dialogue.code_context import CodeText, ShownCode, parts_that_matter
 from cdd_agent.dialogue.token_budget import TokenBudget
 from cdd_agent.edits.excerpts import Ranges, in_words, joined
 from cdd_agent.engine.choices import Choices
@@ -56,7 +56,7 @@ _LEAST = 400
 
 
 @dataclass(frozen=True)
-class Look:
+class CodeLook:
     """A look for the code that a step is about; made when something depends on it."""
 
     finder: CodeFinder | None
@@ -80,7 +80,7 @@ class ShownFiles:
 
     root: Path
     room: TokenBudget
-    look: Look
+    look: CodeLook
     seen: dict[str, str | None] = field(default_factory=dict)
     """The contents of those that are shown, as digests; None for one that is not there."""
     in_part: dict[str, Ranges] = field(default_factory=dict)
@@ -152,7 +152,7 @@ class ShownFiles:
             elif len(data) > _LARGEST:
                 self._tell_unshown(path, f"it has over {_LARGEST:,} bytes")
             else:
-                source = Source(path, data)
+                source = CodeText(path, data)
                 self._add_text(source, len(data), why, most=most, added=added, lines=lines, is_own=is_own)
         except PictureUnusable as error:
             self._tell_unshown(path, error.message)
@@ -160,7 +160,7 @@ class ShownFiles:
             self._tell_unshown(path, "it is not UTF-8 text")
 
     def _add_text(
-        self, source: Source, size: int, why: str, *, most: int, added: bool, lines: Ranges, is_own: bool
+        self, source: CodeText, size: int, why: str, *, most: int, added: bool, lines: Ranges, is_own: bool
     ) -> None:
         path, left = source.path, self.room.left
         kept_free = sum(self._waiting.values()) if left is None else min(sum(self._waiting.values()), left // 2)

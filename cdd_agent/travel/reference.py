@@ -10,6 +10,7 @@ from typing import Self
 
 from pydantic import ValidationError
 
+from cdd_agent.engine.history import STORE
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes
 from cdd_agent.git.command import Git
@@ -66,7 +67,8 @@ class RunReference:
         plain = Git(root)
         if not (folder / "HEAD").exists():
             await plain("init", "--quiet", "--bare", "--template=", *form, str(folder))
-        store = repository.objects if repository else record / "checkpoints.git" / "objects"
+        store = repository.objects if repository else record / STORE / "objects"
+        store.mkdir(parents=True, exist_ok=True)
         env = {"GIT_DIR": str(folder), "GIT_OBJECT_DIRECTORY": str(store)}
         git = Git(root, env, (*plain.config, *(repository.settings if repository else ()), *CONFIG))
         shallow, head = None, None

@@ -7,8 +7,9 @@ checkpoints, the record, the ticket. The same command goes on from each of these
 
 from __future__ import annotations
 
+import asyncio
 import platform
-from collections.abc import AsyncIterator, Callable, Container, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Container, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -46,6 +47,7 @@ from cdd_agent.travel.parcel import PROJECT, TICKET_FILES, Manifest, Parcel
 from cdd_agent.travel.reference import NotARun, RunReference
 
 _TIP = "travel/tip"
+Taken = Awaitable[tuple[Checkpoints, Checkpoint]]
 _OWN = ".cdd/"
 """The settings of a copy are its own."""
 
@@ -79,23 +81,21 @@ class Travel:
             if known is not None and known.phase is Phase.ARRIVING:
                 known.expect_here(self.ticket.slug, known.holder, self.now())
             name = remote or (known.remote if known else "origin")
-            async with self._reference(name, known) as reference:
-                return await self._push(reference, known, name, by_word=by_word)
+            async with self._taken(PROJECT) as taken, self._reference(name, known) as reference:
+                return await self._push(reference, taken, known, name, by_word=by_word)
 
     async def _push(
-        self, reference: RunReference, known: Whereabouts | None, name: str, *, by_word: bool
+        self, reference: RunReference, taken: Taken, known: Whereabouts | None, name: str, *, by_word: bool
     ) -> Whereabouts:
-        claim = self._claim(reference)
-        checkpoints = await self._checkpoints()
-        project = await checkpoints.take(PROJECT)
-        head = reference.head
-        parcel = Parcel(self.ticket, self.record, checkpoints.snapshots, self.redactor, head)
+        claim, head = self._claim(reference), reference.head
         manifest = partial(Manifest, slug=self.ticket.slug, host=platform.node(), pushed=self.now(), head=head)
         packed = list[Manifest]()
 
         async def content(tip: str | None) -> str:
             if tip is not None:
                 await reference.bring(tip)
+            checkpoints, project = await taken
+            parcel = Parcel(self.ticket, self.record, checkpoints.snapshots, self.redactor, head)
             commit, made = await parcel.pack(project, manifest, tip)
             packed.append(made)
             await self._remember(checkpoints, commit)
@@ -120,9 +120,8 @@ class Travel:
         or the same is to be done once more."""
         with self._locked() as known:
             name = remote or (known.remote if known else "origin")
-            checkpoints = await self._checkpoints()
-            async with self._reference(name, known) as reference:
-                here = await self._pull(reference, known, checkpoints, name, by_word=by_word, replace=replace)
+            async with self._taken("travel/found") as taken, self._reference(name, known) as reference:
+                here = await self._pull(reference, taken, known, name, by_word=by_word, replace=replace)
         until = f"{here.until.astimezone():%H:%M}" if here.until else ""
         text = f"{self.ticket.slug} is here now, until {until}; `cdd exec {self.ticket.slug}` goes on and renews that."
         self.emit(Notice(text, Tone.GOOD, about=About.RUN_PULLED))
@@ -131,8 +130,8 @@ class Travel:
     async def _pull(
         self,
         reference: RunReference,
+        taken: Taken,
         known: Whereabouts | None,
-        checkpoints: Checkpoints,
         name: str,
         *,
         by_word: bool,
@@ -144,7 +143,7 @@ class Travel:
         if not await self._is_here(known, reference, tip):
             await self._expect_replaceable(known, reference, tip, replace=replace)
             words = {"by_word": by_word, "replace": replace}
-            return await self._take_over(known, reference, claim, checkpoints, tip, name, **words)
+            return await self._take_over(known, reference, claim, taken, tip, name, **words)
         assert known is not None
         new, lease = await claim.take(tip, by_word=by_word)
         reference.accept()
@@ -158,7 +157,7 @@ class Travel:
         known: Whereabouts | None,
         reference: RunReference,
         claim: Claim,
-        checkpoints: Checkpoints,
+        taken: Taken,
         tip: str,
         name: str,
         *,
@@ -168,9 +167,10 @@ class Travel:
         """Bring what is in a commit to its places."""
         arrival = await Arrival.read(reference, tip, self.record.folder / "arriving")
         try:
+            checkpoints, ours = await taken
             reference.accept()  # as objects that nothing refers to yet
             theirs = Checkpoint(PROJECT, arrival.manifest.project)
-            changes = await self._changes(checkpoints, theirs, arrival.manifest, known, reference.head)
+            changes = await self._changes(checkpoints, theirs, ours, arrival.manifest, known, reference.head)
             await self._expect_same_ticket(arrival, known)
             new, lease = await claim.take(tip, by_word=by_word)
             await self._remember(checkpoints, new)
@@ -244,6 +244,7 @@ class Travel:
         self,
         checkpoints: Checkpoints,
         theirs: Checkpoint,
+        ours: Checkpoint,
         manifest: Manifest,
         known: Whereabouts | None,
         head: str | None,
@@ -252,7 +253,6 @@ class Travel:
 
         Raises `BadInput` where one of them is neither as it was there, nor as in the commit there or travelled last.
         """
-        ours = await checkpoints.take("travel/found")
         only_here = frozenset(known.left_out if known else ())
         changes = [
             one
@@ -339,9 +339,22 @@ class Travel:
         save = partial(save_whereabouts, self.record.folder)
         return Claim(self.ticket.slug, reference, copy_id(self.record.root), platform.node()[:255], self.now, save)
 
-    async def _checkpoints(self) -> Checkpoints:
-        folder = self.record.folder / STORE
-        return await Checkpoints.open(self.record.root, folder, self.ticket.slug, self.leave_out)
+    @asynccontextmanager
+    async def _taken(self, name: str) -> AsyncIterator[Taken]:
+        """The run's checkpoints, and one of the project as it is now: it is taken while the remote is spoken to."""
+
+        async def take() -> tuple[Checkpoints, Checkpoint]:
+            folder = self.record.folder / STORE
+            checkpoints = await Checkpoints.open(self.record.root, folder, self.ticket.slug, self.leave_out)
+            return checkpoints, await checkpoints.take(name)
+
+        taking = asyncio.ensure_future(take())
+        try:
+            yield taking
+            await taking  # an error of it is told in any case
+        finally:
+            taking.cancel()
+            await asyncio.gather(taking, return_exceptions=True)
 
     async def _remember(self, checkpoints: Checkpoints, commit: str) -> None:
         """See that git keeps it."""

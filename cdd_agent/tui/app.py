@@ -46,7 +46,6 @@ from cdd_agent.tui.answering import KeyClock
 from cdd_agent.tui.asking import Asking
 from cdd_agent.tui.attention import Attention, Calling, TerminalKind
 from cdd_agent.tui.background import BackgroundTold, ask_for_background, asking
-from cdd_agent.tui.editor import edit_at_line
 from cdd_agent.tui.faults import Guarded, GuardedWidget
 from cdd_agent.tui.home import BESIDE, Home
 from cdd_agent.tui.keys import shown
@@ -295,7 +294,11 @@ class Shell(Sparing, Guarded, App[CddError]):
     def _seen(self) -> Hashable:
         """All that a key can change."""
         widgets = self.screen.walk_children(GuardedWidget, with_self=True)
-        seen = tuple((id(widget), widget.seen()) for widget in widgets)
+        try:
+            seen = tuple((id(widget), widget.seen()) for widget in widgets)
+        except Exception as error:  # noqa: BLE001  # it is not to keep the key from what it does
+            self._handle_exception(error)
+            return object()
         return self.screen, self.focused, len(self._notifications), len(self.workers), seen, self.theme
 
     def _say_that_nothing_is_done(self, key: str) -> None:
@@ -379,6 +382,7 @@ class Shell(Sparing, Guarded, App[CddError]):
             return
         if self._meant_by(event.line) != self._meaning(event.line):
             prompt.bring_back([event.line])
+            self._typed = event.line, self._meaning(event.line)  # it may stand there again before anybody saw it gone
             self.notify("What that line does has changed since it was typed: it is said below. Enter sends it.")
             return
         prompt.accepted(event.line)
@@ -724,7 +728,8 @@ class Shell(Sparing, Guarded, App[CddError]):
             prompt.replace(line)
 
     def action_find(self) -> None:
-        if not self.home.query(FindBar):
+        if not isinstance(self.focused, FindInput):
+            self.home.query(FindBar).remove()  # one that a fault has kept from being used
             self.home.mount(FindBar(self.home.transcript, self.home.prompt.area.focus), before="#questions")
 
     def action_choose_block(self, step: int) -> None:
@@ -747,6 +752,8 @@ class Shell(Sparing, Guarded, App[CddError]):
 
     @work(group="editor", exclusive=True)
     async def on_transcript_file_chosen(self, event: Transcript.FileChosen) -> None:
+        from cdd_agent.tui.editor import edit_at_line  # not for the shell's first screen
+
         try:
             await edit_at_line(self, event.path, event.line)
         except BadInput as error:

@@ -69,6 +69,7 @@ class Asking:
                 with self._waiting(is_shown=True):
                     while reviewing.answer is None:
                         answering = Answering(reviewing.words, takes_reason=True)
+                        self.open, self._shown = answering, widget  # what is pressed before it is seen is no answer
                         text, diff = await asyncio.to_thread(lambda: (reviewing.text, reviewing.diff))
                         widget.ask(text, diff, reviewing.choices, reviewing.offered, is_part=reviewing.is_part)
                         self._home.activity.rest(f"Waiting for your answer · {reviewing.keys}")
@@ -88,7 +89,8 @@ class Asking:
         from cdd_agent.tui.editor import edited_files  # not for the shell's first screen
 
         try:
-            reviewing.edited(await edited_files(self._home.app, reviewing.editable))
+            contents = await edited_files(self._home.app, reviewing.editable)
+            await asyncio.to_thread(reviewing.edited, contents)
         except BadInput as error:
             self._home.notify(f"{error.message}\n{error.hint or ''}".strip(), severity="warning", markup=False)
 

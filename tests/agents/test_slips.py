@@ -135,7 +135,7 @@ async def test_no_mistake_starts_a_step_or_approves_anything(
                 agent, asked = session.agent, len(sandbox.model.requests)
     session.leave()
     assert files(sandbox) == before
-    assert sent > 150
+    assert sent > 100
     assert len(announced) < 10, announced
 
 

@@ -294,9 +294,9 @@ REVIEWED = Story(
                 (_call("create_file", file_path="c.txt", content="refused\n"), _call("read_file", path="b.txt")),
                 (
                     _call("edit_file", file_path="old.txt", find="line 5\n", replace="unwanted\n"),
-                    _call("edit_file", file_path="b.txt", find="by hand", replace="good"),
                     _call("execute_command", command="python -c pass"),
                 ),
+                (_call("edit_file", file_path="b.txt", find="by hand", replace="good"),),
             ),
         ),
     ),

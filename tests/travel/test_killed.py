@@ -1,4 +1,5 @@
-"""kill -9 of a push or a pull, at points all over it: the same command again, and everything is as without it."""
+"""kill -9 of a push, a pull, a run in its own tree or its landing, at points all over it: the same command again, and
+everything is as without it."""
 
 import multiprocessing
 import os
@@ -12,10 +13,10 @@ import pytest
 from cdd_agent.cli.main import main
 from cdd_agent.engine.whereabouts import Phase, load_whereabouts
 from tests.crash.points import Death, Point, Watch
-from tests.projects import SLUG, Sandbox
-from tests.travel.copies import GOOD, REFERENCE, Copies, cdd, files, git, run
+from tests.projects import SLUG, Sandbox, Step, check
+from tests.travel.copies import GOOD, REFERENCE, Copies, cdd, files, git, run, scripted
 
-KILLS = int(os.environ.get("CDD_TEST_KILLS", "8"))
+KILLS = int(os.environ.get("CDD_TEST_KILLS", "5"))
 """Of each command; at all of them, with a large number."""
 _PROCESSES = multiprocessing.get_context("forkserver")
 _SECONDS = 60.0
@@ -27,11 +28,11 @@ class Ended:
     is_dead: bool
 
 
-def do(sandbox: Sandbox, command: str, at: int = 0) -> Ended:
-    """`cdd push` or `cdd pull` in a process of its own, killed just before the point of this number."""
+def do(sandbox: Sandbox, *words: str, at: int = 0) -> Ended:
+    """A command of `cdd` in a process of its own, killed just before the point of this number."""
     report = sandbox.root.parent / "points"
     report.write_text("0")
-    process = _PROCESSES.Process(target=_carry_out, args=(sandbox.root, command, at, report, dict(os.environ)))
+    process = _PROCESSES.Process(target=_carry_out, args=(sandbox.root, words, at, report, dict(os.environ)))
     process.start()
     process.join(_SECONDS)
     code = process.exitcode
@@ -44,7 +45,7 @@ def do(sandbox: Sandbox, command: str, at: int = 0) -> Ended:
     return Ended(int(report.read_text()), code < 0)
 
 
-def _carry_out(root: Path, command: str, at: int, report: Path, environment: dict[str, str]) -> None:
+def _carry_out(root: Path, words: tuple[str, ...], at: int, report: Path, environment: dict[str, str]) -> None:
     os.environ.clear()
     os.environ.update(environment)
     count = 0
@@ -57,7 +58,7 @@ def _carry_out(root: Path, command: str, at: int, report: Path, environment: dic
 
     watch = Watch(root, reached)
     watch.begin()
-    code = main([command, SLUG, "-C", str(root)])
+    code = main([words[0], SLUG, *words[1:], "-C", str(root)])
     watch.reached = lambda point: None
     report.write_text(str(count))
     os._exit(code)
@@ -96,7 +97,7 @@ def test_a_killed_push_is_done_by_the_next_one(tmp_path: Path) -> None:
         fresh(saved)
         first, second = copies.first, Sandbox(copies.folder / "second")
         before = files(first.root)
-        assert do(first, "push", at).is_dead
+        assert do(first, "push", at=at).is_dead
         known = load_whereabouts(first.root / ".cdd" / "runs" / SLUG)
         if known is None:  # it may go on here: then it is not there
             assert git(copies.remote, "for-each-ref", REFERENCE) == "", f"point {at}: it is in two places"
@@ -125,7 +126,7 @@ def test_a_killed_pull_is_done_by_the_next_one(tmp_path: Path) -> None:
     for at in evenly(points):
         fresh(saved)
         second = Sandbox(copies.folder / "second")
-        assert do(second, "pull", at).is_dead
+        assert do(second, "pull", at=at).is_dead
         known = load_whereabouts(second.root / ".cdd" / "runs" / SLUG)
         assert known is None or known.phase in (Phase.ARRIVING, Phase.HERE)
         if known is not None and known.phase is Phase.ARRIVING:
@@ -134,3 +135,42 @@ def test_a_killed_pull_is_done_by_the_next_one(tmp_path: Path) -> None:
         assert files(second.root) == files(first.root), f"point {at}"
         assert cdd(first, "pull", SLUG) == 2
     assert run(Sandbox(copies.folder / "second"), *GOOD[1:]) == 0
+
+
+@pytest.mark.xdist_group("kills")
+def test_a_killed_run_in_its_own_tree_and_a_killed_landing_are_done_by_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for who in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{who}_NAME", "Ann")
+        monkeypatch.setenv(f"GIT_{who}_EMAIL", "ann@example.org")
+    copies = Copies.made(tmp_path.resolve() / "copies", Step("a.txt", check("a.txt")))
+    first, fresh = copies.first, Template(copies)
+    script = first.root / scripted(first, GOOD[0]).removeprefix("script:")
+    execute = ("exec", "--worktree", "--model", f"script:{script}")
+    saved, ready = tmp_path / "saved", tmp_path / "ready"
+    shutil.copytree(copies.folder, saved, symlinks=True)
+    points = do(first, *execute).points
+    shutil.copytree(copies.folder, ready, symlinks=True)
+    before, head = files(first.root), git(first.root, "rev-parse", "HEAD")
+    for at in evenly(points):
+        fresh(saved)
+        assert do(first, *execute, at=at).is_dead
+        assert files(first.root) == before, f"point {at}"
+        assert do(first, *execute).points, f"point {at}"
+        assert files(first.root) == before, f"point {at}"
+        assert git(first.root, "rev-parse", "HEAD") == head
+
+    fresh(ready)
+    points = do(first, "land").points
+    after, landed = files(first.root), git(first.root, "rev-parse", "HEAD")
+    for at in evenly(points):
+        fresh(ready)
+        assert do(first, "land", at=at).is_dead
+        assert git(first.root, "rev-parse", "HEAD") in (head, landed), f"point {at}"
+        assert cdd(first, "land", SLUG) in (0, 2), f"point {at}"  # 2: that was the last point
+        assert files(first.root) == after, f"point {at}"
+        assert git(first.root, "rev-parse", "HEAD") == landed
+        assert git(first.root, "branch", "--list", "cdd/*") == ""
+        assert git(first.root, "worktree", "list").count("\n") == 0, f"point {at}"
+        assert not (first.root / ".cdd" / "runs" / SLUG / "landing").exists()

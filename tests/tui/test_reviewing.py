@@ -123,6 +123,18 @@ async def test_escape_leads_back_to_all_of_it_and_only_from_there_is_a_no(sandbo
         assert (await asked.wait()).choice is Choice.NO
 
 
+async def test_keys_in_a_row_answer_no_question_that_has_not_been_seen(sandbox: Sandbox) -> None:
+    """Between two questions there is no moment in which a key is nobody's, and stops the step."""
+    async with reviewing(sandbox) as (person, asked):
+        await send(person, "h")
+        await person.rest()
+        await person.press("escape", "escape", "escape", "y", "enter", "escape")
+        await person.until_asked()
+        assert not asked.is_finished
+        assert "May step 1 write this?" in person.screen
+        assert "↩ y" in person.screen
+
+
 async def test_where_all_is_left_out_nothing_is_there_to_agree_to(sandbox: Sandbox) -> None:
     async with reviewing(sandbox, review_of(1, {"a.txt": (OLD, NEW)})) as (person, asked):
         await send(person, "h")

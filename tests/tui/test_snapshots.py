@@ -10,6 +10,7 @@ from textual.events import Paste
 from textual.pilot import Pilot
 
 from cdd_agent.edits.file_diff import FileDiff
+from cdd_agent.edits.review import Review
 from cdd_agent.engine.step_details import AttemptDetails, SeenTest, StepDetails
 from cdd_agent.engine.timeline import Timeline
 from cdd_agent.events import (
@@ -45,6 +46,7 @@ from cdd_agent.frontend import REST
 from cdd_agent.llm.local_servers import LocalServer
 from cdd_agent.tickets.plan_step import AffectedFile, PlanStep
 from cdd_agent.tickets.status import Cost, Evidence, RunStatus, StepStatus, Verification
+from cdd_agent.tui.answering import Answering
 from cdd_agent.tui.app import Shell
 from cdd_agent.tui.criteria_screen import CriteriaScreen
 from cdd_agent.tui.step_screen import StepScreen
@@ -395,14 +397,24 @@ REVIEW = review_of(
 )
 
 
+async def asked_about(review: Review, app: Shell, pilot: Pilot[None]) -> None:
+    app.run_worker(app.asking.review(review))
+    await until_seen(app, pilot)
+
+
+async def until_seen(app: Shell, pilot: Pilot[None], *, instead_of: Answering | None = None) -> None:
+    while app.asking.open is instead_of or app.asking.open is None or app.asking.open.seen_at == inf:
+        await pilot.pause(0.01)
+    await pilot.pause()
+
+
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 40), (40, 12)], ids=str)
 def test_the_question(shop: Sandbox, snap_compare: Compare, size: tuple[int, int]) -> None:
     async def ask(pilot: Pilot[None]) -> None:
         await showing(*FAILED_RUN[:4])(pilot)
         app = pilot.app
         assert isinstance(app, Shell)
-        app.run_worker(app.asking.review(REVIEW))
-        await pilot.pause()
+        await asked_about(REVIEW, app, pilot)
 
     app = shell(shop, f"/exec {SLUG}", opening=OPENING)
     assert snap_compare(app, run_before=ask, terminal_size=size)
@@ -419,15 +431,13 @@ def test_a_review_part_by_part(
         await showing(*FAILED_RUN[:4])(pilot)
         app = pilot.app
         assert isinstance(app, Shell)
-        app.run_worker(app.asking.review(REVIEW))
-        await pilot.pause()
+        await asked_about(REVIEW, app, pilot)
         for key in keys:
             asked = app.asking.open
             time.pass_by(REST)
             await pilot.press(key)
             time.pass_by(REST)
-            while app.asking.open is asked or app.asking.open is None or app.asking.open.seen_at == inf:
-                await pilot.pause(0.01)
+            await until_seen(app, pilot, instead_of=asked)
 
     app = shell(shop, f"/exec {SLUG}", opening=OPENING, time=time)
     assert snap_compare(app, run_before=go_through, terminal_size=size)
@@ -471,8 +481,7 @@ def test_a_chat_that_asks_before_it_writes(shop: Sandbox, snap_compare: Compare)
         await saying(*CHAT)(pilot)
         app = pilot.app
         assert isinstance(app, Shell)
-        app.run_worker(app.asking.review(review_of(None, {"tally/totals.py": (BEFORE, AFTER)})))
-        await pilot.pause()
+        await asked_about(review_of(None, {"tally/totals.py": (BEFORE, AFTER)}), app, pilot)
 
     assert snap_compare(shell(shop, opening=()), run_before=ask)
 

@@ -60,6 +60,9 @@ class Overlay(GuardedWidget, ModalScreen[str]):
 
     async def on_key(self, event: events.Key) -> None:
         event.stop().prevent_default()
+        if event.key == "escape" and not self.query("#keys"):  # a fault has left it empty
+            self.dismiss("")
+            return
         self.hint("")
         before = self.seen()
         if bound := self._bindings.key_to_bindings.get(event.key):

@@ -63,9 +63,6 @@ class FindBar(GuardedWidget, Horizontal):
         self._transcript.find(event.value)
         self._say_how_many()
 
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        event.stop()
-
     def on_descendant_blur(self, event: events.DescendantBlur) -> None:
         """A click elsewhere: the person has found it."""
         event.stop()
