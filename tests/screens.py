@@ -1,4 +1,4 @@
-"""What a program's output looks like on a terminal's screen: a terminal emulator reads it."""
+"""A program's output on a terminal's screen, as a terminal emulator reads it."""
 
 import re
 

@@ -160,10 +160,8 @@ def test_debug_shows_the_traceback(sandbox: Sandbox) -> None:
         cdd(sandbox, "status", "nope", "--debug")
 
 
-COMMANDS = ["demo", "init", "new", "list", "status", "plan", "exec", "undo", "redo", "diff", "run", "apply"]
-
-
-COMMANDS += ["context", "serve", "doctor", "criteria"]
+COMMANDS = ["demo", "init", "new", "list", "status", "plan", "exec", "undo", "redo", "diff", "push", "pull"]
+COMMANDS += ["land", "run", "apply", "context", "serve", "doctor", "criteria"]
 
 
 def commands_in_help(capsys: pytest.CaptureFixture[str]) -> list[str]:

@@ -34,7 +34,7 @@ LINES = [
     *(f"/plan {SLUG}", ONE_MODULE, README, "approve"),
     *(f"/exec {SLUG}", "continue", "continue", "retry"),
 ]
-"""What a person types in the tutorial."""
+"""The lines that a person types in the tutorial."""
 
 
 def test_the_tutorial_says_to_type_what_is_typed_here() -> None:

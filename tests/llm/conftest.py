@@ -1,4 +1,4 @@
-"""What the tests of the adapters share."""
+"""Shared by the tests of the adapters."""
 
 import gc
 import os

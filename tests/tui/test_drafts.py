@@ -1,4 +1,4 @@
-"""What was typed and not sent outlives the shell."""
+"""Text that was typed and not sent outlives the shell."""
 
 import json
 import subprocess

@@ -47,7 +47,7 @@ def open_(sandbox: Sandbox) -> Iterator[Open]:
 
 
 def left_in(terminal: Terminal) -> str:
-    """What stays in the terminal after the shell."""
+    """The text that stays in the terminal after the shell."""
     after = terminal.seen.rpartition(b"\x1b[?1004l")[2]
     return re.sub(rb"\x1b\[[?0-9;]*[a-z]", b"", after).decode()
 
@@ -126,6 +126,23 @@ def test_leaving_leaves_a_summary_in_the_terminal(open_: Open) -> None:
     assert first.startswith(f"{SLUG}: 1 step done, 1 failed · ")
     assert second == f"Report: .cdd/runs/{SLUG}/report.md"
     assert third == "Go on with: cdd, and in it /resume"
+
+
+def test_where_all_is_done_there_is_nothing_to_go_on_with(open_: Open, sandbox: Sandbox) -> None:
+    replies = json.dumps([{"reply": says(path, "good")} for path in ("a.txt", "b.txt")])
+    (sandbox.root / ".cdd/script.yaml").write_text(f"replies: {replies}\n")
+    terminal = open_()
+    terminal.type(f"/exec {SLUG}")
+    terminal.until(lambda: b"Next is step 1" in terminal.seen)
+    terminal.type("all")
+    terminal.until(lambda: b"2/2 steps completed" in terminal.seen)
+    terminal.press(b"\x04")
+    terminal.until(terminal.has_ended)
+    terminal.read()
+    first, second, rest = left_in(terminal).split("\r\n")
+    assert first.startswith(f"{SLUG}: 2 steps done · ")
+    assert second.startswith("Report: ")
+    assert rest == ""
 
 
 def test_where_nothing_was_done_nothing_is_left(open_: Open) -> None:
