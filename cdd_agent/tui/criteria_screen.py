@@ -106,7 +106,7 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
         if others := criterion.steps[_SHOWN_STEPS:]:
             titles = "\n".join(f"{step_glyph(view)} Step {view.number}: {view.title}" for view in others)
             transcript.add(BlockKind.NOTE, f"and {len(others):,} more; the plan (F2) opens each:\n{titles}")
-        transcript.scroll_home(animate=False)
+        transcript.stay_at_top()
 
     def action_scroll(self, how: str) -> None:
         getattr(self.query_one(Transcript), f"scroll_{how}")(animate=False)

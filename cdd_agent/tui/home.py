@@ -91,8 +91,6 @@ class Home(GuardedWidget, Screen[None]):
         self.hints: dict[str, str] = {}
         """Of lines that were put into the prompt for the person, what Enter does with them."""
         self._root = root
-        self._nothing_done = ""
-        """Of the last key, if that changed nothing."""
         self._delay = 0.0
         """What can be left of a wait for the model that was told."""
 
@@ -276,12 +274,11 @@ class Home(GuardedWidget, Screen[None]):
             elsewhere = "Enter opens the step · ↑↓ the others · F2 folds the plan"
         elif isinstance(self.focused, FindInput):
             elsewhere = "Enter goes to the next one found · ↑ to the one before · Esc closes"
-        self.activity.tell_meaning(hint, self._nothing_done or self.prompt.doing or elsewhere)
+        self.activity.tell_meaning(hint, self.prompt.doing or elsewhere)
 
     def say_that_nothing_is_done(self, key: str) -> None:
         """Below the prompt, until the next key; "" ends it."""
-        self._nothing_done = f"{shown(key)} does nothing here · F1 shows the keys" if key else ""
-        self.say_what_enter_does()
+        self.activity.say_once(f"{shown(key)} does nothing here · F1 shows the keys" if key else "")
 
     def settle(self) -> None:
         """After a turn, however it ended: nothing is live, and the steps show what is saved."""

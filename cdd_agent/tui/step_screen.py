@@ -138,12 +138,12 @@ class StepScreen(GuardedWidget, ModalScreen[str]):
         part = self.PARTS[self.query_one(_Tabs).chosen]
         if part == "Changes" and attempt and attempt.diff:
             show_diff(transcript, attempt.diff)
-            transcript.scroll_home(animate=False)
+            transcript.stay_at_top()
             return
         news = self._news if part == self.PARTS[0] else ()
         for kind, text in (*news, *_blocks(part, details, attempt)):
             transcript.add(kind, text)
-        transcript.scroll_home(animate=False)
+        transcript.stay_at_top()
 
     def action_turn(self, by: int) -> None:
         tabs = self.query_one(_Tabs)

@@ -147,7 +147,7 @@ class TimelineScreen(GuardedWidget, ModalScreen[str]):
             show_diff(transcript, diff)
         else:
             transcript.add(BlockKind.NOTE, "It changed no files.")
-        transcript.scroll_home(animate=False)
+        transcript.stay_at_top()
 
     def _say_what_would_be(self, preview: UndoPreview) -> None:
         """Of the files on the way to a point, before anybody says yes."""

@@ -13,6 +13,10 @@ from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.transcript.widget import Transcript
 
 
+_ROOMY = 60
+"""Columns in which the keys stand beside what is looked for; below the prompt they are anyway."""
+
+
 class FindInput(GuardedWidget, Input):
     """What to look for. Its keys are its own."""
 
@@ -75,5 +79,5 @@ class FindBar(GuardedWidget, Horizontal):
         current, count = self._transcript.finder.found
         looked_for = self.query_one(FindInput).value
         words = f"{current:,} of {count:,}" if count else "nothing found" if looked_for else ""
-        keys = "Enter next · ↑ previous · Esc closes"
-        self.query_one("#count", Static).update(f"{words} · {keys}" if words else keys)
+        keys = "Enter next · ↑ previous · Esc closes" if self.app.size.width >= _ROOMY else ""
+        self.query_one("#count", Static).update(" · ".join(filter(None, (words, keys))))

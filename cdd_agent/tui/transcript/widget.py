@@ -103,6 +103,8 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         """The latest, as long as it is not known what they came to."""
         self._drawing_is_due = False
         self._following = True
+        self._stays_at_top = False
+        """It shows its beginning, though it may not be known yet whether there is more than that."""
         self._seen = 0
         """The number of the row below those that were there when the person scrolled up."""
         self._row_offset = 0
@@ -227,8 +229,14 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
 
     def follow(self) -> None:
         """Show the end, and stay there."""
-        self._following = True
+        self._following, self._stays_at_top = True, False
         self._stay_at_end()
+
+    def stay_at_top(self) -> None:
+        """Show the beginning of what has been added, also where that does not fit."""
+        self._set_following(False)
+        self._stays_at_top = True
+        self.scroll_to(y=0, animate=False, immediate=True, force=True)
 
     def clear(self) -> None:
         self._live = self._last_kind = self._last_below = self._thoughts = self._chosen = None
@@ -236,7 +244,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._scrollback.clear()
         self._strips.clear()
         self._row_offset = 0
-        self._following = True
+        self._following, self._stays_at_top = True, False
         self._show(0, moved=0, following=True)
         self.post_message(self.ChoiceChanged())
 
@@ -510,9 +518,10 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
 
     def _is_following(self) -> bool:
         # The target, not the offset: a person's way up begins with an animation.
-        return self._following or self.scroll_target_y >= self.max_scroll_y
+        return not self._stays_at_top and (self._following or self.scroll_target_y >= self.max_scroll_y)
 
     def watch_scroll_target_y(self) -> None:
+        self._stays_at_top = False
         self._set_following(self.scroll_target_y >= self.max_scroll_y)
 
     def _set_following(self, following: bool) -> None:
