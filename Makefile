@@ -24,6 +24,7 @@ test-fast: $(READY)     ## while you work: the folders without the engine, the m
 
 test-crash: $(READY)    ## a run killed at every one of its points, and resumed (the tests take a sample)
 	@$(BIN)/pytest tests/crash -n auto --all-kill-points
+	@CDD_TEST_KILLS=60 $(BIN)/pytest tests/travel/test_killed.py
 
 test-mutations: $(READY)  ## small faults in the core, each of which its tests have to notice (ARGS="matching paths": only these)
 	@$(BIN)/python -m tests.mutations $(ARGS)
@@ -45,10 +46,14 @@ bench: $(READY)         ## the figures of docs/performance.md
 	@$(BIN)/python -m benchmarks.startup
 	@$(BIN)/python -m benchmarks.models
 	@$(BIN)/python -m benchmarks.transcript
+	@$(BIN)/python -m benchmarks.line
+	@$(BIN)/python -m benchmarks.echo
 	@$(BIN)/python -m benchmarks.plan_parsing
 	@$(BIN)/python -m benchmarks.walking
 	@$(BIN)/python -m benchmarks.mentions
 	@$(BIN)/python -m benchmarks.checkpoints
+	@$(BIN)/python -m benchmarks.travelling
+	@$(BIN)/python -m benchmarks.worktrees
 	@$(BIN)/python -m benchmarks.replies
 	@$(BIN)/python -m benchmarks.loud_checks
 

@@ -1,5 +1,5 @@
-"""What a streamed reply of 1 MB costs in the transcript, against a Log that takes the same chunks; and what one does in
-a transcript of many blocks, or beside a plan of many steps, against the same in a small one."""
+"""The cost of a streamed reply of 1 MB in the transcript, against a Log that takes the same chunks; and what one does
+in a transcript of many blocks, or beside a plan of many steps, against the same in a small one."""
 
 import asyncio
 import gc

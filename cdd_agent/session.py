@@ -24,11 +24,12 @@ from cdd_agent.tickets.store import Ticket, TicketStore
 if TYPE_CHECKING:
     from cdd_agent.agents.plan_desk import PlanDesk
     from cdd_agent.agents.step_editing import StepEditing
+    from cdd_agent.context.finder import CodeFinder
     from cdd_agent.engine.lock import TicketLock
     from cdd_agent.engine.steering import Take
     from cdd_agent.engine.step_details import StepDetails
     from cdd_agent.engine.timeline import Timeline
-    from cdd_agent.events import UndoPreview
+    from cdd_agent.events import PromptMade, UndoPreview
     from cdd_agent.files.index import FileIndex
 
 
@@ -73,6 +74,10 @@ class Session:
     find_servers: FindServers
     open_desk: Callable[[Ticket], PlanDesk]
     """Where a ticket's plan is read and written."""
+    open_code: Callable[[], CodeFinder]
+    """Finds code for whoever asks; made when somebody does."""
+    last_prompt: PromptMade | None = field(default=None, init=False)
+    """What a model was asked last."""
     agent: Agent | None = field(default=None, init=False)
     offers: tuple[OfferedModel, ...] = field(default=(), init=False)
     """The models of this computer's servers, as they were found last."""
@@ -162,7 +167,7 @@ class Session:
         return timeline(self.project.tickets.find(self.last_ticket))
 
     async def preview_undo(self, number: int) -> UndoPreview:
-        """What going back to before a step of the ticket that is worked on would do now. Raises `CddError`."""
+        """The effect of going back to before a step of the ticket that is worked on. Raises `CddError`."""
         from cdd_agent.agents.executor import ExecutorAgent  # not for the shell's first screen
 
         if isinstance(self.agent, ExecutorAgent):

@@ -1,4 +1,4 @@
-"""What a program's output looks like on a terminal's screen: a terminal emulator reads it."""
+"""A program's output on a terminal's screen, as a terminal emulator reads it."""
 
 import re
 
@@ -21,6 +21,7 @@ class Screen:
         self._screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self._screen)
         self._read = 0
+        self._text = ""
 
     @property
     def text(self) -> str:
@@ -33,4 +34,8 @@ class Screen:
         for shown in later:
             self._screen.reset()
             self._stream.feed(_NOT_FOR_PYTE.sub(b"", shown))
-        return "\n".join(line.rstrip() for line in self._screen.display)
+        if news:
+            columns = range(self._screen.columns)
+            rows = (self._screen.buffer[y] for y in range(self._screen.lines))
+            self._text = "\n".join("".join(row[x].data for x in columns).rstrip() for row in rows)
+        return self._text

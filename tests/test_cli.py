@@ -160,10 +160,8 @@ def test_debug_shows_the_traceback(sandbox: Sandbox) -> None:
         cdd(sandbox, "status", "nope", "--debug")
 
 
-COMMANDS = ["demo", "init", "new", "list", "status", "plan", "exec", "undo", "redo", "diff", "run", "apply"]
-
-
-COMMANDS += ["context", "serve", "doctor", "criteria"]
+COMMANDS = ["demo", "init", "new", "list", "status", "plan", "exec", "undo", "redo", "diff", "push", "pull"]
+COMMANDS += ["land", "run", "apply", "context", "serve", "doctor", "criteria"]
 
 
 def commands_in_help(capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -263,6 +261,16 @@ def test_the_shells_start_imports_neither_litellm_nor_git() -> None:
         "import sys, cdd_agent.tui.app, cdd_agent.wiring\n"
         "ours = {'cdd_agent.llm.direct.model', 'cdd_agent.engine.engine', 'cdd_agent.agents.chat'}\n"
         "print(sorted(({'litellm', 'openai', 'httpx', 'git', 'markdown_it', 'filelock'} | ours) & set(sys.modules)))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[1])
+    assert result.stdout == "[]\n", result.stderr
+
+
+def test_the_first_screen_waits_neither_for_the_settings_nor_for_the_editor() -> None:
+    code = (
+        "import sys, cdd_agent.cli.shell, cdd_agent.tui.app\n"
+        "later = {'pydantic', 'yaml', 'cdd_agent.session', 'cdd_agent.process.run', 'concurrent.futures.thread'}\n"
+        "print(sorted(later & set(sys.modules)))"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[1])
     assert result.stdout == "[]\n", result.stderr

@@ -3,9 +3,10 @@
 import re
 from collections.abc import Collection
 from functools import partial
+from pathlib import Path
 
 from cdd_agent.agents.base import Meaning, ReadsWords, word
-from cdd_agent.agents.questions import about_the_run
+from cdd_agent.agents.questions import MOST_FILES, about_the_run
 from cdd_agent.agents.words import (
     FOR_THE_MODEL,
     is_for_a_terminal,
@@ -16,13 +17,27 @@ from cdd_agent.agents.words import (
     without_its_reason,
     words_of,
 )
+from cdd_agent.context.finder import CodeFinder, in_words
+from cdd_agent.context.query import Query
+from cdd_agent.dialogue.looking import told_if_slow
 from cdd_agent.dialogue.token_budget import Omitted
 from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.lock import TicketLock
+from cdd_agent.engine.retelling import LONGEST_TEXT
 from cdd_agent.engine.steering import Take
 from cdd_agent.errors import CddError
-from cdd_agent.events import About, Event, Notice, QuestionAnswered, QuestionAsked, Tone, UndoPreview
+from cdd_agent.events import (
+    About,
+    Answer,
+    Event,
+    Notice,
+    PersonSaid,
+    QuestionAnswered,
+    QuestionAsked,
+    Tone,
+    UndoPreview,
+)
 from cdd_agent.llm.port import Message
 from cdd_agent.tickets.plan_step import PlanStep
 from cdd_agent.tickets.status import StepStatus
@@ -104,6 +119,7 @@ class ExecutorAgent(ReadsWords):
 
     async def say(self, line: str) -> None:
         with self._engine.recording():
+            self._engine.run.recorder.note(PersonSaid(line[:LONGEST_TEXT]))
             await self.meaning(line).act()
 
     def take_up_plan(self) -> None:
@@ -309,9 +325,15 @@ class ExecutorAgent(ReadsWords):
         run, runner = self._engine.run, self._engine.runner
         asked = Message("user", run.record.redactor.redact(question))
         dialogue = Dialogue(runner.model(), read_only_tools(runner.root), runner.tool_calls, emit=self.emit)
-        prompt = about_the_run(runner.root, run.spec, run.plan, run.state, dialogue, (*self._asked, asked))
+        places = ""
+        if (code := runner.code) is not None:
+            look = partial(_places, runner.root, code, asked.content)
+            places = await told_if_slow(look, self.emit, "Looking for the code that the question is about …")
+        spoken = (*self._asked, asked)
+        prompt = about_the_run(runner.root, run.spec, run.plan, run.state, dialogue, spoken, places)
         for notice in self._left_out.news(prompt.left_out):
             self.emit(notice)
+        self.emit(prompt.made)
         try:
             turn = await prompt.dialogue.turn(prompt.messages, step=step.number)
             self._asked = (*self._asked, asked, Message("assistant", turn.text or "…"))[-_REMEMBERED:]
@@ -320,6 +342,7 @@ class ExecutorAgent(ReadsWords):
         except CddError:
             self.emit(QuestionAnswered(step.number))
             raise
+        run.recorder.note(Answer(turn.text[:LONGEST_TEXT]))
         self.emit(QuestionAnswered(step.number))
 
     @property
@@ -347,3 +370,7 @@ class ExecutorAgent(ReadsWords):
         how = "`continue`, `all`, `skip`, `exit`, or say what matters for it."
         how = f"`/exec {self.ticket_slug}` goes on with it." if self._is_visit else how
         return Notice(f"Next is step {step.number}: {step.title}. {how}", about=About.NEXT_STEP)
+
+
+def _places(root: Path, code: CodeFinder, question: str) -> str:
+    return in_words(root, code.rank(Query(question), most=MOST_FILES))

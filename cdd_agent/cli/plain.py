@@ -21,13 +21,15 @@ from cdd_agent.commands.registry import can_run_now, handle
 from cdd_agent.errors import CddError, ExitCode, NotApproved
 from cdd_agent.events import Choice, Event, ExitRequested, Notice, Proposal, StepFinished, Tone, beside_the_turn
 from cdd_agent.faults import FaultLog
-from cdd_agent.frontend import REST
+from cdd_agent.frontend import REST, Reviewed
 from cdd_agent.printer import PlainPrinter
+from cdd_agent.reviewing import review_in_words
 from cdd_agent.terminal import forget_what_was_typed
 from cdd_agent.wording import answers, question
 
 if TYPE_CHECKING:
     from cdd_agent.agents.base import Agent, Meaning
+    from cdd_agent.edits.review import Review
     from cdd_agent.session import Session
 
     Meant = tuple[Agent | None, Meaning | None]
@@ -45,8 +47,9 @@ class PlainShell:
     asked; the first that fails is the last, and a fault ends the program.
     """
 
-    def __init__(self, printer: PlainPrinter, keyboard: int, *, is_terminal: bool) -> None:
-        """`keyboard` is the descriptor that lines come from."""
+    def __init__(self, printer: PlainPrinter, keyboard: int, first: str = "", *, is_terminal: bool) -> None:
+        """`keyboard` is the descriptor that lines come from; `first` is a line to begin with, as if it was typed."""
+        self._first = first
         self.output = Output(printer)
         self._printer = printer
         self._keyboard, self._is_terminal = keyboard, is_terminal
@@ -61,8 +64,11 @@ class PlainShell:
         self._asked_at = inf
         """When the question was there to be read."""
         self._offered = ""
-        """What stands before its answer."""
+        """The words before its answer."""
         self._faults = FaultLog(Path())
+        self._holds = False
+        """The line that answers is the last that is read before its meaning is known."""
+        self._may_read = threading.Event()
         self._turn: asyncio.Task[None] | None = None
         self._looks = set[asyncio.Task[None]]()
         """Lines that are carried out beside it."""
@@ -90,6 +96,18 @@ class PlainShell:
             if answer in keys:
                 return keys[answer]
             self._printer.say("Type one of the letters.")
+
+    async def review(self, review: Review) -> Reviewed:
+        """The `Frontend` port. An editor has the keyboard to itself: nothing is read before its end."""
+
+        async def answer(prompt: str) -> str:
+            self._may_read.set()
+            return await self._answer(prompt, hold=True)
+
+        try:
+            return await review_in_words(review, self._printer.say, answer, may_edit=self._is_terminal)
+        finally:
+            self._may_read.set()
 
     async def ask(self, prompt: str) -> str:
         """The `Frontend` port."""
@@ -197,6 +215,9 @@ class PlainShell:
 
     async def _next(self) -> tuple[str, Meant] | None:
         """The line to carry out now; None when there is no more."""
+        first, self._first = self._first, ""
+        if first:
+            return first, self._meaning(first)
         if not self._is_terminal:
             line = await self._read()
             return None if line is None else (line, self._meaning(line))
@@ -215,8 +236,9 @@ class PlainShell:
                 self._printer.say(f"({meaning.hint})")
         self._printer.prompt(f"{agent.name} {agent.ticket_slug} > " if agent is not None else "chat > ")
 
-    async def _answer(self, prompt: str) -> str:
-        """The line that is sent now. Raises `NotApproved` when no line will come."""
+    async def _answer(self, prompt: str, *, hold: bool = False) -> str:
+        """The line that is sent now. Raises `NotApproved` when no line will come. `hold`: nothing more is read of a
+        terminal until it is said that it may."""
         if not self._is_terminal:
             line = await self._read()
         elif self._is_over:
@@ -226,10 +248,11 @@ class PlainShell:
             self._offered = prompt
             self._printer.prompt(prompt)
             self._asked, self._asked_at = asyncio.get_running_loop().create_future(), monotonic()
+            self._holds = hold
             try:
                 return await self._asked
             finally:
-                self._asked = None
+                self._asked, self._holds = None, False
         if line is None:
             raise NotApproved("No answer came")
         return line
@@ -252,8 +275,12 @@ class PlainShell:
 
         def read() -> None:
             while line := _read_line(self._keyboard):
-                with suppress(RuntimeError):  # the loop is closed
+                self._may_read.clear()
+                try:
                     loop.call_soon_threadsafe(self._take, _decoded(line.rstrip(b"\n")), monotonic())
+                except RuntimeError:  # the loop is closed
+                    return
+                self._may_read.wait()
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(self._end)
 
@@ -261,6 +288,8 @@ class PlainShell:
 
     def _take(self, line: str, at: float) -> None:
         """A line that was typed, and when it came."""
+        if not self._holds:
+            self._may_read.set()
         if self._asked is not None and not self._asked.done():
             if at - self._asked_at >= REST:
                 self._asked.set_result(line)
@@ -324,8 +353,11 @@ def _decoded(line: bytes) -> str:
     return line.decode("utf-8", errors="replace").removesuffix("\r")
 
 
-def run_plain(open_session: Callable[[PlainShell, Callable[[Event], None]], tuple[Session, tuple[Notice, ...]]]) -> int:
-    """Run the shell on standard input and output. Raises `CddError` where the session cannot be opened."""
+def run_plain(
+    open_session: Callable[[PlainShell, Callable[[Event], None]], tuple[Session, tuple[Notice, ...]]], first: str = ""
+) -> int:
+    """Run the shell on standard input and output, beginning with a line. Raises `CddError` where the session cannot be
+    opened."""
     is_terminal = sys.stdin.isatty()
     code = ExitCode.DONE
 
@@ -333,7 +365,7 @@ def run_plain(open_session: Callable[[PlainShell, Callable[[Event], None]], tupl
         nonlocal code
         code = await shell.run(*opened)
 
-    shell = PlainShell(PlainPrinter(), sys.stdin.fileno(), is_terminal=is_terminal)
+    shell = PlainShell(PlainPrinter(), sys.stdin.fileno(), first, is_terminal=is_terminal)
     opened = open_session(shell, shell.emit)
     shell.output.carry_out(run())
     return code

@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Callable, Coroutine
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cdd_agent.commands.terminal import JSON, MODEL_FLAGS, SLUG, Argument, flag, terminal_command
@@ -24,6 +25,7 @@ _STEP = Argument("--step", "the step (default: the last one)", type=int, metavar
     cdd exec feature-user-auth --yes
     cdd exec feature-user-auth --model openai/gpt-5 --max-attempts 5
     cdd exec feature-user-auth --require verified --json
+    cdd exec feature-user-auth --worktree && cdd land feature-user-auth
     CDD_API_BASE=http://127.0.0.1:8080/v1 cdd exec feature-user --model openai/qwen3-coder
     """,
     SLUG,
@@ -37,14 +39,21 @@ _STEP = Argument("--step", "the step (default: the last one)", type=int, metavar
         choices=("verified", "off"),
     ),
     flag("--start-over", "from the first step; the old run's record is kept"),
+    flag("--worktree", "in a git worktree on the branch cdd/SLUG, which leaves your files alone; see `cdd land`"),
 )
 def execute(options: Namespace) -> int:
     from cdd_agent.cli.without_screen import reference
     from cdd_agent.wiring import open_project
 
     flags = {name: getattr(options, name) for name in ("model", "api_base", "max_attempts", "require", "record")}
-    project = open_project(options.project, flags | ({"approval": "auto"} if options.yes else {}))
-    return run_plan(project, reference(options.slug), as_json=options.json, start_over=options.start_over)
+    flags |= {"approval": "auto"} if options.yes else {}
+    project, slug = open_project(options.project, flags), reference(options.slug)
+    if options.worktree:
+        from cdd_agent.cli.land import in_own_tree
+
+        project = in_own_tree(project, slug, flags, as_json=options.json)
+        slug = project.tickets.find(Path(slug).name).slug
+    return run_plan(project, slug, as_json=options.json, start_over=options.start_over)
 
 
 @terminal_command(
@@ -83,15 +92,21 @@ def diff(options: Namespace) -> int:
 
 def run_plan(project: Project, slug: str, *, as_json: bool, start_over: bool = False) -> ExitCode:
     """Run a ticket's plan to its end. Raises `CddError`, `KeyboardInterrupt` when interrupted."""
-    from cdd_agent.cli.without_screen import Output, printer_for
+    from cdd_agent.cli.without_screen import Output, preparing_model, printer_for
     from cdd_agent.events import About, Notice, Tone
+    from cdd_agent.travel.keeping import lease_kept
     from cdd_agent.wiring import prepare_model
 
     output = Output(printer_for(as_json))
     engine = _open_engine(project, slug, output, start_over=start_over)
-    prepare_model(engine)
+    with preparing_model():
+        prepare_model(engine)
 
     async def whole_run() -> None:
+        async with lease_kept(engine.run.record, output.emit):
+            await all_steps()
+
+    async def all_steps() -> None:
         await engine.recover()
         engine.run.emit(engine.run.opened())
         if engine.stopped_by is not None:

@@ -1,4 +1,4 @@
-"""What the commands and the agents understand, as Markdown: from the registry, and from the agents themselves."""
+"""Help on the commands and the agents, as Markdown: from the registry, and from the agents themselves."""
 
 from collections.abc import Mapping
 

@@ -10,7 +10,8 @@ back only files that a reply wrote (`journal.py`), and this is for when a person
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -23,7 +24,14 @@ from cdd_agent.git.checkpoint import Checkpoint, Checkpoints
 from cdd_agent.git.restore import CheckpointGone, RestoreResult, is_there
 from cdd_agent.verification.taken_away import Versions
 
-_STORE = "checkpoints.git"
+STORE = "checkpoints.git"
+
+
+def no_part(own: Iterable[str]) -> tuple[str, ...]:
+    """Patterns of what is in no checkpoint of a project: the runs' own files, conversations, tickets (they are the
+    person's and the program's), writes in progress. `own` are files and folders of this program beside `.cdd`."""
+    literal = {re.sub(r"([*?\[\\])", r"\\\1", folder) for folder in own}
+    return (".cdd/runs", ".cdd/conversations", *sorted(literal), "**/.cdd-*.tmp")
 
 
 @dataclass
@@ -40,7 +48,7 @@ class History:
         """Raises `GitUnusable`, or `BadInput` when the disk refuses."""
         if self._opened is None:
             record = self.record
-            self._opened = await Checkpoints.open(record.root, record.folder / _STORE, record.slug, self.leave_out)
+            self._opened = await Checkpoints.open(record.root, record.folder / STORE, record.slug, self.leave_out)
         return self._opened
 
     async def before(self, attempt: Attempt, paths: Sequence[str]) -> None:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from pydantic import field_validator
+from pydantic import Field, field_validator
 
 from cdd_agent.edits.changes import ChangeSet, permissions
 from cdd_agent.edits.model import ReplyRefused
@@ -28,6 +28,13 @@ from cdd_agent.git.restore import Contents, Piece, RestoreResult, held, is_there
 _OF_CALL = re.compile(r"call-([0-9]+)(?:-[0-9]+|\.json)")
 
 
+def expect_inside(paths: Iterable[str]) -> None:
+    """Raises `ValueError` for a path that leaves the project."""
+    for path in map(PurePosixPath, paths):
+        if path.is_absolute() or ".." in path.parts:
+            raise ValueError(f"{path} is not in the project")
+
+
 class _Entries(JsonFile):
     files: tuple[Change, ...]
     """The files that were written, in that order; the content before the N-th is in `before-N`.
@@ -38,20 +45,24 @@ class _Entries(JsonFile):
     @field_validator("files")
     @classmethod
     def _are_inside(cls, files: tuple[Change, ...]) -> tuple[Change, ...]:
-        for path in (PurePosixPath(change.path) for change in files):
-            if path.is_absolute() or ".." in path.parts:
-                raise ValueError(f"{path} is not in the project")
+        expect_inside(change.path for change in files)
         return files
 
 
 class _Copy(JsonFile):
-    name: str
+    name: str = Field(pattern=r"^call-[0-9]+-[0-9]+$")
     permissions: int
 
 
 class _Copies(JsonFile):
     files: dict[str, _Copy | None]
     """By path; None for a file that is gone."""
+
+    @field_validator("files")
+    @classmethod
+    def _are_inside(cls, files: dict[str, _Copy | None]) -> dict[str, _Copy | None]:
+        expect_inside(files)
+        return files
 
 
 @dataclass(frozen=True)
@@ -123,6 +134,17 @@ class Journal:
                 raise BadInput(f"{self.folder / copy.name} is gone: what a command of the step made of a file")
             made[PurePosixPath(path)] = None if copy is None else WrittenFile(content or b"", copy.permissions)
         return made
+
+    def copies(self) -> dict[str, str]:
+        """The names of the files here that hold contents, and which file of the project each content is of.
+
+        Raises `Damaged`.
+        """
+        kept = {f"before-{index}": entry.path for index, entry in enumerate(self._entries)}
+        for place in self.folder.glob("call-*.json"):
+            saved = _Copies.load(place)
+            kept |= {copy.name: path for path, copy in saved.files.items() if copy} if saved else {}
+        return kept
 
     def set_calls_aside(self, since: int) -> None:
         """The writes of commands from this call on, in a round that was interrupted: others have their numbers now."""

@@ -5,20 +5,24 @@ While it is open it holds the ticket's lock: there is one writer of the state.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Literal, Self
 
+from cdd_agent.context.finder import CodeFinder
+from cdd_agent.edits.excerpts import Ranges
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.effort import effort_by_step
-from cdd_agent.engine.history import History
+from cdd_agent.engine.history import History, no_part
 from cdd_agent.engine.load_state import drift, open_state, renumbered, save
 from cdd_agent.engine.lock import TicketLock, others_at_work
 from cdd_agent.engine.prompt import Earlier, StepPrompt, step_digest, step_prompt
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.recording import Recorder
+from cdd_agent.engine.related_code import MOST, MOST_WITH_TOOLS
+from cdd_agent.engine.whereabouts import RunElsewhere, copy_id, load_own_tree, load_whereabouts
 from cdd_agent.errors import StepFailed
 from cdd_agent.events import (
     About,
@@ -63,6 +67,8 @@ class Run:
     recorder: Recorder
     own: tuple[str, ...] = ()
     """Files and folders that this program writes beside `.cdd`, relative to the root."""
+    code: CodeFinder | None = None
+    """Finds the code that a step is about; None: prompts show what is named, and no more."""
     require: Literal["verified"] | None = None
     """`verified`: a step that no tests have shown to be done fails the run."""
     _found: list[Event] = field(default_factory=list)
@@ -85,6 +91,7 @@ class Run:
         emit: Emit,
         *,
         own: Iterable[str] = (),
+        code: CodeFinder | None = None,
         require: Literal["verified"] | None = None,
         start_over: bool = False,
         lock: TicketLock | None = None,
@@ -107,16 +114,13 @@ class Run:
             lock.release()
             raise
         own = (*own, ticket.shown(ticket.folder))
-        literal = {re.sub(r"([*?\[\\])", r"\\\1", folder) for folder in own}
-        # The run's own files, conversations, tickets (they are the person's and the program's), and writes in progress.
-        no_part = (".cdd/runs", ".cdd/conversations", *sorted(literal), "**/.cdd-*.tmp")
-        history = History(record, no_part)
+        history = History(record, no_part(own))
         recorder = Recorder(redactor, record.log, emit)
         state = opened.state
         if any(step.attempts and step.lacks_costs for step in state.known_steps.values()):
             costs = {folder: effort.cost for folder, effort in effort_by_step(record.log.entries()).items()}
             state = state.with_costs(costs, instead=True)
-        return cls(ticket, spec, plan, state, record, history, lock, recorder, own, require, [*opened.news])
+        return cls(ticket, spec, plan, state, record, history, lock, recorder, own, code, require, [*opened.news])
 
     def close(self) -> None:
         self.lock.release()
@@ -183,6 +187,18 @@ class Run:
         left = tuple(step.step_number for step in steps if step.files != NO_FILES and not step.commit)
         return replace(self.summary(), commits=commits, to_commit=left)
 
+    def expect_here(self, now: datetime) -> None:
+        """Raises `RunElsewhere` where it was pushed, or its lease is over, or it has a tree of its own."""
+        if (tree := load_own_tree(self.record.folder)) is not None:
+            slug = self.ticket.slug
+            raise RunElsewhere(
+                f"{slug} goes on in a tree of its own, on the branch {tree.branch}",
+                hint=f"`cdd exec {slug} --worktree` goes on there, `cdd land {slug}` brings it over.",
+            )
+        known = load_whereabouts(self.record.folder)
+        if known is not None:
+            known.expect_here(self.ticket.slug, copy_id(self.record.root), now)
+
     def tell_what_was_found(self) -> None:
         """How it was opened, where there is something to know; told once."""
         while self._found:
@@ -193,7 +209,7 @@ class Run:
         new = {slug: who for slug, who in others_at_work(self.record.folder).items() if slug not in self._met}
         self._met |= new.keys()
         text = "What it changes while a step of this run is under way counts as that step's for `undo` and `diff`, and "
-        text += "checks see it. To keep the two apart, give each a working copy of its own (`git worktree`)."
+        text += "checks see it. To keep the two apart, give each a tree of its own (`cdd exec --worktree`)."
         for slug, who in new.items():
             told = f"{slug} is at work in this project, too{who}. {text}"
             self.emit(Notice(told, Tone.WARNING, about=About.OTHER_RUN))
@@ -267,11 +283,14 @@ class Run:
         self, step: PlanStep, number: int, also_show: frozenset[str], window: int | None, beside: int
     ) -> StepPrompt:
         earlier: Earlier | None = None
-        for before in range(number - 1, self.state.of(step.number).forgotten, -1):
-            attempt = self.attempt(step.number, before)
+        missed: dict[str, Ranges] = dict.fromkeys(also_show, ())
+        before = range(number - 1, self.state.of(step.number).forgotten, -1)
+        for attempt in (self.attempt(step.number, number) for number in before):
             if (failure := attempt.failure) is not None:
-                earlier, also_show = Earlier(failure.detail, attempt.said), also_show | failure.unseen
+                earlier = Earlier(failure.detail, attempt.said)
+                missed |= {path: failure.lines.get(path, ()) for path in failure.unseen}
                 break
+        found = (self.attempt(step.number, number).context for number in (number, *before))
         return step_prompt(
             self.record.root,
             self.spec,
@@ -282,8 +301,12 @@ class Run:
             beside=beside,
             own=self.own,
             earlier=earlier,
-            also_show=also_show,
+            also_show=missed,
             guidance=self.attempt(step.number, number).guidance,
+            code=self.code,
+            choices=self.record.choices,
+            most_code=MOST_WITH_TOOLS if beside else MOST,
+            kept=next((context for context in found if context is not None), None),
         )
 
     def _goes_on(self, step: PlanStep, now: StepExecution) -> bool:

@@ -34,7 +34,7 @@ class AttemptDetails:
     guidance: str
     request: str
     reply: str
-    """What the model said; where it used tools, with its calls."""
+    """The model's words; where it used tools, with its calls."""
     failure: str
     diff: str
     output: str

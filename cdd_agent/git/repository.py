@@ -37,6 +37,11 @@ class Repository:
         git = replace(self.git, folder=folder)
         await git("ls-files", "-ci", "-z", "--exclude-standard", "--", *where, stdout=target)
 
+    async def head(self) -> str | None:
+        """The commit that is checked out; None before the first."""
+        found = await self.git("rev-parse", "--verify", "--quiet", "HEAD^{commit}", codes=(0, 1, 128))
+        return found.stdout.strip() or None
+
     @property
     def worktree(self) -> str:
         """The name of a linked worktree; empty for the first one."""

@@ -28,7 +28,7 @@ from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.threads import in_thread
 
 _ATTRIBUTES = b"* -text -filter -ident -working-tree-encoding !diff\n"  # in git, this file wins over all others
-_CONFIG = (
+CONFIG = (
     "advice.addEmbeddedRepo=false",
     "core.bare=false",
     "core.checkStat=default",
@@ -124,7 +124,7 @@ class Snapshots:
         if repository:
             env["GIT_OBJECT_DIRECTORY"] = str(repository.objects)
         settings = repository.settings if repository else ()
-        git = Git(root, env, (*plain.config, *settings, *_CONFIG))
+        git = Git(root, env, (*plain.config, *settings, *CONFIG))
         prefix = f"{root.relative_to(top).as_posix()}/" if root != top else ""
         whose = f"{repository.worktree if repository else ''}:{prefix}"
         namespace = f"refs/cdd/{hashlib.sha256(os.fsencode(whose)).hexdigest()[:8]}"
@@ -165,6 +165,18 @@ class Snapshots:
         """The object of the snapshot that is kept under a name."""
         found = await self.references("rev-parse", "--verify", "--quiet", f"{self.namespace}/{name}", codes=(0, 1))
         return found.stdout.strip() or None
+
+    async def move_references(self, under: str, target: Snapshots) -> None:
+        """Give what is kept under names that begin so to another tree of the same repository."""
+        names, listed = f"{self.namespace}/{under}/", self.folder / "listed"
+        await self.references("for-each-ref", "--format=%(objectname) %(refname)", names, stdout=listed)
+        lines = (line.split(" ", 1) for line in listed.read_text(encoding="utf-8").splitlines())
+        found = {name.removeprefix(names): target_ for target_, name in lines}
+        for what in (
+            [f"update {target.namespace}/{under}/{name} {tree}\n" for name, tree in found.items()],
+            [f"delete {names}{name}\n" for name in found],
+        ):
+            await self.references("update-ref", "--stdin", stdin=self.input(what))
 
     async def notes(self, snapshot: str) -> Notes:
         """All that a snapshot has beside its files."""

@@ -17,6 +17,7 @@ from textual import events, messages, work
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.driver import Driver
+from textual.geometry import Region
 from textual.screen import Screen
 from textual.widgets import Static
 from textual.worker import Worker, WorkerCancelled, WorkerFailed, WorkerState
@@ -32,6 +33,7 @@ from cdd_agent.events import (
     Notice,
     ReplyDelta,
     ScreenAsked,
+    SessionsListed,
     StepFinished,
     ThinkingDelta,
     Tone,
@@ -44,15 +46,17 @@ from cdd_agent.tui.answering import KeyClock
 from cdd_agent.tui.asking import Asking
 from cdd_agent.tui.attention import Attention, Calling, TerminalKind
 from cdd_agent.tui.background import BackgroundTold, ask_for_background, asking
-from cdd_agent.tui.editor import edit_at_line
 from cdd_agent.tui.faults import Guarded, GuardedWidget
-from cdd_agent.tui.home import Home
+from cdd_agent.tui.home import BESIDE, Home
 from cdd_agent.tui.keys import shown
+from cdd_agent.tui.sparing import Sparing
 from cdd_agent.tui.themes import ThemeChoice, by_background, remember, remembered, use_theme
 from cdd_agent.tui.transcript.blocks import BlockKind
+from cdd_agent.tui.transcript.diff import SIDE_BY_SIDE_WIDTH
 from cdd_agent.tui.transcript.find_bar import FindBar, FindInput
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.prompt import Prompt
+from cdd_agent.tui.widgets.question import ReviewQuestion
 from cdd_agent.tui.widgets.steps import StepList
 
 if TYPE_CHECKING:
@@ -79,7 +83,7 @@ _SPEAKING = (*_LEAVING, "ctrl+z")
 """Keys that say themselves what they did, or leave no screen to say it on."""
 
 
-class Shell(Guarded, App[CddError]):
+class Shell(Sparing, Guarded, App[CddError]):
     """Transcript, steps, prompt. One turn runs at a time; Escape or Ctrl+C stops it.
 
     The session is opened behind the first screen: settings, adapters and engine take longer to import than to type
@@ -89,7 +93,7 @@ class Shell(Guarded, App[CddError]):
     TITLE = "cdd"
     ENABLE_COMMAND_PALETTE = False  # there is one of our own
     CSS_PATH = "shell.tcss"
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-medium"), (110, "-wide")]  # noqa: RUF012  # declared so by Textual
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (BESIDE, "-medium"), (110, "-wide")]  # noqa: RUF012  # declared so by Textual
     VERTICAL_BREAKPOINTS = [(0, "-low"), (16, "-high")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "stop", "Copy what is selected, or stop what runs; twice: leave", show=False, priority=True),
@@ -122,7 +126,7 @@ class Shell(Guarded, App[CddError]):
     ) -> None:
         """`first` is a line to begin with, as if it had been typed. Keys are judged by `clock`. Where the shell
         `helps_to_begin`, who has no model is offered what there is."""
-        super().__init__()
+        super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)  # else Textual makes greys of colours
         self.home = Home(root)
         self._root = root
         self._open_session = open_session
@@ -131,7 +135,7 @@ class Shell(Guarded, App[CddError]):
         self.asking = Asking(self.home, clock)
         self.attention = Attention(self._tell_terminal, TerminalKind.of(os.environ), root.name)
         self._recap = ""
-        """What a person is to be told who was away, when that does not break into a text that grows."""
+        """Words for a person who was away, told when that does not break into a text that grows."""
         self.clock = clock
         self._last_letter = self._asked_to_leave = -inf
         self._problem = ""
@@ -141,7 +145,7 @@ class Shell(Guarded, App[CddError]):
         self._in_prompt = ""
         """The text that stood there last."""
         self._typed: tuple[str, Meant] = ("", (None, None))
-        """What stood in the prompt last, and what it meant when it was typed."""
+        """The text that stood in the prompt last, and its meaning when it was typed."""
         self._faults = FaultLog(root)
         self._helps_to_begin = helps_to_begin
         self._opened_step: tuple[Screen[str] | None, float] = (None, inf)
@@ -152,6 +156,8 @@ class Shell(Guarded, App[CddError]):
         """Shows again what a hint stands in place of."""
         self.after_turn: Callable[[], None] | None = None
         """Done after each turn that went well, when no line waits."""
+        self._transcript_at = Region(), 0
+        """Its place on the screen, and the row that is its first there."""
         use_theme(self, remembered().name)
 
     def get_driver_class(self) -> type[Driver]:
@@ -159,6 +165,12 @@ class Shell(Guarded, App[CddError]):
 
     def get_default_screen(self) -> Screen[None]:
         return self.home
+
+    def what_has_moved(self) -> tuple[Region, int] | None:
+        transcript = self.home.transcript
+        was_at, self._transcript_at = self._transcript_at, (transcript.region, transcript.scroll_offset.y)
+        region, row = self._transcript_at
+        return (region, row - was_at[1]) if self.screen is self.home and region == was_at[0] else None
 
     @property
     def session(self) -> Session | None:
@@ -242,7 +254,7 @@ class Shell(Guarded, App[CddError]):
     def _come_back(self, _: object) -> None:
         """After Ctrl+Z the screen is empty."""
         self.attention.take_back()
-        self.refresh(layout=True)
+        self.send_all()
 
     def _tell_terminal(self, sequence: str) -> None:
         """Where there is one: Textual writes to the standard error, and in a browser somewhere else."""
@@ -403,6 +415,7 @@ class Shell(Guarded, App[CddError]):
         assert self.session is not None
         self._went_well, self._problem = True, ""
         self.attention.begin()
+        self.home.begin()
         try:
             await handle(self.session, line)
         except CddError as error:
@@ -439,7 +452,7 @@ class Shell(Guarded, App[CddError]):
             self._say_what_happened()
 
     def _go_on_at_rest(self) -> None:
-        """What comes after the turn, when nobody types any more."""
+        """Do what comes after the turn, when nobody types any more."""
         if self.after_turn is not None and self._turn is None:
             if self.is_busy:
                 self.set_timer(REST, self._go_on_at_rest)
@@ -471,8 +484,19 @@ class Shell(Guarded, App[CddError]):
             self.push_screen(CriteriaScreen(event, look_at))
         elif isinstance(event, ScreenAsked):
             self.action_open_screen(event.screen, event.choice)
+        elif isinstance(event, SessionsListed) and event.sessions:
+            from cdd_agent.tui.screens.sessions import SessionsScreen  # not for the shell's first screen
+
+            if self.screen is self.home:
+                self.push_screen(SessionsScreen(event.sessions), self._go_on_with)
         else:
             self.home.show(event)
+
+    def _go_on_with(self, line: str | None) -> None:
+        """The session that was chosen, at once: nothing is done by going back to it."""
+        self.say_from_screen("")
+        if line:
+            self.on_prompt_submitted(Prompt.Submitted(line))
 
     def on_text_area_changed(self) -> None:
         before, self._in_prompt = self._in_prompt, self.home.prompt.text
@@ -484,7 +508,7 @@ class Shell(Guarded, App[CddError]):
         self.home.say_what_enter_does()
 
     def _meant_by(self, line: str) -> Meant:
-        """What the line meant when it was typed, if it was."""
+        """The meaning of a line when it was typed, if it was."""
         typed, meant = self._typed
         return meant if line and typed == line else self._meaning(line)
 
@@ -694,7 +718,7 @@ class Shell(Guarded, App[CddError]):
             self.home.say_what_to_type()
 
     def say_from_screen(self, line: str | None) -> None:
-        """What was chosen there stands in the prompt, and is done when it is sent; a draft is behind Up."""
+        """Put what was chosen there into the prompt, where it is done when it is sent; a draft is behind Up."""
         prompt = self.home.prompt
         self.home.set_focus(prompt.area)
         self.home.steps.follow()
@@ -711,14 +735,24 @@ class Shell(Guarded, App[CddError]):
         self.home.transcript.choose_block(step)
 
     def action_turn_diffs(self) -> None:
-        self.home.transcript.turn_diffs()
-        is_so = self.home.transcript.diff_layout.is_side_by_side
-        self.notify(
-            "Diffs are side by side where there is room." if is_so else "Diffs are in one column.", timeout=_TWICE
-        )
+        """F6: diffs side by side or in one column, where there is room for it."""
+        shown = [self.home.transcript, *(review.diffs for review in self.home.query(ReviewQuestion))]
+        if not any(transcript.has_room_for_columns for transcript in shown):
+            text = (
+                f"Diffs stand side by side from {SIDE_BY_SIDE_WIDTH} columns on; F2 twice folds the plan beside them."
+            )
+            self.notify(text, markup=False)
+            return
+        layout = self.home.transcript.diff_layout
+        layout.is_side_by_side = not layout.is_side_by_side
+        for transcript in shown:
+            transcript.lay_out_diffs()
+        self.notify("Diffs side by side" if layout.is_side_by_side else "Diffs in one column", timeout=_TWICE)
 
     @work(group="editor", exclusive=True)
     async def on_transcript_file_chosen(self, event: Transcript.FileChosen) -> None:
+        from cdd_agent.tui.editor import edit_at_line  # not for the shell's first screen
+
         try:
             await edit_at_line(self, event.path, event.line)
         except BadInput as error:

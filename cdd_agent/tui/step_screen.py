@@ -104,7 +104,7 @@ class StepScreen(GuardedWidget, ModalScreen[str]):
         with Widget(id="step"):
             yield Static(id="heading", markup=False)
             yield _Tabs(self.PARTS)
-            yield Transcript()
+            yield Transcript(follows=False)
             yield Static(_KEYS, id="keys", markup=False)
 
     def on_mount(self) -> None:
@@ -138,12 +138,12 @@ class StepScreen(GuardedWidget, ModalScreen[str]):
         part = self.PARTS[self.query_one(_Tabs).chosen]
         if part == "Changes" and attempt and attempt.diff:
             show_diff(transcript, attempt.diff)
-            transcript.stay_at_top()
+            transcript.scroll_home(animate=False)
             return
         news = self._news if part == self.PARTS[0] else ()
         for kind, text in (*news, *_blocks(part, details, attempt)):
             transcript.add(kind, text)
-        transcript.stay_at_top()
+        transcript.scroll_home(animate=False)
 
     def action_turn(self, by: int) -> None:
         tabs = self.query_one(_Tabs)
@@ -225,7 +225,7 @@ def _words(details: StepDetails, attempt: AttemptDetails | None) -> Iterator[Blo
 
 
 def _tests(attempt: AttemptDetails) -> Iterator[Block]:
-    """What changed first; of the tests that only stayed as they were no more than can be read."""
+    """The tests that changed first; of those that only stayed as they were no more than can be read."""
     stayed = [test for test in attempt.tests if test.result is test.before]
     for test in attempt.tests:
         if test.result is not test.before:

@@ -92,7 +92,7 @@ class TimelineScreen(GuardedWidget, ModalScreen[str]):
     def compose(self) -> ComposeResult:
         with Widget(id="timeline"):
             yield _Row(self._steps, len(self._undone))
-            yield Transcript()
+            yield Transcript(follows=False)
             yield Static(_KEYS, id="keys", markup=False)
 
     def on_mount(self) -> None:
@@ -147,7 +147,7 @@ class TimelineScreen(GuardedWidget, ModalScreen[str]):
             show_diff(transcript, diff)
         else:
             transcript.add(BlockKind.NOTE, "It changed no files.")
-        transcript.stay_at_top()
+        transcript.scroll_home(animate=False)
 
     def _say_what_would_be(self, preview: UndoPreview) -> None:
         """Of the files on the way to a point, before anybody says yes."""

@@ -77,7 +77,7 @@ async def opened(app: Shell, pilot: Pilot[Any]) -> None:
 
 
 FACTS = re.compile(r"\s+(\d+[smh]( \d+✓)?( \+\d+)?( \d+✗)?( ↻\d+)?|↻\d+|← .*)?( ?~?(\$[\d.]+|[\d.]+[kM]? tok))?$")
-"""What is beside a step's title."""
+"""The facts beside a step's title."""
 
 
 @dataclass

@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 from textual.screen import Screen
 
+from cdd_agent.edits.review import Review
 from cdd_agent.engine.step_details import StepDetails
 from cdd_agent.engine.timeline import Timeline
-from cdd_agent.events import ChangesProposed, CommandProposed, CriteriaShown, CriterionProof, StepView, UndoPreview
+from cdd_agent.events import CommandProposed, CriteriaShown, CriterionProof, StepView, UndoPreview
 from cdd_agent.llm.local_servers import OfferedModel
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.criteria_screen import CriteriaScreen
@@ -20,6 +21,7 @@ from cdd_agent.tui.timeline_screen import TimelineScreen
 from cdd_agent.tui.transcript.find_bar import FindInput
 from cdd_agent.tui.transcript.widget import Transcript
 from tests.projects import SLUG, Sandbox, Step
+from tests.reviews import review_of
 from tests.tui.person import Person, person_at
 from tests.tui.test_focus import FOCI, Move
 from tests.tui.test_snapshots import ATTEMPT, PLAN_STEP
@@ -164,20 +166,20 @@ async def test_while_a_step_runs_no_key_is_silent(sandbox: Sandbox) -> None:
 @pytest.mark.parametrize(
     "proposal",
     [
-        ChangesProposed(1, ("a.txt",), ("b.txt",)),
+        review_of(1, {"a.txt": (None, "a\n"), "b.txt": ("b\n", "c\n")}),
         CommandProposed("\n".join(f"echo {number}" for number in range(60)), "`rm` is not on the list"),
     ],
-    ids=["short", "long"],
+    ids=["changes", "long"],
 )
-async def test_while_a_question_is_open_no_key_is_silent(
-    sandbox: Sandbox, proposal: ChangesProposed | CommandProposed
-) -> None:
+async def test_while_a_question_is_open_no_key_is_silent(sandbox: Sandbox, proposal: Review | CommandProposed) -> None:
     async with person_at(sandbox) as person:
 
         async def again() -> None:
             person.app.workers.cancel_group(person.app, "asking")
             await at_home(person)
-            person.app.run_worker(person.app.asking.approve(proposal), group="asking", exit_on_error=False)
+            asking = person.app.asking
+            answer = asking.review(proposal) if isinstance(proposal, Review) else asking.approve(proposal)
+            person.app.run_worker(answer, group="asking", exit_on_error=False)
             await person.until_asked()
 
         assert await silent(person, [key for key in (*SOME, "enter", "y") if key not in LEAVING], again) == []

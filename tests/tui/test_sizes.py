@@ -56,7 +56,7 @@ def test_a_question_can_be_read_and_answered(
         terminal.until(lambda: text in screen.text)
 
     def reads() -> None:
-        """What is pressed at once may be part of a word."""
+        """A key that is pressed at once may be part of a word."""
         until = monotonic() + 2 * REST
         terminal.until(lambda: monotonic() > until)
 
@@ -65,8 +65,8 @@ def test_a_question_can_be_read_and_answered(
     sees("Plan 0/1")
     terminal.type("continue")
     sees("[y] yes   [n] no")
-    assert "❯" in screen.text
     sees("Waiting for your answer")
+    sees("❯")
     reads()
     while "↓" in screen.text:
         before = screen.text

@@ -1,4 +1,4 @@
-"""What can be said and looked at while something runs."""
+"""A person says things, and looks at things, while something runs."""
 
 import gc
 import threading

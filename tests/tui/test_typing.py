@@ -13,18 +13,20 @@ from hypothesis import strategies as st
 from textual import events
 from textual.worker import Worker
 
-from cdd_agent.events import ActionProposed, ChangesProposed, Choice, CommandProposed, Proposal
+from cdd_agent.edits.review import Review
+from cdd_agent.events import ActionProposed, Choice, CommandProposed, Proposal
 from cdd_agent.frontend import REST
 from cdd_agent.tui.answering import Answering, KeyClock
 from cdd_agent.tui.widgets.question import Question
 from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.reviews import review_of
 from tests.tui.person import FingerTime, Person, person_at, shell
 from tests.tui.person import opened as session_opened
 
 DRAFT = "maybe you should "
 LINE = "also add tests"
 
-CHANGES = ChangesProposed(1, ("a.txt",), ("b.txt",))
+CHANGES = review_of(1, {"a.txt": (None, "a\n"), "b.txt": ("b\n", "c\n")})
 COMMAND = CommandProposed("rm -rf build", "`rm` is not on the list")
 ACTION = ActionProposed(1, 2, "Write it", "text")
 PROPOSALS = (CHANGES, COMMAND, ACTION)
@@ -39,8 +41,13 @@ SENTENCES = (
 )
 
 
-def opened(person: Person, proposal: Proposal) -> Worker[Choice]:
-    return person.app.run_worker(person.app.asking.approve(proposal), exit_on_error=False)
+def opened(person: Person, proposal: Proposal | Review) -> Worker[Choice]:
+    async def asked() -> Choice:
+        if isinstance(proposal, Review):
+            return (await person.app.asking.review(proposal)).choice
+        return await person.app.asking.approve(proposal)
+
+    return person.app.run_worker(asked(), exit_on_error=False)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -280,9 +287,27 @@ async def test_escape_is_a_no_at_once_and_leaves_the_draft(sandbox: Sandbox, dra
         await person.type(draft)
         asked = opened(person, COMMAND)
         await person.until_asked()
+        await person.rest()
         await person.press("escape")
         assert await asked.wait() is Choice.NO
         assert person.prompt.text == draft
+
+
+@pytest.mark.parametrize("proposal", PROPOSALS)
+async def test_an_escape_that_meets_a_question_just_coming_up_is_no_answer(
+    sandbox: Sandbox, proposal: Proposal | Review
+) -> None:
+    """It was meant for what was there before."""
+    async with person_at(sandbox) as person:
+        asked = opened(person, proposal)
+        await person.until_asked()
+        await person.rest(REST / 2)
+        await person.press("escape", "escape")
+        assert not asked.is_finished
+        assert "Esc once more is a no" in person.screen
+        await person.rest()
+        await person.press("escape")
+        assert await asked.wait() is Choice.NO
 
 
 async def test_pasted_text_answers_nothing(sandbox: Sandbox) -> None:

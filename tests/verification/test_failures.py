@@ -1,4 +1,4 @@
-"""What people are told first of a test that failed."""
+"""Failed tests as people are told of them: the assertion first."""
 
 import pytest
 

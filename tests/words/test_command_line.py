@@ -1,4 +1,4 @@
-"""What `cdd` says on the command line: what is typed, the exit code, and what is printed; `✗` marks what goes to
+"""The words of `cdd` on the command line: what is typed, the exit code, and what is printed; `✗` marks what goes to
 standard error."""
 
 import json
@@ -22,7 +22,11 @@ def cdd(sandbox: Sandbox, capsys: pytest.CaptureFixture[str], line: str) -> tupl
 
 def test_from_an_empty_folder_to_a_ticket(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
     for line, code, printed in (
-        ("list", 0, ["There are no tickets yet. `cdd new feature NAME` makes one."]),
+        (
+            "list",
+            0,
+            ["There are no tickets yet. `/new feature NAME` makes one; in a terminal, `cdd new feature NAME`."],
+        ),
         (
             "init",
             0,

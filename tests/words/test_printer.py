@@ -1,4 +1,4 @@
-"""What is printed without a screen: the catalogue of the sentences that events have in `cdd exec` and the others."""
+"""Printed without a screen: the catalogue of the sentences that events have in `cdd exec` and the others."""
 
 import pytest
 
@@ -95,7 +95,7 @@ DONE = StepView(1, "Make it", StepStatus.COMPLETED, Verification.PASSED)
         ),
         (
             TicketsListed(()),
-            ["There are no tickets yet. `cdd new feature NAME` makes one."],
+            ["There are no tickets yet. `/new feature NAME` makes one; in a terminal, `cdd new feature NAME`."],
         ),
         (
             TicketsListed((), state="done", type="bug"),

@@ -20,7 +20,7 @@ class BlockKind(StrEnum):
     OUTPUT = "output"
     THOUGHTS = "thoughts"
     ACTION = "action"
-    """What was done: a header that folds what came of it."""
+    """An action: a header that folds what came of it."""
     MARKDOWN = "markdown"
     HEADING = "heading"
 

@@ -12,13 +12,16 @@ from textual.widgets import Input, Static
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.transcript.widget import Transcript
 
+_SOON = 0.5
+"""Seconds in which text that arrives is looked through."""
+
 
 _ROOMY = 60
 """Columns in which the keys stand beside what is looked for; below the prompt they are anyway."""
 
 
 class FindInput(GuardedWidget, Input):
-    """What to look for. Its keys are its own."""
+    """The text to look for. Its keys are its own."""
 
     def seen(self) -> Hashable:
         return self.value, self.selection
@@ -53,6 +56,11 @@ class FindBar(GuardedWidget, Horizontal):
     def on_mount(self) -> None:
         self.query_one(FindInput).focus()
         self._say_how_many()
+        self.set_interval(_SOON, self._catch_up)
+
+    def _catch_up(self) -> None:
+        if self._transcript.finder.catch_up():
+            self._say_how_many()
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()

@@ -39,7 +39,7 @@ def clip(marks: Iterable[Mark], start: int, end: int, shift: int = 0) -> Iterato
 
 
 class Row(NamedTuple):
-    """What is shown of a line on one row of the screen."""
+    """The part of a line on one row of the screen."""
 
     line: "TranscriptLine"
     start: int

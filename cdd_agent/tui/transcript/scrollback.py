@@ -29,7 +29,7 @@ class Part:
 
     @property
     def weight(self) -> int:
-        """What it adds to what is kept: rows, or, of what is folded, lines."""
+        """Its share of what is kept: rows, or, of what is folded, lines."""
         return max(self.rows, len(self.lines))
 
 

@@ -26,7 +26,7 @@ from textual.strip import Strip
 from cdd_agent.events import is_beside_the_turn
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.transcript.blocks import BlockKind, space_between, whole_block
-from cdd_agent.tui.transcript.diff import DiffLayout
+from cdd_agent.tui.transcript.diff import SIDE_BY_SIDE_WIDTH, DiffLayout
 from cdd_agent.tui.transcript.finding import Finder
 from cdd_agent.tui.transcript.folded_output import FoldedOutput, ThoughtsHeader
 from cdd_agent.tui.transcript.folds import Fold, Foldable, FoldHeader, MoreLine, Opening
@@ -89,9 +89,12 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         id: str | None = None,  # noqa: A002  # Textual's name
         classes: str | None = None,
         max_lines: int = MAX_LINES,
+        follows: bool = True,
     ) -> None:
-        """`root` is the project's folder: lines of its files can be chosen by a click."""
+        """`root` is the project's folder: lines of its files can be chosen by a click. It `follows` what comes, or is
+        read from its beginning."""
         super().__init__(id=id, classes=classes)
+        self._follows = follows
         self._root = root
         self._scrollback = Scrollback(max_lines)
         self._live: LiveBlock | None = None
@@ -103,12 +106,10 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         """The latest, as long as it is not known what they came to."""
         self._drawing_is_due = False
         self._following = True
-        self._stays_at_top = False
-        """It shows its beginning, though it may not be known yet whether there is more than that."""
         self._seen = 0
         """The number of the row below those that were there when the person scrolled up."""
         self._row_offset = 0
-        """What to add to a row's place to get a number that stays when old rows are left out."""
+        """Added to a row's place, it gives a number that stays when old rows are left out."""
         self._painter = RowPainter(self)
         self._strips: LRUCache[int, Strip] = LRUCache(512)
         self._shows_unfinal = False
@@ -207,7 +208,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         return self._live is not None
 
     def lay_out(self, header: FoldHeader) -> None:
-        """What a header says has changed."""
+        """Show what a header says now."""
         header.lay_out(self._scrollback.width)
         self._strips.clear()
         self.refresh()
@@ -229,23 +230,18 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
 
     def follow(self) -> None:
         """Show the end, and stay there."""
-        self._following, self._stays_at_top = True, False
+        self._following = True
         self._stay_at_end()
-
-    def stay_at_top(self) -> None:
-        """Show the beginning of what has been added, also where that does not fit."""
-        self._set_following(False)
-        self._stays_at_top = True
-        self.scroll_to(y=0, animate=False, immediate=True, force=True)
 
     def clear(self) -> None:
         self._live = self._last_kind = self._last_below = self._thoughts = self._chosen = None
         self._seen = 0
         self._scrollback.clear()
+        self.finder.is_old = True
         self._strips.clear()
         self._row_offset = 0
-        self._following, self._stays_at_top = True, False
-        self._show(0, moved=0, following=True)
+        self._following = True
+        self._show(0, moved=0, following=self._follows)
         self.post_message(self.ChoiceChanged())
 
     def plain_text(self) -> str:
@@ -344,7 +340,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
 
     @property
     def doing(self) -> str:
-        """What Enter does with the block that is chosen."""
+        """The effect of Enter on the block that is chosen, in words."""
         if self._chosen is None:
             return ""
         others = "Ctrl+C copies it · Ctrl+↑↓ the others"
@@ -368,9 +364,13 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         if isinstance(self._chosen, FoldHeader):
             self._turn(self._chosen.fold, Opening.HEADER)
 
-    def turn_diffs(self) -> None:
-        """Diffs side by side, where there is room for it, or in one column."""
-        self.diff_layout.is_side_by_side = not self.diff_layout.is_side_by_side
+    @property
+    def has_room_for_columns(self) -> bool:
+        """Diffs can stand side by side."""
+        return self._scrollback.width >= SIDE_BY_SIDE_WIDTH
+
+    def lay_out_diffs(self) -> None:
+        """Diffs are to be laid out otherwise."""
         self._fit(self._scrollback.width, self._is_following())
 
     def _blocks(self) -> list[Block]:
@@ -412,7 +412,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             self.scroll_to(y=end - height, animate=False, force=True)
 
     def _turn(self, fold: Fold, opening: Opening | None = None) -> None:
-        """What is above keeps its place; what still comes is followed."""
+        """Open a block further, or as far as told. All above keeps its place; text that still comes is followed."""
         if not fold.has_more:
             return
         live = self._live.header if self._live is not None else None
@@ -485,7 +485,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
                 return
 
     def _places(self, line: TranscriptLine) -> Iterator[WebPlace | FilePlace]:
-        """What in a line can be gone to."""
+        """The places in a line that can be gone to."""
         yield from web_places(line.text)
         if (root := self._root) is not None:
             yield from (place for place in file_places(line.text) if in_project(root, place.path))
@@ -518,10 +518,9 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
 
     def _is_following(self) -> bool:
         # The target, not the offset: a person's way up begins with an animation.
-        return not self._stays_at_top and (self._following or self.scroll_target_y >= self.max_scroll_y)
+        return self._follows and (self._following or self.scroll_target_y >= self.max_scroll_y)
 
     def watch_scroll_target_y(self) -> None:
-        self._stays_at_top = False
         self._set_following(self.scroll_target_y >= self.max_scroll_y)
 
     def _set_following(self, following: bool) -> None:
@@ -539,7 +538,11 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
     @property
     def _new_rows(self) -> int:
         """Rows that came since the person scrolled up."""
-        return 0 if self._is_following() else max(len(self._scrollback.rows) + self._row_offset - self._seen, 0)
+        return (
+            0
+            if self._is_following() or not self._follows
+            else max(len(self._scrollback.rows) + self._row_offset - self._seen, 0)
+        )
 
     @property
     def _news(self) -> str:
@@ -603,7 +606,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         return strip
 
     def _overlays(self, row: Row, number: int) -> Iterator[Overlay]:
-        """What stands out in a line: where it leads, and what was looked for."""
+        """The parts of a line that stand out: where it leads, and what was looked for."""
         for place in self._places(row.line):
             if isinstance(place, WebPlace):
                 yield place.start, place.end, _link(place.address)

@@ -77,7 +77,7 @@ class Prompt(GuardedWidget, Vertical):
         key: str
 
     class DoingChanged(Message):
-        """What Enter does has changed, though the text has not."""
+        """Enter does something else by now, though the text is the same."""
 
     def __init__(self, complete: Callable[[str], list[Completion]], history: PromptHistory, drafts: Drafts) -> None:
         super().__init__()
@@ -97,7 +97,7 @@ class Prompt(GuardedWidget, Vertical):
         self._quiet_for: str | None = None
         """A text for which no completions are wanted: it was just taken from them, or from history."""
         self._searched_from: str | None = None
-        """What was typed before the search in the history that goes on."""
+        """The draft from before the search in the history that goes on."""
         self._keeping: Timer | None = None
 
     def compose(self) -> ComposeResult:
@@ -130,12 +130,12 @@ class Prompt(GuardedWidget, Vertical):
 
     @property
     def is_searching(self) -> bool:
-        """What is typed is looked for in the history, and is no draft."""
+        """The text is looked for in the history, and is no draft."""
         return self._searched_from is not None
 
     @property
     def doing(self) -> str:
-        """What Enter does where that is not to send the line."""
+        """The effect of Enter, in words, where that is not to send the line."""
         if self._searched_from is not None:
             return _SEARCHING if self._found else _NOTHING_FOUND
         if self.is_completing and self._walked and (taken := self._highlighted) is not None:
@@ -144,11 +144,11 @@ class Prompt(GuardedWidget, Vertical):
 
     @property
     def about_text(self) -> str:
-        """What there is to know of what Enter sends."""
+        """A remark on what Enter sends."""
         if self.area.is_folded:
             return "Enter sends all of it · Ctrl+O shows what was pasted"
         lines = self.area.document.line_count
-        return f"Enter sends {lines} lines · Ctrl+J new line · Ctrl+G editor" if lines > 1 else ""
+        return f"Enter sends {lines:,} lines · Ctrl+J new line · Ctrl+G editor" if lines > 1 else ""
 
     @property
     def offers(self) -> list[Completion]:
@@ -299,7 +299,7 @@ class Prompt(GuardedWidget, Vertical):
         self._kept.keep(self._drafts)
 
     def _take_over_drafts(self) -> None:
-        """What a shell that was killed has left is behind Up, and shown as not sent."""
+        """Show the drafts of a shell that was killed as not sent; they are behind Up."""
         if left := self._kept.left_by_others():
             self.bring_back(left, is_typing=True)
 
@@ -314,7 +314,7 @@ class Prompt(GuardedWidget, Vertical):
 
     @property
     def _draft(self) -> str:
-        """What is typed, but for what is looked for."""
+        """The text, unless it is what is looked for; then the text before that."""
         return self.text if self._searched_from is None else self._searched_from
 
     @property
@@ -343,7 +343,7 @@ class Prompt(GuardedWidget, Vertical):
         return True
 
     def give_back(self, *, is_typing: bool = False) -> None:
-        """What waits was meant for another end of what ran."""
+        """Bring back all lines that wait: they were meant for another end of what ran."""
         waiting = self._lines_waiting
         self._waiting.clear()
         self.bring_back(waiting, is_typing=is_typing)

@@ -33,7 +33,7 @@ class PromptArea(GuardedWidget, TextArea):
         self.cursor_blink = False  # an idle shell redraws nothing
         self._pressed = pressed
         self._pasted: dict[str, str] = {}
-        """What was pasted in this session, by the mark that stands for it."""
+        """The pastes of this session, by the mark that stands for each."""
         self._opened: set[str] = set()
         """Marks whose paste the person wants to see."""
 
@@ -101,6 +101,18 @@ class PromptArea(GuardedWidget, TextArea):
             self._delete_via_keyboard((row, column - len(mark)), (row, column))
         else:
             super().action_delete_left()
+
+    def action_delete_to_start_of_line(self) -> None:
+        """Of the whole line: half a line that was left behind would be sent with the next one."""
+        row, column = self.cursor_location
+        if column and self.selection.is_empty:
+            self._delete_via_keyboard((row, 0), (row, column))
+        else:
+            super().action_delete_to_start_of_line()
+
+    def action_delete_to_end_of_line(self) -> None:
+        row, _ = end = self.selection.end
+        self._delete_via_keyboard(end, (row, len(self.document.get_line(row))))
 
     async def _on_key(self, event: events.Key) -> None:
         if event.key in ("shift+enter", "ctrl+j", "alt+enter"):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.errors import BadInput
-from cdd_agent.tui.editor import editor_argv, words_of
+from cdd_agent.process.editor import editor_argv, words_of
 
 VIM = r"C:\Program Files\Vim\vim91\gvim.exe"
 

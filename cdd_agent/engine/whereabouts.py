@@ -1,0 +1,135 @@
+"""Where a run is that travels between copies of a project, as far as this copy knows.
+
+It is a file in the run's record, and private to this copy. A run that never travelled has none, and is here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import secrets
+from contextlib import suppress
+from datetime import datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+
+from pydantic import AwareDatetime, Field
+
+from cdd_agent.errors import BadInput
+from cdd_agent.files.atomic import create_exclusive, read_bytes, remove
+from cdd_agent.files.json_file import JsonFile
+from cdd_agent.files.state_folder import state_folder
+
+MARGIN = timedelta(minutes=5)
+"""By how much the clocks of two machines may differ from the true time."""
+_NAME, _OWN_TREE = "whereabouts.json", "tree.json"
+
+
+class RunElsewhere(BadInput):
+    """The run may not go on in this copy of the project."""
+
+
+class Phase(StrEnum):
+    HERE = "here"
+    """It was pulled, and its lease is this copy's."""
+    LEAVING = "leaving"
+    """A push was begun, and it is not known whether it arrived."""
+    AWAY = "away"
+    """It was pushed."""
+    ARRIVING = "arriving"
+    """A pull was begun: files of the run and of the project are on their way to their places."""
+
+
+class Whereabouts(JsonFile):
+    """What this copy knows of a run that travels."""
+
+    phase: Phase
+    remote: str
+    """As it was named when the run was pushed or pulled."""
+    holder: str
+    """This copy, as it was then: see `copy_id`."""
+    tip: str | None
+    """The last commit of the run's reference that this copy knows of."""
+    content: str | None = None
+    """The commit with the run as this copy has it, or had it when it was pulled. While it is leaving: the one sent."""
+    until: AwareDatetime | None = None
+    """The end of this copy's lease."""
+    project: str | None = None
+    """The tree of the project's files as they travelled last."""
+    left_out: tuple[str, ...] = ()
+    """Files of this copy that did not travel when it was pushed, from the root."""
+    ticket: dict[str, str] = Field(default_factory=dict)
+    """The digests of the ticket's files as they travelled last, by name."""
+
+    def expect_here(self, slug: str, holder: str, now: datetime) -> None:
+        """Raises `RunElsewhere` where the run may not go on."""
+        take = f"`cdd pull {slug} {self.remote}` takes it"
+        match self.phase:
+            case Phase.AWAY:
+                raise RunElsewhere(
+                    f"{slug} was pushed to {self.remote}, and is not here any more", hint=f"{take} back."
+                )
+            case Phase.LEAVING:
+                raise RunElsewhere(
+                    f"A push of {slug} to {self.remote} was interrupted, and may have arrived",
+                    hint=f"`cdd push {slug} {self.remote}` finishes it; {take} back.",
+                )
+            case Phase.ARRIVING:
+                raise RunElsewhere(f"A pull of {slug} from {self.remote} was interrupted", hint=f"{take} to its end.")
+        if self.holder != holder:
+            raise RunElsewhere(
+                f"{slug} was pulled by another copy of this project, of which this one was made",
+                hint=f"Go on there. If that one is gone: `cdd pull {slug} {self.remote} --take-over`.",
+            )
+        if self.until is None or now > self.until - MARGIN:
+            since = f"{self.until.astimezone():%Y-%m-%d %H:%M}" if self.until else "the beginning"
+            raise RunElsewhere(
+                f"The lease of {slug} is over since {since}, and another machine may have taken it",
+                hint=f"{take} anew.",
+            )
+
+
+class OwnTreeMade(JsonFile):
+    """That a run has a tree of its own, beside the person's: it is there until it has landed."""
+
+    branch: str
+    base: str
+    """The commit that it began at."""
+    is_made: bool = False
+    landing: str | None = None
+    """The commit that the person's branch is moved to."""
+
+    def keep(self, record: Path) -> None:
+        self.save(record / _OWN_TREE)
+
+
+def load_own_tree(record: Path) -> OwnTreeMade | None:
+    """Of the run with its record in this folder. Raises `Damaged`."""
+    return OwnTreeMade.load(record / _OWN_TREE)
+
+
+def forget_own_tree(record: Path) -> None:
+    remove(record / _OWN_TREE)
+
+
+def load_whereabouts(record: Path) -> Whereabouts | None:
+    """Of the run with its record in this folder; None where it never travelled. Raises `Damaged`."""
+    return Whereabouts.load(record / _NAME)
+
+
+def save_whereabouts(record: Path, whereabouts: Whereabouts | None) -> None:
+    """Raises `BadInput` when the disk refuses."""
+    if whereabouts is None:
+        remove(record / _NAME)
+    else:
+        whereabouts.save(record / _NAME)
+
+
+def copy_id(root: Path) -> str:
+    """The name of this copy of a project in leases: another folder or machine has another one. Raises `BadInput`."""
+    file = state_folder() / "machine"
+    with suppress(FileExistsError):
+        if read_bytes(file) is None:
+            create_exclusive(file, secrets.token_hex(16).encode(), 0o600)
+    known = (read_bytes(file) or b"").decode(errors="replace")
+    return hashlib.sha256(f"{known}\0{platform.node()}\0{root}".encode(errors="surrogateescape")).hexdigest()[:20]

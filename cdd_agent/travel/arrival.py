@@ -1,0 +1,252 @@
+"""A run that arrives: read like any other input, from whoever can write to the remote, and put in its place.
+
+All of it is first read into a folder of its own and judged there: names, sizes, kinds of files, and every file by the
+reader that will read it later. Only then does it go to its place, the files of the run last; a pull that is killed
+meanwhile is begun again from the start.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from pydantic import ValidationError
+
+from cdd_agent.engine.attempt import Attempt
+from cdd_agent.engine.journal import expect_inside
+from cdd_agent.engine.record import GoingBack, RunRecord
+from cdd_agent.errors import BadInput, CddError
+from cdd_agent.files.atomic import remove, write_atomic
+from cdd_agent.files.json_file import set_aside
+from cdd_agent.git.checkpoint import Checkpoint
+from cdd_agent.git.diff import Change
+from cdd_agent.tickets.plan import ImplementationPlan
+from cdd_agent.tickets.spec import TicketSpec
+from cdd_agent.tickets.state import ExecutionState, read_state
+from cdd_agent.tickets.store import Ticket
+from cdd_agent.travel.parcel import (
+    ATTEMPT,
+    ATTEMPT_FILES,
+    MANIFEST,
+    RECORD_FILES,
+    TICKET_FILES,
+    VERSION_OF_FORM,
+    Manifest,
+)
+from cdd_agent.travel.reference import NotARun, RunReference
+from cdd_agent.verification.baseline import Baseline
+
+_LARGEST_MANIFEST = 20_000_000
+_MOST_FILES = 200_000
+_LARGEST_FILE = 200_000_000
+_MOST = 1_000_000_000
+"""Bytes of a ticket and its record."""
+_CHECKPOINT = re.compile(r"[a-z0-9-]+(/[A-Za-z0-9-]+)+")
+_UNDO = re.compile(r"[A-Za-z0-9-]+")
+_CHUNK = 1 << 20
+_LINK, _FILE = "120000", "100644"
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """What is in a commit, as it was judged to be a run."""
+
+    tip: str
+    manifest: Manifest
+    folder: Path
+    """With `ticket` and `record`, as they will be."""
+
+    @classmethod
+    async def read(cls, reference: RunReference, tip: str, folder: Path) -> Arrival:
+        """Read it into this folder, which is emptied first. Raises `NotARun`, and `BadInput` when the disk refuses."""
+        manifest = await read_manifest(reference, tip)
+        arrival = cls(tip, manifest, folder)
+        arrival.discard()
+        try:
+            await arrival._read(reference)
+        except BaseException:
+            arrival.discard()
+            raise
+        return arrival
+
+    async def _read(self, reference: RunReference) -> None:
+        tip, folder = self.tip, self.folder
+        listed, asked, told = (reference.folder / name for name in ("listed", "asked", "told"))
+        await reference.git("ls-tree", "-r", "-l", "-z", tip, "--", "ticket/", "record/", stdout=listed)
+        names, total = dict[str, str](), 0
+        with listed.open("rb") as file:
+            entries = file.read(_MOST_FILES * 200).split(b"\0")[:-1]
+        if len(entries) > _MOST_FILES:
+            raise NotARun(f"it has more than {_MOST_FILES} files")
+        for entry in entries:
+            head, _, path = entry.decode(errors="replace").partition("\t")
+            mode, kind, name, size = head.split()
+            if mode != _FILE or kind != "blob" or not _belongs(path):
+                raise NotARun(f"{path[:200]!r} does not belong into it")
+            total += int(size)
+            if int(size) > _LARGEST_FILE or total > _MOST:
+                raise NotARun(f"{path} is too large")
+            names[path] = name
+        asked.write_text("".join(f"{name}\n" for name in names.values()))
+        await reference.git("cat-file", "--batch", "--buffer", stdin=asked, stdout=told)
+        try:
+            self._unpack(told, list(names))
+        except OSError as error:
+            raise BadInput(f"{folder} could not be written: {error.strerror or error}") from error
+        try:
+            self._judge()
+        except NotARun:
+            raise
+        except (CddError, ValueError) as error:
+            why = error.message if isinstance(error, CddError) else str(error)
+            raise NotARun(why.replace(f"{folder}/", "")) from error
+        await self._expect_checkpoints(reference)
+
+    @property
+    def state(self) -> ExecutionState | None:
+        return read_state(self.folder / "ticket" / "execution-state.json", self.manifest.slug)
+
+    def discard(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def install_record(self, record: RunRecord) -> None:
+        """Put its files into the record, where those of the run as it was before go. What only this copy has stays.
+        Raises `BadInput`."""
+        source = self.folder / "record"
+        new = {path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file()}
+        here = [record.folder / name for name in RECORD_FILES]
+        here += [path for path in record.folder.glob("step-*/attempt-*/*") if ATTEMPT_FILES.fullmatch(path.name)]
+        left_out = {record.root / name for name in self.manifest.left_out}
+        for path in here:
+            if path not in left_out and path.relative_to(record.folder).as_posix() not in new:
+                remove(path)
+        try:
+            for name in sorted(new, key=lambda name: (name == "state.json", name)):
+                target = record.folder / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                (source / name).replace(target)
+        except OSError as error:
+            raise BadInput(f"{record.folder} could not be written: {error.strerror or error}") from error
+
+    def install_ticket(self, ticket: Ticket) -> None:
+        """Put its files into the ticket's folder, the state last. Raises `BadInput`."""
+        for name in TICKET_FILES:
+            content, place = self.ticket_file(name), ticket.folder / name
+            if content is not None:
+                write_atomic(place, content)
+            elif name == ticket.state_path.name and place.exists():
+                set_aside(place)
+
+    def ticket_file(self, name: str) -> bytes | None:
+        path = self.folder / "ticket" / name
+        return path.read_bytes() if path.exists() else None
+
+    def _unpack(self, told: Path, names: list[str]) -> None:
+        for name in ("ticket", "record"):
+            (self.folder / name).mkdir(parents=True)
+        with told.open("rb") as file:
+            for name in names:
+                _, kind, size = file.readline().split()
+                if kind != b"blob":
+                    raise NotARun(f"{name} is not there")
+                target = self.folder / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                left = int(size)
+                with target.open("wb") as copy:
+                    while left and (data := file.read(min(left, _CHUNK))):
+                        left -= copy.write(data)
+                file.read(1)
+
+    def _judge(self) -> None:
+        """By the readers of each file. Raises `BadInput` or `ValueError`."""
+        slug, ticket, record = self.manifest.slug, self.folder / "ticket", self.folder / "record"
+        for state in (self.state, read_state(record / "state.json", slug)):
+            for undo in state.undone if state else ():
+                if not _UNDO.fullmatch(undo.id):
+                    raise NotARun(f"{undo.id!r} is no undo")
+        for name, parse in (("spec.yaml", self._parse_spec), ("plan.md", ImplementationPlan.from_markdown)):
+            if (ticket / name).exists():
+                parse((ticket / name).read_text(encoding="utf-8-sig"))
+        Baseline.load(record / "baseline.json")
+        going = GoingBack.load(record / "going-back.json")
+        if going is not None and not _UNDO.fullmatch(going.id):
+            raise NotARun(f"{going.id!r} is no undo")
+        for folder in record.glob("step-*/attempt-*"):
+            attempt = Attempt(self.folder, folder)
+            attempt.journal.copies()
+            expect_inside(attempt.shown.all_files if attempt.shown else ())
+            span = attempt.span
+            if span is not None:
+                expect_inside(span.paths)
+                for segment in span.segments():
+                    expect_inside(segment.own)
+                named = [span.before, span.after, span.seen, span.closed]
+                named += [one for segment in span.earlier for one in (segment.before, segment.after)]
+                for checkpoint in filter(None, named):
+                    if self.manifest.checkpoints.get(_short(checkpoint, slug)) != checkpoint.id:
+                        raise NotARun(f"the checkpoint {checkpoint.name!r} is not part of it")
+            # Those that nothing more has to be known of than that they can be read.
+            _ = attempt.failure, attempt.tests, attempt.dialogue, attempt.all_guidance
+
+    def _parse_spec(self, text: str) -> object:
+        return TicketSpec.from_yaml(text, "spec.yaml", slug=self.manifest.slug)
+
+    async def _expect_checkpoints(self, reference: RunReference) -> None:
+        """Each is where the manifest says, and is a tree with files."""
+        wanted = {f"checkpoints/{name}": tree for name, tree in self.manifest.checkpoints.items()}
+        wanted["project"] = self.manifest.project
+        asked, told = reference.folder / "asked", reference.folder / "told"
+        asked.write_text("".join(f"{self.tip}:{name}\n{self.tip}:{name}/files\n" for name in wanted))
+        await reference.git("cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=asked, stdout=told)
+        answers = told.read_text().splitlines()
+        for (name, tree), found, files in zip(wanted.items(), answers[::2], answers[1::2], strict=True):
+            if found != f"{tree} tree" or not files.endswith(" tree"):
+                raise NotARun(f"{name} is not there")
+
+
+async def read_manifest(reference: RunReference, tip: str) -> Manifest:
+    """What a commit says that it has. Raises `NotARun`."""
+    data = await reference.content(f"{tip}:{MANIFEST}", _LARGEST_MANIFEST)
+    if data is None:
+        raise NotARun(f"it has no {MANIFEST}")
+    version = re.match(rb'\{\s*"version":\s*([0-9]+)', data)
+    if version and int(version[1]) > VERSION_OF_FORM:
+        raise NotARun("it was pushed by a newer cdd; install that one here, too")
+    try:
+        manifest = Manifest.model_validate_json(data)
+    except ValidationError as error:
+        raise NotARun(f"{MANIFEST}: {error.errors()[0]['msg']}") from error
+    if manifest.slug != reference.slug:
+        raise NotARun(f"it is the run of {manifest.slug[:100]!r}")
+    for name in manifest.checkpoints:
+        if not _CHECKPOINT.fullmatch(name) or name.startswith("travel/"):
+            raise NotARun(f"{name[:100]!r} is no checkpoint's name")
+    return manifest
+
+
+def links_away(changes: dict[str, str]) -> Iterator[str]:
+    """The links, given with where they lead, that lead out of the project."""
+    for path, target in changes.items():
+        reached = os.path.normpath(PurePosixPath(path).parent / target)
+        if PurePosixPath(target).is_absolute() or reached == ".." or reached.startswith("../"):
+            yield path
+
+
+def is_link(change: Change) -> bool:
+    return change.before is not None and change.before.mode == _LINK
+
+
+def _short(checkpoint: Checkpoint, slug: str) -> str:
+    return checkpoint.name.removeprefix(f"{slug}/")
+
+
+def _belongs(path: str) -> bool:
+    top, _, name = path.partition("/")
+    if top == "ticket":
+        return name in TICKET_FILES
+    folder, _, file = name.rpartition("/")
+    return name in RECORD_FILES if not folder else bool(ATTEMPT.fullmatch(folder) and ATTEMPT_FILES.fullmatch(file))

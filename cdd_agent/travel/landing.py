@@ -1,0 +1,184 @@
+"""Bringing a run's work over from its own tree: merged, checked, and only then counted as landed.
+
+All of it is tried in a third tree first. The person's branch and files move last, in one step of git's own, to a commit
+whose checks have passed; so a conflict or a failed check changes nothing. Killed later, it is finished by the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from cdd_agent.engine.accepted import known_so_far
+from cdd_agent.engine.history import STORE
+from cdd_agent.engine.record import RunRecord
+from cdd_agent.engine.run import named
+from cdd_agent.engine.whereabouts import forget_own_tree, load_own_tree
+from cdd_agent.errors import BadInput, NotApproved, StepFailed
+from cdd_agent.events import About, CommandProposed, Emit, Notice, Tone
+from cdd_agent.files.atomic import read_bytes, sync_folder, write_atomic
+from cdd_agent.files.json_file import set_aside
+from cdd_agent.git.checkpoint import Checkpoints
+from cdd_agent.process.policy import CommandRefused, CommandRunner
+from cdd_agent.threads import in_thread
+from cdd_agent.tickets.plan import ImplementationPlan
+from cdd_agent.tickets.state import ExecutionState, load_state
+from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
+from cdd_agent.travel.own_tree import SHARED, OwnTree
+from cdd_agent.verification.checks import Check, Ran, check_for, project_check, run_check
+from cdd_agent.verification.verdict import Before, useful_end
+
+_STAYS = ("lock", "holder.json", STORE)
+
+
+@dataclass(frozen=True)
+class Landing:
+    """Of a run whose steps are done."""
+
+    own: OwnTree
+    record: RunRecord
+    """The run's, in its own tree."""
+    commands: Callable[[Path], CommandRunner]
+    """Makes a runner of commands for a project's root."""
+    test_command: str | None
+    limit: float
+    """Seconds for a check."""
+    leave_out: tuple[str, ...]
+    """Of checkpoints."""
+    emit: Emit
+
+    async def land(self, *, rebase: bool) -> str:
+        """The commit that the person's branch is at then. Raises `CddError`; then it is where it was."""
+        own, trees = self.own, self.own.trees
+        made = load_own_tree(own.record.folder)
+        if made is not None and made.landing is not None and await trees.has_landed(made.landing):
+            return await self._finish(made.landing)
+        plan = own.ticket.read_plan()
+        state = load_state(own.ticket_folder / own.ticket.state_path.name, own.ticket.slug, plan)
+        if state is None or state.status is not RunStatus.COMPLETED:
+            raise BadInput(
+                f"{own.ticket.slug} has steps that are not over",
+                hint=f"`cdd exec {own.ticket.slug} --worktree` goes on with them.",
+            )
+        if left := [path for path in await trees.changed(own.place, untracked=False) if self._is_work(path)]:
+            hint = f"Commit it there, in {own.place}, and try again."
+            raise BadInput(f"Not committed in the run's tree: {named(left)}", hint=hint)
+        base = await trees.commit_of("HEAD")
+        assert base is not None, "seen in `OwnTree.of`"
+        place = own.record.folder / "landing"
+        try:
+            await trees.add(place, base)
+            message = f"Merge branch '{own.branch}'"
+            result = await trees.merged(place, own.branch, message, rebase=rebase)
+            own.equip(place)
+            await own.expect_own_packages(place, self.emit)
+            await self._check(place / own.prefix, plan, state)
+        finally:
+            await trees.remove(place)
+        if await trees.commit_of("HEAD") != base:
+            raise BadInput("Your branch has moved meanwhile", hint="Nothing was changed; try again.")
+        assert made is not None, "seen by whoever asks for it"
+        made.model_copy(update={"landing": result}).keep(own.record.folder)
+        await trees.forward(result)
+        return await self._finish(result)
+
+    async def _finish(self, result: str) -> str:
+        """What is left to do when the person's branch is there."""
+        await self._bring_record()
+        await self._remove_tree()
+        text = f"{self.own.ticket.slug} has landed: its checks have passed, and your branch is at {result[:12]}."
+        self.emit(Notice(text, Tone.GOOD, about=About.LANDED))
+        return result
+
+    def _is_work(self, path: str) -> bool:
+        """Whether a file in the run's tree is somebody's, and not the program's."""
+        own = self.own
+        ours = [folder.relative_to(own.place).as_posix() for folder in (own.ticket_folder, own.root / ".cdd")]
+        ours += [f"{own.prefix}/{name}".lstrip("/") for name in SHARED]
+        return not any(path == folder or path.startswith(f"{folder}/") for folder in ours)
+
+    async def _check(self, root: Path, plan: ImplementationPlan, state: ExecutionState) -> None:
+        """Run the project's check and those of the steps on the result. Raises `StepFailed`."""
+        commands, before = self.commands(root), known_so_far(state, self.record)
+        checks = dict[str, Check]()
+        if check := project_check(self.test_command, commands):
+            checks[check.shown] = check
+        for step in plan.steps:
+            known = state.of(step.number)
+            was_checked = known.verification in (Verification.PASSED, Verification.BASELINE)
+            if known.status is StepStatus.COMPLETED and was_checked and step.verify is not None:
+                check = check_for(step, self.test_command, commands)
+                if check is not None:
+                    checks.setdefault(check.shown, check)
+        if not checks:
+            self.emit(Notice("There is no check to be run on the result.", Tone.WARNING, about=About.CHECKED))
+        for shown, check in checks.items():
+            if commands.must_ask(check.command):
+                self.emit(CommandProposed(shown, check.command.objection))
+                try:
+                    await commands.ask(check.command)
+                except CommandRefused as refusal:
+                    raise NotApproved(f"`{shown}` was not approved: nothing was changed") from refusal
+            ran = await run_check(check, commands, self.limit, self.record.folder)
+            if why := _objection(check, ran, before):
+                self.emit(Notice(useful_end(self.record.redactor.redact(ran.output))))
+                raise StepFailed(
+                    f"`{shown}` fails on the result: {why}",
+                    hint="Nothing was changed. Your branch may have moved on since the run began.",
+                )
+            self.emit(Notice(f"`{shown}` passed on the result.", Tone.GOOD, about=About.CHECKED))
+
+    async def _bring_record(self) -> None:
+        """The run's record, checkpoints and state become those of the person's own tree. To do it again is harmless."""
+        own, target = self.own, self.own.record.folder
+        if self.record.folder.exists():
+            theirs = await Checkpoints.open(own.root, self.record.folder / STORE, own.ticket.slug, self.leave_out)
+            here = await Checkpoints.open(own.record.root, target / STORE, own.ticket.slug, self.leave_out)
+            await theirs.snapshots.move_references(own.ticket.slug, here.snapshots)
+            await in_thread(partial(_move, self.record.folder, target), name="record")
+        state = read_bytes(own.ticket_folder / own.ticket.state_path.name)
+        if state is not None:
+            write_atomic(own.ticket.state_path, state)
+
+    async def _remove_tree(self) -> None:
+        """Files in it that nobody committed are kept aside, with all of it."""
+        own = self.own
+        if (own.place / ".git").exists():
+            untracked = await own.trees.changed(own.place, untracked=True)
+            if left := [path for path in untracked if self._is_work(path)]:
+                aside = set_aside(own.place)
+                text = f"Never committed, and kept in {aside.relative_to(own.record.root).as_posix()}: {named(left)}"
+                self.emit(Notice(text, Tone.WARNING, about=About.LEFT_AS_IS))
+        await own.trees.remove(own.place)
+        await own.trees.delete_branch(own.branch)
+        forget_own_tree(own.record.folder)
+
+
+def _objection(check: Check, ran: Ran, before: Before) -> str:
+    """Why the result is not as good as the run's own; empty where it is. Old failures are excused test by test."""
+    result, tests = ran.result, ran.tests
+    if result.timed_out:
+        return f"it was still running after {result.limit:g} s"
+    if tests is None:
+        if result.return_code:
+            return f"exit code {result.return_code}"
+        return "it left no report of its tests" if check.always_reports else ""
+    if not tests.is_finished or not check.came_to_its_end(result):
+        return f"it did not come to its end (exit code {result.return_code})"
+    seen = before.reference.compare(tests)
+    return f"{named(seen.new_failures)} failed" if seen.new_failures else ""
+
+
+def _move(source: Path, target: Path) -> None:
+    try:
+        for path in sorted(source.iterdir()):
+            if path.name not in _STAYS:
+                place = target / path.name
+                if place.is_dir():
+                    set_aside(place)
+                path.replace(place)
+        sync_folder(target)
+    except OSError as error:
+        raise BadInput(f"{target} could not be written: {error.strerror or error}") from error

@@ -1,0 +1,252 @@
+"""What travels of a run: its ticket, state and record, its checkpoints, and the project's files as they are.
+
+    run.json                     what is in it, see `Manifest`
+    lease.json                   who holds it, see `lease.py`; nobody, where there is none
+    ticket/                      spec.yaml  plan.md  execution-state.json
+    record/                      events.jsonl  report.json  state.json …  step-01/attempt-1/reply.md …
+    checkpoints/step-01/…        each as it is, see `git/snapshot.py`
+    project/                     the same of the project at the time
+
+What does not: the lock and what belongs to this machine, what was set aside, the conversations with Socrates and the
+Planner; files that hold secrets, by their names or by what redaction finds in them, unless they are in the commit that
+the project is at; and in texts that are only looked at, the path of the project and of the home folder. What is used
+again word for word, such as replies, travels as it is or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+
+from pydantic import AwareDatetime, Field
+
+from cdd_agent.engine.attempt import Attempt
+from cdd_agent.engine.record import RunRecord
+from cdd_agent.errors import BadInput
+from cdd_agent.files.atomic import read_bytes
+from cdd_agent.files.json_file import JsonFile
+from cdd_agent.files.read import holds_secrets
+from cdd_agent.git.checkpoint import Checkpoint
+from cdd_agent.git.new_commit import Entry, new_commit
+from cdd_agent.git.snapshot import Snapshots
+from cdd_agent.redaction import Redactor
+from cdd_agent.threads import in_thread
+from cdd_agent.tickets.store import Ticket
+from cdd_agent.version import VERSION
+
+MANIFEST = "run.json"
+VERSION_OF_FORM = 1
+TICKET_FILES = ("spec.yaml", "plan.md", "execution-state.json")
+RECORD_FILES = (
+    "events.jsonl",
+    "report.json",
+    "report.md",
+    "state.json",
+    "baseline.json",
+    "baseline.txt",
+    "going-back.json",
+)
+ATTEMPT = re.compile(r"step-[0-9]{2,}/attempt-[0-9]+")
+ATTEMPT_FILES = re.compile(
+    r"(guidance|request|reply|reply-partial)\.md|(meanwhile|shown|dialogue|tests|failure|changes|span)\.json"
+    r"|output\.txt|changes\.diff|before-[0-9]+|call-[0-9]+\.json|call-[0-9]+-[0-9]+"
+)
+_LOOKED_AT = frozenset(
+    (
+        "events.jsonl",
+        "report.json",
+        "report.md",
+        "state.json",
+        "execution-state.json",
+        "baseline.txt",
+        "request.md",
+        "reply-partial.md",
+        "output.txt",
+        "failure.json",
+        "changes.diff",
+    )
+)
+"""Texts that nothing depends on word for word."""
+_LARGEST_SEARCHED = 5_000_000
+"""Bytes of a file in which secrets are looked for."""
+PROJECT = "travel/project"
+"""The name of the checkpoint that is taken for it."""
+
+
+class Manifest(JsonFile):
+    """What is in a commit of a run's reference."""
+
+    version: int = VERSION_OF_FORM
+    made_by: str = Field(default=VERSION, max_length=100)
+    slug: str = Field(max_length=200)
+    host: str = Field(max_length=255)
+    pushed: AwareDatetime
+    head: str | None = Field(default=None, pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})$")
+    """The commit that the project was at."""
+    checkpoints: dict[str, str]
+    """The ids of the trees, by name."""
+    project: str
+    left_out: tuple[str, ...] = ()
+    """Files of the project and of the record that did not travel."""
+
+
+@dataclass
+class Parcel:
+    """A run as it is to travel."""
+
+    ticket: Ticket
+    record: RunRecord
+    snapshots: Snapshots
+    redactor: Redactor
+    head: str | None
+    left_out: set[str] = field(default_factory=set)
+
+    async def pack(
+        self, project: Checkpoint, manifest: Callable[..., Manifest], parent: str | None
+    ) -> tuple[str, Manifest]:
+        """The commit, on top of the one that the reference is at; and what is in it. `manifest` is given what only this
+        knows. Raises `BadInput` for a ticket with secrets in it."""
+        taken = await self._checkpoints()
+        sent = {**taken, "project": project.id}
+        if secret := await self._secret_files(sent.values()):
+            self.left_out |= secret
+            sent = await self._without(sent, secret)
+        ids = {old: sent[name] for name, old in taken.items() if old != sent[name]}
+        files = await in_thread(lambda: [*self._ticket_files(), *self._record_files(ids)], name="pack")
+        checkpoints = {name: tree for name, tree in sent.items() if name != "project"}
+        made = manifest(checkpoints=checkpoints, project=sent["project"], left_out=tuple(sorted(self.left_out)))
+        trees = [Entry(f"checkpoints/{name}", tree) for name, tree in checkpoints.items()]
+        entries = [
+            Entry(MANIFEST, made.model_dump_json(indent=1).encode()),
+            *files,
+            *trees,
+            Entry("project", made.project),
+        ]
+        parents = list(dict.fromkeys(commit for commit in (parent, self.head) if commit))
+        git, folder = self.snapshots.git, self.snapshots.folder
+        message = f"The run of {made.slug}, from {made.host}"
+        return await new_commit(git, folder, message, made.pushed, parents, entries, afresh=True), made
+
+    async def _checkpoints(self) -> dict[str, str]:
+        names = f"{self.snapshots.namespace}/{self.record.slug}/"
+        listed = self.snapshots.folder / "listed"
+        await self.snapshots.references("for-each-ref", "--format=%(objectname) %(refname)", names, stdout=listed)
+        lines = (line.split(" ", 1) for line in listed.read_text(encoding="utf-8").splitlines())
+        found = {name.removeprefix(names): tree for tree, name in lines}
+        return {name: tree for name, tree in found.items() if not name.startswith("travel/")}
+
+    async def _secret_files(self, trees: Iterable[str]) -> set[str]:
+        """The files with secrets among those that are in none of the project's commits."""
+        snapshots, target = self.snapshots, self.snapshots.folder / "listed"
+        base = [f"^{self.head}^{{tree}}"] if self.head else []
+        asked = snapshots.input(f"{name}\n" for name in (*base, *dict.fromkeys(trees)))
+        await snapshots.git("rev-list", "--objects", "--stdin", stdin=asked, stdout=target)
+        lines = (line.partition(b" ") for line in target.read_bytes().splitlines())
+        paths = {name.decode(): path.removeprefix(b"files/") for name, _, path in lines if path.startswith(b"files/")}
+        asked = snapshots.input(f"{name}\n" for name in paths)
+        await snapshots.git(
+            "cat-file", "--batch-check=%(objectname) %(objecttype) %(objectsize)", stdin=asked, stdout=target
+        )
+        known = (line.split() for line in target.read_text().splitlines())
+        blobs = {name: int(size) for name, kind, size in known if kind == "blob"}
+        found = {name for name in blobs if holds_secrets(PurePosixPath(_text(paths[name])).name)}
+        small = [name for name, size in blobs.items() if size <= _LARGEST_SEARCHED and name not in found]
+        if small:
+            await snapshots.git(
+                "cat-file", "--batch", "--buffer", stdin=snapshots.input(f"{n}\n" for n in small), stdout=target
+            )
+            found |= await in_thread(lambda: set(self._with_secrets(target)), name="secrets")
+        return {_text(paths[name]) for name in found}
+
+    def _with_secrets(self, batch: Path) -> Iterator[str]:
+        """The contents with something that redaction would take out, in what `git cat-file --batch` wrote."""
+        with batch.open("rb") as file:
+            while head := file.readline().split():
+                content = file.read(int(head[2]) + 1)
+                if b"\0" not in content and self._has_secret(content):
+                    yield head[0].decode()
+
+    async def _without(self, trees: dict[str, str], files: set[str]) -> dict[str, str]:
+        """The same checkpoints without these files, of which each says that it could not see them."""
+        entries = list[Entry]()
+        for name, tree in trees.items():
+            unseen = (await self.snapshots.notes(tree)).unseen | files
+            entries += [Entry(f"{name}", tree), *(Entry(f"{name}/files/{path}", None) for path in sorted(files))]
+            entries.append(Entry(f"{name}/unseen", "".join(f"{path}\0" for path in sorted(unseen)).encode()))
+        git, folder = self.snapshots.git, self.snapshots.folder
+        made = await new_commit(git, folder, "Without secrets", datetime.now(UTC), [], entries, afresh=True)
+        asked, told = self.snapshots.input(f"{made}:{name}\n" for name in trees), folder / "listed"
+        await git("cat-file", "--batch-check=%(objectname)", stdin=asked, stdout=told)
+        return dict(zip(trees, told.read_text().split(), strict=True))
+
+    def _ticket_files(self) -> Iterator[Entry]:
+        for name in TICKET_FILES:
+            path = self.ticket.folder / name
+            content = read_bytes(path)
+            if content is None:
+                continue
+            if name in _LOOKED_AT:
+                content = self._presentable(content)
+            elif self._has_secret(content):
+                raise BadInput(
+                    f"{self.ticket.shown(path)} holds what looks like a secret, and so does not travel",
+                    hint="Take it out; a ticket can name the variable that has it.",
+                )
+            yield Entry(f"ticket/{name}", content)
+
+    def _record_files(self, ids: dict[str, str]) -> Iterator[Entry]:
+        """`ids` are those of checkpoints that are other ones now."""
+        for name in RECORD_FILES:
+            content = read_bytes(self.record.folder / name)
+            if content is not None:
+                yield from self._record_file(name, content)
+        for folder in sorted(self.record.folder.glob("step-*/attempt-*")):
+            where = folder.relative_to(self.record.folder).as_posix()
+            if not ATTEMPT.fullmatch(where):
+                continue
+            copies = Attempt(self.record.root, folder).journal.copies()
+            for path in sorted(folder.iterdir()):
+                content = read_bytes(path) if path.is_file() and ATTEMPT_FILES.fullmatch(path.name) else None
+                if content is None:
+                    continue
+                if path.name == "span.json":
+                    for old, new in ids.items():
+                        content = content.replace(old.encode(), new.encode())
+                if path.name in copies and holds_secrets(PurePosixPath(copies[path.name]).name):
+                    self._leave_out(f"{where}/{path.name}")
+                else:
+                    yield from self._record_file(f"{where}/{path.name}", content)
+
+    def _record_file(self, name: str, content: bytes) -> Iterator[Entry]:
+        if PurePosixPath(name).name in _LOOKED_AT:
+            yield Entry(f"record/{name}", self._presentable(content))
+        elif self._has_secret(content):
+            self._leave_out(name)
+        else:
+            yield Entry(f"record/{name}", content)
+
+    def _leave_out(self, name: str) -> None:
+        self.left_out.add((self.record.folder / name).relative_to(self.record.root).as_posix())
+
+    def _has_secret(self, content: bytes) -> bool:
+        text = content.decode(errors="replace")
+        return self.redactor.redact(text) != text
+
+    def _presentable(self, content: bytes) -> bytes:
+        """A text without secrets, and without the names of folders of this machine."""
+        text = self.redactor.redact(content.decode(errors="replace"))
+        for folder, short in ((self.record.root, "."), (Path.home(), "~")):
+            for name in {str(folder), json.dumps(str(folder))[1:-1]}:
+                if len(folder.parts) > 1 and name in text:
+                    if folder == self.record.root:
+                        text = re.sub(re.escape(name) + r"/(?=[\w.])", "", text)
+                    text = re.sub(re.escape(name) + r"(?![\w.-])", short, text)
+        return text.encode()
+
+
+def _text(path: bytes) -> str:
+    return path.decode(errors="surrogateescape")

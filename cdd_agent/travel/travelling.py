@@ -1,0 +1,385 @@
+"""Pushing and pulling a run: what is done in which order, so that a kill at any moment loses nothing.
+
+A push first writes down that the run is leaving, then moves the reference. A pull first reads and judges all, then
+takes the lease, then writes down that the run is arriving, and puts it in its place: the project's files, the
+checkpoints, the record, the ticket. The same command goes on from each of these.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+from collections.abc import AsyncIterator, Awaitable, Callable, Container, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path, PurePosixPath
+
+from cdd_agent.engine.history import STORE, no_part
+from cdd_agent.engine.lock import TicketLock
+from cdd_agent.engine.record import RunRecord
+from cdd_agent.engine.run import named
+from cdd_agent.engine.whereabouts import (
+    Phase,
+    RunElsewhere,
+    Whereabouts,
+    copy_id,
+    load_own_tree,
+    load_whereabouts,
+    save_whereabouts,
+)
+from cdd_agent.errors import BadInput
+from cdd_agent.events import About, Emit, Notice, Tone
+from cdd_agent.files.atomic import digest, read_bytes, remove, sync_all, write_atomic
+from cdd_agent.files.read import holds_secrets
+from cdd_agent.git.checkpoint import Checkpoint, Checkpoints
+from cdd_agent.git.diff import Change
+from cdd_agent.git.repository import repository_of
+from cdd_agent.git.restore import held
+from cdd_agent.git.snapshot import names_in
+from cdd_agent.redaction import Redactor
+from cdd_agent.threads import in_thread
+from cdd_agent.tickets.store import Ticket
+from cdd_agent.travel.arrival import Arrival, is_link, links_away, read_manifest
+from cdd_agent.travel.lease import Claim
+from cdd_agent.travel.parcel import PROJECT, TICKET_FILES, Manifest, Parcel
+from cdd_agent.travel.reference import NotARun, RunReference
+
+_TIP = "travel/tip"
+Taken = Awaitable[tuple[Checkpoints, Checkpoint]]
+_OWN = ".cdd/"
+"""The settings of a copy are its own."""
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass
+class Travel:
+    """One run, and the way that it goes."""
+
+    ticket: Ticket
+    record: RunRecord
+    redactor: Redactor
+    emit: Emit
+    leave_out: tuple[str, ...]
+    now: Callable[[], datetime] = utc_now
+
+    @classmethod
+    def of(cls, root: Path, ticket: Ticket, redactor: Redactor, emit: Emit, own: Iterable[str]) -> Travel:
+        """`own` are files and folders of this program beside `.cdd`, relative to `root`: they are in no checkpoint."""
+        record = RunRecord.of(root, ticket.slug, redactor)
+        return cls(ticket, record, redactor, emit, no_part((*own, ticket.shown(ticket.folder))))
+
+    async def push(self, remote: str | None, *, by_word: bool = False) -> Whereabouts:
+        """Send it to a remote, where from then on nobody holds it. Raises `CddError`."""
+        if not self.ticket.spec_path.exists() and not self.ticket.plan_path.exists():
+            raise BadInput(f"{self.ticket.slug} has neither a spec nor a plan: there is nothing to push")
+        with self._locked() as known:
+            if known is not None and known.phase is Phase.ARRIVING:
+                known.expect_here(self.ticket.slug, known.holder, self.now())
+            name = remote or (known.remote if known else "origin")
+            async with self._taken(PROJECT) as taken, self._reference(name, known) as reference:
+                return await self._push(reference, taken, known, name, by_word=by_word)
+
+    async def _push(
+        self, reference: RunReference, taken: Taken, known: Whereabouts | None, name: str, *, by_word: bool
+    ) -> Whereabouts:
+        claim, head = self._claim(reference), reference.head
+        manifest = partial(Manifest, slug=self.ticket.slug, host=platform.node(), pushed=self.now(), head=head)
+        packed = list[Manifest]()
+
+        async def content(tip: str | None) -> str:
+            if tip is not None:
+                await reference.bring(tip)
+            checkpoints, project = await taken
+            parcel = Parcel(self.ticket, self.record, checkpoints.snapshots, self.redactor, head)
+            commit, made = await parcel.pack(project, manifest, tip)
+            packed.append(made)
+            await self._remember(checkpoints, commit)
+            return commit
+
+        def leaving() -> Whereabouts:
+            left_out = packed[-1].left_out
+            known = self._known(Phase.LEAVING, name, None, packed[-1].project)
+            return known.model_copy(update={"left_out": left_out})
+
+        pushed = await claim.hand_over(known, leaving, content, by_word=by_word)
+        if left_out := packed[-1].left_out:
+            text = f"Not sent, as they hold secrets: {named(left_out)}"
+            self.emit(Notice(text, Tone.WARNING, about=About.LEFT_OUT))
+        hint = f"`cdd pull {self.ticket.slug}` takes it, here or in another copy of the project."
+        self.emit(Notice(f"{self.ticket.slug} was pushed to {name}. {hint}", Tone.GOOD, about=About.RUN_PUSHED))
+        return pushed
+
+    async def pull(self, remote: str | None, *, by_word: bool = False, replace: bool = False) -> Whereabouts:
+        """Take it from a remote: from then on this copy holds it. `by_word`: also from somebody whose lease lasts;
+        `replace`: what is here of another run of the ticket is set aside. Raises `CddError`; then nothing was changed,
+        or the same is to be done once more."""
+        with self._locked() as known:
+            name = remote or (known.remote if known else "origin")
+            async with self._taken("travel/found") as taken, self._reference(name, known) as reference:
+                here = await self._pull(reference, taken, known, name, by_word=by_word, replace=replace)
+        until = f"{here.until.astimezone():%H:%M}" if here.until else ""
+        text = f"{self.ticket.slug} is here now, until {until}; `cdd exec {self.ticket.slug}` goes on and renews that."
+        self.emit(Notice(text, Tone.GOOD, about=About.RUN_PULLED))
+        return here
+
+    async def _pull(
+        self,
+        reference: RunReference,
+        taken: Taken,
+        known: Whereabouts | None,
+        name: str,
+        *,
+        by_word: bool,
+        replace: bool,
+    ) -> Whereabouts:
+        if await reference.tip() is None:
+            raise BadInput(f"{name} has no run of {self.ticket.slug}", hint="`cdd push` sends one there.")
+        claim, tip = self._claim(reference), await reference.fetch()
+        if not await self._is_here(known, reference, tip):
+            await self._expect_replaceable(known, reference, tip, replace=replace)
+            words = {"by_word": by_word, "replace": replace}
+            return await self._take_over(known, reference, claim, taken, tip, name, **words)
+        assert known is not None
+        new, lease = await claim.take(tip, by_word=by_word)
+        reference.accept()
+        held_now = {"phase": Phase.HERE, "remote": name, "holder": claim.holder, "tip": new, "until": lease.until}
+        known = known.model_copy(update=held_now)
+        save_whereabouts(self.record.folder, known)
+        return known
+
+    async def _take_over(
+        self,
+        known: Whereabouts | None,
+        reference: RunReference,
+        claim: Claim,
+        taken: Taken,
+        tip: str,
+        name: str,
+        *,
+        by_word: bool,
+        replace: bool,
+    ) -> Whereabouts:
+        """Bring what is in a commit to its places."""
+        arrival = await Arrival.read(reference, tip, self.record.folder / "arriving")
+        try:
+            checkpoints, ours = await taken
+            reference.accept()  # as objects that nothing refers to yet
+            theirs = Checkpoint(PROJECT, arrival.manifest.project)
+            changes = await self._changes(checkpoints, theirs, ours, arrival.manifest, known, reference.head)
+            await self._expect_same_ticket(arrival, known)
+            new, lease = await claim.take(tip, by_word=by_word)
+            await self._remember(checkpoints, new)
+            before = known.model_dump(include={"project", "ticket", "left_out"}) if known else {}
+            arriving = Whereabouts(
+                phase=Phase.ARRIVING,
+                remote=name,
+                holder=claim.holder,
+                tip=new,
+                content=tip,
+                until=lease.until,
+                **before,
+            )
+            save_whereabouts(self.record.folder, arriving)
+            if replace:
+                aside = self.record.start_over()
+                if self.ticket.state_path.exists():
+                    write_atomic(aside / self.ticket.state_path.name, self.ticket.state_path.read_bytes())
+                    remove(self.ticket.state_path)
+            kept = (await checkpoints.restore(changes)).kept
+            if kept:
+                raise BadInput(f"Changed just now, and left alone: {named(kept)}", hint="Pull again.")
+            await self._refer(checkpoints, arrival.manifest.checkpoints)
+            arrival.install_record(self.record)
+            arrival.install_ticket(self.ticket)
+            await in_thread(sync_all, name="sync")
+            here = self._known(Phase.HERE, name, new, arrival.manifest.project)
+            left_out = arriving.left_out
+            here = here.model_copy(update={"content": tip, "until": lease.until, "left_out": left_out})
+            save_whereabouts(self.record.folder, here)
+            text = f"The run was pulled from {name}, where {arrival.manifest.host} had pushed it."
+            self.record.log.add(self.redactor.redacted(Notice(text, about=About.RUN_PULLED)))
+            if arrival.manifest.left_out:
+                text = f"Not part of it, as they hold secrets: {named(arrival.manifest.left_out)}"
+                self.emit(Notice(text, Tone.WARNING, about=About.LEFT_OUT))
+            return here
+        finally:
+            arrival.discard()
+
+    async def _is_here(self, known: Whereabouts | None, reference: RunReference, tip: str) -> bool:
+        """Whether what a commit has is what is here, or what is here came from it."""
+        if known is None or known.phase is Phase.ARRIVING:
+            return False
+        pushed = (await read_manifest(reference, tip)).pushed
+        commits = {known.content, known.tip} if known.phase is Phase.LEAVING else {known.content}
+        for commit in commits:
+            if commit and await reference.has(commit) and (await read_manifest(reference, commit)).pushed == pushed:
+                return True
+        return False
+
+    async def _expect_replaceable(
+        self, known: Whereabouts | None, reference: RunReference, tip: str, *, replace: bool
+    ) -> None:
+        """Raises `RunElsewhere` where something that is only here would be replaced."""
+        if replace or (known is not None and known.phase is Phase.ARRIVING):
+            return
+        has_state = self.ticket.state_path.exists() or self.record.state.exists()
+        if known is None and not has_state:
+            return
+        if known is not None and known.phase is not Phase.HERE and known.content and await reference.has(known.content):
+            words = ("merge-base", "--is-ancestor", known.content, tip)
+            if (await reference.git(*words, codes=(0, 1, 128))).return_code == 0:
+                return
+        why = "a run of it is here that never travelled" if known is None else "it went on elsewhere, and here too"
+        raise RunElsewhere(
+            f"{self.ticket.slug} was not taken: {why}",
+            hint="`--replace` sets aside what is here; `cdd push --take-over` replaces what is there.",
+        )
+
+    async def _changes(
+        self,
+        checkpoints: Checkpoints,
+        theirs: Checkpoint,
+        ours: Checkpoint,
+        manifest: Manifest,
+        known: Whereabouts | None,
+        head: str | None,
+    ) -> tuple[Change, ...]:
+        """What is to be done to the project's files, so that they are as they were where the run comes from.
+
+        Raises `BadInput` where one of them is neither as it was there, nor as in the commit there or travelled last.
+        """
+        only_here = frozenset(known.left_out if known else ())
+        changes = [
+            one
+            for one in await checkpoints.changes(theirs, ours)
+            if not one.path.startswith(_OWN) and (one.before or not self._never_travels(one.path, only_here))
+        ]
+        links = await checkpoints.read([one for one in changes if is_link(one)])
+        if away := [
+            *links_away({path: (before or b"").decode(errors="replace") for path, (before, _) in links.items()})
+        ]:
+            raise NotARun(f"a link of it leads out of the project: {named(away)}")
+        prefix = checkpoints.snapshots.prefix.removesuffix("/")
+        there = f"{manifest.head}:{prefix}" if manifest.head else ""
+        git = checkpoints.snapshots.git
+        is_there = bool(there) and (await git("cat-file", "-e", there, codes=(0, 1, 128))).return_code == 0
+        bases = [there if is_there else (await git("mktree")).stdout.strip()]
+        bases += [f"{known.project}:files"] if known and known.project else []
+        differ = {one.path for one in changes}
+        target = checkpoints.snapshots.folder / "listed"
+        for base in bases if differ else ():
+            words = ("diff-tree", "-r", "-z", "--no-renames", "--name-only", ours.files, base)
+            found = await git(*words, stdout=target, codes=(0, 128))
+            differ &= set(names_in(target)) if found.return_code == 0 else differ
+        if differ:
+            raise BadInput(
+                f"These files are neither as the run has them nor as in its commit: {named(sorted(differ))}",
+                hint=self._how_to_be_alike(manifest, head),
+            )
+        return tuple(changes)
+
+    def _never_travels(self, path: str, left_out: Container[str]) -> bool:
+        return path in left_out or holds_secrets(PurePosixPath(path).name)
+
+    def _how_to_be_alike(self, manifest: Manifest, head: str | None) -> str:
+        if manifest.head is None or manifest.head == head:
+            return "Move them away, or `git stash --include-untracked`, and pull again."
+        commit = manifest.head[:12]
+        return f"The run is at the commit {commit}: check that out (`git checkout {commit}`), and pull again."
+
+    async def _expect_same_ticket(self, arrival: Arrival, known: Whereabouts | None) -> None:
+        """Raises `BadInput` for a spec or plan that is neither as it was there, nor as in the commit there or travelled
+        last."""
+        for name in TICKET_FILES[:2]:
+            here, there = read_bytes(self.ticket.folder / name), arrival.ticket_file(name)
+            self.ticket.refuse_to_write(self.ticket.folder / name)
+            if here is None or there is None or here == there:
+                continue
+            if known is not None and known.ticket.get(name) == digest(here):
+                continue
+            if arrival.manifest.head and await self._is_committed(arrival.manifest.head, name, here):
+                continue
+            path = self.ticket.shown(self.ticket.folder / name)
+            raise BadInput(f"{path} is another one than that of the run", hint="Move yours away, and pull again.")
+
+    async def _is_committed(self, head: str, name: str, content: bytes) -> bool:
+        repository = await repository_of(self.record.root)
+        if repository is None:
+            return False
+        path = (self.ticket.folder / name).relative_to(repository.top).as_posix()
+        found = await repository.git("rev-parse", "--verify", "--quiet", f"{head}:{path}", codes=(0, 1, 128))
+        return found.stdout.strip() == held(content, 0).content
+
+    def _known(self, phase: Phase, remote: str, tip: str | None, project: str) -> Whereabouts:
+        contents = {name: digest(read_bytes(self.ticket.folder / name)) for name in TICKET_FILES[:2]}
+        ticket = {name: known for name, known in contents.items() if known}
+        holder = copy_id(self.record.root)
+        return Whereabouts(phase=phase, remote=remote, holder=holder, tip=tip, project=project, ticket=ticket)
+
+    @asynccontextmanager
+    async def _reference(self, remote: str, known: Whereabouts | None) -> AsyncIterator[RunReference]:
+        """What came from there and was not accepted is removed in the end."""
+        repository = await repository_of(self.record.root)
+        where = self.record.root, self.record.folder
+        reference = await RunReference.open(*where, self.ticket.slug, remote, self.now, repository)
+        if known is not None:
+            commits = [commit for commit in {known.tip, known.content} if commit]
+            reference.have += tuple([commit for commit in commits if await reference.has(commit)])
+        try:
+            yield reference
+        finally:
+            await reference.remote.clear()
+
+    def _claim(self, reference: RunReference) -> Claim:
+        save = partial(save_whereabouts, self.record.folder)
+        return Claim(self.ticket.slug, reference, copy_id(self.record.root), platform.node()[:255], self.now, save)
+
+    @asynccontextmanager
+    async def _taken(self, name: str) -> AsyncIterator[Taken]:
+        """The run's checkpoints, and one of the project as it is now: it is taken while the remote is spoken to."""
+
+        async def take() -> tuple[Checkpoints, Checkpoint]:
+            folder = self.record.folder / STORE
+            checkpoints = await Checkpoints.open(self.record.root, folder, self.ticket.slug, self.leave_out)
+            return checkpoints, await checkpoints.take(name)
+
+        taking = asyncio.ensure_future(take())
+        try:
+            yield taking
+            await taking  # an error of it is told in any case
+        finally:
+            taking.cancel()
+            await asyncio.gather(taking, return_exceptions=True)
+
+    async def _remember(self, checkpoints: Checkpoints, commit: str) -> None:
+        """See that git keeps it."""
+        await self._refer(checkpoints, {_TIP: commit})
+
+    async def _refer(self, checkpoints: Checkpoints, names: dict[str, str]) -> None:
+        snapshots = checkpoints.snapshots
+        where = f"{snapshots.namespace}/{self.ticket.slug}"
+        asked = snapshots.input(f"update {where}/{name} {target}\n" for name, target in names.items())
+        git = replace(snapshots.references, config=(*snapshots.references.config, "core.fsync=none"))  # see `sync_all`
+        await git("update-ref", "--stdin", stdin=asked)
+
+    @contextmanager
+    def _locked(self) -> Iterator[Whereabouts | None]:
+        """The ticket is this process's meanwhile; what is known of where its run is."""
+        self.record.prepare()
+        since = self.now().replace(microsecond=0).isoformat()
+        if (tree := load_own_tree(self.record.folder)) is not None:
+            raise RunElsewhere(
+                f"{self.ticket.slug} goes on in a tree of its own, on the branch {tree.branch}",
+                hint=f"`cdd land {self.ticket.slug}` brings it over; then it can travel.",
+            )
+        lock = TicketLock.take(self.record.folder, self.ticket.slug, since)
+        try:
+            self.record.tidy()
+            yield load_whereabouts(self.record.folder)
+        finally:
+            lock.release()

@@ -1,0 +1,213 @@
+"""What a remote sends is judged before anything of it is used: nothing of it goes to the project then."""
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cdd_agent.engine.whereabouts import load_whereabouts
+from cdd_agent.git import remote as remote_module
+from cdd_agent.travel import arrival, reference
+from tests.projects import SLUG, Sandbox
+from tests.travel.copies import GOOD, REFERENCE, Copies, cdd, files, git, run
+
+Tamper = Callable[["Tampered"], None]
+ATTEMPT = "record/step-01/attempt-1"
+
+
+class Tampered:
+    """The commit in the remote, about to be replaced by another one."""
+
+    def __init__(self, copies: Copies) -> None:
+        self.remote = copies.remote
+        self.index = {"GIT_INDEX_FILE": str(copies.folder / "index")}
+        self.git("read-tree", REFERENCE)
+
+    def git(self, *words: str, data: bytes | None = None) -> str:
+        command = ["git", "-c", "user.name=Eve", "-c", "user.email=eve@example.org", *words]
+        env = {**os.environ, **self.index}
+        return subprocess.run(
+            command, cwd=self.remote, env=env, input=data, check=True, capture_output=True
+        ).stdout.decode(errors="replace")
+
+    def read(self, path: str) -> str:
+        return self.git("show", f":{path}")
+
+    def put(self, path: str, content: str | bytes, mode: str = "100644") -> None:
+        data = content if isinstance(content, bytes) else content.encode()
+        name = self.git("hash-object", "-w", "--stdin", data=data).strip()
+        self.git("update-index", "--add", "--cacheinfo", f"{mode},{name},{path}")
+
+    def change(self, path: str, change: Callable[[Any], None]) -> None:
+        value = json.loads(self.read(path))
+        change(value)
+        self.put(path, json.dumps(value))
+
+    def remove(self, path: str) -> None:
+        self.git("rm", "-r", "--quiet", "--cached", path)
+
+    def publish(self, tree: str | None = None) -> None:
+        tree = tree or self.git("write-tree").strip()
+        commit = self.git("commit-tree", "-m", "x", "-p", REFERENCE, tree).strip()
+        self.git("update-ref", REFERENCE, commit)
+
+
+def span(change: Callable[[Any], None]) -> Tamper:
+    return lambda it: it.change(f"{ATTEMPT}/span.json", change)
+
+
+def journal(path: str) -> Tamper:
+    def change(value: Any) -> None:
+        value["files"][0]["path"] = path
+
+    return lambda it: it.change(f"{ATTEMPT}/changes.json", change)
+
+
+def calls(value: dict[str, Any]) -> Tamper:
+    return lambda it: it.put(f"{ATTEMPT}/call-1.json", json.dumps({"files": value}))
+
+
+def state(change: Callable[[Any], None]) -> Tamper:
+    return lambda it: it.change("ticket/execution-state.json", change)
+
+
+TAMPERED: dict[str, Tamper] = {
+    "a file of another name": lambda it: it.put("record/holder.json", "{}"),
+    "a file that is run": lambda it: it.put(f"{ATTEMPT}/reply.md", "x", "100755"),
+    "a link": lambda it: it.put(f"{ATTEMPT}/reply.md", "/etc/passwd", "120000"),
+    "a folder elsewhere": lambda it: it.put("record/step-01/other/reply.md", "x"),
+    "a file of another ticket": lambda it: it.put("ticket/notes.md", "x"),
+    "no manifest": lambda it: it.remove("run.json"),
+    "no project": lambda it: it.remove("project"),
+    "no checkpoints": lambda it: it.remove("checkpoints"),
+    "a torn manifest": lambda it: it.put("run.json", "{"),
+    "another run": lambda it: it.change("run.json", lambda it: it.update(slug="feature-other")),
+    "a newer form": lambda it: it.change("run.json", lambda it: it.update(version=99)),
+    "a name that goes up": lambda it: it.change("run.json", lambda it: it["checkpoints"].update({"a/../b": "0" * 40})),
+    "a torn lease": lambda it: it.put("lease.json", '{"holder": 1}'),
+    "a torn state": lambda it: it.put("ticket/execution-state.json", "{"),
+    "a state of another ticket": state(lambda it: it.update(ticket_slug="feature-other")),
+    "an undo that is a path": state(lambda it: it.update(undone=[{"id": "../../HEAD", "steps": []}])),
+    "a torn copy of the state": lambda it: it.put("record/state.json", "[]"),
+    "a torn spec": lambda it: it.put("ticket/spec.yaml", "title: [\n"),
+    "a spec that is not text": lambda it: it.put("ticket/spec.yaml", b"\xff\xfe\x00"),
+    "a torn baseline": lambda it: it.put("record/baseline.json", "{"),
+    "a checkpoint that is an option": span(lambda it: it["before"].update(id="--output=/tmp/x")),
+    "a checkpoint that is not part of it": span(lambda it: it["before"].update(id="0" * 40)),
+    "a path that goes up": span(lambda it: it.update(paths=["../x"])),
+    "a torn span": lambda it: it.put(f"{ATTEMPT}/span.json", "{"),
+    "a shown file elsewhere": lambda it: it.change(
+        f"{ATTEMPT}/shown.json", lambda it: it["files"].update({"/etc/passwd": None})
+    ),
+    "a call's copy from elsewhere": calls({"a.txt": {"name": "../../../../etc/passwd", "permissions": 420}}),
+    "a call's file elsewhere": calls({"/tmp/x": {"name": "call-1-0", "permissions": 420}}),
+    "a dialogue that is none": lambda it: it.put(f"{ATTEMPT}/dialogue.json", '{"messages": 1}'),
+}
+
+
+@pytest.fixture(scope="module")
+def pushed(tmp_path_factory: pytest.TempPathFactory) -> Copies:
+    copies = Copies.made(tmp_path_factory.mktemp("copies").resolve())
+    (copies.first.root / "links").mkdir()
+    assert run(copies.first, GOOD[0]) != 0
+    assert cdd(copies.first, "push", SLUG) == 0
+    return copies
+
+
+@pytest.fixture
+def second(pushed: Copies, request: pytest.FixtureRequest) -> Any:
+    """A clone of its own; afterwards the remote is as it was."""
+    tip = pushed.tip()
+    yield pushed.clone(f"clone-{abs(hash(request.node.name))}")
+    git(pushed.remote, "update-ref", REFERENCE, tip)
+
+
+def check_refused(second: Sandbox, remote: Path) -> None:
+    before, tip = files(second.root), git(remote, "rev-parse", REFERENCE)
+    assert cdd(second, "pull", SLUG) in (1, 2)
+    assert files(second.root) == before
+    record = second.root / ".cdd" / "runs" / SLUG
+    assert load_whereabouts(record) is None
+    assert not [*record.glob("step-*"), *record.glob("arriving"), *record.glob("travel.git/incoming/pack/*.pack")]
+    assert git(remote, "rev-parse", REFERENCE) == tip, "the lease was taken"
+
+
+@pytest.mark.parametrize("name", TAMPERED)
+def test_what_is_no_run_is_refused_whole(
+    pushed: Copies, second: Sandbox, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tampered = Tampered(pushed)
+    TAMPERED[name](tampered)
+    tampered.publish()
+    check_refused(second, pushed.remote)
+    assert "Nothing of it was taken" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("path", ["../x", "/tmp/x"])
+def test_a_journal_with_paths_elsewhere_is_refused(pushed: Copies, second: Sandbox, path: str) -> None:
+    change = {"path": path, "before": None, "after": None}
+    tampered = Tampered(pushed)
+    tampered.put(f"{ATTEMPT}/changes.json", json.dumps({"files": [change]}))
+    tampered.publish()
+    check_refused(second, pushed.remote)
+
+
+@pytest.mark.parametrize("target", ["/etc", "../../x", "../.."])
+def test_a_link_out_of_the_project_is_refused(pushed: Copies, second: Sandbox, target: str) -> None:
+    tampered = Tampered(pushed)
+    tampered.put("project/files/links/away", target, "120000")
+    project = tampered.git("write-tree", "--prefix=project/").strip()
+    tampered.change("run.json", lambda it: it.update(project=project))
+    tampered.publish()
+    check_refused(second, pushed.remote)
+
+
+@pytest.mark.parametrize("name", [".git", "..", ".GIT"])
+def test_names_that_git_keeps_are_refused(pushed: Copies, second: Sandbox, name: str) -> None:
+    """In a tree that no git of good will makes."""
+    tampered = Tampered(pushed)
+    blob = tampered.git("hash-object", "-w", "--stdin", data=b"[core]\n").strip()
+    inner = tampered.git("mktree", data=f"100644 blob {blob}\tconfig\n".encode()).strip()
+    raw = b"40000 " + name.encode() + b"\0" + bytes.fromhex(inner)
+    bad = tampered.git("hash-object", "-w", "-t", "tree", "--literally", "--stdin", data=raw).strip()
+    project = tampered.git("mktree", data=f"040000 tree {bad}\tfiles\n".encode()).strip()
+    tampered.change("run.json", lambda it: it.update(project=project))
+    top = tampered.git("write-tree").strip()
+    lines = [line for line in tampered.git("ls-tree", top).splitlines() if not line.endswith("\tproject")]
+    tree = tampered.git("mktree", data="\n".join([*lines, f"040000 tree {project}\tproject", ""]).encode()).strip()
+    tampered.publish(tree)
+    check_refused(second, pushed.remote)
+
+
+def test_more_than_there_is_room_for_is_refused(
+    pushed: Copies, second: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reference, "MOST_BYTES", 1000)
+    monkeypatch.setattr(remote_module, "_LOOK", 0.0)
+    tampered = Tampered(pushed)
+    tampered.put("project/files/large", os.urandom(30_000_000))
+    tampered.publish()
+    check_refused(second, pushed.remote)
+
+
+def test_a_file_that_is_too_large_is_refused(pushed: Copies, second: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrival, "_LARGEST_FILE", 10_000)
+    tampered = Tampered(pushed)
+    tampered.put(f"{ATTEMPT}/output.txt", "x" * 10_001)
+    tampered.publish()
+    check_refused(second, pushed.remote)
+
+
+def test_settings_of_the_project_are_each_copys_own(pushed: Copies, second: Sandbox) -> None:
+    (second.root / ".cdd" / "config.yaml").write_text("commands: {mode: safe}\n")
+    tampered = Tampered(pushed)
+    tampered.put("project/files/.cdd/config.yaml", "commands: {mode: unsafe}\n")
+    project = tampered.git("write-tree", "--prefix=project/").strip()
+    tampered.change("run.json", lambda it: it.update(project=project))
+    tampered.publish()
+    assert cdd(second, "pull", SLUG) == 0
+    assert second.text(".cdd/config.yaml") == "commands: {mode: safe}\n"

@@ -1,0 +1,265 @@
+"""A run in a tree of its own, and bringing it over: merged, checked, and only then landed."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.travel.copies import GOOD, STEPS, cdd, events, files, git, scripted
+
+
+def run(sandbox: Sandbox, *replies: str, more: tuple[str, ...] = ()) -> int:
+    """Go on in the run's own tree, as long as there are replies."""
+    script = sandbox.root / scripted(sandbox, *replies).removeprefix("script:")
+    words = ("--max-attempts", "1", "--model", f"script:{script}", "--worktree")
+    return cdd(sandbox, "exec", SLUG, *words, *more)
+
+
+def tree_of(sandbox: Sandbox) -> Path:
+    return sandbox.root / ".cdd" / "runs" / SLUG / "tree"
+
+
+def head(sandbox: Sandbox) -> str:
+    return git(sandbox.root, "rev-parse", "HEAD")
+
+
+@pytest.fixture
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sandbox:
+    """A project under git, whose ticket is not committed."""
+    monkeypatch.setenv("GIT_AUTHOR_NAME", "Ann")
+    monkeypatch.setenv("GIT_AUTHOR_EMAIL", "ann@example.org")
+    monkeypatch.setenv("GIT_COMMITTER_NAME", "Ann")
+    monkeypatch.setenv("GIT_COMMITTER_EMAIL", "ann@example.org")
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    root = tmp_path.resolve() / "project"
+    root.mkdir()
+    git(root, "init", "--quiet", "--initial-branch=main")
+    (root / "README").write_text("one\ntwo\nthree\n")
+    (root / ".gitignore").write_text("__pycache__/\n*.egg-info\n.venv/\n.pytest_cache/\n")
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "--message=A project")
+    return Sandbox(root).write(*STEPS)
+
+
+def test_the_persons_tree_is_left_alone_and_the_run_lands(mine: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+    (mine.root / "README").write_text("not committed\n")
+    before, at = files(mine.root), head(mine)
+    assert run(mine, *GOOD) == 0
+    assert files(mine.root) == before
+    assert head(mine) == at
+    assert git(mine.root, "log", "--oneline", f"cdd/{SLUG}").count("\n") == 3
+    assert (tree_of(mine) / "README").read_text() == "one\ntwo\nthree\n"
+    assert git(mine.root, "status", "--porcelain") == "M README\n?? .cdd/\n?? tickets/"
+
+    capsys.readouterr()
+    assert cdd(mine, "land", SLUG, "--json") == 0
+    assert [event["about"] for event in events(capsys.readouterr().out)][-1] == "landed"
+    assert mine.text("c.txt") == "good\n"
+    assert mine.text("README") == "not committed\n"
+    assert git(mine.root, "rev-parse", "--abbrev-ref", "HEAD") == "main"
+    assert mine.statuses() == ["completed"] * 3
+    assert not tree_of(mine).exists()
+    assert git(mine.root, "branch", "--list", "cdd/*") == ""
+    assert git(mine.root, "worktree", "list").count("\n") == 0
+    assert cdd(mine, "diff", SLUG, "--step", "3") == 0
+    assert "c.txt" in capsys.readouterr().out
+    assert cdd(mine, "undo", SLUG, "--step", "3") == 0
+    assert not (mine.root / "c.txt").exists()
+
+
+def test_it_goes_on_where_it_stopped_and_not_in_the_persons_tree(
+    mine: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(mine, GOOD[0]) != 0
+    assert cdd(mine, "land", SLUG) == 2
+    assert cdd(mine, "exec", SLUG, "--model", "script:nothing") != 0
+    assert not (mine.root / "a.txt").exists()
+    assert "--worktree" in capsys.readouterr().err
+    assert run(mine, *GOOD[1:]) == 0
+    assert cdd(mine, "land", SLUG) == 0
+
+
+@pytest.mark.parametrize("how", [(), ("--rebase",)])
+def test_both_sides_are_brought_together(mine: Sandbox, how: tuple[str, ...]) -> None:
+    assert run(mine, *GOOD) == 0
+    (mine.root / "mine.txt").write_text("meanwhile\n")
+    git(mine.root, "add", "mine.txt")
+    git(mine.root, "commit", "--quiet", "--message=Meanwhile")
+    at = head(mine)
+    assert cdd(mine, "land", SLUG, *how) == 0
+    assert mine.text("mine.txt") == "meanwhile\n"
+    assert mine.text("a.txt") == "good\n"
+    parents = git(mine.root, "rev-list", "--parents", "-1", "HEAD").split()[1:]
+    assert len(parents) == (1 if how else 2)
+    assert git(mine.root, "merge-base", at, "HEAD") == at
+
+
+@pytest.mark.parametrize("how", [(), ("--rebase",)])
+def test_a_conflict_is_shown_and_nothing_is_changed(
+    mine: Sandbox, how: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(mine, *GOOD) == 0
+    (mine.root / "a.txt").write_text("mine\n")
+    git(mine.root, "add", "a.txt")
+    git(mine.root, "commit", "--quiet", "--message=Mine")
+    before, at, branch = files(mine.root), head(mine), git(mine.root, "rev-parse", f"cdd/{SLUG}")
+    assert cdd(mine, "land", SLUG, *how) == 1
+    assert "a.txt" in capsys.readouterr().err
+    assert (files(mine.root), head(mine)) == (before, at)
+    assert git(mine.root, "rev-parse", f"cdd/{SLUG}") == branch
+    assert git(mine.root, "worktree", "list").count("\n") == 1
+    assert tree_of(mine).exists()
+
+
+def test_what_fails_on_the_result_does_not_land(mine: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each side passes, and together they do not."""
+    test = "from pathlib import Path\n\ndef test_few():\n    assert len([*Path('.').glob('*.txt')]) < 4\n"
+    (mine.root / "test_few.py").write_text(test)
+    git(mine.root, "add", "test_few.py")
+    git(mine.root, "commit", "--quiet", "--message=A test")
+    mine.write(*(Step(step.path) for step in STEPS))
+    assert run(mine, *GOOD) == 0
+    (mine.root / "more.txt").write_text("one too many\n")
+    git(mine.root, "add", "more.txt")
+    git(mine.root, "commit", "--quiet", "--message=More")
+    before, at = files(mine.root), head(mine)
+    assert cdd(mine, "land", SLUG) == 1
+    assert "test_few" in capsys.readouterr().err
+    assert (files(mine.root), head(mine)) == (before, at)
+
+    (mine.root / "more.txt").unlink()
+    git(mine.root, "commit", "--quiet", "--all", "--message=Fewer")
+    assert cdd(mine, "land", SLUG) == 0
+
+
+def test_old_failures_do_not_keep_it_from_landing(mine: Sandbox) -> None:
+    (mine.root / "test_old.py").write_text("def test_old():\n    assert 0\n\ndef test_fine():\n    pass\n")
+    git(mine.root, "add", "test_old.py")
+    git(mine.root, "commit", "--quiet", "--message=A failing test")
+    mine.write(Step("a.txt"))
+    assert run(mine, GOOD[0]) == 0
+    assert cdd(mine, "land", SLUG) == 0
+
+
+def test_what_a_person_has_not_committed_is_not_overwritten(mine: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+    mine.write(Step("README", check("README")))
+    assert run(mine, says("README", "good")) == 0
+    (mine.root / "README").write_text("mine\n")
+    at = head(mine)
+    assert cdd(mine, "land", SLUG) == 1
+    assert "README" in capsys.readouterr().err
+    assert mine.text("README") == "mine\n"
+    assert head(mine) == at
+    git(mine.root, "checkout", "--quiet", "README")
+    assert cdd(mine, "land", SLUG) == 0
+    assert mine.text("README") == "good\n"
+
+
+def test_files_that_nobody_committed_are_kept_aside(mine: Sandbox) -> None:
+    assert run(mine, *GOOD) == 0
+    (tree_of(mine) / "notes.txt").write_text("by hand\n")
+    (tree_of(mine) / "README").write_text("by hand\n")
+    assert cdd(mine, "land", SLUG) == 2
+    git(tree_of(mine), "checkout", "--quiet", "README")
+    assert cdd(mine, "land", SLUG) == 0
+    (aside,) = tree_of(mine).parent.glob("tree.aside-*")
+    assert (aside / "notes.txt").read_text() == "by hand\n"
+
+
+def test_a_landing_that_was_killed_is_finished(mine: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    from cdd_agent.travel.landing import Landing
+
+    class Killed(BaseException):
+        """As by kill -9."""
+
+    async def die(self: Landing) -> None:
+        raise Killed
+
+    for at in ("_remove_tree", "_bring_record"):
+        with monkeypatch.context() as patch:
+            patch.setattr(Landing, at, die)
+            if at == "_remove_tree":
+                assert run(mine, *GOOD) == 0
+            with pytest.raises(Killed):
+                cdd(mine, "land", SLUG, "--rebase")
+    (mine.root / "later.txt").write_text("later\n")
+    git(mine.root, "add", "later.txt")
+    git(mine.root, "commit", "--quiet", "--message=Later")
+    at = head(mine)
+    assert cdd(mine, "land", SLUG, "--rebase") == 0
+    assert head(mine) == at
+    assert not tree_of(mine).exists()
+    assert mine.statuses() == ["completed"] * 3
+
+
+def test_a_tree_that_was_killed_while_it_was_made_is_made_again(mine: Sandbox) -> None:
+    from cdd_agent.engine.whereabouts import OwnTreeMade
+
+    record = tree_of(mine).parent
+    record.mkdir(parents=True)
+    OwnTreeMade(branch=f"cdd/{SLUG}", base=head(mine)).keep(record)
+    git(mine.root, "worktree", "add", "--quiet", "-b", f"cdd/{SLUG}", str(tree_of(mine)))
+    (tree_of(mine) / "README").unlink()
+    assert run(mine, *GOOD) == 0
+    assert (tree_of(mine) / "README").exists()
+
+
+def test_a_branch_of_the_same_name_is_left_alone(mine: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+    git(mine.root, "branch", f"cdd/{SLUG}")
+    assert run(mine, *GOOD) == 2
+    assert f"cdd/{SLUG}" in capsys.readouterr().err
+    assert not tree_of(mine).exists()
+
+
+def test_it_takes_a_repository_with_a_commit(tmp_path: Path) -> None:
+    sandbox = Sandbox(tmp_path.resolve()).write(*STEPS)
+    assert run(sandbox, *GOOD) == 2
+    git(sandbox.root, "init", "--quiet")
+    assert run(sandbox, *GOOD) == 2
+
+
+def test_a_project_below_the_top_has_its_tree_too(mine: Sandbox) -> None:
+    inner = Sandbox(mine.root / "app").write(*STEPS)
+    git(mine.root, "add", "app/tickets")
+    git(mine.root, "commit", "--quiet", "--message=An app")
+    assert run(inner, *GOOD) == 0
+    assert not (inner.root / "a.txt").exists()
+    assert cdd(inner, "land", SLUG) == 0
+    assert inner.text("a.txt") == "good\n"
+
+
+def test_the_environment_is_linked_and_an_editable_install_is_noticed(
+    mine: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The project's package is installed from the person's tree: without more, the run's tests would import that."""
+    package = mine.root / "src" / "shop"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("WORD = 'bad'\n")
+    (mine.root / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")
+    (mine.root / "tests").mkdir()
+    (mine.root / "tests" / "test_shop.py").write_text(
+        "import shop\n\ndef test_word():\n    assert shop.WORD == 'good'\n"
+    )
+    git(mine.root, "add", "src", "tests", "pyproject.toml")
+    git(mine.root, "commit", "--quiet", "--message=A package")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(mine.root / ".venv")], check=True)
+    (site,) = (mine.root / ".venv").glob("lib/python*/site-packages")
+    ours = next(path for path in sys.path if path.endswith("site-packages"))
+    (site / "shop.pth").write_text(f"{mine.root / 'src'}\n{ours}\n")
+    (mine.root / "node_modules").mkdir()
+
+    mine.write(Step("src/shop/__init__.py", description="`tests/test_shop.py` passes."))
+    assert run(mine, says("src/shop/__init__.py", "WORD = 'good'"), more=("--json",)) == 0
+    told = [event.get("about") for event in events(capsys.readouterr().out)]
+    assert told.count("editable_install") == 1
+    assert (tree_of(mine) / ".venv").is_symlink()
+    assert (tree_of(mine) / "node_modules").is_symlink()
+    assert str(tree_of(mine) / "src") in os.environ["PYTHONPATH"].split(os.pathsep)
+    assert (package / "__init__.py").read_text() == "WORD = 'bad'\n"
+    os.environ.pop("PYTHONPATH")
+    assert cdd(mine, "land", SLUG) == 0
+    assert (package / "__init__.py").read_text() == "WORD = 'good'\n"
+    assert (mine.root / ".venv" / "bin" / "python").exists()

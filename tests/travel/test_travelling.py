@@ -1,0 +1,356 @@
+"""A run goes on in another copy of the project, and comes back."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from cdd_agent.engine.whereabouts import load_whereabouts, save_whereabouts
+from cdd_agent.travel.lease import DURATION
+from tests.projects import SLUG, Sandbox, says
+from tests.travel.copies import GOOD, REFERENCE, STEPS, Copies, cdd, events, files, git, run
+
+
+@pytest.fixture
+def copies(tmp_path: Path) -> Copies:
+    return Copies.made(tmp_path.resolve() / "copies")
+
+
+def begun(copies: Copies) -> Sandbox:
+    """The first copy, with a run of which one step is done."""
+    assert run(copies.first, GOOD[0]) != 0  # the script has ended
+    return copies.first
+
+
+def record_of(sandbox: Sandbox) -> Path:
+    return sandbox.root / ".cdd" / "runs" / SLUG
+
+
+def lapse(sandbox: Sandbox) -> None:
+    """As if the lease of this copy had been taken long ago."""
+    known = load_whereabouts(record_of(sandbox))
+    assert known
+    assert known.until
+    save_whereabouts(record_of(sandbox), known.model_copy(update={"until": known.until - DURATION}))
+
+
+def test_a_run_goes_on_elsewhere_where_it_stopped_and_comes_back(copies: Copies) -> None:
+    first, second = begun(copies), copies.clone("second")
+    assert cdd(first, "push", SLUG) == 0
+    assert cdd(second, "pull", SLUG) == 0
+
+    assert files(second.root) == files(first.root)
+    assert second.statuses()[0] == "completed"
+    assert run(second, *GOOD[1:]) == 0
+    assert second.statuses() == ["completed"] * 3
+    assert cdd(second, "push", SLUG) == 0
+    assert cdd(first, "pull", SLUG) == 0
+    assert files(first.root) == files(second.root)
+    assert cdd(first, "undo", SLUG, "--step", "1") == 0
+    assert not (first.root / "a.txt").exists()
+
+
+def test_a_saved_reply_is_not_paid_for_twice(copies: Copies) -> None:
+    first, second = copies.first, copies.clone("second")
+    (first.root / ".cdd" / "config.yaml").write_text("approval: ask\n")
+    assert run(first, *GOOD) == 3
+    assert cdd(first, "push", SLUG) == 0
+    assert cdd(second, "pull", SLUG) == 0
+    assert run(second, *GOOD[1:], more=("--yes",)) == 0
+    assert second.text("a.txt") == "good\n"
+
+
+def test_what_a_person_has_not_committed_travels_and_so_do_their_commits(copies: Copies) -> None:
+    first, second = begun(copies), copies.clone("second")
+    (first.root / "README").write_text("changed by hand\n")
+    (first.root / "notes").mkdir()
+    (first.root / "notes" / "mine.txt").write_text("not committed\n")
+    (first.root / "tool.sh").write_text("#!/bin/sh\n")
+    (first.root / "tool.sh").chmod(0o755)
+    (first.root / "link").symlink_to("notes/mine.txt")
+    assert cdd(first, "push", SLUG) == 0
+    assert cdd(second, "pull", SLUG) == 0
+    assert files(second.root) == files(first.root)
+    assert git(second.root, "log", "--oneline") == git(first.root, "log", "--oneline")
+
+
+def test_a_tree_that_differs_is_named_and_left_alone(copies: Copies, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = begun(copies), copies.clone("second")
+    (first.root / "README").write_text("theirs\n")
+    assert cdd(first, "push", SLUG) == 0
+    (second.root / "README").write_text("mine\n")
+    (second.root / "scratch.txt").write_text("mine, too\n")
+    before, tip = files(second.root), copies.tip()
+    assert cdd(second, "pull", SLUG) == 2
+    told = capsys.readouterr().err
+    assert "README" in told
+    assert "scratch.txt" in told
+    assert (files(second.root), copies.tip()) == (before, tip)
+    assert load_whereabouts(record_of(second)) is None
+
+
+def test_a_plan_that_differs_is_named_and_left_alone(copies: Copies, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = begun(copies), copies.clone("second")
+    assert cdd(first, "push", SLUG) == 0
+    with (second.ticket / "plan.md").open("a") as file:
+        file.write("\nMine.\n")
+    before = files(second.root)
+    assert cdd(second, "pull", SLUG) == 2
+    assert "plan.md" in capsys.readouterr().err
+    assert files(second.root) == before
+
+
+def test_another_commit_is_named_with_what_to_do(copies: Copies, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = begun(copies), copies.clone("second")
+    (first.root / "README").write_text("committed here only\n")
+    git(first.root, "commit", "--quiet", "--all", "--message=Mine")
+    head = git(first.root, "rev-parse", "HEAD")
+    assert cdd(first, "push", SLUG) == 0
+    assert cdd(second, "pull", SLUG) == 2
+    assert f"git checkout {head[:12]}" in capsys.readouterr().err
+    git(second.root, "checkout", "--quiet", head[:12])  # it is here by now
+    assert cdd(second, "pull", SLUG) == 0
+    assert files(second.root) == files(first.root)
+
+
+def test_exec_of_a_run_that_was_pushed_says_where_it_is(copies: Copies, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = begun(copies), copies.clone("second")
+    assert cdd(first, "push", SLUG) == 0
+    capsys.readouterr()
+    assert run(first, *GOOD[1:]) == 2
+    assert f"cdd pull {SLUG} origin" in capsys.readouterr().err
+    assert cdd(first, "undo", SLUG) == 2
+    capsys.readouterr()
+    assert cdd(second, "pull", SLUG) == 0
+    assert run(first, *GOOD[1:]) == 2
+    assert "held by" in capsys.readouterr().err
+    assert cdd(first, "pull", SLUG) == 2
+    assert cdd(first, "push", SLUG) == 2
+    assert cdd(first, "diff", SLUG) == 0  # looking is fine
+    assert first.statuses()[1] != "completed"
+
+
+def test_a_lease_is_taken_over_by_word_and_its_holder_finds_out(
+    copies: Copies, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second = begun(copies), copies.clone("second")
+    assert cdd(first, "push", SLUG) == 0
+    assert cdd(second, "pull", SLUG) == 0
+    assert cdd(first, "pull", SLUG, "--take-over") == 0
+    capsys.readouterr()
+    assert run(second, *GOOD[1:]) == 2
+    assert "held by" in capsys.readouterr().err
+    assert run(first, *GOOD[1:]) == 0
+    assert second.statuses()[1] != "completed"
+
+
+def test_a_lease_that_is_over_is_renewed_where_nobody_took_it(copies: Copies) -> None:
+    first, second = begun(copies), copies.clone("second")
+    assert cdd(first, "push", SLUG) == 0
+    assert cdd(second, "pull", SLUG) == 0
+    tip = copies.tip()
+    lapse(second)
+    assert run(second, GOOD[1]) != 0
+    assert second.statuses()[1] == "completed"
+    assert copies.tip() != tip
+    lease = json.loads(copies.file("lease.json"))
+    assert lease["host"]
+    assert lease["until"] > lease["since"]
+
+
+def test_without_the_remote_a_run_goes_on_while_its_lease_lasts(
+    copies: Copies, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second = begun(copies), copies.clone("second")
+    assert cdd(first, "push", SLUG) == 0
+    assert cdd(second, "pull", SLUG) == 0
+    copies.remote.rename(copies.folder / "away.git")
+    capsys.readouterr()
+    assert run(second, GOOD[1], more=("--json",)) != 0
+    assert "not_renewed" in [event.get("about") for event in events(capsys.readouterr().out)]
+    assert second.statuses()[1] == "completed"
+    lapse(second)
+    assert run(second, GOOD[2]) == 2
+    assert second.statuses()[2] != "completed"
+
+
+def test_a_copy_of_the_folder_is_another_copy(copies: Copies) -> None:
+    first, second = begun(copies), copies.clone("second")
+    assert cdd(first, "push", SLUG) == 0
+    assert cdd(second, "pull", SLUG) == 0
+    third = Sandbox(copies.folder / "third")
+    second.root.rename(third.root)
+    assert run(third, *GOOD[1:]) == 2
+    assert cdd(third, "pull", SLUG) == 2
+    assert cdd(third, "pull", SLUG, "--take-over") == 0
+    assert run(third, *GOOD[1:]) == 0
+
+
+def test_another_run_that_is_here_is_only_set_aside_by_word(copies: Copies) -> None:
+    first, second = begun(copies), copies.clone("second")
+    assert cdd(first, "push", SLUG) == 0
+    assert run(second, says("a.txt", "good"), says("b.txt", "good")) != 0
+    before = files(second.root)
+    assert cdd(second, "pull", SLUG) == 2
+    assert files(second.root) == before
+    assert cdd(second, "push", SLUG) == 2  # nor is the one that is there replaced
+
+    (second.root / "b.txt").unlink()
+    assert cdd(second, "pull", SLUG, "--replace") == 0
+    assert files(second.root) == files(first.root)
+    (earlier,) = record_of(second).glob("earlier-*")
+    assert json.loads((earlier / "execution-state.json").read_text())["step_executions"]["2"]["status"] == "completed"
+    assert run(second, *GOOD[1:]) == 0
+
+
+def test_secrets_do_not_travel(copies: Copies, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_API_KEY", "9f8e7d6c5b4a39281706")
+    first, second = copies.first, copies.clone("second")
+    (first.root / ".env").write_text("PASSWORD=hunter2hunter2\n")
+    (first.root / "settings.txt").write_text("key = 9f8e7d6c5b4a39281706\n")
+    (first.root / "fine.txt").write_text("nothing secret\n")
+    key = "ghp_" + "a1B2c3D4e5" * 4
+    assert run(first, says("a.txt", "good"), says("b.txt", f"good\n{key}")) != 0
+    assert first.statuses()[1] == "completed"
+    assert cdd(first, "push", SLUG) == 0
+
+    sent = copies.everything_sent()
+    for secret in (b"hunter2hunter2", b"9f8e7d6c5b4a39281706", key.encode()):
+        assert secret not in sent
+    left_out = json.loads(copies.file("run.json"))["left_out"]
+    assert left_out == [
+        f".cdd/runs/{SLUG}/step-02/attempt-1/reply.md",
+        ".env",
+        "b.txt",
+        "settings.txt",
+    ]
+    monkeypatch.delenv("SHOP_API_KEY")
+    assert cdd(second, "pull", SLUG) == 0
+    assert second.text("fine.txt") == "nothing secret\n"
+    assert not (second.root / ".env").exists()
+    (second.root / "b.txt").write_text("good, by hand\n")
+    assert run(second, GOOD[2]) == 0
+    assert cdd(second, "push", SLUG) == 0
+    assert cdd(first, "pull", SLUG) == 2  # there are two versions of b.txt
+    (first.root / "b.txt").unlink()
+    assert cdd(first, "pull", SLUG) == 0
+    assert first.text("c.txt") == "good\n"
+    assert first.text(".env") == "PASSWORD=hunter2hunter2\n"
+    assert cdd(first, "undo", SLUG, "--step", "1") == 0
+    assert first.text(".env") == "PASSWORD=hunter2hunter2\n"
+
+
+def test_a_ticket_with_a_secret_is_not_pushed(copies: Copies, capsys: pytest.CaptureFixture[str]) -> None:
+    first = copies.first
+    with (first.ticket / "plan.md").open("a") as file:
+        file.write(f"\nUse ghp_{'a1B2c3D4e5' * 4}.\n")
+    assert cdd(first, "push", SLUG) == 2
+    assert "plan.md" in capsys.readouterr().err
+    assert git(copies.remote, "for-each-ref", "refs/cdd") == ""
+    assert load_whereabouts(record_of(first)) is None
+
+
+def test_names_of_this_machines_folders_do_not_travel(copies: Copies) -> None:
+    first = begun(copies)
+    where = f"print(__import__('os').getcwd()); print('{Path.home()}/x')"
+    attempt = record_of(first) / "step-01" / "attempt-1"
+    (attempt / "output.txt").write_text(f"rootdir: {first.root}\n{first.root}/tests/test_a.py:3\n{first.root}-evil\n")
+    (record_of(first) / "baseline.txt").write_text(where)
+    assert cdd(first, "push", SLUG) == 0
+    sent = copies.file("record/step-01/attempt-1/output.txt")
+    assert sent == f"rootdir: .\ntests/test_a.py:3\n{first.root}-evil"
+    assert "'~/x'" in copies.file("record/baseline.txt")
+    for name in ("run.json", "record/events.jsonl", "record/state.json", "ticket/execution-state.json"):
+        assert str(first.root) not in copies.file(name)
+
+
+def test_a_project_below_the_top_of_its_repository_travels(tmp_path: Path) -> None:
+    copies = Copies.made(tmp_path.resolve() / "copies")
+    first, second = copies.first, copies.clone("second")
+    for sandbox in (first, second):
+        inner = Sandbox(sandbox.root / "app")
+        inner.root.mkdir()
+    inner = Sandbox(first.root / "app").write(*STEPS)
+    other = Sandbox(second.root / "app")
+    (other.root / ".cdd").mkdir()
+    assert run(inner, GOOD[0]) != 0
+    assert cdd(inner, "push", SLUG) == 0
+    assert cdd(other, "pull", SLUG) == 0
+    assert files(other.root) == files(inner.root)
+    assert run(other, *GOOD[1:]) == 0
+
+
+def test_a_project_without_git_travels_by_an_address(tmp_path: Path) -> None:
+    copies = Copies.made(tmp_path.resolve() / "copies")
+    first, second = Sandbox(tmp_path.resolve() / "one"), Sandbox(tmp_path.resolve() / "two")
+    first.write(*STEPS)
+    (second.root / ".cdd").mkdir(parents=True)
+    assert run(first, GOOD[0]) != 0
+    assert cdd(first, "push", SLUG) == 2  # there is no origin
+    assert cdd(first, "push", SLUG, str(copies.remote)) == 0
+    assert cdd(second, "pull", SLUG, str(copies.remote)) == 0
+    assert files(second.root) == files(first.root)
+    assert run(second, *GOOD[1:]) == 0
+    assert cdd(second, "push", SLUG) == 0
+    assert cdd(first, "pull", SLUG) == 0
+    assert cdd(first, "undo", SLUG, "--step", "1") == 0
+
+
+def test_a_clone_without_all_of_the_history_can_take_a_run_and_send_it(copies: Copies) -> None:
+    first = copies.first
+    for number in range(3):
+        git(first.root, "commit", "--quiet", "--allow-empty", f"--message=More {number}")
+    git(first.root, "push", "--quiet", "origin", "HEAD:main")
+    begun(copies)
+    git(copies.folder, "clone", "--quiet", "--depth=1", f"file://{copies.remote}", "second")
+    second = Sandbox(copies.folder / "second")
+    assert cdd(first, "push", SLUG) == 0
+    assert cdd(second, "pull", SLUG) == 0
+    assert run(second, *GOOD[1:]) == 0
+    assert cdd(second, "push", SLUG) == 0
+    assert cdd(first, "pull", SLUG) == 0
+    assert files(first.root) == files(second.root)
+
+
+def test_nothing_of_a_repositorys_own_settings_is_run(copies: Copies) -> None:
+    first = begun(copies)
+    said = copies.folder / "said"
+    script = copies.folder / "run-me"
+    script.write_text(f'#!/bin/sh\necho $0 >> {said}\nexec git receive-pack "$@"\n')
+    script.chmod(0o755)
+    for key in ("core.sshCommand", "remote.origin.receivepack", "remote.origin.uploadpack", "credential.helper"):
+        git(first.root, "config", key, str(script))
+    hook = first.root / ".git" / "hooks" / "pre-push"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(script.read_text())
+    hook.chmod(0o755)
+    assert cdd(first, "push", SLUG) == 0
+    git(first.root, "config", "remote.evil.url", f"ext::{script}")
+    assert cdd(first, "push", SLUG, "evil") != 0
+    assert not said.exists()
+
+
+def test_a_remote_that_refuses_leaves_the_run_here(copies: Copies, capsys: pytest.CaptureFixture[str]) -> None:
+    first = begun(copies)
+    hook = copies.remote / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+    assert cdd(first, "push", SLUG) == 1
+    assert REFERENCE in capsys.readouterr().err
+    assert run(first, *GOOD[1:]) == 0
+
+
+def test_what_is_told_and_the_words_for_what_is_not_there(copies: Copies, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = begun(copies), copies.clone("second")
+    assert cdd(second, "pull", SLUG) == 2
+    assert cdd(second, "pull", SLUG, "nowhere") == 2
+    assert "origin" in capsys.readouterr().err
+    assert cdd(first, "push", SLUG, "--json") == 0
+    assert [event["about"] for event in events(capsys.readouterr().out)] == ["run_pushed"]
+    assert cdd(second, "pull", SLUG, "--json") == 0
+    assert [event["about"] for event in events(capsys.readouterr().out)] == ["run_pulled"]
+    log = (record_of(second) / "events.jsonl").read_text()
+    assert json.loads(log.splitlines()[-1])["about"] == "run_pulled"
+    assert os.environ["XDG_STATE_HOME"] not in log
