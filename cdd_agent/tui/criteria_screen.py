@@ -76,7 +76,7 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
         with Widget(id="criteria"):
             yield Static(sanitize_for_display(title), id="heading", markup=False)
             yield OptionList(*self._rows(), markup=False)
-            transcript = Transcript()
+            transcript = Transcript(follows=False)
             transcript.can_focus = False  # the arrows are the list's
             yield transcript
             yield Static(_KEYS, id="keys", markup=False)

@@ -104,7 +104,7 @@ class StepScreen(GuardedWidget, ModalScreen[str]):
         with Widget(id="step"):
             yield Static(id="heading", markup=False)
             yield _Tabs(self.PARTS)
-            yield Transcript()
+            yield Transcript(follows=False)
             yield Static(_KEYS, id="keys", markup=False)
 
     def on_mount(self) -> None:
