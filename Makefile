@@ -46,6 +46,8 @@ bench: $(READY)         ## the figures of docs/performance.md
 	@$(BIN)/python -m benchmarks.startup
 	@$(BIN)/python -m benchmarks.models
 	@$(BIN)/python -m benchmarks.transcript
+	@$(BIN)/python -m benchmarks.line
+	@$(BIN)/python -m benchmarks.echo
 	@$(BIN)/python -m benchmarks.plan_parsing
 	@$(BIN)/python -m benchmarks.walking
 	@$(BIN)/python -m benchmarks.mentions

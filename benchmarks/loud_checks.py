@@ -1,4 +1,4 @@
-"""What it takes to show a check that prints much: the check with each face, against its output into a file."""
+"""The cost of showing a check that prints much: the check with each face, against its output into a file."""
 
 import asyncio
 import io

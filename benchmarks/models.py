@@ -88,7 +88,7 @@ _PROTOCOLS = {
     "messages": "anthropic/m",
     "ollama": "ollama/m",
 }
-"""What is asked directly, by models whose names lead there."""
+"""The protocols that are asked directly, by models whose names lead there."""
 _LOOPS = 3
 _LOOP = """
 import asyncio, sys, time

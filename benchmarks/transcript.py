@@ -1,5 +1,5 @@
-"""What a streamed reply of 1 MB costs in the transcript, against a Log that takes the same chunks; and what one does in
-a transcript of many blocks, against the same in a small one."""
+"""The cost of a streamed reply of 1 MB in the transcript, against a Log that takes the same chunks; and what one does
+in a transcript of many blocks, or beside a plan of many steps, against the same in a small one."""
 
 import asyncio
 import gc
@@ -12,10 +12,13 @@ from textual.app import App, ComposeResult
 from textual.widget import Widget
 from textual.widgets import Log
 
+from cdd_agent.events import StepStarted, StepView
+from cdd_agent.tickets.status import Cost, Evidence, StepStatus
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.folds import Fold, Foldable, FoldHeader
 from cdd_agent.tui.transcript.lines import TranscriptLine
 from cdd_agent.tui.transcript.widget import Transcript
+from cdd_agent.tui.widgets.steps import StepList
 
 SIZE = 1_000_000
 
@@ -97,6 +100,44 @@ async def seconds_for_each(blocks: int) -> dict[str, float]:
         return found
 
 
+async def seconds_in_a_plan_of(steps: int) -> dict[str, float]:
+    """The median of what happens to a plan's panel, until the screen is drawn again."""
+    seen, panel = Evidence("", passed=44, fixed=3), StepList()
+    views = [
+        StepView(
+            number,
+            f"Make the {number}th endpoint answer",
+            StepStatus.COMPLETED if number < steps // 2 else StepStatus.PENDING,
+            depends_on=tuple(range(max(number - 3, 1), number)),
+            seconds=12.0,
+            evidence=seen,
+            cost=Cost(12_345, 0.08),
+        )
+        for number in range(1, steps + 1)
+    ]
+    async with OneWidget(panel).run_test(size=(60, 40)) as pilot:
+        panel.show(views)
+        panel.focus()
+        await pilot.pause()
+        gc.collect()
+
+        async def median(act: Callable[[], object]) -> float:
+            seconds = list[float]()
+            for _ in range(15):
+                started = perf_counter()
+                act()
+                await pilot.pause()
+                seconds.append(perf_counter() - started)
+            return statistics.median(seconds)
+
+        return {
+            "show the plan": await median(lambda: panel.show(views)),
+            "a step begins": await median(lambda: panel.begin(StepStarted(steps // 2, "", 1))),
+            "a call is paid": await median(lambda: panel.spend(steps // 2, Cost(100, 0.001))),
+            "walk a step on": await median(lambda: panel.walk(1)),
+        }
+
+
 async def main() -> None:
     print(f"{'1 MB of':<16}{'Log':>9}{'Transcript':>13}{'ratio':>8}")
     for name, text in documents():
@@ -105,6 +146,10 @@ async def main() -> None:
         print(f"{name:<16}{log:>7.2f} s{transcript:>11.2f} s{transcript / log:>8.2f}")
     print(f"{'with blocks:':<16}{'20':>9}{'20,000':>13}{'ratio':>8}")
     few, many = await seconds_for_each(20), await seconds_for_each(20_000)
+    for name in few:
+        print(f"{name:<16}{few[name] * 1000:>6.1f} ms{many[name] * 1000:>10.1f} ms{many[name] / few[name]:>8.2f}")
+    print(f"{'with steps:':<16}{'20':>9}{'2,000':>13}{'ratio':>8}")
+    few, many = await seconds_in_a_plan_of(20), await seconds_in_a_plan_of(2_000)
     for name in few:
         print(f"{name:<16}{few[name] * 1000:>6.1f} ms{many[name] * 1000:>10.1f} ms{many[name] / few[name]:>8.2f}")
 

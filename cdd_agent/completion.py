@@ -1,4 +1,4 @@
-"""What a text that is being typed can become, and which of many names it may mean."""
+"""Completions of a text that is being typed, and which of many names it may mean."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ class Completion(NamedTuple):
     shown: str
     """The candidate by itself, for a list."""
     help: str = ""
-    """What it is, in a few words."""
+    """A few words on what it is."""
 
 
 class Fitting(NamedTuple):

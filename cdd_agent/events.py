@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from cdd_agent.edits.file_diff import FileDiff
+from cdd_agent.edits.file_diff import FileDiff, LeftOut
 from cdd_agent.llm.port import Usage
-from cdd_agent.tickets.status import Evidence, RunStatus, StepStatus, Unproven, Verification
+from cdd_agent.tickets.status import NO_COST, Cost, Evidence, RunStatus, StepStatus, Unproven, Verification
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -81,6 +83,10 @@ class About(StrEnum):
     SENT = "sent"
     NOT_SENT = "not_sent"
     LEFT_OUT = "left_out"
+    CHOSEN = "chosen"
+    """Files that prompts show, or leave out, as a person wants it."""
+    LOOKING = "looking"
+    """For code, which takes a while."""
     NOT_SHOWN = "not_shown"
     """A file that the step names, or rules for agents, and why the model does not get it, or not all of it."""
     NO_TOOLS = "no_tools"
@@ -192,6 +198,45 @@ class ScreenAsked:
 
 
 @dataclass(frozen=True)
+class PersonSaid:
+    """A line of the person's, for an agent. Kept in logs; no face is told of it while it is said."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class SessionView:
+    """Something that can be gone on with: a conversation in chat, or the work on a ticket."""
+
+    key: str
+    """The name by which `/resume` knows it: a ticket's slug, or `chat-` and when it began."""
+    agent: str
+    """`chat`, or the agent that was at work on the ticket last."""
+    touched: str
+    """When it was gone on with last, in ISO 8601."""
+    progress: str = ""
+    last: str = ""
+    """The last line of it, shortened."""
+
+
+@dataclass(frozen=True)
+class SessionsListed:
+    """What can be gone on with, the latest first."""
+
+    sessions: tuple[SessionView, ...]
+
+
+@dataclass(frozen=True)
+class SessionRestored:
+    """What was told and said in an earlier session, as far as it was kept: nothing of it happens now."""
+
+    key: str
+    events: tuple[Event, ...]
+    left_out: bool = False
+    """There was more before."""
+
+
+@dataclass(frozen=True)
 class AgentChanged:
     """Which agent plain text goes to from now on; None: back in chat."""
 
@@ -242,6 +287,9 @@ ShellEvent = (
     Cleared
     | ExitRequested
     | ScreenAsked
+    | PersonSaid
+    | SessionsListed
+    | SessionRestored
     | AgentChanged
     | ModelsFound
     | ModelChosen
@@ -339,6 +387,8 @@ class StepView:
     completed_at: str | None = None
     """When it was over or failed, in ISO 8601."""
     evidence: Evidence | None = None
+    cost: Cost = NO_COST
+    """Of all its attempts."""
 
     @classmethod
     def of(cls, now: StepExecution, title: str, *, changed: bool = False, depends_on: tuple[int, ...] = ()) -> StepView:
@@ -357,6 +407,7 @@ class StepView:
             now.seconds,
             _iso(now.completed_at),
             now.evidence,
+            now.spent,
         )
 
 
@@ -369,17 +420,25 @@ class PlanOpened:
     steps: tuple[StepView, ...]
     resumed: bool
     """An earlier run left a state."""
+    former_cost: Cost = NO_COST
+    """Of steps that are no longer in the plan."""
+
+    @property
+    def cost(self) -> Cost:
+        """That of the run."""
+        return sum((step.cost for step in self.steps), self.former_cost)
 
     @classmethod
     def of(cls, title: str, plan: ImplementationPlan, state: ExecutionState) -> PlanOpened:
         from cdd_agent.tickets.state import changed_steps  # this module is read before anything is run
 
-        changed = changed_steps(plan, state)
+        changed = frozenset(changed_steps(plan, state))
         steps = (
             StepView.of(state.of(step.number), step.title, changed=step.number in changed, depends_on=step.dependencies)
             for step in plan.order()
         )
-        return cls(state.ticket_slug, title, tuple(steps), resumed=state.started_at is not None)
+        former = sum((step.spent for step in state.former_steps.values()), NO_COST)
+        return cls(state.ticket_slug, title, tuple(steps), state.started_at is not None, former)
 
 
 @dataclass(frozen=True)
@@ -429,6 +488,25 @@ TicketEvent = TicketsListed | SpecOpened | SpecShown | PlanOpened | CriteriaShow
 
 
 # ---------------------------------------------------------------------------------------------------- a model's replies
+
+
+@dataclass(frozen=True)
+class PromptShare:
+    """A part of a prompt: its name, its tokens by an estimate, and why it is there."""
+
+    name: str
+    tokens: int
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class PromptMade:
+    """What the model is going to be asked is put together."""
+
+    step: int | None
+    parts: tuple[PromptShare, ...]
+    left_out: tuple[str, ...] = ()
+    """What there was no room for, the most important first."""
 
 
 @dataclass(frozen=True)
@@ -509,6 +587,10 @@ class ReplyLost:
     usage: Usage
 
 
+def cost_of(usage: Usage) -> Cost:
+    return Cost(usage.prompt_tokens + usage.completion_tokens, usage.usd, usage.estimated)
+
+
 @dataclass(frozen=True)
 class ReplyFinished:
     step: int | None
@@ -524,7 +606,7 @@ class ToolStarted:
     tool: str = ""
     """Its name; empty where there is no such tool."""
     target: str = ""
-    """What it is used on: a path, a command, a pattern, a question; all of it."""
+    """The object of the call: a path, a command, a pattern, a question; all of it."""
     first_line: int | None = None
     last_line: int | None = None
     """Of the target, where the model wants some of its lines."""
@@ -548,11 +630,12 @@ class ToolFinished:
     output: str = ""
     """The end of what a command printed, or the beginning of what else was found."""
     files: tuple[FileDiff, ...] = ()
-    """What it made of the project's files, where it was not a command."""
+    """The changes to the project's files, where it was not a command."""
 
 
 ReplyEvent = (
-    ReplyStarted
+    PromptMade
+    | ReplyStarted
     | ReplyDelta
     | ThinkingDelta
     | ThinkingFinished
@@ -571,16 +654,32 @@ ReplyEvent = (
 
 @dataclass(frozen=True)
 class ChangesProposed:
-    """Changes of files are valid; nothing is written yet. `step` is None in chat."""
+    """Changes of files are valid; nothing is written yet. What a person is asked about them is a `Review`."""
 
-    choices: ClassVar = (Choice.YES, Choice.NO)
-
-    step: int | None
+    step: int
     created: tuple[str, ...]
     modified: tuple[str, ...]
     deleted: tuple[str, ...] = ()
-    diff: str = ""
-    """The changes in full, where the person has not seen them as they were written."""
+
+
+@dataclass(frozen=True)
+class ChangesReviewed:
+    """A person has looked at proposed changes. `step` is None in chat."""
+
+    step: int | None
+    choice: Choice
+    reason: str = ""
+    """Why nothing is taken of them, where the model is told."""
+    left_out: tuple[LeftOut, ...] = ()
+    edited: tuple[str, ...] = ()
+    """Files whose result they have changed."""
+
+
+@dataclass(frozen=True)
+class AcceptingAll:
+    """From now on the changes of this run are asked about no more (or again), because a person said so."""
+
+    is_on: bool
 
 
 @dataclass(frozen=True)
@@ -608,8 +707,8 @@ class ActionProposed:
     """Shown before a person says yes: the content of a file, an edit's two texts."""
 
 
-Proposal = ChangesProposed | CommandProposed | ActionProposed
-"""Everything that a face can be asked to approve; `choices` are the answers that make sense."""
+Proposal = CommandProposed | ActionProposed
+"""What a face can be asked to approve, besides changes of files; `choices` are the answers that make sense."""
 
 
 @dataclass(frozen=True)
@@ -620,6 +719,9 @@ class PersonAnswered:
     """All that they were shown."""
     answer: str
     """Empty where the question was taken away before they gave one."""
+
+
+AskingEvent = Proposal | ChangesProposed | ChangesReviewed | AcceptingAll | PersonAnswered
 
 
 # ---------------------------------------------------------------------------------------------------------------- a run
@@ -683,7 +785,7 @@ class ChangesApplied:
     """Files among them that the plan did not name for this step."""
     deleted: tuple[str, ...] = ()
     files: tuple[FileDiff, ...] = ()
-    """What is different in each of them."""
+    """The difference of each of them."""
 
 
 @dataclass(frozen=True)
@@ -722,7 +824,7 @@ class FailedTest:
     place: str
     """The line in which it failed, as `path:line`; empty where that is not known."""
     text: str
-    """What the report says of it."""
+    """The report's text on it."""
     is_old: bool
     """It failed before too, and does not count."""
 
@@ -781,6 +883,8 @@ class StepFinished:
     completed_at: str | None = None
     """In ISO 8601."""
     evidence: Evidence | None = None
+    cost: Cost = NO_COST
+    """Of all its attempts so far."""
 
     @classmethod
     def of(cls, step: PlanStep, plan: ImplementationPlan, state: ExecutionState) -> StepFinished:
@@ -801,6 +905,7 @@ class StepFinished:
             seconds=now.seconds,
             completed_at=_iso(now.completed_at),
             evidence=now.evidence,
+            cost=now.spent,
         )
 
 
@@ -829,7 +934,7 @@ class QuestionAnswered:
 
 @dataclass(frozen=True)
 class UndoPreview:
-    """What an undo would do, if it were said now."""
+    """The effect that an undo would have now."""
 
     steps: tuple[int, ...]
     """Those that would be pending again, in the order in which they were over."""
@@ -991,10 +1096,28 @@ ActionEvent = ActionStarted | ActionOutput | ActionFinished | ActionsFinished
 
 # ---------------------------------------------------------------------------------------------------------- all of them
 
-Event = Words | ShellEvent | TicketEvent | ReplyEvent | Proposal | PersonAnswered | RunEvent | ActionEvent
+Event = Words | ShellEvent | TicketEvent | ReplyEvent | AskingEvent | RunEvent | ActionEvent
 
 Emit = Callable[[Event], None]
 """Tells what happens to whoever wants to know. It returns at once, and never fails: work does not wait for a face."""
+
+
+_is_beside: ContextVar[bool] = ContextVar("is_beside", default=False)
+
+
+@contextmanager
+def beside_the_turn() -> Iterator[None]:
+    """Around a line that is carried out while a turn runs: no event of it ends what the turn is telling."""
+    token = _is_beside.set(True)
+    try:
+        yield
+    finally:
+        _is_beside.reset(token)
+
+
+def is_beside_the_turn() -> bool:
+    """Whether what is told just now is told beside the turn."""
+    return _is_beside.get()
 
 
 def unheard(event: Event) -> None:

@@ -1,11 +1,31 @@
 """The person, as the engine sees them."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from cdd_agent.errors import NotApproved
-from cdd_agent.events import ActionProposed, ChangesProposed, Choice, CommandProposed, Proposal
+from cdd_agent.events import ActionProposed, Choice, CommandProposed, Proposal
+
+if TYPE_CHECKING:
+    from cdd_agent.edits.review import Review
+
+
+@dataclass(frozen=True)
+class Reviewed:
+    """A person's answer about changes. YES: those that `review` takes are to be written; ALWAYS: and all that come in
+    this run. NO: nothing is written; with a `reason` the model is told and asked again, without one the work stops."""
+
+    choice: Choice
+    review: Review
+    reason: str = ""
+
+
+REST = 0.7
+"""Seconds without a key after which somebody is not typing; the slow type two keys a second. An answer begins after
+such a rest: what is typed earlier was begun before its question could be seen."""
 
 
 class Frontend(Protocol):
@@ -18,22 +38,13 @@ class Frontend(Protocol):
         """
         ...
 
+    async def review(self, review: Review) -> Reviewed:
+        """May these changes be written, and which of them? Raises `NotApproved` where there is nobody to ask."""
+        ...
+
     async def ask(self, prompt: str) -> str:
         """A question to be answered in words. Raises `NotApproved` where there is nobody to ask."""
         ...
-
-
-@dataclass(frozen=True)
-class ChangesApproved:
-    """Says yes to changes of files, and hands everything else on: `approval: edits` and `auto`, and `--yes`."""
-
-    others: Frontend
-
-    async def approve(self, proposal: Proposal) -> Choice:
-        return Choice.YES if isinstance(proposal, ChangesProposed) else await self.others.approve(proposal)
-
-    async def ask(self, prompt: str) -> str:
-        return await self.others.ask(prompt)
 
 
 @dataclass(frozen=True)
@@ -41,12 +52,17 @@ class AnswersTold:
     """Hands every question on, and tells of the answer before anything is done about it."""
 
     person: Frontend
-    tell: Callable[[Proposal | str, str], None]
+    tell: Callable[[Proposal | Review | str, str], None]
 
     async def approve(self, proposal: Proposal) -> Choice:
         choice = await self.person.approve(proposal)
         self.tell(proposal, choice.value)
         return choice
+
+    async def review(self, review: Review) -> Reviewed:
+        reviewed = await self.person.review(review)
+        self.tell(review, reviewed.choice.value)
+        return reviewed
 
     async def ask(self, prompt: str) -> str:
         answer = await self.person.ask(prompt)
@@ -59,17 +75,18 @@ class Nobody:
 
     async def approve(self, proposal: Proposal) -> Choice:
         match proposal:
-            case ChangesProposed(step=step):
-                paths = ", ".join((*proposal.created, *proposal.modified, *proposal.deleted))
-                who = "The model" if step is None else f"Step {step}"
-                what = f"{who} would write {paths}, and `approval: ask` wants a person's yes"
-                hint = "Run it in the shell, or with --yes."
             case CommandProposed(command=command, reason=reason):
                 what = f"{reason}: `{command}`"
                 hint = "Run it at a terminal, without --json, or change what `commands` in .cdd/config.yaml allows."
             case ActionProposed(title=title):
                 what, hint = f"Nobody is here to approve: {title}", "Run it at a terminal, or with --yes."
         raise NotApproved(what, hint=hint)
+
+    async def review(self, review: Review) -> Reviewed:
+        who = "The model" if review.step is None else f"Step {review.step}"
+        paths = ", ".join(file.name for file in review.files)
+        what = f"{who} would write {paths}, and `approval: ask` wants a person's yes"
+        raise NotApproved(what, hint="Run it in the shell, or with --yes.")
 
     async def ask(self, prompt: str) -> str:
         hint = "Run it at a terminal, or give the answers on standard input, a line each."

@@ -18,11 +18,13 @@ from cdd_agent.events import (
     Event,
     OwnCommandFinished,
     PersonAnswered,
+    PersonSaid,
     ReplyDelayed,
     ReplyDelta,
     ReplyFinished,
     ReplyRestarted,
     ReplyStarted,
+    SessionRestored,
     StepDiff,
     StepFinished,
     TestsFinished,
@@ -30,6 +32,7 @@ from cdd_agent.events import (
     ThinkingDelta,
     Tone,
     ToolStarted,
+    is_beside_the_turn,
     to_json,
 )
 from cdd_agent.sanitize import sanitize_for_display, without_escapes
@@ -47,6 +50,8 @@ _STYLES = {
 _DIFF_STYLES = {"+++": "bold", "---": "bold", "diff ": "bold", "@@": "cyan", "+": "green", "-": "red"}
 _TOGETHER = 1.0
 """Seconds of thoughts that are told in one line of JSON."""
+_RESTORED = 12
+"""Events of an earlier session."""
 _OUTPUT_LINES = 40
 _LONGEST_LINE = 10_000
 _KEPT = 100_000
@@ -230,6 +235,8 @@ class PlainPrinter(TextPrinter):
 
     def show(self, event: Event) -> None:
         match event:
+            case _ if is_beside_the_turn():
+                super().show(event)  # a line that has no end yet stands whole below it
             case ReplyDelta(text=text):
                 *lines, self._begun = (self._begun + text).split("\n")
                 for line in lines:
@@ -247,11 +254,30 @@ class PlainPrinter(TextPrinter):
                 self._describe(event)
             case PersonAnswered():
                 pass  # they have just typed it
+            case SessionRestored():
+                self._restore(event)
             case StepFinished():
                 self._describe(event)
             case _:
                 self._end_reply()
                 super().show(event)
+
+    def _restore(self, session: SessionRestored) -> None:
+        """The last of it: who wants to see more has it in files."""
+        shown = session.events[-_RESTORED:]
+        more = " (its last part)" if session.left_out or len(shown) < len(session.events) else ""
+        self._line(f"{session.key}, as it was{more}:", Tone.QUIET)
+        for event in shown:
+            match event:
+                case PersonSaid(text=text):
+                    self._line(f"> {text}", Tone.PLAIN)
+                case ReplyDelta(text=text) | CommandOutput(text=text):
+                    lines = text.strip().splitlines()
+                    self._line("\n".join(f"│ {line}" for line in lines[-_OUTPUT_LINES:]), Tone.QUIET)
+                case StepDiff():
+                    pass  # `/diff` shows it
+                case _:
+                    self._describe(event)
 
     def _end_reply(self) -> None:
         rest, self._begun = self._begun, ""

@@ -22,10 +22,14 @@ from cdd_agent.tickets.status import RunStatus
 from cdd_agent.tickets.store import Ticket, TicketStore
 
 if TYPE_CHECKING:
+    from cdd_agent.agents.plan_desk import PlanDesk
+    from cdd_agent.agents.step_editing import StepEditing
+    from cdd_agent.context.finder import CodeFinder
+    from cdd_agent.engine.lock import TicketLock
     from cdd_agent.engine.steering import Take
     from cdd_agent.engine.step_details import StepDetails
     from cdd_agent.engine.timeline import Timeline
-    from cdd_agent.events import UndoPreview
+    from cdd_agent.events import PromptMade, UndoPreview
     from cdd_agent.files.index import FileIndex
 
 
@@ -68,6 +72,12 @@ class Session:
     """Makes these settings the project's, and all agents ask their model from then on. Raises `BadInput`, and changes
     nothing, where there can be no such model."""
     find_servers: FindServers
+    open_desk: Callable[[Ticket], PlanDesk]
+    """Where a ticket's plan is read and written."""
+    open_code: Callable[[], CodeFinder]
+    """Finds code for whoever asks; made when somebody does."""
+    last_prompt: PromptMade | None = field(default=None, init=False)
+    """What a model was asked last."""
     agent: Agent | None = field(default=None, init=False)
     offers: tuple[OfferedModel, ...] = field(default=(), init=False)
     """The models of this computer's servers, as they were found last."""
@@ -157,7 +167,7 @@ class Session:
         return timeline(self.project.tickets.find(self.last_ticket))
 
     async def preview_undo(self, number: int) -> UndoPreview:
-        """What going back to before a step of the ticket that is worked on would do now. Raises `CddError`."""
+        """The effect of going back to before a step of the ticket that is worked on. Raises `CddError`."""
         from cdd_agent.agents.executor import ExecutorAgent  # not for the shell's first screen
 
         if isinstance(self.agent, ExecutorAgent):
@@ -183,6 +193,25 @@ class Session:
             raise BadInput("No ticket is open")
         redactor = Redactor.of_environment(self.project.config.commands.hide_env)
         return step_details(self.project.root, self.project.tickets.find(slug), number, redactor)
+
+    def edit_step(self, number: int, slug: str) -> StepEditing:
+        """To edit a step's text in a ticket's plan. Raises `BadInput` where there is no such ticket."""
+        from cdd_agent.agents.step_editing import StepEditing
+
+        ticket = self.project.tickets.find(slug)
+
+        def held() -> TicketLock | None:
+            is_ours = self.agent is not None and self.agent.ticket_slug == ticket.slug
+            return self.agent.lock.lent() if self.agent is not None and is_ours else None
+
+        return StepEditing(self.open_desk(ticket), number, held)
+
+    def take_up_plan(self, slug: str) -> None:
+        """A ticket's plan was edited here, and no turn runs: its run goes on by what it says now. Raises `BadInput`."""
+        from cdd_agent.agents.executor import ExecutorAgent
+
+        if isinstance(self.agent, ExecutorAgent) and self.agent.ticket_slug == slug:
+            self.agent.take_up_plan()
 
     def meaning(self, line: str) -> Meaning | None:
         """The active agent's use of a line; None where it is for chat, or a command (`/help`, `!ls`)."""

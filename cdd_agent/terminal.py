@@ -1,21 +1,29 @@
 """A person at a terminal, or answers in a pipe, without the shell: questions are printed, and a line is the answer."""
 
+from __future__ import annotations
+
 import asyncio
 import os
 import sys
 import threading
+from collections.abc import Awaitable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
 
 from cdd_agent.errors import NotApproved
 from cdd_agent.events import ActionProposed, Choice, Proposal
-from cdd_agent.frontend import Frontend
+from cdd_agent.frontend import Frontend, Reviewed
+from cdd_agent.reviewing import review_in_words
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.threads import in_thread
 from cdd_agent.wording import answers, question
+
+if TYPE_CHECKING:
+    from cdd_agent.edits.review import Review
 
 _LONGEST_ANSWER = 1_000_000
 """Bytes of a line from a pipe."""
@@ -47,6 +55,13 @@ class Terminal:
             if answer in keys:
                 return keys[answer]
             self._show("Type one of the letters.")
+
+    async def review(self, review: Review) -> Reviewed:
+        def answer(offered: str) -> Awaitable[str]:
+            forget_what_was_typed(self._keyboard)
+            return self._line(offered)
+
+        return await review_in_words(review, self._show, answer, may_edit=sys.stdin.isatty())
 
     async def ask(self, prompt: str) -> str:
         self._show(prompt)
@@ -103,6 +118,9 @@ class AnswersFromPipe:
 
     async def approve(self, proposal: Proposal) -> Choice:
         return await self.others.approve(proposal)
+
+    async def review(self, review: Review) -> Reviewed:
+        return await self.others.review(review)
 
     async def ask(self, prompt: str) -> str:
         line = await in_thread(self._line, name="answer")  # Ctrl+C leaves it behind

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from cdd_agent.config import ROLES, Config, Role, fallbacks_of, load_config, of_role
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.files.paths import PathRefused, confine, find_root
-from cdd_agent.frontend import AnswersTold, ChangesApproved, Frontend
-from cdd_agent.llm.budget import Budgeted, Limit, Spent, Tally
+from cdd_agent.frontend import AnswersTold, Frontend
+from cdd_agent.llm.budget import Budgeted, Limit, Spent, Tally, ToldWhileItRuns
 from cdd_agent.llm.port import Model, Usage
 from cdd_agent.llm.retrying import Clock, Retrying
 from cdd_agent.llm.wrapper import SwappableModel
@@ -27,9 +27,11 @@ if TYPE_CHECKING:
     from cdd_agent.agents.chat import ChatAgent, ChatTools
     from cdd_agent.agents.plan_desk import PlanDesk
     from cdd_agent.agents.planning import Planning
+    from cdd_agent.context.finder import CodeFinder
+    from cdd_agent.edits.review import Review
     from cdd_agent.engine.engine import Engine
     from cdd_agent.engine.lock import TicketLock
-    from cdd_agent.events import Emit, Proposal
+    from cdd_agent.events import Emit, Event, Proposal
     from cdd_agent.llm.local_servers import LocalServer
     from cdd_agent.llm.options import ModelOptions
     from cdd_agent.llm.providers import Endpoint
@@ -100,7 +102,20 @@ class Wiring:
     @cached_property
     def session(self) -> Session:
         openers = {"executor": self.open_executor, "socrates": self.open_socrates, "planner": self.open_planner}
-        return Session(self.project, openers, self.open_chat, self.emit, self.tally, self.use, self.find_servers)
+
+        def desk(ticket: Ticket) -> PlanDesk:
+            return open_desk(self.session.project, ticket, self.commands)
+
+        given = self.emit, self.tally, self.use, self.find_servers
+        return Session(self.project, openers, self.open_chat, *given, desk, lambda: self.code)
+
+    def tell(self, event: Event) -> None:
+        """What the agents tell; the session remembers the last prompt."""
+        from cdd_agent.events import PromptMade
+
+        if isinstance(event, PromptMade):
+            self.session.last_prompt = event
+        self.emit(event)
 
     @cached_property
     def slash(self) -> Collection[str]:
@@ -113,6 +128,13 @@ class Wiring:
     def commands(self) -> CommandRunner:
         """One for the whole session: what was always allowed stays so."""
         return open_commands(self.project, self.frontend)
+
+    @cached_property
+    def code(self) -> CodeFinder:
+        """One map of the project for the whole session, made when it is first asked."""
+        from cdd_agent.context.finder import CodeFinder
+
+        return CodeFinder(self.project.root, self.project.tickets.places)
 
     def open_executor(
         self, ticket: Ticket, *, start_over: bool = False, is_visit: bool = False, lock: TicketLock | None = None
@@ -134,8 +156,8 @@ class Wiring:
             return model
 
         tickets, config = self.session.project.tickets, self.session.project.config
-        given = tickets, ticket, _redactor(config), of_this_ticket, self.emit, self.slash
-        return SocratesAgent.open(*given, tool_calls=config.tool_calls, start_over=start_over)
+        given = tickets, ticket, _redactor(config), of_this_ticket, self.tell, self.slash
+        return SocratesAgent.open(*given, code=self.code, tool_calls=config.tool_calls, start_over=start_over)
 
     def open_planner(self, ticket: Ticket) -> Agent:
         from cdd_agent.agents.planner import PlannerAgent
@@ -149,8 +171,8 @@ class Wiring:
         project = self.session.project
         config = of_role(project.config, "chat")
         model = cache(lambda: self.equipped("chat", config))
-        tools = cache(lambda: _chat_tools(project, self.frontend, self.commands))
-        return ChatAgent(project.root, model, tools, _redactor(config), self.emit, config.tool_calls)
+        tools = cache(lambda: _chat_tools(project, self.frontend, self.commands, self.code))
+        return ChatAgent(project.root, model, tools, _redactor(config), self.tell, config.tool_calls)
 
     def planning(self, ticket: Ticket, *, may_ask: bool = True) -> Planning:
         """A ticket's planning, which holds the ticket until it is closed. Its model is made when it is asked, and has
@@ -172,18 +194,19 @@ class Wiring:
         def model() -> Model:
             return self.equipped("planner", config, lost=lambda usage: desk.log.add(ReplyLost(usage)))
 
-        notes, tools = AgentFile.open(desk.record, NAME, PlanningNotes), read_only_tools(project.root)
-        recorder = Recorder(desk.record.redactor, desk.log, self.emit)
-        return Planning(desk, notes, model, recorder, tools, config.tool_calls, may_ask)
+        notes, tools = AgentFile.open(desk.record, NAME, PlanningNotes), read_only_tools(project.root, self.code)
+        recorder = Recorder(desk.record.redactor, desk.log, self.tell)
+        return Planning(desk, notes, model, recorder, tools, config.tool_calls, may_ask, self.code)
 
     def engine(self, ticket: Ticket, *, start_over: bool = False, lock: TicketLock | None = None) -> Engine:
         """Open a ticket's run, with its `lock` if somebody here holds it already. The model is made when a reply is
         needed. Raises `BadInput`."""
+        from cdd_agent.engine.approval import Approval
         from cdd_agent.engine.effort import effort_of
         from cdd_agent.engine.engine import Engine
         from cdd_agent.engine.record import RunRecord
         from cdd_agent.engine.step import StepRunner
-        from cdd_agent.events import PersonAnswered, ReplyLost
+        from cdd_agent.events import PersonAnswered
         from cdd_agent.wording import question
 
         project = self.session.project
@@ -191,7 +214,7 @@ class Wiring:
 
         record = RunRecord.of(root, ticket.slug, _redactor(config))
 
-        def log_answer(asked: Proposal | str, answer: str) -> None:
+        def log_answer(asked: Proposal | Review | str, answer: str) -> None:
             shown = asked if isinstance(asked, str) else question(asked)
             record.log.add(record.redactor.redacted(PersonAnswered(shown[:_LONGEST_QUESTION], answer)))
 
@@ -199,24 +222,25 @@ class Wiring:
         def model() -> Model:
             has_begun = engine.run.state.started_at is not None  # else the log is another run's, whose state is gone
             spent = effort_of(record.log.entries()).spent if has_begun else Spent()
-            return self.equipped("executor", config, spent=spent, lost=lambda usage: record.log.add(ReplyLost(usage)))
+            return self.equipped("executor", config, spent=spent, lost=engine.run.lost)
 
         person = AnswersTold(self.frontend, log_answer)
         runner = StepRunner(
             root,
             model,
-            _asked_of_changes(config, person),
+            Approval(person) if config.approval == "ask" else None,
             config.test_command,
             config.test_timeout,
             project.tickets.owns,
             replace(self.commands, permit=_permit_of(person)),
             config.tool_calls,
+            self.code,
         )
         engine = Engine.open(
             root,
             ticket,
             runner,
-            emit=self.emit,
+            emit=self.tell,
             own=_own(project, config),
             commits=config.commit == "step",
             require=None if config.require == "off" else config.require,
@@ -271,28 +295,31 @@ def open_desk(project: Project, ticket: Ticket, commands: CommandRunner) -> Plan
     return PlanDesk(root, ticket, record, commands, config.test_command)
 
 
-def _chat_tools(project: Project, frontend: Frontend, commands: CommandRunner) -> ChatTools:
+def _chat_tools(project: Project, frontend: Frontend, commands: CommandRunner, code: CodeFinder) -> ChatTools:
     """All but asking the person, who reads along anyway; and searching only where there is something to search with."""
     from importlib.util import find_spec
 
     from cdd_agent.agents.chat import ChatTools
     from cdd_agent.edits.changes import ChangeSet
-    from cdd_agent.events import ChangesProposed, Choice
+    from cdd_agent.engine.approval import ask_about
     from cdd_agent.tools.acting import acting_tools
     from cdd_agent.tools.read_only import read_only_tools
 
     written: list[ChangeSet] = []
-    asked = _asked_of_changes(project.config, frontend)
+    redactor = _redactor(project.config)
 
-    async def permit(changes: ChangeSet) -> bool:
-        proposal = ChangesProposed(None, changes.created, changes.modified, changes.deleted, changes.diff())
+    async def permit(changes: ChangeSet) -> tuple[ChangeSet, str]:
+        if project.config.approval != "ask":
+            return changes, ""
         with commands.clock.standing_still():
-            return await asked.approve(proposal) is Choice.YES
+            answer, taken = await ask_about(changes, None, frontend, project.root, project.tickets.owns)
+        refused = "" if taken.changes or answer.reason else "The person did not approve of this change"
+        return taken, redactor.redact(answer.review.told(answer.reason)) or refused
 
     runner = replace(open_runner(project, frontend, commands), permit=permit, wrote=written.append)
     left_out = {"chat_with_user"} | ({"research"} if find_spec("ddgs") is None else set())
     acting = [tool for tool in acting_tools(runner) if tool.name not in left_out]
-    tools = sorted((*read_only_tools(project.root), *acting), key=lambda tool: tool.category == "Git")
+    tools = sorted((*read_only_tools(project.root, code), *acting), key=lambda tool: tool.category == "Git")
     return ChatTools(tools, written, commands.clock)  # what a small window has no room for is the history
 
 
@@ -349,10 +376,6 @@ def _redactor(config: Config) -> Redactor:
     return Redactor.of_environment(config.commands.hide_env)
 
 
-def _asked_of_changes(config: Config, frontend: Frontend) -> Frontend:
-    return frontend if config.approval == "ask" else ChangesApproved(frontend)
-
-
 def equipped(
     model: Model,
     config: Config,
@@ -379,7 +402,7 @@ def equipped(
             spend=tally.add,
             lost=lost,
         )
-        return Retrying(budgeted, clock)
+        return Retrying(ToldWhileItRuns(budgeted, tally), clock)
 
     if isinstance(model, WithFallbacks):
         others = [with_patience(other) for other in model.others]

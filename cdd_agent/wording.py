@@ -1,10 +1,14 @@
 """The words of events for people, the same in the shell and without a screen."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from cdd_agent.edits.file_diff import FileDiff
 from cdd_agent.events import (
+    AcceptingAll,
     ActionFinished,
     ActionProposed,
     ActionsFinished,
@@ -13,8 +17,8 @@ from cdd_agent.events import (
     AttemptFailed,
     BaselineTaken,
     ChangesApplied,
-    ChangesProposed,
     ChangesPutBack,
+    ChangesReviewed,
     Choice,
     CommandProposed,
     CriteriaShown,
@@ -32,6 +36,8 @@ from cdd_agent.events import (
     Proposal,
     RunFinished,
     ScreenAsked,
+    SessionsListed,
+    SessionView,
     SpecOpened,
     SpecShown,
     StepCommitted,
@@ -48,7 +54,10 @@ from cdd_agent.events import (
     ToolFinished,
     ToolStarted,
 )
-from cdd_agent.tickets.status import Evidence, RunStatus, StepStatus, Verification
+from cdd_agent.tickets.status import Cost, Evidence, RunStatus, StepStatus, Verification
+
+if TYPE_CHECKING:
+    from cdd_agent.edits.review import FileReview, Review
 
 _SHOWN_FILES = 6
 _SHOWN_DIFF = 300
@@ -67,7 +76,7 @@ _VERBS = {
     "chat_with_user": "ask:",
     "research": "look up",
 }
-"""What tools do, before what they are used on."""
+"""The verbs of tools, before what they are used on."""
 STEP_GLYPHS = {
     StepStatus.PENDING: "○",
     StepStatus.IN_PROGRESS: "◐",
@@ -96,27 +105,53 @@ def _models_found(found: ModelsFound) -> list[tuple[str, Tone]]:
     return lines
 
 
-def question(proposal: Proposal) -> str:
-    """The question for a person, in full."""
+def question(proposal: Proposal | Review, *, diff: bool = True) -> str:
+    """The question for a person, in full; or about changes without their `diff`."""
     match proposal:
-        case ChangesProposed(step=step):
-            lines = [
-                *(f"  create {path}" for path in proposal.created),
-                *(f"  change {path}" for path in proposal.modified),
-                *(f"  delete {path}" for path in proposal.deleted),
-            ]
-            lines.sort(key=lambda line: not line.startswith("  delete"))  # first, so that none is cut off
-            if len(lines) > _SHOWN_FILES:
-                lines[_SHOWN_FILES - 1 :] = [f"  and {len(lines) - _SHOWN_FILES + 1} more files"]
-            who = "the model" if step is None else f"step {step}"
-            diff = proposal.diff.splitlines()
-            more = [f"… and {len(diff) - _SHOWN_DIFF:,} more lines"] if len(diff) > _SHOWN_DIFF else []
-            return "\n".join([f"May {who} write this?", *lines, *diff[:_SHOWN_DIFF], *more])
         case CommandProposed(command=command, reason=reason):
             first = f"May this run? {reason}. (Always: this very command, as long as the program runs.)"
             return "\n  ".join([first, *command.splitlines()])
         case ActionProposed(number=number, total=total, title=title, details=details):
             return "\n  ".join([f"[{number}/{total}] {title}", *details.splitlines()])
+        case _:
+            return _review(proposal, diff=diff)
+
+
+def _review(review: Review, *, diff: bool) -> str:
+    order = ("delete", "rename", "create", "change")  # first what goes, so that none of that is cut off
+    files = sorted(review.files, key=lambda file: order.index(file.verb))
+    lines = ["  ".join(filter(None, (f"  {_file_in_review(file)}", _counts(file)))) for file in files]
+    if len(lines) > _SHOWN_FILES:
+        lines[_SHOWN_FILES - 1 :] = [f"  and {len(lines) - _SHOWN_FILES + 1} more files"]
+    who = "the model" if review.step is None else f"step {review.step}"
+    taken = len(review.parts) - sum(len(file.left_out) for file in review.files)
+    what = "this" if taken == len(review.parts) else f"{taken} of {len(review.parts)} parts"
+    ask = f"May {who} write {what}?" if not review.takes_nothing else "Nothing is taken. Is nothing to be written?"
+    problem = [f"  cannot be written: {' '.join(review.problem.split())}"] if review.problem else []
+    count = f"  {len(files)} files {_counts(*files)}".rstrip() if len(files) > 1 else ""
+    shown = review.diff().splitlines() if diff else []
+    more = [f"… and {len(shown) - _SHOWN_DIFF:,} more lines"] if len(shown) > _SHOWN_DIFF else []
+    left_out = [f"  left out: {part}" for part in review.left_out]
+    if len(left_out) > _SHOWN_FILES:
+        left_out[_SHOWN_FILES - 1 :] = [f"  left out: {len(left_out) - _SHOWN_FILES + 1} more parts"]
+    return "\n".join([ask + count, *problem, *lines, *left_out, *shown[:_SHOWN_DIFF], *more])
+
+
+def _file_in_review(file: FileReview) -> str:
+    return f"{file.verb} {file.name}{' (edited)' * file.is_edited}"
+
+
+def _counts(*files: FileReview) -> str:
+    return lines_changed([FileDiff(file.path, file.added, file.removed, "") for file in files])
+
+
+def part_in_words(file: FileReview, hunks: Sequence[int]) -> str:
+    """Which part of the changes is looked at."""
+    if len(hunks) < len(file.hunks):
+        hunk = file.hunks[hunks[0]]
+        counts = lines_changed([FileDiff(file.path, hunk.added, hunk.removed, "")])
+        return f"{_file_in_review(file)}, {hunk.where}  {counts}"
+    return f"{_file_in_review(file)}  {_counts(file)}"
 
 
 def answers(proposal: Proposal) -> dict[str, Choice]:
@@ -133,7 +168,7 @@ def thought(seconds: float | None, tokens: int, *, estimated: bool) -> str:
 
 
 def tool_use(event: ToolStarted | ToolFinished) -> str:
-    """What a model does with a tool, in a line."""
+    """A model's use of a tool, in a line."""
     verb = _VERBS.get(event.tool)
     if verb is None:
         return " ".join(filter(None, (event.tool, event.target))) or event.call
@@ -171,12 +206,25 @@ def described(event: Event) -> list[tuple[str, Tone]]:
             return [(f"thought, without showing it: {thought(None, tokens, estimated=estimated)}", Tone.QUIET)]
         case ThinkingFinished(seconds=seconds, tokens=tokens, estimated=estimated):
             return [(f"thought for {thought(seconds, tokens, estimated=estimated)}", Tone.QUIET)]
+        case ChangesReviewed():
+            lines = [(f"left out by you: {part}", Tone.WARNING) for part in event.left_out]
+            return [*lines, *((f"edited by you: {path}", Tone.PLAIN) for path in event.edited)]
+        case AcceptingAll(is_on=True):
+            text = "All changes of this run are written without a question from now on. Stopping a step ends that."
+            return [(text, Tone.WARNING)]
+        case AcceptingAll():
+            return [("Changes are asked about again.", Tone.PLAIN)]
         case PersonAnswered(question=asked, answer=""):
             return [(asked, Tone.QUIET), ("Not answered", Tone.WARNING)]
         case PersonAnswered(question=asked, answer=answer):
             return [(asked, Tone.QUIET), (f"Your answer: {answer}", Tone.PLAIN)]
         case TicketsListed(tickets=(), state=None, type=None):
-            return [("There are no tickets yet. `cdd new feature NAME` makes one.", Tone.PLAIN)]
+            return [
+                (
+                    "There are no tickets yet. `/new feature NAME` makes one; in a terminal, `cdd new feature NAME`.",
+                    Tone.PLAIN,
+                )
+            ]
         case TicketsListed(tickets=(), state=state, type=kind):
             where = f" is in the state {state}" if state else ""
             return [(f"No ticket{f' of the type {kind}' * bool(kind)}{where or ' is there'}.", Tone.PLAIN)]
@@ -186,9 +234,16 @@ def described(event: Event) -> list[tuple[str, Tone]]:
                 (f"{t.slug:<{width}}  {progress(t.state, t.done, t.total)}  {t.error}".rstrip(), Tone.PLAIN)
                 for t in tickets
             ]
+        case SessionsListed(sessions=()):
+            return [("There is no earlier session.", Tone.PLAIN)]
+        case SessionsListed(sessions=sessions):
+            rows = [(f"{session_in_short(one)}  {one.last}".rstrip(), Tone.PLAIN) for one in sessions]
+            return [*rows, ("`/resume NAME` goes on with one; `/resume` alone with the last.", Tone.PLAIN)]
         case PlanOpened():
             title = (f"{event.ticket_slug}: {event.title}", Tone.HEADING)
-            return [title, *((f"  {_step(step)}", Tone.PLAIN) for step in event.steps)]
+            steps = [(f"  {_step(step)}{_after(in_short(step.cost))}", Tone.PLAIN) for step in event.steps]
+            total = [(f"  {in_full(event.cost)} so far", Tone.QUIET)] if event.cost.tokens else []
+            return [title, *steps, *total]
         case CriteriaShown():
             return _criteria(event)
         case PlanChecked():
@@ -466,6 +521,34 @@ def _step(step: StepView) -> str:
         remark = f"  (skipped: {step.reason})"
     remark += "  (changed in the plan since)" if step.changed else ""
     return f"{step_glyph(step)} {step.number}. {step.title}{remark}"
+
+
+def session_in_short(session: SessionView) -> str:
+    """When it was, what it is called, who was at work and how far it is."""
+    when = datetime.fromisoformat(session.touched).astimezone()
+    return "  ".join(filter(None, (f"{when:%Y-%m-%d %H:%M}", session.key, session.agent, session.progress)))
+
+
+def in_short(cost: Cost) -> str:
+    """In a few cells: the money, or where no price is known the tokens; empty where nothing was spent."""
+    about = "~" if cost.estimated else ""
+    if cost.usd:
+        return f"{about}${cost.usd:.2f}" if cost.usd >= 0.00995 else f"{about}${max(cost.usd, 0.0001):.4f}"
+    if not cost.tokens:
+        return ""
+    if cost.tokens < 999.5:
+        return f"{about}{cost.tokens} tok"
+    many, unit = (cost.tokens / 1e3, "k") if cost.tokens < 999_500 else (cost.tokens / 1e6, "M")
+    return f"{about}{many:.1f}{unit} tok" if many < 9.95 else f"{about}{many:.0f}{unit} tok"
+
+
+def in_full(cost: Cost) -> str:
+    about = "~" if cost.estimated else ""
+    return f"{about}{cost.tokens:,} tokens" + (f", {about}${cost.usd:.4f}" if cost.usd else "")
+
+
+def _after(words: str) -> str:
+    return f"  {words}" if words else ""
 
 
 def step_glyph(step: StepView) -> str:

@@ -1,4 +1,4 @@
-"""What tests hear of what happens: every event is told to whoever listens just now."""
+"""Events as tests hear them: each is told to whoever listens just now."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator

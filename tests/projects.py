@@ -147,7 +147,7 @@ class Sandbox:
         return (self.root / path).read_text()
 
     def prompt(self, number: int = -1) -> str:
-        """What the model was asked, all messages in one."""
+        """The requests to the model, all messages in one."""
         return "\n\n".join(message.content for message in self.model.requests[number].messages)
 
 
@@ -158,12 +158,12 @@ def notice(events: Iterable[Event], about: About) -> str:
 
 
 def noticed(events: Iterable[Event]) -> list[About]:
-    """What the notices were about, in their order."""
+    """The subjects of the notices, in their order."""
     return [event.about for event in events if isinstance(event, Notice) and event.about]
 
 
 async def run_all(sandbox: Sandbox, attempts: int = 1, *, start_over: bool = False) -> list[Event]:
-    """What happens when a plan is carried out, as far as it goes."""
+    """The events when a plan is carried out, as far as it goes."""
     engine = sandbox.engine(start_over=start_over)
     try:
         return [*await collect(engine.recover()), *await collect(engine.run_all(attempts=attempts))]

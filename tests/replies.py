@@ -1,4 +1,4 @@
-"""What tests hear of a model's reply."""
+"""A model's reply as tests hear it."""
 
 import asyncio
 
@@ -6,14 +6,14 @@ from cdd_agent.llm.port import Done, Model, ModelEvent, Request
 
 
 async def all_of(model: Model, request: Request) -> list[ModelEvent | Done]:
-    """What came of it, and last how it ended."""
+    """The events of a reply, and last how it ended."""
     events: list[ModelEvent | Done] = []
     events.append(await model.reply(request, events.append))
     return events
 
 
 async def stopped(model: Model, request: Request, *, after: int = 1) -> list[ModelEvent]:
-    """What came of it until it was cancelled, as Escape does, when so many events had come."""
+    """The events until it was cancelled, as Escape does, when so many had come."""
     events: list[ModelEvent] = []
 
     def hear(event: ModelEvent) -> None:

@@ -1,4 +1,4 @@
-"""What a program's output looks like on a terminal's screen: a terminal emulator reads it."""
+"""A program's output on a terminal's screen, as a terminal emulator reads it."""
 
 import re
 
@@ -8,21 +8,34 @@ from tests.terminals import Terminal
 
 _NOT_FOR_PYTE = re.compile(rb"\x1b\[[<>=?][0-9;]*\$?[a-zA-Z]|\x1b\[[0-9;]*t")
 """Private modes, of which only the other screen matters, and window operations: pyte would print a part of some."""
+_BEGUN = re.compile(rb"\x1b(\[[<>=?]?[0-9;]*\$?)?\Z")
+"""A sequence whose end has not come yet."""
+_OTHER_SCREEN = re.compile(rb"\x1b\[\?1049[hl]")
 
 
 class Screen:
-    """The screen of a terminal, as it is after all that it was sent so far."""
+    """The screen of a terminal, as it is after all that it was sent so far; what comes is read once."""
 
     def __init__(self, terminal: Terminal, columns: int = 80, rows: int = 24) -> None:
         self._terminal = terminal
-        self._size = columns, rows
+        self._screen = pyte.Screen(columns, rows)
+        self._stream = pyte.ByteStream(self._screen)
+        self._read = 0
+        self._text = ""
 
     @property
     def text(self) -> str:
-        screen = pyte.Screen(*self._size)
-        _, is_other, shown = self._terminal.seen.rpartition(b"\x1b[?1049h")
-        before = self._terminal.seen if not is_other else b""
-        left, has_left, after = shown.partition(b"\x1b[?1049l")
-        sent = after if has_left else left or before
-        pyte.ByteStream(screen).feed(_NOT_FOR_PYTE.sub(b"", sent))
-        return "\n".join(line.rstrip() for line in screen.display)
+        news = self._terminal.seen[self._read :]
+        if begun := _BEGUN.search(news):
+            news = news[: begun.start()]
+        self._read += len(news)
+        before, *later = _OTHER_SCREEN.split(news)
+        self._stream.feed(_NOT_FOR_PYTE.sub(b"", before))
+        for shown in later:
+            self._screen.reset()
+            self._stream.feed(_NOT_FOR_PYTE.sub(b"", shown))
+        if news:
+            columns = range(self._screen.columns)
+            rows = (self._screen.buffer[y] for y in range(self._screen.lines))
+            self._text = "\n".join("".join(row[x].data for x in columns).rstrip() for row in rows)
+        return self._text

@@ -76,7 +76,7 @@ class Terminal:
 
     @property
     def text(self) -> str:
-        """What it has shown, without colours."""
+        """The text that it has shown, without colours."""
         return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", self.seen.decode(errors="replace")).replace("\r\n", "\n")
 
 

@@ -49,7 +49,7 @@ def root(tmp_path: Path) -> Path:
 
 @dataclass(frozen=True)
 class Done:
-    """What a command has printed, and how it ended."""
+    """The output of a command, and how it ended."""
 
     returncode: int
     stdout: str

@@ -266,6 +266,16 @@ def test_the_shells_start_imports_neither_litellm_nor_git() -> None:
     assert result.stdout == "[]\n", result.stderr
 
 
+def test_the_first_screen_waits_neither_for_the_settings_nor_for_the_editor() -> None:
+    code = (
+        "import sys, cdd_agent.cli.shell, cdd_agent.tui.app\n"
+        "later = {'pydantic', 'yaml', 'cdd_agent.session', 'cdd_agent.process.run', 'concurrent.futures.thread'}\n"
+        "print(sorted(later & set(sys.modules)))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[1])
+    assert result.stdout == "[]\n", result.stderr
+
+
 @pytest.mark.parametrize("module", ["argparse", "cdd_agent.cli.parser", "cdd_agent.errors", "pathlib"])
 def test_ctrl_c_while_it_starts_is_no_traceback(tmp_path: Path, module: str) -> None:
     code = f"""

@@ -2,9 +2,11 @@
 
 import contextlib
 import json
+import re
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,6 +55,28 @@ def test_without_any_file_the_defaults_hold(tmp_path: Path) -> None:
 
 def test_every_documented_key_is_accepted(tmp_path: Path) -> None:
     assert load_config(write(tmp_path, ALL), {}) == Config(model="anthropic/claude-sonnet-4-5")
+
+
+def _documented() -> list[tuple[str, str]]:
+    """The settings table of the README: each key with its default."""
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    table = readme.partition("\n## Settings\n")[2].partition("\n## ")[0]
+    return re.findall(r"^\| `(\w+)` \| (.+?) \| .+ \|$", table, re.MULTILINE)
+
+
+def test_the_readme_has_every_setting_once_and_no_other() -> None:
+    documented = [key for key, _ in _documented()]
+    assert len(documented) == len(set(documented))
+    assert set(documented) == set(Config.model_fields)
+
+
+@pytest.mark.parametrize(("key", "default"), _documented())
+def test_the_readme_has_the_defaults(key: str, default: str) -> None:
+    value = getattr(Config(), key)
+    if default.startswith("`") or default.isdecimal():
+        assert getattr(Config(**{key: yaml.safe_load(default.strip("`"))}), key) == value
+    else:  # in words
+        assert value in (None, (), Models(), OwnRequest())
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "---\n", "\ufeffmodel: x\n"])

@@ -19,6 +19,7 @@ from cdd_agent.llm.port import Message, Request
 from cdd_agent.llm.providers import PROVIDERS
 from cdd_agent.llm.scripted import ScriptedModel
 from tests.git.test_status import git
+from tests.screens import Screen
 from tests.terminals import Terminal
 
 REPOSITORY = Path(__file__).parents[1]
@@ -107,11 +108,12 @@ def test_no_setting_from_outside_reaches_a_run_of_it(surroundings: Path, capsys:
 def test_no_setting_from_outside_reaches_its_shell(surroundings: Path) -> None:
     terminal = Terminal(surroundings, sys.executable, "-m", "cdd_agent", "demo", size=(120, 40))
     try:
-        terminal.until(lambda: b"Next is step 1" in terminal.seen)
-        terminal.until(lambda: b"demo-script" in terminal.seen)
+        screen = Screen(terminal, 120, 40)
+        terminal.until(lambda: "Next is step 1" in screen.text)
+        terminal.until(lambda: "demo-script" in screen.text)
+        assert "gpt-5" not in screen.text
     finally:
         terminal.end()
-    assert b"gpt-5" not in terminal.seen
 
 
 @pytest.mark.parametrize("name", OUTSIDE)

@@ -232,3 +232,18 @@ def test_a_reader_that_leaves_in_a_check_leaves_the_step_pending_and_the_files_a
     running.wait(30)
     assert sandbox.statuses() == ["pending"]
     assert sandbox.text("a.txt") == "before\n"
+
+
+@pytest.mark.parametrize("command", ["exec", "plan"])
+def test_a_name_that_takes_long_to_look_for_is_not_looked_for_in_silence(sandbox: Sandbox, command: str) -> None:
+    sandbox.write(*STEPS)
+    slow = (
+        "import sys, time; from cdd_agent.llm import litellm_adapter as adapter; from cdd_agent.cli.main import main; "
+        "adapter._litellm = lambda: time.sleep(3) or sys.exit('never comes'); sys.exit(main(sys.argv[1:]))"
+    )
+    flags = ["--regenerate"] if command == "plan" else ["--json"]
+    for model, is_slow in (("nonsense/one", True), (script(sandbox, "nothing"), False)):
+        argv = [sys.executable, "-c", slow, command, SLUG, "--model", model, *flags]
+        done = subprocess.run(argv, cwd=sandbox.root, capture_output=True, text=True, timeout=60, check=False)
+        assert ("looking for who offers the model" in done.stderr) is is_slow
+        assert "looking for" not in done.stdout

@@ -1,16 +1,33 @@
 """The shell a line at a time: from a pipe, and on a terminal that draws no screen."""
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic, sleep
 
 import pytest
 import yaml
 
+from cdd_agent.agents.chat import ChatAgent
+from cdd_agent.cli.plain import PlainShell
+from cdd_agent.edits.review import Review
+from cdd_agent.errors import ExitCode
+from cdd_agent.events import ActionProposed, Choice, CommandProposed, Proposal
+from cdd_agent.frontend import REST
+from cdd_agent.llm.scripted import ScriptedModel
+from cdd_agent.printer import PlainPrinter
+from cdd_agent.session import Session
+from cdd_agent.tickets.store import TicketStore
+from tests.injecting import fail_once
 from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.reviews import review_of
 
 TWO = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
 
@@ -63,6 +80,38 @@ def test_where_no_answer_comes_nothing_is_done(sandbox: Sandbox) -> None:
     scripted(sandbox, says("a.txt", "good"), approval="ask")
     assert piped(sandbox, f"/exec {SLUG}", "continue").returncode == 1
     assert not (sandbox.root / "a.txt").exists()
+
+
+OLD = "".join(f"line {number}\n" for number in range(1, 31))
+EDIT = "a.txt\n<<<<<<< SEARCH\nline 2\n=======\ngood\n>>>>>>> REPLACE\n"
+EDIT += "<<<<<<< SEARCH\nline 28\n=======\nunwanted\n>>>>>>> REPLACE\n"
+
+
+def test_changes_are_reviewed_in_words(sandbox: Sandbox) -> None:
+    scripted(sandbox, EDIT, approval="ask")
+    (sandbox.root / "a.txt").write_text(OLD)
+    lines = ("h", "perhaps", "y", "b", "y", "n not that", "y")
+    ended = piped(sandbox, f"/exec {SLUG}", "continue", *lines)
+    assert ended.returncode == 0, ended.stdout
+    assert sandbox.text("a.txt") == OLD.replace("line 2\n", "good\n")
+    for said in (
+        "change a.txt  +2 −2",
+        "  h  take or leave out hunk by hunk",
+        "1 of 2: change a.txt, line 2  +1 −1",
+        "2 of 2: change a.txt, line 28  +1 −1",
+        "May step 1 write 1 of 2 parts?",
+        "left out: a.txt, line 28: not that",
+    ):
+        assert said in ended.stdout
+    assert "e  edit" not in ended.stdout  # a pipe has no terminal to lend
+
+
+def test_a_reason_and_the_whole_run_from_a_pipe(sandbox: Sandbox) -> None:
+    scripted(sandbox, says("a.txt", "bad"), says("a.txt", "good"), says("b.txt", "good"), approval="ask")
+    ended = piped(sandbox, f"/exec {SLUG}", "continue", "n say good", "a", "continue")
+    assert ended.returncode == 0, ended.stdout
+    assert sandbox.statuses() == ["completed", "completed"]
+    assert "Changes are asked about again." in ended.stdout
 
 
 def test_nothing_at_all_is_an_end(sandbox: Sandbox) -> None:
@@ -128,8 +177,169 @@ if os.name != "nt":
         shell.type("y")
         shell.until(lambda: "[y] yes" in shell.text)
         assert not (sandbox.root / "a.txt").exists()
+        sleep(REST)
         shell.type("y")
         shell.until(lambda: "Step 1 completed" in shell.text)
+
+    def test_a_look_breaks_no_line_of_the_reply(sandbox: Sandbox, terminal: Callable[..., Terminal]) -> None:
+        words = "beginning of " + "a long line " * 40
+        scripted(sandbox)
+        script = {"pace": 100, "replies": [{"reply": says("a.txt", "good", words)}]}
+        (sandbox.root / ".cdd/script.yaml").write_text(yaml.safe_dump(script))
+        shell = terminal()
+        shell.type(f"/exec {SLUG}")
+        shell.until(lambda: "(Enter runs step 1" in shell.text)
+        shell.type("continue")
+        shell.until(lambda: "asking script" in shell.text)
+        shell.type("/cost")
+        shell.until(lambda: "This session" in shell.text)
+        shell.until(lambda: "Step 1 completed" in shell.text)
+        assert words.strip() in shell.text
+
+    @dataclass
+    class AtTerminal:
+        """A shell of this process on a terminal, and somebody who types."""
+
+        shell: PlainShell
+        master: int
+        capsys: pytest.CaptureFixture[str]
+        seen: str = ""
+
+        def type(self, line: str) -> None:
+            os.write(self.master, f"{line}\n".encode())
+
+        async def until(self, come: Callable[[str], bool]) -> None:
+            """Wait for something among what was told since the last time."""
+            end = monotonic() + 20
+            told = ""
+            while not come(told):
+                assert monotonic() < end, self.seen
+                await asyncio.sleep(0.01)
+                told += (new := self.capsys.readouterr().out)
+                self.seen += new
+
+    @asynccontextmanager
+    async def at_terminal(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> AsyncIterator[AtTerminal]:
+        master, slave = os.openpty()
+        shell = PlainShell(PlainPrinter(), slave, is_terminal=True)
+        sandbox.frontend = shell
+        running = asyncio.create_task(shell.run(sandbox.session(shell.emit), ()))
+        person = AtTerminal(shell, master, capsys)
+        await person.until(lambda told: "chat > " in told)
+        try:
+            yield person
+            person.type("/exit")
+            assert await running == ExitCode.DONE
+        finally:
+            running.cancel()
+            os.close(master)
+            await asyncio.to_thread(lambda: [t.join() for t in threading.enumerate() if t.name == "lines"])
+            os.close(slave)
+
+    @pytest.mark.parametrize(
+        ("where", "name", "line"),
+        [
+            (ChatAgent, "say", "hello"),
+            (Session, "meaning", "hello"),
+            (PlainPrinter, "show", "/list"),
+            (TicketStore, "list", "/list"),
+            (Session, "say", "hello"),
+        ],
+    )
+    async def test_a_fault_is_a_line_and_the_session_goes_on(
+        sandbox: Sandbox,
+        capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch,
+        where: type,
+        name: str,
+        line: str,
+    ) -> None:
+        async with at_terminal(sandbox, capsys) as person:
+            fail_once(monkeypatch, where, name)
+            person.type(line)
+            await person.until(lambda told: "errors.log" in told)
+            (said,) = [row for row in person.seen.splitlines() if "A fault in cdd itself" in row]
+            assert "Injected" in said
+            assert "Traceback" not in person.seen
+            log = sandbox.root / said.rpartition(" ")[2]
+            assert "Injected" in log.read_text()
+            person.type("/cost")
+            await person.until(lambda told: "This session" in told)
+
+    async def test_a_fault_in_a_look_stops_nothing(
+        sandbox: Sandbox, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        sandbox.model = ScriptedModel(["One " + "long" * 1000], pace=40)
+        async with at_terminal(sandbox, capsys) as person:
+            person.type("hello")
+            await person.until(lambda told: "asking" in told)
+            fail_once(monkeypatch, TicketStore, "list")
+            person.type("/list")
+            await person.until(lambda told: "errors.log" in told)
+            person.type("/cost")
+            await person.until(lambda told: "This session" in told)
+            assert person.shell._turn is not None
+            sandbox.model.pace = 0
+            await person.until(lambda told: "chat > " in told)
+            assert "longlong" in person.seen
+
+    QUESTIONS = (
+        CommandProposed("rm -rf build", "`rm` is not on the list"),
+        review_of(1, {"a.txt": (None, "a\n"), "b.txt": ("b\n", "c\n")}),
+        ActionProposed(1, 2, "Write it", "text"),
+    )
+
+    async def asked_while_typing(person: AtTerminal, question: Proposal | Review | str, line: str) -> str:
+        """The line is read, and before anybody could take it there is the question."""
+        person.type(line)
+        sleep(0.1)
+        if isinstance(question, str):
+            return await person.shell.ask(question)
+        if isinstance(question, Review):
+            return (await person.shell.review(question)).choice
+        return await person.shell.approve(question)
+
+    @pytest.mark.parametrize("question", [*QUESTIONS, "Which port?"], ids=lambda question: type(question).__name__)
+    @pytest.mark.parametrize("line", ["y", "yes", "Y", "n", "8080"])
+    async def test_only_who_has_seen_a_question_answers_it(
+        sandbox: Sandbox, capsys: pytest.CaptureFixture[str], question: Proposal | Review | str, line: str
+    ) -> None:
+        async with at_terminal(sandbox, capsys) as person:
+            answer = asyncio.create_task(asked_while_typing(person, question, line))
+            await person.until(lambda told: f"before the question could be read: {line}" in told)
+            person.type(line)  # at once
+            await person.until(lambda told: f"before the question could be read: {line}" in told)
+            assert not answer.done()
+            await asyncio.sleep(REST)
+            person.type("y")
+            assert await answer in ("y", Choice.YES)
+
+    def test_the_editor_has_the_terminal_to_itself(
+        sandbox: Sandbox, terminal: Callable[..., Terminal], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        script = sandbox.root / "editor.py"
+        script.write_text(
+            "import pathlib, sys\npathlib.Path(sys.argv[1]).write_text(input('what instead? ') + ' and good\\n')\n"
+        )
+        monkeypatch.setenv("VISUAL", f"{sys.executable} {script}")
+        scripted(sandbox, says("a.txt", "as proposed"), approval="ask")
+        shell = terminal()
+        shell.type(f"/exec {SLUG}")
+        shell.until(lambda: "(Enter runs step 1" in shell.text)
+        shell.type("continue")
+        shell.until(lambda: "[e] edit" in shell.text)
+        sleep(REST)
+        shell.type("e")
+        shell.until(lambda: "what instead?" in shell.text)
+        shell.type("mine")
+        shell.until(lambda: "create a.txt (edited)" in shell.text)
+        shell.until(lambda: shell.text.count("[e] edit") == 2)
+        sleep(REST)
+        shell.type("y")
+        shell.until(lambda: "Step 1 completed" in shell.text)
+        assert sandbox.text("a.txt") == "mine and good\n"
+        shell.type("/status")  # what is typed is read again
+        shell.until(lambda: "Plan" in shell.text or "2. Make b.txt" in shell.text)
 
     def test_ctrl_c_stops_the_turn_and_then_leaves(sandbox: Sandbox, terminal: Callable[..., Terminal]) -> None:
         scripted(sandbox, {"reply": says("a.txt", "good"), "slow": 60})
@@ -171,3 +381,34 @@ def test_a_dumb_terminal_gets_lines_by_itself(sandbox: Sandbox, monkeypatch: pyt
     monkeypatch.setenv("TERM", "dumb")
     assert "Say words" not in piped(sandbox, "/list").stdout
     assert SLUG in piped(sandbox, "/list").stdout
+
+
+def test_earlier_sessions_are_listed_and_gone_on_with(sandbox: Sandbox) -> None:
+    scripted(sandbox, says("a.txt", "good", "Here is a."))
+    assert piped(sandbox, f"/exec {SLUG}", "continue", "exit", "hi there").returncode == 0
+    listed = piped(sandbox, "/resume list")
+    run, chat = (next(line for line in listed.stdout.splitlines() if f"  {word}" in line) for word in (SLUG, "chat-"))
+    assert "1/2 in progress" in run
+    assert "Here is a." in chat
+
+    again = piped(sandbox, f"/resume {SLUG}")
+    assert again.returncode == 0, again.stderr
+    assert "> continue" in again.stdout
+    assert "│ Here is a." in again.stdout
+    assert "1 of 2 steps are done already" in again.stdout
+
+
+def test_the_flag_begins_where_one_was_last(sandbox: Sandbox) -> None:
+    scripted(sandbox, says("a.txt", "good"), says("b.txt", "good"))
+    assert piped(sandbox, f"/exec {SLUG}", "continue").returncode == 0
+
+    def begun(*flags: str, typed: str = "") -> subprocess.CompletedProcess[str]:
+        argv = [sys.executable, "-m", "cdd_agent", *flags]
+        return subprocess.run(argv, input=typed, capture_output=True, cwd=sandbox.root, text=True, timeout=120)
+
+    assert SLUG in begun("--resume", "list").stdout
+    assert begun("--resume", "no-such-thing").returncode == 2
+    (sandbox.root / ".cdd/script.yaml").write_text(yaml.safe_dump({"replies": [{"reply": says("b.txt", "good")}]}))
+    ended = begun("--resume", typed="all\n")
+    assert ended.returncode == 0, ended.stdout
+    assert sandbox.statuses() == ["completed", "completed"]

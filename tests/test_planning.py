@@ -149,14 +149,14 @@ def planning_slowly(sandbox: Sandbox) -> subprocess.Popen[str]:
         text=True,
     )
     until = time.monotonic() + 30
-    while not (notes(sandbox).exists() and "GOOD = 'good'" in notes(sandbox).read_text()):
+    while not (notes(sandbox).exists() and '"role": "tool"' in notes(sandbox).read_text()):
         assert time.monotonic() < until, process.communicate()
         time.sleep(0.05)
     return process
 
 
 def told(capsys: pytest.CaptureFixture[str]) -> list[object]:
-    """What the notices were about."""
+    """The subjects of the notices."""
     return [json.loads(line).get("about") for line in capsys.readouterr().out.splitlines()]
 
 

@@ -1,4 +1,4 @@
-"""What the printers make of thoughts."""
+"""Thoughts as the printers tell them."""
 
 import json
 

@@ -219,6 +219,32 @@ def test_context_takes_paths_from_here(
     assert main(["context", "../../elsewhere"]) == 2
 
 
+def test_context_of_words_is_the_code_that_they_are_about(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (root / "src").mkdir()
+    (root / "src/limits.py").write_text("class RateLimiter:\n    def allows(self, client):\n        return True\n")
+    (root / "src/mail.py").write_text("def send():\n    pass\n")
+    assert main(["context", "where is the rate limited?"]) == 0
+    told = capsys.readouterr().out
+    assert "- src/limits.py: " in told
+    assert "class RateLimiter:" in told
+    assert main(["context", "rate limit", "src/mail.py", "--json", "--tokens", "500"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {"query": found["query"], "most_tokens": found["most_tokens"]} == {"query": "rate limit", "most_tokens": 500}
+    files = {file["path"]: file for file in found["files"]}
+    assert files["src/mail.py"]["reasons"][0] == "pinned"
+    assert files["src/mail.py"]["shown"] == files["src/limits.py"]["shown"] == "whole"
+    assert found["tokens"] == sum(file["tokens"] for file in found["files"]) <= 500
+    assert main(["context", "zebra"]) == 0
+    assert "Nothing" in capsys.readouterr().out
+
+
+def test_tokens_are_for_words(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (root / "a.py").write_text("x = 1\n")
+    assert main(["context", "a.py", "--tokens", "100"]) == 2
+    assert main(["context", "some words", "--tokens", "0"]) == 2
+    assert "--tokens" in capsys.readouterr().err
+
+
 def test_the_root_is_the_folder_that_is_named_and_no_other(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     inner = root / "inner"
     inner.mkdir()

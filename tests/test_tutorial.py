@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.cli.main import main
+from tests.screens import Screen
 from tests.terminals import Terminal
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
@@ -20,6 +21,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threade
 REPOSITORY = Path(__file__).parents[1]
 SCRIPT = REPOSITORY / "docs/tutorial/script.yaml"
 SLUG = "feature-reading-time"
+SIZE = 120, 120
+"""Nothing that is told in one sitting goes out of sight."""
 
 COUNT = "200 words a minute, and a started minute counts. On a command line."
 MISSING = "One line on standard error and exit code 2. An empty file takes 0 minutes."
@@ -31,7 +34,7 @@ LINES = [
     *(f"/plan {SLUG}", ONE_MODULE, README, "approve"),
     *(f"/exec {SLUG}", "continue", "continue", "retry"),
 ]
-"""What a person types in the tutorial."""
+"""The lines that a person types in the tutorial."""
 
 
 def test_the_tutorial_says_to_type_what_is_typed_here() -> None:
@@ -50,7 +53,8 @@ class Shell:
 
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
-        self._read = 0
+        self._screen = Screen(terminal, *SIZE)
+        self._before = ""
         self._wait_for("❯")
 
     def say(self, line: str, *told: str) -> None:
@@ -60,7 +64,7 @@ class Shell:
 
     def begin(self, line: str, *told: str) -> None:
         """Send a line, and come back as soon as all of this was told."""
-        self._read = len(self._terminal.seen)
+        self._before = self._screen.text
         self._terminal.type(line)
         self._wait_for(*told)
 
@@ -79,15 +83,11 @@ class Shell:
         assert self._terminal.code == -9
 
     def _wait_for(self, *told: str) -> None:
-        self._terminal.until(lambda: all(words in self._news() for words in told))
-
-    def _news(self) -> str:
-        return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", self._terminal.seen[self._read :].decode(errors="replace"))
+        self._terminal.until(lambda: all(self._screen.text.count(words) > self._before.count(words) for words in told))
 
     def _is_at_rest(self) -> bool:
         """The last line says which keys there are, and not what is being waited for."""
-        seen = self._terminal.seen
-        return seen.rfind(b"Enter sends") > seen.rfind(b"Esc stops")
+        return "Enter sends" in self._screen.text
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def shell_in(root: Path, pace: int = 0) -> Iterator[Shell]:
     script = root.with_name(f"pace-{pace}.yaml")
     script.write_text(re.sub(r"^pace: \d+", f"pace: {pace}", SCRIPT.read_text(), flags=re.MULTILINE))
     argv = (sys.executable, "-m", "cdd_agent", "--model", f"script:{script}")
-    terminal = Terminal(root, *argv, size=(120, 40))
+    terminal = Terminal(root, *argv, size=SIZE)
     try:
         yield Shell(terminal)
     finally:

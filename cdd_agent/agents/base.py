@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, Protocol, TypeVar
 from cdd_agent.agents.words import FOR_THE_MODEL, command_meant, shell_name
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.steering import Take
-from cdd_agent.events import About, Answer, Emit, Event, Notice
+from cdd_agent.events import About, Answer, Emit, Event, Notice, SessionView
 
 _SHOWN = 50
 """Characters of a line that is repeated to whoever sent it."""
@@ -231,7 +231,11 @@ class GeneralAgent(Protocol):
         """Begin a new conversation; what was said so far stays saved."""
         ...
 
-    def resume(self) -> bool:
-        """Go on with the last conversation, if there is one and nothing was said yet; tell what it was. Whether there
-        is one."""
+    def resume(self, key: str = "", *, in_short: bool = False) -> bool:
+        """Go on with the last conversation, if there is one and nothing was said yet, or with the one of this key; tell
+        what it was, or `in_short` how it ended. Whether there is one."""
+        ...
+
+    def earlier(self) -> tuple[SessionView, ...]:
+        """The conversations that there are, but for the present one. Reads files: to be called in a thread."""
         ...

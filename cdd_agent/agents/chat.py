@@ -17,7 +17,18 @@ from cdd_agent.dialogue.token_budget import Omitted
 from cdd_agent.dialogue.turns import Added, Dialogue, Limits, ToolCalls
 from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.errors import CddError
-from cdd_agent.events import About, ChangesApplied, Emit, Event, Notice, Tone, ToolFinished
+from cdd_agent.events import (
+    About,
+    ChangesApplied,
+    Emit,
+    Event,
+    Notice,
+    PromptMade,
+    PromptShare,
+    SessionView,
+    Tone,
+    ToolFinished,
+)
 from cdd_agent.files.read import read_source
 from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.port import ContextTooLong, Message, Model, ModelError, Request
@@ -94,9 +105,12 @@ class ChatAgent:
         """Forget what was said; it stays saved."""
         self._conversation.begin_anew()
 
-    def resume(self) -> bool:
-        """Go on with the last conversation, if there is one and nothing was said yet; tell what it was."""
-        return self._conversation.resume()
+    def resume(self, key: str = "", *, in_short: bool = False) -> bool:
+        """See `GeneralAgent.resume`."""
+        return self._conversation.resume(key, in_short=in_short)
+
+    def earlier(self) -> tuple[SessionView, ...]:
+        return self._conversation.earlier()
 
     async def _rounds(self, model: Model, turn: "_Turn") -> None:
         """To the model's last word, or until room has to be made for the next round."""
@@ -111,8 +125,11 @@ class ChatAgent:
 
         dialogue = Dialogue(model, tools.tools, self._tool_calls, turn.limits, tools.clock.now, emit=emit)
         prompt = self._prompt(dialogue, turn)
+        said = estimated_prompt(Request((*self._conversation.messages, *turn.new)))
+        shares = (*prompt.shares, PromptShare("the conversation", said))
         for notice in self._left_out.news(prompt.left_out):
             emit(notice)
+        emit(PromptMade(None, shares, prompt.left_out))
         if self._needs_room(prompt, turn):
             await self._make_shorter(prompt, turn)
 
@@ -153,7 +170,7 @@ class ChatAgent:
         emit(Notice(_COMPACTING, Tone.QUIET))
         model, messages = prompt.dialogue.model, self._conversation.messages
         try:
-            shorter = await compact(self._root, model, messages, turn.said, prompt.shares, emit)
+            shorter = await compact(self._root, model, messages, turn.said, prompt.room, emit)
         except ModelError as error:
             turn.may_be_shorter = False
             if must:
@@ -165,12 +182,12 @@ class ChatAgent:
         emit(Notice(_COMPACTED, about=About.SUMMED_UP))
 
     def _can_be_shorter(self, prompt: "_ChatPrompt", turn: "_Turn") -> bool:
-        return turn.may_be_shorter and can_be_shorter(self._conversation.messages, turn.said, prompt.shares)
+        return turn.may_be_shorter and can_be_shorter(self._conversation.messages, turn.said, prompt.room)
 
     def _needs_room(self, prompt: "_ChatPrompt", turn: "_Turn") -> bool:
         """It gets too long for the model, and something can be done about it."""
         messages = (prompt.system, *self._conversation.messages, *turn.new)
-        return prompt.dialogue.size(messages) > prompt.shares.full and self._can_be_shorter(prompt, turn)
+        return prompt.dialogue.size(messages) > prompt.room.full and self._can_be_shorter(prompt, turn)
 
     def _prompt(self, dialogue: Dialogue, turn: "_Turn") -> "_ChatPrompt":
         """The system's message and the tools: as much as leaves a part of the window to the conversation."""
@@ -190,7 +207,7 @@ class ChatAgent:
         fitted = fit(dialogue, parts, tools=1, beside=conversation)
         system = self._redactor.redacted(fitted.messages[0])
         shares = Shares.of(dialogue.model, fitted.dialogue.size((system,)))
-        return _ChatPrompt(fitted.dialogue, system, shares, fitted.left_out)
+        return _ChatPrompt(fitted.dialogue, system, shares, fitted.left_out, fitted.shares)
 
 
 class _NeedsRoom(Exception):
@@ -203,8 +220,10 @@ class _ChatPrompt:
 
     dialogue: Dialogue
     system: Message
-    shares: Shares
+    room: Shares
     left_out: tuple[str, ...]
+    shares: tuple[PromptShare, ...]
+    """What each of its parts takes."""
 
 
 @dataclass

@@ -3,9 +3,10 @@
 import re
 from collections.abc import Collection
 from functools import partial
+from pathlib import Path
 
 from cdd_agent.agents.base import Meaning, ReadsWords, word
-from cdd_agent.agents.questions import about_the_run
+from cdd_agent.agents.questions import MOST_FILES, about_the_run
 from cdd_agent.agents.words import (
     FOR_THE_MODEL,
     is_for_a_terminal,
@@ -16,13 +17,27 @@ from cdd_agent.agents.words import (
     without_its_reason,
     words_of,
 )
+from cdd_agent.context.finder import CodeFinder, in_words
+from cdd_agent.context.query import Query
+from cdd_agent.dialogue.looking import told_if_slow
 from cdd_agent.dialogue.token_budget import Omitted
 from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.lock import TicketLock
+from cdd_agent.engine.retelling import LONGEST_TEXT
 from cdd_agent.engine.steering import Take
 from cdd_agent.errors import CddError
-from cdd_agent.events import About, Event, Notice, QuestionAnswered, QuestionAsked, Tone, UndoPreview
+from cdd_agent.events import (
+    About,
+    Answer,
+    Event,
+    Notice,
+    PersonSaid,
+    QuestionAnswered,
+    QuestionAsked,
+    Tone,
+    UndoPreview,
+)
 from cdd_agent.llm.port import Message
 from cdd_agent.tickets.plan_step import PlanStep
 from cdd_agent.tickets.status import StepStatus
@@ -104,7 +119,12 @@ class ExecutorAgent(ReadsWords):
 
     async def say(self, line: str) -> None:
         with self._engine.recording():
+            self._engine.run.recorder.note(PersonSaid(line[:LONGEST_TEXT]))
             await self.meaning(line).act()
+
+    def take_up_plan(self) -> None:
+        """The person has edited the plan, and knows; no step runs. Raises `BadInput` for one that cannot be run."""
+        self._engine.reread(is_known=True)
 
     async def preview_undo(self, number: int) -> UndoPreview:
         """See `Engine.preview_undo`."""
@@ -130,6 +150,8 @@ class ExecutorAgent(ReadsWords):
         name, number = known.names[0], int(said["step"]) if said["step"] else None
         if name == "skip":
             typed: tuple[object, ...] = (said["reason"] or "skipped by the user", bool(said["keep"]))
+        elif name == "retry" and not said["keep"]:
+            typed = (said["reason"] or "",)
         elif said["keep"] or said["reason"]:
             return None
         else:
@@ -162,18 +184,18 @@ class ExecutorAgent(ReadsWords):
 
     @word(
         *("retry", "r"),
-        does="the failed step again, from where it started",
-        hint=lambda self: (
-            f"Enter runs step {self._step.number} again: {self._step.title}"
+        does="the failed step again, from where it started; `retry because …` with guidance",
+        hint=lambda self, guidance: (
+            f"Enter runs step {self._step.number} again{', with this guidance' * bool(guidance)}: {self._step.title}"
             if self._engine.run.state.of(self._step.number).attempts
             else "Enter does nothing: no step has failed"
         ),
         about=_number_of_the_step,
         step="next",
     )
-    async def _retry(self) -> None:
+    async def _retry(self, guidance: str) -> None:
         if self._engine.run.state.of(self._step.number).attempts:
-            await self._run()
+            await self._run(guidance)
         else:
             self.tell(Notice("No step has failed.", about=About.NO_FAILURE), self._what_next())
 
@@ -303,9 +325,15 @@ class ExecutorAgent(ReadsWords):
         run, runner = self._engine.run, self._engine.runner
         asked = Message("user", run.record.redactor.redact(question))
         dialogue = Dialogue(runner.model(), read_only_tools(runner.root), runner.tool_calls, emit=self.emit)
-        prompt = about_the_run(runner.root, run.spec, run.plan, run.state, dialogue, (*self._asked, asked))
+        places = ""
+        if (code := runner.code) is not None:
+            look = partial(_places, runner.root, code, asked.content)
+            places = await told_if_slow(look, self.emit, "Looking for the code that the question is about …")
+        spoken = (*self._asked, asked)
+        prompt = about_the_run(runner.root, run.spec, run.plan, run.state, dialogue, spoken, places)
         for notice in self._left_out.news(prompt.left_out):
             self.emit(notice)
+        self.emit(prompt.made)
         try:
             turn = await prompt.dialogue.turn(prompt.messages, step=step.number)
             self._asked = (*self._asked, asked, Message("assistant", turn.text or "…"))[-_REMEMBERED:]
@@ -314,6 +342,7 @@ class ExecutorAgent(ReadsWords):
         except CddError:
             self.emit(QuestionAnswered(step.number))
             raise
+        run.recorder.note(Answer(turn.text[:LONGEST_TEXT]))
         self.emit(QuestionAnswered(step.number))
 
     @property
@@ -341,3 +370,7 @@ class ExecutorAgent(ReadsWords):
         how = "`continue`, `all`, `skip`, `exit`, or say what matters for it."
         how = f"`/exec {self.ticket_slug}` goes on with it." if self._is_visit else how
         return Notice(f"Next is step {step.number}: {step.title}. {how}", about=About.NEXT_STEP)
+
+
+def _places(root: Path, code: CodeFinder, question: str) -> str:
+    return in_words(root, code.rank(Query(question), most=MOST_FILES))

@@ -1,4 +1,4 @@
-"""What a mention that is being typed can become: `@ap` is `@src/app.py`."""
+"""Completion of mentions: `@ap` becomes `@src/app.py`."""
 
 import os
 import time
@@ -26,7 +26,7 @@ def files_to_mention(root: Path) -> FileIndex:
 
 
 def complete_mention(index: FileIndex, line: str, seconds: float = _SECONDS) -> list[Completion]:
-    """What the line can become whose last word is a mention that is still being typed: what begins so in the folder
+    """Completions of a line whose last word is a mention that is still being typed: names that begin so in the folder
     that is named, then what the index has."""
     found = OPEN.search(line)
     if found is None:

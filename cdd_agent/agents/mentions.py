@@ -21,6 +21,7 @@ LARGEST = 100_000
 """Characters of one file that goes with a line."""
 _BEFORE = r"(?<![^\s(\[{,;:'`])"
 """Before a mention: nothing, a space, or what opens or separates."""
+_HEADING = "# What the message mentions, as it is now"
 _MENTION = re.compile(rf"{_BEFORE}@(?:\"(?P<quoted>[^\"\n]+)\"|(?P<plain>[^\s\"'`()<>|]+)(?P<call>\()?)")
 OPEN = re.compile(rf"{_BEFORE}@(?:\"(?P<quoted>[^\"\n]*)|(?P<plain>[^\s\"'`()<>|]*))\Z")
 """A mention that is still being typed, at the end of a line."""
@@ -81,8 +82,13 @@ def with_mentions(root: Path, line: str, room: int) -> Mentions:
     _expect_not_too_many(pictures)
     if not parts:
         return Mentions(line, tuple(notices))
-    text = "\n\n".join([line, "# What the message mentions, as it is now", *parts])
+    text = "\n\n".join([line, _HEADING, *parts])
     return Mentions(text, tuple(notices), tuple(pictures))
+
+
+def as_typed(message: str) -> str:
+    """A message without what was sent with it."""
+    return message.partition(f"\n\n{_HEADING}\n")[0]
 
 
 def with_pictures(root: Path, line: str) -> Mentions:

@@ -15,6 +15,8 @@ from cdd_agent.agents.store import AgentFile, without_secrets
 from cdd_agent.dialogue.hidden_blocks import HiddenBlockFilter
 from cdd_agent.dialogue.structured import FENCE
 from cdd_agent.engine.record import RunRecord
+from cdd_agent.events import Answer, Event, PersonSaid
+from cdd_agent.files.atomic import read_bytes
 from cdd_agent.llm.budget import Spent
 from cdd_agent.llm.port import Message, Picture, Usage
 from cdd_agent.tickets.spec_file import SpecOnDisk
@@ -169,6 +171,19 @@ class Notebook:
             spent=self.spent,
         )
         self.kept.write(saved)
+
+
+def said_before(record: RunRecord) -> tuple[Event, ...]:
+    """The conversation about a ticket, without its last answer; nothing where none can be read."""
+    try:
+        saved = _Saved.model_validate_json(read_bytes(record.folder / NAME) or b"")
+    except ValueError:
+        return ()
+    told = [
+        PersonSaid(message.content) if message.role == "user" else Answer(without_json(message.content))
+        for message in saved.history
+    ]
+    return tuple(told[:-1] if told and isinstance(told[-1], Answer) else told)
 
 
 def without_json(answer: str) -> str:

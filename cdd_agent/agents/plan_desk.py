@@ -130,6 +130,12 @@ class PlanDesk:
             )
         text = text_with(wanted, now, anew=anew)
         ImplementationPlan.from_markdown(text).check(f"the new {self.ticket.plan_path.name}")
+        self.put(text, now, lock)
+
+    def put(self, text: str, now: Present, lock: TicketLock) -> None:
+        """Write plan.md, and keep what it was. Raises `BadInput` where it cannot be written."""
+        self.ticket.refuse_to_write(self.ticket.plan_path)
+        lock.check()
         if now.text == text:
             return
         if now.text:

@@ -8,8 +8,9 @@ from cdd_agent.agents.plan_desk import state_of
 from cdd_agent.agents.planning import Planning
 from cdd_agent.agents.planning_notes import PlanningNotes
 from cdd_agent.engine.lock import TicketLock
+from cdd_agent.engine.retelling import LONGEST_TEXT
 from cdd_agent.errors import BadInput
-from cdd_agent.events import About, Answer, Event, Notice, PlanChecked, PlanOpened, Tone
+from cdd_agent.events import About, Answer, Event, Notice, PersonSaid, PlanChecked, PlanOpened, Tone
 
 
 def _proposal(agent: "PlannerAgent") -> str:
@@ -68,6 +69,7 @@ class PlannerAgent(ReadsWords):
 
     async def say(self, line: str) -> None:
         with self._planning.recorder.recording():
+            self._planning.recorder.note(PersonSaid(line[:LONGEST_TEXT]))
             await self.meaning(line).act()
 
     def words(self, text: str) -> Meaning:

@@ -8,6 +8,7 @@ import asyncio
 import difflib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 from cdd_agent.agents.exploring import Exploration
@@ -16,7 +17,11 @@ from cdd_agent.agents.planning_notes import PlanningNotes
 from cdd_agent.agents.planning_replies import MOST_QUESTIONS, ChangeReply, PlanReply, ReplyJudge
 from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.agents.store import AgentFile, without_secrets
+from cdd_agent.context.finder import CodeFinder
+from cdd_agent.context.query import Query
+from cdd_agent.dialogue.code_context import packed
 from cdd_agent.dialogue.fitted_prompt import FittedPrompt, PromptPart, fit
+from cdd_agent.dialogue.looking import told_if_slow
 from cdd_agent.dialogue.structured import NoUsableAnswer, how_to_answer, structured, with_form
 from cdd_agent.dialogue.token_budget import Omitted
 from cdd_agent.dialogue.turns import Added, Dialogue, Limits, ToolCalls
@@ -40,6 +45,8 @@ SAID_BEFORE = "what was said and looked at before"
 _ROUNDS = 30
 _SAID, _WISH, _NEW_SPEC = "# What the person says", "# What to change", "The spec was changed. It is now:"
 _MOST_OF_TREE = 60_000
+_MOST_CODE = 4_000
+"""Tokens of the code that is shown because the ticket may be about it."""
 Task = Literal["plan", "change"]
 _FORMS: dict[Task, type[PlanReply] | type[ChangeReply]] = {"plan": PlanReply, "change": ChangeReply}
 """Of the answers."""
@@ -60,6 +67,8 @@ class Planning:
     tool_calls: ToolCalls
     may_ask: bool
     """Somebody is there to answer questions."""
+    code: CodeFinder | None = None
+    """Finds the code that the ticket is about."""
     notes: PlanningNotes = field(init=False)
 
     def __post_init__(self) -> None:
@@ -128,7 +137,7 @@ class Planning:
         """Have a whole plan made; what the notes held is dropped."""
         spec, present = self.desk.complete_spec(), self.desk.present()
         parts = [
-            await asyncio.to_thread(self._context, spec),
+            await self._looked(spec),
             f"{_plan_now(present.plan)}\n\nMake a new one in its place." if present.plan else "",
             _numbering(present.fixed) if present.fixed.is_begun else "",
             f"{_SAID}\n\n{guidance}" if guidance else "",
@@ -150,7 +159,7 @@ class Planning:
             notes = notes.model_copy(update={"base": present.text, "is_anew": False})
         plan = self.proposal or present.plan
         assert plan is not None
-        parts = [] if notes.conversation else [await asyncio.to_thread(self._context, spec)]
+        parts = [] if notes.conversation else [await self._looked(spec)]
         parts += [_plan_now(plan), _numbering(present.fixed.with_numbers_of(plan)), f"{_WISH}\n\n{wish}"]
         conversation = (*notes.conversation, self._message(parts))
         self._refuse_too_long("change", conversation)
@@ -182,6 +191,7 @@ class Planning:
         prompt = await asyncio.to_thread(self._prompt, self.notes.task, conversation, exploration)
         for notice in self._left_out.news(prompt.left_out):
             self.recorder.emit(notice)
+        self.recorder.emit(prompt.made)
 
         def keep(added: Added) -> None:
             nonlocal conversation
@@ -294,8 +304,13 @@ class Planning:
         )
         return fit(dialogue, parts, tools=1, beside=estimated_tokens(how_to_answer(_FORMS[task])))
 
+    async def _looked(self, spec: TicketSpec) -> str:
+        work = partial(self._context, spec)
+        return await told_if_slow(work, self.recorder.emit, "Looking for the code that the ticket is about …")
+
     def _context(self, spec: TicketSpec) -> str:
-        """Told once: the spec, the project's files as far as there is room, and how checks may begin."""
+        """Told once: the spec, the project's files as far as there is room, code that it may be about, and how checks
+        may begin."""
         tree = project_context(self.desk.root, ()).repo_tree
         window = self.model().window  # in tokens: as many characters as a third of them are a ninth of it, about
         most = _MOST_OF_TREE if window is None else min(_MOST_OF_TREE, window // 3)
@@ -306,7 +321,15 @@ class Planning:
             f"`verify` may begin with: {', '.join(commands.allowed)}." if commands.settings.mode == "safe" else ""
         )
         tests = f"The project's tests: `{self.desk.test_command}`." if self.desk.test_command else ""
-        return "\n\n".join(filter(None, [_spec(spec), f"# Project\n\n{fenced(tree)}", tests, programs]))
+        room = _MOST_CODE if window is None else min(_MOST_CODE, window // 8)
+        about = f"{spec.title}\n{spec.description}\n{chr(10).join(spec.acceptance_criteria)}"
+        code = f"# Code that it may be about\n\n{found}" if (found := self._code_about(about, room)) else ""
+        return "\n\n".join(filter(None, [_spec(spec), f"# Project\n\n{fenced(tree)}", code, tests, programs]))
+
+    def _code_about(self, text: str, tokens: int) -> str:
+        if self.code is None:
+            return ""
+        return packed(self.desk.root, self.code.rank(Query(text)), self.code.outline, tokens).text
 
     def _message(self, parts: Sequence[str]) -> Message:
         alone = "Nobody can answer questions now. Decide, and write each assumption into `risks`: `Assumed: …`."

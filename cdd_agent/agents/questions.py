@@ -15,6 +15,9 @@ from cdd_agent.tickets.state import ExecutionState
 
 PLAN_TEXT = "the plan's text"
 """Its name where a prompt had no room for it."""
+PLACES = "Places in the code that the question may be about"
+MOST_FILES = 6
+"""With places."""
 _LONGEST_ERROR = 4_000
 """Characters of what a failed step said."""
 
@@ -26,8 +29,10 @@ def about_the_run(
     state: ExecutionState,
     dialogue: Dialogue,
     asked: Sequence[Message],
+    places: str = "",
 ) -> FittedPrompt:
-    """The request for a question, the last of those `asked`: with how far the run is, and what else there is room for.
+    """The request for a question, the last of those `asked`: with how far the run is, `places` in the code, and
+    what else there is room for.
 
     Raises `BadInput` for a prompt of the project's own that cannot be used.
     """
@@ -39,6 +44,7 @@ def about_the_run(
         ),
         PromptPart(f"# Its plan\n\n{fenced(plan.to_markdown(), 'markdown')}", PLAN_TEXT, rank=3),
         PromptPart("# The run\n\n" + "\n".join(_step(step, state) for step in plan.steps)),
+        PromptPart(places and f"# {PLACES}\n\n{places}", PLACES, rank=4),
         PromptPart(tuple(earlier), "earlier questions", rank=4),
         PromptPart((question,)),
     )

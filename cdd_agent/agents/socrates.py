@@ -13,6 +13,8 @@ from cdd_agent.agents.mentions import with_pictures
 from cdd_agent.agents.notebook import Notebook
 from cdd_agent.agents.socrates_prompt import BEGIN, GO_DEEPER, GO_ON, Surroundings, request_of
 from cdd_agent.agents.spec_draft import Proposal
+from cdd_agent.context.finder import CodeFinder
+from cdd_agent.dialogue.looking import told_if_slow
 from cdd_agent.dialogue.redacted_events import RedactedEvents
 from cdd_agent.dialogue.structured import structured
 from cdd_agent.dialogue.token_budget import Omitted
@@ -51,12 +53,13 @@ class SocratesAgent(ReadsWords):
         dialogue: Dialogue,
         emit: Emit,
         slash: Collection[str],
+        code: CodeFinder | None = None,
     ) -> None:
         self.ticket_slug, self.slash = file.ticket.slug, slash
         self.notebook = notebook
         self._redacted = RedactedEvents(notebook.kept.redactor, emit)
         self.emit = self._redacted.emit
-        self._tickets, self._file = tickets, file
+        self._tickets, self._file, self._code = tickets, file, code
         self._dialogue = replace(dialogue, emit=self._count)
         self._root: Path = file.ticket.root
         self.done = False
@@ -74,6 +77,7 @@ class SocratesAgent(ReadsWords):
         emit: Emit,
         slash: Collection[str],
         *,
+        code: CodeFinder | None = None,
         tool_calls: ToolCalls = "auto",
         start_over: bool = False,
     ) -> Self:
@@ -88,11 +92,11 @@ class SocratesAgent(ReadsWords):
         notebook = Notebook.open(RunRecord.of(ticket.root, ticket.slug, redactor), now, start_over=start_over)
         try:
             model = equipped(notebook.spent, notebook.count)
-            dialogue = Dialogue(model, read_only_tools(ticket.root), tool_calls)
+            dialogue = Dialogue(model, read_only_tools(ticket.root, code), tool_calls)
         except BaseException:
             notebook.close()
             raise
-        return cls(tickets, file, notebook, dialogue, emit, slash)
+        return cls(tickets, file, notebook, dialogue, emit, slash, code)
 
     @property
     def lock(self) -> TicketLock:
@@ -229,7 +233,10 @@ class SocratesAgent(ReadsWords):
     async def _take_turn(self, said: str | None, *, is_answer: bool) -> None:
         notebook = self.notebook
         self._reread()
-        around = await asyncio.to_thread(Surroundings.of, self._file.ticket, self._tickets)
+        shown = self._shown()
+        about = "\n".join(filter(None, (shown.title, shown.description, said)))
+        look = partial(Surroundings.of, self._file.ticket, self._tickets, self._code, about)
+        around = await told_if_slow(look, self.emit, "Looking for the code that the ticket is about …")
         is_answer = is_answer or bool(set(notebook.said) - {BEGIN, GO_DEEPER, GO_ON})
         if said is not None:
             mentions = await asyncio.to_thread(with_pictures, self._root, said)
@@ -240,6 +247,7 @@ class SocratesAgent(ReadsWords):
         new = [note for note in around.rules.notes if note not in self._told]
         self._told |= set(new)
         self.tell(*(Notice(note, Tone.WARNING) for note in new), *self._left_out.news(request.left_out))
+        self.emit(request.made)
         try:
             answer = await structured(
                 request.dialogue,

@@ -8,6 +8,8 @@ from pathlib import Path
 from cdd_agent.agents.notebook import Notebook, bounded, without_data
 from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.agents.spec_draft import Draft, Proposal
+from cdd_agent.context.finder import CodeFinder, in_words
+from cdd_agent.context.query import Query
 from cdd_agent.dialogue.fitted_prompt import FittedPrompt, PromptPart, fit
 from cdd_agent.dialogue.structured import how_to_answer
 from cdd_agent.dialogue.turns import Dialogue
@@ -24,6 +26,9 @@ GO_DEEPER = "The spec is complete. Look for what it does not say yet, or leaves 
 GO_ON = "Go on."
 TOOL_ANSWERS = "what the tools showed in this turn"
 """Their name where a prompt had no room for them."""
+PLACES = "Places in the code that the ticket may be about"
+_MOST_FILES = 8
+"""With places."""
 _LONGEST_LISTING, _CUT = 5_000, "… (cut; list_files shows more)"
 
 
@@ -38,15 +43,20 @@ class Surroundings:
     rules: ProjectRules
     related: Sequence[Related]
     listing: str
+    code: str = ""
+    """Places that the ticket may be about."""
 
     @classmethod
-    def of(cls, ticket: Ticket, tickets: TicketStore) -> "Surroundings":
+    def of(
+        cls, ticket: Ticket, tickets: TicketStore, code: CodeFinder | None = None, about: str = ""
+    ) -> "Surroundings":
         try:
             text = read_source(ticket.root, ".").as_text()
             listing = text if len(text) <= _LONGEST_LISTING else f"{text[:_LONGEST_LISTING]}\n{_CUT}"
         except CddError as error:
             listing = f"({error.message})"
-        return cls(project_rules(ticket.root), related_tickets(ticket, tickets.list()), listing)
+        places = in_words(ticket.root, code.rank(Query(about), most=_MOST_FILES)) if code and about.strip() else ""
+        return cls(project_rules(ticket.root), related_tickets(ticket, tickets.list()), listing, places)
 
 
 def request_of(root: Path, slug: str, around: Surroundings, notebook: Notebook, dialogue: Dialogue) -> FittedPrompt:
@@ -69,6 +79,7 @@ def request_of(root: Path, slug: str, around: Surroundings, notebook: Notebook, 
         PromptPart(
             f"# At the top of the project\n\n{fenced(around.listing)}", "the files at the top of the project", rank=4
         ),
+        PromptPart(around.code and f"# {PLACES}\n\n{around.code}", PLACES, rank=5),
         PromptPart(titles and f"# Other {near}\n\n{titles}", near, rank=5),
         PromptPart(f"# The ticket\n\n`{slug}`, a {kind}."),
         PromptPart(older, "earlier turns", rank=6, smaller=[older[start:] for start in range(2, len(older), 2)]),

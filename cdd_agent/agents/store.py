@@ -16,10 +16,21 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from cdd_agent.agents.mentions import as_typed
+from cdd_agent.agents.retelling import retold
 from cdd_agent.engine.lock import TicketLock
+from cdd_agent.engine.retelling import MOST_EVENTS, shortened
 from cdd_agent.errors import CddError
-from cdd_agent.events import About, Answer, Emit, Notice, Tone
-from cdd_agent.files.atomic import append_line, create_exclusive, ignore_runs, read_bytes, read_lines, remove
+from cdd_agent.events import About, Answer, Emit, Notice, SessionRestored, SessionView, Tone
+from cdd_agent.files.atomic import (
+    append_line,
+    create_exclusive,
+    ignore_runs,
+    read_bytes,
+    read_lines,
+    read_tail,
+    remove,
+)
 from cdd_agent.files.json_file import JsonFile, as_json, set_aside, write_text
 from cdd_agent.llm.port import Message
 
@@ -31,6 +42,8 @@ Form = TypeVar("Form", bound=BaseModel)
 _CONVERSATIONS = Path(".cdd") / "conversations"
 _MOST = 50
 """Conversations that are kept; the oldest go."""
+_LISTED = 1_000_000
+"""Bytes of a conversation that are read for a list."""
 _LONGEST_LINE = 64 * 1024 * 1024
 """Bytes. Pictures are in it, and no provider takes more of them in a request."""
 _MESSAGES: TypeAdapter[tuple[Message, ...]] = TypeAdapter(tuple[Message, ...])
@@ -155,34 +168,56 @@ class Conversation:
         """Forget what was said; it stays in its file."""
         self.messages, self._file = (), None
 
-    def resume(self) -> bool:
-        """Take up the last conversation of this project, unless something was said in this one; tell what it was.
-        Whether there was one.
+    def resume(self, key: str = "", *, in_short: bool = False) -> bool:
+        """Take up the last conversation of this project, unless something was said in this one, or the one of this key;
+        tell what it was, or `in_short` how it ended. Whether there was one.
 
         It goes on in a file of its own: another shell may still write the old one.
         """
-        for file in [] if self.messages else reversed(self._files()):
+        files = [file for file in self._files() if key_of(file).startswith(key)]
+        for file in [] if self.messages and not key else reversed(files):
             messages, damaged = read_conversation(file)
             if not messages:
                 continue
-            self.replace(messages)
+            self.begin_anew()
+            self.messages = without_secrets(messages, self._redactor)
+            self._save("instead", self.messages, goes_on=file.stem)
+            said = [place for place, message in enumerate(messages) if message.role in ("user", "assistant")]
+            if earlier := () if in_short else retold(messages[: said[-1]] if said else messages):
+                self._emit(SessionRestored(key_of(file), earlier[-MOST_EVENTS:], len(earlier) > MOST_EVENTS))
             if damaged:
                 which = "A line is" if damaged == 1 else f"{damaged} lines are"
                 text = f"{which} damaged in the saved conversation, and left out."
                 self._emit(Notice(text, Tone.WARNING, about=About.DAMAGED))
             count = sum(message.role == "user" for message in messages)
-            text = f"Back in the last conversation: {count} message{'' if count == 1 else 's'} of yours. It ended with:"
+            which = "the last conversation" if not key else "that conversation"
+            text = f"Back in {which}: {count} message{'' if count == 1 else 's'} of yours. It ended with:"
             self._emit(Notice(text, about=About.RESUMED))
-            last = next((message for message in reversed(messages) if message.role in ("user", "assistant")), None)
-            if last is not None and last.content.strip():
-                self._emit(Answer(last.content))
+            if said and (last := messages[said[-1]].content).strip():
+                self._emit(Answer(last))
             return True
         return False
 
-    def _save(self, key: str, messages: tuple[Message, ...]) -> None:
+    def earlier(self) -> tuple[SessionView, ...]:
+        """The conversations that there are, without the present one and those that one of them went on with."""
+        read = [(file, _look(file)) for file in self._files() if file != self._file]
+        gone_on = {look.goes_on: look.began for _, look in read if look.goes_on}
+        return tuple(
+            SessionView(
+                key_of(file),
+                "chat",
+                look.touched.isoformat(),
+                f"{look.said} message{'s' * (look.said != 1)}" if look.said else "",
+                look.last,
+            )
+            for file, look in read
+            if look.last and not (file.stem in gone_on and look.touched <= gone_on[file.stem])
+        )
+
+    def _save(self, key: str, messages: tuple[Message, ...], **more: str) -> None:
         if self._is_refused or not (self._root / ".cdd").is_dir():
             return
-        record = {"time": self._clock().isoformat(), key: _MESSAGES.dump_python(messages, mode="json")}
+        record = {"time": self._clock().isoformat(), **more, key: _MESSAGES.dump_python(messages, mode="json")}
         try:
             if self._file is None:
                 self._file = self._new_file()
@@ -208,6 +243,41 @@ class Conversation:
             with contextlib.suppress(OSError):  # another shell has just removed it
                 found.append((file.stat().st_mtime_ns, file))
         return [file for _, file in sorted(found)]
+
+
+def key_of(file: Path) -> str:
+    """The name by which a person chooses the conversation in this file."""
+    return f"chat-{file.stem}"
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What a list says of a conversation. Of one in a large file that is only how it ended."""
+
+    began: datetime
+    touched: datetime
+    said: int = 0
+    last: str = ""
+    goes_on: str = ""
+
+
+def _look(file: Path) -> _Look:
+    began = touched = datetime.fromtimestamp(0, UTC)
+    messages: tuple[Message, ...] = ()
+    goes_on, is_whole = "", False
+    with contextlib.suppress(OSError, CddError):
+        touched = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+        is_whole = file.stat().st_size <= _LISTED
+        for place, line in enumerate(read_tail(file, _LISTED)):
+            with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
+                record = json.loads(line)
+                new = _MESSAGES.validate_python(record["instead" if "instead" in record else "messages"])
+                messages = new if "instead" in record else messages + new
+                if place == 0 and is_whole:
+                    began, goes_on = datetime.fromisoformat(record["time"]), record.get("goes_on", "")
+    words = [as_typed(message.content) for message in messages if message.role in ("user", "assistant")]
+    said = sum(message.role == "user" for message in messages) if is_whole else 0
+    return _Look(began, touched, said, next(filter(None, map(shortened, reversed(words))), ""), goes_on)
 
 
 def read_conversation(file: Path) -> tuple[tuple[Message, ...], int]:

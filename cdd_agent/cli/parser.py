@@ -53,6 +53,8 @@ def parsed(arguments: Sequence[str]) -> Namespace:
     _add(parser, _COMMON_FLAGS)
     parser.add_argument("-V", "--version", action="version", version=f"cdd-agent {VERSION}")
     parser.add_argument("--plain", action="store_true", help="the shell a line at a time, without a screen")
+    text = "open the shell where you were last, or in the session named; `list` shows which there are"
+    parser.add_argument("--resume", metavar="SESSION", nargs="?", const="", help=text)
     _add(parser, MODEL_FLAGS)
     parser.set_defaults(project=Path(), debug=False, model=None, api_base=None, record=None)
     parser.set_defaults(carry_out=_open_shell, interrupted=TerminalForm("").interrupted)

@@ -8,22 +8,28 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
+from math import inf
+from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cdd_agent.cli.without_screen import Output
 from cdd_agent.commands.registry import can_run_now, handle
 from cdd_agent.errors import CddError, ExitCode, NotApproved
-from cdd_agent.events import Choice, Event, ExitRequested, Notice, Proposal, StepFinished, Tone
+from cdd_agent.events import Choice, Event, ExitRequested, Notice, Proposal, StepFinished, Tone, beside_the_turn
+from cdd_agent.faults import FaultLog
+from cdd_agent.frontend import REST, Reviewed
 from cdd_agent.printer import PlainPrinter
+from cdd_agent.reviewing import review_in_words
 from cdd_agent.terminal import forget_what_was_typed
 from cdd_agent.wording import answers, question
 
 if TYPE_CHECKING:
     from cdd_agent.agents.base import Agent, Meaning
+    from cdd_agent.edits.review import Review
     from cdd_agent.session import Session
 
     Meant = tuple[Agent | None, Meaning | None]
@@ -36,12 +42,14 @@ class PlainShell:
     """One session, its `Frontend`, and whoever types the lines. One turn runs at a time; Ctrl+C stops it.
 
     From a terminal, a line that comes during a turn waits for its end, and is sent only if it still means what it did
-    when it was typed. Of a pipe, the next line is read when the one before is carried out, or when a question is asked;
-    the first that fails is the last.
+    when it was typed; it is no answer to a question that it came too early for. A fault of the program itself is told,
+    and the session goes on. Of a pipe, the next line is read when the one before is carried out, or when a question is
+    asked; the first that fails is the last, and a fault ends the program.
     """
 
-    def __init__(self, printer: PlainPrinter, keyboard: int, *, is_terminal: bool) -> None:
-        """`keyboard` is the descriptor that lines come from."""
+    def __init__(self, printer: PlainPrinter, keyboard: int, first: str = "", *, is_terminal: bool) -> None:
+        """`keyboard` is the descriptor that lines come from; `first` is a line to begin with, as if it was typed."""
+        self._first = first
         self.output = Output(printer)
         self._printer = printer
         self._keyboard, self._is_terminal = keyboard, is_terminal
@@ -53,6 +61,14 @@ class PlainShell:
         """Those that wait, each with what it meant when it was typed."""
         self._has_come = asyncio.Event()
         self._asked: asyncio.Future[str] | None = None
+        self._asked_at = inf
+        """When the question was there to be read."""
+        self._offered = ""
+        """The words before its answer."""
+        self._faults = FaultLog(Path())
+        self._holds = False
+        """The line that answers is the last that is read before its meaning is known."""
+        self._may_read = threading.Event()
         self._turn: asyncio.Task[None] | None = None
         self._looks = set[asyncio.Task[None]]()
         """Lines that are carried out beside it."""
@@ -66,7 +82,8 @@ class PlainShell:
             return
         if isinstance(event, StepFinished) and not event.status.over:
             self._step_failed = True
-        self.output.emit(event)
+        with self._outliving_faults():  # one in telling is not the fault of whoever tells
+            self.output.emit(event)
 
     async def approve(self, proposal: Proposal) -> Choice:
         """The `Frontend` port. Words that were typed before the question came are no answer to it."""
@@ -80,6 +97,18 @@ class PlainShell:
                 return keys[answer]
             self._printer.say("Type one of the letters.")
 
+    async def review(self, review: Review) -> Reviewed:
+        """The `Frontend` port. An editor has the keyboard to itself: nothing is read before its end."""
+
+        async def answer(prompt: str) -> str:
+            self._may_read.set()
+            return await self._answer(prompt, hold=True)
+
+        try:
+            return await review_in_words(review, self._printer.say, answer, may_edit=self._is_terminal)
+        finally:
+            self._may_read.set()
+
     async def ask(self, prompt: str) -> str:
         """The `Frontend` port."""
         self._printer.say(prompt)
@@ -87,15 +116,17 @@ class PlainShell:
 
     async def run(self, session: Session, notices: tuple[Notice, ...]) -> ExitCode:
         """To its end: `/exit`, the end of the input, or Ctrl+C twice."""
-        self._session = session
+        self._session, self._faults = session, FaultLog(session.project.root)
         loop = asyncio.get_running_loop()
         with suppress(NotImplementedError):  # Windows: there Ctrl+C ends the program
             loop.add_signal_handler(signal.SIGINT, self._interrupt)
         for notice in notices:
             self.emit(notice)
         if self._is_terminal:
+            loop.set_exception_handler(self._tell_fault_of_loop)
             self._read_along(loop)
-        await session.first_look()
+        with self._outliving_faults():
+            await session.first_look()
         try:
             return await self._take_turns(session)
         finally:
@@ -107,12 +138,14 @@ class PlainShell:
             if typed is None:
                 break
             line, meant = typed
-            if meant != self._meaning(line):
-                self._printer.say(f"Not sent, as it means something else by now: {line}")
-                continue
             self._step_failed = False
-            self._turn = asyncio.create_task(handle(session, line))
-            failure = await self._ended(self._turn)
+            failure: ExitCode | None = ExitCode.FAILED
+            with self._outliving_faults():
+                if meant != self._meaning(line):
+                    self._printer.say(f"Not sent, as it means something else by now: {line}")
+                    continue
+                self._turn = asyncio.create_task(handle(session, line))
+                failure = await self._ended(self._turn)
             self._turn = None
             if failure is None:
                 continue
@@ -125,10 +158,36 @@ class PlainShell:
 
     async def _look(self, line: str) -> None:
         assert self._session is not None
+        with beside_the_turn(), self._outliving_faults():
+            try:
+                await handle(self._session, line)
+            except CddError as error:
+                self._complain(error)
+
+    @contextmanager
+    def _outliving_faults(self) -> Iterator[None]:
+        """Around what may fail unexpectedly: at a terminal that is told, and what comes after it goes on."""
         try:
-            await handle(self._session, line)
-        except CddError as error:
-            self._complain(error)
+            yield
+        except CddError:
+            raise
+        except Exception as error:
+            if not self._is_terminal:
+                raise
+            self._tell_fault(error)
+
+    def _tell_fault(self, error: BaseException) -> None:
+        told = self._faults.write(error)
+        try:
+            self._printer.show(Notice(told, Tone.ERROR))
+        except Exception as second:  # noqa: BLE001  # it may be the printer itself that fails
+            self._faults.write(second)
+            sys.stderr.write(f"{told}\n")
+
+    def _tell_fault_of_loop(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """One that no coroutine waits for, as in a line that was just typed."""
+        del loop
+        self._tell_fault(context.get("exception") or RuntimeError(context["message"]))
 
     def _complain(self, error: CddError) -> None:
         self.emit(Notice(error.message, Tone.ERROR))
@@ -156,6 +215,9 @@ class PlainShell:
 
     async def _next(self) -> tuple[str, Meant] | None:
         """The line to carry out now; None when there is no more."""
+        first, self._first = self._first, ""
+        if first:
+            return first, self._meaning(first)
         if not self._is_terminal:
             line = await self._read()
             return None if line is None else (line, self._meaning(line))
@@ -169,24 +231,28 @@ class PlainShell:
     def _prompt(self) -> None:
         assert self._session is not None
         agent = self._session.agent
-        if agent is not None and (meaning := self._session.meaning("")) is not None:
-            self._printer.say(f"({meaning.hint})")
+        with self._outliving_faults():
+            if agent is not None and (meaning := self._session.meaning("")) is not None:
+                self._printer.say(f"({meaning.hint})")
         self._printer.prompt(f"{agent.name} {agent.ticket_slug} > " if agent is not None else "chat > ")
 
-    async def _answer(self, prompt: str) -> str:
-        """The line that is sent now. Raises `NotApproved` when no line will come."""
+    async def _answer(self, prompt: str, *, hold: bool = False) -> str:
+        """The line that is sent now. Raises `NotApproved` when no line will come. `hold`: nothing more is read of a
+        terminal until it is said that it may."""
         if not self._is_terminal:
             line = await self._read()
         elif self._is_over:
             line = None
         else:
             forget_what_was_typed(self._keyboard)
+            self._offered = prompt
             self._printer.prompt(prompt)
-            self._asked = asyncio.get_running_loop().create_future()
+            self._asked, self._asked_at = asyncio.get_running_loop().create_future(), monotonic()
+            self._holds = hold
             try:
                 return await self._asked
             finally:
-                self._asked = None
+                self._asked, self._holds = None, False
         if line is None:
             raise NotApproved("No answer came")
         return line
@@ -209,16 +275,27 @@ class PlainShell:
 
         def read() -> None:
             while line := _read_line(self._keyboard):
-                with suppress(RuntimeError):  # the loop is closed
-                    loop.call_soon_threadsafe(self._take, _decoded(line.rstrip(b"\n")))
+                self._may_read.clear()
+                try:
+                    loop.call_soon_threadsafe(self._take, _decoded(line.rstrip(b"\n")), monotonic())
+                except RuntimeError:  # the loop is closed
+                    return
+                self._may_read.wait()
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(self._end)
 
         threading.Thread(target=read, name="lines", daemon=True).start()
 
-    def _take(self, line: str) -> None:
+    def _take(self, line: str, at: float) -> None:
+        """A line that was typed, and when it came."""
+        if not self._holds:
+            self._may_read.set()
         if self._asked is not None and not self._asked.done():
-            self._asked.set_result(line)
+            if at - self._asked_at >= REST:
+                self._asked.set_result(line)
+            elif line.strip():
+                self._printer.say(f"Not taken as the answer, as it was typed before the question could be read: {line}")
+                self._printer.prompt(self._offered)
             return
         if self._turn is not None and can_run_now(line):
             look = asyncio.create_task(self._look(line))
@@ -276,8 +353,11 @@ def _decoded(line: bytes) -> str:
     return line.decode("utf-8", errors="replace").removesuffix("\r")
 
 
-def run_plain(open_session: Callable[[PlainShell, Callable[[Event], None]], tuple[Session, tuple[Notice, ...]]]) -> int:
-    """Run the shell on standard input and output. Raises `CddError` where the session cannot be opened."""
+def run_plain(
+    open_session: Callable[[PlainShell, Callable[[Event], None]], tuple[Session, tuple[Notice, ...]]], first: str = ""
+) -> int:
+    """Run the shell on standard input and output, beginning with a line. Raises `CddError` where the session cannot be
+    opened."""
     is_terminal = sys.stdin.isatty()
     code = ExitCode.DONE
 
@@ -285,7 +365,7 @@ def run_plain(open_session: Callable[[PlainShell, Callable[[Event], None]], tupl
         nonlocal code
         code = await shell.run(*opened)
 
-    shell = PlainShell(PlainPrinter(), sys.stdin.fileno(), is_terminal=is_terminal)
+    shell = PlainShell(PlainPrinter(), sys.stdin.fileno(), first, is_terminal=is_terminal)
     opened = open_session(shell, shell.emit)
     shell.output.carry_out(run())
     return code

@@ -122,6 +122,7 @@ def _make(project: Project, ticket: Ticket, options: Namespace) -> ExitCode:
 
 async def _propose(planning: Planning, *, basic: bool, anew: bool) -> None:
     """Have a plan proposed: the one that an earlier planning left, or from where it was interrupted, or a new one."""
+    from cdd_agent.cli.without_screen import preparing_model
     from cdd_agent.events import About, Notice
 
     notes, emit = planning.notes, planning.recorder.emit
@@ -136,7 +137,8 @@ async def _propose(planning: Planning, *, basic: bool, anew: bool) -> None:
             for event in planning.basic() if basic else planning.shown():
                 emit(event)
             return
-        planning.model().warm_up()
+        with preparing_model():
+            planning.model().warm_up()
         if notes.task == "plan" and is_under_way:
             emit(Notice("Going on with the planning that was interrupted.", about=About.GOING_ON))
             nobody = "Nobody can answer now. Decide, and write each assumption into `risks`: `Assumed: …`."

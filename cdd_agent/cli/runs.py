@@ -90,14 +90,15 @@ def diff(options: Namespace) -> int:
 
 def run_plan(project: Project, slug: str, *, as_json: bool, start_over: bool = False) -> ExitCode:
     """Run a ticket's plan to its end. Raises `CddError`, `KeyboardInterrupt` when interrupted."""
-    from cdd_agent.cli.without_screen import Output, printer_for
+    from cdd_agent.cli.without_screen import Output, preparing_model, printer_for
     from cdd_agent.events import About, Notice, Tone
     from cdd_agent.travel.keeping import lease_kept
     from cdd_agent.wiring import prepare_model
 
     output = Output(printer_for(as_json))
     engine = _open_engine(project, slug, output, start_over=start_over)
-    prepare_model(engine)
+    with preparing_model():
+        prepare_model(engine)
 
     async def whole_run() -> None:
         async with lease_kept(engine.run.record, output.emit):

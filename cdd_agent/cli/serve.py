@@ -69,7 +69,7 @@ def _listening(host: str, port: int) -> socket.socket:
 
 
 def warning(address: str) -> str:
-    """What the person has to know about being served there; empty where only this computer can connect."""
+    """A warning about being served there; empty where only this computer can connect."""
     if ipaddress.ip_address(address).is_loopback:
         return ""
     return (

@@ -1,5 +1,7 @@
 """`cdd` without a command: the shell."""
 
+from __future__ import annotations
+
 import os
 import shlex
 import sys
@@ -8,13 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cdd_agent.errors import CddError
 from cdd_agent.events import Emit, Notice, Tone
 from cdd_agent.files.paths import find_root
 from cdd_agent.frontend import Frontend
 from cdd_agent.sanitize import sanitize_for_display
-from cdd_agent.session import Session
 
 if TYPE_CHECKING:
+    from cdd_agent.session import Session
     from cdd_agent.tui.app import Shell
 
 _OPENING = (
@@ -25,13 +28,14 @@ _OPENING = (
 
 def open_shell(options: Namespace) -> int:
     """Open it; where there is no terminal that can draw a screen, a line at a time."""
+    first = "" if options.resume is None else f"/resume {options.resume}".rstrip()
     can_draw = sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
     is_in_browser = "TEXTUAL_DRIVER" in os.environ
     if options.plain or not (can_draw or is_in_browser):
         from cdd_agent.cli.plain import run_plain
 
-        return run_plain(lambda frontend, emit: _opened(options, frontend, emit, _OPENING))
-    return run_shell(options)
+        return run_plain(lambda frontend, emit: _opened(options, frontend, emit, _OPENING), first)
+    return run_shell(options, first=first)
 
 
 def run_shell(options: Namespace, note: str = _OPENING, first: str = "") -> int:
@@ -56,8 +60,8 @@ def run_shell(options: Namespace, note: str = _OPENING, first: str = "") -> int:
     return shell.return_code or 0
 
 
-def _farewell(shell: "Shell", options: Namespace) -> Iterator[str]:
-    """What was done in a session, where it can be read, and how to go on; nothing where nothing was done."""
+def _farewell(shell: Shell, options: Namespace) -> Iterator[str]:
+    """The summary of a session, where to read more, and how to go on; nothing where nothing was done."""
     recap = shell.attention.session
     if recap is None or not (recap.steps or recap.cost):
         return
@@ -67,8 +71,22 @@ def _farewell(shell: "Shell", options: Namespace) -> Iterator[str]:
     report = root / ".cdd" / "runs" / (recap.ticket or "") / "report.md"
     if recap.ticket is not None and report.is_file():
         yield f"Report: {sanitize_for_display(os.path.relpath(report))}"
+    if recap.ticket is not None and shell.session is not None and not _is_something_left(shell.session, recap.ticket):
+        return
     is_here = find_root(Path()) == root
     yield f"Go on with: {'cdd' if is_here else f'cdd -C {shlex.quote(str(root))}'}, and in it /resume"
+
+
+def _is_something_left(session: Session, slug: str) -> bool:
+    """Whether the ticket that was worked on, or a run, can be gone on with."""
+    from cdd_agent.commands.listing import view
+    from cdd_agent.commands.sessions import left_last
+
+    try:
+        is_done = view(session.project.tickets.find(slug)).state == "done"
+    except CddError:  # it was removed
+        is_done = True
+    return not is_done or left_last(session.project) is not None
 
 
 def _opened(options: Namespace, frontend: Frontend, emit: Emit, note: str) -> tuple[Session, tuple[Notice, ...]]:

@@ -4,9 +4,10 @@ import asyncio
 import json
 import signal
 import sys
+import threading
 from argparse import Namespace
-from collections.abc import Coroutine
-from contextlib import suppress
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -18,6 +19,9 @@ from cdd_agent.session import Project
 from cdd_agent.terminal import Terminal, find_keyboard
 from cdd_agent.wiring import open_project
 
+_SLOW = 1.0
+"""Seconds after which silence looks like a fault."""
+
 
 def open_project_of(options: Namespace, *settings: str) -> Project:
     """The project that a command is for; of its flags, the ones named are settings there. Raises `BadInput`."""
@@ -28,6 +32,20 @@ def reference(typed: str) -> str:
     """A ticket as it was typed; a path is one from here, not from the project's root."""
     is_path = "/" in typed or typed in (".", "..")
     return str(Path(typed).resolve()) if is_path and Path(typed).exists() else typed
+
+
+@contextmanager
+def preparing_model() -> Iterator[None]:
+    """Around making the model of a run: whether anybody offers a name may be known only to litellm, whose import takes
+    seconds. After the first of them standard error says so."""
+    text = "cdd: looking for who offers the model; the list of all providers takes some seconds to load ...\n"
+    timer = threading.Timer(_SLOW, lambda: sys.stderr.write(text))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def print_text(text: str) -> None:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from cdd_agent.commands.registry import WrongUsage, command, commands
@@ -15,7 +14,6 @@ from cdd_agent.errors import BadInput
 
 if TYPE_CHECKING:
     from cdd_agent.session import Session
-    from cdd_agent.tickets.store import Ticket
 
 _DOCUMENTATION = "documentation"
 _QUOTE = "Put words that belong together in quotation marks."
@@ -33,44 +31,12 @@ async def socrates(session: Session, slug: str, *, start_over: bool = False) -> 
     await session.engage("socrates", session.project.tickets.find(slug), start_over=start_over)
 
 
-@command("resume")
-async def resume(session: Session) -> None:
-    """Bring back what was active last: the conversation of chat, and the agent at work on its ticket."""
-    import asyncio
+@command("resume", "[SESSION]")
+async def resume(session: Session, which: str = "") -> None:
+    """Go on where you were last, with what was on the screen; `list` shows the earlier sessions, its name takes one."""
+    from cdd_agent.commands import sessions
 
-    from cdd_agent.agents.store import LastActive
-    from cdd_agent.commands.listing import view
-    from cdd_agent.events import About, Notice
-
-    told = session.chat.resume()
-    last = LastActive.of(session.project.root)
-    left = await asyncio.to_thread(_left_last, session)
-    if last is not None and last.agent is not None:
-        slugs = {ticket.slug: ticket for ticket in session.project.tickets.list()}
-        agent, ticket = last.agent, slugs.get(last.ticket or "") if session.can_engage(last.agent) else None
-        if agent == "executor" and (ticket is None or view(ticket).state == "done"):
-            ticket = left
-    else:
-        agent, ticket = "executor", None if told and last is not None else left
-    if ticket is not None:
-        await session.engage(agent, ticket)
-    elif left is not None:
-        session.emit(Notice(f"`/exec {left.slug}` goes on with the run that was left.", about=About.RUN_LEFT))
-    elif not told:
-        text = "No run was left before its end, and there is no earlier conversation to go back to."
-        session.emit(Notice(text, about=About.NOTHING_TO_RESUME))
-
-
-def _left_last(session: Session) -> Ticket | None:
-    """That of the run that was left last, before all of its steps were over."""
-    from cdd_agent.commands.listing import view
-
-    begun: list[tuple[float, Ticket]] = []
-    for ticket in session.project.tickets.list():
-        with suppress(OSError):  # of most tickets no run was begun: their plans need not be read
-            begun.append((ticket.state_path.stat().st_mtime, ticket))
-    latest_first = (ticket for _, ticket in sorted(begun, key=lambda run: run[0], reverse=True))
-    return next((ticket for ticket in latest_first if view(ticket).state in ("in progress", "failed")), None)
+    await sessions.resume(session, which)
 
 
 @command("undo", "[SLUG] [STEP]")
@@ -230,16 +196,32 @@ async def init(session: Session, *, templates: bool = False) -> None:
         session.emit(notice)
 
 
-@command("context", "[PATH...]", any_time=True)
-async def context(session: Session, *paths: str) -> None:
-    """Show the project context that a model would get, with the files and folders named."""
+@command("context", "[PATH|WORDS|+FILE|-FILE...]", any_time=True)
+async def context(session: Session, *typed: str) -> None:
+    """Show the last prompt's parts; files named; the code that words are about; `+FILE` pins, `-FILE` leaves out."""
     import asyncio
+    from functools import partial
 
-    from cdd_agent.events import Answer
+    from cdd_agent.commands.code_context import find_code, is_words, last_prompt, record_choices
+    from cdd_agent.dialogue.looking import told_if_slow
+    from cdd_agent.engine.related_code import MOST
+    from cdd_agent.events import About, Answer, Notice
     from cdd_agent.project.context import project_context
 
-    found = await asyncio.to_thread(project_context, session.project.root, paths)
-    session.emit(Answer(found.as_text()))
+    root, signed = session.project.root, [word for word in typed if word[:1] in ("+", "-") and len(word) > 1]
+    if signed:
+        if len(signed) < len(typed):
+            raise BadInput("Files to pin or leave out are not named together with others", hint="One after the other.")
+        session.emit(Notice(await asyncio.to_thread(record_choices, session, signed), about=About.CHOSEN))
+    elif words := " ".join(word for word in typed if is_words(root, word)):
+        paths = [word for word in typed if not is_words(root, word)]
+        look = partial(find_code, root, session.open_code(), words, MOST, paths)
+        session.emit(Answer((await told_if_slow(look, session.emit, "Reading the project's code …")).as_text()))
+    elif not typed and (told := await asyncio.to_thread(last_prompt, session)):
+        session.emit(Answer(told))
+    else:
+        found = await asyncio.to_thread(project_context, root, typed)
+        session.emit(Answer(found.as_text()))
 
 
 @command("cost", "[SLUG]", any_time=True)
@@ -261,9 +243,11 @@ async def cost(session: Session, slug: str | None = None) -> None:
         of = f"; its budget is {' and '.join(limits)}" if limits else ""
         parts = f"{ticket.slug}: {effort.spent.in_words()}, in {calls}{of}", effort.spent.of_the_cache_in_words
         session.emit(Notice("; ".join(filter(None, parts)), about=About.COST))
-    spent = session.tally.spent
-    parts = f"This session: {spent.in_words()}", spent.of_the_cache_in_words
-    session.emit(Notice("; ".join(filter(None, parts)), about=About.COST))
+    spent, running = session.tally.spent, session.tally.under_way
+    calls = f"{running} model call{'s are' if running > 1 else ' is'} under way, and not counted yet" if running else ""
+    so_far = spent.in_words() if spent.tokens or not running else ""
+    words = f"This session: {'; '.join(filter(None, (so_far, spent.of_the_cache_in_words, calls)))}"
+    session.emit(Notice(words, about=About.COST))
 
 
 @command("model", "[ROLE] [MODEL] [API_BASE] [--save]", any_time=True)
@@ -277,8 +261,8 @@ async def choose_model(session: Session, *words: str, save: bool = False) -> Non
 @command("help", "[TOPIC]", lambda: (("chat", "socrates", "planner", "executor", "keys"),), any_time=True)
 async def show_help(session: Session, topic: str = "") -> None:
     """Show the commands; of an agent (chat, socrates, planner, executor) what it understands; or the keys."""
-    from cdd_agent.commands.help import KEYS, agents_help, commands_help
-    from cdd_agent.events import Answer, ScreenAsked
+    from cdd_agent.commands.help import KEYS_WITHOUT_SCREEN, agents_help, commands_help
+    from cdd_agent.events import ScreenAsked
 
     words = agents_help()
     if not topic:
@@ -286,7 +270,7 @@ async def show_help(session: Session, topic: str = "") -> None:
         others = f"All other lines go to the agent that is active. What they understand: {which}. Keys: `/help keys`."
         session.emit(ScreenAsked("help", f"{commands_help()}\n\n{others}"))
     elif topic.lower() == "keys":
-        session.emit(Answer(KEYS))
+        session.emit(ScreenAsked("help", KEYS_WITHOUT_SCREEN, "keys"))
     elif (text := words.get(topic.lower())) is not None:
         session.emit(ScreenAsked("help", text, topic.lower()))
     else:

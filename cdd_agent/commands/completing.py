@@ -1,4 +1,4 @@
-"""What a line that is being typed can become: commands, tickets, models, words and files, each with what it is."""
+"""Completions of a line that is being typed: commands, tickets, models, words and files, each with what it is."""
 
 from __future__ import annotations
 
@@ -29,6 +29,9 @@ def complete(session: Session, line: str, ask_again: Callable[[], None] = lambda
         return _complete_word(groups, [kind.strip("[].").lower() for kind in known.usage.split()], line)
     if " " in rest:
         return _complete_second(session, known.usage, name, rest)
+    if "SESSION" in known.usage:
+        whole = [Completion(f"/{name} list", "list", "the earlier sessions")]
+        return [*(whole if "list".startswith(rest) and rest != "list" else ()), *_of_ticket(session, f"/{name} ", rest)]
     if "SLUG" in known.usage:
         return _of_ticket(session, f"/{name} ", rest)
     return _of_model(session, f"/{name} ", rest) if "MODEL" in known.usage else []

@@ -1,4 +1,4 @@
-"""What the commands and the agents understand, as Markdown: from the registry, and from the agents themselves."""
+"""Help on the commands and the agents, as Markdown: from the registry, and from the agents themselves."""
 
 from collections.abc import Mapping
 
@@ -12,32 +12,11 @@ _IN_CHAT = """\
 | `!git status` | runs a command of your own, in every agent; chat gets to know what it printed |
 | anything else | is answered by the model, which can look, and change files as `approval` lets it |
 """
-
-
-KEYS = """\
-| key | does |
-|---|---|
-| Enter | what the line below the prompt says |
-| Ctrl+J, Shift+Enter, Alt+Enter | a new line |
-| Tab | completes commands, tickets, models, `@files` |
-| ↑ ↓, Ctrl+R | earlier lines; a search in them |
-| Ctrl+G | opens your editor (`$VISUAL` or `$EDITOR`) with what you have typed |
-| Ctrl+O | shows what was pasted; Ctrl+\\_ undoes, Ctrl+Y redoes |
-| Escape, Ctrl+C | stop what runs; Ctrl+C copies what is selected, or empties the prompt |
-| Ctrl+D, Ctrl+C twice | leave; what was typed is behind ↑ the next time |
-| Ctrl+Z | suspends the shell; `fg` comes back |
-| F1, Ctrl+P | help; commands, tickets, themes and keys by a few letters |
-| F4, F5 | the tickets; the settings |
-| F2, F3, F7 | the plan: go to it, fold it; what serves each acceptance criterion; the run as a timeline |
-| PgUp, PgDn, the wheel | scroll; End (in an empty prompt) or a click on "↓ 12 new lines" leads back |
-| Ctrl+↑, Ctrl+↓ | choose the block above or below; then Enter, → and ← open and fold it, Ctrl+C copies all of it |
-| Ctrl+T | opens and folds the last thoughts |
-| Ctrl+F | finds a text: Enter goes on, ↑ or Shift+Enter back, Escape closes |
-| F6 | diffs side by side, where the transcript has 140 columns, or in one column |
-| Ctrl+click on `path:line`, or on a link | opens the file in `$VISUAL` or `$EDITOR` at that line; opens the link |
-
-All that you type goes to the prompt, whatever was clicked or chosen.
-"""
+KEYS_WITHOUT_SCREEN = (
+    "Without a screen a line is typed and sent by Enter. Ctrl+C stops what runs; where nothing does, it leaves when it "
+    "is pressed twice, and so does Ctrl+D. A question is answered by its letter or its word. F1 lists the keys of the "
+    "shell with a screen."
+)
 
 
 def commands_help() -> str:

@@ -25,7 +25,7 @@ class TicketOverview:
     touched: datetime | None = None
     """When its spec, plan or run changed last."""
     usd: float | None = None
-    """What its run cost, as its last report has it."""
+    """The cost of its run, as its last report has it."""
 
 
 def overviews(project: Project) -> Iterator[TicketOverview]:

@@ -107,7 +107,7 @@ async def handle(session: Session, line: str) -> None:
 
 
 def hint_for(line: str) -> str:
-    """What Enter does with a slash command, or with a command of the person's own; empty for other lines."""
+    """The effect of Enter on a slash command, or on a command of the person's own, in words; empty for other lines."""
     if line.lstrip().startswith("!"):
         return "Enter runs that as a command of your own"
     if not line.lstrip().startswith("/") or line.strip() == "/":

@@ -34,7 +34,7 @@ from cdd_agent.threads import to_its_end
 
 _LINE = re.compile(r"# (?P<margin> *)(?P<key>[a-z_]+):(?P<rest>.*)$")
 _SECRET = ("request.headers", "request.body", "models", "fallbacks")
-"""What may hold a key: of these only whether they are set is shown, and they are changed in the file alone."""
+"""Settings that may hold a key: only whether they are set is shown, and they are changed in the file alone."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Setting:
     origin: str
     """`default`, `user`, `project`, a variable's name; `session`: a flag, or `/model`."""
     words: str
-    """What it is for and what it can be."""
+    """Its purpose and its possible values."""
     can_be_changed: bool = True
 
 

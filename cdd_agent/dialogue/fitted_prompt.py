@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from cdd_agent.dialogue.token_budget import MARGIN, TokenBudget, for_answers
 from cdd_agent.dialogue.turns import Dialogue
+from cdd_agent.events import PromptMade, PromptShare
 from cdd_agent.llm.budget import estimated_tokens
 from cdd_agent.llm.port import Message
 
@@ -27,6 +28,14 @@ class PromptPart:
     """The same in fewer words: by this nothing is left out."""
 
     @property
+    def title(self) -> str:
+        """Its name for people, also where it is never left out."""
+        if self.name or not isinstance(self.whole, str):
+            return self.name or "what is said"
+        first, _, _ = self.whole.partition("\n")
+        return first.removeprefix("# ") if first.startswith("# ") else "how to answer"
+
+    @property
     def least(self) -> Form:
         """Its form where there is no room at all."""
         forms: list[Form] = [self.whole, *self.smaller]
@@ -42,6 +51,12 @@ class FittedPrompt:
     """The system's first."""
     left_out: tuple[str, ...]
     """The parts that there was no room for."""
+    shares: tuple[PromptShare, ...] = ()
+    """What each of the others takes."""
+
+    @property
+    def made(self) -> PromptMade:
+        return PromptMade(None, self.shares, self.left_out)
 
 
 def fit(dialogue: Dialogue, parts: Sequence[PromptPart], *, tools: int, beside: int = 0) -> FittedPrompt:
@@ -73,4 +88,7 @@ def fit(dialogue: Dialogue, parts: Sequence[PromptPart], *, tools: int, beside: 
     paragraphs = [form for form in forms if isinstance(form, str)]
     system = Message("system", "\n\n".join(filter(None, (*paragraphs, budget.note()))))
     messages = [message for form in forms if not isinstance(form, str) for message in form]
-    return FittedPrompt(equipped, (system, *messages), tuple(budget.left_out))
+    shares = [PromptShare(part.title, size(form)) for part, form in zip(parts, forms, strict=True) if form]
+    if equipped.tools:
+        shares.append(PromptShare("the tools", equipped.size((system,)) - bare.size((system,))))
+    return FittedPrompt(equipped, (system, *messages), tuple(budget.left_out), tuple(shares))

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from cdd_agent.events import ActionOutput, CommandOutput, Emit, Event, ReplyDelta, ThinkingDelta
+from cdd_agent.events import ActionOutput, CommandOutput, Emit, Event, ReplyDelta, ThinkingDelta, is_beside_the_turn
 from cdd_agent.redaction import Redactor
 
 
@@ -17,6 +17,9 @@ class RedactedEvents:
 
     def emit(self, event: Event) -> None:
         """This has happened: tell what can be told now."""
+        if is_beside_the_turn():
+            self._emit(self._redactor.redacted(event))
+            return
         if self._streamed is not None and type(event) is not type(self._streamed) and (rest := self._stream.end()):
             self._emit(replace(self._streamed, text=rest))
         if isinstance(event, ReplyDelta | ThinkingDelta | CommandOutput | ActionOutput):

@@ -24,6 +24,7 @@ class TokenBudget:
 
     def __init__(self, window: int | None, needed: int) -> None:
         """`needed` is what must be said, in tokens. Without a `window` there is room for everything."""
+        self.window = window
         self.left = None if window is None else most_of(window) - needed
         """Tokens; below 0 where not even what must be said fits."""
         self.left_out: list[str] = []

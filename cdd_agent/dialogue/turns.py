@@ -449,7 +449,7 @@ def definitions(tools: Sequence[Tool[Any]]) -> tuple[ToolDefinition, ...]:
 
 
 def _arguments(call: ToolCall) -> dict[str, Any] | None:
-    """What a tool is called with; None for what is no JSON object."""
+    """The arguments of a call; None where they are no JSON object."""
     try:
         arguments = json.loads(call.arguments or "{}")
     except (ValueError, RecursionError):

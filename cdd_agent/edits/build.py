@@ -1,15 +1,17 @@
 """Edits → the changes that they come to, computed and judged in full before anything is written."""
 
 import codecs
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import assert_never
 
 from cdd_agent.actions.model import FileAlreadyExistsError, MultipleMatchesFoundError, SearchTextNotFoundError
 from cdd_agent.edits.changes import ChangeSet, FileChange, changed_meanwhile
+from cdd_agent.edits.excerpts import Ranges, changed_lines, in_words, joined, known_after
 from cdd_agent.edits.model import (
     BY_ACTION,
+    BY_CALL,
     IN_BLOCKS,
     Deletion,
     Edit,
@@ -31,6 +33,8 @@ from cdd_agent.files.read import holds_secrets
 
 Seen = Mapping[str, str | None]
 """Files that the model was shown: path → digest of the content, or None for one that did not exist."""
+_NEAR = 10
+"""Lines before and after one that the model has to see."""
 _MOST_NAMED = 20
 """Problems that are told at once."""
 
@@ -41,6 +45,8 @@ class EditPolicy:
 
     seen: Seen | None = field(default_factory=dict)
     """None: whoever applies the reply answers for it."""
+    in_part: Mapping[str, Ranges] = field(default_factory=dict)
+    """The lines that were shown of those of which no others were: no others may be changed."""
     may_delete: Callable[[str], bool] = lambda path: False
     """Whether the task says of a file that it goes: then it may without having been shown."""
     may_shrink: Callable[[str], bool] = lambda path: False
@@ -49,7 +55,10 @@ class EditPolicy:
     """How its author changes a part of a file: for hints."""
 
     def knows(self, path: PurePosixPath, content: bytes) -> bool:
-        return self.seen is None or (str(path) in self.seen and self.seen[str(path)] == digest(content))
+        """Whether its author saw this content, and all of it."""
+        if self.seen is None:
+            return True
+        return str(path) not in self.in_part and str(path) in self.seen and self.seen[str(path)] == digest(content)
 
     def was_shown(self, path: PurePosixPath) -> bool:
         return self.seen is None or str(path) in self.seen
@@ -148,6 +157,7 @@ class _Work:
         self._files: dict[PurePosixPath, _File] = {}
         self._problems: list[EditProblem] = []
         self._unseen: set[str] = set()
+        self._lines: dict[str, Ranges] = {}
         self._notes: list[str] = []
 
     def take(self, edit: Edit) -> None:
@@ -181,6 +191,7 @@ class _Work:
             if after is None or after == file.before or file.has_failed:
                 continue
             try:
+                self._refuse_beyond(file, after)
                 if doubt := refuse_unreadable(self._root, file.path, file.before, after):
                     self._notes.append(doubt)
             except ReplyRefused as refusal:
@@ -191,13 +202,15 @@ class _Work:
             reasons = list(dict.fromkeys(problem.reason for problem in self._problems))
             more = [f"… and {len(reasons) - _MOST_NAMED} more"] if len(reasons) > _MOST_NAMED else []
             words = "\n".join(reasons[:_MOST_NAMED] + more)
-            raise ReplyRefused(words, unseen=frozenset(self._unseen), problems=tuple(self._problems))
+            raise ReplyRefused(words, unseen=frozenset(self._unseen), lines=self._lines, problems=tuple(self._problems))
         changes = (FileChange(file.path, file.before, file.content, file.like) for file in files)
         return ChangeSet(tuple(changes), tuple(self._notes))
 
     def _complain(self, path: str, refusal: CddError) -> None:
         self._problems.append(EditProblem(path, refusal.in_a_line))
-        self._unseen |= getattr(refusal, "unseen", frozenset())
+        if isinstance(refusal, ReplyRefused):
+            self._unseen |= refusal.unseen
+            self._lines |= refusal.lines
 
     def _file(self, text: str) -> _File:
         path = writable_path(self._root, text, self._protected)
@@ -258,8 +271,37 @@ class _Work:
                 hint=f"Change it with {self._terms.parts.name}, or give it whole once you have seen it.",
                 unseen=file.unseen,
             )
+        if shown := self._terms.in_part.get(str(file.path)):
+            raise ReplyRefused(
+                f"{file.path} was shown in part only ({in_words(shown)}), and is given whole.",
+                hint=f"Change what was shown with {self._terms.parts.name}.",
+                unseen=file.unseen,
+            )
         if not self._terms.knows(file.path, before):
             raise changed_meanwhile(file.path)
+
+    def _refuse_beyond(self, file: _File, after: bytes) -> None:
+        """Of a file that was shown in part, only what was shown may be changed; also while it gets another name."""
+        origin, met = file, set[PurePosixPath]()
+        while origin.like is not None and origin.path not in met:  # back under its first name, it is its own origin
+            met.add(origin.path)
+            origin = self._files[origin.like]
+        name, before = str(origin.path), origin.before
+        shown = self._terms.in_part.get(name)
+        if shown is None or before is None or self._terms.seen is None:
+            return
+        if self._terms.seen.get(name) != digest(before):
+            raise changed_meanwhile(origin.path)
+        if known_after(before, after, shown) is None:
+            changed = changed_lines(before, after)
+            how = "Read those first" if self._terms.parts is BY_CALL else "Change only what is shown"
+            raise ReplyRefused(
+                f"{name} was shown in part only ({in_words(shown)}), and the edits change other lines of it "
+                f"({in_words((changed,))}).",
+                hint=f"{how}.",
+                unseen=origin.unseen,
+                lines={name: (changed,)} if origin.unseen else {},
+            )
 
     def _refuse_incomplete(self, path: PurePosixPath, before: bytes | None, content: str) -> None:
         refuse_whole(path, before, content, self._terms.parts)
@@ -313,12 +355,14 @@ class _Work:
                 f"{block}: the lines to find are there more than once, beginning in lines {places}.",
                 hint="Add the lines before or after them, so that they are there once.",
                 unseen=file.unseen,
+                lines=_around(file, error.lines),
             )
         near = f" The closest lines of the file are\n{error.closest}\n" if error.closest and file.unseen else " "
         return ReplyRefused(
             f"{block}: the lines to find are not in the file.{near}Copy them exactly as the file has them"
             f"{', and send all edits again' if in_reply else ''}.",
             unseen=file.unseen,
+            lines=_around(file, [int(line.split()[0]) for line in error.closest.splitlines()]),
         )
 
     def _delete(self, file: _File, lines: tuple[str, ...] | None) -> None:
@@ -329,7 +373,7 @@ class _Work:
         if not self._terms.may_delete(str(file.path)) and not self._terms.knows(file.path, present):
             self._refuse_secret(file, "delete")
             raise ReplyRefused(
-                f"{file.path} would be deleted, and neither was it shown nor does the step name it.",
+                f"{file.path} would be deleted, and neither was all of it shown nor does the step name it.",
                 unseen=file.unseen,
             )
         present_lines = [line.rstrip() for line in TextDraft(present).lines]
@@ -352,6 +396,13 @@ class _Work:
         if target.settle() is not None:
             raise ReplyRefused(f"{file.path} cannot be renamed: {target.path} exists already.")
         target.content, target.like, file.content = content, file.path, None
+
+
+def _around(file: _File, lines: Sequence[int]) -> dict[str, Ranges]:
+    """These lines of a file, and those near them; empty for none."""
+    if not lines or not file.unseen:
+        return {}
+    return {str(file.path): joined((max(1, line - _NEAR), line + _NEAR) for line in lines)}
 
 
 def _as_text(data: bytes) -> str:

@@ -10,7 +10,7 @@ _MOST_LINES = 10_000
 
 @dataclass(frozen=True)
 class FileDiff:
-    """What became of a file's text."""
+    """The difference between two states of a file's text."""
 
     path: str
     added: int
@@ -35,3 +35,17 @@ class FileDiff:
         if more := max(len(diff) - LONGEST_DIFF, 0):
             diff = f"{diff[:LONGEST_DIFF]}\n… {more:,} more characters\n"
         return cls(path, added, removed, diff)
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A part of the proposed changes that the person did not take."""
+
+    path: str
+    where: str
+    """`lines 12-18` of the file as it was before; empty for all of it."""
+    reason: str = ""
+
+    def __str__(self) -> str:
+        place = f"{self.path}, {self.where}" if self.where else self.path
+        return f"{place}: {self.reason}" if self.reason else place

@@ -1,8 +1,10 @@
 """The vocabulary of edits: every form in which a model asks for changes of files ends in these values."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from cdd_agent.actions.model import Action, CreateFileAction, EditAction
+from cdd_agent.edits.excerpts import Ranges
 from cdd_agent.errors import StepFailed
 
 
@@ -17,7 +19,8 @@ class EditProblem:
 class ReplyRefused(StepFailed):
     """A reply that must not be applied: nothing was written.
 
-    `unseen` are paths whose present content the model has to be shown before it may replace them.
+    `unseen` are paths whose present content the model has to be shown before it may replace them; of those in `lines`
+    these lines are enough.
     """
 
     def __init__(
@@ -27,10 +30,12 @@ class ReplyRefused(StepFailed):
         hint: str = "",
         path: str = "",
         unseen: frozenset[str] = frozenset(),
+        lines: Mapping[str, Ranges] | None = None,
         problems: tuple[EditProblem, ...] = (),
     ) -> None:
         super().__init__(message, hint=hint)
         self.unseen = unseen
+        self.lines = lines or {}
         self.problems = problems or (EditProblem(path, "\n".join(filter(None, (message, hint)))),)
 
 

@@ -5,7 +5,8 @@
     3. with all lines shifted by the same indentation, also between tabs and spaces: the new lines are shifted alike;
     4. a close match, if it is the only one: see `_CLOSE`.
 
-Blank lines around a text that are not in the file count as setting it off.
+Blank lines around a text that are not in the file count as setting it off. A text whose lines are told with their
+numbers is taken without them, where the file has it in just those lines.
 
 The first rung on which there is a place decides. Two places on it are never decided between, unless the edit itself
 says which (`Hint`). Lines that an edit only quotes stay as the file has them; everything else stays byte for byte.
@@ -32,6 +33,7 @@ _QUOTED = 0.75
 _RIVAL = 0.8
 """Another place as close as this makes it two."""
 _WORD = re.compile(r"\w")
+_NUMBERED = re.compile(r"\s*(?P<number>\d{1,7})(?:(?: ?[|│→:]| |\t)(?P<text>.*)|(?P<none>)\s*)")
 _TAB_WIDTHS = (4, 2, 8, 3)
 _SHOWN_PLACES = 10
 _SHOWN_LINES = 8
@@ -90,6 +92,9 @@ class TextDraft:
                 return True
             if any(self._is_there(find, new) for find, new in readings):
                 return False  # before a close match: that could be the new text itself
+        if (numbered := self._numbered(edit.find, edit.replace)) is not None:
+            self._put(numbered)
+            return True
         self._misses += 1
         raise SearchTextNotFoundError(self._text(), self._closest(edit.find) if self._misses <= _MOST_MISSES else "")
 
@@ -111,9 +116,7 @@ class TextDraft:
 
     def _hinted(self, matches: list[_Match], hint: Hint) -> list[_Match]:
         """Those that a hint speaks for: the one in its line, or the first after the lines that it names."""
-        line = hint.line or 0
-        for start, moved in self._moves:  # it is one of the file as it was before the edits
-            line += moved if line > start + 1 else 0
+        line = self._now(hint.line or 0)
         at_line = [match for match in matches if match.start + 1 == line]
         if len(at_line) == 1:
             return at_line
@@ -124,6 +127,23 @@ class TextDraft:
                 return matches
             after = places[0] + 1
         return [match for match in matches if match.start >= after][:1] or matches if hint.after else matches
+
+    def _now(self, line: int) -> int:
+        """Where a line is now that had this number before the edits."""
+        for start, moved in self._moves:
+            line += moved if line > start + 1 else 0
+        return line
+
+    def _numbered(self, find: Lines, new: Lines) -> _Match | None:
+        """The place of lines that are told with the numbers that they have in the file."""
+        told = [_NUMBERED.fullmatch(line) for line in find]
+        numbers = [int(line["number"]) for line in told if line]
+        if not numbers or numbers != list(range(numbers[0], numbers[0] + len(find))):
+            return None
+        bare = [line["text"] or "" for line in told if line]
+        new = [line["text"] or "" if (line := _NUMBERED.fullmatch(text)) else text for text in new]
+        matches = (match for rung in (self._without_line_ends, self._shifted) for match in rung(bare, new))
+        return next((match for match in matches if match.start + 1 == self._now(numbers[0])), None)
 
     def _exact(self, find: Lines, new: Lines) -> Iterator[_Match]:
         for start in _places(self.lines, find, self._counts):

@@ -9,13 +9,16 @@ from pathlib import Path
 
 from pydantic import Field
 
+from cdd_agent.edits.excerpts import Ranges
+from cdd_agent.engine.approval import KeptAnswers
 from cdd_agent.engine.journal import Journal
 from cdd_agent.engine.net_changes import Segment
-from cdd_agent.files.json_file import JsonFile, as_json, read_text, set_aside, write_text
+from cdd_agent.events import PromptShare
+from cdd_agent.files.json_file import Damaged, JsonFile, as_json, read_text, set_aside, write_text
 from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.llm.port import Message
 from cdd_agent.redaction import Redactor
-from cdd_agent.verification.outcomes import SuiteRun
+from cdd_agent.verification.outcomes import Reference, Result, SuiteRun
 
 
 class Shown(JsonFile):
@@ -26,6 +29,8 @@ class Shown(JsonFile):
 
     step: str
     files: dict[str, str | None]
+    in_part: dict[str, Ranges] = Field(default_factory=dict)
+    """The lines that were shown of those of which no others were."""
     changed: dict[str, str | None] = Field(default_factory=dict)
     """The same of what tools have changed besides, as it was before: a dialogue goes on only where that is there."""
 
@@ -34,11 +39,25 @@ class Shown(JsonFile):
         return {**self.changed, **self.files}
 
 
+class RankedContext(JsonFile):
+    """The code that a step's first prompt shows because it may be about it: later ones show the very same."""
+
+    step: str
+    """What identifies the step, without guidance, and what a person has pinned and left out."""
+    text: str = ""
+    files: dict[str, str | None] = Field(default_factory=dict)
+    in_part: dict[str, Ranges] = Field(default_factory=dict)
+    """As in `Shown`."""
+    shares: tuple[PromptShare, ...] = ()
+
+
 class AttemptFailure(JsonFile):
     """Why a reply was no good, and which files the next attempt has to be shown."""
 
     detail: str
     unseen: frozenset[str] = frozenset()
+    lines: dict[str, Ranges] = Field(default_factory=dict)
+    """The lines that matter of those of them of which not all do."""
 
 
 class AttemptCheckpoints(JsonFile):
@@ -75,6 +94,10 @@ class _Tests(JsonFile):
     tests: SuiteRun
 
 
+class _Before(JsonFile):
+    otherwise: dict[str, Result | None]
+
+
 class _Meanwhile(JsonFile):
     words: tuple[str, ...]
 
@@ -95,6 +118,10 @@ class Attempt:
     @property
     def journal(self) -> Journal:
         return Journal(self.root, self.folder)
+
+    @property
+    def answers(self) -> KeptAnswers:
+        return KeptAnswers(self.folder)
 
     def begin(self, guidance: str) -> None:
         """Start afresh. A record that is there already belongs to a run whose state is gone: it is set aside. One that
@@ -126,6 +153,9 @@ class Attempt:
     def save_shown(self, shown: Shown) -> None:
         shown.save(self.folder / "shown.json")
 
+    def save_context(self, context: RankedContext) -> None:
+        context.save(self.folder / "context.json")
+
     def save_reply(self, text: str) -> None:
         """Word for word: it is what gets applied."""
         self._write("reply.md", text)
@@ -147,9 +177,10 @@ class Attempt:
     def save_output(self, text: str) -> None:
         self._write("output.txt", self.redactor.redact(text))
 
-    def save_tests(self, tests: SuiteRun) -> None:
-        """The check's result of each test; the words of failures are in its output."""
+    def save_tests(self, tests: SuiteRun, known: Reference) -> None:
+        """The check's result of each test, the words of failures are in its output; and those of before that differ."""
         _Tests(tests=replace(tests, texts={})).save(self.folder / "tests.json")
+        _Before(otherwise=known.otherwise(tests)).save(self.folder / "before.json")
 
     def save_span(self, span: AttemptCheckpoints) -> None:
         span.save(self.folder / "span.json")
@@ -195,9 +226,22 @@ class Attempt:
         return Shown.load(self.folder / "shown.json")
 
     @property
+    def context(self) -> RankedContext | None:
+        try:
+            return RankedContext.load(self.folder / "context.json")
+        except Damaged:  # it is found once more
+            return None
+
+    @property
     def tests(self) -> SuiteRun | None:
         saved = _Tests.load(self.folder / "tests.json")
         return saved.tests if saved else None
+
+    @property
+    def tests_before(self) -> dict[str, Result | None] | None:
+        """Of those that its check saw, the ones that were not the same before the step; not in older records."""
+        saved = _Before.load(self.folder / "before.json")
+        return saved.otherwise if saved else None
 
     @property
     def span(self) -> AttemptCheckpoints | None:

@@ -32,7 +32,7 @@ from cdd_agent.events import (
 )
 from cdd_agent.llm.budget import Spent
 from cdd_agent.llm.port import Usage
-from cdd_agent.tickets.status import StepStatus
+from cdd_agent.tickets.status import Cost, StepStatus
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,10 @@ class RunCost:
             self.cached_tokens,
             self.saved_usd or 0.0,
         )
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(self.prompt_tokens + self.completion_tokens, self.usd, bool(self.estimated_calls))
 
     def __add__(self, other: "RunCost") -> "RunCost":
         """Of two amounts, one that is not known counts as none; but of two such ones nothing is known."""

@@ -102,7 +102,17 @@ class Engine:
         redactor = Redactor.of_environment(runner.commands.settings.hide_env)
         now = clock().isoformat()
         run = Run.open(
-            root, ticket, plan, redactor, now, emit, own=own, require=require, start_over=start_over, lock=lock
+            root,
+            ticket,
+            plan,
+            redactor,
+            now,
+            emit,
+            own=own,
+            code=runner.code,
+            require=require,
+            start_over=start_over,
+            lock=lock,
         )
         return cls(run, replace(runner, emit=run.emit), commits, clock)
 
@@ -123,6 +133,7 @@ class Engine:
         """Beside the log, once something was run. Raises `BadInput` when the disk refuses."""
         run = self.run
         if run.state.started_at is not None:
+            run.save_costs()
             save(Report.of(run.spec.title, run.plan, run.state, run.record, run.require), run.record.folder)
 
     async def recover(self) -> None:
@@ -196,19 +207,28 @@ class Engine:
         first, before = self.run.attempt_number(step, guidance), self.run.state.of(step.number)
         if before.status is StepStatus.FAILED and first > before.attempts and not is_same(step, before.known):
             self.run.save(self.run.state.forgot(step.number))  # the plan has another step there: that one is not told
-        for number in range(first, first + attempts):
+        number, left = first, attempts
+        while True:
             also_show |= frozenset(self.run.restore(step.number))
             if number == first:
                 await self._baseline(step)
-            outcome = await self._attempt(step, number, guidance, also_show)
+            try:
+                outcome = await self._attempt(step, number, guidance, also_show)
+            except asyncio.CancelledError:  # whoever stops it wants to see what comes next
+                self._ask_again()
+                raise
             if outcome is None or outcome.verification is not None:
                 break
-            will_retry = number < first + attempts - 1 and outcome.insufficient is None
+            left -= not outcome.is_by_person
+            will_retry = left > 0 and outcome.insufficient is None
             self.run.emit(AttemptFailed(step.number, number, outcome.reason, will_retry=will_retry))
             if not will_retry:
                 break
+            number += 1
         self.run.emit(StepFinished.of(step, self.run.plan, self.run.state))
         self._tell_why_it_stopped()
+        if self.run.next_step is None:
+            self._ask_again()
 
     async def run_all(self, *, attempts: int = 1) -> None:
         """Run to the end, or to the first step that fails; as the plan is when a step begins. Not on top of a step that
@@ -229,11 +249,12 @@ class Engine:
             self.reread()
         self.run.emit(self.run.ended() if was_run else self.run.summary())
 
-    def reread(self) -> None:
-        """Take up a plan that was edited meanwhile. Raises `BadInput` for one that cannot be run."""
+    def reread(self, *, is_known: bool = False) -> None:
+        """Take up a plan that was edited meanwhile, and tell that unless it `is_known`. Raises `BadInput` for one that
+        cannot be run."""
         plan = _runnable_plan(self.run.ticket, self.runner)
         if plan != self.run.plan:
-            self.run.reload_plan(plan)
+            self.run.reload_plan(plan, is_known=is_known)
 
     async def skip(self, step: PlanStep, reason: str, *, keep: bool) -> None:
         """Leave a step out. What a failed attempt left behind is restored, unless it is to be kept."""
@@ -260,6 +281,7 @@ class Engine:
         carried out, `CheckpointGone` where what it changed cannot be known any more; then nothing was changed.
         """
         if await self._is_in_order():
+            self._ask_again()
             await self._undoing.undo(number)
 
     async def redo(self) -> None:
@@ -271,7 +293,7 @@ class Engine:
             await self._undoing.redo()
 
     async def preview_undo(self, number: int) -> UndoPreview:
-        """What going back to before a step would do now. Raises `BadInput` for a step that was not carried out."""
+        """The effect of going back to before a step now. Raises `BadInput` for a step that was not carried out."""
         return await self._undoing.preview(number)
 
     async def diff(self, number: int | None = None) -> None:
@@ -289,6 +311,11 @@ class Engine:
         if not was_begun:
             self.run.lock.check()
         return not was_begun
+
+    def _ask_again(self) -> None:
+        """About changes, where a person had accepted everything of this run."""
+        if self.runner.approval is not None:
+            self.runner.approval.accept_all(self.run.emit, is_on=False)
 
     async def _baseline(self, step: PlanStep) -> None:
         """Before the first step of a run: what the tests are like. Taken once, and kept for when the run goes on."""
@@ -320,7 +347,9 @@ class Engine:
             self.run.recorder.check()
             outcome = self._as_required(attempted)
             if outcome.verification is None and outcome.insufficient is None:
-                attempt.save_failure(AttemptFailure(detail=outcome.detail, unseen=outcome.unseen))
+                attempt.save_failure(
+                    AttemptFailure(detail=outcome.detail, unseen=outcome.unseen, lines=dict(outcome.lines))
+                )
             committed = await self._committed(step, number, outcome)
             files = Files(outcome.changes.created, outcome.changes.modified, outcome.changes.deleted)
             redactor, state, now = self.run.record.redactor, self.run.state, self.clock()

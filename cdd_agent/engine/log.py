@@ -28,9 +28,11 @@ from cdd_agent.events import (
     event_name,
     to_json,
 )
-from cdd_agent.files.atomic import append_line, read_lines
+from cdd_agent.files.atomic import append_line, read_lines, read_tail
 
 _NOT_LOGGED = (ReplyDelta, ThinkingDelta, ReplyDelayed, CommandOutput, ActionOutput, StepDiff)
+_ANEW = b'"resumed": false'
+"""In the event with which the log of another run begins."""
 _LONGEST = 4 * 1024 * 1024
 """Bytes of a line that is read; of a longer one there are only pieces, which are no entries."""
 _KINDS: dict[str, type[Event]] = {event_name(kind): kind for kind in get_args(Event)}
@@ -68,13 +70,29 @@ class RunLog:
         Raises `BadInput` when the file cannot be read.
         """
         for line in read_lines(self.path, _LONGEST):
-            try:
-                fields = json.loads(line)
-                time, name = _TIME.validate_python(fields.pop("time")), fields.pop("event")
-                entry = LogEntry(time, _adapter(name).validate_python(fields))
-            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-                continue
-            yield entry
+            if entry := _entry(line):
+                yield entry
+
+    def latest(self, most: int) -> list[LogEntry]:
+        """The entries of the run that goes on which stand in the last so many bytes; without the plans that were
+        opened, which can be long. Raises `BadInput` when the file cannot be read."""
+        plan, found = f'"event": "{event_name(PlanOpened)}"'.encode(), list[LogEntry]()
+        for line in read_tail(self.path, most):
+            if plan in line[:200]:
+                if _ANEW in line[-1000:]:
+                    found.clear()
+            elif entry := _entry(line):
+                found.append(entry)
+        return found
+
+
+def _entry(line: bytes) -> LogEntry | None:
+    try:
+        fields = json.loads(line)
+        time, name = _TIME.validate_python(fields.pop("time")), fields.pop("event")
+        return LogEntry(time, _adapter(name).validate_python(fields))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
 
 
 def _in_short(event: Event) -> Event:

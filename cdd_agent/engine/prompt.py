@@ -1,13 +1,20 @@
 """The prompt of a step: first what stays the same for the whole run (cacheable), last the step itself."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
+from types import MappingProxyType
 
+from cdd_agent.context.finder import CodeFinder
+from cdd_agent.context.query import Query
 from cdd_agent.dialogue.token_budget import TokenBudget
-from cdd_agent.engine.attempt import Shown
-from cdd_agent.engine.shown_files import ShownFiles, show_files, tree
+from cdd_agent.edits.excerpts import Ranges, joined
+from cdd_agent.engine.attempt import RankedContext, Shown
+from cdd_agent.engine.choices import Choices
+from cdd_agent.engine.related_code import MOST, follow, ranked_context
+from cdd_agent.engine.shown_files import TREE, CodeLook, ShownFiles, show_files, tree
+from cdd_agent.events import PromptShare
 from cdd_agent.files.atomic import digest
 from cdd_agent.llm.budget import estimated_tokens
 from cdd_agent.llm.port import ContextTooLong, Message, Request
@@ -23,7 +30,7 @@ from cdd_agent.tickets.status import StepStatus
 
 @dataclass(frozen=True)
 class Earlier:
-    """What the attempt before this one did, and why that was not good."""
+    """The attempt before this one: what it did, and why that was not good."""
 
     reason: str
     reply: str
@@ -45,15 +52,20 @@ class StepPrompt:
     request: Request
     shown: Shown
     left_out: tuple[str, ...] = ()
-    """What there was no room for, the most important first."""
+    """The parts that there was no room for, the most important first."""
     notes: tuple[str, ...] = ()
-    """What else people should know of how it was made, a sentence each."""
+    """Remarks for people on how it was made, a sentence each."""
+    shares: tuple[PromptShare, ...] = ()
+    """Its parts, in their order."""
+    context: RankedContext | None = None
+    """The code that was looked for; to be kept for the next attempts. None where none was."""
 
     def with_tools(self) -> "StepPrompt":
         """The same to a model that is offered tools."""
         first, *others = self.request.messages
         told = replace(first, content=f"{first.content}\n\n{_text('tools.md')}")
-        return replace(self, request=Request((told, *others)))
+        shares = (PromptShare("how to use tools", size_with_tools()), *self.shares)
+        return replace(self, request=Request((told, *others)), shares=shares)
 
     @property
     def text(self) -> str:
@@ -71,15 +83,23 @@ def step_prompt(
     beside: int = 0,
     own: Collection[str] = (),
     earlier: Earlier | None = None,
-    also_show: frozenset[str] = frozenset(),
+    also_show: Mapping[str, Ranges] = MappingProxyType({}),
     guidance: str = "",
+    code: CodeFinder | None = None,
+    choices: Choices = Choices(),  # noqa: B008
+    kept: RankedContext | None = None,
+    most_code: int = MOST,
 ) -> StepPrompt:
     """Build the prompt of one attempt. Reads the project's files as they are now.
 
     What belongs to the step comes first, then its files, then those that it is related to; a file that does not fit
-    under `window`, the tokens that the model takes in, is left out, and named. `beside` of them are for something else.
-    `own` are files and folders of this program, which are no part of the project. Raises `ContextTooLong` where not
-    even the step itself fits.
+    under `window`, the tokens that the model takes in, is shown in part or left out, and named. `beside` of them are
+    for something else. `own` are files and folders of this program, which are no part of the project. `code` finds
+    what a step is about that names no files; `kept` is what it found for the first attempt, `most_code` the tokens
+    that this may have. What is for this attempt alone comes after all that is the same for each: providers keep the
+    beginning of a prompt.
+
+    Raises `ContextTooLong` where not even the step itself fits.
     """
     rules = project_rules(root)
     how, what, opening = _text("rules.md"), f"{_ticket(spec)}\n\n{_overview(plan)}", _earlier(plan, state, step)
@@ -92,23 +112,62 @@ def step_prompt(
             f"Step {step.number} with its spec and plan has more than the {window:,} tokens that the model takes in.",
             hint="Make them shorter, split the step, or use a model with a larger window.",
         )
-    system = "\n\n".join(filter(None, (how, room.part(rules.section, RULES_FOR_AGENTS), what)))
+    rules_said = room.part(rules.section, RULES_FOR_AGENTS)
     reply = f"The reply was:\n\n{fenced(earlier.reply, 'md')}" if earlier and earlier.reply else ""
-    closing = (asked, failed, room.part(reply, LAST_REPLY), guided)
-    shown = ShownFiles(root, room)
+    replied = room.part(reply, LAST_REPLY)
+    done = (state.of(other.number) for other in plan.steps)
+    touched = tuple(path for other in done for path in (*other.files_created, *other.files_modified))
+    pinned, without = frozenset(choices.pinned), frozenset(choices.without)
+    query = Query(_query(spec, step), touched=touched, pinned=pinned, without=without)
+    shown = ShownFiles(root, room, CodeLook(code, query))
     found = entries(root, (".cdd", *own))
-    show_files(shown, root, state, step, guidance=guidance, also_show=also_show, found=found)
-    parts = [opening, tree(root, found, room), shown.text, room.note(_UNSEEN), *closing]
-    text = "\n\n".join(part for part in parts if part)
-    request = Request((Message("system", system), Message("user", text, pictures=tuple(shown.pictures))))
-    identity = Shown(step=step_digest(step, guidance), files=shown.seen)
-    return StepPrompt(request, identity, tuple(room.left_out), (*rules.notes, *shown.notes))
+    show_files(shown, root, state, step, guidance=guidance, missed=also_show, choices=choices, found=found)
+    context = ranked_context(shown, step, step_digest(step, ""), choices, kept, most_code)
+    if earlier is not None:
+        there = {entry.text for entry in found if not choices.leaves_out(entry.text)}
+        follow(shown, earlier.reason, also_show, query, there)
+    parts = [
+        (opening, "what earlier steps did"),
+        (tree(root, found, room), TREE),
+        (shown.text, ""),
+        (context.text if context else "", ""),
+        (room.note(_UNSEEN), "what was left out"),
+        (asked, "the step"),
+        (shown.added, ""),
+        (failed, "why the last attempt failed"),
+        (replied, LAST_REPLY),
+        (guided, "guidance"),
+    ]
+    files_shown = [*shown.shares, *(context.shares if context else ())]
+    system = [(how, "how to reply"), (rules_said, RULES_FOR_AGENTS), (what, "the ticket and the plan")]
+    text = "\n\n".join(part for part, _ in parts if part)
+    first = "\n\n".join(part for part, _ in system if part)
+    request = Request((Message("system", first), Message("user", text, pictures=tuple(shown.pictures))))
+    files = {**(context.files if context else {}), **shown.seen}
+    in_part = dict(shown.in_part)
+    for path, lines in (context.in_part if context else {}).items():
+        if path in in_part or path not in shown.seen:
+            in_part[path] = joined((*in_part.get(path, ()), *lines))
+    identity = Shown(step=step_digest(step, guidance), files=files, in_part=in_part)
+    shares = [PromptShare(name, estimated_tokens(part)) for part, name in (*system, *parts) if part and name]
+    at = next(place for place, share in enumerate(shares) if share.name == "the step")
+    notes = (*rules.notes, *shown.notes)
+    everything = (*shares[:at], *files_shown, *shares[at:])
+    return StepPrompt(request, identity, tuple(room.left_out), notes, everything, context)
 
 
 def step_digest(step: PlanStep, guidance: str) -> str:
     """Identifies what a step asks for: a reply to something else is not used for it."""
     asked = (step.number, step.title, step.description, [file.path for file in step.files_affected], step.verify)
     return digest(repr((asked, guidance)).encode("utf-8", "surrogatepass")) or ""
+
+
+def _query(spec: TicketSpec, step: PlanStep) -> str:
+    """The words by which the code of a step is looked for."""
+    files_affected = (f"{file.path} {file.note}" for file in step.files_affected)
+    serves = (spec.acceptance_criteria[number - 1] for number in step.serves if number <= len(spec.acceptance_criteria))
+    check = step.verify if step.verify not in (None, NO_CHECK) else ""
+    return "\n".join(filter(None, (step.title, step.description, *files_affected, check, *serves, spec.title)))
 
 
 def size_with_tools() -> int:

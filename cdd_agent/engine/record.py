@@ -3,7 +3,9 @@
     events.jsonl  report.json  report.md      what happened, and what came of it
     baseline.json  baseline.txt               what the project's check said before the run changed anything
     state.json                                the state, once more: the ticket's own file can be rebuilt from it
-    planning.json  planning.jsonl  plans/     what the Planner learnt, its log, the plans it replaced
+    planning.json  planning.jsonl  plans/     what the Planner learnt, its log, the plans that were replaced
+    edits/                                    steps' texts that a person edits, by `agents/step_editing.py`
+    choices.json                              the files that a person wants prompts to show, and to leave out
     going-back.json                           while an undo is under way
     lock  holder.json                         while somebody is at work on the ticket: who it is
     socrates.json                             the conversation about the spec, kept by `agents/notebook.py`
@@ -11,11 +13,14 @@
     checkpoints.git/                          what the checkpoints need; outside a repository also what is in them
     check-xxxxxxxx/                           while a check runs, here or below: what it reports
     step-02/attempt-1/
-      guidance.md  shown.json  request.md  reply.md  output.txt  tests.json  failure.json
+      guidance.md  shown.json  request.md  reply.md  output.txt  tests.json  before.json  failure.json
+      context.json                            the code that was found for it, for the step's next attempts
       meanwhile.json                          what a person said to it while it was under way, and the model heard
       dialogue.json                           what was said before the reply, where the model used tools
       changes.json  before-0  before-1 …      the files the attempt wrote, as they were before it
       call-4.json  call-4-0 …                 and what a command, by a tool's call, made of some of them
+      answer-reply.json  answer-4.json        what a person answered about the changes of the reply, or of a call
+      answer-4-0 …                            and what they took of each file, where that is not what was proposed
       span.json  changes.diff                 the checkpoints before and after it, and what differs
     earlier-20261122T101500123456/            all of this, of a run that was started over
 
@@ -32,6 +37,7 @@ from pathlib import Path
 from typing import Self
 
 from cdd_agent.engine.attempt import Attempt
+from cdd_agent.engine.choices import Choices
 from cdd_agent.engine.log import RunLog
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import ignore_runs, remove, remove_leftovers, sync_folder
@@ -149,6 +155,13 @@ class RunRecord:
         except OSError as error:
             raise BadInput(f"{earlier} could not be filled: {error.strerror or error}") from error
         return earlier
+
+    @property
+    def choices(self) -> Choices:
+        return Choices.load(self.folder / "choices.json") or Choices()
+
+    def save_choices(self, choices: Choices) -> None:
+        choices.save(self.folder / "choices.json")
 
     @property
     def _baseline(self) -> Path:

@@ -26,6 +26,15 @@ class Recorder(RedactedEvents):
             emit(event)
 
         super().__init__(redactor, record)
+        self._log = log
+
+    def note(self, event: Event) -> None:
+        """Log what faces know already. Where the disk refuses, `check` says so."""
+        if self.refused is None:
+            try:
+                self._log.add(self._redactor.redacted(event))
+            except CddError as error:
+                self.refused = error
 
     def check(self) -> None:
         """Raises `BadInput` where the disk refused to keep an event."""

@@ -1,15 +1,24 @@
 """The report of a ticket's run: what stands, as the state says, and what it took, as the log says."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Literal
 
+from cdd_agent.edits.file_diff import LeftOut
 from cdd_agent.engine.accepted import accepted, known_so_far
 from cdd_agent.engine.effort import RunCost, effort_by_step
 from cdd_agent.engine.log import LogEntry, with_folders
 from cdd_agent.engine.record import RunRecord
-from cdd_agent.events import ModelReplaced, PlanOpened, ReplyFinished, ReplyStarted, StepStarted, TestsFinished
+from cdd_agent.events import (
+    ChangesReviewed,
+    ModelReplaced,
+    PlanOpened,
+    ReplyFinished,
+    ReplyStarted,
+    StepStarted,
+    TestsFinished,
+)
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.state import ExecutionState, Files, unproven
 from cdd_agent.tickets.status import RunStatus, StepStatus, Unproven, Verification
@@ -52,6 +61,12 @@ class StepReport:
     """Things that its last check left for a person to look at."""
     models: tuple[str, ...] = ()
     """Those whose replies it got, in all its attempts."""
+    left_out: tuple[LeftOut, ...] = ()
+    """What a person did not take of the changes of its last attempt."""
+    edited: tuple[str, ...] = ()
+    """Files whose proposed result they edited in it."""
+    refusals: tuple[str, ...] = ()
+    """Their reasons for taking nothing of a change, in all its attempts."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +106,7 @@ class Report:
     ) -> "Report":
         """Reads the record and its log. Secrets are redacted. Raises `BadInput` when one cannot be read."""
         efforts = effort_by_step(record.log.entries())
-        notes, models = _from_log(record.log.entries())
+        logged = _FromLog.of(record.log.entries())
         known = known_so_far(state, record)
         files = _net(step.files for step in accepted(state))
         found = unproven(plan, state)
@@ -113,8 +128,11 @@ class Report:
                     tests=_counts(record.attempt(now.folder, now.attempts).tests) if decided else None,
                     effort=efforts.get(now.folder, RunCost()),
                     files_deleted=now.files_deleted,
-                    notes=notes.get((now.folder, now.attempts), ()) if decided else (),
-                    models=tuple(models.get(now.folder, ())),
+                    notes=logged.notes.get((now.folder, now.attempts), ()) if decided else (),
+                    models=tuple(logged.models.get(now.folder, ())),
+                    left_out=tuple(logged.left_out.get((now.folder, now.attempts), ())),
+                    edited=tuple(logged.edited.get((now.folder, now.attempts), ())),
+                    refusals=tuple(logged.refusals.get(now.folder, ())),
                 )
             )
         tests = [test.result for test in known.reference.tests.values()]
@@ -170,29 +188,42 @@ def _net(steps: Iterable[Files]) -> Files:
     return Files(those("created"), those("modified"), those("deleted"))
 
 
-def _from_log(
-    entries: Iterable[LogEntry],
-) -> tuple[Mapping[tuple[int, int], tuple[str, ...]], Mapping[int, Iterable[str]]]:
-    """Of the run that goes on: by the step's folder and attempt, what its check left to look at; by the step's folder,
-    the models that answered in it."""
-    notes: dict[tuple[int, int], tuple[str, ...]] = {}
-    models: dict[int, dict[str, None]] = {}
-    attempts: dict[int, int] = {}
-    asked = ""
-    for entry, step in with_folders(entries):
-        match entry.event:
-            case PlanOpened(resumed=False):
-                notes.clear()
-                models.clear()
-            case StepStarted(attempt=attempt):
-                attempts[step] = attempt
-            case TestsFinished(notes=told) if step in attempts:
-                notes[step, attempts[step]] = told
-            case ReplyStarted(model=model) | ModelReplaced(model=model):
-                asked = model
-            case ReplyFinished(step=int()) if asked:
-                models.setdefault(step, {})[asked] = None
-    return notes, models
+@dataclass(frozen=True)
+class _FromLog:
+    """Of the run that goes on; of an attempt by the step's folder and its number, of a step by its folder."""
+
+    notes: dict[tuple[int, int], tuple[str, ...]]
+    """What the check of an attempt left to look at."""
+    models: dict[int, dict[str, None]]
+    """Those that answered in a step."""
+    left_out: dict[tuple[int, int], dict[LeftOut, None]]
+    edited: dict[tuple[int, int], dict[str, None]]
+    refusals: dict[int, dict[str, None]]
+
+    @classmethod
+    def of(cls, entries: Iterable[LogEntry]) -> "_FromLog":
+        found = cls({}, {}, {}, {}, {})
+        attempts: dict[int, int] = {}
+        asked = ""
+        for entry, step in with_folders(entries):
+            attempt = (step, attempts.get(step, 0))
+            match entry.event:
+                case PlanOpened(resumed=False):
+                    found = cls({}, {}, {}, {}, {})
+                case StepStarted(attempt=number):
+                    attempts[step] = number
+                case TestsFinished(notes=told) if step in attempts:
+                    found.notes[attempt] = told
+                case ReplyStarted(model=model) | ModelReplaced(model=model):
+                    asked = model
+                case ReplyFinished(step=int()) if asked:
+                    found.models.setdefault(step, {})[asked] = None
+                case ChangesReviewed(reason="") as answer:  # told again where the step was interrupted
+                    found.left_out.setdefault(attempt, {}).update(dict.fromkeys(answer.left_out))
+                    found.edited.setdefault(attempt, {}).update(dict.fromkeys(answer.edited))
+                case ChangesReviewed(reason=reason):
+                    found.refusals.setdefault(step, {})[reason] = None
+        return found
 
 
 def _counts(tests: SuiteRun | None) -> Counts | None:

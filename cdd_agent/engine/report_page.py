@@ -135,6 +135,11 @@ def _remarks(steps: Sequence[StepReport]) -> Iterator[str]:
         if step.notes:
             yield f"## To look at in step {step.number}: {_plain(step.title)}"
             yield "\n".join(f"- {_plain(note)}" for note in step.notes)
+        answers = [f"left out: {part}" for part in step.left_out] + [f"edited: {path}" for path in step.edited]
+        answers += [f"refused: {reason}" for reason in step.refusals]
+        if answers:
+            yield f"## Your answers in step {step.number}: {_plain(step.title)}"
+            yield "\n".join(f"- {_plain(answer)}" for answer in answers)
         if len(step.models) > 1:
             yield f"Step {step.number} had replies of {_plain(' and '.join(step.models))}."
 

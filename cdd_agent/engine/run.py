@@ -11,23 +11,41 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal, Self
 
+from cdd_agent.context.finder import CodeFinder
+from cdd_agent.edits.excerpts import Ranges
 from cdd_agent.engine.attempt import Attempt
+from cdd_agent.engine.effort import effort_by_step
 from cdd_agent.engine.history import History, no_part
 from cdd_agent.engine.load_state import drift, open_state, renumbered, save
 from cdd_agent.engine.lock import TicketLock, others_at_work
 from cdd_agent.engine.prompt import Earlier, StepPrompt, step_digest, step_prompt
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.recording import Recorder
+from cdd_agent.engine.related_code import MOST, MOST_WITH_TOOLS
 from cdd_agent.engine.whereabouts import RunElsewhere, copy_id, load_own_tree, load_whereabouts
 from cdd_agent.errors import StepFailed
-from cdd_agent.events import About, ChangesPutBack, Emit, Event, Notice, PlanOpened, RunFinished, Tone
+from cdd_agent.events import (
+    About,
+    ChangesPutBack,
+    Emit,
+    Event,
+    Notice,
+    PlanOpened,
+    ReplyFinished,
+    ReplyLost,
+    ReplyStarted,
+    RunFinished,
+    Tone,
+    cost_of,
+)
 from cdd_agent.files.atomic import digest, read_bytes, remove_leftovers
+from cdd_agent.llm.port import Usage
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.plan_step import PlanStep
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.state import NO_FILES, ExecutionState, StepExecution, of_plan, ready
-from cdd_agent.tickets.status import RunStatus
+from cdd_agent.tickets.status import NO_COST, Cost, RunStatus
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.verification.targets import Agenda
 
@@ -49,12 +67,18 @@ class Run:
     recorder: Recorder
     own: tuple[str, ...] = ()
     """Files and folders that this program writes beside `.cdd`, relative to the root."""
+    code: CodeFinder | None = None
+    """Finds the code that a step is about; None: prompts show what is named, and no more."""
     require: Literal["verified"] | None = None
     """`verified`: a step that no tests have shown to be done fails the run."""
     _found: list[Event] = field(default_factory=list)
     """Things to know of how it was opened that were not told yet."""
     _met: set[str] = field(default_factory=set)
     """The other runs in this project that were told of."""
+    _unsaved: dict[int, Cost] = field(default_factory=dict)
+    """The cost of calls that the state does not have yet, by the folder of the step that they were made for."""
+    _asked_for: int = 0
+    """The folder of the step that the model was asked for last."""
 
     @classmethod
     def open(
@@ -67,6 +91,7 @@ class Run:
         emit: Emit,
         *,
         own: Iterable[str] = (),
+        code: CodeFinder | None = None,
         require: Literal["verified"] | None = None,
         start_over: bool = False,
         lock: TicketLock | None = None,
@@ -91,15 +116,38 @@ class Run:
         own = (*own, ticket.shown(ticket.folder))
         history = History(record, no_part(own))
         recorder = Recorder(redactor, record.log, emit)
-        return cls(ticket, spec, plan, opened.state, record, history, lock, recorder, own, require, [*opened.news])
+        state = opened.state
+        if any(step.attempts and step.lacks_costs for step in state.known_steps.values()):
+            costs = {folder: effort.cost for folder, effort in effort_by_step(record.log.entries()).items()}
+            state = state.with_costs(costs, instead=True)
+        return cls(ticket, spec, plan, state, record, history, lock, recorder, own, code, require, [*opened.news])
 
     def close(self) -> None:
         self.lock.release()
 
-    @property
-    def emit(self) -> Emit:
-        """Tells what happens: it is logged, and shown."""
-        return self.recorder.emit
+    def emit(self, event: Event) -> None:
+        """Tell what happens: it is counted, logged, and shown."""
+        match event:
+            case ReplyStarted(step=int(step)):
+                self._asked_for = self.state.of(step).folder
+            case ReplyFinished(step=int(step), usage=Usage() as usage):
+                self._count(self.state.of(step).folder, usage)
+            case _:
+                pass
+        self.recorder.emit(event)
+
+    def lost(self, usage: Usage) -> None:
+        """A call took this and brought no whole reply: it is counted and logged, and no face is told."""
+        self._count(self._asked_for, usage)
+        self.record.log.add(ReplyLost(usage))
+
+    def _count(self, folder: int, usage: Usage) -> None:
+        self._unsaved[folder] = self._unsaved.get(folder, NO_COST) + cost_of(usage)
+
+    def save_costs(self) -> None:
+        """Of calls that no step was saved after: questions."""
+        if self._unsaved:
+            self.save(self.state)
 
     @property
     def next_step(self) -> PlanStep | None:
@@ -166,7 +214,7 @@ class Run:
             told = f"{slug} is at work in this project, too{who}. {text}"
             self.emit(Notice(told, Tone.WARNING, about=About.OTHER_RUN))
 
-    def reload_plan(self, plan: ImplementationPlan) -> None:
+    def reload_plan(self, plan: ImplementationPlan, *, is_known: bool = False) -> None:
         """Go on by a plan that was edited meanwhile. Raises `BadInput` for one that the state does not fit."""
         state = of_plan(self.state, plan)
         told = renumbered(self.state, state)
@@ -175,12 +223,13 @@ class Run:
         self.state, self.plan = state, plan
         edited = Notice("The plan was edited; the run goes on as it says now.", about=About.PLAN_EDITED)
         news: list[Event] = [edited, *told, *drift(plan, self.state), self.opened()]
-        for event in news:
+        for event in () if is_known else news:
             self.emit(event)
 
     def save(self, state: ExecutionState) -> None:
-        """The files first: what this process believes is never ahead of the disk."""
-        self.state = save(self.ticket, self.plan, self.record, state)
+        """The files first: what this process believes is never ahead of the disk. With what was spent since."""
+        self.state = save(self.ticket, self.plan, self.record, state.with_costs(self._unsaved))
+        self._unsaved.clear()
 
     def attempt(self, step: int, number: int) -> Attempt:
         """An attempt at the step that has this number now."""
@@ -234,11 +283,14 @@ class Run:
         self, step: PlanStep, number: int, also_show: frozenset[str], window: int | None, beside: int
     ) -> StepPrompt:
         earlier: Earlier | None = None
-        for before in range(number - 1, self.state.of(step.number).forgotten, -1):
-            attempt = self.attempt(step.number, before)
+        missed: dict[str, Ranges] = dict.fromkeys(also_show, ())
+        before = range(number - 1, self.state.of(step.number).forgotten, -1)
+        for attempt in (self.attempt(step.number, number) for number in before):
             if (failure := attempt.failure) is not None:
-                earlier, also_show = Earlier(failure.detail, attempt.said), also_show | failure.unseen
+                earlier = Earlier(failure.detail, attempt.said)
+                missed |= {path: failure.lines.get(path, ()) for path in failure.unseen}
                 break
+        found = (self.attempt(step.number, number).context for number in (number, *before))
         return step_prompt(
             self.record.root,
             self.spec,
@@ -249,8 +301,12 @@ class Run:
             beside=beside,
             own=self.own,
             earlier=earlier,
-            also_show=also_show,
+            also_show=missed,
             guidance=self.attempt(step.number, number).guidance,
+            code=self.code,
+            choices=self.record.choices,
+            most_code=MOST_WITH_TOOLS if beside else MOST,
+            kept=next((context for context in found if context is not None), None),
         )
 
     def _goes_on(self, step: PlanStep, now: StepExecution) -> bool:

@@ -1,17 +1,27 @@
-"""The files that a step's prompt shows: which ones, and each of them whole or only named."""
+"""The files that a step's prompt shows: which ones, and each of them whole, in part, or only named."""
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 
+from cdd_agent.context.finder import CodeFinder
+from cdd_agent.context.places import RankedFile
+from cdd_agent.context.query import Query
+from cdd_agent.dialogue.code_context import CodeText, ShownCode, parts_that_matter
 from cdd_agent.dialogue.token_budget import TokenBudget
+from cdd_agent.edits.excerpts import Ranges, in_words, joined
+from cdd_agent.engine.choices import Choices
 from cdd_agent.errors import CddError
-from cdd_agent.files.atomic import digest, read_bytes
+from cdd_agent.events import PromptShare
+from cdd_agent.files.atomic import read_bytes
 from cdd_agent.files.named import NamedFile, named_files, names_in
 from cdd_agent.files.paths import PathRefused, confine
 from cdd_agent.files.read import holds_secrets, locate
 from cdd_agent.files.walk import Kind, WalkEntry
+from cdd_agent.llm.budget import estimated_tokens
 from cdd_agent.llm.pictures import (
     MOST,
     PictureUnusable,
@@ -27,90 +37,187 @@ from cdd_agent.tickets.plan_step import PlanStep
 from cdd_agent.tickets.state import ExecutionState
 from cdd_agent.verification.test_id import TestId
 
-_LARGEST_SHOWN = 200_000
-"""Bytes of a file that is shown; a larger one is named, never half shown."""
+_LARGEST_WHOLE = 200_000
+"""Bytes of a file that is shown whole."""
+_LARGEST = 1_000_000
+"""Bytes of one of which parts are."""
 _MOST_NAMED = 200_000
-"""Bytes of the files together that are shown because the step's words name them."""
+"""Bytes of the files together that are shown whole because the step's words name them."""
 _MOST_RELATED = 60_000
-"""Bytes of those that are shown because the step depends on the steps that changed them."""
+"""Bytes of those that are shown whole because the step depends on the steps that changed them."""
 _MOST_MEANT = 5
 """Files that are listed where a name may mean several."""
+_MOST_IN_PART = 6_000
+"""Tokens of the parts of one file; in a small window a third of it."""
+_FOR_NAMES = 80
+"""Tokens that are left for the names of files that there is no room for."""
+_LEAST = 400
+"""Tokens that are kept free for each file that comes later, so that a large one before it does not hide it."""
 
 
+@dataclass(frozen=True)
+class CodeLook:
+    """A look for the code that a step is about; made when something depends on it."""
+
+    finder: CodeFinder | None
+    query: Query
+
+    @cached_property
+    def ranked(self) -> Sequence[RankedFile]:
+        return self.finder.rank(self.query) if self.finder else ()
+
+    def at(self, path: str) -> RankedFile | None:
+        """What it says of one file; None where that is nothing."""
+        return next((file for file in self.ranked if file.path == path), None)
+
+    def outline(self, path: str) -> str:
+        return self.finder.outline(path) if self.finder else ""
+
+
+@dataclass
 class ShownFiles:
-    """The files of a prompt: each whole, or only named."""
+    """The files of a prompt: each whole, in part, or only named."""
 
-    def __init__(self, root: Path, room: TokenBudget) -> None:
-        self._root, self._room = root, room
-        self._parts: list[str] = []
-        self._met: set[str] = set()
-        self.seen: dict[str, str | None] = {}
-        """The contents of those that are shown, as digests; None for one that is not there."""
-        self.pictures: list[Picture] = []
-        """Those among them that go with the prompt; what they hold is nothing that a reply could change."""
-        self.notes: list[str] = []
-        """Things that people should know of them, a sentence each."""
+    root: Path
+    room: TokenBudget
+    look: CodeLook
+    seen: dict[str, str | None] = field(default_factory=dict)
+    """The contents of those that are shown, as digests; None for one that is not there."""
+    in_part: dict[str, Ranges] = field(default_factory=dict)
+    """The lines of those that are not shown whole."""
+    pictures: list[Picture] = field(default_factory=list)
+    """Those among them that go with the prompt; what they hold is nothing that a reply could change."""
+    notes: list[str] = field(default_factory=list)
+    """Things that people should know of them, a sentence each."""
+    shares: list[PromptShare] = field(default_factory=list)
+    """What each takes of the prompt."""
+    _parts: list[str] = field(default_factory=list)
+    _added: list[str] = field(default_factory=list)
+    _met: set[str] = field(default_factory=set)
+    _waiting: dict[str, int] = field(default_factory=dict)
+    """Tokens kept free for files to come."""
 
     @property
     def text(self) -> str:
+        """Those that each attempt at the step is shown."""
         return "# Present files\n\n" + "\n\n".join(self._parts) if self._parts else ""
 
-    def add(self, name: str) -> None:
-        """Show a file, or say why it is not shown; not a second time."""
+    @property
+    def added(self) -> str:
+        """Those that this attempt is shown besides."""
+        return "# More files\n\n" + "\n\n".join(self._added) if self._added else ""
+
+    def expect(self, paths: Iterable[str]) -> None:
+        """Files that will be added: there is to be some room for each."""
+        for name in paths:
+            with suppress(PathRefused, OSError):
+                path = str(confine(self.root, name))
+                if (self.root / path).is_file():
+                    self._waiting[path] = min(_LEAST, (self.root / path).stat().st_size // 3 + 20)
+
+    def add(
+        self,
+        name: str,
+        why: str,
+        *,
+        most: int = _LARGEST_WHOLE,
+        added: bool = False,
+        lines: Ranges = (),
+        is_own: bool = False,
+    ) -> None:
+        """Show a file, in part where it has more bytes than `most` or there is not the room, or say why it is not
+        shown; not a second time. `lines` are those that matter. `added`: for this attempt alone; `is_own`: it is the
+        step's, and as much of it is shown as there is room for."""
         try:
-            path = str(confine(self._root, name))
+            path = str(confine(self.root, name))
         except PathRefused as refusal:
-            self._say(f"{refusal.message}.", name)
+            self._say(f"{refusal.message}.", name, why, added=added)
             return
-        if path in self._met:
+        self._waiting.pop(path, None)
+        is_more = added and path in self.in_part
+        if path in self._met and not is_more:
             return
         self._met.add(path)
-        place = self._root / path
+        place = self.root / path
         if place.is_dir():
-            self._say(f"{path} is a folder.", path)
+            self._say(f"{path} is a folder.", path, why, added=added)
             return
         data = read_bytes(place)
         try:
             if data is None:
                 self.seen[path] = None
-                self._say(f"{path} does not exist yet.", path)
+                self._say(f"{path} does not exist yet.", path, why, added=added)
             elif media_type(data) or is_meant_as_picture(path):
-                self._add_picture(path, picture_of(path, data))
-            elif len(data) > _LARGEST_SHOWN:
-                self._tell_unshown(path, f"it has over {_LARGEST_SHOWN:,} bytes")
+                self._add_picture(path, picture_of(path, data), why)
+            elif len(data) > _LARGEST:
+                self._tell_unshown(path, f"it has over {_LARGEST:,} bytes")
             else:
-                part = f"{path}:\n{fenced(data.decode('utf-8-sig'), path.rpartition('.')[2] if '.' in path else '')}"
-                if self._say(part, f"{path} ({len(data):,} bytes)"):
-                    self.seen[path] = digest(data)
+                source = CodeText(path, data)
+                self._add_text(source, len(data), why, most=most, added=added, lines=lines, is_own=is_own)
         except PictureUnusable as error:
             self._tell_unshown(path, error.message)
         except UnicodeDecodeError:
             self._tell_unshown(path, "it is not UTF-8 text")
 
+    def _add_text(
+        self, source: CodeText, size: int, why: str, *, most: int, added: bool, lines: Ranges, is_own: bool
+    ) -> None:
+        path, left = source.path, self.room.left
+        kept_free = sum(self._waiting.values()) if left is None else min(sum(self._waiting.values()), left // 2)
+        whole = source.whole()
+        if size <= min(most, _LARGEST_WHOLE) and self.room.takes(whole.tokens, beside=kept_free):
+            self.show(whole, why, added=added)
+            return
+        known = self.in_part.get(path, ())
+        tokens = _MOST_IN_PART
+        if left is not None and self.room.window is not None:  # what the last attempt's failure takes changes nothing
+            tokens = min(_MOST_IN_PART, self.room.window // 3, left - kept_free - _FOR_NAMES)
+        ranked, outline = self.look.at(path), self.look.outline(path)
+        part = parts_that_matter(source, ranked, tokens, also=lines, outline=outline, grows=is_own)
+        if part is not None and known and joined((*known, *(part.lines or ()))) == known:
+            return  # it says nothing new
+        if part is None:
+            if size > _LARGEST_WHOLE:
+                self._tell_unshown(path, f"it has {size:,} bytes")
+            else:
+                self.room.leave_out(f"{path} ({size:,} bytes)")
+            return
+        self.room.takes(part.tokens)
+        self.show(part, why, added=added)
+        if part.lines is not None:
+            reason = "for want of room" if size <= min(most, _LARGEST_WHOLE) else f"it has {size:,} bytes"
+            self.notes.append(f"{path} is shown to the model in part ({in_words(part.lines)}): {reason}.")
+
+    def show(self, code: ShownCode, why: str, *, added: bool) -> None:
+        """Show this of a file, for which room is taken."""
+        (self._added if added else self._parts).append(code.text)
+        if code.lines != ():
+            self.seen[code.path] = code.digest
+            known = self.in_part.pop(code.path, ())
+            if code.lines is not None:
+                self.in_part[code.path] = joined((*known, *code.lines))
+        self.shares.append(PromptShare(code.name, code.tokens, why))
+
     def _tell_unshown(self, path: str, why: str) -> None:
         self._tell(path, f"{path} exists and cannot be shown: {why}.", why)
 
-    def _add_picture(self, path: str, picture: Picture) -> None:
+    def _add_picture(self, path: str, picture: Picture, why: str) -> None:
+        tokens = picture_tokens(picture)
         if len(self.pictures) == MOST:
             self._tell(path, f"{path} is a picture and is not shown.", f"a prompt has at most {MOST} pictures")
-        elif not self._room.takes(picture_tokens(picture)):
-            self._room.leave_out(f"the picture {path}")
-        elif self._say(f"{path} is a picture, and comes with this message. No reply can change it.", path):
+        elif not self.room.takes(tokens):
+            self.room.leave_out(f"the picture {path}")
+        elif self._say(f"{path} is a picture, and comes with this message. No reply can change it.", path, why):
             self.pictures.append(picture)
+            self.shares.append(PromptShare(f"the picture {path}", tokens, why))
 
-    def add_some(self, paths: Iterable[str], most: int) -> None:
-        """Show files up to so many bytes together, and name those that would be more."""
+    def add_some(self, paths: Iterable[str], why: str, most: int, *, added: bool = False) -> None:
+        """Show files: whole up to so many bytes together, and parts of those that would be more."""
         for path in paths:
             if path in self._met:
                 continue
-            size = (self._root / path).stat().st_size
-            if most < size <= _LARGEST_SHOWN:
-                self._met.add(path)
-                why = f"it has {size:,} bytes, which is too much beside the others"
-                self._tell(path, f"{path} exists and is not shown: {why}.", why)
-                continue
-            self.add(path)
-            most -= size if path in self.seen else 0
+            self.add(path, why, most=most, added=added)
+            most -= (self.root / path).stat().st_size if path in self.seen and path not in self.in_part else 0
 
     def name(self, name: str, why: str) -> None:
         """Say of a file that the step speaks of why it is not shown."""
@@ -120,13 +227,14 @@ class ShownFiles:
 
     def _tell(self, name: str, part: str, why: str) -> None:
         """Say it to the model and to people."""
-        self._say(part, name)
+        self._say(part, name, why)
         self.notes.append(f"{name} is not shown to the model: {why}.")
 
-    def _say(self, part: str, name: str) -> bool:
+    def _say(self, part: str, name: str, why: str, *, added: bool = False) -> bool:
         """Whether there is room for it."""
-        if is_said := bool(self._room.part(part, name)):
-            self._parts.append(part)
+        if is_said := bool(self.room.part(part, name)):
+            (self._added if added else self._parts).append(part)
+            self.shares.append(PromptShare(name, estimated_tokens(part), why))
         return is_said
 
 
@@ -137,29 +245,41 @@ def show_files(
     step: PlanStep,
     *,
     guidance: str = "",
-    also_show: frozenset[str] = frozenset(),
+    missed: Mapping[str, Ranges] | None = None,
+    choices: Choices = Choices(),  # noqa: B008
     found: Iterable[WalkEntry] = (),
 ) -> None:
     """Show what a step needs, the most important first: its own files, those that an attempt missed, those of its
-    check, those that its words name among what is `found` in the project, the work of steps that it depends on.
+    check, those that a person wants to be there, those that its words name among what is `found` in the project, the
+    work of steps that it depends on.
 
     What holds secrets is shown only as a file of the step or of its check: nobody else but its author says so.
     """
-    missed = (path for path in sorted(also_show) if not _leads_to_secrets(root, path))
-    for path in (*(file.path for file in step.files_affected), *missed, *_checked_files(root, step)):
-        shown.add(path)
-    named: list[str] = []
-    unclear: list[NamedFile] = []
-    for file in _named(root, step, guidance, found):
-        path, *others = file.paths
-        if others:
-            unclear.append(file)
-        elif path not in shown.seen and _leads_to_secrets(root, path):
-            shown.name(path, "by its name it holds secrets")
-        else:
-            named.append(path)
-    shown.add_some(named, _MOST_NAMED)
-    for file in unclear:
+    paths = {entry.text for entry in found if entry.kind is not Kind.FOLDER}
+    own, checked = [_plain(root, file.path) for file in step.files_affected], _checked_files(root, step)
+    text = "\n\n".join((step.title, step.description, *(file.note for file in step.files_affected)))
+    named, unclear = _named(shown, text, paths, choices, {*own, *checked})
+    pinned = [path for path in choices.pinned if _is_file(root, path) and not _leads_to_secrets(root, path)]
+    wanted = {path: lines for path, lines in (missed or {}).items() if not _leads_to_secrets(root, path)}
+    in_any_case = {*own, *checked, *named, *pinned}
+    shown.expect([*own, *checked, *named, *pinned])
+
+    def add_missed(paths: Collection[str]) -> None:
+        for path in sorted(wanted.keys() & paths):
+            shown.add(path, "the last attempt missed it", added=True, lines=wanted[path])
+
+    for path in own:
+        shown.add(path, "a file of the step", is_own=True)
+    add_missed(wanted.keys() - in_any_case | shown.in_part.keys())
+    for path in checked:
+        shown.add(path, "named by the step's check")
+    for path in pinned:
+        shown.add(path, "pinned")
+    shown.add_some(named, "named in the step", _MOST_NAMED)
+    guided, also_unclear = _named(shown, guidance, paths, choices, set()) if guidance else ([], [])
+    shown.add_some(guided, "named in the guidance", _MOST_NAMED, added=True)
+    add_missed(in_any_case.intersection(shown.in_part).difference(own))
+    for file in (*unclear, *also_unclear):
         if shown.seen.keys().isdisjoint(file.paths):
             more = len(file.paths) - _MOST_MEANT
             some = ", ".join(file.paths[:_MOST_MEANT]) + (f" or {more} more" if more > 0 else "")
@@ -167,26 +287,52 @@ def show_files(
     before = (state.of(number) for number in step.dependencies)
     related = [path for done in before for path in (*done.files_created, *done.files_modified)]
     there = (path for path in related if _is_file(root, path) and not _leads_to_secrets(root, path))
-    shown.add_some(there, _MOST_RELATED)
+    wanted_there = (path for path in there if not choices.leaves_out(path))
+    shown.add_some(wanted_there, "the work of a step that this one depends on", _MOST_RELATED)
 
 
-def _named(root: Path, step: PlanStep, guidance: str, found: Iterable[WalkEntry]) -> list[NamedFile]:
-    """The files that a step's words, or those of who guides it, name."""
-    text = "\n\n".join((step.title, step.description, *(file.note for file in step.files_affected), guidance))
-    paths = {entry.text for entry in found if entry.kind is not Kind.FOLDER}
+def _named(
+    shown: ShownFiles, text: str, paths: set[str], choices: Choices, declared: set[str]
+) -> tuple[list[str], list[NamedFile]]:
+    """The files that a text names, and names that several have. Of one that holds secrets it is said that it does, if
+    it is not `declared`."""
+    root = shown.root
     for name in set(names_in(text)) - paths:  # what git ignores is the project's, too, but not this program's own
         with suppress(CddError):
             path = locate(root, name)
             if path.parts[:1] != (".cdd",) and (root / path).is_file():
                 paths.add(name)
-    return named_files(text, paths)
+    named, unclear = list[str](), list[NamedFile]()
+    for file in named_files(text, paths):
+        path_, *others = file.paths
+        if others:
+            unclear.append(file)
+        elif choices.leaves_out(path_):
+            continue
+        elif path_ not in shown.seen and path_ not in declared and _leads_to_secrets(root, path_):
+            shown.name(path_, "by its name it holds secrets")
+        else:
+            named.append(path_)
+    return named, unclear
 
 
 def tree(root: Path, found: Sequence[WalkEntry], room: TokenBudget) -> str:
     """The project's files as a tree; empty where there is no room for it."""
     _, _, inside = repo_tree(root, found).partition("\n")  # the root's name differs where a run is replayed
     text = f"# Files of the project\n\n{fenced(inside, 'text')}"
-    return room.part(text, "the tree of the project's files")
+    return room.part(text, TREE)
+
+
+TREE = "the tree of the project's files"
+"""Its name where a prompt had no room for it."""
+
+
+def _plain(root: Path, name: str) -> str:
+    """A path as the project knows it; one that leads out of it as it was written."""
+    try:
+        return str(confine(root, name))
+    except PathRefused:
+        return name
 
 
 def _checked_files(root: Path, step: PlanStep) -> list[str]:
@@ -196,7 +342,7 @@ def _checked_files(root: Path, step: PlanStep) -> list[str]:
     except ValueError:
         return []
     names = [TestId.parse(word).file for word in words]
-    return [name for name in names if not name.startswith("-") and _is_file(root, name)]
+    return [_plain(root, name) for name in names if not name.startswith("-") and _is_file(root, name)]
 
 
 def _is_file(root: Path, name: str) -> bool:

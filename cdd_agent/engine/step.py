@@ -3,17 +3,21 @@ restored by whoever called it (`engine.py`)."""
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from cdd_agent.context.finder import CodeFinder
+from cdd_agent.dialogue.looking import told_if_slow
 from cdd_agent.dialogue.token_budget import for_answers, left_out_in_words
 from cdd_agent.dialogue.turns import Added, Dialogue, ToolCalls, Used, definitions
 from cdd_agent.edits.changes import ChangeSet
+from cdd_agent.edits.excerpts import Ranges
 from cdd_agent.edits.formats.known import KnownNames
 from cdd_agent.edits.model import Reply, ReplyRefused
 from cdd_agent.edits.parse import parse_reply
+from cdd_agent.engine.approval import Approval, ChangesRefused
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.history import History
 from cdd_agent.engine.prompt import StepPrompt, size_with_tools
@@ -31,13 +35,14 @@ from cdd_agent.events import (
     Emit,
     GuidanceTaken,
     Notice,
+    PromptMade,
+    PromptShare,
     ReplyStarted,
     TestsFinished,
     TestsStarted,
     Tone,
     unheard,
 )
-from cdd_agent.frontend import Frontend
 from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.pictures import is_picture
 from cdd_agent.llm.port import ContextTooLong, Model, PicturesRefused, Request, RequestRejected
@@ -77,10 +82,14 @@ class AttemptOutcome:
     """Why it is no better than that."""
     detail: str = ""
     unseen: frozenset[str] = frozenset()
+    lines: Mapping[str, Ranges] = field(default_factory=dict)
+    """Of files that are unseen those lines that matter, where not all do."""
     insufficient: Verification | None = None
     """How it was verified, where it failed because that is not enough for the run."""
     evidence: Evidence | None = None
     """None where no check was made."""
+    is_by_person: bool = False
+    """A person has refused the changes, and said why: the model is asked again, however many attempts it had."""
 
 
 class _NoRoomForTools(RequestRejected):
@@ -93,12 +102,15 @@ class StepRunner:
 
     root: Path
     model: Callable[[], Model]
-    frontend: Frontend
+    approval: Approval | None
+    """None: changes are written without a question."""
     test_command: str | None
     test_timeout: float
     protected: Callable[[Path], bool]
     commands: CommandRunner
     tool_calls: ToolCalls = "auto"
+    code: CodeFinder | None = None
+    """Finds the code that a step is about, for its prompt and for the model's calls."""
     emit: Emit = unheard
     steering: Steering = field(default_factory=Steering)
 
@@ -150,7 +162,7 @@ class StepRunner:
         await self._permit(step, check)
         clock = self.commands.clock
         transaction = StepTransaction(
-            self.root, step, attempt, history, self.frontend, self.protected, clock, self.emit
+            self.root, step, attempt, history, self.approval, self.protected, clock, self.emit
         )
         try:
             await self._reply(prompt, transaction)
@@ -161,10 +173,12 @@ class StepRunner:
         except ReplyRefused as refusal:
             if transaction.is_begun:
                 await history.after(attempt)
-            detail = "\n".join(filter(None, (refusal.message, refusal.hint)))
-            return AttemptOutcome(
-                transaction.changes, None, f"The reply was not used. {detail}", detail, refusal.unseen
-            )
+            detail, by_person = "\n".join(filter(None, (refusal.message, refusal.hint))), transaction.told
+            if isinstance(refusal, ChangesRefused):
+                why = f"You refused its changes: {refusal.reason}".removesuffix(": ")
+                return AttemptOutcome(transaction.changes, None, why, by_person, is_by_person=True)
+            why, detail = f"The reply was not used. {detail}", "\n\n".join(filter(None, (detail, by_person)))
+            return AttemptOutcome(transaction.changes, None, why, detail, refusal.unseen, refusal.lines)
         await transaction.begin()
         if (changes := transaction.changes).changes:
             declared = {file.path.removeprefix("./") for file in step.files_affected}
@@ -178,9 +192,10 @@ class StepRunner:
             with suppress(CddError):  # that it was stopped counts more
                 await history.saw(attempt)
             raise
-        if outcome.verification is None and reply.doubts:
-            # It may have failed because a block was taken for explanation: the model is told which.
-            outcome = replace(outcome, detail="\n\n".join((outcome.detail, *(f"{doubt}." for doubt in reply.doubts))))
+        if outcome.verification is None:
+            # It may have failed because a block was taken for explanation, or a part was left out: the model is told.
+            more = [*(f"{doubt}." for doubt in reply.doubts), *filter(None, (transaction.told,))]
+            outcome = replace(outcome, detail="\n\n".join((outcome.detail, *more)))
         return outcome
 
     async def _verified(
@@ -237,7 +252,7 @@ class StepRunner:
             )
             attempt.save_output(verdict.output)
             if verdict.tests is not None:
-                attempt.save_tests(verdict.tests)
+                attempt.save_tests(verdict.tests, before.reference)
         self.emit(_tested(step, check, verdict))
         if verdict.verification is not None:
             return AttemptOutcome(changes, verdict.verification, verdict.reason, evidence=verdict.evidence)
@@ -257,7 +272,7 @@ class StepRunner:
 
     async def _reply(self, prompt: MakePrompt, transaction: StepTransaction) -> None:
         """Ask the model and save what it says before anything is done with it; what is saved is not asked for again."""
-        attempt, tools = transaction.attempt, StepTools(transaction, self.commands)
+        attempt, tools = transaction.attempt, StepTools(transaction, self.commands, self.code)
         try:
             await tools.reapply(attempt.dialogue)
         except ReplyRefused as refusal:
@@ -305,11 +320,11 @@ class StepRunner:
         if not spoken:
             window = dialogue.model.window
             if not dialogue.tools:
-                prompt = await asyncio.to_thread(make, window, 0)
+                prompt = await self._made(lambda: make(window, 0))
             else:
                 taken = estimated_prompt(Request((), definitions(dialogue.tools))) + size_with_tools()
                 try:
-                    prompt = (await asyncio.to_thread(make, window, taken + for_answers(window))).with_tools()
+                    prompt = (await self._made(lambda: make(window, taken + for_answers(window)))).with_tools()
                 except ContextTooLong as error:
                     text = f"There is no room for tools beside the step: the model takes in {window:,} tokens"
                     raise _NoRoomForTools(text, hint=error.hint) from error
@@ -317,6 +332,12 @@ class StepRunner:
                 self.emit(Notice(note, Tone.WARNING, about=About.NOT_SHOWN))
             if prompt.left_out:
                 self.emit(Notice(left_out_in_words(prompt.left_out), Tone.WARNING, about=About.LEFT_OUT))
+            if prompt.context is not None:
+                attempt.save_context(prompt.context)
+            shares = prompt.shares
+            if dialogue.tools:
+                shares = (PromptShare("the tools", estimated_prompt(Request((), definitions(dialogue.tools)))), *shares)
+            self.emit(PromptMade(transaction.step.number, shares, prompt.left_out))
             attempt.save_request(prompt.text, prompt.shown)
             transaction.show(prompt.shown)
             spoken = prompt.request.messages
@@ -341,6 +362,9 @@ class StepRunner:
             attempt.save_partial(spoken[-1].content)
             raise ReplyRefused(f"{turn.problem} Nothing of it was used.")
         attempt.save_reply(spoken[-1].content)
+
+    async def _made(self, make: Callable[[], StepPrompt]) -> StepPrompt:
+        return await told_if_slow(make, self.emit, "Looking for the code that the step is about …")
 
 
 def _tested(step: PlanStep, check: Check | None, verdict: Verdict) -> TestsFinished:

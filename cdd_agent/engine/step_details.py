@@ -5,16 +5,16 @@ from pathlib import Path
 
 from cdd_agent.engine.accepted import known_so_far
 from cdd_agent.engine.attempt import Attempt
-from cdd_agent.engine.effort import RunCost, effort_by_step
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import BadInput
-from cdd_agent.events import PlanOpened, StepView
+from cdd_agent.events import StepView
 from cdd_agent.files.json_file import read_text
 from cdd_agent.redaction import Redactor
+from cdd_agent.tickets.drift import is_unchanged
 from cdd_agent.tickets.plan_step import PlanStep
 from cdd_agent.tickets.state import ExecutionState, StepExecution, load_state
 from cdd_agent.tickets.store import Ticket
-from cdd_agent.verification.outcomes import Reference, Result, SuiteRun
+from cdd_agent.verification.outcomes import Result
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class AttemptDetails:
     guidance: str
     request: str
     reply: str
-    """What the model said; where it used tools, with its calls."""
+    """The model's words; where it used tools, with its calls."""
     failure: str
     diff: str
     output: str
@@ -49,24 +49,23 @@ class StepDetails:
     ticket_slug: str
     step: PlanStep
     view: StepView
-    effort: RunCost
     attempts: tuple[AttemptDetails, ...]
 
 
 def step_details(root: Path, ticket: Ticket, number: int, redactor: Redactor) -> StepDetails:
-    """Reads only, without the ticket's lock. Raises `BadInput` where there is no such step, or a file is damaged."""
+    """Reads only, without the ticket's lock, and nothing of other steps' record. Raises `BadInput` where there is no
+    such step, or a file is damaged."""
     plan = ticket.read_plan()
     step = next((step for step in plan.steps if step.number == number), None)
     if step is None:
         raise BadInput(f"{ticket.shown(ticket.plan_path)} has no step {number}")
     state = load_state(ticket.state_path, ticket.slug, plan) or ExecutionState(ticket_slug=ticket.slug)
-    view = next(view for view in PlanOpened.of("", plan, state).steps if view.number == number)
     record, now = RunRecord.of(root, ticket.slug, redactor), state.of(number)
+    was_changed = now.status.over and not is_unchanged(step, now.known)
     return StepDetails(
         ticket.slug,
         step,
-        view,
-        effort_by_step(record.log.entries()).get(now.folder, RunCost()),
+        StepView.of(now, step.title, changed=was_changed, depends_on=step.dependencies),
         tuple(_attempt(record.attempt(now.folder, n), n, state, record, now) for n in range(1, now.attempts + 1)),
     )
 
@@ -88,17 +87,14 @@ def _attempt(
 
 
 def _seen_by_check(record: RunRecord, state: ExecutionState, step: StepExecution, attempt: int) -> tuple[SeenTest, ...]:
-    """The tests that the check of a step's attempt saw, beside what was known of each before the step."""
-    tests = record.attempt(step.folder, attempt).tests
-    return _seen(tests, known_so_far(state, record, before=step).reference) if tests else ()
-
-
-def _seen(tests: SuiteRun, known: Reference) -> tuple[SeenTest, ...]:
-    """What changed first: new failures, then what is green and was not, then old failures, then the rest."""
-
-    def seen(name: str, result: Result) -> SeenTest:
-        before = Result.FAILED if known.failed(name) else known.tests[name].result if name in known.tests else None
-        return SeenTest(name, result, before)
+    """The tests that the check of a step's attempt saw, beside what was known of each before the step. What changed
+    first: new failures, then what is green and was not, then old failures, then the rest."""
+    saved = record.attempt(step.folder, attempt)
+    if (tests := saved.tests) is None:
+        return ()
+    before = saved.tests_before
+    if before is None:  # an older record: it is found out from those of all steps before
+        before = known_so_far(state, record, before=step).reference.otherwise(tests)
 
     def rank(test: SeenTest) -> int:
         match test.result, test.before:
@@ -109,4 +105,5 @@ def _seen(tests: SuiteRun, known: Reference) -> tuple[SeenTest, ...]:
             case _:
                 return 3
 
-    return tuple(sorted((seen(*found) for found in tests.results.items()), key=rank))
+    seen = (SeenTest(test, result, before.get(test, result)) for test, result in tests.results.items())
+    return tuple(sorted(seen, key=rank))

@@ -5,6 +5,7 @@ Calls that were made before an interruption are made once more from the saved di
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from cdd_agent.actions.model import Action, ActionResult, ActionStatus, CreateFileAction, EditAction
+from cdd_agent.context.finder import CodeFinder
 from cdd_agent.dialogue.turns import shown_call
 from cdd_agent.edits.file_diff import FileDiff
 from cdd_agent.edits.model import Edit, ReplyRefused, edit_of
@@ -26,10 +28,12 @@ from cdd_agent.process.policy import CommandRunner
 from cdd_agent.process.run import CommandResult
 from cdd_agent.tools.acting import CreateFileTool, EditFileTool, ExecuteCommandTool
 from cdd_agent.tools.base import Answer, Tool
-from cdd_agent.tools.read_only import ReadArguments, ReadFileTool, read_only_tools
+from cdd_agent.tools.read_only import FindCodeTool, GrepFilesTool, ReadArguments, ReadFileTool, read_only_tools
 
 _LONGEST_REFUSAL = 300
 """Characters of a call and why it was refused, where they are told once more."""
+_FOUND = re.compile(r"(?P<path>[^:]+):(?P<line>\d{1,7}):(?P<text>.*)")
+"""A line that `grep_files` has found."""
 
 
 @dataclass
@@ -38,19 +42,21 @@ class StepTools:
 
     transaction: StepTransaction
     commands: CommandRunner
+    code: CodeFinder | None = None
     stopped: CddError | None = None
     """Why the step cannot go on, whatever the model would do next: a person said no, or the disk did."""
     _calls: int = 0
     """How many are over."""
     _written: tuple[FileDiff, ...] = ()
-    """What the call that is made has changed."""
+    """The changes of the call that is made."""
 
     def offered(self) -> tuple[Tool[Any], ...]:
         """For a model that calls them."""
         self.transaction.call_by_call = True
         commands = ExecuteCommandTool(self, self.commands.settings, self.commands.allowed)
         acting = (CreateFileTool(self), EditFileTool(self), commands)
-        return (*read_only_tools(self.transaction.root), *acting)
+        code = None if self.transaction.step.files_affected else self.code  # who names the files need not look for them
+        return (*read_only_tools(self.transaction.root, code), *acting)
 
     def next_call(self) -> None:
         """A call is over."""
@@ -75,16 +81,18 @@ class StepTools:
             if made := journal.command_writes(self._calls - 1):
                 self.transaction.write_as_command(made)
             if "success" in answer and (edit := _edit_of(call)) is not None:
-                await self.transaction.change([edit], again=True)
+                await self.transaction.change([edit], call=self._calls - 1, again=True)
             else:
                 await asyncio.to_thread(self._remember, call, answer)
         journal.set_calls_aside(self._calls)
+        self.transaction.attempt.answers.set_calls_aside(self._calls)
 
     def start_anew(self) -> None:
         """A dialogue cannot go on: what it wrote is restored, and nothing counts of what was said."""
         self.transaction.start_anew()
         self.transaction.attempt.drop_dialogue()
         self.transaction.attempt.journal.set_calls_aside(0)
+        self.transaction.attempt.answers.set_calls_aside(0)
         self._calls = 0
 
     async def run(self, action: Action) -> ActionResult:
@@ -92,7 +100,7 @@ class StepTools:
         edit = edit_of(action)
         assert edit is not None, "commands have a runner of their own"
         try:
-            changes = await self.transaction.change([edit])
+            changes, told = await self.transaction.change([edit], call=self._calls)
         except ReplyRefused as refusal:
             why = "\n".join(filter(None, (refusal.message, refusal.hint)))
             content = ""
@@ -106,7 +114,8 @@ class StepTools:
             self.stopped = error
             raise
         self._written = await asyncio.to_thread(changes.files)
-        return ActionResult(action, ActionStatus.SUCCESS, "\n".join(f"{note}." for note in changes.notes))
+        notes = [f"{note}." for note in changes.notes]
+        return ActionResult(action, ActionStatus.SUCCESS, "\n".join(filter(None, (*notes, told))))
 
     async def execute(
         self, command: str, cwd: str | None = None, env: Mapping[str, str] | None = None
@@ -144,11 +153,15 @@ class StepTools:
 
     def _remember(self, call: ToolCall, answer: Answer) -> None:
         if call.name == ReadFileTool.name and "output" in answer:
-            arguments = ReadArguments.model_validate_json(call.arguments)
-            if arguments == ReadArguments(path=arguments.path, start_line=1, end_line=None):
-                self.transaction.remember(arguments.path, str(answer["output"]))
+            asked = ReadArguments.model_validate_json(call.arguments)
+            is_whole = asked == ReadArguments(path=asked.path, start_line=1, end_line=None)
+            self.transaction.remember(asked.path, str(answer["output"]), asked.start_line, is_whole=is_whole)
+        elif call.name == GrepFilesTool.name and "output" in answer:
+            for line in str(answer["output"]).splitlines():
+                if (found := _FOUND.fullmatch(line)) and found["path"] in self.transaction.in_part:
+                    self.transaction.remember(found["path"], found["text"], int(found["line"]))
         elif "content" in answer and (edit := _edit_of(call)) is not None:
-            self.transaction.remember(edit.path, str(answer["content"]))
+            self.transaction.remember(edit.path, str(answer["content"]), is_whole=True)
 
     async def _take_over(self, others: Set[PurePosixPath] | None) -> None:
         """`others` are the step's files that were changed before the command. None: it did not start."""
@@ -164,7 +177,7 @@ class StepTools:
 
 def refused_calls(root: Path, messages: Sequence[Message]) -> tuple[str, ...]:
     """The calls of a dialogue that were to do something and did not, each with what was said to it."""
-    looking = {tool.name for tool in read_only_tools(root)}
+    looking = {FindCodeTool.name, *(tool.name for tool in read_only_tools(root))}
     acting = ((call, answer) for call, answer in _answers(messages) if call.name not in looking)
     refused = ((call, answer) for call, answer in acting if "error" in _parsed(answer) or answer.startswith('{"error"'))
     said = (f"{shown_call(call)}: {_parsed(answer).get('error', answer)}" for call, answer in refused)

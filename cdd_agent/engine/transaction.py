@@ -6,22 +6,25 @@ way it is one transaction: the journal (`journal.py`) knows what all of it repla
 """
 
 import asyncio
+import codecs
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from cdd_agent.edits.build import EditPolicy, change_set
 from cdd_agent.edits.changes import ChangeSet, FileChange, changed_meanwhile
+from cdd_agent.edits.excerpts import Ranges, joined, known_after, lines_of
 from cdd_agent.edits.model import BY_CALL, IN_BLOCKS, Edit, ReplyRefused
+from cdd_agent.edits.review import proposal_digest
 from cdd_agent.edits.targets import Protected
+from cdd_agent.engine.approval import Answer, Approval, ChangesRefused, ask_about
 from cdd_agent.engine.attempt import Attempt, Shown
 from cdd_agent.engine.history import History
 from cdd_agent.engine.journal import CommandWrites
 from cdd_agent.errors import NotApproved
-from cdd_agent.events import About, ChangesProposed, CheckpointStarted, Choice, Emit, Notice, Tone
+from cdd_agent.events import About, ChangesProposed, ChangesReviewed, CheckpointStarted, Choice, Emit, Notice, Tone
 from cdd_agent.files.atomic import digest, put_file, read_bytes, remove
 from cdd_agent.files.paths import PathRefused, confine
-from cdd_agent.frontend import ChangesApproved, Frontend
 from cdd_agent.tickets.plan_step import PlanStep
 from cdd_agent.verification.mandate import StepMandate
 from cdd_agent.verification.test_id import TestId
@@ -36,7 +39,8 @@ class StepTransaction:
     step: PlanStep
     attempt: Attempt
     history: History
-    frontend: Frontend
+    approval: Approval | None
+    """None: changes are written without a question."""
     protected: Protected
     clock: WorkClock
     """Stands still while a person is asked."""
@@ -45,8 +49,14 @@ class StepTransaction:
     """Its checkpoint is taken."""
     call_by_call: bool = False
     """Calls change the files one after the other: what they will write is not known when the checkpoint is taken."""
+    told: str = ""
+    """What the person did not take of the attempt's changes, or edited, in words for the model."""
     _seen: dict[str, str | None] = field(default_factory=dict)
     """The model's knowledge of files, as `EditPolicy` has it."""
+    in_part: dict[str, Ranges] = field(default_factory=dict)
+    """The same of those that its prompt shows in part."""
+    _read: dict[str, tuple[str | None, Ranges]] = field(default_factory=dict)
+    """The lines that it has read of others, each with the content that they were read of."""
     _made: dict[PurePosixPath, FileChange] = field(default_factory=dict)
     """The fate of each file since the attempt began."""
 
@@ -62,19 +72,49 @@ class StepTransaction:
     def show(self, shown: Shown) -> None:
         """The model is shown this."""
         self._seen |= shown.files
+        self.in_part = {path: lines for path, lines in self.in_part.items() if path not in shown.files}
+        self.in_part |= shown.in_part
 
-    def remember(self, name: str, text: str) -> None:
-        """The model has read this, as all that is in a file. Where it is, it may replace the file."""
+    def remember(self, name: str, text: str, first: int = 1, *, is_whole: bool = False) -> None:
+        """The model has read this, as lines of a file from the `first` on. Where they are there, it may change them;
+        who has read all that is in a file may replace it. `is_whole`: it was told that this is all."""
         path = _plain(self.root, name)
         if path is None or not (self.root / path).is_file():
             return
         content = read_bytes(self.root / path)
-        if content is not None and content.decode("utf-8-sig", errors="replace") == text:
-            self._seen[path] = digest(content)
+        if content is None:
+            return
+        now = digest(content)
+        if is_whole and content.decode("utf-8-sig", errors="replace") == text:
+            self._seen[path] = now
+            self.in_part.pop(path, None)
+            return
+        lines = lines_of(content.removeprefix(codecs.BOM_UTF8))
+        told = b"".join(lines[first - 1 : first - 1 + len(lines_of(text.encode(errors="replace")))])
+        if told.decode(errors="replace").rstrip("\r\n") != text.rstrip("\r\n"):
+            return
+        last = first + len(lines_of(told)) - 1
+        if path in self.in_part:
+            known = self.in_part[path] if self._seen.get(path) == now else ()
+        else:
+            read_of, known = self._read.get(path, (now, ()))
+            known = known if read_of == now else ()
+        known = joined((*known, (first, last)))
+        if known == ((1, len(lines)),):
+            self._seen[path] = now
+            self.in_part.pop(path, None)
+        elif path in self.in_part:
+            self._seen[path], self.in_part[path] = now, known
+        else:
+            self._read[path] = now, known
 
-    async def change(self, edits: Sequence[Edit], *, again: bool = False) -> ChangeSet:
-        """Do all of these edits, or none. Returns what that changed; what did not have to be done is told. Who is asked
-        sees what would be different. `again`: they were done before an interruption; nobody is asked or told once more.
+    async def change(
+        self, edits: Sequence[Edit], *, call: int | None = None, again: bool = False
+    ) -> tuple[ChangeSet, str]:
+        """Do all of these edits, or none; or what a person takes of them. Returns what that changed, and what they did
+        not take, in words for the model; what did not have to be done is told. `call` is the number of the call that
+        makes the edits, None for the reply. `again`: they were done before an interruption; nobody is asked or told
+        once more.
 
         Raises `ReplyRefused` with reasons for the model, `NotApproved`, `GitUnusable` when no checkpoint can be taken,
         or `BadInput` when the disk refuses.
@@ -83,26 +123,52 @@ class StepTransaction:
         for note in () if again else changes.notes:
             self.emit(Notice(f"{note}.", about=About.FILE_NOTE))
         if not changes.changes:
-            return changes
+            return changes, ""
         for change in changes.changes:
             made = self._made.get(change.path)
             if made is not None and made.after != change.before:
                 raise changed_meanwhile(change.path)
         if not again:
-            proposed = ChangesProposed(self.step.number, changes.created, changes.modified, changes.deleted)
-            self.emit(proposed)
-            is_looked_at = not isinstance(self.frontend, ChangesApproved)
-            asked = replace(proposed, diff=await asyncio.to_thread(changes.diff)) if is_looked_at else proposed
-            with self.clock.standing_still():
-                choice = await self.frontend.approve(asked)
-            if choice is not Choice.YES:
-                raise NotApproved(f"The changes of step {self.step.number} were not approved; nothing was written")
+            self.emit(ChangesProposed(self.step.number, changes.created, changes.modified, changes.deleted))
+        answer = await self._answer(changes, call, again=again)
+        told, altered = (answer.told, answer.altered) if answer else ("", frozenset[str]())
+        self.told = "\n\n".join(filter(None, (self.told, told)))
+        changes = answer.changes if answer else changes
+        if answer is not None and not changes.changes:
+            raise ChangesRefused(answer)
         await self.begin(changes.touched)
         with self.attempt.journal.writing(changes):
             changes.apply(self.root)  # the answer may have taken hours: each file is looked at once more
         for change in changes.changes:
             self._take_over(change)
-        return changes
+        for path in altered:
+            self._seen.pop(path, None)
+        return changes, told
+
+    async def _answer(self, changes: ChangeSet, call: int | None, *, again: bool) -> Answer | None:
+        """The person's answer about changes, which may have been given before an interruption. None: nobody has to be
+        asked. Raises `NotApproved` where they want nothing of it, and gave no reason."""
+        answers, proposed, number = self.attempt.answers, proposal_digest(changes), self.step.number
+        answer = answers.find(call, proposed, changes, number)
+        if answer is None and not again and self.approval is not None and not self.approval.accepts_all:
+            answer = await self._ask(self.approval, changes)
+            answers.save(call, proposed, answer)
+            if answer.reviewed.choice is Choice.ALWAYS:
+                self.approval.accept_all(self.emit, is_on=True)
+        if answer is not None and not again:
+            self.emit(answer.reviewed)
+        return answer
+
+    async def _ask(self, approval: Approval, changes: ChangeSet) -> Answer:
+        with self.clock.standing_still():
+            answer, taken = await ask_about(changes, self.step.number, approval.person, self.root, self.protected)
+        redact, review = self.attempt.redactor.redact, answer.review
+        reason = redact(answer.reason)
+        if answer.choice not in (Choice.YES, Choice.ALWAYS) and not reason:
+            raise NotApproved(f"The changes of step {self.step.number} were not approved; nothing was written")
+        left_out, edited = ((), ()) if reason else (review.left_out, review.edited)
+        told = ChangesReviewed(self.step.number, answer.choice, reason, left_out, edited)
+        return Answer(self.attempt.redactor.redacted(told), taken, redact(review.told(reason)))
 
     async def begin(self, touched: Sequence[str] = ()) -> None:
         """See that there is a checkpoint from before the attempt, in which all is that will be written."""
@@ -151,6 +217,9 @@ class StepTransaction:
         self.attempt.journal.restore()
         self._made.clear()
         self._seen.clear()
+        self.in_part.clear()
+        self._read.clear()
+        self.told = ""
         self.call_by_call = self.is_begun = False
 
     def _policy(self) -> EditPolicy:
@@ -162,7 +231,7 @@ class StepTransaction:
             return path in asked.notes or any(asked.to_remove(TestId(place)) for place in places)
 
         parts = BY_CALL if self.call_by_call else IN_BLOCKS
-        return EditPolicy(self._seen, may_delete, asked.to_shorten, parts)
+        return EditPolicy(self._seen, self.in_part, may_delete, asked.to_shorten, parts)
 
     def _take_over(self, change: FileChange) -> None:
         first, path = self._made.get(change.path), str(change.path)
@@ -174,6 +243,9 @@ class StepTransaction:
         is_known = change.before is None or self._seen.get(path) == digest(change.before)
         if is_known or change.after is None:  # who has changed a part has not seen the rest
             self._seen[path] = digest(change.after)
+            shown_lines = self.in_part.pop(path, None)
+            if shown_lines is not None and change.before is not None and change.after is not None:
+                self.in_part[path] = known_after(change.before, change.after, shown_lines) or shown_lines
 
     def _record_command_writes(self, made: CommandWrites) -> None:
         for path, file in made.items():

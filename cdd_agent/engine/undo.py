@@ -64,7 +64,7 @@ class Undoing:
         await self.finish()
 
     async def preview(self, number: int) -> UndoPreview:
-        """What `undo` of this step would do now; nothing is changed. Raises as it does."""
+        """The effect that `undo` of this step would have now; nothing is changed. Raises as it does."""
         run = self.run
         known = run.state.settled()
         steps = known[known.index(self._carried_out(number, known)) :]

@@ -174,6 +174,23 @@ def read_lines(path: Path, longest: int) -> Iterator[bytes]:
         raise NotRead(path, error) from error
 
 
+def read_tail(path: Path, most: int) -> list[bytes]:
+    """The lines, with their ends, that begin within the last so many bytes of a file; none where there is no file.
+
+    Raises `BadInput` when it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(size - most, 0))
+            lines = file.read(most).splitlines(keepends=True)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise NotRead(path, error) from error
+    return lines[1:] if size > most else lines
+
+
 def ignore_runs(root: Path) -> Path | None:
     """See that git ignores what runs leave; the file that was made for it, or None when it is there already."""
     file = root / ".cdd" / ".gitignore"

@@ -70,9 +70,26 @@ class Tally:
     """A sum of what calls took so far, for whoever wants to know while they go on."""
 
     spent: Spent = Spent()
+    under_way: int = 0
+    """Calls that run now, and are not counted yet."""
 
     def add(self, usage: Usage) -> None:
         self.spent += usage
+
+
+class ToldWhileItRuns(ModelWrapper):
+    """Its calls are known to a tally from their beginning."""
+
+    def __init__(self, model: Model, tally: Tally) -> None:
+        super().__init__(model)
+        self._tally = tally
+
+    async def reply(self, request: Request, hear: Hear) -> Done:
+        self._tally.under_way += 1
+        try:
+            return await self.inner.reply(request, hear)
+        finally:
+            self._tally.under_way -= 1
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from cdd_agent.errors import BadInput
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.plan_labels import Field
-from cdd_agent.tickets.plan_parser import ParsedPlan, parse_plan
+from cdd_agent.tickets.plan_parser import ParsedPlan, ParsedStep, parse_plan
 from cdd_agent.tickets.plan_wrapping import wrapped_again
 from cdd_agent.tickets.plan_writing import overview_block, risks_block, step_blocks
 
@@ -59,14 +59,59 @@ def rewritten(text: str, wanted: ImplementationPlan) -> str:
     edits = [*_top_edits(old, wanted, parsed), *_step_edits(wanted, parsed)]
     if wanted.risks != old.risks:
         edits.append(_section(parsed.risks_at, parsed.lines.stop, "Risks & Considerations", risks_block(wanted.risks)))
-    plan = _applied(parsed.source, parsed.lines, edits)
-    after = wrapped_again(parsed.source[: parsed.lines.start], plan, parsed.source[parsed.lines.stop :])
+    after = _wrapped(parsed, edits)
     read = ImplementationPlan.from_markdown(after)
     before = {step.number: step for step in old.steps}
     stays = {step.number for step in wanted.steps if before.get(step.number) == step}
     if _compared(read, wanted, stays) != _compared(wanted, wanted, stays):
         raise WordsLost
     return after
+
+
+def step_section(text: str, number: int) -> str:
+    """The lines of one step in a plan.md, from its heading on. Raises `BadInput` where there is not one such step."""
+    parsed = parse_plan(text)
+    at = _only(parsed, number).written
+    return "".join(parsed.source[at.start : at.stop])
+
+
+def with_step_section(text: str, number: int, section: str) -> str:
+    """`text`, which is a plan.md, with other lines for one step, and all other lines as they are.
+
+    Raises `BadInput` where these lines are not just that step.
+    """
+    parsed = parse_plan(text)
+    at, old = _only(parsed, number).written, ImplementationPlan.of(parsed)
+    edits = [_Edit(at, section.strip("\r\n").replace("\r\n", "\n"), is_block=False)]
+    after = _wrapped(parsed, edits)
+    new = ImplementationPlan.from_markdown(after)
+    found = [step.number for step in new.steps]
+    if found != [step.number for step in old.steps]:
+        raise BadInput(
+            f"The text has to be step {number}, and no other one",
+            hint=f"It begins with the heading `### Step {number}: …`, and no other heading in it begins with `Step`.",
+        )
+    others = [tuple(step for step in plan.steps if step.number != number) for plan in (old, new)]
+    if others[0] != others[1] or replace(old, steps=()) != replace(new, steps=()):
+        raise BadInput(
+            f"With this text of step {number} the rest of the plan would read differently",
+            hint="Is a code block in it not closed, or has a heading of another section come into it?",
+        )
+    return after
+
+
+def _only(parsed: ParsedPlan, number: int) -> ParsedStep:
+    found = [step for step in parsed.steps if step.step.number == number]
+    if len(found) != 1:
+        times = f"{len(found)} times" if found else "no more"
+        raise BadInput(f"Step {number} is there {times} in the plan", hint="Look at plan.md.")
+    return found[0]
+
+
+def _wrapped(parsed: ParsedPlan, edits: Iterable[_Edit]) -> str:
+    """The whole text with the edits."""
+    plan = _applied(parsed.source, parsed.lines, edits)
+    return wrapped_again(parsed.source[: parsed.lines.start], plan, parsed.source[parsed.lines.stop :])
 
 
 def _compared(plan: ImplementationPlan, wanted: ImplementationPlan, stays: set[int]) -> ImplementationPlan:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,7 +18,7 @@ from cdd_agent.files.atomic import read_bytes, write_atomic
 from cdd_agent.tickets.drift import Known, fingerprint, is_unchanged, places
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.plan_step import PlanStep
-from cdd_agent.tickets.status import Evidence, RunStatus, StepStatus, Unproven, Verification
+from cdd_agent.tickets.status import NO_COST, Cost, Evidence, RunStatus, StepStatus, Unproven, Verification
 
 
 class StateUnreadable(BadInput):
@@ -96,6 +97,8 @@ class StepExecution(_Record):
     """The reason why it was completed or failed, with the counts of tests; None in older files."""
     attempts: int = 0
     """Attempts at this step so far; an interrupted one that goes on is counted once."""
+    spent: Cost = NO_COST
+    """Of all of them, also of those that failed, were interrupted or undone; not in older files."""
     taken_back: int = 0
     """The first of them that left nothing behind any more: they were undone."""
     forgotten: int = 0
@@ -124,6 +127,11 @@ class StepExecution(_Record):
     def folder(self) -> int:
         """The number by which the run's record knows it."""
         return self.recorded_as or self.step_number
+
+    @property
+    def lacks_costs(self) -> bool:
+        """Not all of `spent` is there: the file is older, or its process was killed in the middle of an attempt."""
+        return "spent" not in self.model_fields_set or self.status is StepStatus.IN_PROGRESS
 
     @property
     def was_begun(self) -> bool:
@@ -249,6 +257,7 @@ class ExecutionState(_Record):
             taken_back=previous.taken_back,
             forgotten=previous.forgotten,
             recorded_as=previous.recorded_as,
+            spent=previous.spent,
         )
         update = {"started_at": self.started_at or now, "completed_at": None, "undone": ()}
         return self._with(entry).model_copy(update=update)
@@ -287,8 +296,17 @@ class ExecutionState(_Record):
     def restore(self, number: int) -> Self:
         """An interrupted step is pending again: it left no trace. Its attempt goes on under the same number."""
         before = self.of(number)
-        kept = {"title", "fingerprint", "attempts", "taken_back", "forgotten", "recorded_as"}
+        kept = {"title", "fingerprint", "attempts", "taken_back", "forgotten", "recorded_as", "spent"}
         return self._with(StepExecution(step_number=number, **before.model_dump(include=kept)))
+
+    def with_costs(self, costs: Mapping[int, Cost], *, instead: bool = False) -> Self:
+        """With what was spent on steps, by the numbers of their folders: beside what is known, or `instead` of it."""
+        after = self
+        for step in self.known_steps.values() if costs else ():
+            if cost := costs.get(step.folder):
+                cost = cost if instead else step.spent + cost
+                after = after._with(step.model_copy(update={"spent": cost}))
+        return after
 
     def forgot(self, number: int) -> Self:
         """Later attempts at this step are not told of those before."""
@@ -308,7 +326,8 @@ class ExecutionState(_Record):
         """These steps are pending again; `redo` brings them back."""
         after = self
         for step in steps:
-            n, kept = step.attempts, step.model_dump(include={"step_number", "title", "fingerprint", "recorded_as"})
+            kept = step.model_dump(include={"step_number", "title", "fingerprint", "recorded_as", "spent"})
+            n = step.attempts
             after = after._with(StepExecution(**kept, attempts=n, taken_back=n, forgotten=n))
         return after.model_copy(
             update={"undone": (*self.undone, Undo(id=undo_id, steps=tuple(steps))), "completed_at": None}
@@ -319,7 +338,7 @@ class ExecutionState(_Record):
         *others, last = self.undone
         after = self
         for step in last.steps:
-            after = after._with(step)
+            after = after._with(step.model_copy(update={"spent": self.of(step.step_number).spent}))
         done = max((step.completed_at for step in last.steps), default=None, key=_instant)
         completed_at = done if after.status is RunStatus.COMPLETED else None
         return after.model_copy(update={"undone": tuple(others), "completed_at": completed_at})
@@ -371,10 +390,16 @@ def read_state(path: Path, slug: str) -> ExecutionState | None:
     data = read_bytes(path)
     if data is None:
         return None
-    state = ExecutionState.from_json(data, str(path))
+    state = _state_in(data, str(path))
     if state.ticket_slug != slug:
         raise StateUnreadable(f"{path} is the state of another ticket, {state.ticket_slug}")
     return state
+
+
+@lru_cache(maxsize=4)
+def _state_in(data: bytes, source: str) -> ExecutionState:
+    """A state is a value: one that is looked at again and again is read once."""
+    return ExecutionState.from_json(data, source)
 
 
 def load_state(path: Path, slug: str, plan: ImplementationPlan) -> ExecutionState | None:

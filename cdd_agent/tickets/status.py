@@ -61,6 +61,24 @@ class Evidence:
 
 
 @dataclass(frozen=True)
+class Cost:
+    """The price of model calls: of all attempts, those that came to nothing included."""
+
+    tokens: int = 0
+    usd: float | None = None
+    """Of the calls whose price is known; None: that of no call is."""
+    estimated: bool = False
+    """The provider of some call did not count its tokens."""
+
+    def __add__(self, other: "Cost") -> "Cost":
+        usd = [cost.usd for cost in (self, other) if cost.usd is not None]
+        return Cost(self.tokens + other.tokens, sum(usd) if usd else None, self.estimated or other.estimated)
+
+
+NO_COST = Cost()
+
+
+@dataclass(frozen=True)
 class Unproven:
     """A step that is over, and of which no tests have shown that it is done; or that has failed for just that."""
 

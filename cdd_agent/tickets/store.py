@@ -10,6 +10,7 @@ import difflib
 import os
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -72,13 +73,11 @@ class Ticket:
 
     def read_plan(self) -> ImplementationPlan:
         """The plan as it is written; whether it can be run says its `check`. Raises `BadInput` if there is none."""
-        from cdd_agent.tickets.plan import ImplementationPlan
-
         hint = f"`/plan {self.slug}` in the shell makes one, and so does `cdd plan {self.slug}`."
         text = self._read(self.plan_path, hint=hint)
         if not text.removeprefix("\ufeff").strip():
             raise BadInput(f"{self.shown(self.plan_path)} is empty.", hint=hint)
-        plan = ImplementationPlan.from_markdown(text)
+        plan = _plan_of(text)
         return plan if plan.ticket_slug else replace(plan, ticket_slug=self.slug)
 
     def in_short(self) -> str:
@@ -104,6 +103,14 @@ class Ticket:
             ) from error
         except OSError as error:
             raise BadInput(f"{self.shown(path)} cannot be read: {error.strerror}.") from error
+
+
+@lru_cache(maxsize=4)
+def _plan_of(text: str) -> ImplementationPlan:
+    """A plan is a value: one that is looked at again and again is read once."""
+    from cdd_agent.tickets.plan import ImplementationPlan
+
+    return ImplementationPlan.from_markdown(text)
 
 
 class TicketStore:

@@ -29,13 +29,12 @@ from cdd_agent.process.run import Hear, unheard
 from cdd_agent.web.pages import PageReader
 from cdd_agent.web.search import IWebSearcher, research
 
-Permit = Callable[[ChangeSet], Awaitable[bool]]
-"""Whether these changes may be written."""
+Permit = Callable[[ChangeSet], Awaitable[tuple[ChangeSet, str]]]
+"""Which of these changes may be written, and what is to be said of the others."""
 
 
-async def _permitted(changes: ChangeSet) -> bool:
-    del changes
-    return True
+async def _permitted(changes: ChangeSet) -> tuple[ChangeSet, str]:
+    return changes, ""
 
 
 @dataclass(frozen=True)
@@ -93,11 +92,12 @@ class ActionRunner:
                 raise TypeError(f"{action.action_type} is not done by anyone; only reports hold it")
 
     async def _write(self, action: Action, changes: ChangeSet) -> ActionResult:
-        if changes.changes and not await self.permit(changes):
-            raise ActionFailed("The person did not approve of this change; nothing was written")
-        changes.apply(self.root)
-        self.wrote(changes)
-        return ActionResult(action, ActionStatus.SUCCESS, "\n".join(changes.notes))
+        permitted, said = await self.permit(changes) if changes.changes else (changes, "")
+        if changes.changes and not permitted.changes:
+            raise ActionFailed(f"{said}; nothing was written")
+        permitted.apply(self.root)
+        self.wrote(permitted)
+        return ActionResult(action, ActionStatus.SUCCESS, "\n".join(filter(None, (*permitted.notes, said))))
 
     def _present_content(self, action: Action, error: CddError) -> str:
         """The file as `read` would show it, where whoever asked for the change needs to see it to do better."""

@@ -7,10 +7,13 @@ from typing import Any
 from pydantic import Field
 
 from cdd_agent.actions.model import Written
+from cdd_agent.context.finder import CodeFinder, in_words
+from cdd_agent.context.query import Query
 from cdd_agent.files.found import Found
 from cdd_agent.files.read import read_source
 from cdd_agent.git.status import git_diff, git_log, git_status
 from cdd_agent.project.search import glob_files, grep_files, list_files
+from cdd_agent.threads import in_thread
 from cdd_agent.tools.base import A, Answer, Arguments, Tool
 
 _MOST_LINES = 1000
@@ -121,6 +124,37 @@ class GrepFilesTool(_ReadOnlyTool[_GrepArguments]):
         return _found(found)
 
 
+class _CodeArguments(Arguments):
+    query: Written = Field(description="Plain words, names, an error message.")
+    limit: int = Field(8, ge=1, le=50, description="How many files at most.")
+
+
+class FindCodeTool(_ReadOnlyTool[_CodeArguments]):
+    """Find the files and places in the code that a text is about, best first. Use it where you do not know the name."""
+
+    name = "find_code"
+    main_argument = "query"
+    tags = ("code", "search", "definition")
+    returns = "`output`: files with reasons, each with its places; or `error`."
+    examples = (
+        {"query": "where is the rate limit handled?"},
+        {"query": "TypeError in parse_range", "limit": 5},
+        {"query": "retry with backoff"},
+    )
+    arguments = _CodeArguments
+
+    def __init__(self, root: Path, code: CodeFinder) -> None:
+        super().__init__(root)
+        self._code = code
+
+    async def run(self, arguments: _CodeArguments) -> Answer:
+        return {"output": await in_thread(lambda: self._found(arguments), name=self.name)}
+
+    def _found(self, arguments: _CodeArguments) -> str:
+        ranked = self._code.rank(Query(arguments.query), most=arguments.limit)
+        return in_words(self._root, ranked) or "Nothing in the project is about that."
+
+
 class _NoArguments(Arguments):
     pass
 
@@ -179,13 +213,14 @@ class GitDiffTool(_GitTool[_DiffArguments]):
         return _found(await git_diff(self._root, arguments.path, arguments.staged, arguments.commit))
 
 
-def read_only_tools(root: Path) -> tuple[Tool[Any], ...]:
-    """All of them, for one project."""
+def read_only_tools(root: Path, code: CodeFinder | None = None) -> tuple[Tool[Any], ...]:
+    """All of them, for one project; with what finds `code` where there is that."""
     return (
         ReadFileTool(root),
         ListFilesTool(root),
         GlobFilesTool(root),
         GrepFilesTool(root),
+        *([FindCodeTool(root, code)] if code else []),
         GitStatusTool(root),
         GitLogTool(root),
         GitDiffTool(root),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from math import inf
@@ -16,8 +17,8 @@ from time import monotonic, perf_counter
 
 from textual.events import Event, Key, Paste
 
-REST = 0.7
-"""Seconds without a key after which somebody is not typing; the slow type two keys a second."""
+_NO = re.compile(r"no?[\s,:]\s*(.*\w.*)", re.IGNORECASE | re.DOTALL)
+"""A no with a reason."""
 
 
 @dataclass(frozen=True)
@@ -33,16 +34,20 @@ class KeyClock:
 class Answering:
     """An open question, as far as the keyboard is concerned."""
 
-    def __init__(self, words: Iterable[str] = ()) -> None:
-        """`words` are the possible answers, each also by its first letter. Without any, every line is one."""
+    def __init__(self, words: Iterable[str] = (), *, takes_reason: bool = False) -> None:
+        """`words` are the possible answers, each also by its first letter. Without any, every line is one. A no in a
+        line that is sent `takes_reason`: all that stands behind it."""
         self.answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self.seen_at = inf
         """When it was on the screen first."""
+        self.reason = ""
+        """What stood behind a no."""
         self._words = {typed: word for word in words for typed in (word[0], word)}
+        self._takes_reason = takes_reason
         self._is_begun = False
         """A key has put a text into the prompt, which need not be seen there yet."""
         self._is_meant = False
-        """What is in the prompt was begun as an answer."""
+        """The text in the prompt was begun as an answer."""
         self._is_since = False
         """It was begun since the question was in sight, if not after a rest."""
         self._is_meant_sent = self._is_sent_after_rest = False
@@ -54,7 +59,15 @@ class Answering:
 
     def meant(self, text: str) -> str | None:
         """The answer that a text in the prompt is, if Enter comes now, or after a rest."""
-        return self.knows(text) if self._is_meant or self._is_since else None
+        if not (self._is_meant or self._is_since):
+            return None
+        reason = self._reason(text)
+        return f"no: {reason}" if reason else self.knows(text)
+
+    def _reason(self, text: str) -> str:
+        """That of a no, where there is one."""
+        found = _NO.fullmatch(text.strip()) if self._takes_reason else None
+        return found[1].strip() if found else ""
 
     def hear(self, event: Key | Paste, *, typed: str, rested: bool, seen: bool) -> str | None:
         """Note a key before the prompt has it: `typed` is what the prompt holds, `seen` that the question was in sight
@@ -75,7 +88,10 @@ class Answering:
         """The answer that a line is, which was sent with Enter. Where any line is one, what was begun before the
         question came is it when it is sent once more."""
         if self._words:
-            return self.knows(line) if self._is_meant_sent else None
+            if not self._is_meant_sent:
+                return None
+            self.reason = self._reason(line)
+            return "no" if self.reason else self.knows(line)
         if self._is_meant_sent or (self._is_sent_after_rest and line == self._refused):
             return line if line.strip() else None
         self._refused = line

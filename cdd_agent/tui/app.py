@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 from functools import partial
 from math import inf
@@ -17,7 +17,9 @@ from textual import events, messages, work
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.driver import Driver
+from textual.geometry import Region
 from textual.screen import Screen
+from textual.widgets import Static
 from textual.worker import Worker, WorkerCancelled, WorkerFailed, WorkerState
 
 from cdd_agent.commands.registry import can_run_now, handle
@@ -31,29 +33,37 @@ from cdd_agent.events import (
     Notice,
     ReplyDelta,
     ScreenAsked,
+    SessionsListed,
     StepFinished,
     ThinkingDelta,
     Tone,
+    beside_the_turn,
 )
+from cdd_agent.faults import FaultLog
+from cdd_agent.frontend import REST
 from cdd_agent.tickets.status import StepStatus
-from cdd_agent.tui.answering import REST, KeyClock
+from cdd_agent.tui.answering import KeyClock
 from cdd_agent.tui.asking import Asking
 from cdd_agent.tui.attention import Attention, Calling, TerminalKind
 from cdd_agent.tui.background import BackgroundTold, ask_for_background, asking
-from cdd_agent.tui.editor import edit_at_line
-from cdd_agent.tui.faults import FaultLog, Guarded
-from cdd_agent.tui.home import Home
+from cdd_agent.tui.faults import Guarded, GuardedWidget
+from cdd_agent.tui.home import BESIDE, Home
+from cdd_agent.tui.keys import shown
+from cdd_agent.tui.sparing import Sparing
 from cdd_agent.tui.themes import ThemeChoice, by_background, remember, remembered, use_theme
 from cdd_agent.tui.transcript.blocks import BlockKind
+from cdd_agent.tui.transcript.diff import SIDE_BY_SIDE_WIDTH
 from cdd_agent.tui.transcript.find_bar import FindBar, FindInput
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.prompt import Prompt
+from cdd_agent.tui.widgets.question import ReviewQuestion
 from cdd_agent.tui.widgets.steps import StepList
 
 if TYPE_CHECKING:
     from cdd_agent.agents.base import Agent, Meaning
     from cdd_agent.frontend import Frontend
     from cdd_agent.session import Session
+    from cdd_agent.tui.step_screen import StepScreen
 
     Opened = tuple[Session, tuple[Notice, ...]]
     Meant = tuple[Agent | None, Meaning | None]
@@ -69,9 +79,11 @@ _OF_THE_HOME_SCREEN = (
 )
 """Actions that are done on it, and not under another screen that lies over it."""
 _LEAVING = ("ctrl+c", "ctrl+d", "ctrl+q")
+_SPEAKING = (*_LEAVING, "ctrl+z")
+"""Keys that say themselves what they did, or leave no screen to say it on."""
 
 
-class Shell(Guarded, App[CddError]):
+class Shell(Sparing, Guarded, App[CddError]):
     """Transcript, steps, prompt. One turn runs at a time; Escape or Ctrl+C stops it.
 
     The session is opened behind the first screen: settings, adapters and engine take longer to import than to type
@@ -81,7 +93,7 @@ class Shell(Guarded, App[CddError]):
     TITLE = "cdd"
     ENABLE_COMMAND_PALETTE = False  # there is one of our own
     CSS_PATH = "shell.tcss"
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-medium"), (110, "-wide")]  # noqa: RUF012  # declared so by Textual
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (BESIDE, "-medium"), (110, "-wide")]  # noqa: RUF012  # declared so by Textual
     VERTICAL_BREAKPOINTS = [(0, "-low"), (16, "-high")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "stop", "Copy what is selected, or stop what runs; twice: leave", show=False, priority=True),
@@ -99,8 +111,8 @@ class Shell(Guarded, App[CddError]):
         Binding("ctrl+up", "choose_block(-1)", "Choose the block above", show=False, priority=True),
         Binding("ctrl+down", "choose_block(1)", "Choose the block below", show=False, priority=True),
         Binding("f6", "turn_diffs", "Diffs side by side, or not", show=False, priority=True),
-        Binding("pageup,shift+pageup", "scroll_transcript('page_up')", show=False, priority=True),
-        Binding("pagedown,shift+pagedown", "scroll_transcript('page_down')", show=False, priority=True),
+        Binding("pageup,shift+pageup", "scroll_transcript('page_up')", "A page up", show=False, priority=True),
+        Binding("pagedown,shift+pagedown", "scroll_transcript('page_down')", "A page down", show=False, priority=True),
     ]
 
     def __init__(
@@ -114,7 +126,7 @@ class Shell(Guarded, App[CddError]):
     ) -> None:
         """`first` is a line to begin with, as if it had been typed. Keys are judged by `clock`. Where the shell
         `helps_to_begin`, who has no model is offered what there is."""
-        super().__init__()
+        super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)  # else Textual makes greys of colours
         self.home = Home(root)
         self._root = root
         self._open_session = open_session
@@ -123,23 +135,29 @@ class Shell(Guarded, App[CddError]):
         self.asking = Asking(self.home, clock)
         self.attention = Attention(self._tell_terminal, TerminalKind.of(os.environ), root.name)
         self._recap = ""
-        """What a person is to be told who was away, when that does not break into a text that grows."""
+        """Words for a person who was away, told when that does not break into a text that grows."""
         self.clock = clock
         self._last_letter = self._asked_to_leave = -inf
         self._problem = ""
         """The error that ended it."""
         self._went_well = True
         """The turn that runs, or the last one: a line that was sent meanwhile counts on it."""
+        self._in_prompt = ""
+        """The text that stood there last."""
         self._typed: tuple[str, Meant] = ("", (None, None))
-        """What stood in the prompt last, and what it meant when it was typed."""
-        self._meant: dict[str, Meant] = {}
-        """The same of the lines that wait."""
+        """The text that stood in the prompt last, and its meaning when it was typed."""
         self._faults = FaultLog(root)
         self._helps_to_begin = helps_to_begin
+        self._opened_step: tuple[Screen[str] | None, float] = (None, inf)
+        """The screen of a step, and when it was seen first: keys from before that are not for it."""
         self.wants_demo = False
         """The person left for the demo."""
+        self._take_hint_back: Callable[[], object] | None = None
+        """Shows again what a hint stands in place of."""
         self.after_turn: Callable[[], None] | None = None
         """Done after each turn that went well, when no line waits."""
+        self._transcript_at = Region(), 0
+        """Its place on the screen, and the row that is its first there."""
         use_theme(self, remembered().name)
 
     def get_driver_class(self) -> type[Driver]:
@@ -147,6 +165,12 @@ class Shell(Guarded, App[CddError]):
 
     def get_default_screen(self) -> Screen[None]:
         return self.home
+
+    def what_has_moved(self) -> tuple[Region, int] | None:
+        transcript = self.home.transcript
+        was_at, self._transcript_at = self._transcript_at, (transcript.region, transcript.scroll_offset.y)
+        region, row = self._transcript_at
+        return (region, row - was_at[1]) if self.screen is self.home and region == was_at[0] else None
 
     @property
     def session(self) -> Session | None:
@@ -221,7 +245,8 @@ class Shell(Guarded, App[CddError]):
             return
         told = self._faults.write(cause)
         try:
-            self.home.transcript.add(BlockKind.ERROR, told)
+            with beside_the_turn():
+                self.home.transcript.add(BlockKind.ERROR, told)
         except Exception as second:  # noqa: BLE001  # it may be the transcript itself that fails
             self._faults.write(second)
             self.notify(told, severity="error", markup=False, timeout=30)
@@ -229,7 +254,7 @@ class Shell(Guarded, App[CddError]):
     def _come_back(self, _: object) -> None:
         """After Ctrl+Z the screen is empty."""
         self.attention.take_back()
-        self.refresh(layout=True)
+        self.send_all()
 
     def _tell_terminal(self, sequence: str) -> None:
         """Where there is one: Textual writes to the standard error, and in a browser somewhere else."""
@@ -247,22 +272,69 @@ class Shell(Guarded, App[CddError]):
 
     def _say_what_happened(self) -> None:
         text, self._recap = self._recap, ""
-        self.home.transcript.add(BlockKind.NOTE, text)
+        with beside_the_turn():
+            self.home.transcript.add(BlockKind.NOTE, text)
 
     async def on_unmount(self) -> None:
         self.attention.close()
         if self.session is not None:
             self.session.leave()
 
+    async def _check_bindings(self, key: str, priority: bool = False) -> bool:
+        """Textual's way from a key to what is bound to it; comes to the end of it where no widget keeps the key. One by
+        which nothing has changed is answered by a hint."""
+        if (priority and len(key) == 1) or key in _SPEAKING:
+            return await super()._check_bindings(key, priority)
+        before = self._seen()
+        is_bound = await super()._check_bindings(key, priority)
+        if (is_bound or not priority) and self._seen() == before:
+            self._say_that_nothing_is_done(key)
+        return is_bound
+
+    def _seen(self) -> Hashable:
+        """All that a key can change."""
+        widgets = self.screen.walk_children(GuardedWidget, with_self=True)
+        try:
+            seen = tuple((id(widget), widget.seen()) for widget in widgets)
+        except Exception as error:  # noqa: BLE001  # it is not to keep the key from what it does
+            self._handle_exception(error)
+            return object()
+        return self.screen, self.focused, len(self._notifications), len(self.workers), seen, self.theme
+
+    def _say_that_nothing_is_done(self, key: str) -> None:
+        """Below the prompt, or in place of a screen's line about its keys; until the next key."""
+        if self.screen is self.home:
+            self.home.say_that_nothing_is_done(key)
+            self._take_hint_back = partial(self.home.say_that_nothing_is_done, "")
+        else:
+            line = self.screen.query_one("#keys", Static)
+            usual = line.content
+            self._take_hint_back = partial(line.update, usual)
+            line.update(f"{shown(key)} does nothing here · {usual}")
+
     async def on_event(self, event: events.Event) -> None:
         is_alone = len(self.screen_stack) == 1 and not event.is_forwarded
+        is_new = isinstance(event, events.Key | events.Paste) and not event.is_forwarded
+        if is_new and self._take_hint_back is not None:
+            self._take_hint_back()
+            self._take_hint_back = None
         if isinstance(event, events.Key) and not (is_alone or event.is_forwarded):
             self.asking.is_covered(event)
+            screen, seen_at = self._opened_step
+            if self.screen is screen and self.clock.pressed(event) < seen_at and event.key not in _LEAVING:
+                if event.is_printable and event.character:
+                    self.home.prompt.area.insert(event.character)
+                return
         is_typed = is_alone and isinstance(event, events.Key | events.Paste)
         if is_typed and not isinstance(self.focused, FindInput):
             assert isinstance(event, events.Key | events.Paste)
             self._note_key(event)
-            if self.asking.has_taken(event) or self._is_directed(event):
+            before = self._seen() if self.asking.open is not None else None
+            if self.asking.has_taken(event):
+                if isinstance(event, events.Key) and self._seen() == before:
+                    self._say_that_nothing_is_done(event.key)
+                return
+            if self._is_directed(event):
                 return
         await super().on_event(event)
 
@@ -287,8 +359,15 @@ class Shell(Guarded, App[CddError]):
             home.set_focus(home.prompt.area)
         return False
 
+    def on_prompt_nothing_done(self, event: Prompt.NothingDone) -> None:
+        self._say_that_nothing_is_done(event.key)
+
     def on_prompt_submitted(self, event: Prompt.Submitted) -> None:
         prompt = self.home.prompt
+        is_wanted = self.home.agent is not None and self._turn is None and self.asking.open is None
+        if not event.line.strip() and not is_wanted:
+            self._say_that_nothing_is_done("enter")
+            return
         if self.asking.open is not None:
             self.asking.take_line(self.asking.open, event.line)
             return
@@ -296,9 +375,8 @@ class Shell(Guarded, App[CddError]):
             if can_run_now(event.line):
                 prompt.accepted(event.line)
                 self.look(event.line)
-            elif event.line.strip():
-                prompt.hold(event.line)
-                self._meant[event.line] = self._meant_by(event.line)
+            else:
+                prompt.hold(event.line, self._meant_by(event.line))
                 if self.session is not None:
                     self.session.steer(event.line, partial(prompt.take_held, event.line))
             return
@@ -315,13 +393,15 @@ class Shell(Guarded, App[CddError]):
     @work(group="look")
     async def look(self, line: str) -> None:
         """Carry out a line that disturbs nothing, while a turn runs."""
-        self.home.transcript.add(BlockKind.USER, line)
-        await self._opened.wait()
-        assert self.session is not None
-        try:
-            await handle(self.session, line)
-        except CddError as error:
-            self._complain(error)
+        with beside_the_turn():
+            self.home.transcript.follow()
+            self.home.transcript.add(BlockKind.USER, line)
+            await self._opened.wait()
+            assert self.session is not None
+            try:
+                await handle(self.session, line)
+            except CddError as error:
+                self._complain(error)
 
     def _complain(self, error: CddError) -> None:
         self.show(Notice(error.message, Tone.ERROR))
@@ -335,6 +415,7 @@ class Shell(Guarded, App[CddError]):
         assert self.session is not None
         self._went_well, self._problem = True, ""
         self.attention.begin()
+        self.home.begin()
         try:
             await handle(self.session, line)
         except CddError as error:
@@ -357,8 +438,9 @@ class Shell(Guarded, App[CddError]):
         prompt, is_typing = self.home.prompt, self.clock.now() - self._last_letter < REST
         if event.state is not WorkerState.SUCCESS or not self._went_well:
             prompt.give_back(is_typing=is_typing)
-        elif (line := prompt.take_waiting()) is not None:
-            if self._meant.get(line) == self._meaning(line):
+        elif (waiting := prompt.take_waiting()) is not None:
+            line, meant = waiting
+            if meant == self._meaning(line):
                 self.on_prompt_submitted(Prompt.Submitted(line))
             else:
                 prompt.bring_back([line], is_typing=is_typing)
@@ -370,7 +452,7 @@ class Shell(Guarded, App[CddError]):
             self._say_what_happened()
 
     def _go_on_at_rest(self) -> None:
-        """What comes after the turn, when nobody types any more."""
+        """Do what comes after the turn, when nobody types any more."""
         if self.after_turn is not None and self._turn is None:
             if self.is_busy:
                 self.set_timer(REST, self._go_on_at_rest)
@@ -402,17 +484,31 @@ class Shell(Guarded, App[CddError]):
             self.push_screen(CriteriaScreen(event, look_at))
         elif isinstance(event, ScreenAsked):
             self.action_open_screen(event.screen, event.choice)
+        elif isinstance(event, SessionsListed) and event.sessions:
+            from cdd_agent.tui.screens.sessions import SessionsScreen  # not for the shell's first screen
+
+            if self.screen is self.home:
+                self.push_screen(SessionsScreen(event.sessions), self._go_on_with)
         else:
             self.home.show(event)
 
+    def _go_on_with(self, line: str | None) -> None:
+        """The session that was chosen, at once: nothing is done by going back to it."""
+        self.say_from_screen("")
+        if line:
+            self.on_prompt_submitted(Prompt.Submitted(line))
+
     def on_text_area_changed(self) -> None:
-        if line := self.home.prompt.text:
+        before, self._in_prompt = self._in_prompt, self.home.prompt.text
+        if self._in_prompt == before:
+            return  # a key that had nothing to delete
+        if line := self._in_prompt:
             self._typed = line, self._meaning(line)
         self.asking.show_keys()
         self.home.say_what_enter_does()
 
     def _meant_by(self, line: str) -> Meant:
-        """What the line meant when it was typed, if it was."""
+        """The meaning of a line when it was typed, if it was."""
         typed, meant = self._typed
         return meant if line and typed == line else self._meaning(line)
 
@@ -429,6 +525,7 @@ class Shell(Guarded, App[CddError]):
             self.copy_to_clipboard(selected)
             self.screen.clear_selection()
             prompt.area.move_cursor(prompt.area.cursor_location)
+            self.notify("Copied.", timeout=_TWICE)
         elif turn is not None and not turn.is_cancelled:
             self._stop_turn()
         elif now - self._asked_to_leave < _TWICE:
@@ -441,13 +538,15 @@ class Shell(Guarded, App[CddError]):
 
     def on_prompt_stopped(self) -> None:
         """Escape; what is about to open does not, and what runs goes on: it was meant for what comes up."""
-        if not self.workers.cancel_group(self, "step"):
-            self._stop_turn()
+        if not self.workers.cancel_group(self, "step") and not self._stop_turn():
+            self._say_that_nothing_is_done("escape")
 
-    def _stop_turn(self) -> None:
-        """Once: a second cancellation would hit the first one's clean-up."""
-        if self._turn is not None and not self._turn.is_cancelled:
-            self._turn.cancel()
+    def _stop_turn(self) -> bool:
+        """Once: a second cancellation would hit the first one's clean-up. Whether there was one to stop."""
+        if (turn := self._turn) is None or turn.is_cancelled:
+            return False
+        turn.cancel()
+        return True
 
     def action_leave(self) -> None:
         """Ctrl+D: leave. What is typed is kept; where that cannot be, the person is to know it first."""
@@ -532,15 +631,19 @@ class Shell(Guarded, App[CddError]):
             return
         look_at = partial(self.session.look_at_step, slug=timeline.ticket_slug)
         screen = TimelineScreen(timeline, look_at, self.session.preview_undo)
-        self.push_screen(screen, self._say_going_back)
+        self.push_screen(screen, self._say_to_the_run)
 
-    def _say_going_back(self, line: str | None) -> None:
+    def _say_to_the_run(self, line: str | None) -> None:
         """The words of the Executor where it is active, else the command that does the same."""
         is_its_own = self.home.agent is not None and self.home.agent.name == "executor"
         slug = self.session.last_ticket if self.session is not None else None
         if line and not is_its_own:
             word, _, step = line.partition(" ")
-            line = " ".join(filter(None, (f"/{word}", slug, step)))
+            if word in ("undo", "redo"):
+                line = " ".join(filter(None, (f"/{word}", slug, step)))
+            else:
+                line = f"/exec {slug}"
+                self.notify(f"The run is not open: `{line}` opens it, and then `{word}` can be said.", markup=False)
         self.say_from_screen(line)
 
     @work(exclusive=True, group="screens")
@@ -564,7 +667,8 @@ class Shell(Guarded, App[CddError]):
         if self.session is None:
             return
         try:
-            await handle(self.session, "/criteria")
+            with beside_the_turn():
+                await handle(self.session, "/criteria")
         except CddError as error:
             self.notify(f"{error.message}\n{error.hint or ''}".strip(), severity="warning", markup=False)
 
@@ -586,14 +690,35 @@ class Shell(Guarded, App[CddError]):
         if isinstance(self.screen, StepScreen):
             self.screen.show(details)
         elif self.screen is self.home:
-            self.push_screen(StepScreen(details, self._walk_to_step), self.say_from_screen)
+            screen = StepScreen(details, self._walk_to_step)
+            self._opened_step = screen, inf
+            self.push_screen(screen, self._say_to_the_run)
+            screen.call_after_refresh(self._note_that_is_seen, screen)
+
+    def _note_that_is_seen(self, screen: StepScreen) -> None:
+        self._opened_step = screen, self.clock.now()
 
     def _walk_to_step(self, by: int) -> None:
-        if (number := self.home.steps.walk(by)) is not None:
+        steps = self.home.steps
+        before = steps.seen()
+        if (number := steps.walk(by)) is not None and steps.seen() != before:
             self.open_step(number)
 
+    @work(group="editor", exclusive=True)
+    async def on_step_screen_edit_asked(self, event: StepScreen.EditAsked) -> None:
+        from cdd_agent.tui.step_editing import edit_step  # not for the shell's first screen
+
+        await edit_step(self, event.ticket_slug, event.number)
+
+    def take_up_plan(self, slug: str) -> None:
+        """A plan was edited here. A turn that runs reads it again before its next step."""
+        if self._turn is None and self.session is not None:
+            self.session.take_up_plan(slug)
+            self.home.show_steps()
+            self.home.say_what_to_type()
+
     def say_from_screen(self, line: str | None) -> None:
-        """What was chosen there stands in the prompt, and is done when it is sent; a draft is behind Up."""
+        """Put what was chosen there into the prompt, where it is done when it is sent; a draft is behind Up."""
         prompt = self.home.prompt
         self.home.set_focus(prompt.area)
         self.home.steps.follow()
@@ -602,17 +727,32 @@ class Shell(Guarded, App[CddError]):
             prompt.replace(line)
 
     def action_find(self) -> None:
-        if not self.home.query(FindBar):
-            self.home.mount(FindBar(self.home.transcript), before="#questions")
+        if not isinstance(self.focused, FindInput):
+            self.home.query(FindBar).remove()  # one that a fault has kept from being used
+            self.home.mount(FindBar(self.home.transcript, self.home.prompt.area.focus), before="#questions")
 
     def action_choose_block(self, step: int) -> None:
         self.home.transcript.choose_block(step)
 
     def action_turn_diffs(self) -> None:
-        self.home.transcript.turn_diffs()
+        """F6: diffs side by side or in one column, where there is room for it."""
+        shown = [self.home.transcript, *(review.diffs for review in self.home.query(ReviewQuestion))]
+        if not any(transcript.has_room_for_columns for transcript in shown):
+            text = (
+                f"Diffs stand side by side from {SIDE_BY_SIDE_WIDTH} columns on; F2 twice folds the plan beside them."
+            )
+            self.notify(text, markup=False)
+            return
+        layout = self.home.transcript.diff_layout
+        layout.is_side_by_side = not layout.is_side_by_side
+        for transcript in shown:
+            transcript.lay_out_diffs()
+        self.notify("Diffs side by side" if layout.is_side_by_side else "Diffs in one column", timeout=_TWICE)
 
     @work(group="editor", exclusive=True)
     async def on_transcript_file_chosen(self, event: Transcript.FileChosen) -> None:
+        from cdd_agent.tui.editor import edit_at_line  # not for the shell's first screen
+
         try:
             await edit_at_line(self, event.path, event.line)
         except BadInput as error:

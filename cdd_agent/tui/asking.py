@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import inf
 from typing import TYPE_CHECKING
 
 from textual import events
 
+from cdd_agent.errors import BadInput
 from cdd_agent.events import Choice, PersonAnswered, Proposal
-from cdd_agent.tui.answering import REST, Answering, KeyClock
+from cdd_agent.frontend import REST
+from cdd_agent.tui.answering import Answering, KeyClock
 from cdd_agent.tui.transcript.blocks import BlockKind
-from cdd_agent.tui.widgets.question import Question
+from cdd_agent.tui.widgets.question import Question, ReviewQuestion
 from cdd_agent.wording import answers, question
 
 if TYPE_CHECKING:
+    from cdd_agent.edits.review import Review
+    from cdd_agent.frontend import Reviewed
+    from cdd_agent.reviewing import Reviewing
     from cdd_agent.tui.home import Home
 
 _PAGES = ("pageup", "pagedown")
+_OF_A_PART = {"right": "yes", "left": "no", "ctrl+up": "back"}
+"""Keys that take a part of changes, leave it out, or go back to the one before."""
 
 
 class Asking:
-    """What the open question makes of the keys, of which it is told before any widget has them."""
+    """The open question, which is told of the keys before any widget has them."""
 
     def __init__(self, home: Home, clock: KeyClock) -> None:
         self._home = home
@@ -38,34 +47,82 @@ class Asking:
         text, known = question(proposal), answers(proposal)
         async with self._one_at_a_time:
             widget, answer = Question(text, known), ""
-            await self._home.query_one("#questions").mount(widget)
-            try:
-                answer = await self.answer(Answering(known), widget)
+            try:  # it may be taken back while it is being put there
+                await self._home.query_one("#questions").mount(widget)
+                with self._waiting(is_shown=True):
+                    answer = await self._answer(Answering(known), widget)
                 return known[answer]
             finally:
                 if self._home.is_running:
                     self._home.show(PersonAnswered(text, answer))
                 await widget.remove()
 
+    async def review(self, review: Review) -> Reviewed:
+        """The `Frontend` port. One question takes the place of the other until it is answered as a whole."""
+        from cdd_agent.reviewing import EDIT, Reviewing, answer_in_words  # not for the shell's first screen
+
+        reviewing = Reviewing(review, may_edit=True)
+        async with self._one_at_a_time:
+            widget = ReviewQuestion(self._home.transcript.diff_layout)
+            try:  # it may be taken back while it is being put there
+                await self._home.query_one("#questions").mount(widget)
+                with self._waiting(is_shown=True):
+                    while reviewing.answer is None:
+                        answering = Answering(reviewing.words, takes_reason=True)
+                        self.open, self._shown = answering, widget  # what is pressed before it is seen is no answer
+                        text, diff = await asyncio.to_thread(lambda: (reviewing.text, reviewing.diff))
+                        widget.ask(text, diff, reviewing.choices, reviewing.offered, is_part=reviewing.is_part)
+                        self._home.activity.rest(f"Waiting for your answer · {reviewing.keys}")
+                        word = await self._answer(answering, widget)
+                        if word == EDIT:
+                            await self._edit(reviewing)
+                        else:
+                            reviewing.say(word, answering.reason)
+                return reviewing.answer
+            finally:
+                if self._home.is_running:
+                    words = answer_in_words(reviewing.answer) if reviewing.answer is not None else ""
+                    self._home.show_review(question(review, diff=False), review.diff(), words)
+                await widget.remove()
+
+    async def _edit(self, reviewing: Reviewing) -> None:
+        from cdd_agent.tui.editor import edited_files  # not for the shell's first screen
+
+        try:
+            contents = await edited_files(self._home.app, reviewing.editable)
+            await asyncio.to_thread(reviewing.edited, contents)
+        except BadInput as error:
+            self._home.notify(f"{error.message}\n{error.hint or ''}".strip(), severity="warning", markup=False)
+
     async def ask(self, prompt: str) -> str:
         """The `Frontend` port: the next line that is begun and sent is the answer."""
         async with self._one_at_a_time:
             self._home.transcript.add(BlockKind.MARKDOWN, prompt)
-            return await self.answer(Answering(), None)
+            with self._waiting(is_shown=False):
+                return await self._answer(Answering(), None)
 
-    async def answer(self, answering: Answering, widget: Question | None) -> str:
-        """Wait for the answer to a question that `widget`, or else the transcript, shows."""
-        self.open, self._shown = answering, widget
-        self._home.prompt.area.placeholder = "" if widget else "your answer ..."
-        (widget or self._home).call_after_refresh(self._note_that_is_seen, answering)
+    @contextmanager
+    def _waiting(self, *, is_shown: bool) -> Iterator[None]:
+        """While a person is asked something that is shown over the prompt, or else in the transcript."""
+        self._home.prompt.area.placeholder = "" if is_shown else "your answer ..."
+        lines_waited, self._home.lines_wait = self._home.lines_wait, False
         try:
             with self._home.activity.interrupted("Waiting for your answer"):
-                return await answering.answer
+                yield
         finally:
-            self.open = self._shown = None
+            self._home.lines_wait = lines_waited
             if self._home.is_running:
                 self._home.prompt.bring_back_aside()
                 self._home.say_what_to_type()
+
+    async def _answer(self, answering: Answering, widget: Question | None) -> str:
+        """Wait for the answer to a question that `widget`, or else the transcript, shows."""
+        self.open, self._shown = answering, widget
+        (widget or self._home).call_after_refresh(self._note_that_is_seen, answering)
+        try:
+            return await answering.answer
+        finally:
+            self.open = self._shown = None
 
     def _note_that_is_seen(self, answering: Answering) -> None:
         answering.seen_at = self._clock.now()
@@ -89,11 +146,7 @@ class Asking:
         if (answering := self.open) is None:
             return False
         self._home.workers.cancel_group(self._home, "answer")
-        if shown is not None and not prompt.is_completing and key in ("escape", "tab"):
-            if key == "escape":
-                self._give("no")
-            else:
-                prompt.set_aside()
+        if shown is not None and not prompt.is_completing and self._is_for_question(shown, answering, key, at):
             return True
         rested = at - max(rested_since, answering.seen_at) >= REST
         typed = prompt.text or " " * prompt.is_searching  # an answer is never begun in a search
@@ -102,6 +155,23 @@ class Asking:
             self._home.run_worker(self._let_stand(answering, answer), group="answer")
         self.show_keys(answer)
         return False
+
+    def _is_for_question(self, shown: Question, answering: Answering, key: str, at: float) -> bool:
+        """The keys that write nothing: Escape is a no, but not in the moment in which the question comes up, and of one
+        part it leads back to all of it."""
+        is_part = isinstance(shown, ReviewQuestion) and shown.is_part
+        if key == "tab":
+            self._home.prompt.set_aside()
+        elif key == "escape" and at - answering.seen_at < REST:
+            shown.hint("just come up: Esc once more " + ("leads back" if is_part else "is a no"))
+        elif key == "escape":
+            self._give("quit" if is_part else "no")
+        elif is_part and key in _OF_A_PART and not self._home.prompt.text:
+            if at >= answering.seen_at and answering.knows(_OF_A_PART[key]):
+                self._give(_OF_A_PART[key])
+        else:
+            return False
+        return True
 
     async def _let_stand(self, answering: Answering, answer: str) -> None:
         """A letter is the answer when nothing follows it."""

@@ -18,7 +18,7 @@ from cdd_agent.tui.background import BackgroundTold
 QUESTION = "\x1b]11;?\x1b\\"
 _ANSWER = re.compile(r"\x1b\]11;([^\x07\x1b]{1,64})(?:\x07|\x1b\\)")
 _BEGINNING = re.compile(r"\x1b(?:\](?:1(?:1(?:;[^\x07\x1b]{0,64}\x1b?)?)?)?)?\Z")
-"""What may become an answer with what is read next."""
+"""Text that may become an answer with what is read next."""
 _PATIENCE = 2.0
 """Seconds in which an Escape may be the beginning of an answer."""
 _PAUSE = 0.1
@@ -65,3 +65,7 @@ class AskingDriver(LinuxDriver):
     def run_input_thread(self) -> None:
         linux_driver.XTermParser = BackgroundParser  # type: ignore[attr-defined]  # the loop that reads makes its own parser
         super().run_input_thread()
+
+    def stop_application_mode(self) -> None:
+        self.write("\x1b]8;;\x1b\\\x1b[0m")  # what others write from here on is in no style of ours
+        super().stop_application_mode()

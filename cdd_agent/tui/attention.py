@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Literal
 
-from cdd_agent.events import AgentChanged, Choice, Event, PlanOpened, Proposal, StepFinished
+from cdd_agent.events import AgentChanged, Choice, CommandProposed, Event, PlanOpened, Proposal, StepFinished
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.recap import Recap
@@ -20,7 +20,8 @@ from cdd_agent.wording import question
 
 if TYPE_CHECKING:
     from cdd_agent.config import Notifications
-    from cdd_agent.frontend import Frontend
+    from cdd_agent.edits.review import Review
+    from cdd_agent.frontend import Frontend, Reviewed
     from cdd_agent.llm.budget import Spent
 
 _LONGEST = 160
@@ -37,7 +38,7 @@ Desktop = Literal["osc9", "osc777", ""]
 
 @dataclass(frozen=True)
 class TerminalKind:
-    """What a terminal makes of sequences that not all of them know."""
+    """A terminal, by the sequences that it understands and others do not."""
 
     titles: bool
     desktop: Desktop
@@ -88,7 +89,7 @@ class Attention:
         self._is_lent = False
         """The terminal is somebody else's for now."""
         self._away: Recap | None = None
-        """What has happened since nobody looks."""
+        """The time since nobody looks."""
         self._ticket: str | None = None
         self._done = self._total = 0
         self._last: StepFinished | None = None
@@ -98,7 +99,7 @@ class Attention:
         """The title and the progress that were written last."""
         self._shown_at = 0.0
         self.session: Recap | None = None
-        """What has happened since the start."""
+        """The time since the start."""
 
     def open(self, settings: Notifications, spent: Callable[[], Spent]) -> None:
         """From now on, by these settings."""
@@ -196,7 +197,7 @@ class Attention:
 
     @property
     def _ended(self) -> str:
-        """What has ended, in a few words."""
+        """The end that a person is called for, in a few words."""
         last = self._last
         if last is None:
             return "It is your turn"
@@ -251,20 +252,28 @@ class Attention:
 
 @dataclass(frozen=True)
 class Calling:
-    """The `Frontend` port: a person who is called when they are asked."""
+    """The `Frontend` port: a person who is called when they are asked. Others may read what a call says, and it
+    may stay on the desktop: so it has no words of a model, a command or a file."""
 
     person: Frontend
     attention: Attention
 
     async def approve(self, proposal: Proposal) -> Choice:
-        self.attention.ask(question(proposal))
+        self.attention.ask("May a command run?" if isinstance(proposal, CommandProposed) else "May an action be done?")
         try:
             return await self.person.approve(proposal)
         finally:
             self.attention.answered()
 
+    async def review(self, review: Review) -> Reviewed:
+        self.attention.ask(question(review, diff=False))
+        try:
+            return await self.person.review(review)
+        finally:
+            self.attention.answered()
+
     async def ask(self, prompt: str) -> str:
-        self.attention.ask(prompt)
+        self.attention.ask("The model has a question.")
         try:
             return await self.person.ask(prompt)
         finally:

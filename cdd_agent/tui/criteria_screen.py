@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, ClassVar
 
+from rich.cells import cell_len, set_cell_size
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -18,6 +19,7 @@ from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.transcript.actions import show_diff
 from cdd_agent.tui.transcript.blocks import BlockKind
+from cdd_agent.tui.transcript.folds import Opening, shortened
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.wording import REMARKS, criterion_sign, step_glyph, why
 
@@ -26,8 +28,14 @@ if TYPE_CHECKING:
     from cdd_agent.events import CriteriaShown, CriterionProof
 
 _SHOWN_STEPS = 20
-"""Steps of a criterion that are shown in full: each is read from the run's whole log."""
-_KEYS = "↑↓ criterion · PgUp PgDn scroll · Esc closes"
+"""Steps of a criterion that are shown in full."""
+_SHOWN_TESTS = 12
+"""Of a step."""
+_NARROW = 100
+"""Cells from which on there is a frame around the screen."""
+_LEAST_TEXT = 24
+"""Cells of a criterion's words, beside which there is more."""
+_KEYS = "↑↓ criterion · Ctrl+↑↓ a change, Enter opens it · PgUp PgDn scroll · Esc closes"
 
 
 class CriteriaScreen(GuardedWidget, ModalScreen[None]):
@@ -37,7 +45,10 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
     CriteriaScreen {
         align: center middle;
         & > #criteria { width: 94%; height: 94%; border: round $primary; background: $background; }
-        & OptionList { height: auto; max-height: 40%; background: $surface; }
+        & OptionList {
+            height: auto; max-height: 40%; background: $surface; text-wrap: nowrap; text-overflow: ellipsis;
+            scrollbar-size-vertical: 1;
+        }
         & OptionList, & OptionList:focus { border: none; }
         & #heading { height: 1; padding: 0 1; text-style: bold; }
         & #keys { height: 1; padding: 0 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
@@ -48,6 +59,10 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
         Binding("escape,q,f3", "dismiss", show=False),
         Binding("pageup", "scroll('page_up')", show=False, priority=True),
         Binding("pagedown", "scroll('page_down')", show=False, priority=True),
+        Binding("ctrl+up", "choose_block(-1)", show=False, priority=True),
+        Binding("ctrl+down", "choose_block(1)", show=False, priority=True),
+        Binding("up", "walk('cursor_up')", show=False),
+        Binding("down", "walk('cursor_down')", show=False),
     ]
 
     def __init__(self, shown: CriteriaShown, look_at: Callable[[int], StepDetails]) -> None:
@@ -60,8 +75,10 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
         title = f"{self._shown.title or self._shown.ticket_slug}: {seen} of {len(self._shown.criteria)} criteria seen"
         with Widget(id="criteria"):
             yield Static(sanitize_for_display(title), id="heading", markup=False)
-            yield OptionList(*map(_row, self._shown.criteria), markup=False)
-            yield Transcript()
+            yield OptionList(*self._rows(), markup=False)
+            transcript = Transcript()
+            transcript.can_focus = False  # the arrows are the list's
+            yield transcript
             yield Static(_KEYS, id="keys", markup=False)
 
     def on_mount(self) -> None:
@@ -69,17 +86,28 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
         if not self._shown.criteria:
             self.query_one(Transcript).add(BlockKind.NOTE, "The spec has no acceptance criteria yet.")
 
+    def seen(self) -> Hashable:
+        return self.query_one(OptionList).highlighted
+
+    def _rows(self) -> list[str]:
+        """A row each, whatever its length and that of its list of steps; all of it is below when it is chosen."""
+        width = self.app.size.width
+        room = max(width - 5 if width < _NARROW else width * 94 // 100 - 7, 8)
+        return [_row(criterion, room) for criterion in self._shown.criteria]
+
+    def on_resize(self) -> None:
+        options = self.query_one(OptionList)
+        with self.prevent(OptionList.OptionHighlighted):
+            chosen = options.highlighted
+            options.set_options(self._rows())
+            options.highlighted = chosen
+
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         self.fill(self._shown.criteria[event.option_index])
 
     @work(exclusive=True)
     async def fill(self, criterion: CriterionProof) -> None:
-        """Show what serves a criterion."""
-        try:
-            read = [await asyncio.to_thread(self._look_at, step.number) for step in criterion.steps[:_SHOWN_STEPS]]
-        except CddError as error:
-            self.notify(error.message, severity="warning", markup=False)
-            return
+        """Show what serves a criterion; one step after the other, as they are read."""
         transcript = self.query_one(Transcript)
         transcript.clear()
         transcript.add(BlockKind.MARKDOWN, criterion.text)
@@ -87,29 +115,52 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
             transcript.add(
                 BlockKind.WARNING, "No step of the plan serves it; `**Serves:** 1` in a step says that it does."
             )
-        for details in read:
+        self.call_after_refresh(transcript.scroll_home, animate=False)
+        opening = Opening.ALL if len(criterion.steps) == 1 else Opening.HEADER
+        for step in criterion.steps[:_SHOWN_STEPS]:
+            try:
+                details = await asyncio.to_thread(self._look_at, step.number)
+            except CddError as error:
+                self.notify(error.message, severity="warning", markup=False)
+                return
             view = details.view
             remark = f" ({REMARKS[view.verification]})" if view.verification in REMARKS else ""
             transcript.add(BlockKind.HEADING, f"{step_glyph(view)} Step {view.number}: {view.title}{remark}")
             if view.status.over and view.evidence is not None:
                 transcript.add(BlockKind.WARNING if remark else BlockKind.GOOD, f"Seen: {why(view.evidence)}")
             last = details.attempts[-1] if details.attempts else None
-            for name in (test.name for test in (last.tests if last else ()) if test.name in criterion.tests):
+            tests = [test.name for test in (last.tests if last else ()) if test.name in criterion.tests]
+            for name in tests[:_SHOWN_TESTS]:
                 transcript.add(BlockKind.GOOD, name)
+            if len(tests) > _SHOWN_TESTS:
+                transcript.add(BlockKind.NOTE, f"and {len(tests) - _SHOWN_TESTS:,} more tests")
             if last and last.diff:
-                show_diff(transcript, last.diff)
+                show_diff(transcript, last.diff, opening)
         if others := criterion.steps[_SHOWN_STEPS:]:
             titles = "\n".join(f"{step_glyph(view)} Step {view.number}: {view.title}" for view in others)
             transcript.add(BlockKind.NOTE, f"and {len(others):,} more; the plan (F2) opens each:\n{titles}")
-        transcript.scroll_home(animate=False)
+        self.call_after_refresh(transcript.scroll_home, animate=False)
+
+    def action_choose_block(self, step: int) -> None:
+        self.query_one(Transcript).choose_block(step)
+
+    def action_walk(self, how: str) -> None:
+        """Also from the changes below."""
+        options = self.query_one(OptionList)
+        options.focus()
+        getattr(options, f"action_{how}")()
 
     def action_scroll(self, how: str) -> None:
         getattr(self.query_one(Transcript), f"scroll_{how}")(animate=False)
 
 
-def _row(criterion: CriterionProof) -> str:
-    steps = ", ".join(str(step.number) for step in criterion.steps) or "none"
-    count = len(criterion.tests)
-    tests = f" · {count} test{'s' * (count != 1)}" if count else ""
-    text = f"{criterion_sign(criterion)} {criterion.number}. {criterion.text}  (steps: {steps}{tests})"
-    return sanitize_for_display(text)
+def _row(criterion: CriterionProof, room: int) -> str:
+    """In so many cells: its words as far as they go, and beside them how many steps and tests serve it."""
+    steps, tests = len(criterion.steps), len(criterion.tests)
+    facts = f"{steps} step{'s' * (steps != 1)}" if steps else "no step"
+    facts += f" · {tests} test{'s' * (tests != 1)}" if tests else ""
+    words = sanitize_for_display(" ".join(f"{criterion_sign(criterion)} {criterion.number}. {criterion.text}".split()))
+    left = room - cell_len(facts) - 2
+    if left < _LEAST_TEXT:
+        return shortened(words, room)
+    return f"{set_cell_size(shortened(words, left), left)}  {facts}"

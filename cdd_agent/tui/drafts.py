@@ -1,4 +1,4 @@
-"""What is typed and not sent, on the disk while a shell runs: a killed one leaves it to the next."""
+"""Drafts: text that is typed and not sent, on the disk while a shell runs. A killed one leaves it to the next."""
 
 from __future__ import annotations
 

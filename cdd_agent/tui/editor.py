@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import shlex
-import shutil
 import signal
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -14,37 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cdd_agent.errors import BadInput
+from cdd_agent.process.editor import NAME_ONE, at_line, copies, editor_argv, read_back
 from cdd_agent.process.run import run_in_foreground
 from cdd_agent.threads import in_thread
 
 if TYPE_CHECKING:
     from textual.app import App
-
-_USUAL = ("notepad",) if os.name == "nt" else ("sensible-editor", "nano", "vi")
-_PLUS_LINE = (
-    *("vi", "vim", "nvim", "gvim", "view", "nano", "pico", "emacs", "emacsclient", "kak", "joe", "jed", "micro", "mg"),
-    *("ne", "sensible-editor"),
-)
-_GOTO = ("code", "code-insiders", "codium", "cursor", "windsurf")
-_COLON_LINE = ("hx", "helix", "subl", "zed", "zeditor")
-_NAME_ONE = "Set $VISUAL or $EDITOR to a program that is there."
-
-
-def editor_argv(environment: Mapping[str, str]) -> list[str]:
-    """How the editor is called: by $VISUAL, $EDITOR, or one that is there. Raises `BadInput`."""
-    for name in ("VISUAL", "EDITOR"):
-        if text := environment.get(name, "").strip():
-            try:
-                argv = shlex.split(text, posix=os.name != "nt")
-            except ValueError as error:
-                raise BadInput(f"${name} cannot be read: {error}", hint=_NAME_ONE) from error
-            if shutil.which(argv[0]) is None:
-                raise BadInput(f"${name} names {argv[0]!r}, and there is no such program", hint=_NAME_ONE)
-            return argv
-    found = next((name for name in _USUAL if shutil.which(name)), None)
-    if found is None:
-        raise BadInput("There is no editor", hint=_NAME_ONE)
-    return [found]
 
 
 async def edited(app: App[Any], text: str) -> str:
@@ -52,31 +24,29 @@ async def edited(app: App[Any], text: str) -> str:
 
     Raises `BadInput` where there is no editor, it fails, or the terminal is not the program's to lend.
     """
-    argv = editor_argv(os.environ)
-    with tempfile.TemporaryDirectory(prefix="cdd-") as folder:
-        file = Path(folder) / "prompt.md"
-        file.write_text(text, encoding="utf-8", newline="")
-        await open_in_editor(app, argv, file)
-        try:
-            return file.read_bytes().decode("utf-8").replace("\r\n", "\n").removesuffix("\n")
-        except (OSError, UnicodeDecodeError) as error:
-            raise BadInput(f"What {argv[0]} has left cannot be read: {error}") from error
+    content = (await edited_files(app, {"prompt.md": text.encode("utf-8", errors="replace")}))["prompt.md"]
+    try:
+        return content.decode("utf-8").replace("\r\n", "\n").removesuffix("\n")
+    except UnicodeDecodeError as error:
+        raise BadInput(f"What the editor has left cannot be read: {error}") from error
+
+
+async def edited_files(app: App[Any], files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The same of several files, by their paths, opened together."""
+    with copies(files) as places:
+        await open_in_editor(app, editor_argv(os.environ), *places.values())
+        return read_back(places)
+
+
+async def edit_file(app: App[Any], file: Path) -> None:
+    """Raises `BadInput` as `edited` does."""
+    await open_in_editor(app, editor_argv(os.environ), file)
 
 
 async def edit_at_line(app: App[Any], path: Path, line: int) -> None:
     """Open a file at a line. Raises `BadInput` as `edited` does."""
     argv = editor_argv(os.environ)
     await open_in_editor(app, argv, *at_line(argv[0], path, line))
-
-
-def at_line(program: str, path: Path, line: int) -> tuple[str, ...]:
-    """The arguments that open a file at a line, as far as it is known how the program is told that."""
-    name = Path(program).name.removesuffix(".exe")
-    if name in _PLUS_LINE:
-        return f"+{line}", str(path)
-    if name in _GOTO:
-        return "--goto", f"{path}:{line}"
-    return (f"{path}:{line}" if name in _COLON_LINE else str(path),)
 
 
 async def open_in_editor(app: App[Any], argv: list[str], *arguments: Path | str) -> None:
@@ -93,7 +63,7 @@ async def open_in_editor(app: App[Any], argv: list[str], *arguments: Path | str)
     except SuspendNotSupported as error:
         raise BadInput("This terminal cannot be lent to an editor") from error
     if failed:
-        raise BadInput(f"{argv[0]} could not be started: {failed}", hint=_NAME_ONE)
+        raise BadInput(f"{argv[0]} could not be started: {failed}", hint=NAME_ONE)
     if code:
         raise BadInput(f"{argv[0]} ended with exit code {code}; nothing was taken from it")
 

@@ -1,4 +1,5 @@
-"""Faults of the program itself: each is a line for the person and a traceback in a file, and the session goes on.
+"""Widgets that outlive faults of the program itself: each is a line for the person and a traceback in a file, and the
+session goes on.
 
 Textual ends the program at an exception that nobody has caught, and before that the widget in whose handler it was.
 Here a handler that fails has done nothing more, and its widget goes on.
@@ -6,17 +7,10 @@ Here a handler that fails has done nothing more, and its widget goes on.
 
 from __future__ import annotations
 
-import traceback
-from datetime import UTC, datetime
-from pathlib import Path
-from time import monotonic
+from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from textual.strip import Strip
-
-from cdd_agent.errors import CddError
-from cdd_agent.files.atomic import append_line, ignore_runs
-from cdd_agent.files.state_folder import state_folder
 
 if TYPE_CHECKING:
     from textual.geometry import Region
@@ -25,11 +19,6 @@ if TYPE_CHECKING:
     from textual.widget import Widget
 else:  # they are mixed in before Textual's own class; a second widget class would hide that one's styles
     MessagePump = Widget = object
-
-_AGAIN = 10.0
-"""Seconds in which the same fault is not told again: a screen is drawn often."""
-_LONGEST = 100_000
-"""Characters of a traceback."""
 
 
 class Guarded(MessagePump):
@@ -52,47 +41,7 @@ class GuardedWidget(Guarded, Widget):
             self.app._handle_exception(error)
             return [Strip.blank(crop.width)] * crop.height
 
-
-class FaultLog:
-    """The file of tracebacks: with the project's runs, or where the person's other state is."""
-
-    def __init__(self, root: Path) -> None:
-        self._root = root
-        self.count = 0
-        """How many there were."""
-        self._told: dict[tuple[str, str], float] = {}
-
-    def is_new(self, error: BaseException) -> bool:
-        """Whether to tell of it: not when it has just been told."""
-        last = traceback.extract_tb(error.__traceback__)[-1:]
-        key, now = (repr(type(error)), repr(last)), monotonic()
-        is_new = now - self._told.get(key, -_AGAIN) >= _AGAIN
-        if is_new:
-            self._told[key] = now
-        return is_new
-
-    def write(self, error: BaseException) -> str:
-        """Keep its traceback, and say in a line what happened and where that is."""
-        from cdd_agent.redaction import Redactor  # not for the shell's first screen
-
-        self.count += 1
-        redactor = Redactor.of_environment(())
-        first = str(error).strip().partition("\n")[0][:200]
-        what = f"{type(error).__name__}: {first}" if first else type(error).__name__
-        words = redactor.redact(f"A fault in cdd itself: {what.removesuffix('.')}. The session goes on")
-        text = redactor.redact("".join(traceback.format_exception(error)))[-_LONGEST:]
-        entry = f"--- {datetime.now(UTC).isoformat(timespec='seconds')}\n{text}"
-        for place in self._places():
-            try:
-                if place.parent.parent.name == ".cdd":
-                    ignore_runs(self._root)
-                append_line(place, entry.encode(errors="replace"), 0o600)
-            except CddError:
-                continue
-            shown = place.relative_to(self._root) if place.is_relative_to(self._root) else place
-            return f"{words}; the traceback is in {shown}"
-        return f"{words}; its traceback could not be kept anywhere"
-
-    def _places(self) -> list[Path]:
-        own = state_folder() / "errors.log"
-        return [self._root / ".cdd" / "runs" / "errors.log", own] if (self._root / ".cdd").is_dir() else [own]
+    def seen(self) -> Hashable:
+        """All of it that a key can change: one after which this is the same everywhere has done nothing, and is told
+        so."""
+        return None

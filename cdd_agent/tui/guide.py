@@ -29,7 +29,7 @@ _HINTS = {
 
 
 class Guide:
-    """What a person wants, on its way from their words to a run."""
+    """A person's wish, on its way from their words to a run."""
 
     def __init__(self, words: str) -> None:
         self._words = " ".join(words.split())

@@ -12,9 +12,10 @@ from textual.events import DescendantBlur, DescendantFocus
 from textual.screen import Screen
 
 from cdd_agent.commands.completing import complete
-from cdd_agent.commands.registry import hint_for
+from cdd_agent.commands.registry import can_run_now, hint_for
 from cdd_agent.completion import Completion
 from cdd_agent.events import (
+    AcceptingAll,
     AgentChanged,
     Answer,
     BaselineStarted,
@@ -32,6 +33,7 @@ from cdd_agent.events import (
     ReplyFinished,
     ReplyRestarted,
     ReplyStarted,
+    SessionRestored,
     SpecShown,
     StepDiff,
     StepFinished,
@@ -46,13 +48,16 @@ from cdd_agent.events import (
     Tone,
     ToolFinished,
     ToolStarted,
+    cost_of,
 )
 from cdd_agent.git.status import current_branch
 from cdd_agent.tui.drafts import Drafts
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.history import PromptHistory
-from cdd_agent.tui.transcript.actions import Actions
+from cdd_agent.tui.keys import shown
+from cdd_agent.tui.transcript.actions import Actions, review_block
 from cdd_agent.tui.transcript.blocks import BlockKind
+from cdd_agent.tui.transcript.find_bar import FindInput
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.bars import ActivityBar, TitleBar
 from cdd_agent.tui.widgets.prompt import Prompt
@@ -64,9 +69,12 @@ if TYPE_CHECKING:
     from cdd_agent.agents.base import Agent
     from cdd_agent.session import Session
 
+BESIDE = 100
+"""Columns from which there is room beside the transcript."""
 _KEYS = "Enter sends · Ctrl+J new line · Ctrl+R history · Ctrl+G editor · Ctrl+D leaves"
 _IN_CHAT = "Ask, @file, !command, /help ..."
-_BLOCKS = {
+_AT_WORK = "/status, /diff, /cost ... at once; other lines wait"
+BLOCKS = {
     Tone.PLAIN: BlockKind.NOTE,
     Tone.QUIET: BlockKind.OUTPUT,
     Tone.HEADING: BlockKind.HEADING,
@@ -87,9 +95,13 @@ class Home(GuardedWidget, Screen[None]):
         """None until it is opened."""
         self.hints: dict[str, str] = {}
         """Of lines that were put into the prompt for the person, what Enter does with them."""
+        self.lines_wait = False
+        """A line that is sent now waits for the end of what runs, unless it only looks."""
         self._root = root
+        self._nothing_done = ""
+        """Of the last key, if that changed nothing."""
         self._delay = 0.0
-        """What can be left of a wait for the model that was told."""
+        """The rest of a wait for the model, at most, that was told."""
 
     def compose(self) -> ComposeResult:
         yield TitleBar(self._root.name or str(self._root))
@@ -169,9 +181,11 @@ class Home(GuardedWidget, Screen[None]):
             case ReplyRestarted():
                 transcript.settle()
                 transcript.add(BlockKind.WARNING, "The reply broke off; it begins anew.")
-            case ReplyFinished():
+            case ReplyFinished(step=step, usage=usage):
                 transcript.settle()
                 self._say_what_was_spent()
+                if step is not None and usage is not None:
+                    self.steps.spend(step, cost_of(usage))
             case ToolStarted():
                 transcript.settle()
                 activity.busy(tool_use(event))
@@ -187,20 +201,28 @@ class Home(GuardedWidget, Screen[None]):
                 self._actions.show(event)
                 activity.busy(f"Running {command}")
             case OwnCommandStarted(command=command):
-                transcript.begin(BlockKind.OUTPUT)
+                self._actions.show(event)
                 activity.busy(f"Running {command}")
             case Answer(text=text):
                 transcript.add(BlockKind.MARKDOWN, text)
+            case SessionRestored():
+                from cdd_agent.tui.restoring import restore  # not for the shell's first screen
+
+                restore(transcript, event)
             case AgentChanged(agent=agent, ticket_slug=slug):
                 self.bar.agent = f"{agent} · {slug}" if agent else "chat"
+                self.bar.accepts_all = False
                 if agent or not self.steps.is_over:  # a plan that was just finished stays in sight
                     self.steps.show(())
                 self.spec.show(None)
                 self.say_what_to_type()
+            case AcceptingAll(is_on=is_on):
+                self.bar.accepts_all = is_on
+                self._describe(event)
             case SpecShown():
                 self._show_spec(event)
             case PlanOpened() if self._is_new_here(event):
-                self.steps.show(event.steps)
+                self.steps.show(event.steps, event.former_cost)
                 self.say_what_to_type()
                 transcript.add(BlockKind.HEADING, f"{event.ticket_slug}: {event.title}")
             case ModelChosen(model=model, role=None):
@@ -213,13 +235,18 @@ class Home(GuardedWidget, Screen[None]):
             case _:
                 self._describe(event)
 
+    def show_review(self, text: str, diff: str, answer: str) -> None:
+        """Changes that a person was asked about stay, with their answer."""
+        self.transcript.settle()
+        self.transcript.add_foldable(review_block(text, diff, answer, self.transcript.diff_layout))
+
     def _show_spec(self, event: SpecShown) -> None:
         """Beside the transcript where there is room; otherwise a line says how far it is."""
         if self.agent is not None and self.agent.ticket_slug == event.ticket_slug:
             self.spec.show(event)
         if event.in_full:
             self.transcript.add(BlockKind.MARKDOWN, spec_in_full(event))
-        elif self.has_class("-narrow"):
+        elif self.app.size.width < BESIDE:  # not by the screen's class: at first it has none
             self._describe(event)
 
     def _is_new_here(self, event: PlanOpened) -> bool:
@@ -238,19 +265,19 @@ class Home(GuardedWidget, Screen[None]):
                 steps.finish(event)
                 self.say_what_to_type()
             case StepsUndone() | StepsRedone() if self.agent is not None:
-                self._show_steps()
+                self.show_steps()
                 self.say_what_to_type()
             case StepsUndone():
                 steps.show(())  # the plan that was just finished is not finished any more
             case _:
                 pass
         for text, tone in _lines(event):
-            self.transcript.add(_BLOCKS[tone], text)
+            self.transcript.add(BLOCKS[tone], text)
 
     def say_what_to_type(self) -> None:
         """In the empty prompt, and below it what Enter does with what stands there."""
-        text = _IN_CHAT
-        if self.agent is not None:
+        text = _AT_WORK if self.lines_wait else _IN_CHAT
+        if self.agent is not None and not self.lines_wait:
             text = (self.steps.has_failed and self.agent.after_a_failure) or self.agent.placeholder
         self.prompt.area.placeholder = text
         self.say_what_enter_does()
@@ -258,36 +285,62 @@ class Home(GuardedWidget, Screen[None]):
     @on(DescendantFocus)
     @on(DescendantBlur)
     @on(Prompt.DoingChanged)
+    @on(Transcript.ChoiceChanged)
     def say_what_enter_does(self) -> None:
         line = self.prompt.text
-        meaning = self.session.meaning(line) if self.session is not None and line.strip() else None
+        meaning = self.session.meaning(line) if self.session is not None else None
         hint = meaning.hint if meaning is not None else hint_for(line) or self.prompt.about_text
         hint = self.hints.get(line) or hint
-        in_the_plan = "Enter opens the step · ↑↓ the others · F2 folds the plan" if self.steps.has_focus else ""
-        self.activity.tell_meaning(hint, self.prompt.doing or in_the_plan)
+        if not line.strip() and meaning is not None:
+            hint = f"{hint} · F1 help"
+        waits = self._what_waits(line) if self.lines_wait and line.strip() else ""
+        elsewhere = self.transcript.doing
+        if self.steps.has_focus:
+            elsewhere = "Enter opens the step · ↑↓ the others · F2 folds the plan"
+        elif isinstance(self.focused, FindInput):
+            elsewhere = "Enter goes to the next one found · ↑ to the one before · Esc closes"
+        self.activity.tell_meaning(hint, self._nothing_done or self.prompt.doing or elsewhere or waits)
+
+    def say_that_nothing_is_done(self, key: str) -> None:
+        """Below the prompt, until the next key; "" ends it."""
+        self._nothing_done = f"{shown(key)} does nothing here · F1 shows the keys" if key else ""
+        self.say_what_enter_does()
+
+    def _what_waits(self, line: str) -> str:
+        """The effect of Enter on a line while something runs."""
+        if can_run_now(line):
+            return hint_for(line)
+        is_for_a_step = self.agent is not None and self.agent.name == "executor" and line.lstrip()[:1] not in ("/", "!")
+        return f"Enter: {'for the step that runs, or it waits' if is_for_a_step else 'it waits'} · Esc stops what runs"
+
+    def begin(self) -> None:
+        """A turn begins."""
+        self.lines_wait = True
+        self.say_what_to_type()
 
     def settle(self) -> None:
         """After a turn, however it ended: nothing is live, and the steps show what is saved."""
+        self.lines_wait = False
         self.transcript.settle()
         self.activity.rest()
         self._say_what_was_spent()
         self.bar.branch = current_branch(self._root) or ""
-        self._show_steps()
+        self.show_steps()
         self.say_what_to_type()
 
     def _say_what_was_spent(self) -> None:
         if self.session is not None and self.session.tally.spent.tokens:
             self.bar.spent = self.session.tally.spent.in_words()
 
-    def _show_steps(self) -> None:
+    def show_steps(self) -> None:
         """As the active agent has them, if it is one that carries out a plan."""
         for event in self.agent.view() if self.agent is not None else ():
             if isinstance(event, PlanOpened):
-                self.steps.show(event.steps)
+                self.steps.show(event.steps, event.former_cost)
 
 
 def _lines(event: Event) -> list[tuple[str, Tone]]:
-    """What the transcript says; lists are one block."""
+    """An event in the transcript's words; lists are one block."""
     if isinstance(event, TicketsListed | PlanOpened):
         return [("\n".join(text for text, _ in described(event)), Tone.PLAIN)]
     return described(event)

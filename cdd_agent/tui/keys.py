@@ -1,5 +1,5 @@
-"""The keys of the shell and what they do, in words: from the bindings themselves, and of the prompt and the questions
-from here. Help, palette and docs/shell.md say the same."""
+"""The keys of the shell and what they do, in words: from the bindings themselves; of the prompt, the questions and the
+mouse from here. Help, palette and docs/shell.md say the same."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -17,6 +17,7 @@ _NAMES = {
     "left_square_bracket": "[",
     "right_square_bracket": "]",
     "question_mark": "?",
+    "underscore": "_",
 }
 
 
@@ -35,6 +36,8 @@ IN_THE_PROMPT = (
     Key("Shift+Enter, Alt+Enter, Ctrl+J", "A new line"),
     Key("Tab", "Complete"),
     Key("↑, ↓", "Earlier lines, later ones"),
+    Key("Ctrl+R", "Search earlier lines; again: the next older one"),
+    Key("Ctrl+G", "Your editor (`$VISUAL` or `$EDITOR`), with what you have typed"),
     Key("Esc", "Stop what runs; take back what waits"),
 )
 AT_A_QUESTION = (
@@ -42,6 +45,13 @@ AT_A_QUESTION = (
     Key("Esc", "No"),
     Key("Tab", "Put a draft aside, to see the letters"),
     Key("PgUp, PgDn", "Scroll what is asked about"),
+)
+
+
+IN_THE_TRANSCRIPT = (
+    Key("End", "In an empty prompt: to the end of the transcript"),
+    Key("a click on a block's line", "Open or fold the block"),
+    Key("Ctrl+click on `path:line`, or on a link", "Open the file in your editor at that line; open the link"),
 )
 
 
@@ -58,6 +68,13 @@ def keys_of(bindings: Iterable[BindingType]) -> Iterator[Key]:
             yield Key(", ".join(map(shown, binding.key.split(","))), binding.description, binding.action)
 
 
+def all_of_the_shell() -> tuple[Key, ...]:
+    """The keys of the shell's own screen."""
+    from cdd_agent.tui.widgets.prompt_area import PromptArea
+
+    return (*IN_THE_PROMPT, *keys_of(PromptArea.BINDINGS), *everywhere(), *IN_THE_TRANSCRIPT)
+
+
 def everywhere() -> tuple[Key, ...]:
     """The keys of the shell, whatever is going on."""
     from cdd_agent.tui.app import Shell
@@ -66,18 +83,22 @@ def everywhere() -> tuple[Key, ...]:
 
 
 def on_screens() -> dict[str, tuple[Key, ...]]:
-    """The keys of the screens that lie over the shell's own, by what they show."""
+    """The keys of the parts of the shell that can have the keyboard, and of the screens that lie over it."""
     from cdd_agent.tui.criteria_screen import CriteriaScreen
     from cdd_agent.tui.screens.chooser import Chooser
     from cdd_agent.tui.screens.help import HelpScreen
     from cdd_agent.tui.screens.overlay import Overlay
     from cdd_agent.tui.step_screen import StepScreen
+    from cdd_agent.tui.transcript.find_bar import FindBar
+    from cdd_agent.tui.transcript.widget import Transcript
     from cdd_agent.tui.widgets.steps import StepList
 
-    def of(*kinds: type[StepList | StepScreen | CriteriaScreen | Overlay]) -> tuple[Key, ...]:
+    def of(*kinds: type[Transcript | FindBar | StepList | StepScreen | CriteriaScreen | Overlay]) -> tuple[Key, ...]:
         return tuple(key for kind in kinds for key in keys_of(kind.BINDINGS))
 
     return {
+        "A block that is chosen": (*of(Transcript), Key("Ctrl+C", "Copy all of it, folded or not")),
+        "Finding": of(FindBar),
         "The plan": of(StepList),
         "A step": of(StepScreen),
         "The criteria": of(CriteriaScreen),

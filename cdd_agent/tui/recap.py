@@ -1,4 +1,4 @@
-"""What happened in a stretch of time, in a few words: for who comes back, and for who leaves."""
+"""A stretch of time in a few words, for who comes back and for who leaves."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Recap:
     """Counts what it hears from now on."""
 
     spent: Callable[[], Spent]
-    """What the session has taken so far."""
+    """The tokens and the money of the session so far."""
     questions: int = 0
     """That were asked."""
     turns: int = 0
@@ -51,7 +51,7 @@ class Recap:
 
     @property
     def name(self) -> str:
-        """What was worked on."""
+        """The ticket that was worked on, or how many."""
         tickets = {ticket for ticket, _ in self._steps} or {self.ticket}
         return f"{len(tickets)} tickets" if len(tickets) > 1 else self.ticket or "This session"
 
@@ -67,7 +67,7 @@ class Recap:
 
     @property
     def cost(self) -> str:
-        """What it took since, in tokens and money; empty where that is nothing."""
+        """The tokens and the money that it took since; empty where that is nothing."""
         now, before = self.spent(), self._before
         taken = replace(
             now,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
+from textual.message import Message
 from textual.reactive import reactive
 from textual.screen import ModalScreen
 from textual.widget import Widget
@@ -21,13 +23,13 @@ from cdd_agent.tui.transcript.actions import show_diff
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.verification.outcomes import Result
-from cdd_agent.wording import REMARKS, step_glyph, why
+from cdd_agent.wording import REMARKS, in_full, step_glyph, why
 
 if TYPE_CHECKING:
     from cdd_agent.engine.step_details import AttemptDetails, SeenTest, StepDetails
     from cdd_agent.events import StepView
 
-_KEYS = "←→ part · [ ] attempt · n p step · r retry · s skip · u undo · Esc closes"
+_KEYS = "←→ part · [ ] attempt · n p step · e edit · r retry · s skip · u undo · Esc closes"
 _SHOWN_TESTS = 500
 """Tests that passed before, too, and are listed."""
 
@@ -74,10 +76,19 @@ class StepScreen(GuardedWidget, ModalScreen[str]):
         Binding("left_square_bracket", "attempt(-1)", show=False),
         Binding("n", "step(1)", show=False),
         Binding("p", "step(-1)", show=False),
+        Binding("e", "edit", show=False),
         Binding("r", "say('retry')", show=False),
         Binding("s", "say('skip')", show=False),
         Binding("u", "say('undo')", show=False),
     ]
+
+    @dataclass
+    class EditAsked(Message):
+        """The person wants to edit the step's text in plan.md."""
+
+        ticket_slug: str
+        number: int
+
     PARTS: ClassVar[tuple[str, ...]] = ("Step", "Prompt", "Reply", "Changes", "Checks")
 
     def __init__(self, details: StepDetails, look_at: Callable[[int], None]) -> None:
@@ -86,6 +97,8 @@ class StepScreen(GuardedWidget, ModalScreen[str]):
         self._details = details
         self._attempt = max(len(details.attempts) - 1, 0)
         self._look_at = look_at
+        self._news: tuple[Block, ...] = ()
+        """What came of editing it."""
 
     def compose(self) -> ComposeResult:
         with Widget(id="step"):
@@ -103,7 +116,17 @@ class StepScreen(GuardedWidget, ModalScreen[str]):
         is_another = details.step.number != self._details.step.number
         self._details = details
         if is_another:
+            self._news = ()
             self._attempt = max(len(details.attempts) - 1, 0)
+        self._fill()
+
+    def seen(self) -> Hashable:
+        return self._details.step.number, self._attempt, self.query_one(_Tabs).chosen
+
+    def tell(self, *news: Block) -> None:
+        """Say something above the step's words."""
+        self._news = news
+        self.query_one(_Tabs).chosen = 0
         self._fill()
 
     def _fill(self) -> None:
@@ -117,7 +140,8 @@ class StepScreen(GuardedWidget, ModalScreen[str]):
             show_diff(transcript, attempt.diff)
             transcript.scroll_home(animate=False)
             return
-        for kind, text in _blocks(part, details, attempt):
+        news = self._news if part == self.PARTS[0] else ()
+        for kind, text in (*news, *_blocks(part, details, attempt)):
             transcript.add(kind, text)
         transcript.scroll_home(animate=False)
 
@@ -133,6 +157,9 @@ class StepScreen(GuardedWidget, ModalScreen[str]):
     def action_step(self, by: int) -> None:
         self._look_at(by)
 
+    def action_edit(self) -> None:
+        self.post_message(self.EditAsked(self._details.ticket_slug, self._details.step.number))
+
     def action_say(self, word: str) -> None:
         """Leave with the words that do it, which the person sends, or not."""
         reason = " because " if word == "skip" else ""
@@ -143,11 +170,11 @@ class StepScreen(GuardedWidget, ModalScreen[str]):
 
 
 def _heading(details: StepDetails, attempt: int) -> Content:
-    view, effort = details.view, details.effort
+    view = details.view
     facts = [_standing(view)]
     facts += [f"attempt {attempt + 1} of {len(details.attempts)}"] if details.attempts else []
-    facts += [f"{effort.seconds:.0f} s of work"] if effort.seconds else []
-    facts += [effort.spent.in_words()] if effort.spent.tokens else []
+    facts += [f"{view.seconds:.0f} s"] if view.seconds is not None else []
+    facts += [in_full(view.cost)] if view.cost.tokens else []
     title = sanitize_for_display(f"{step_glyph(view)} {view.number}. {view.title}")
     return Content.assemble((title, "bold"), "\n", (sanitize_for_display(" · ".join(facts)), "$text-muted"))
 
@@ -198,7 +225,7 @@ def _words(details: StepDetails, attempt: AttemptDetails | None) -> Iterator[Blo
 
 
 def _tests(attempt: AttemptDetails) -> Iterator[Block]:
-    """What changed first; of the tests that only stayed as they were no more than can be read."""
+    """The tests that changed first; of those that only stayed as they were no more than can be read."""
     stayed = [test for test in attempt.tests if test.result is test.before]
     for test in attempt.tests:
         if test.result is not test.before:

@@ -72,7 +72,7 @@ class ThemeChoice:
 
 
 def remembered(environment: Mapping[str, str] = os.environ) -> ThemeChoice:
-    """What the person chose, or what fitted the terminal last time; at first what its environment says, or dark."""
+    """The theme that the person chose, or that fitted the terminal last time; at first by its environment, or dark."""
     with suppress(OSError, ValueError, RecursionError):
         kept = json.loads(_file().read_bytes())
         if isinstance(kept, dict) and kept.get("theme") in THEMES:

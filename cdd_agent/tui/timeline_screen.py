@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import work
@@ -99,6 +99,9 @@ class TimelineScreen(GuardedWidget, ModalScreen[str]):
         self.query_one(Transcript).focus()
         self.query_one(_Row).chosen = len(self._done)
         self.fill(len(self._done))
+
+    def seen(self) -> Hashable:
+        return self.query_one(_Row).chosen
 
     def action_walk(self, by: int) -> None:
         row = self.query_one(_Row)

@@ -1,4 +1,4 @@
-"""What a check's report says of the tests that failed, for people: the failed assertion first."""
+"""Failed tests for people, from a check's report: the failed assertion first."""
 
 import re
 from collections.abc import Collection
@@ -28,7 +28,7 @@ def failed_tests(tests: SuiteRun, counted: Collection[str]) -> tuple[FailedTest,
 
 
 def _message(text: str) -> str:
-    """What a test ended with, in a line."""
+    """The error that a test ended with, in a line."""
     if raised := _RAISED.search(text):
         line = raised[1]
     elif errors := _ERROR.findall(text):

@@ -158,6 +158,15 @@ class Reference:
         old = sum(self.failed(test) for test in failed)
         return Evidence(reason, len(passed), fixed, new, len(failed), old)
 
+    def otherwise(self, run: SuiteRun) -> dict[str, Result | None]:
+        """The tests of a run that were not the same before, and what they were; None: nothing is known of them."""
+        return {test: before for test, result in run.results.items() if (before := self._result(test)) is not result}
+
+    def _result(self, test: str) -> Result | None:
+        if self.failed(test):
+            return Result.FAILED
+        return self.tests[test].result if test in self.tests else None
+
     def failed(self, test: str) -> bool:
         """Whether it could not pass before: it failed, or its file could not be collected."""
         places = (test,) if test in self.tests else TestId.parse(test).places()

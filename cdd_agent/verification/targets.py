@@ -11,9 +11,9 @@ from pathlib import Path, PurePosixPath
 from typing import Self
 
 from cdd_agent.edits.changes import ChangeSet
+from cdd_agent.project.subjects import TestFile, is_test_file
 from cdd_agent.tickets.plan_step import PlanStep
 from cdd_agent.verification.mandate import StepMandate
-from cdd_agent.verification.subjects import TestFile, is_test_file
 from cdd_agent.verification.test_id import TestId
 
 

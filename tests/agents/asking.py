@@ -1,4 +1,4 @@
-"""What the tests of Socrates share: a model's turns, and what came of them."""
+"""Shared by the tests of Socrates: a model's turns, and what came of them."""
 
 import json
 from collections.abc import Iterable

@@ -15,13 +15,13 @@ from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.agents.store import Conversation, read_conversation
 from cdd_agent.commands.registry import handle
 from cdd_agent.edits.file_diff import FileDiff
+from cdd_agent.edits.review import Review
 from cdd_agent.errors import BudgetExhausted
 from cdd_agent.events import (
     About,
     AgentChanged,
     Answer,
     ChangesApplied,
-    ChangesProposed,
     Choice,
     CommandProposed,
     Event,
@@ -32,6 +32,7 @@ from cdd_agent.events import (
     ToolFinished,
     unheard,
 )
+from cdd_agent.frontend import Reviewed
 from cdd_agent.llm.port import ContextTooLong, Message, ProviderData, StopReason, ToolCall
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.redaction import Redactor
@@ -54,11 +55,17 @@ class Person:
     """Answers every question the same, and keeps the questions."""
 
     answer: Choice = Choice.YES
-    asked: list[Proposal] = field(default_factory=list)
+    asked: list[Proposal | Review] = field(default_factory=list)
+    reason: str = ""
+    """Of a no to changes."""
 
     async def approve(self, proposal: Proposal) -> Choice:
         self.asked.append(proposal)
         return self.answer
+
+    async def review(self, review: Review) -> Reviewed:
+        self.asked.append(review)
+        return Reviewed(self.answer, review, self.reason)
 
     async def ask(self, prompt: str) -> str:
         raise AssertionError(f"nobody expected {prompt}")
@@ -164,9 +171,9 @@ async def test_with_approval_ask_the_person_sees_the_change_first(project: Sandb
     edit = calls("edit_file", file_path="greet.py", find="hi", replace="hello")
     await say(project.replies(edit, "Done.").session(), "say hello")
     (proposal,) = project.frontend.asked  # type: ignore[attr-defined]
-    assert isinstance(proposal, ChangesProposed)
-    assert proposal.modified == ("greet.py",)
-    assert {'-GREETING = "hi"', '+GREETING = "hello"'} < set(proposal.diff.splitlines())
+    assert isinstance(proposal, Review)
+    assert [(file.verb, file.path) for file in proposal.files] == [("change", "greet.py")]
+    assert {'-GREETING = "hi"', '+GREETING = "hello"'} < set(proposal.diff().splitlines())
     assert "hello" in project.text("greet.py")
 
 
@@ -178,6 +185,15 @@ async def test_a_change_that_is_not_approved_is_not_made_and_the_model_learns_it
     (problem,) = problems(events)
     assert problem in asked_last(project)[-1].content
     assert not [event for event in events if isinstance(event, ChangesApplied)]
+
+
+async def test_the_model_learns_why_a_change_was_refused(project: Sandbox) -> None:
+    project.flags, project.frontend = {"approval": "ask"}, Person(Choice.NO, reason="another name")
+    await say(
+        project.replies(calls("create_file", file_path="new.py", content="x\n"), "Then not.").session(), "make it"
+    )
+    assert not (project.root / "new.py").exists()
+    assert "another name" in asked_last(project)[-1].content
 
 
 @pytest.mark.parametrize(
@@ -260,6 +276,16 @@ async def test_it_works_as_it_is_put_together_for_the_shell(project: Sandbox) ->
     assert seen(await say(session, "make it")) == "Made it."
     assert project.text("new.py") == "x = 1\n"
     assert len(project.frontend.asked) == 1  # type: ignore[attr-defined]
+
+
+async def test_where_something_is_handled_is_answered_with_places(project: Sandbox) -> None:
+    (project.root / "limits.py").write_text("class RateLimiter:\n    def allows(self):\n        return True\n")
+    session = project.replies(calls("find_code", query="rate limit"), "In limits.py.").session()
+    await say(session, "where is the rate limit handled?")
+    found = json.loads(asked_last(project)[-1].content)["output"].splitlines()
+    assert found[0].startswith("limits.py: ")
+    assert "lines 1-" in found[1]
+    assert "find_code" in {tool.name for tool in project.model.requests[0].tools}
 
 
 async def test_exit_comes_back_to_the_same_conversation(project: Sandbox) -> None:

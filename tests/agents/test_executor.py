@@ -145,7 +145,7 @@ async def test_a_question_is_answered_and_runs_nothing(sandbox: Sandbox) -> None
     assert started(events) == [1]
     assert [event.call for event in events if isinstance(event, ToolFinished)] == ["read_file(path=a.txt)"]
     assert [event.step for event in events if isinstance(event, ReplyFinished)] == [1, 1, 1]
-    assert events[-1] == QuestionAnswered(1)
+    assert events[-1] == QuestionAnswered(1, "It says bad.")
     assert sandbox.statuses() == ["failed", "pending"]
     prompt = sandbox.prompt()
     for known in ("files say the right words", "### Step 2: Make b.txt", "it failed with: ", "created a.txt"):
@@ -160,6 +160,16 @@ async def test_a_conversation_in_another_shell_is_no_part_of_a_step(sandbox: San
     (shown,) = [event for event in await say(session, "diff") if isinstance(event, StepDiff)]
     assert "a.txt" in shown.diff
     assert "x.jsonl" not in shown.diff
+    session.leave()
+
+
+async def test_a_question_is_told_the_places_that_it_may_be_about(sandbox: Sandbox) -> None:
+    (sandbox.root / "limits.py").write_text("class RateLimiter:\n    pass\n")
+    session = sandbox.write(Step("a.txt", "none")).replies("In limits.py.").session()
+    await say(session, f"/exec {SLUG}")
+    await say(session, "where is the rate limiter?")
+    assert "limits.py: " in sandbox.prompt()
+    assert "class RateLimiter:" in sandbox.prompt()
     session.leave()
 
 

@@ -20,6 +20,7 @@ from cdd_agent.events import (
     Notice,
     PlanChecked,
     PlanOpened,
+    PromptMade,
     ReplyDelta,
     ToolFinished,
 )
@@ -182,8 +183,16 @@ async def test_the_model_looks_around_and_that_is_told(ticket: Sandbox) -> None:
     assert "GOOD = 'good'" in ticket.prompt(1)
     assert TicketSpec.from_yaml(SPEC).acceptance_criteria[0] in ticket.prompt(0)
     assert {tool.name for tool in ticket.model.requests[0].tools} == {
-        *("read_file", "list_files", "glob_files", "grep_files", "git_status", "git_log", "git_diff"),
+        *("read_file", "list_files", "glob_files", "grep_files", "find_code", "git_status", "git_log", "git_diff"),
     }
+
+
+async def test_the_first_look_shows_code_that_the_ticket_may_be_about(ticket: Sandbox) -> None:
+    (ticket.root / "speech.py").write_text("def say_words():\n    return ['good']\n")
+    events = await say(ticket.replies(plan()).session(), f"/plan {SLUG}")
+    assert "speech.py:\n```py\ndef say_words():" in ticket.prompt(0)
+    (made,) = [event for event in events if isinstance(event, PromptMade)]
+    assert sum(part.tokens for part in made.parts) > 500
 
 
 async def test_looking_around_has_bounds(ticket: Sandbox) -> None:

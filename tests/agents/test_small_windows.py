@@ -37,7 +37,7 @@ async def say(session: Session, *lines: str) -> list[Event]:
 
 
 async def tried(session: Session, *lines: str) -> tuple[list[Event], ContextTooLong | None]:
-    """What happened as far as it went."""
+    """The events, as far as it went."""
     events: list[Event] = []
     try:
         with told_to(events.append):

@@ -110,7 +110,27 @@ async def test_it_looks_at_the_code_with_tools_that_only_read(sandbox: Sandbox) 
     assert "hello" in sandbox.prompt()
     assert "MEANT?" in streamed(events)
     names = {tool.name for tool in sandbox.model.requests[0].tools}
-    assert names == {"read_file", "list_files", "glob_files", "grep_files", "git_status", "git_log", "git_diff"}
+    assert names == {
+        "read_file",
+        "list_files",
+        "glob_files",
+        "grep_files",
+        "find_code",
+        "git_status",
+        "git_log",
+        "git_diff",
+    }
+    session.leave()
+
+
+async def test_it_is_told_the_places_that_the_ticket_may_be_about(sandbox: Sandbox) -> None:
+    (sandbox.root / "limits.py").write_text("class RateLimiter:\n    pass\n")
+    session = begun(sandbox, asks("WHICH?"), asks("AND?"))
+    await say(session, OPEN)
+    assert "class RateLimiter:" not in sandbox.prompt()
+    await say(session, "It is about the rate limiter.")
+    assert "limits.py: " in sandbox.prompt()
+    assert "class RateLimiter:" in sandbox.prompt()
     session.leave()
 
 

@@ -157,7 +157,7 @@ def test_sentences_are_guidance_and_say_so_before_enter(sandbox: Sandbox) -> Non
 
 
 def slips(word: str) -> list[str]:
-    """What one slip of a key makes of a word."""
+    """The words that one slip of a key makes of a word."""
     places = range(len(word))
     left_out = [word[:at] + word[at + 1 :] for at in places]
     twice = [word[:at] + word[at] + word[at:] for at in places]

@@ -1,4 +1,4 @@
-"""What is offered for a line, as the lines that it can become."""
+"""Completions of a line, as the lines that it can become."""
 
 from cdd_agent.commands.completing import complete
 from cdd_agent.session import Session

@@ -159,6 +159,14 @@ async def test_help_lists_every_command(sandbox: Sandbox) -> None:
     assert all(f"/{name}" in answer.instead for name in commands())
 
 
+async def test_help_on_keys_is_of_the_face_that_shows_it(sandbox: Sandbox) -> None:
+    (answer,) = await say(sandbox.session(), "/help keys")
+    assert isinstance(answer, ScreenAsked)
+    assert (answer.screen, answer.choice) == ("help", "keys")
+    assert "Ctrl+D" in answer.instead
+    assert not any(key in answer.instead for key in ("Ctrl+F", "Ctrl+R", "F2", "Escape"))
+
+
 async def test_clear_and_exit(sandbox: Sandbox) -> None:
     session = sandbox.session()
     assert await say(session, "/clear") == [Cleared()]

@@ -1,4 +1,4 @@
-"""What is offered for a line, and what is said of it."""
+"""Completions of a line, and what is said of them."""
 
 import asyncio
 

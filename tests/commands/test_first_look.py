@@ -1,4 +1,4 @@
-"""What a session says at first of what was left in the middle."""
+"""The first words of a session, on what was left in the middle."""
 
 from cdd_agent.commands.registry import handle
 from cdd_agent.events import Event, Notice

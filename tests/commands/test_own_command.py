@@ -27,7 +27,7 @@ def printed(events: list[Event]) -> str:
 
 
 async def last_message(sandbox: Sandbox, session: Session) -> str:
-    """What the model is told when something is said next."""
+    """The message to the model when something is said next."""
     await say(session, "and?")
     return sandbox.model.requests[-1].messages[-1].content
 

@@ -13,17 +13,17 @@ from collections import defaultdict
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from cdd_agent import wiring
+from cdd_agent import frontend, wiring
 from cdd_agent.cli.main import main as cdd
 from tests.crash.points import Death, Point, Watch
-from tests.crash.story import STORIES, Story, Storyteller
+from tests.crash.story import STORIES, Reviewer, Story, Storyteller
 from tests.crash.views import contents
 from tests.projects import SLUG
 
 
 @dataclass(frozen=True)
 class Orders:
-    """What a driver is to do. `kill_at` 0: go on to the end. `calls` is where the model writes its calls down."""
+    """A driver's orders. `kill_at` 0: go on to the end. `calls` is where the model writes its calls down."""
 
     story: str
     root: Path
@@ -65,6 +65,8 @@ def drive(orders: Orders) -> int:
 
     model = Storyteller(STORIES[orders.story], orders.calls)
     wiring.make_model = lambda config, root, *, watched: model
+    if STORIES[orders.story].is_reviewed:
+        frontend.Nobody = lambda: Reviewer(orders.calls)  # type: ignore[assignment, misc]
     watch = Watch(root, reached)
     watch.begin()
     command = ["exec"] if orders.undo is None else ["undo", "--step", str(orders.undo)]

@@ -27,7 +27,7 @@ _PROCESSES.set_forkserver_preload(
 
 
 Calls = tuple[tuple[int, int], ...]
-"""What the model was asked: steps, each with the number of its attempt."""
+"""What the model was asked, and a person: steps, each with the number of its attempt."""
 
 
 @dataclass(frozen=True)
@@ -91,11 +91,12 @@ class Uninterrupted:
         if code != ExitCode.DONE:
             yield f"the last process ended with {code}:\n{run.words}"
             return
-        yield from self._calls_too_many(run.calls, at_most=len(deaths))
+        # A round of tools that is lost is asked for again, and so is the answer to its one question about changes.
+        yield from self._calls_too_many(run.calls, at_most=len(deaths) * (1 + STORIES[self.story].is_reviewed))
         yield from self._differences(views.ending(run.root))
 
     def _torn(self, root: Path) -> Iterator[str]:
-        """What must not be on the disk right after a death."""
+        """Faults of the disk right after a death."""
         try:
             views.state(root)
         except ValueError as error:
@@ -186,7 +187,7 @@ def _ended(process: multiprocessing.process.BaseProcess) -> Iterator[None]:
 
 
 def _at_work_in(root: Path) -> list[psutil.Process]:
-    """What a killed run started and left behind."""
+    """Processes that a killed run started and left behind."""
     return [
         one for one in psutil.process_iter(["cwd"]) if one.info["cwd"] and Path(one.info["cwd"]).is_relative_to(root)
     ]

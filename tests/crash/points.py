@@ -28,7 +28,7 @@ class Death(StrEnum):
     """How a process ends."""
 
     KILL = "kill"
-    """What it wrote stays, and what it started goes on."""
+    """A kill: all that it wrote stays, and all that it started goes on."""
     POWER_CUT = "power-cut"
     """Of what it wrote and did not sync, half is lost, and so is a file's new name in a folder that was not synced;
     what it started ends too."""
@@ -60,7 +60,7 @@ class _Named:
     source: str
     target: str
     before: bytes | None
-    """What had that name."""
+    """The object that had that name."""
 
     def restore(self) -> None:
         """As if it had never happened. What is not as it left it was changed once more, or did not happen."""

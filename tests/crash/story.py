@@ -9,7 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cdd_agent.edits.review import Review
 from cdd_agent.engine.prompt import LAST_FAILED
+from cdd_agent.events import Choice
+from cdd_agent.frontend import Nobody, Reviewed
 from cdd_agent.llm.known_models import FREE, Price
 from cdd_agent.llm.port import Done, Hear, Request, TextDelta, ToolCall
 from tests.crash.points import MODEL_CALLED, MODEL_HALFWAY
@@ -40,16 +43,18 @@ class Story:
     links: Mapping[str, str] = field(default_factory=dict)
     config: str = ""
     under_git: bool = True
+    is_reviewed: bool = False
+    """A person is asked about all changes: a `Reviewer`."""
     changed_by_commands: tuple[str, ...] = ()
     """New files of a step that commands of its dialogue change: killed in the middle of that, they look like edited."""
 
     def write(self, root: Path) -> None:
         """Make the project as it is before the run. Under git it has a commit, a stash, something staged and
         something edited: all of that is the user's."""
-        ticket = root / "tickets" / SLUG
+        ticket, approval = root / "tickets" / SLUG, "ask" if self.is_reviewed else "auto"
         ticket.mkdir(parents=True)
         (root / ".cdd").mkdir()
-        (root / ".cdd/config.yaml").write_text(f"approval: auto\nmax_attempts: 3\n{self.config}")
+        (root / ".cdd/config.yaml").write_text(f"approval: {approval}\nmax_attempts: 3\n{self.config}")
         (ticket / "spec.yaml").write_text(SPEC)
         (ticket / "plan.md").write_text(plan(chapter.step for chapter in self.chapters))
         for path, content in self.files.items():
@@ -95,10 +100,7 @@ class Storyteller:
         step, is_repair = int(_STEP.findall(question)[-1]), _REPAIR in question
         call = f"{step} {2 if is_repair else 1}"
         sys.audit(MODEL_CALLED, call)
-        with self.calls.open("a") as file:
-            file.write(f"{call}\n")
-            file.flush()
-            os.fsync(file.fileno())
+        _note(self.calls, call)
         answered = sum(message.role == "assistant" for message in request.messages)
         rounds = self.story.chapters[step - 1].rounds
         if answered < len(rounds):
@@ -111,6 +113,36 @@ class Storyteller:
         sys.audit(MODEL_HALFWAY, call)
         hear(TextDelta(text[len(text) // 2 :]))
         return Done()
+
+
+ASKED = 100
+"""A person's answers are written down among the model's calls, with this added to the number of their step."""
+
+
+@dataclass
+class Reviewer(Nobody):
+    """A person whose answer depends on the changes alone: nothing of what is `refused`, no hunk that is `unwanted`, and
+    `by hand` what they would rather write themselves."""
+
+    calls: Path
+
+    async def review(self, review: Review) -> Reviewed:
+        _note(self.calls, f"{ASKED + (review.step or 0)} 1")
+        if "+refused" in review.diff():
+            return Reviewed(Choice.NO, review, "not this")
+        for place, file in enumerate(review.files):
+            unwanted = [part for part, hunk in enumerate(file.hunks) if "+unwanted" in hunk.diff]
+            file = file.leave(unwanted, "not wanted")  # noqa: PLW2901  # the same, further on
+            edited = (file.result or b"").replace(b"by model", b"by hand")
+            review = review.with_file(place, file.edit(edited) if file.changes and file.result is not None else file)
+        return Reviewed(Choice.YES, review)
+
+
+def _note(calls: Path, call: str) -> None:
+    with calls.open("a") as file:
+        file.write(f"{call}\n")
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def git(root: Path, *words: str) -> str:
@@ -239,4 +271,44 @@ WITH_TOOLS = Story(
 )
 """A model that reads, writes and runs commands by tools, and deletes by its last words."""
 
-STORIES = {"ten-steps": TEN_STEPS, "without-git": WITHOUT_GIT, "with-tools": WITH_TOOLS}
+_NUMBERS = "".join(f"line {number}\n" for number in range(1, 31))
+_PARTS = "old.txt\n" + "".join(
+    f"<<<<<<< SEARCH\nline {number}\n=======\n{new}\n>>>>>>> REPLACE\n"
+    for number, new in ((2, "good"), (15, "unwanted"), (28, "better"))
+)
+
+REVIEWED = Story(
+    chapters=(
+        Chapter(
+            Step("old.txt", check("old.txt"), also=("gone.txt", "unwanted.txt")),
+            _both(
+                _PARTS, says("unwanted.txt", "unwanted"), "*** Begin Patch\n*** Delete File: gone.txt\n*** End Patch"
+            ),
+        ),
+        Chapter(Step("a.txt", check("a.txt")), says("a.txt", "good, by model"), wrong=says("a.txt", "refused")),
+        Chapter(
+            Step("b.txt", check("b.txt")),
+            "Done.",
+            rounds=(
+                (_call("read_file", path="old.txt"), _call("create_file", file_path="b.txt", content="by model\n")),
+                (_call("create_file", file_path="c.txt", content="refused\n"), _call("read_file", path="b.txt")),
+                (
+                    _call("edit_file", file_path="old.txt", find="line 5\n", replace="unwanted\n"),
+                    _call("execute_command", command="python -c pass"),
+                ),
+                (_call("edit_file", file_path="b.txt", find="by hand", replace="good"),),
+            ),
+        ),
+    ),
+    files={
+        "old.txt": _NUMBERS.encode(),
+        "gone.txt": b"gone\n",
+        "mine.txt": b"mine\n",
+        "staged.txt": b"as committed\n",
+    },
+    config="test_command: python -c \"print('as ever')\"\n",
+    is_reviewed=True,
+)
+"""Changes of which a person takes a part, edits some and refuses others, in replies and in calls of tools."""
+
+STORIES = {"ten-steps": TEN_STEPS, "without-git": WITHOUT_GIT, "with-tools": WITH_TOOLS, "reviewed": REVIEWED}

@@ -9,7 +9,7 @@ import os
 import random
 import shutil
 import uuid
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -22,9 +22,10 @@ if os.name != "posix":
     pytest.skip("a process ends itself by SIGKILL there", allow_module_level=True)
 
 from tests.crash.matrix import Uninterrupted
+from tests.crash.story import ASKED
 from tests.crash.views import NEVER_CHANGED, git_view
 
-PLACES = {"ten-steps": 14, "without-git": 3, "with-tools": 6}
+PLACES = {"ten-steps": 14, "without-git": 3, "with-tools": 6, "reviewed": 5}
 SEED = os.environ.get("PYTEST_XDIST_TESTRUNUID") or uuid.uuid4().hex
 """Which sample: the same for all workers of a run."""
 TWICE = 5
@@ -93,6 +94,17 @@ def test_an_uninterrupted_run_asks_once_for_each_attempt_and_leaves_nothing_behi
     whole = uninterrupted("ten-steps")
     assert whole.calls == ((1, 1), (2, 1), (3, 1), (3, 2), *((step, 1) for step in range(4, 11)))
     assert whole.ending.strays == []
+
+
+def test_a_person_is_asked_once_about_each_change(uninterrupted: Measure) -> None:
+    whole = uninterrupted("reviewed")
+    asked = Counter(step - ASKED for step, _ in whole.calls if step > ASKED)
+    assert asked == {1: 1, 2: 2, 3: 4}
+    root = whole.project
+    assert (root / "old.txt").read_text().splitlines()[1:28:13] == ["good", "line 15", "better"]
+    assert (root / "a.txt").read_text() == "good, by hand\n"
+    assert (root / "b.txt").read_text() == "good\n"
+    assert not any((root / name).exists() for name in ("gone.txt", "unwanted.txt", "c.txt"))
 
 
 def test_a_run_leaves_branch_index_and_stash_alone(uninterrupted: Measure) -> None:

@@ -1,4 +1,4 @@
-"""What can be seen of a project from outside: files, state, what git thinks of it, and what should not be there."""
+"""A project from outside: files, state, what git thinks of it, and what should not be there."""
 
 import hashlib
 import json
@@ -22,12 +22,12 @@ NEVER_CHANGED = (
     "ls-files --stage",
     "stash list",
 )
-"""What git is asked about the user's own, which no run touches at any moment."""
+"""Questions to git about the user's own, which no run touches at any moment."""
 
 
 @dataclass(frozen=True)
 class Ending:
-    """What a run leaves that came to its end."""
+    """The traces of a run that came to its end."""
 
     tree: dict[str, str]
     state: dict[str, Any]
@@ -69,7 +69,7 @@ def state(root: Path) -> dict[str, Any] | None:
 
 
 def promised_state(root: Path) -> dict[str, Any]:
-    """What the state says at the end, without times."""
+    """The state at the end, without times."""
     content = state(root)
     assert content is not None, "there is no state"
     steps = {
@@ -111,7 +111,7 @@ def _is_stray(path: Path) -> bool:
 
 
 def _walk(root: Path, folder: Path | None = None) -> Iterator[Path]:
-    """What the user would call the project."""
+    """The files that the user would call the project."""
     for path in sorted((folder or root).iterdir()):
         if path.relative_to(root) in _OWN or _is_stray(path):
             continue

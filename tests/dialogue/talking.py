@@ -1,4 +1,4 @@
-"""What the tests of dialogues share: a turn, listened to until its end."""
+"""Shared by the tests of dialogues: a turn, listened to until its end."""
 
 import asyncio
 from collections.abc import Sequence
@@ -63,7 +63,7 @@ async def answered(dialogue: Dialogue, kind: type[BaseModel], messages: Sequence
 
 
 async def after_rounds(dialogue: Dialogue, rounds: int, messages: Sequence[Message] = ASKED) -> tuple[Message, ...]:
-    """What is spoken when a turn of it is stopped after so many rounds."""
+    """The words so far of a turn that is stopped after so many rounds."""
     spoken = tuple(messages)
 
     def keep(added: Added) -> None:

@@ -1,4 +1,4 @@
-"""What is shown of a reply while it streams."""
+"""A reply as it is shown while it streams."""
 
 import re
 import time

@@ -37,7 +37,7 @@ def tree(root: Path) -> dict[str, str]:
 
 
 def apply(root: Path, reply: str, terms: EditPolicy | None = None) -> tuple[str, ...]:
-    """What did not have to be done. Raises `ReplyRefused`."""
+    """Remarks on edits that did not have to be made. Raises `ReplyRefused`."""
     changes = change_set(root, parse_reply(reply).edits, terms or EditPolicy(seen=None))
     changes.apply(root)
     return changes.notes

@@ -1,4 +1,4 @@
-"""What is found in a reply, and which replies are too uncertain to use."""
+"""Edits that are found in a reply, and replies that are too uncertain to use."""
 
 import contextlib
 import re

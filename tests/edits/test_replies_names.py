@@ -1,4 +1,4 @@
-"""What names a file and what only looks like it: headings, captions, lines of snippets, first comments."""
+"""Names of files and what only looks like them: headings, captions, lines of snippets, first comments."""
 
 from pathlib import Path
 

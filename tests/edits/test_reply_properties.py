@@ -117,7 +117,7 @@ indented = st.tuples(st.sampled_from(["", "    ", "        ", "\t"]), pieces).ma
 
 @dataclass(frozen=True)
 class Noise:
-    """What models do to an edit, and what is tolerated of it."""
+    """Things that models do to an edit, and that are tolerated."""
 
     trailing: str
     shift: str

@@ -1,4 +1,4 @@
-"""What the stories about checks begin with."""
+"""The beginning of the stories about checks."""
 
 from pathlib import Path
 

@@ -3,8 +3,9 @@
 import pytest
 
 from cdd_agent.commands.registry import handle
+from cdd_agent.edits.review import Review
 from cdd_agent.events import Choice, PersonAnswered, Proposal, to_json
-from cdd_agent.frontend import Nobody
+from cdd_agent.frontend import Nobody, Reviewed
 from tests.listening import collect
 from tests.projects import SLUG, Sandbox, Step, check, says
 
@@ -17,6 +18,9 @@ class Person(Nobody):
 
     async def approve(self, proposal: Proposal) -> Choice:
         return self.choice
+
+    async def review(self, review: Review) -> Reviewed:
+        return Reviewed(self.choice, review)
 
 
 def answers(sandbox: Sandbox) -> list[PersonAnswered]:

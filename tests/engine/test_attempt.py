@@ -1,4 +1,4 @@
-"""What is kept of an attempt: as it was where it is used again, without secrets where it is only looked at."""
+"""The record of an attempt: as it was where it is used again, without secrets where it is only looked at."""
 
 from pathlib import Path
 

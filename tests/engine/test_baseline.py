@@ -1,4 +1,4 @@
-"""What the tests were like before a run began is known, kept, and what each step is compared with."""
+"""The tests before a run began: known, kept, and what each step is compared with."""
 
 import json
 import re

@@ -1,8 +1,10 @@
 """From an acceptance criterion to the steps, tests and files that serve it."""
 
+import re
 from pathlib import Path
 
 import pytest
+from textual.widgets import OptionList
 
 from cdd_agent.engine.criteria import criteria_of
 from cdd_agent.engine.step_details import StepDetails
@@ -80,6 +82,9 @@ async def test_in_the_shell_one_walks_from_a_criterion_to_the_lines(ticket: Sand
         shown = person.app.screen.query_one(Transcript)
         await person.until(lambda: SUB in shown.plain_text())
         assert "+    return a - b" in shown.plain_text()
+        assert "▸ calc.py" in person.screen  # its last step is not done: changes are folded
+        await person.press("ctrl+up", "ctrl+up", "enter")
+        await person.until(lambda: "▾ calc.py" in person.screen)
         await person.press("down", "down")
         await person.until(lambda: "No step" in shown.plain_text())
         await person.press("escape")
@@ -112,3 +117,30 @@ async def test_of_a_criterion_that_very_many_steps_serve_the_first_ones_are_read
         await person.app.push_screen(screen)
         await person.until(lambda: "Do part 2000" in screen.query_one(Transcript).plain_text())
     assert 0 < len(read) < 100
+
+
+@pytest.mark.parametrize("size", [(20, 12), (40, 10), (80, 24), (200, 50)], ids=str)
+async def test_each_criterion_is_one_row_however_long_it_is_and_however_many_steps_serve_it(
+    ticket: Sandbox, size: tuple[int, int]
+) -> None:
+    views = tuple(StepView(number, f"Do part {number}") for number in range(1, 501))
+    proofs = [
+        CriterionProof(1, "It is whole", views),
+        CriterionProof(2, "A long one. " * 60 + "The end.", views[:3]),
+        CriterionProof(3, "One line\nand another"),
+    ]
+    async with person_at(ticket, size=size) as person:
+        assert person.app.session is not None
+        session = person.app.session
+        screen = CriteriaScreen(CriteriaShown(SLUG, "All", tuple(proofs)), lambda _: session.look_at_step(1, SLUG))
+        await person.app.push_screen(screen)
+        options = screen.query_one(OptionList)
+        await person.until(lambda: options.size.height == len(proofs))
+        rows = [row for row in person.screen.split("\n") if re.search(r"[○◐✓] \d\. ", row)]
+        assert [re.findall(r"\d\. \w+", row)[0] for row in rows[:3]] == ["1. It", "2. A", "3. One"]
+        assert ("500 steps" in rows[0]) == (size[0] >= 80)
+        await person.press("down")
+        await person.until(lambda: "The end." in screen.query_one(Transcript).plain_text())
+        await person.pilot.resize_terminal(60, 20)
+        await person.until(lambda: options.size.height == len(proofs))
+        assert options.highlighted == 1

@@ -1,11 +1,13 @@
 """Steps that delete and rename files: told, recorded, and restored."""
 
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
+from cdd_agent.edits.changes import ChangeSet, FileChange
 from cdd_agent.edits.file_diff import FileDiff
-from cdd_agent.events import AttemptFailed, ChangesApplied, ChangesProposed, StepFinished
+from cdd_agent.edits.review import Review
+from cdd_agent.events import AttemptFailed, ChangesApplied, StepFinished
 from cdd_agent.wording import question
 from tests.engine.test_engine import of
 from tests.projects import Sandbox, Step, run_all
@@ -88,5 +90,6 @@ async def test_but_not_what_holds_secrets_by_its_name(sandbox: Sandbox) -> None:
 
 
 def test_a_person_is_asked_about_deletions_first() -> None:
-    asked = question(ChangesProposed(1, ("a",), ("b",), ("c",)))
-    assert [line.strip() for line in asked.splitlines()[1:]] == ["delete c", "create a", "change b"]
+    changes = [("a", None, b"x\n"), ("b", b"x\n", b"y\n"), ("c", b"x\n", None)]
+    asked = question(Review.of(1, ChangeSet(tuple(FileChange(PurePosixPath(path), *was) for path, *was in changes))))
+    assert [line.split()[:2] for line in asked.splitlines()[1:4]] == [["delete", "c"], ["create", "a"], ["change", "b"]]

@@ -9,6 +9,7 @@ from typing import TypeVar
 import pytest
 
 from cdd_agent.edits.changes import ChangeSet, changed_meanwhile
+from cdd_agent.edits.review import Review
 from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.lock import TicketTaken
 from cdd_agent.errors import BadInput, ExitCode, NotApproved
@@ -20,7 +21,6 @@ from cdd_agent.events import (
     CommandOutput,
     Event,
     Notice,
-    Proposal,
     ReplyDelta,
     ReplyStarted,
     RunFinished,
@@ -28,7 +28,7 @@ from cdd_agent.events import (
     TestsFinished,
 )
 from cdd_agent.files.atomic import NotWritten, _temporary
-from cdd_agent.frontend import Nobody
+from cdd_agent.frontend import Nobody, Reviewed
 from cdd_agent.git.restore import held
 from cdd_agent.llm.port import AuthenticationFailed, RateLimited, StopReason
 from cdd_agent.llm.scripted import ScriptedReply
@@ -52,7 +52,7 @@ def lose_state(sandbox: Sandbox) -> None:
 
 
 def hash_of(sandbox: Sandbox, path: str) -> str:
-    """What a journal knows a file's content by."""
+    """The digest by which a journal knows a file's content."""
     found = held((sandbox.root / path).read_bytes(), 0).content
     assert isinstance(found, str)
     return found
@@ -278,8 +278,8 @@ async def test_a_retry_after_the_model_could_not_be_asked_works(sandbox: Sandbox
 
 
 class Refusal(Nobody):
-    async def approve(self, proposal: Proposal) -> Choice:
-        return Choice.NO
+    async def review(self, review: Review) -> Reviewed:
+        return Reviewed(Choice.NO, review)
 
 
 async def test_changes_that_are_not_approved_leave_no_trace_and_cost_no_second_reply(sandbox: Sandbox) -> None:
@@ -470,9 +470,9 @@ async def test_a_disk_that_refuses_leaves_the_step_failed_and_nothing_half_writt
     sandbox.flags = {"approval": "ask"}
 
     class Saboteur(Nobody):
-        async def approve(self, proposal: Proposal) -> Choice:
+        async def review(self, review: Review) -> Reviewed:
             (sandbox.root / "b").write_text("in the way")
-            return Choice.YES
+            return Reviewed(Choice.YES, review)
 
     sandbox.frontend = Saboteur()
     sandbox.write(Step("a.txt", check("a.txt")))
@@ -490,9 +490,9 @@ async def test_an_edit_made_while_approval_is_asked_for_is_not_overwritten(sandb
     (sandbox.root / "a.txt").write_text("before")
 
     class Thoughtful(Nobody):
-        async def approve(self, proposal: Proposal) -> Choice:
+        async def review(self, review: Review) -> Reviewed:
             (sandbox.root / "a.txt").write_text(BY_HAND)
-            return Choice.YES
+            return Reviewed(Choice.YES, review)
 
     sandbox.frontend = Thoughtful()
     sandbox.write(Step("a.txt", check("a.txt")))

@@ -1,12 +1,13 @@
-"""What a step with tools may take: by its whole attempt, however often it was interrupted; a person's time is free."""
+"""Limits of a step with tools: by its whole attempt, however often it was interrupted; a person's time is free."""
 
 import json
 import time
 from typing import Any
 
 from cdd_agent.dialogue.turns import Limits
+from cdd_agent.edits.review import Review
 from cdd_agent.events import Choice, Proposal
-from cdd_agent.frontend import Nobody
+from cdd_agent.frontend import Nobody, Reviewed
 from cdd_agent.llm.port import ConnectionFailed
 from tests.engine.tool_steps import STEP, answers, calls, create, execute, finished, problems, read, replace, run
 from tests.projects import SLUG, Sandbox
@@ -64,6 +65,10 @@ class Slow(Nobody):
     async def approve(self, proposal: Proposal) -> Choice:
         time.sleep(0.4)  # also of the event loop's time: nothing else is under way
         return Choice.YES
+
+    async def review(self, review: Review) -> Reviewed:
+        time.sleep(0.4)
+        return Reviewed(Choice.YES, review)
 
 
 async def test_waiting_for_a_persons_yes_is_no_work(sandbox: Sandbox) -> None:

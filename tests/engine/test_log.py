@@ -180,7 +180,7 @@ async def test_what_was_shown_was_logged_before(sandbox: Sandbox) -> None:
     assert step
     await stop_at(engine.run_step(step), lambda event: isinstance(event, ReplyFinished))
     engine.close()
-    assert logged(sandbox) == ["step_started", "reply_started", "reply_finished"]
+    assert logged(sandbox) == ["step_started", "prompt_made", "reply_started", "reply_finished"]
     assert sandbox.statuses() == ["pending"]
 
 

@@ -100,7 +100,7 @@ async def test_a_finished_one_that_still_says_in_progress_is_done_and_unverified
 
 
 def opening(sandbox: Sandbox) -> list[Event]:
-    """What a run tells of how it was opened."""
+    """The events that tell how a run was opened."""
     engine, events = sandbox.engine(), list[Event]()
     with told_to(events.append):
         engine.run.tell_what_was_found()

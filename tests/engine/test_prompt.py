@@ -1,4 +1,4 @@
-"""What a step's prompt holds: the step first, then what there is room for, each file whole or only named."""
+"""A step's prompt: the step first, then what there is room for, each file whole or only named."""
 
 import re
 from pathlib import Path
@@ -7,14 +7,14 @@ import pytest
 
 from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.prompt import LAST_REPLY, Earlier, StepPrompt, step_prompt
-from cdd_agent.events import About, Event, StepFinished
+from cdd_agent.events import About, Event, Notice, StepFinished
 from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.port import ContextTooLong, ToolCall
 from cdd_agent.llm.scripted import ScriptedReply
 from cdd_agent.project.rules import RULES_FOR_AGENTS
 from cdd_agent.tickets.status import StepStatus
 from tests.listening import collect
-from tests.projects import SPEC, Sandbox, Step, check, notice, noticed, says
+from tests.projects import SPEC, Sandbox, Step, check, noticed, says
 
 OWN = "own.py"
 
@@ -37,6 +37,7 @@ def prompt_of(sandbox: Sandbox, window: int | None = None, **more: object) -> St
             step,
             window=window,
             own=engine.run.own,
+            code=engine.run.code,
             **more,  # type: ignore[arg-type]
         )
     finally:
@@ -53,7 +54,8 @@ def busy(sandbox: Sandbox) -> Sandbox:
 
 
 def shown(prompt: StepPrompt) -> set[str]:
-    return {path for path in prompt.shown.files if f"# {path}" in prompt.text}
+    """Those that are there whole."""
+    return {path for path in prompt.shown.files if f"# {path}" in prompt.text} - prompt.shown.in_part.keys()
 
 
 def test_without_a_bound_all_of_it_is_there(busy: Sandbox) -> None:
@@ -66,31 +68,48 @@ def test_without_a_bound_all_of_it_is_there(busy: Sandbox) -> None:
 
 
 @pytest.mark.parametrize(
-    ("window", "there"),
+    ("window", "there", "in_part"),
     [
-        (24_000, {"own.py", "checked.py", "named.py"}),
-        (14_000, {"own.py", "checked.py"}),
-        (9_000, {"own.py"}),
-        (4_000, set[str]()),
+        (None, {"own.py", "checked.py", "named.py"}, set[str]()),
+        (24_000, {"own.py", "checked.py", "named.py"}, set[str]()),
+        (14_000, {"own.py", "checked.py"}, {"named.py"}),
+        (9_000, {"own.py"}, {"checked.py", "named.py"}),
+        (4_000, set[str](), {"own.py", "checked.py", "named.py"}),
+        (2_600, set[str](), {"own.py"}),
     ],
 )
-def test_what_matters_most_goes_first_and_the_rest_is_named(busy: Sandbox, window: int, there: set[str]) -> None:
+def test_what_matters_most_goes_first_and_the_rest_is_there_in_part(
+    busy: Sandbox, window: int | None, there: set[str], in_part: set[str]
+) -> None:
     prompt = prompt_of(busy, window)
-    assert shown(prompt) == set(prompt.shown.files) == there
-    left_out = {"own.py", "checked.py", "named.py"} - there
+    assert shown(prompt) == there
+    assert prompt.shown.in_part.keys() >= in_part
+    assert {note.partition(" ")[0] for note in prompt.notes} == prompt.shown.in_part.keys()
+    left_out = {"own.py", "checked.py", "named.py"} - prompt.shown.files.keys()
     assert {name.partition(" ")[0] for name in prompt.left_out if name.partition(" ")[0].endswith(".py")} == left_out
     assert all(f"- {name}" in prompt.text for name in prompt.left_out)
+    if window is None:
+        return
     assert estimated_prompt(prompt.request) < window * 3 / 4 + 200
     assert f"Make {OWN}" in prompt.text
 
 
-def test_a_file_is_never_half_shown(busy: Sandbox) -> None:
+def test_what_counts_as_shown_is_what_is_in_the_prompt(busy: Sandbox) -> None:
     for window in range(3_000, 26_000, 1_000):
         prompt = prompt_of(busy, window)
+        lines = 0
         for name in ("own.py", "checked.py", "named.py"):
-            whole = f"{name}:\n```py\n{BIG}# {name}\n```"
-            assert (whole in prompt.text) is (name in prompt.shown.files)
-            assert prompt.text.count("x = 1") == 2_000 * len(prompt.shown.files)
+            whole, ranges = f"{name}:\n```py\n{BIG}# {name}\n```", prompt.shown.in_part.get(name)
+            assert (whole in prompt.text) is (name in prompt.shown.files and ranges is None)
+            if ranges is None:
+                lines += 2_000 * (name in prompt.shown.files)
+                continue
+            of_it = (BIG + f"# {name}\n").splitlines()
+            for first, last in ranges:
+                part = "\n".join(of_it[first - 1 : last])
+                assert f"lines {first} to {last}:\n```py\n{part}\n```" in prompt.text
+                lines += part.count("x = 1")
+        assert prompt.text.count("x = 1") == lines
 
 
 def test_the_projects_rules_are_there_unless_there_is_no_room(busy: Sandbox) -> None:
@@ -106,12 +125,12 @@ def test_the_projects_rules_are_there_unless_there_is_no_room(busy: Sandbox) -> 
 async def test_people_are_told_what_the_model_does_not_see(busy: Sandbox) -> None:
     busy.flags = {"context_window": 9_000}
     events = await run_once(busy.replies(says("own.py", "new")))
-    left_out = notice(events, About.LEFT_OUT)
-    assert re.findall(r"\w+\.py", left_out) == ["checked.py", "named.py"]
-    assert "12,013" in left_out
+    told = [event.text for event in events if isinstance(event, Notice) and event.about is About.NOT_SHOWN]
+    assert [text.partition(" ")[0] for text in told] == ["checked.py", "named.py"]
+    assert all("in part (lines " in text for text in told)
 
 
-async def test_a_file_that_was_left_out_cannot_be_replaced_blindly(busy: Sandbox) -> None:
+async def test_a_file_that_was_shown_in_part_cannot_be_replaced_whole(busy: Sandbox) -> None:
     busy.flags = {"context_window": 4_000}
     (failed,) = [e for e in await run_once(busy.replies(says("own.py", "new"))) if isinstance(e, StepFinished)]
     assert failed.status is StepStatus.FAILED
@@ -217,8 +236,8 @@ def test_it_never_has_more_than_the_window_whatever_is_left_out(sandbox: Sandbox
         fitting += 1
         assert estimated_prompt(prompt.request) + min(8_192, window // 4) <= window
         for path in there:
-            text = (sandbox.root / path).read_text()
-            assert (f"{path}:\n```py\n{text}```" in prompt.text) is (path in prompt.shown.files)
+            text, is_whole = (sandbox.root / path).read_text(), path in prompt.shown.files.keys() - prompt.shown.in_part
+            assert (f"{path}:\n```py\n{text}```" in prompt.text) is is_whole
     assert fitting > 20
 
 
@@ -251,7 +270,7 @@ def test_secrets_are_not_shown_because_an_attempt_met_them(sandbox: Sandbox, nam
     (sandbox.root / ".env").write_text("TOKEN=very-secret\n")
     (sandbox.root / "link.txt").symlink_to(".env")
     sandbox.write(Step("a.txt", description="As in `link.txt`."))
-    prompt = prompt_of(sandbox, also_show=frozenset({name}))
+    prompt = prompt_of(sandbox, also_show={name: ()})
     assert "very-secret" not in prompt.text
     sandbox.write(Step(".env"))
     assert "very-secret" in prompt_of(sandbox).text
@@ -315,9 +334,10 @@ def test_a_large_one_that_is_named_is_shown_and_so_is_what_comes_after(shop: San
     (note,) = prompt.notes
     assert note.startswith("three.py ")
     assert "90,011" in note
+    assert prompt.shown.in_part.keys() == {"three.py"}
     small = prompt_of(shop, 20_000)
     assert shown(small) == {"setup.cfg"}
-    assert f"one.py ({(shop.root / 'one.py').stat().st_size:,} bytes)" in small.left_out
+    assert small.shown.in_part.keys() == {"one.py", "two.py", "three.py"}
 
 
 def test_a_name_that_several_have_means_the_one_that_is_shown(shop: Sandbox) -> None:
@@ -340,4 +360,4 @@ async def test_the_large_work_of_a_step_before_hides_no_other(sandbox: Sandbox) 
     both = says("big.txt", "big\n" * 20_000) + says("small.txt", "# small.txt")
     await run_once(sandbox.replies(both, says("a.txt", "good")))
     assert "# small.txt\n```" in sandbox.prompt(1)
-    assert "80,001" in sandbox.prompt(1)
+    assert "big.txt, in part (it has 20,001 lines" in sandbox.prompt(1)

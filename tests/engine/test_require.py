@@ -1,4 +1,4 @@
-"""What is not shown by tests is said at the end; with `require: verified` it fails the run."""
+"""Steps that no tests have shown to be done are named at the end; with `require: verified` they fail the run."""
 
 import json
 import re

@@ -20,7 +20,7 @@ def git_init(folder: Path) -> None:
 
 
 async def killed_while_checked(sandbox: Sandbox, folder: Path) -> Sandbox:
-    """What a kill leaves when the check begins: a copy of the project, as it is on the disk."""
+    """The project as a kill leaves it when the check begins: a copy, as it is on the disk."""
 
     def copy(event: Event) -> None:
         if isinstance(event, TestsStarted):

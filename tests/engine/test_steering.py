@@ -1,4 +1,4 @@
-"""What a person says to a running step reaches its model between two calls, once, or nobody."""
+"""Words to a running step reach its model between two calls, once, or nobody."""
 
 from collections.abc import Coroutine
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What `git log` says of a step."""
+"""A step in `git log`."""
 
 import pytest
 

@@ -14,7 +14,7 @@ from tests.listening import collect
 from tests.projects import Sandbox, Step, run_all
 
 BARE = "test_command: python check.py\n"
-"""What says nothing of single tests; without any it is content."""
+"""A check that says nothing of single tests, and is content without any."""
 CHECK = "import unittest\n\nunittest.main(module=None, argv=['check.py', 'discover', '-s', 'tests', '-t', '.'])\n"
 TOLD = "test_command: python -m unittest discover -s tests -t .\n"
 """The same tests, each of which is known."""

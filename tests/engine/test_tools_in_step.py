@@ -6,21 +6,20 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.edits.file_diff import FileDiff
+from cdd_agent.edits.review import Review
 from cdd_agent.engine import prompt
 from cdd_agent.engine.prompt import LAST_FAILED
 from cdd_agent.events import (
     About,
     AttemptFailed,
     ChangesApplied,
-    ChangesProposed,
     Choice,
-    Proposal,
     StepDiff,
     StepsUndone,
     ToolFinished,
 )
 from cdd_agent.files.json_file import Damaged
-from cdd_agent.frontend import Nobody
+from cdd_agent.frontend import Nobody, Reviewed
 from cdd_agent.llm.port import (
     ConnectionFailed,
     ContextTooLong,
@@ -280,12 +279,17 @@ class Person(Nobody):
     """Answers what is proposed, in this order."""
 
     def __init__(self, *choices: Choice) -> None:
-        self.asked: list[Proposal] = []
+        self.asked: list[Review] = []
         self._choices = list(choices)
 
-    async def approve(self, proposal: Proposal) -> Choice:
-        self.asked.append(proposal)
-        return self._choices.pop(0)
+    async def review(self, review: Review) -> Reviewed:
+        self.asked.append(review)
+        return Reviewed(self._choices.pop(0), review)
+
+    @property
+    def changes(self) -> list[tuple[str, str]]:
+        """What was asked about."""
+        return [(file.verb, file.path) for review in self.asked for file in review.files]
 
 
 async def test_every_change_is_asked_about_where_the_settings_say_so(sandbox: Sandbox) -> None:
@@ -293,10 +297,8 @@ async def test_every_change_is_asked_about_where_the_settings_say_so(sandbox: Sa
     sandbox.frontend = person
     sandbox.write(STEP).replies(calls(create("a.txt", "good\n")), calls(create("b.txt", "b\n")), "Done.")
     events = await run(sandbox)
-    asked = [proposal for proposal in person.asked if isinstance(proposal, ChangesProposed)]
-    assert [proposal.created for proposal in asked] == [("a.txt",), ("b.txt",)]
-    assert [proposal.diff.splitlines()[-1] for proposal in asked] == ["+good", "+b"]
-    assert not any(proposal.modified or proposal.deleted for proposal in asked)
+    assert person.changes == [("create", "a.txt"), ("create", "b.txt")]
+    assert [review.diff().splitlines()[-1] for review in person.asked] == ["+good", "+b"]
     assert finished(events).status is StepStatus.PENDING
     assert len(sandbox.model.requests) == 2
     assert not (sandbox.root / "a.txt").exists()
@@ -304,7 +306,7 @@ async def test_every_change_is_asked_about_where_the_settings_say_so(sandbox: Sa
     person = Person(Choice.YES)  # a.txt was approved already: it is not asked about again
     sandbox.frontend = person
     await run(sandbox.replies(calls(create("b.txt", "b\n")), "Done."))
-    assert [asked.created for asked in person.asked if isinstance(asked, ChangesProposed)] == [("b.txt",)]
+    assert person.changes == [("create", "b.txt")]
     assert sandbox.statuses() == ["completed"]
     assert (sandbox.text("a.txt"), sandbox.text("b.txt")) == ("good\n", "b\n")
 

@@ -40,7 +40,7 @@ async def stop(sandbox: Sandbox, seen: str) -> list[Event]:
 
 
 async def killed(sandbox: Sandbox, folder: Path, seen: str, then: Callable[[], object] = lambda: None) -> Sandbox:
-    """What a kill leaves, just when a tool was used that is shown so: a copy of the project, as it is on the disk."""
+    """The project as a kill leaves it just when a tool was used that is shown so: a copy, as it is on the disk."""
 
     def copy() -> None:
         then()

@@ -160,7 +160,7 @@ class Undone:
     lives: dict[int, int]
     """By step."""
     taken: dict[str, tuple[int, list[Version]]]
-    """What was taken off, and from where."""
+    """The step that was taken off, and from where."""
 
 
 @dataclass

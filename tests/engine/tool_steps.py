@@ -1,4 +1,4 @@
-"""What the tests of steps with tools share: rounds of calls, and runs of a step."""
+"""Shared by the tests of steps with tools: rounds of calls, and runs of a step."""
 
 import json
 from collections.abc import Callable
@@ -60,7 +60,7 @@ def problems(events: list[Event]) -> list[str]:
 
 
 def answers(sandbox: Sandbox, request: int) -> list[dict[str, object]]:
-    """What the tools have answered by the time of a request, the last round's."""
+    """The tools' answers of the last round before a request."""
     messages = sandbox.model.requests[request].messages
     last = max(place for place, message in enumerate(messages) if message.role == "assistant")
     return [json.loads(message.content) for message in messages[last + 1 :] if message.role == "tool"]

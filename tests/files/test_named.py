@@ -1,4 +1,4 @@
-"""What a text names is what the project has: whatever it is called, however it is written."""
+"""Names of files in a text are those that the project has: whatever they are called, however they are written."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What can be read of a project, and what cannot."""
+"""Files of a project that can be read, and others."""
 
 import os
 import socket

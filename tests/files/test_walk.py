@@ -1,4 +1,4 @@
-"""What belongs to a project: compared with what git says, and where git is not asked."""
+"""The files that belong to a project: compared with what git says, and where git is not asked."""
 
 import os
 import shutil

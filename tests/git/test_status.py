@@ -1,4 +1,4 @@
-"""What git says of a project, and that asking changes nothing and runs nothing."""
+"""A project as git sees it; asking changes nothing and runs nothing."""
 
 import os
 import re

@@ -1,7 +1,8 @@
-"""What the tests of the adapters share."""
+"""Shared by the tests of the adapters."""
 
 import gc
 import os
+import sys
 import warnings
 from collections.abc import Iterator
 
@@ -16,13 +17,20 @@ def no_keys_of_this_computer(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
 
 
+@pytest.fixture(scope="session")
+def frozen() -> set[str]:
+    """The modules whose objects are not looked at any more when garbage is collected."""
+    return set()
+
+
 @pytest.fixture(autouse=True)
-def what_litellm_leaves(request: pytest.FixtureRequest) -> Iterator[None]:
+def what_litellm_leaves(request: pytest.FixtureRequest, frozen: set[str]) -> Iterator[None]:
     """Connections that it does not close go here, and not in the middle of somebody else's test."""
     yield
     if request.node.get_closest_marker("xdist_group") is not None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ResourceWarning)
             gc.collect()
-        if not gc.get_freeze_count():
-            gc.freeze()  # half a million objects of its modules need not be looked at after every test
+        if "litellm" in sys.modules and "litellm" not in frozen:
+            frozen.add("litellm")
+            gc.freeze()  # half a million objects

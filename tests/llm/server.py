@@ -63,7 +63,7 @@ FINISH_REASON_OF = {
 
 @dataclass(frozen=True)
 class Answer:
-    """What the server does with one request. The defaults are a well-behaved, empty reply."""
+    """The server's answer to one request. The defaults are a well-behaved, empty reply."""
 
     text: str = ""
     cut_at: tuple[str, ...] = ()
@@ -98,7 +98,7 @@ def failure(
 
 
 def failure_like(error: ModelError) -> Answer:
-    """What a real server does where `ScriptedModel` raises `error`."""
+    """The answer of a real server where `ScriptedModel` raises `error`."""
     if isinstance(error, ConnectionFailed):
         return Answer("cut", cut_after=0)
     if isinstance(error, ContextTooLong):

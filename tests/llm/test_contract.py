@@ -1,4 +1,4 @@
-"""What every model adapter keeps: the same script, played by each; then what those keep that ask a server."""
+"""The contract of every model adapter: the same script, played by each; then that of those that ask a server."""
 
 import asyncio
 import json
@@ -270,7 +270,7 @@ async def failure_of(model: Model) -> ModelError:
 
 
 async def failure_on(served: MakeServed, answer: Answer) -> ModelError:
-    """What becomes of the server's `answer`, after exactly one request."""
+    """The outcome of the server's `answer`, after exactly one request."""
     with LoopbackServer([answer]) as server:
         error = await failure_of(served(server.url))
     assert len(server.requests) == 1

@@ -1,4 +1,4 @@
-"""What only the direct adapter meets: servers as they are, byte for byte; proxies, redirects, keys."""
+"""Met by the direct adapter alone: servers as they are, byte for byte; proxies, redirects, keys."""
 
 import json
 import subprocess

@@ -52,7 +52,7 @@ async def failure_of(model: LitellmModel) -> ModelError:
 
 
 async def failure_on(answer: Answer, name: str = MODEL) -> ModelError:
-    """What becomes of the server's `answer`, after exactly one request."""
+    """The outcome of the server's `answer`, after exactly one request."""
     with LoopbackServer([answer]) as server:
         base = server.url if name == MODEL else server.url.removesuffix("/v1")
         error = await failure_of(LitellmModel(name, base))

@@ -1,4 +1,4 @@
-"""What servers say of their own models: believed as far as it has the right shape, kept, and never waited for long."""
+"""Facts that servers tell of their models: believed where they have the right shape, kept, never waited for long."""
 
 import itertools
 import json

@@ -97,7 +97,7 @@ def usages(events: list[Event]) -> list[Usage]:
 
 
 def as_saved(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """What a dialogue is after it was written to the disk and read again."""
+    """A dialogue after it was written to the disk and read again."""
     return _MESSAGES.validate_json(_MESSAGES.dump_json(messages))
 
 

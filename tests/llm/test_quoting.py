@@ -1,4 +1,4 @@
-"""What a server says is quoted without keys; names of models, hosts, paths and ids stay readable."""
+"""A server's words are quoted without keys; names of models, hosts, paths and ids stay readable."""
 
 import pytest
 

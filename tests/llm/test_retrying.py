@@ -1,4 +1,4 @@
-"""What is transient is asked for again, after a wait that can be seen and ended; what does not is told at once."""
+"""Transient errors are asked for again, after a wait that can be seen and ended; all others are told at once."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -13,7 +13,7 @@ Json = dict[str, Any]
 
 
 def request_of(path: str, body: Json) -> Request:
-    """What was asked, whichever protocol it was asked in."""
+    """A request, whichever protocol it was made in."""
     if path.endswith("/responses"):
         system = [Message("system", body["instructions"])] if "instructions" in body else []
         tools = [(tool["name"], tool["description"], tool["parameters"]) for tool in body.get("tools", [])]

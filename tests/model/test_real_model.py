@@ -1,4 +1,4 @@
-"""What a real model is asked and answers, over a real connection, through both adapters."""
+"""A real model, over a real connection, through both adapters."""
 
 import asyncio
 import json

@@ -63,7 +63,7 @@ def mutated(text: str, mutation: Mutation) -> str:
 
 
 def tried(root: Path, mutation: Mutation, limit: float) -> Tried:
-    """What its tests say of the program with this fault. One that never ends is noticed, too."""
+    """The verdict of its tests on the program with this fault. One that never ends is noticed, too."""
     with tempfile.TemporaryDirectory(prefix="cdd-mutation-") as folder:
         copy = Path(folder) / "project"
         shutil.copytree(root, copy, ignore=_NOT_COPIED)  # keeps times: what was compiled stays good
@@ -75,7 +75,7 @@ def tried(root: Path, mutation: Mutation, limit: float) -> Tried:
 
 
 def untouched(root: Path, mutations: Sequence[Mutation], limit: float, jobs: int) -> Tried:
-    """What all the tests say of the program as it is: only then do they mean something."""
+    """The verdict of all the tests on the program as it is: only then do they mean something."""
     with tempfile.TemporaryDirectory(prefix="cdd-mutation-") as folder:
         copy = Path(folder) / "project"
         shutil.copytree(root, copy, ignore=_NOT_COPIED)

@@ -139,6 +139,60 @@ MUTATIONS = [
         "if False:",
         "tests/tools/test_action_runner.py",
     ),
+    *[
+        Mutation(rule, file, old, new, tests)
+        for rule, file, old, new, tests in [
+            (
+                "what was not shown of a file is not changed",
+                "edits/build.py",
+                "if known_after(before, after, shown) is None:",
+                "if False:",
+                "tests/edits/test_excerpts.py",
+            ),
+            (
+                "a file that was shown in part is not replaced whole",
+                "edits/build.py",
+                "if shown := self._terms.in_part.get(str(file.path)):",
+                "if shown := ():",
+                "tests/edits/test_excerpts.py",
+            ),
+            (
+                "nor deleted",
+                "edits/build.py",
+                "return str(path) not in self.in_part and str(path) in self.seen",
+                "return str(path) in self.seen",
+                "tests/edits/test_excerpts.py",
+            ),
+            (
+                "what was not shown stays whole lines",
+                "edits/excerpts.py",
+                "while (found := text.find(lines, at)) >= 0 and not _begins_a_line(text, found):",
+                "while (found := text.find(lines, at)) >= 0 and False:",
+                "tests/edits/test_excerpts.py",
+            ),
+            (
+                "numbers before lines count only where the file has these lines",
+                "edits/search.py",
+                "if match.start + 1 == self._now(numbers[0])",
+                "if True",
+                "tests/edits/test_excerpts.py",
+            ),
+            (
+                "parts of a prompt are kept with what it shows",
+                "engine/transaction.py",
+                "self.in_part |= shown.in_part",
+                "pass",
+                "tests/engine/test_related_code.py",
+            ),
+            (
+                "what was found for the first attempt is shown again as it was",
+                "engine/related_code.py",
+                "if is_there and room.takes(estimated_tokens(kept.text)):",
+                "if False:",
+                "tests/engine/test_related_code.py",
+            ),
+        ]
+    ],
     # --- execution: a step is a transaction -------------------------------------------------------------------------
     Mutation(
         "a baseline that was broken off is of no use",
@@ -192,7 +246,7 @@ MUTATIONS = [
     Mutation(
         "memory is never ahead of the disk",
         "engine/run.py",
-        "        self.state = save(self.ticket, self.plan, self.record, state)",
+        "        self.state = save(self.ticket, self.plan, self.record, state.with_costs(self._unsaved))",
         "        self.state = state\n        self.state = save(self.ticket, self.plan, self.record, state)",
         _ENGINE,
     ),
@@ -283,8 +337,8 @@ MUTATIONS = [
     Mutation(
         "the number of attempts is kept to",
         "engine/engine.py",
-        "will_retry = number < first + attempts - 1 and",
-        "will_retry = number < first + attempts - 2 and",
+        "will_retry = left > 0 and",
+        "will_retry = left > 1 and",
         _ENGINE,
     ),
     Mutation(
@@ -296,10 +350,24 @@ MUTATIONS = [
     ),
     Mutation(
         "what is not approved is not written",
+        "engine/approval.py",
+        "return replace(answer, review=review.leave_all(answer.reason)), ChangeSet(())",
+        "return replace(answer, review=review.leave_all(answer.reason)), changes",
+        "tests/engine/test_reviewing.py",
+    ),
+    Mutation(
+        "what is left out stays as it was",
+        "edits/review.py",
+        "old[slice(*hunk.old)] if place in self.left_out else",
+        "old[slice(*hunk.old)] if place not in self.left_out else",
+        "tests/edits/test_review.py",
+    ),
+    Mutation(
+        "what was answered holds after an interruption",
         "engine/transaction.py",
-        "if choice is not Choice.YES:",
-        "if choice is Choice.YES and not changes.changes:",
-        _ENGINE,
+        "answer = answers.find(call, proposed, changes, number)",
+        "answer = None",
+        "tests/engine/test_reviewing.py",
     ),
     Mutation(
         "a file that nobody could bring back is not changed",

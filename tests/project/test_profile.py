@@ -1,4 +1,4 @@
-"""What is found out about a project from the files that it holds."""
+"""A project's profile, from the files that it holds."""
 
 from pathlib import Path
 

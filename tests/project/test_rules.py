@@ -1,4 +1,4 @@
-"""What a project's own rules are, and how much of them is used."""
+"""A project's own rules, and how much of them is used."""
 
 import re
 from pathlib import Path

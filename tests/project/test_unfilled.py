@@ -1,4 +1,4 @@
-"""What `cdd init` leaves for people to fill in: no prompt has it while nobody has, and nothing else is lost."""
+"""Blanks that `cdd init` leaves for people: no prompt has them while nobody has, and nothing else is lost."""
 
 import re
 from pathlib import Path

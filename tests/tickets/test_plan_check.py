@@ -1,4 +1,4 @@
-"""What the compiler finds in a plan, and that it leaves alone what is fine."""
+"""The compiler finds the problems of a plan, and leaves alone what is fine."""
 
 import re
 from pathlib import Path

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cdd_agent.config import Commands
+from cdd_agent.context.finder import CodeFinder
 from cdd_agent.dialogue.turns import definitions
 from cdd_agent.process.policy import ALWAYS_ALLOWED, CommandRunner, Permission
 from cdd_agent.tools.acting import ExecuteCommandTool, acting_tools
@@ -26,7 +27,7 @@ from tests.promised import NOT_ALLOWED, NOT_FOUND, NOT_STARTED, TIMED_OUT
 WHEN = re.compile(r"\bUse it\s(when|for)\b")
 
 DOCS = Path(__file__).parents[2] / "docs" / "tool_interface_design.md"
-READ_ONLY = ["read_file", "list_files", "glob_files", "grep_files", "git_status", "git_log", "git_diff"]
+READ_ONLY = ["read_file", "list_files", "glob_files", "grep_files", "find_code", "git_status", "git_log", "git_diff"]
 ACTING = ["create_file", "edit_file", "execute_command", "chat_with_user", "research"]
 
 
@@ -61,7 +62,23 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def tools(root: Path) -> dict[str, Tool[Any]]:
-    return {tool.name: tool for tool in (*read_only_tools(root), *acting_tools(runner(root)))}
+    return {tool.name: tool for tool in (*read_only_tools(root, CodeFinder(root)), *acting_tools(runner(root)))}
+
+
+async def test_code_is_found_by_what_it_is_about(root: Path, tools: dict[str, Tool[Any]]) -> None:
+    (root / "src/limits.py").write_text("class RateLimiter:\n    def allows(self, client):\n        return True\n")
+    found = (await tools["find_code"].execute(query="where is the rate limited?"))["output"].splitlines()
+    assert found[0].startswith("src/limits.py: ")
+    assert found[1].startswith("  lines 1-")
+    assert found[1].endswith("class RateLimiter:")
+    assert "src/app.py" not in "".join(found)
+    (root / "src/limits.py").rename(root / "src/quota.py")
+    assert "src/quota.py" in (await tools["find_code"].execute(query="rate limit"))["output"]
+    assert "Nothing" in (await tools["find_code"].execute(query="zebra xylophone"))["output"]
+
+
+def test_what_finds_code_is_offered_where_there_is_a_map() -> None:
+    assert "find_code" not in {tool.name for tool in read_only_tools(Path())}
 
 
 def test_there_are_the_promised_tools(tools: dict[str, Tool[Any]]) -> None:
@@ -310,7 +327,7 @@ ANYTHING: st.SearchStrategy[Any] = st.recursive(
     ),
 )
 async def test_whatever_a_model_sends_it_gets_an_answer(root: Path, name: str, arguments: dict[str, Any]) -> None:
-    tools = {tool.name: tool for tool in (*read_only_tools(root), *acting_tools(runner(root)))}
+    tools = {tool.name: tool for tool in (*read_only_tools(root, CodeFinder(root)), *acting_tools(runner(root)))}
     answer = await tools[name].execute(**arguments)
     assert json.dumps(answer)
 

@@ -12,9 +12,9 @@ from typing import Any
 from textual.pilot import Pilot
 
 from cdd_agent.events import Emit, Event, Notice
-from cdd_agent.frontend import Frontend
+from cdd_agent.frontend import REST, Frontend
 from cdd_agent.session import FindServers, Session
-from cdd_agent.tui.answering import REST, KeyClock
+from cdd_agent.tui.answering import KeyClock
 from cdd_agent.tui.app import Shell
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.bars import ActivityBar, TitleBar
@@ -76,8 +76,8 @@ async def opened(app: Shell, pilot: Pilot[Any]) -> None:
         await pilot.pause(0.01)
 
 
-FACTS = re.compile(r"\s+(\d+[smh]( \d+✓)?( \+\d+)?( \d+✗)?( ↻\d+)?|↻\d+|← .*)$")
-"""What is beside a step's title."""
+FACTS = re.compile(r"\s+(\d+[smh]( \d+✓)?( \+\d+)?( \d+✗)?( ↻\d+)?|↻\d+|← .*)?( ?~?(\$[\d.]+|[\d.]+[kM]? tok))?$")
+"""The facts beside a step's title."""
 
 
 @dataclass

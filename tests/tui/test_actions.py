@@ -1,5 +1,6 @@
-"""What was done, as people see it: tools' calls, files that were written, checks and the tests that failed."""
+"""Actions as people see them: tools' calls, files that were written, checks and the tests that failed."""
 
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -18,6 +19,7 @@ from cdd_agent.events import (
 from cdd_agent.tickets.status import StepStatus, Verification
 from cdd_agent.tui.transcript.actions import Actions
 from cdd_agent.tui.transcript.blocks import BlockKind
+from cdd_agent.tui.transcript.folds import FoldHeader
 from cdd_agent.tui.transcript.widget import Transcript
 from tests.engine.tool_steps import calls, execute, replace
 from tests.projects import SLUG, Sandbox, Step, check, says
@@ -126,6 +128,43 @@ async def test_a_check_that_passes_is_one_line() -> None:
         assert words(transcript) == ["▸ $ pytest -q ✓ 4 passed, 1 skipped · 3 s"]
         await pilot.click(Transcript, offset=(4, 0))
         assert words(transcript)[1:] == ["│ ....", "│ 4 passed in 0.1s"]
+
+
+async def test_of_a_persons_own_command_the_last_lines_are_shown_and_the_rest_on_opening(sandbox: Sandbox) -> None:
+    async with person_at(sandbox, size=(80, 60)) as person:
+        command = f'{sys.executable} -c "print(*range(50), sep=chr(10)); exit(3)"'
+        await person.say(f"!{command}")
+        rows = words(person.app.home.transcript)
+        at = next(place for place, row in enumerate(rows) if row.startswith("▾ $ "))
+        assert rows[at + 1] == "… 30 more lines"
+        assert rows[at + 2 : at + 22] == [f"│ {number}" for number in range(30, 50)]
+        assert rows[at + 22] == "! Exit code 3"
+        while not isinstance(person.app.home.transcript._chosen, FoldHeader):
+            await person.press("ctrl+up")
+        await person.press("enter")
+        assert words(person.app.home.transcript)[at + 1 : at + 51] == [f"│ {number}" for number in range(50)]
+        await person.press("enter")
+        assert words(person.app.home.transcript)[at + 1] == "! Exit code 3"
+
+
+@pytest.mark.parametrize("command", ["true", "echo one", "seq 20"])
+async def test_a_short_output_is_shown_whole_and_none_folds(sandbox: Sandbox, command: str) -> None:
+    async with person_at(sandbox, size=(80, 60)) as person:
+        await person.say(f"!{command}")
+        assert "more line" not in person.screen
+        assert ("▾" in person.screen) is (command != "true")
+        assert "▸" not in person.screen
+
+
+async def test_of_an_own_command_that_goes_on_the_last_lines_are_seen_and_escape_ends_it(sandbox: Sandbox) -> None:
+    async with person_at(sandbox, size=(80, 60)) as person:
+        await person.begin("!seq 100; sleep 600")
+        await person.until(lambda: "│ 100" in person.screen)
+        assert "│ 81" in person.screen
+        assert "│ 80" not in person.screen
+        await person.press("escape")
+        await person.until(lambda: not person.is_waiting)
+        assert "… 80 more lines" in person.screen
 
 
 async def test_of_failed_tests_the_assertion_comes_first_and_the_output_is_folded() -> None:

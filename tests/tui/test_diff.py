@@ -210,12 +210,14 @@ async def test_a_transcript_turns_its_diffs() -> None:
         await pilot.pause()
         assert sum("import csv" in row for row in screen(transcript)) == 1
         assert text(transcript).count("import csv") == 2
-        transcript.turn_diffs()
+        transcript.diff_layout.is_side_by_side = False
+        transcript.lay_out_diffs()
         await pilot.pause()
         assert text(transcript).count("import csv") == 1
         assert colours(transcript, "-") != colours(transcript, "+")
         await pilot.resize_terminal(100, 24)
-        transcript.turn_diffs()
+        transcript.diff_layout.is_side_by_side = False
+        transcript.lay_out_diffs()
         await pilot.pause()
         assert text(transcript).count("import csv") == 1  # there is no room for two columns
 

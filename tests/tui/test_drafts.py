@@ -1,4 +1,4 @@
-"""What was typed and not sent outlives the shell."""
+"""Text that was typed and not sent outlives the shell."""
 
 import json
 import subprocess
@@ -9,6 +9,7 @@ import pytest
 
 from cdd_agent.tui.drafts import Drafts
 from tests.projects import Sandbox
+from tests.screens import Screen
 from tests.terminals import Terminal
 from tests.tui.person import person_at
 
@@ -121,19 +122,20 @@ async def test_a_shell_that_ends_without_being_left_leaves_its_draft(sandbox: Sa
 
 
 def test_kill_9_loses_no_draft(sandbox: Sandbox) -> None:
-    def opened() -> Terminal:
+    def opened() -> tuple[Terminal, Screen]:
         terminal = Terminal(sandbox.root, sys.executable, "-m", "cdd_agent", size=(80, 24))
-        terminal.until(lambda: b"Ask anything" in terminal.seen)
-        return terminal
+        screen = Screen(terminal)
+        terminal.until(lambda: "Ask anything" in screen.text)
+        return terminal, screen
 
     sandbox.write()
     (sandbox.root / ".cdd/config.yaml").write_text("model: openai/any-model\n")  # else one is offered first
-    first = opened()
+    first, _ = opened()
     first.press(b"half a thought")
     first.until(
         lambda: any("half a thought" in text.read_text() for text in sandbox.root.glob(".cdd/runs/drafts/*.json"))
     )
     first.end()
-    second = opened()
-    second.until(lambda: b"half a thought" in second.seen and b"not sent" in second.seen)
+    second, screen = opened()
+    second.until(lambda: "half a thought" in screen.text and "not sent" in screen.text)
     second.end()

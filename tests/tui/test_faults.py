@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Awaitable, Callable
-from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -10,38 +9,19 @@ import pytest
 
 from cdd_agent.agents.chat import ChatAgent
 from cdd_agent.events import CommandProposed
+from cdd_agent.faults import FaultLog
 from cdd_agent.session import Session
 from cdd_agent.tui.app import Shell
 from cdd_agent.tui.asking import Asking
-from cdd_agent.tui.faults import FaultLog
 from cdd_agent.tui.home import Home
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.bars import ActivityBar, TitleBar
 from cdd_agent.tui.widgets.prompt import Prompt, PromptArea
 from cdd_agent.tui.widgets.question import Question
 from cdd_agent.tui.widgets.steps import StepList
+from tests.injecting import SECRET, Injected, fail_once
 from tests.projects import SLUG, Sandbox, Step, check, says
 from tests.tui.person import Person, person_at
-
-SECRET = "s3cr3t-t0k3n-1234567890"
-
-
-class Injected(RuntimeError):
-    """Not one that anybody expects."""
-
-
-def fail_once(monkeypatch: pytest.MonkeyPatch, where: type, name: str) -> None:
-    """The next call raises; those after it do what they always did."""
-    usual = getattr(where, name)
-    left = [Injected(f"injected into {name}, which knew {SECRET}")]
-
-    @wraps(usual)
-    def failing(*args: Any, **kwargs: Any) -> Any:
-        if left:
-            raise left.pop()
-        return usual(*args, **kwargs)
-
-    monkeypatch.setattr(where, name, failing)
 
 
 def keys(*pressed: str) -> Callable[[Person], Awaitable[None]]:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cdd_agent.events import Answer, CommandProposed, Notice
-from cdd_agent.tui.editor import at_line
+from cdd_agent.process.editor import at_line
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.find_bar import FindBar, FindInput
 from cdd_agent.tui.transcript.finding import Search
@@ -68,6 +68,24 @@ async def test_one_finds_what_was_said_and_goes_from_place_to_place(sandbox: San
         assert person.prompt.text == ""
         await person.type("a")
         assert person.prompt.text == "a"
+
+
+async def test_what_arrives_meanwhile_is_counted(sandbox: Sandbox) -> None:
+    async with person_at(sandbox) as person:
+        person.app.show(Notice("here is alpha"))
+        await person.press("ctrl+f")
+        await person.until(lambda: isinstance(person.app.focused, FindInput))
+        person.app.show(Notice("alpha before anything is looked for"))
+        await person.type("alpha")
+        assert "1 of 2" in bar(person)
+        person.app.show(Notice("one more alpha, and alpha"))
+        await person.until(lambda: "1 of 4" in bar(person))
+        assert highlighted(transcript_of(person)) == ["ALPHA", "alpha", "alpha", "alpha"]
+        person.app.home.transcript.clear()
+        await person.until(lambda: "nothing found" in bar(person))
+        person.app.show(Notice("alpha anew"))
+        await person.until(lambda: "1 of 1" in bar(person))
+        assert highlighted(transcript_of(person)) == ["ALPHA"]
 
 
 async def test_what_is_typed_into_the_bar_answers_no_question(sandbox: Sandbox) -> None:

@@ -7,12 +7,16 @@ import pytest
 from textual import events
 
 from cdd_agent.events import Answer, Choice, CommandProposed
+from cdd_agent.tui.transcript.blocks import BlockKind
+from cdd_agent.tui.transcript.find_bar import FindInput
+from cdd_agent.tui.transcript.folds import FoldHeader, Opening
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.bars import TitleBar
 from cdd_agent.tui.widgets.question import Question
 from cdd_agent.tui.widgets.steps import StepList
-from tests.projects import SLUG, Sandbox
+from tests.projects import SLUG, Sandbox, Step
 from tests.tui.person import Person, person_at
+from tests.tui.test_blocks import LINES, block
 from tests.tui.test_stopping import is_as_before, streaming
 
 
@@ -56,6 +60,60 @@ async def at_home(person: Person) -> None:
 Move = Callable[[Person], Awaitable[None]]
 FOCI: tuple[Move, ...] = (at_home, click, select, shift_tab, nowhere, blurred, elsewhere)
 everywhere = pytest.mark.parametrize("move", FOCI, ids=lambda move: move.__name__)
+
+
+async def test_the_line_below_says_what_enter_does_wherever_the_keyboard_is(sandbox: Sandbox) -> None:
+    """And that is what it does."""
+    sandbox.write(Step("a.txt"))
+    async with person_at(sandbox, f"/exec {SLUG}", size=(120, 30)) as person:
+        transcript = person.app.home.transcript
+        transcript.clear()
+        transcript.add(BlockKind.NOTE, "no fold")
+        transcript.add_foldable(block("read a.py", *LINES, sample=2))
+        assert "Enter runs step 1" in person.activity or "Enter sends" in person.activity
+
+        await person.press("ctrl+up")
+        header = transcript._chosen
+        assert isinstance(header, FoldHeader)
+        for said, opening in (("opens", Opening.SOME), ("opens all of", Opening.ALL), ("folds", Opening.HEADER)):
+            assert f"Enter {said} the block" in person.activity
+            assert "sends" not in person.activity
+            await person.press("enter")
+            assert header.fold.opening is opening
+        await person.press("right")
+        assert "Enter opens all of the block" in person.activity
+        await person.press("left")
+        assert "Enter opens the block" in person.activity
+
+        await person.press("ctrl+up")
+        assert person.activity.startswith("Nothing to open in this block")
+        told = person.told
+        await person.press("enter")
+        assert (person.told, person.is_waiting) == (told, False)
+
+        await person.press("ctrl+f")
+        await person.until(lambda: isinstance(person.app.focused, FindInput))
+        assert "Enter goes to the next" in person.activity
+        await person.press("escape")
+        await person.until(lambda: not person.app.home.query(FindInput))
+        await person.press("f2")
+        assert "Enter opens the step" in person.activity
+        await person.press("x", "backspace")
+        assert person.app.focused is person.prompt.area
+        assert "block" not in person.activity
+        assert "Enter" in person.activity
+
+
+async def test_while_something_runs_it_is_said_too_what_enter_does_with_a_block(sandbox: Sandbox) -> None:
+    async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
+        person.app.home.transcript.add_foldable(block("read a.py", *LINES))
+        await person.begin("")
+        await person.until_told("One ")
+        while not isinstance(person.app.home.transcript._chosen, FoldHeader):
+            await person.press("ctrl+up")
+        assert "Enter opens the block" in person.activity
+        await person.press("y", "backspace")
+        assert "Esc stops" in person.activity
 
 
 @everywhere

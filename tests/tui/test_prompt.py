@@ -9,7 +9,7 @@ from tests.tui.person import Person, person_at
 
 
 def completions(person: Person) -> list[str]:
-    """What is on offer; none when the list is closed."""
+    """The completions on offer; none when the list is closed."""
     return [offer.line for offer in person.prompt.offers]
 
 
@@ -106,6 +106,7 @@ async def test_earlier_lines_come_back_also_in_the_next_session(tickets: Sandbox
         assert person.prompt.text == "first"
         await person.press("down", "down", "down")
         assert person.prompt.text == "dra"
+        await person.press("ctrl+u")  # on a slow machine a draft would be kept, and come first
 
     async with person_at(tickets) as person:
         await person.press("up")
@@ -217,3 +218,14 @@ async def test_what_a_row_is_stands_beside_it(tickets: Sandbox) -> None:
         assert person.activity == "Enter takes /exit · Esc back"
         await person.press("escape")
         assert person.activity.startswith("Enter does nothing. There is no command /ex")
+
+
+@pytest.mark.parametrize(("key", "left"), [("ctrl+u", "first\n/status"), ("ctrl+k", "first\nplease /status")])
+async def test_a_line_over_several_rows_is_emptied_as_a_whole(sandbox: Sandbox, key: str, left: str) -> None:
+    async with person_at(sandbox, size=(20, 12)) as person:
+        person.prompt.replace("first\nplease keep it short and simple and so on")
+        if key == "ctrl+k":
+            person.prompt.area.move_cursor((1, len("please ")))
+        await person.press(key)
+        await person.type("/status")
+        assert person.prompt.text == left

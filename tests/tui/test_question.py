@@ -109,7 +109,7 @@ async def test_a_long_list_of_files_leaves_room_for_the_keys(asking: Sandbox) ->
     asking.replies("".join(says(f"deep/folder/file-{number:02}.txt", "x") for number in range(40)))
     async with person_at(asking, f"/exec {SLUG}") as person:
         await until_asked(person)
-        assert "file-04.txt\n" in person.screen.replace(" ", "")
+        assert "file-04.txt  +1" in person.screen
         assert " 35 " in person.screen
         assert "[y] yes   [n] no" in person.screen
         await answer(person, "n")

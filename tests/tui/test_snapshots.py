@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -9,13 +10,12 @@ from textual.events import Paste
 from textual.pilot import Pilot
 
 from cdd_agent.edits.file_diff import FileDiff
-from cdd_agent.engine.effort import RunCost
+from cdd_agent.edits.review import Review
 from cdd_agent.engine.step_details import AttemptDetails, SeenTest, StepDetails
 from cdd_agent.engine.timeline import Timeline
 from cdd_agent.events import (
     AttemptFailed,
     ChangesApplied,
-    ChangesProposed,
     CommandOutput,
     CriteriaShown,
     CriterionProof,
@@ -42,9 +42,11 @@ from cdd_agent.events import (
     ToolStarted,
     UndoPreview,
 )
+from cdd_agent.frontend import REST
 from cdd_agent.llm.local_servers import LocalServer
 from cdd_agent.tickets.plan_step import AffectedFile, PlanStep
-from cdd_agent.tickets.status import Evidence, RunStatus, StepStatus, Verification
+from cdd_agent.tickets.status import Cost, Evidence, RunStatus, StepStatus, Verification
+from cdd_agent.tui.answering import Answering
 from cdd_agent.tui.app import Shell
 from cdd_agent.tui.criteria_screen import CriteriaScreen
 from cdd_agent.tui.step_screen import StepScreen
@@ -58,7 +60,8 @@ from cdd_agent.verification.outcomes import Result
 from cdd_agent.wiring import NO_MODEL_HINT
 from tests.agents.asking import TEMPLATE, asks, looks
 from tests.projects import SPEC, Sandbox
-from tests.tui.person import opened, shell
+from tests.reviews import review_of
+from tests.tui.person import FingerTime, opened, shell
 
 Compare = Callable[..., bool]
 SLUG = "feature-monthly-report"
@@ -215,7 +218,7 @@ DONE: tuple[Event, ...] = (
 
 
 def showing(*events: Event, theme: str = "textual-dark") -> Callable[[Pilot[None]], Awaitable[None]]:
-    """What is to be done with the shell before it is looked at: show these events, as at the end of a turn."""
+    """Done with the shell before it is looked at: it shows these events, as at the end of a turn."""
 
     async def run(pilot: Pilot[None]) -> None:
         app = pilot.app
@@ -299,8 +302,8 @@ def test_a_step_opened(shop: Sandbox, snap_compare: Compare, part: str, size: tu
         await showing(*FAILED_RUN)(pilot)
         error = f"`{CHECK}` failed (exit code 1)"
         view = StepView(3, TITLES[2], StepStatus.FAILED, error=error, attempts=2, seconds=36.0, evidence=SEEN[3])
-        effort = RunCost(seconds=36.2, model_calls=2, counted_calls=2, prompt_tokens=8_000, completion_tokens=900)
-        details = StepDetails(SLUG, PLAN_STEP, view, effort, (ATTEMPT, ATTEMPT))
+        view = replace(view, cost=Cost(8_900, 0.0412))
+        details = StepDetails(SLUG, PLAN_STEP, view, (ATTEMPT, ATTEMPT))
         screen = StepScreen(details, lambda by: None)
         await pilot.app.push_screen(screen)
         await pilot.press(*["right"] * StepScreen.PARTS.index(part))
@@ -313,7 +316,7 @@ def test_the_timeline(shop: Sandbox, snap_compare: Compare) -> None:
     done = [
         StepView(n, TITLES[n - 1], StepStatus.COMPLETED, Verification.PASSED, evidence=SEEN.get(n)) for n in (1, 2, 4)
     ]
-    details = StepDetails(SLUG, PLAN_STEP, done[0], RunCost(), (replace(ATTEMPT, failure=""),))
+    details = StepDetails(SLUG, PLAN_STEP, done[0], (replace(ATTEMPT, failure=""),))
 
     async def preview(number: int) -> UndoPreview:
         return UndoPreview((number,), ("tally/report.py", "tally/totals.py"), ("README.md",), ("notes.txt",))
@@ -333,7 +336,7 @@ def test_the_timeline(shop: Sandbox, snap_compare: Compare) -> None:
 
 def test_criteria(shop: Sandbox, snap_compare: Compare) -> None:
     done = StepView(2, TITLES[1], StepStatus.COMPLETED, Verification.PASSED, evidence=SEEN[2])
-    details = StepDetails(SLUG, PLAN_STEP, done, RunCost(), (replace(ATTEMPT, failure=""),))
+    details = StepDetails(SLUG, PLAN_STEP, done, (replace(ATTEMPT, failure=""),))
 
     async def look(pilot: Pilot[None]) -> None:
         await showing(*FAILED_RUN)(pilot)
@@ -364,17 +367,80 @@ def test_going_back(shop: Sandbox, snap_compare: Compare) -> None:
     assert snap_compare(app, run_before=showing(*events), terminal_size=(100, 40))
 
 
-def test_the_question(shop: Sandbox, snap_compare: Compare) -> None:
+BEFORE = """\
+from collections import defaultdict
+
+
+def total(amounts: list[float]) -> float:
+    result = 0.0
+    for amount in amounts:
+        result += amount
+    return result
+
+
+def count(amounts: list[float]) -> int:
+    return len(amounts)
+
+
+def by_month(entries):
+    return sorted(entries)
+"""
+LOOP = "    result = 0.0\n    for amount in amounts:\n        result += amount\n    return result\n"
+AFTER = BEFORE.replace(LOOP, "    return sum(amounts)\n").replace("sorted(entries)", "dict(sorted(groups(entries)))")
+REVIEW = review_of(
+    3,
+    {
+        "tally/totals.py": (BEFORE, AFTER),
+        "tests/test_report.py": (None, "def test_empty() -> None:\n    assert total([]) == 0\n"),
+        "notes.txt": ("to be gone\n", None),
+    },
+)
+
+
+async def asked_about(review: Review, app: Shell, pilot: Pilot[None]) -> None:
+    app.run_worker(app.asking.review(review))
+    await until_seen(app, pilot)
+
+
+async def until_seen(app: Shell, pilot: Pilot[None], *, instead_of: Answering | None = None) -> None:
+    while app.asking.open is instead_of or app.asking.open is None or app.asking.open.seen_at == inf:
+        await pilot.pause(0.01)
+    await pilot.pause()
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 40), (40, 12)], ids=str)
+def test_the_question(shop: Sandbox, snap_compare: Compare, size: tuple[int, int]) -> None:
     async def ask(pilot: Pilot[None]) -> None:
         await showing(*FAILED_RUN[:4])(pilot)
         app = pilot.app
         assert isinstance(app, Shell)
-        app.run_worker(
-            app.asking.approve(ChangesProposed(3, ("tally/report.py", "tests/test_report.py"), ("README.md",)))
-        )
-        await pilot.pause()
+        await asked_about(REVIEW, app, pilot)
 
-    assert snap_compare(shell(shop, f"/exec {SLUG}", opening=OPENING), run_before=ask)
+    app = shell(shop, f"/exec {SLUG}", opening=OPENING)
+    assert snap_compare(app, run_before=ask, terminal_size=size)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=str)
+@pytest.mark.parametrize("keys", [("h",), ("h", "left", "right", "right", "right")], ids=["a part", "what is taken"])
+def test_a_review_part_by_part(
+    shop: Sandbox, snap_compare: Compare, size: tuple[int, int], keys: tuple[str, ...]
+) -> None:
+    time = FingerTime()
+
+    async def go_through(pilot: Pilot[None]) -> None:
+        await showing(*FAILED_RUN[:4])(pilot)
+        app = pilot.app
+        assert isinstance(app, Shell)
+        await asked_about(REVIEW, app, pilot)
+        for key in keys:
+            asked = app.asking.open
+            time.pass_by(REST)
+            await pilot.press(key)
+            time.pass_by(REST)
+            await until_seen(app, pilot, instead_of=asked)
+
+    app = shell(shop, f"/exec {SLUG}", opening=OPENING, time=time)
+    assert snap_compare(app, run_before=go_through, terminal_size=size)
 
 
 CHAT: tuple[Event | str, ...] = (
@@ -415,9 +481,7 @@ def test_a_chat_that_asks_before_it_writes(shop: Sandbox, snap_compare: Compare)
         await saying(*CHAT)(pilot)
         app = pilot.app
         assert isinstance(app, Shell)
-        diff = DIFF[DIFF.index("--- ") :].replace("a/", "").replace("b/", "")
-        app.run_worker(app.asking.approve(ChangesProposed(None, (), ("tally/totals.py",), (), diff)))
-        await pilot.pause()
+        await asked_about(review_of(None, {"tally/totals.py": (BEFORE, AFTER)}), app, pilot)
 
     assert snap_compare(shell(shop, opening=()), run_before=ask)
 
@@ -538,7 +602,7 @@ def test_a_dialogue_with_socrates(shop: Sandbox, snap_compare: Compare, size: tu
         await showing(theme=theme)(pilot)
         app.home.bar.spent = ""
         await pilot.pause()
-        app.home.transcript.vertical_scrollbar.position = app.home.transcript.scroll_y  # it may be a frame behind
+        app.home.transcript.vertical_scrollbar.refresh()  # it may be a frame behind
         await pilot.pause()
 
     app = shell(shop, f"/socrates {SLUG}", opening=OPENING)

@@ -1,6 +1,8 @@
-"""What can be said and looked at while something runs."""
+"""A person says things, and looks at things, while something runs."""
 
+import gc
 import threading
+import weakref
 
 import pytest
 
@@ -13,6 +15,7 @@ from cdd_agent.events import (
     GuidanceTaken,
     Notice,
     PlanOpened,
+    ReplyDelta,
     ScreenAsked,
     StepDiff,
     TicketsListed,
@@ -34,7 +37,7 @@ LOOKS: dict[str, type[Event]] = {
     "/model": Notice,
     "/help": ScreenAsked,
     "/help executor": ScreenAsked,
-    "/help keys": Answer,
+    "/help keys": ScreenAsked,
 }
 
 
@@ -53,13 +56,59 @@ async def test_looking_needs_no_waiting(sandbox: Sandbox, line: str) -> None:
         assert f"❯ {line}" in person.told or line in person.told
         assert sandbox.statuses()[0] == "in_progress"
         assert person.prompt.text == ""
-        assert "waits" not in person.screen
+        assert not person.prompt.has_class("-waiting")
 
         if person.app.screen is not person.app.home:  # closed first
             await person.press("escape")
         await person.press("escape")
         await person.until(lambda: not person.is_waiting)
         assert sandbox.statuses() == ["pending", "pending"]
+
+
+SECRET = "horse " + "battery-" * 50
+"""Of two pieces; the second one takes ten seconds, unless it is made to go faster."""
+REPLY = f"The key is {SECRET} and so on, and so on."
+
+
+@pytest.mark.parametrize("line", [*LOOKS, f"/diff {SLUG}", "/criteria", "/nonsense", f"/status {SLUG}"])
+async def test_looking_cuts_neither_the_reply_nor_its_redaction(
+    sandbox: Sandbox, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANY_TOKEN", SECRET)
+    streaming(sandbox).model = ScriptedModel([says("a.txt", "good", words=REPLY)], pace=40)
+    async with person_at(sandbox, f"/exec {SLUG}") as person:
+        await person.begin("")
+        await person.until_told("The key is")
+        await person.pilot.pause(0.5)  # the first part of the secret has come
+        person.shown.clear()
+        if line == "/nonsense":
+            person.app.look(line)
+        else:
+            await person.begin(line)
+        await person.until(lambda: "❯ " + line in person.told or line in person.told)
+        sandbox.model.pace = 0
+        await person.until(lambda: not person.is_waiting)
+        replies = "".join(event.text for event in person.shown if isinstance(event, ReplyDelta))
+        assert "battery" not in person.told + replies
+        reply = REPLY.replace(SECRET, "[redacted: ANY_TOKEN]").strip()
+        assert reply in person.told
+        assert person.told.index(reply) < person.told.index(line)
+
+
+async def test_the_cost_says_that_a_call_runs_that_is_not_counted_yet(sandbox: Sandbox) -> None:
+    async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
+        await running(person)
+        await person.begin("/cost")
+        await person.until_told("This session: ")
+        told = person.told.partition("This session: ")[2].splitlines()[0]
+        assert "1 model call is under way" in told
+        assert "tokens" not in told
+        await person.press("escape")
+        await person.until(lambda: not person.is_waiting)
+        await person.say("/cost")
+        last = person.told.rpartition("This session: ")[2]
+        assert "under way" not in last
+        assert "tokens" in last
 
 
 async def test_what_a_completed_step_changed_is_seen_while_the_next_one_runs(sandbox: Sandbox) -> None:
@@ -176,10 +225,36 @@ async def test_looking_before_the_session_is_open_waits_for_it(sandbox: Sandbox)
 
     app._open_session = open_session
     async with app.run_test() as pilot:
-        for line in ("/list", "/help keys"):
+        for line in ("/list", "/cost"):
             app.home.prompt.area.insert(line)
             await pilot.press("enter")
         is_shown.set()
         await opened(app, pilot)
-        assert app.home.transcript.plain_text().count("Ctrl+F") >= 1
+        assert "This session" in app.home.transcript.plain_text()
         assert app.is_running
+
+
+async def test_each_line_that_waits_keeps_what_it_meant_and_nothing_is_kept_of_those_that_do_not(
+    sandbox: Sandbox,
+) -> None:
+    async with person_at(with_tools(sandbox), f"/exec {SLUG}") as person:
+        assert person.app.session is not None
+        left = weakref.ref(person.app.session.agent)
+        await running(person)
+        for number in range(3):
+            await person.begin(f"{WORDS} {number}")
+            await person.press("escape")
+            person.prompt.replace("")
+        await person.press("escape")
+        await person.until(lambda: not person.is_waiting)
+        await person.say("/exit")
+        person.prompt.area.insert("hello")
+        await person.pilot.pause()
+        gc.collect()
+        assert left() is None
+
+        person.prompt.hold("the same", 1)
+        person.prompt.hold("the same", 2)
+        assert person.prompt.take_waiting() == ("the same", 1)
+        assert person.prompt.take_waiting() == ("the same", 2)
+        assert person.prompt.take_waiting() is None

@@ -1,9 +1,12 @@
 """A step is opened from the plan: what is known of it, part by part, and the way back to the prompt."""
 
 import asyncio
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from textual.drivers.headless_driver import HeadlessDriver
 
 from cdd_agent.events import CommandProposed
 from cdd_agent.llm.local_servers import LocalServer
@@ -110,6 +113,37 @@ async def test_a_reason_typed_after_it_skips_the_step(one_done: Sandbox) -> None
         assert one_done.statuses() == ["skipped", "pending", "pending"]
         await opened(person, "home")
         assert reason in shown(person)
+
+
+async def test_a_failed_step_is_tried_again_with_guidance(one_done: Sandbox) -> None:
+    async with person_at(one_done, f"/exec {SLUG}") as person:
+        await person.say("continue")
+        await opened(person)
+        await person.press("r")
+        await person.until(lambda: person.prompt.text == "retry 1")
+        person.prompt.area.insert(f" because {GUIDANCE}")
+        await person.until(lambda: "with this guidance" in person.screen)
+        await person.say("")
+        assert one_done.statuses()[0] == "completed"
+        assert GUIDANCE in one_done.prompt()
+        await opened(person, "home")
+        assert f"Guidance: {GUIDANCE}" in shown(person)
+
+
+@pytest.mark.parametrize(("key", "line"), [("u", f"/undo {SLUG} 2"), ("r", f"/exec {SLUG}"), ("s", f"/exec {SLUG}")])
+async def test_where_the_run_is_closed_the_command_that_does_it_is_offered(
+    sandbox: Sandbox, key: str, line: str
+) -> None:
+    sandbox.write(*STEPS[:2]).replies(says("a.txt", "good"), says("b.txt", "good"))
+    async with person_at(sandbox, f"/exec {SLUG}") as person:
+        await person.say("all")
+        assert person.app.home.agent is None
+        await opened(person, "end")
+        await person.press(key)
+        await person.until(lambda: person.prompt.text == line)
+        if key == "u":
+            await person.say("")
+            assert sandbox.statuses() == ["completed", "pending"]
 
 
 async def test_a_step_can_be_looked_at_while_another_one_runs(one_done: Sandbox) -> None:
@@ -234,3 +268,97 @@ async def test_who_comes_back_from_a_step_to_a_question_has_not_seen_it_before(o
         await person.pilot.pause(0.2)
         assert not asked.done()
         asked.cancel()
+
+
+@pytest.fixture
+def editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Makes a program the person's editor: it writes what an expression over the `text` gives."""
+    monkeypatch.setattr(HeadlessDriver, "can_suspend", True)
+
+    def use(expression: str) -> None:
+        script = tmp_path / "editor.py"
+        script.write_text(
+            "import pathlib, sys\nfile = pathlib.Path(sys.argv[-1])\ntext = file.read_text()\n"
+            f"file.write_text({expression})\n"
+        )
+        monkeypatch.setenv("VISUAL", f"{sys.executable} {script}")
+
+    return use
+
+
+async def test_a_steps_text_is_edited_and_the_plan_beside_it_says_so(
+    one_done: Sandbox, editor: Callable[[str], None]
+) -> None:
+    editor("text.replace('Make b.txt', 'Write b.txt').replace('Say it of b.', 'Say it twice.')")
+    async with person_at(one_done, f"/exec {SLUG}") as person:
+        await opened(person, "down")
+        await person.press("e")
+        await person.until(lambda: "Written to" in shown(person))
+        assert "Say it twice." in shown(person)
+        assert "2. Write b.txt" in person.screen
+        await person.press("escape")
+        await person.until(lambda: any("Write b.txt" in row for row in person.steps))
+        assert "Say it twice." in (one_done.ticket / "plan.md").read_text()
+        assert "The plan was edited" not in person.told
+
+
+async def test_what_was_edited_wrong_is_told_and_opened_again(one_done: Sandbox, editor: Callable[[str], None]) -> None:
+    editor("text + 'by me\\n\\n### Step 9: More\\n'")
+    before = (one_done.ticket / "plan.md").read_text()
+    async with person_at(one_done, f"/exec {SLUG}") as person:
+        await opened(person, "down")
+        await person.press("right", "e")
+        await person.until(lambda: "has to be step 2" in shown(person))
+        assert "Your text is kept" in shown(person)
+        assert (one_done.ticket / "plan.md").read_text() == before
+        editor("text.partition('### Step 9')[0] if 'by me' in text else 'lost'")
+        await person.press("e")
+        await person.until(lambda: "Written to" in shown(person))
+        assert "by me" in (one_done.ticket / "plan.md").read_text()
+
+
+async def test_a_step_that_is_done_says_why_it_is_not_edited(one_done: Sandbox, editor: Callable[[str], None]) -> None:
+    editor("'never'")
+    async with person_at(one_done, f"/exec {SLUG}") as person:
+        await person.say("continue")
+        await person.say("retry")
+        await opened(person, "home")
+        await person.press("e")
+        await person.until(lambda: "undo 1" in shown(person))
+        assert "kept" not in shown(person)
+
+
+async def test_a_step_is_edited_while_another_one_runs_which_it_does_not_disturb(
+    one_done: Sandbox, editor: Callable[[str], None]
+) -> None:
+    editor("text.replace('Make it.', 'Make it well.')")
+    one_done.replies(says("a.txt", "good", "long " * 5000), says("b.txt", "good"), says("c.txt", "good"))
+    one_done.model.pace = 400
+    async with person_at(one_done, f"/exec {SLUG}") as person:
+        await person.begin("all")
+        await person.until_told("long")
+        await opened(person, "home")
+        await person.press("e")
+        await person.until(lambda: "under way" in shown(person))
+        await person.press("escape")
+        await opened(person, "end")
+        await person.press("e")
+        await person.until(lambda: "Written to" in shown(person))
+        await person.press("escape")
+        one_done.model.pace = 0
+        await person.until(lambda: not person.is_waiting)
+        assert one_done.statuses() == ["completed"] * 3
+        assert "Make it well." in one_done.prompt()
+
+
+async def test_keys_from_before_the_step_was_seen_are_the_prompts(one_done: Sandbox) -> None:
+    async with person_at(one_done, f"/exec {SLUG}") as person:
+        await opened(person)
+        step, _ = person.app._opened_step
+        person.app._opened_step = step, person.time.now + 1  # it is drawn a second later
+        await person.press("r", "s", "u")
+        assert person.app.screen is step
+        person.time.pass_by(1)
+        await person.press("escape")
+        await person.until(lambda: person.app.screen is person.app.home)
+        assert person.prompt.text == "rsu"

@@ -7,7 +7,7 @@ from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
 from cdd_agent.events import StepFinished, StepStarted, StepView
-from cdd_agent.tickets.status import Evidence, StepStatus, Verification
+from cdd_agent.tickets.status import Cost, Evidence, StepStatus, Verification
 from cdd_agent.tui.widgets.steps import StepList
 from cdd_agent.wording import REMARKS
 
@@ -188,6 +188,50 @@ async def test_what_a_step_waits_for_is_gone_when_that_is_over() -> None:
 async def test_facts_make_room_for_a_title_in_a_narrow_list() -> None:
     async with list_of(StepView(1, TITLE, DONE, seconds=12, evidence=GREEN), size=(18, 2)) as (step_list, _):
         assert rows(step_list)[1] == f"✓ 1. {TITLE[:10]}…"
+
+
+@pytest.mark.parametrize(
+    ("cost", "shown"),
+    [
+        (Cost(), ""),
+        (Cost(41_230, 0.0812), "$0.08"),
+        (Cost(41_230, 12.345, estimated=True), "~$12.35"),
+        (Cost(900, 0.0004), "$0.0004"),
+        (Cost(41_230, 0.0), "41k tok"),
+        (Cost(1_234, estimated=True), "~1.2k tok"),
+        (Cost(999), "999 tok"),
+        (Cost(1_234_567), "1.2M tok"),
+    ],
+)
+async def test_the_cost_of_a_step_and_of_the_run_is_shown_in_tokens_where_no_price_is_known(
+    cost: Cost, shown: str
+) -> None:
+    async with list_of(StepView(1, "Do it", DONE, seconds=12, cost=cost), size=(60, 3)) as (step_list, _):
+        assert rows(step_list)[1].split("Do it")[1].strip() == f"12s {shown}".strip()
+        assert rows(step_list)[0].endswith(shown or "━")
+
+
+async def test_the_cost_grows_with_each_call_and_is_what_the_state_says_in_the_end() -> None:
+    async with list_of(*many(2), size=(60, 4)) as (step_list, _):
+        step_list.show(many(2), Cost(100, 1.0))
+        step_list.begin(StepStarted(1, "", 1))
+        step_list.spend(1, Cost(10, 0.25))
+        step_list.spend(1, Cost(10, 0.25))
+        assert [row.split()[-1] for row in rows(step_list)[:2]] == ["$1.50", "$0.50"]
+        step_list.finish(over(1, cost=Cost(30, 0.75)))
+        assert [row.split()[-1] for row in rows(step_list)[:2]] == ["$1.75", "$0.75"]
+
+
+async def test_where_there_is_little_room_the_money_goes_first_and_the_title_last() -> None:
+    step = StepView(1, TITLE, DONE, seconds=12, evidence=GREEN, cost=Cost(9, 0.5))
+    shown = dict[int, str]()
+    for width in (60, 36, 28, 18):
+        async with list_of(step, size=(width, 2)) as (step_list, _):
+            shown[width] = rows(step_list)[1]
+    assert shown[60].endswith(" 12s 44✓ +4 $0.50")
+    assert shown[36].endswith(" 12s 44✓ +4")
+    assert shown[28].endswith(" 12s 44✓ +4")
+    assert shown[18] == f"✓ 1. {TITLE[:10]}…"
 
 
 async def test_one_walks_through_the_steps_and_opens_one() -> None:

@@ -24,6 +24,7 @@ class AtWork:
         (root / ".cdd").mkdir(exist_ok=True)
         self.terminal = Terminal(root, "/bin/sh", "-i", size=(80, 24))
         self.screen = Screen(self.terminal)
+        variables = {"CDD_MODEL": "openai/any-model", **variables}  # else one is offered, over what is typed
         set_ = "".join(f"{name}={shlex.quote(value)} " for name, value in variables.items())
         self.terminal.type(f"PS1='at-home> '; {set_}{CDD}")
         self.sees("❯")
@@ -116,7 +117,7 @@ def test_an_editor_that_fails_is_told_and_the_draft_stays(
 
 def test_ctrl_c_in_the_editor_is_the_editors(sandbox: Sandbox, started: list[AtWork]) -> None:
     program = editor(sandbox.root, "trap 'echo stopped > \"$1\"; exit 0' INT", "echo editing", "sleep 60 & wait")
-    person = AtWork(sandbox.root, EDITOR=program, VISUAL="", CDD_MODEL="openai/any-model")
+    person = AtWork(sandbox.root, EDITOR=program, VISUAL="")
     started.append(person)
     person.terminal.press(CTRL_G)
     person.sees("editing")

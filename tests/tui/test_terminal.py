@@ -8,6 +8,7 @@ import pytest
 
 from cdd_agent.errors import ExitCode
 from tests.projects import SLUG, Sandbox, Step, says
+from tests.screens import Screen
 from tests.terminals import Terminal
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
@@ -19,7 +20,8 @@ def terminal(sandbox: Sandbox) -> Iterator[Terminal]:
     sandbox.write(Step("a.txt", slow))
     replies = json.dumps([{"reply": says("a.txt", "good")}])
     (sandbox.root / ".cdd/script.yaml").write_text(f"replies: {replies}\n")
-    terminal = Terminal(sandbox.root, sys.executable, "-m", "cdd_agent", "--model", "script:.cdd/script.yaml")
+    argv = (sys.executable, "-m", "cdd_agent", "--model", "script:.cdd/script.yaml")
+    terminal = Terminal(sandbox.root, *argv, size=(80, 24))
     terminal.until(lambda: "❯".encode() in terminal.seen)
     yield terminal
     terminal.end()
@@ -27,7 +29,8 @@ def terminal(sandbox: Sandbox) -> Iterator[Terminal]:
 
 def test_a_closed_terminal_ends_the_shell_and_puts_the_step_back(terminal: Terminal, sandbox: Sandbox) -> None:
     terminal.type(f"/exec {SLUG}")
-    terminal.until(lambda: b"Next is step 1" in terminal.seen)
+    screen = Screen(terminal)
+    terminal.until(lambda: "Next is step 1" in screen.text)
     terminal.type("continue")
     terminal.until((sandbox.root / "running").exists)
     terminal.close()

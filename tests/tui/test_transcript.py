@@ -14,6 +14,8 @@ from textual.geometry import Offset
 from textual.pilot import Pilot
 from textual.selection import SELECT_ALL, Selection
 
+from cdd_agent.events import beside_the_turn
+from cdd_agent.tui.transcript.actions import show_diff
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.lines import Gutter, Mark, TranscriptLine
 from cdd_agent.tui.transcript.markdown_stream import MarkdownLines
@@ -24,6 +26,7 @@ MARKUP = "[bold]x[/bold] [@click=app.quit]y[/] :smile:"
 STATUS = "the reply holds no change for this step"
 CODE = "/retry [b]1 or *stop*"
 LINES = "first line\nsecond line"
+DIFF = "diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-old\n+new\n"
 LONG = "one two three four five six seven eight"
 LAID_OUT = [
     "Title",
@@ -546,6 +549,82 @@ async def test_adding_settles_what_is_live() -> None:
         assert transcript.plain_text().split() == ["reply", "done", "next"]
 
 
+@pytest.mark.parametrize("live", [BlockKind.MARKDOWN, BlockKind.OUTPUT, BlockKind.THOUGHTS])
+@pytest.mark.parametrize("kind", [kind for kind in BlockKind if kind not in (BlockKind.THOUGHTS, BlockKind.ACTION)])
+async def test_what_is_added_beside_does_not_cut_what_is_live(live: BlockKind, kind: BlockKind) -> None:
+    async with shown() as (transcript, pilot):
+        transcript.add(BlockKind.NOTE, "above")
+        transcript.begin(live)
+        transcript.write("one\n\ntwo ") if live is not BlockKind.THOUGHTS else transcript.think("one\n\ntwo ", "1 s")
+        await pilot.pause()
+        with beside_the_turn():
+            transcript.add(kind, "looked at")
+            transcript.settle()
+            transcript.add(kind, "and at this")
+        assert "looked at" in text(transcript)
+        transcript.write("three") if live is not BlockKind.THOUGHTS else transcript.think("three", "2 s")
+        await pilot.pause()
+        before = text(transcript)
+        assert transcript.plain_text() == "above\none\n\ntwo three\nlooked at\nand at this"
+
+        transcript.settle()
+        await pilot.pause()
+        assert transcript.plain_text() == "above\none\n\ntwo three\nlooked at\nand at this"
+        if live is BlockKind.OUTPUT:
+            assert text(transcript) == before
+        transcript.add(BlockKind.NOTE, "below")
+        assert transcript.plain_text().endswith("and at this\nbelow")
+
+
+async def test_blocks_beside_a_live_one_fold_are_found_chosen_and_fit_another_width() -> None:
+    async with shown(height=30) as (transcript, pilot):
+        transcript.write("the reply\n\n")
+        with beside_the_turn():
+            show_diff(transcript, DIFF)
+            transcript.add(BlockKind.MARKDOWN, "word " * 60)
+        transcript.write("goes on\n\nand on")
+        await pilot.pause()
+        assert "+new" in text(transcript).replace(" ", "")
+        transcript.find("new")
+        assert transcript.finder.found == (1, 1)
+        transcript.find("")
+        transcript.choose_block(-1)
+        transcript.choose_block(-1)
+        assert transcript.chosen_text.startswith("diff --git")
+        transcript.action_fold_block()
+        assert "+new" not in text(transcript).replace(" ", "")
+        await pilot.resize_terminal(30, 30)
+        await pilot.pause()
+        assert text(transcript).index("and on") < text(transcript).index("a.txt") < text(transcript).index("word word")
+        transcript.action_open_block()
+        transcript.settle()
+        await pilot.pause()
+        assert "+new" in text(transcript).replace(" ", "")
+        assert transcript.plain_text().startswith("the reply\n\ngoes on\n\nand on\ndiff --git")
+        transcript.write("again")
+        with beside_the_turn():
+            transcript.add(BlockKind.NOTE, "gone")
+        transcript.clear()
+        transcript.add(BlockKind.NOTE, "anew")
+        assert transcript.plain_text() == "anew"
+
+
+async def test_looks_beside_an_endless_stream_are_kept_within_the_limit() -> None:
+    async with shown(max_lines=50) as (transcript, pilot):
+        transcript.begin(BlockKind.OUTPUT)
+        for number in range(40):
+            transcript.write(f"line {number}\n")
+            with beside_the_turn():
+                transcript.add(BlockKind.NOTE, f"look {number}")
+            await pilot.pause()
+        transcript.settle()
+        transcript.add(BlockKind.NOTE, "end")
+        await pilot.pause()
+        assert "look 39" in text(transcript)
+        assert "… earlier output is left out" in "\n".join(row.line.text for row in transcript._scrollback.rows)
+        assert len(transcript._scrollback.rows) <= 52
+
+
 async def test_only_some_kinds_grow() -> None:
     async with shown() as (transcript, _):
         with pytest.raises(ValueError, match="cannot grow"):
@@ -765,3 +844,18 @@ async def test_a_selection_stays_on_its_text_when_old_lines_are_left_out() -> No
         transcript.add(BlockKind.OUTPUT, "x\n" * 30)
         await pilot.pause()
         assert transcript.get_selection(selection)[0] == "line 9"
+
+
+async def test_a_long_line_of_a_list_goes_on_below_its_words() -> None:
+    async with shown(34, 10) as (transcript, pilot):
+        transcript.add(BlockKind.NOTE, "words: a ticket\n  ✓ 1. Sum up the prices of a whole cart\n  ○ 12. Count them")
+        assert text(transcript).split("\n") == [
+            "words: a ticket",
+            "  ✓ 1. Sum up the prices of a",
+            "       whole cart",
+            "  ○ 12. Count them",
+        ]
+        transcript.text_select_all()
+        assert "1. Sum up the prices of a whole cart" in (pilot.app.screen.get_selected_text() or "")
+        await pilot.resize_terminal(12, 30)
+        assert all(len(row) <= 12 for row in text(transcript).split("\n"))

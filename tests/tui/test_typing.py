@@ -1,8 +1,11 @@
 """Nobody answers a question by typing something else, and nothing of that is lost."""
 
+import asyncio
 import json
 import random
 from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
 
 import pytest
 from hypothesis import given
@@ -10,16 +13,20 @@ from hypothesis import strategies as st
 from textual import events
 from textual.worker import Worker
 
-from cdd_agent.events import ActionProposed, ChangesProposed, Choice, CommandProposed, Proposal
-from cdd_agent.tui.answering import REST, Answering
+from cdd_agent.edits.review import Review
+from cdd_agent.events import ActionProposed, Choice, CommandProposed, Proposal
+from cdd_agent.frontend import REST
+from cdd_agent.tui.answering import Answering, KeyClock
 from cdd_agent.tui.widgets.question import Question
 from tests.projects import SLUG, Sandbox, Step, check, says
-from tests.tui.person import Person, person_at
+from tests.reviews import review_of
+from tests.tui.person import FingerTime, Person, person_at, shell
+from tests.tui.person import opened as session_opened
 
 DRAFT = "maybe you should "
 LINE = "also add tests"
 
-CHANGES = ChangesProposed(1, ("a.txt",), ("b.txt",))
+CHANGES = review_of(1, {"a.txt": (None, "a\n"), "b.txt": ("b\n", "c\n")})
 COMMAND = CommandProposed("rm -rf build", "`rm` is not on the list")
 ACTION = ActionProposed(1, 2, "Write it", "text")
 PROPOSALS = (CHANGES, COMMAND, ACTION)
@@ -34,8 +41,13 @@ SENTENCES = (
 )
 
 
-def opened(person: Person, proposal: Proposal) -> Worker[Choice]:
-    return person.app.run_worker(person.app.asking.approve(proposal), exit_on_error=False)
+def opened(person: Person, proposal: Proposal | Review) -> Worker[Choice]:
+    async def asked() -> Choice:
+        if isinstance(proposal, Review):
+            return (await person.app.asking.review(proposal)).choice
+        return await person.app.asking.approve(proposal)
+
+    return person.app.run_worker(asked(), exit_on_error=False)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -58,6 +70,67 @@ async def test_a_typist_answers_none_of_many_questions(sandbox: Sandbox, seed: i
         assert len(asked) > 3
         assert not any(worker.is_finished and not worker.is_cancelled for worker in asked)
         assert person.prompt.text == text
+
+
+async def test_a_question_that_is_taken_back_at_any_moment_is_gone(sandbox: Sandbox) -> None:
+    """Also while it is being put on the screen."""
+    async with person_at(sandbox) as person:
+        for moments in range(12):
+            asked = asyncio.create_task(person.app.asking.approve(COMMAND))
+            for _ in range(moments):
+                await asyncio.sleep(0)
+            asked.cancel()
+            await asyncio.wait([asked])
+        assert not person.app.query(Question)
+        asked = asyncio.create_task(person.app.asking.approve(COMMAND))
+        await person.answer("y")
+        assert await asked is Choice.YES
+
+
+@dataclass
+class StampedTime(FingerTime):
+    """Each key has the time at which it was pressed, however late the shell comes to it."""
+
+    @property
+    def clock(self) -> KeyClock:
+        return KeyClock(lambda: self.now, lambda event: event.time, self.sleep)
+
+
+async def test_a_typist_at_ten_keys_a_second_answers_none_of_a_thousand_questions(sandbox: Sandbox) -> None:
+    """They come and go at any moment: before they are on the screen, when they were just seen, some words later."""
+    chance, time, keys = random.Random(1), StampedTime(), 0
+    letters = " ".join((*WORDS, *SENTENCES)) + "\n" * 12
+    app = shell(sandbox, time=time)
+    async with app.run_test() as pilot:
+        await session_opened(app, pilot)
+        for number in range(1_000):
+            asking = app.asking.ask("Which?") if number % 5 else app.asking.approve(chance.choice(PROPOSALS))
+            asked: asyncio.Task[object] = asyncio.create_task(asking)
+            for _ in range(chance.randrange(12)):
+                await asyncio.sleep(0)
+            if is_seen := number % 10 == 0:
+                while app.asking.open is None or app.asking.open.seen_at == inf:
+                    assert not asked.done(), f"question {number}: {asked}"
+                    await asyncio.sleep(0.001)
+            for _ in range(chance.randrange(1, 4)):
+                time.pass_by(0.1)
+                character = chance.choice(letters)
+                key = events.Key("enter", "\r") if character == "\n" else events.Key(character, character)
+                key.time = time.now
+                app.post_message(key)
+                keys += 1
+                await asyncio.sleep(0)
+            if is_seen:
+                await pilot.pause(0)
+            assert not asked.done(), f"question {number}: {asked}"
+            asked.cancel()
+            await asyncio.wait([asked])
+            assert asked.cancelled()
+            app.home.transcript.clear()
+            if number % 50 == 0:
+                app.home.prompt.replace("")
+        assert not app.query(Question)
+        assert time.now == pytest.approx(1_000 + keys / 10)
 
 
 GAPS = st.floats(0, REST, exclude_max=True)
@@ -214,9 +287,27 @@ async def test_escape_is_a_no_at_once_and_leaves_the_draft(sandbox: Sandbox, dra
         await person.type(draft)
         asked = opened(person, COMMAND)
         await person.until_asked()
+        await person.rest()
         await person.press("escape")
         assert await asked.wait() is Choice.NO
         assert person.prompt.text == draft
+
+
+@pytest.mark.parametrize("proposal", PROPOSALS)
+async def test_an_escape_that_meets_a_question_just_coming_up_is_no_answer(
+    sandbox: Sandbox, proposal: Proposal | Review
+) -> None:
+    """It was meant for what was there before."""
+    async with person_at(sandbox) as person:
+        asked = opened(person, proposal)
+        await person.until_asked()
+        await person.rest(REST / 2)
+        await person.press("escape", "escape")
+        assert not asked.is_finished
+        assert "Esc once more is a no" in person.screen
+        await person.rest()
+        await person.press("escape")
+        assert await asked.wait() is Choice.NO
 
 
 async def test_pasted_text_answers_nothing(sandbox: Sandbox) -> None:

@@ -18,6 +18,11 @@ AWAY, BACK = b"\x1b[O", b"\x1b[I"
 Open = Callable[..., Terminal]
 
 
+def sees(terminal: Terminal, text: str) -> None:
+    screen = Screen(terminal)
+    terminal.until(lambda: text in screen.text)
+
+
 @pytest.fixture
 def open_(sandbox: Sandbox) -> Iterator[Open]:
     """Opens the shell on a terminal of a kind, in a project with a run of two steps."""
@@ -33,7 +38,7 @@ def open_(sandbox: Sandbox) -> Iterator[Open]:
             sandbox.root, "/usr/bin/env", "-u", "TMUX", *settings, sys.executable, "-m", "cdd_agent", size=(80, 24)
         )
         opened.append(terminal)
-        terminal.until(lambda: b"Ask anything" in terminal.seen)
+        sees(terminal, "Ask anything")
         return terminal
 
     yield open_it
@@ -42,7 +47,7 @@ def open_(sandbox: Sandbox) -> Iterator[Open]:
 
 
 def left_in(terminal: Terminal) -> str:
-    """What stays in the terminal after the shell."""
+    """The text that stays in the terminal after the shell."""
     after = terminal.seen.rpartition(b"\x1b[?1004l")[2]
     return re.sub(rb"\x1b\[[?0-9;]*[a-z]", b"", after).decode()
 
@@ -100,7 +105,7 @@ def test_what_is_turned_off_is_not_written(open_: Open, sandbox: Sandbox) -> Non
     terminal = open_(TERM_PROGRAM="ghostty")
     terminal.press(AWAY)
     terminal.type(f"/exec {SLUG}")
-    terminal.until(lambda: b"Next is step 1" in terminal.seen)
+    sees(terminal, "Next is step 1")
     terminal.press(b"\x04")
     terminal.until(terminal.has_ended)
     terminal.read()
@@ -111,9 +116,9 @@ def test_what_is_turned_off_is_not_written(open_: Open, sandbox: Sandbox) -> Non
 def test_leaving_leaves_a_summary_in_the_terminal(open_: Open) -> None:
     terminal = open_()
     terminal.type(f"/exec {SLUG}")
-    terminal.until(lambda: b"Next is step 1" in terminal.seen)
+    sees(terminal, "Next is step 1")
     terminal.type("all")
-    terminal.until(lambda: b"`retry`" in terminal.seen or b"retry" in terminal.seen)
+    sees(terminal, "retry")
     terminal.press(b"\x04")
     terminal.until(terminal.has_ended)
     terminal.read()
@@ -123,10 +128,27 @@ def test_leaving_leaves_a_summary_in_the_terminal(open_: Open) -> None:
     assert third == "Go on with: cdd, and in it /resume"
 
 
+def test_where_all_is_done_there_is_nothing_to_go_on_with(open_: Open, sandbox: Sandbox) -> None:
+    replies = json.dumps([{"reply": says(path, "good")} for path in ("a.txt", "b.txt")])
+    (sandbox.root / ".cdd/script.yaml").write_text(f"replies: {replies}\n")
+    terminal = open_()
+    terminal.type(f"/exec {SLUG}")
+    terminal.until(lambda: b"Next is step 1" in terminal.seen)
+    terminal.type("all")
+    terminal.until(lambda: b"2/2 steps completed" in terminal.seen)
+    terminal.press(b"\x04")
+    terminal.until(terminal.has_ended)
+    terminal.read()
+    first, second, rest = left_in(terminal).split("\r\n")
+    assert first.startswith(f"{SLUG}: 2 steps done · ")
+    assert second.startswith("Report: ")
+    assert rest == ""
+
+
 def test_where_nothing_was_done_nothing_is_left(open_: Open) -> None:
     terminal = open_()
     terminal.type("/status")
-    terminal.until(lambda: SLUG.encode() in terminal.seen)
+    sees(terminal, SLUG)
     terminal.press(b"\x04")
     terminal.until(terminal.has_ended)
     terminal.read()

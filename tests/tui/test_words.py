@@ -1,9 +1,10 @@
-"""What Enter will do is said below the prompt, and what was typed for a running step starts no other."""
+"""Below the prompt it says what Enter will do, and a line that was typed for a running step starts no other."""
 
 import pytest
 
 from tests.projects import SLUG, Sandbox, Step, check, says
 from tests.tui.person import Person, person_at
+from tests.tui.test_stopping import streaming
 
 GUIDANCE = "use bcrypt instead of md5"
 QUESTION = "explain this change to me"
@@ -27,7 +28,7 @@ async def test_what_enter_does_is_below_the_prompt_before_it_is_pressed(
 ) -> None:
     sandbox.write(*THREE).replies(*GOOD)
     async with person_at(sandbox, f"/exec {SLUG}", size=size) as person:
-        assert person.activity.startswith("Enter sends")
+        assert person.activity.startswith("Enter runs step 1: Make a.txt")
         for line, told in (
             (GUIDANCE, "Enter: guidance for step 1, and the step runs"),
             ("bcrypt", "Enter does nothing. Too little for guidance; `help` lists the commands."),
@@ -40,7 +41,7 @@ async def test_what_enter_does_is_below_the_prompt_before_it_is_pressed(
             ("/hepl", "Enter does nothing. There is no command /hepl. Did you mean /help?"),
             ("/exec", "Enter does nothing. Usage: /exec SLUG [--start-over]"),
             ("!ls", "Enter runs that as a command of your own"),
-            ("", "Enter sends"),
+            ("", "Enter runs step 1: Make a.txt"),
         ):
             below = await types(person, line)
             assert below.startswith(told), line
@@ -54,6 +55,46 @@ async def test_what_enter_does_is_below_the_prompt_before_it_is_pressed(
         assert GUIDANCE in sandbox.prompt()
         assert sandbox.statuses() == ["completed", "pending", "pending"]
         assert "step 2" in await types(person, "use a table")
+
+
+async def test_while_something_runs_it_is_said_what_becomes_of_a_line(sandbox: Sandbox) -> None:
+    async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
+        await person.begin("")
+        await person.until_told("One ")
+        assert "wait" in person.prompt.area.placeholder
+        assert "Receiving the reply" in person.activity
+        for line, told in (
+            ("/status", "Enter: show how far a ticket is"),
+            ("/clear", "Enter: it waits"),
+            ("!ls", "Enter: it waits"),
+            (GUIDANCE, "Enter: for the step that runs, or it waits"),
+            ("/staus", "Enter: it waits"),
+        ):
+            assert (await types(person, line)).startswith(told), line
+        await person.press("enter")
+        assert "waits for the end of this" in person.screen
+        assert "Receiving the reply" in person.activity
+        await person.press("escape")
+        await types(person, "")
+        await person.press("escape")
+        await person.until(lambda: not person.is_waiting)
+        assert person.prompt.area.placeholder == "Enter runs the next step; status, skip, exit ..."
+        assert person.activity.startswith("Enter runs step 1")
+
+
+async def test_at_a_question_in_a_turn_no_line_is_said_to_wait(sandbox: Sandbox) -> None:
+    async with person_at(sandbox.replies("Sure.")) as person:
+        person.app.home.begin()
+        asked = person.app.run_worker(person.app.asking.ask("Which port?"))
+        await person.until_asked()
+        assert person.prompt.area.placeholder == "your answer ..."
+        await person.rest()
+        await person.type("8080")
+        assert "waits" not in person.activity
+        await person.rest()
+        await person.press("enter")
+        await person.until(lambda: asked.is_finished)
+        assert "wait" in person.prompt.area.placeholder
 
 
 async def test_in_chat_nothing_is_said(sandbox: Sandbox) -> None:

@@ -1,4 +1,4 @@
-"""What people are told first of a test that failed."""
+"""Failed tests as people are told of them: the assertion first."""
 
 import pytest
 
@@ -18,7 +18,7 @@ tests/test_auth.py:31: AssertionError
 """
 UNITTEST = """\
 Traceback (most recent call last):
-  File "/work/tests/test_auth.py", line 8, in test_it
+  File "/home/me/shop/tests/test_auth.py", line 8, in test_it
     self.assertEqual(f(), 2)
 AssertionError: 1 != 2
 """
@@ -30,7 +30,7 @@ Error: expect(received).toBe(expected) // Object.is equality
 
 Expected: 409
 Received: 500
-    at Object.<anonymous> (/work/src/auth.test.js:5:20)
+    at Object.<anonymous> (/home/me/shop/src/auth.test.js:5:20)
 """
 
 

@@ -1,4 +1,4 @@
-"""What a run saw of the tests, and what of it is different from before."""
+"""Outcomes of tests in a run, and how they differ from before."""
 
 from collections.abc import Mapping
 

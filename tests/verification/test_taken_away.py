@@ -1,4 +1,4 @@
-"""What the text of test files says of tests that a step took away, and of those that it only changed."""
+"""Tests that a step took away, and those that it only changed, by the text of their files."""
 
 from dataclasses import dataclass
 from time import process_time

@@ -19,7 +19,7 @@ FILES = {
 }
 CALC_TEST, SHOP, NET = "tests/test_calc.py::test_sub", "tests/test_shop.py", "tests/test_net.py::test_net"
 RED = (CALC_TEST, SHOP, NET)
-"""What failed before: `tests/test_shop.py` cannot even be collected."""
+"""The failure from before: `tests/test_shop.py` cannot even be collected."""
 
 
 def step(

@@ -10,7 +10,7 @@ from typing import Self
 
 @dataclass(frozen=True)
 class Answer:
-    """What the server sends for a path. The defaults are a well-behaved page."""
+    """A server's answer for a path. The defaults are a well-behaved page."""
 
     body: bytes = b""
     content_type: str | None = "text/html; charset=utf-8"

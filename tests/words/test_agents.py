@@ -1,4 +1,4 @@
-"""What agents and commands say to a person, in sentences: what is typed, and every notice, error and hint that
+"""Agents and commands in sentences: what is typed, and every notice, error and hint that
 follows."""
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What `cdd` says on the command line: what is typed, the exit code, and what is printed; `✗` marks what goes to
+"""The words of `cdd` on the command line: what is typed, the exit code, and what is printed; `✗` marks what goes to
 standard error."""
 
 import json
@@ -14,12 +14,19 @@ def cdd(sandbox: Sandbox, capsys: pytest.CaptureFixture[str], line: str) -> tupl
     code = main([*line.split(), "-C", str(sandbox.root)])
     printed = capsys.readouterr()
     lines = [*printed.out.splitlines(), *(f"✗ {line}" for line in printed.err.splitlines())]
-    return int(code), [re.sub(r"\d:\d\d:\d\d", "TIME", line.replace(str(sandbox.root), "ROOT")) for line in lines]
+    varying = {str(sandbox.root): "ROOT", r"\d:\d\d:\d\d": "TIME", r"[\d,.]+k? tok": "N tok"}
+    for pattern, name in varying.items():
+        lines = [re.sub(pattern, name, line) for line in lines]
+    return int(code), lines
 
 
 def test_from_an_empty_folder_to_a_ticket(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
     for line, code, printed in (
-        ("list", 0, ["There are no tickets yet. `cdd new feature NAME` makes one."]),
+        (
+            "list",
+            0,
+            ["There are no tickets yet. `/new feature NAME` makes one; in a terminal, `cdd new feature NAME`."],
+        ),
         (
             "init",
             0,
@@ -102,7 +109,16 @@ def test_a_run_and_the_way_back(sandbox: Sandbox, capsys: pytest.CaptureFixture[
                 "✓ tickets/feature-words/plan.md can be carried out.",
             ],
         ),
-        (f"status {SLUG}", 0, ["feature-words: Say words", "  ✓ 1. Make a.txt", "  ~ 2. Make b.txt  (unverified)"]),
+        (
+            f"status {SLUG}",
+            0,
+            [
+                "feature-words: Say words",
+                "  ✓ 1. Make a.txt  N tok",
+                "  ~ 2. Make b.txt  (unverified)  N tok",
+                "  N tokens so far",
+            ],
+        ),
         (f"undo {SLUG} --step 9", 2, ["✗ cdd: Step 9 was not carried out", "✗ Those that were, in this order: 1, 2."]),
         (f"undo {SLUG}", 0, ["✓ Step 2 was undone. `redo` brings it back.", "as before: b.txt"]),
         (f"redo {SLUG}", 0, ["✓ Step 2 was done again.", "there again: b.txt"]),
@@ -112,8 +128,9 @@ def test_a_run_and_the_way_back(sandbox: Sandbox, capsys: pytest.CaptureFixture[
             0,
             [
                 "feature-words: Say words",
-                "  ✓ 1. Make a.txt",
-                "  ~ 2. Make b.txt  (unverified)",
+                "  ✓ 1. Make a.txt  N tok",
+                "  ~ 2. Make b.txt  (unverified)  N tok",
+                "  N tokens so far",
                 "✓ All steps are done already; nothing was run.",
                 "✓ feature-words done: 2/2 steps completed, 1 of them unverified, 2 files, TIME",
                 "!   unverified: 2. Make b.txt",

@@ -1,4 +1,4 @@
-"""What `git log` says of a step, word for word."""
+"""A step in `git log`, word for word."""
 
 from cdd_agent.engine.step_commit import step_message
 from cdd_agent.tickets.status import Verification

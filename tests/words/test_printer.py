@@ -1,4 +1,4 @@
-"""What is printed without a screen: the catalogue of the sentences that events have in `cdd exec` and the others."""
+"""Printed without a screen: the catalogue of the sentences that events have in `cdd exec` and the others."""
 
 import pytest
 
@@ -17,6 +17,8 @@ from cdd_agent.events import (
     OwnCommandFinished,
     PersonAnswered,
     PlanChecked,
+    ReplyDelta,
+    ReplyFinished,
     RunFinished,
     SpecOpened,
     StepFinished,
@@ -27,9 +29,10 @@ from cdd_agent.events import (
     TicketsListed,
     TicketView,
     Tone,
+    beside_the_turn,
 )
 from cdd_agent.llm.local_servers import OfferedModel
-from cdd_agent.printer import TextPrinter
+from cdd_agent.printer import PlainPrinter, TextPrinter
 from cdd_agent.tickets.plan import Problem
 from cdd_agent.tickets.status import RunStatus, StepStatus, Unproven, Verification
 from tests.words.examples import RUN, SLUG
@@ -92,7 +95,7 @@ DONE = StepView(1, "Make it", StepStatus.COMPLETED, Verification.PASSED)
         ),
         (
             TicketsListed(()),
-            ["There are no tickets yet. `cdd new feature NAME` makes one."],
+            ["There are no tickets yet. `/new feature NAME` makes one; in a terminal, `cdd new feature NAME`."],
         ),
         (
             TicketsListed((), state="done", type="bug"),
@@ -308,3 +311,13 @@ DONE = StepView(1, "Make it", StepStatus.COMPLETED, Verification.PASSED)
 )
 def test_what_else_is_told(event: Event, lines: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert printed(capsys, event).splitlines() == lines
+
+
+def test_a_look_breaks_no_line_of_a_reply(capsys: pytest.CaptureFixture[str]) -> None:
+    printer = PlainPrinter()
+    printer.show(ReplyDelta(1, "one\ntw"))
+    with beside_the_turn():
+        printer.show(Notice("so far: 2 calls"))
+    printer.show(ReplyDelta(1, "o\nthree"))
+    printer.show(ReplyFinished(1, None))
+    assert capsys.readouterr().out == "one\nso far: 2 calls\ntwo\nthree\n"

@@ -1,4 +1,4 @@
-"""What models are asked: one request of each kind, as it is sent. The texts that stay the same are in files beside the
+"""Requests to models: one of each kind, as it is sent. The texts that stay the same are in files beside the
 program; here is what is put together around them."""
 
 from cdd_agent.commands.registry import handle

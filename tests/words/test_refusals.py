@@ -58,7 +58,7 @@ def project(sandbox: Sandbox) -> Sandbox:
         ),
         (
             "*** Begin Patch\n*** Delete File: long.txt\n*** End Patch\n",
-            "The reply was not used. long.txt would be deleted, and neither was it shown nor does the step name it.",
+            "The reply was not used. long.txt would be deleted, and neither was all of it shown nor does the step name it.",
         ),
         (
             block(".env", "A=1", "A=2"),

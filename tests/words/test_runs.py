@@ -1,4 +1,4 @@
-"""What is said of a run besides its steps: what coming back to it finds, what a person has changed, and why it is
+"""Words about a run besides its steps: what coming back to it finds, what a person has changed, and why it is
 refused."""
 
 import re
@@ -153,7 +153,7 @@ async def narrow(half: Sandbox) -> list[Event]:
                 "tickets/feature-words/spec.yaml is not complete: acceptance_criteria: at least one thing to check when the work is done"
             ],
         ),
-        (narrow, ["Left out of the prompt, for want of room: big.py (18,000 bytes)"]),
+        (narrow, ["big.py is shown to the model in part (lines 1 to 1480): for want of room."]),
     ],
 )
 async def test_what_is_found(

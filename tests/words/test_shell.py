@@ -1,18 +1,23 @@
-"""What the shell shows: the catalogue of its transcript, its hints and its questions, as a person reads them."""
+"""The words of the shell: the catalogue of its transcript, its hints and its questions, as a person reads them."""
 
 import re
 
 import pytest
 
-from cdd_agent.events import ActionProposed, ChangesProposed, CommandProposed, Notice, Proposal, StepStarted, Tone
+from cdd_agent.events import ActionProposed, Choice, CommandProposed, Notice, Proposal, StepStarted, Tone
+from cdd_agent.frontend import Reviewed
+from cdd_agent.reviewing import Reviewing, answer_in_words
 from cdd_agent.tui.step_screen import StepScreen
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.wording import answers, question
 from tests.agents.asking import TEMPLATE, asks
 from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.reviews import review_of
 from tests.tui.person import person_at
+from tests.tui.resting import keys_take_no_time
 from tests.words.examples import RUN
 
+__all__ = ["keys_take_no_time"]  # for each test
 SCREEN = """\
 bug-login: Login fails
 ○ 1. Test it
@@ -74,7 +79,7 @@ async def test_the_tones_of_a_sentence(sandbox: Sandbox) -> None:
 
 
 async def test_hints_below_and_in_the_prompt(sandbox: Sandbox) -> None:
-    """What can be typed, in chat, before a step, after a failure, with Socrates and with the Planner."""
+    """The lines that can be typed in chat, before a step, after a failure, with Socrates and with the Planner."""
     sandbox.write(Step("a.txt", check("a.txt")), spec=TEMPLATE).replies(says("a.txt", "bad"), asks("Who?"))
     hints = {}
     async with person_at(sandbox) as person:
@@ -83,21 +88,24 @@ async def test_hints_below_and_in_the_prompt(sandbox: Sandbox) -> None:
             hints[line] = (person.prompt.area.placeholder, person.activity)
     assert hints == {
         "/status": ("Ask, @file, !command, /help ...", KEYS),
-        f"/exec {SLUG}": ("Enter runs the next step; status, skip, exit ...", KEYS),
-        "c": ("retry, skip, exit, or what to do differently ...", KEYS),
-        f"/socrates {SLUG}": ("your answer; summary, approve, exit ...", KEYS),
+        f"/exec {SLUG}": (
+            "Enter runs the next step; status, skip, exit ...",
+            "Enter runs step 1: Make a.txt · F1 help",
+        ),
+        "c": (
+            "retry, skip, exit, or what to do differently ...",
+            "Enter does nothing: the step has failed; `retry` runs it again · F1 help",
+        ),
+        f"/socrates {SLUG}": (
+            "your answer; summary, approve, exit ...",
+            "Enter lets Socrates go on · F1 help",
+        ),
     }
 
 
 @pytest.mark.parametrize(
     ("proposal", "asked", "keys"),
     [
-        (
-            ChangesProposed(1, ("new.py",), ("calc.py",), ("old.py",), "-a\n+b\n"),
-            ["May step 1 write this?", "  delete old.py", "  create new.py", "  change calc.py", "-a", "+b"],
-            ["yes", "no"],
-        ),
-        (ChangesProposed(None, ("new.py",), ()), ["May the model write this?", "  create new.py"], ["yes", "no"]),
         (
             CommandProposed("rm -rf build", "`rm` is not on the list"),
             [
@@ -112,11 +120,44 @@ async def test_hints_below_and_in_the_prompt(sandbox: Sandbox) -> None:
             ["yes", "no", "all", "quit"],
         ),
     ],
-    ids=["changes", "changes in chat", "a command", "an action"],
+    ids=["a command", "an action"],
 )
 def test_questions(proposal: Proposal, asked: list[str], keys: list[str]) -> None:
     assert question(proposal).splitlines() == asked
     assert list(answers(proposal)) == keys
+
+
+def test_a_question_about_changes() -> None:
+    review = review_of(1, {"new.py": (None, "x\n"), "calc.py": ("a\n", "b\nc\n"), "old.py": ("a\n", None)})
+    assert question(review).splitlines()[:4] == [
+        "May step 1 write this?  3 files +3 −2",
+        "  delete old.py  −1",
+        "  create new.py  +1",
+        "  change calc.py  +2 −1",
+    ]
+    assert question(review).splitlines()[-4:] == ["--- old.py", "+++ /dev/null", "@@ -1 +0,0 @@", "-a"]
+    assert question(review_of(None, {"new.py": (None, "x\n")}), diff=False).splitlines() == [
+        "May the model write this?",
+        "  create new.py  +1",
+    ]
+
+
+def test_what_is_left_of_changes() -> None:
+    review = review_of(1, {"new.py": (None, "x\n"), "calc.py": ("a\n", "b\n")})
+    review = review.with_file(0, review.files[0].leave([0], "no new file")).with_file(1, review.files[1].edit(b"c\n"))
+    assert question(review, diff=False).splitlines() == [
+        "May step 1 write 1 of 2 parts?  2 files +2 −1",
+        "  create new.py  +1",
+        "  change calc.py (edited)  +1 −1",
+        "  left out: new.py: no new file",
+    ]
+    reviewing = Reviewing(review, may_edit=True)
+    assert reviewing.offered == "[y] yes   [n] no, n WHY   [f] files   [e] edit   [a] whole run"
+    reviewing.say("files")
+    assert reviewing.text == "1 of 2: create new.py  +1"
+    assert reviewing.offered == "[y] yes   [n] no, n WHY   [q] quit"
+    assert answer_in_words(Reviewed(Choice.YES, review)) == "yes, 1 of 2 parts, edited"
+    assert answer_in_words(Reviewed(Choice.NO, review, "not so")) == "no: not so"
 
 
 async def test_a_step_under_way(sandbox: Sandbox) -> None:

@@ -12,15 +12,15 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
+from cdd_agent.frontend import REST
 from cdd_agent.llm.local_servers import OfferedModel
 from cdd_agent.llm.providers import PROVIDERS
 from cdd_agent.sanitize import sanitize_for_display
-from cdd_agent.tui.answering import REST
 from cdd_agent.tui.screens.chooser import Chooser, Row
 from cdd_agent.tui.screens.overlay import Overlay
 
 DEMO = "demo"
-"""What the chooser is closed with for the demo; otherwise with the line that chooses a model, or what was typed."""
+"""Closes the chooser for the demo; otherwise that is the line that chooses a model, or what was typed."""
 SUGGESTED: Mapping[str, str] = {
     "anthropic": "claude-sonnet-4-5",
     "openai": "gpt-5.2",
@@ -35,7 +35,7 @@ SUGGESTED: Mapping[str, str] = {
 
 
 def choices(offers: Sequence[OfferedModel], environment: Mapping[str, str] = os.environ) -> Iterator[Row]:
-    """What can be used: models of this computer's servers, providers whose key is in the environment, the demo."""
+    """The models of this computer's servers, providers whose key is in the environment, the demo."""
     for offer in offers:
         line = f"/model {shlex.quote(offer.model)} {shlex.quote(offer.api_base)} --save"
         yield Row(line, offer.name, f"{offer.server}, on this computer")

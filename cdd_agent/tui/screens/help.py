@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from cdd_agent.commands.help import agents_help, commands_help
-from cdd_agent.tui.keys import AT_A_QUESTION, IN_THE_PROMPT, Key, everywhere, on_screens
+from cdd_agent.tui.keys import AT_A_QUESTION, Key, all_of_the_shell, on_screens
 from cdd_agent.tui.screens.overlay import Overlay
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.widget import Transcript
@@ -25,7 +25,7 @@ QUESTION = "question"
 
 class HelpScreen(Overlay):
     """Made from the commands, the agents and the bindings. It opens at its top, which is about `situation`: an agent's
-    name, or `QUESTION`."""
+    name, or `QUESTION`; for any other word it is the keys."""
 
     DEFAULT_CSS = "HelpScreen Transcript { height: 1fr; }"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -70,7 +70,7 @@ def sections(situation: str) -> Iterator[tuple[str, str]]:
         yield "A question is open", _table(AT_A_QUESTION)
     elif situation in agents:
         yield _SITUATIONS[situation], agents[situation]
-    yield "Keys", _table((*IN_THE_PROMPT, *everywhere()))
+    yield "Keys", _table(all_of_the_shell())
     yield "Commands", commands_help()
     for name, text in agents.items():
         if name != situation:
@@ -78,7 +78,7 @@ def sections(situation: str) -> Iterator[tuple[str, str]]:
     if situation != QUESTION:
         yield "When a question is open", _table(AT_A_QUESTION)
     for title, keys in on_screens().items():
-        yield f"On a screen: {title}", _table(keys)
+        yield f"Keys there: {title}", _table(keys)
 
 
 def _table(keys: Iterable[Key]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from typing import ClassVar
 
 from textual import events
@@ -58,12 +58,11 @@ class Overlay(GuardedWidget, ModalScreen[str]):
     def type(self, text: str) -> None:
         """A printable key or a pasted text, which no binding takes."""
 
-    def seen(self) -> Hashable:
-        """All that a key can change here: one after which this is the same has done nothing, and is told so."""
-        return None
-
     async def on_key(self, event: events.Key) -> None:
         event.stop().prevent_default()
+        if event.key == "escape" and not self.query("#keys"):  # a fault has left it empty
+            self.dismiss("")
+            return
         self.hint("")
         before = self.seen()
         if bound := self._bindings.key_to_bindings.get(event.key):

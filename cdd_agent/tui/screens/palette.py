@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ACTION = "action:"
 """Begins what the palette is closed with where that is no line for the prompt, but what the shell does at once; none of
 these changes anything but what one sees."""
-_CHANGING = ("stop", "leave")
+_LEFT_TO_KEYS = ("stop", "leave", "scroll_transcript")
 
 
 class Palette(Chooser):
@@ -70,7 +70,7 @@ def _fixed_rows() -> Iterator[Row]:
     for known in commands().values():
         yield Row(_begun(known), known.synopsis, known.help.partition("\n")[0])
     for key in everywhere():
-        if key.action and key.action.partition("(")[0] not in _CHANGING:
+        if key.action and key.action.partition("(")[0] not in _LEFT_TO_KEYS:
             yield Row(f"{ACTION}{key.action}", key.words, f"key {key.names}")
     for name, words in THEMES.items():
         yield Row(f"{ACTION}use_theme({name!r})", f"Theme: {name}", words.about)

@@ -1,4 +1,4 @@
-"""What was done, as blocks that fold: a tool's call, files that were written, a check and the tests that failed."""
+"""Actions as blocks that fold: a tool's call, files that were written, a check and the tests that failed."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -8,6 +8,7 @@ from cdd_agent.events import (
     CommandOutput,
     Event,
     FailedTest,
+    OwnCommandStarted,
     StepDiff,
     TestsFinished,
     TestsStarted,
@@ -33,9 +34,11 @@ _LONG_COMMAND = 60
 """Characters from which on a command stands below its header, too: there the end may be cut."""
 _GLIMPSE = 4
 """Lines that are shown of a check's output while it comes."""
+_OWN_LINES = 20
+"""Of what a command of the person's own prints, while it comes and later: they want to see it."""
 
 
-Shown = ToolFinished | ChangesApplied | TestsStarted | CommandOutput | TestsFinished | StepDiff
+Shown = ToolFinished | ChangesApplied | OwnCommandStarted | TestsStarted | CommandOutput | TestsFinished | StepDiff
 
 
 class Actions:
@@ -48,9 +51,7 @@ class Actions:
         self._told: set[str] = set()
         """Files whose changes were shown with the calls that made them."""
 
-    def show(
-        self, event: ToolFinished | ChangesApplied | TestsStarted | CommandOutput | TestsFinished | StepDiff
-    ) -> None:
+    def show(self, event: Shown) -> None:
         transcript, layout = self._transcript, self._transcript.diff_layout
         match event:
             case ToolFinished():
@@ -65,8 +66,11 @@ class Actions:
                     self._add([net_block(event, layout)])
                 self._told.clear()
                 self._say(event, Tone.WARNING)
+            case OwnCommandStarted(command=command):
+                header = command_header(command, Opening.SOME)
+                transcript.begin_output(header, glimpse=_OWN_LINES, sample=-_OWN_LINES)
             case TestsStarted(command=command):
-                self._check = check_header(command)
+                self._check = command_header(command)
                 transcript.begin_output(self._check, glimpse=_GLIMPSE, sample=-_LAST_LINES)
             case CommandOutput(text=text):
                 if not transcript.is_growing:  # something was told in between
@@ -91,21 +95,36 @@ class Actions:
             self._transcript.add_foldable(block, above_live=above_live)
 
     def _say(self, event: Event, *tones: Tone) -> None:
-        """What else there is to say of it."""
+        """Say of an event what it says in one of these tones."""
         kinds = {Tone.PLAIN: BlockKind.NOTE, Tone.GOOD: BlockKind.GOOD, Tone.WARNING: BlockKind.WARNING}
         for text, tone in described(event):
             if tone in tones:
                 self._transcript.add(kinds[tone], text)
 
 
-def show_diff(transcript: Transcript, diff: str) -> None:
-    """A unified diff as blocks, one a file, opened."""
+def show_diff(transcript: Transcript, diff: str, opening: Opening = Opening.ALL) -> None:
+    """A unified diff as blocks, one a file."""
     for block in diff_blocks(StepDiff(0, "", diff), transcript.diff_layout):
+        block.header.fold.opening = opening
         transcript.add_foldable(block)
 
 
+def reply_block(text: str) -> Foldable:
+    """A model's reply, folded to its first line."""
+    first, _, rest = text.strip().partition("\n")
+    count = text.strip().count("\n") + 1
+    header = FoldHeader(
+        fold=Fold(),
+        title=_one_line(first),
+        remark=f"reply, {count:,} line{'s' * (count != 1)}",
+        remark_ink="remark",
+        ink="action",
+    )
+    return Foldable(header, _output(rest), text)
+
+
 def tool_blocks(event: ToolFinished, layout: DiffLayout) -> Iterator[Foldable]:
-    """What came of a tool's call."""
+    """The result of a tool's call."""
     use = _one_line(tool_use(event))
     if event.files:
         for file in event.files:
@@ -160,7 +179,7 @@ def net_block(event: ChangesApplied, layout: DiffLayout) -> Foldable:
 
 
 def diff_blocks(event: StepDiff, layout: DiffLayout) -> Iterator[Foldable]:
-    """What a step changed, file by file, opened."""
+    """The changes of a step, file by file, opened."""
     for file in diff_files(event.diff, layout):
         title = file.path or event.title
         header = FoldHeader(
@@ -169,16 +188,33 @@ def diff_blocks(event: StepDiff, layout: DiffLayout) -> Iterator[Foldable]:
         yield Foldable(header, file.lines, file.source)
 
 
+def review_block(text: str, diff: str, answer: str, layout: DiffLayout) -> Foldable:
+    """A question about changes that a person was asked, folded, with their answer; empty where they gave none."""
+    asked, *about = text.split("\n")
+    remark = f"Your answer: {_one_line(answer)}" if answer else "Not answered"
+    body = _words("\n".join(about), "remark") if about else []
+    for file in diff_files(diff, layout):
+        body += [*_words(f"{file.path}  {_counts(file)}", "action"), *file.lines]
+    title = _one_line(asked)
+    header = FoldHeader(
+        fold=Fold(),
+        title=f"{title}  {remark}",
+        title_marks=[(len(title) + 2, len(title) + 2 + len(remark), "remark" if answer else "warning")],
+        ink="action strong",
+    )
+    return Foldable(header, body, f"{text}\n{diff}{remark}")
+
+
 def failure_blocks(event: TestsFinished) -> Iterator[Foldable]:
     """The tests that failed, each with the failed assertion, and what its report says when it is opened."""
     for failure in event.failures:
         yield _failure_block(failure)
 
 
-def check_header(command: str) -> FoldHeader:
-    """Of a check that runs."""
+def command_header(command: str, opening: Opening = Opening.HEADER) -> FoldHeader:
+    """Of a command that runs, and how far it is opened when it is over."""
     return FoldHeader(
-        fold=Fold(), title=_one_line(f"$ {command}"), ink="action", title_marks=_verb("$ "), is_over=False
+        fold=Fold(opening), title=_one_line(f"$ {command}"), ink="action", title_marks=_verb("$ "), is_over=False
     )
 
 

@@ -4,9 +4,11 @@ import re
 from collections.abc import Iterator
 from enum import StrEnum
 
+from rich.cells import cell_len
+
 from cdd_agent.sanitize import sanitize_for_display, without_escapes
 from cdd_agent.tui.transcript.bounds import bounded
-from cdd_agent.tui.transcript.lines import Gutter, Mark, Piece, TranscriptLine, blank
+from cdd_agent.tui.transcript.lines import Gutter, ItemLine, Mark, Piece, TranscriptLine, blank
 
 
 class BlockKind(StrEnum):
@@ -18,7 +20,7 @@ class BlockKind(StrEnum):
     OUTPUT = "output"
     THOUGHTS = "thoughts"
     ACTION = "action"
-    """What was done: a header that folds what came of it."""
+    """An action: a header that folds what came of it."""
     MARKDOWN = "markdown"
     HEADING = "heading"
 
@@ -31,6 +33,8 @@ _GLYPHS = {
     BlockKind.ERROR: "✗ ",
     BlockKind.HEADING: "── ",
 }
+_ITEM = re.compile(r" +(?:[^\w\s] )?(?:\d+\. )?")
+"""The beginning of a line of a list, below which nothing stands: its indentation, sign and number."""
 _INLINE_CODE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 
 
@@ -50,6 +54,19 @@ def whole_block(kind: BlockKind, text: str) -> Iterator[TranscriptLine]:
             shown, marks = sanitize_for_display(part), list[Mark]()
             if kind in _STATUS:
                 shown, marks = _without_backticks(shown)
+                if item := _ITEM.match(shown):
+                    below = (*hang, (" " * cell_len(item[0]), ""))
+                    yield ItemLine(
+                        text=shown,
+                        marks=marks,
+                        ink=f"{kind}-text",
+                        gutter=gutter,
+                        hang=below,
+                        is_prose=True,
+                        lead=item.end(),
+                    )
+                    gutter = hang
+                    continue
             elif kind is BlockKind.HEADING:
                 shown += " "
             yield TranscriptLine(

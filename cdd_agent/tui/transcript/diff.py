@@ -53,7 +53,7 @@ class DiffLine(TranscriptLine):
     """In the window."""
     layout: DiffLayout
     beside: "DiffLine | None" = None
-    """What stands on the other side, side by side."""
+    """The line on the other side, side by side."""
     was: "DiffLine | None" = None
     """The line that became this one, or that this one became."""
     _lines: Sequence[TranscriptLine] | None = None
@@ -96,7 +96,7 @@ class _TwoColumns(TranscriptLine):
 
 @dataclass(slots=True, eq=False)
 class _Half:
-    """What one column holds of a line, with its number where it begins."""
+    """The part of a line that one column holds, with its number where it begins."""
 
     line: DiffLine | None
     part: tuple[int, int]

@@ -23,7 +23,7 @@ _GIT_HEAD = re.compile(r"diff --git (?:.* b/)?(.*)")
 
 
 class DiffOfFile(NamedTuple):
-    """What is different in one file."""
+    """The difference of one file."""
 
     path: str
     """Without control characters; empty where the diff does not say it."""
@@ -104,7 +104,7 @@ class _FileReader:
         self._add(TranscriptLine(text=shown, ink="hunk", gutter=((" " * 4, ""),), hang=((" " * 4, ""),)))
 
     def file(self) -> list[DiffOfFile]:
-        """What was read; nothing, if nothing was."""
+        """The file that was read; none, if none was."""
         self._pair()
         self._close_windows()
         if not self._source:

@@ -1,5 +1,6 @@
 """The line in which one types what to look for in the transcript. It is there only while one looks."""
 
+from collections.abc import Callable, Hashable
 from typing import ClassVar
 
 from textual import events
@@ -11,9 +12,15 @@ from textual.widgets import Input, Static
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.transcript.widget import Transcript
 
+_SOON = 0.5
+"""Seconds in which text that arrives is looked through."""
+
 
 class FindInput(GuardedWidget, Input):
-    """What to look for. Its keys are its own."""
+    """The text to look for. Its keys are its own."""
+
+    def seen(self) -> Hashable:
+        return self.value, self.selection
 
 
 class FindBar(GuardedWidget, Horizontal):
@@ -32,9 +39,10 @@ class FindBar(GuardedWidget, Horizontal):
         Binding("escape", "close", "Close", show=False, priority=True),
     ]
 
-    def __init__(self, transcript: Transcript) -> None:
+    def __init__(self, transcript: Transcript, give_back: Callable[[], object]) -> None:
+        """`give_back` gives the keyboard to whoever has it when nobody looks for anything."""
         super().__init__()
-        self._transcript = transcript
+        self._transcript, self._give_back = transcript, give_back
 
     def compose(self) -> ComposeResult:
         yield Static("Find", id="label", markup=False)
@@ -44,14 +52,16 @@ class FindBar(GuardedWidget, Horizontal):
     def on_mount(self) -> None:
         self.query_one(FindInput).focus()
         self._say_how_many()
+        self.set_interval(_SOON, self._catch_up)
+
+    def _catch_up(self) -> None:
+        if self._transcript.finder.catch_up():
+            self._say_how_many()
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
         self._transcript.find(event.value)
         self._say_how_many()
-
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        event.stop()
 
     def on_descendant_blur(self, event: events.DescendantBlur) -> None:
         """A click elsewhere: the person has found it."""
@@ -65,6 +75,8 @@ class FindBar(GuardedWidget, Horizontal):
     def action_close(self) -> None:
         if self.is_attached:
             self._transcript.finder.end()
+            if self.query_one(FindInput).has_focus:  # else Textual gives it to any widget
+                self._give_back()
             self.remove()
 
     def _say_how_many(self) -> None:

@@ -25,7 +25,7 @@ class Place(NamedTuple):
 
 
 class Search:
-    """What is looked for, and where it was found, in the order of the transcript. Upper and lower case are one."""
+    """A text that is looked for, and where it was found, in the transcript's order. Upper and lower case are one."""
 
     def __init__(self, text: str) -> None:
         self._pattern = re.compile(re.escape(text), re.IGNORECASE)
@@ -87,6 +87,17 @@ class Finder:
                 self._look(search)
             search.current = (search.current + step) % max(len(search.hits), 1)
             self._go()
+
+    def catch_up(self) -> bool:
+        """Look through what has come since it looked last; the current place stays, where it is still there. Whether
+        there was anything."""
+        if (search := self._search) is None or not self.is_old:
+            return False
+        before = self._hit
+        self._look(search)
+        if self._hit != before:
+            self._show(None)
+        return True
 
     def end(self) -> None:
         """Fold what was opened to show what was found, but for the place that was looked at last."""

@@ -79,5 +79,5 @@ class ThoughtsHeader(FoldHeader):
 
 
 def thoughts() -> FoldedOutput:
-    """What a model thinks, from its beginning."""
+    """The thoughts of a model, from their beginning."""
     return FoldedOutput(ThoughtsHeader(fold=Fold(), ink="thoughts"))

@@ -20,7 +20,7 @@ class Opening(IntEnum):
 
 @dataclass(slots=True, eq=False)
 class Fold:
-    """What a header and the lines below it have in common."""
+    """The state that a header shares with the lines below it."""
 
     opening: Opening = Opening.HEADER
     has_sample: bool = False

@@ -39,7 +39,7 @@ def clip(marks: Iterable[Mark], start: int, end: int, shift: int = 0) -> Iterato
 
 
 class Row(NamedTuple):
-    """What is shown of a line on one row of the screen."""
+    """The part of a line on one row of the screen."""
 
     line: "TranscriptLine"
     start: int
@@ -81,3 +81,17 @@ class TranscriptLine:
 
     def rows(self, width: int) -> list[Row]:
         return [Row(self, start, end) for start, end in wrap(self.text, self.room(width), by_words=self.by_words)]
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class ItemLine(TranscriptLine):
+    """A line of a list: its further rows, with a wider gutter, stand below its words."""
+
+    lead: int
+    """Characters that are no words: indentation, sign, number."""
+
+    def rows(self, width: int) -> list[Row]:
+        beside = cell_len(self.text[: self.lead])
+        words = wrap(self.text[self.lead :], max(self.room(width) - beside, MIN_ROOM), by_words=self.by_words)
+        rows = [Row(self, start + self.lead, end + self.lead) for start, end in words]
+        return [Row(self, 0, rows[0].end), *rows[1:]]

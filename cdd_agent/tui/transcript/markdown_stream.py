@@ -21,7 +21,7 @@ _UNDECIDED = re.compile(r"[\s\-=_#>*+`~|:.)\d]*")
 
 
 class MarkdownLines:
-    """What cannot change any more is handed out once; `tail` shows the rest.
+    """Markdown as lines: those that cannot change any more are handed out once; `tail` shows the rest.
 
     The source is taken apart by its own lines only, never by its chunks, so every way to cut it gives the same
     lines. It is either in a fence, whose lines are settled one by one, or in a block of another kind, which is

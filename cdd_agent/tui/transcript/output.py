@@ -1,4 +1,4 @@
-"""What a program prints: line by line, without its colours."""
+"""The output of a program, line by line, without its colours."""
 
 import re
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _BAR: Gutter = (("│ ", "bar"),)
 _RULE_CHARACTERS = frozenset("=-_~*#+!>─━═—")
 _SHORTEST_RULE = 3
 _PROGRESS = re.compile(r" {3,}(\[ *\d+%\])$")
-"""What test runners set flush right on a terminal that is wider than the room beside the bar."""
+"""The progress that test runners set flush right on a terminal that is wider than the room beside the bar."""
 
 
 class OutputLines:
@@ -39,7 +39,7 @@ class OutputLines:
 
 
 def _last_state(text: str) -> str:
-    """What is left on a terminal's line after carriage returns, but for one that may end the line."""
+    """The text that is left on a terminal's line after carriage returns, but for one that may end the line."""
     body = text.removesuffix("\r")
     return body.rpartition("\r")[2] + text[len(body) :]
 

@@ -1,4 +1,4 @@
-"""What in a text leads elsewhere: addresses of the web, and lines of files."""
+"""Places in a text that lead elsewhere: addresses of the web, and lines of files."""
 
 import re
 from collections.abc import Iterator

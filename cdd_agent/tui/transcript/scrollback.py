@@ -29,7 +29,7 @@ class Part:
 
     @property
     def weight(self) -> int:
-        """What it adds to what is kept: rows, or, of what is folded, lines."""
+        """Its share of what is kept: rows, or, of what is folded, lines."""
         return max(self.rows, len(self.lines))
 
 
@@ -66,7 +66,8 @@ class Block(NamedTuple):
 
 
 class Scrollback:
-    """Settled rows, and below them those of the live block's tail, which the next change replaces.
+    """Settled rows; below them those of the live block's tail, which the next change replaces; and below these the
+    blocks that were added while it is live, which are settled when it is.
 
     What changes the rows returns by how many of them the rest has moved up, because old ones were left out.
     """
@@ -82,6 +83,8 @@ class Scrollback:
         self._weight = 0
         """Of all parts."""
         self._left_out = False
+        self._below: list[Part] = []
+        self._rows_below: list[Row] = []
 
     def place(self, parts: Iterable[Part], tail: Iterable[TranscriptLine]) -> int:
         """Put new parts and then the tail where the tail was."""
@@ -91,6 +94,23 @@ class Scrollback:
             self._keep(part)
         return self._end_with(tail)
 
+    def put_below(self, parts: Iterable[Part]) -> None:
+        """Keep more parts below the live block; they are shown with what is placed next."""
+        self._below += parts
+        self._break_below()
+
+    def take_below(self) -> list[Part]:
+        """The parts below the live block, to be placed now that it is over."""
+        below, self._below, self._rows_below = self._below, [], []
+        return below
+
+    def _break_below(self) -> None:
+        self._rows_below = []
+        for part in self._below:
+            rows = self._broken(part.lines)
+            part.rows = len(rows)
+            self._rows_below += rows
+
     def fit(self, width: int, tail: Iterable[TranscriptLine]) -> int:
         """Break all lines again."""
         self.width = width
@@ -99,11 +119,14 @@ class Scrollback:
         for part in self._parts:
             self._break(part)
             self._weight += part.weight
+        self._break_below()
         return self._end_with(tail)
 
     def break_again(self, fold: Fold) -> tuple[int, int]:
         """Break the lines of a fold again, which is open further or less far. Returns where the first row is that may
         be another one, and how many more rows there are now; (-1, 0) where it is not among what is settled."""
+        if any(part.fold is fold for part in self._below):
+            self._break_below()
         y, first, more = int(self._left_out), -1, 0
         for part in self._parts:
             if part.fold is fold:
@@ -121,15 +144,12 @@ class Scrollback:
         return first, more
 
     def blocks(self) -> list[Block]:
-        """The blocks of which anything is shown, from the first one that is kept from its beginning."""
-        blocks, y = list[Block](), int(self._left_out)
-        for part in self._parts:
-            if part.begins and part.rows:
-                blocks.append(Block(y, [part]))
-            elif blocks and not part.begins:
-                blocks[-1].parts.append(part)
-            y += part.rows
-        return blocks
+        """The settled blocks of which anything is shown, from the first one that is kept from its beginning."""
+        return _blocks(self._parts, int(self._left_out))
+
+    def blocks_below(self) -> list[Block]:
+        """Those below the live one."""
+        return _blocks(self._below, len(self.rows) - len(self._rows_below))
 
     def row_of(self, line: TranscriptLine, place: int) -> int | None:
         """The row that shows this place of a line."""
@@ -137,23 +157,23 @@ class Scrollback:
         return next(shown, None)
 
     def lines(self) -> Iterator[TranscriptLine]:
-        """All that are settled and kept, folded or not."""
-        return (line for part in self._parts for line in part.lines)
+        """All that are settled and kept, folded or not, and those below the live block."""
+        return (line for part in (*self._parts, *self._below) for line in part.lines)
 
     def clear(self) -> None:
         self.rows.clear()
         self._parts.clear()
+        self.take_below()
         self.settled = self._weight = 0
         self._left_out = False
 
     def sources(self) -> list[str]:
         """The source of each block that is kept."""
-        blocks: list[list[str]] = []
-        for part in self._parts:
-            if part.begins or not blocks:
-                blocks.append([])
-            blocks[-1].append(part.source)
-        return ["".join(block) for block in blocks]
+        return _sources(self._parts)
+
+    def sources_below(self) -> list[str]:
+        """Those below the live block."""
+        return _sources(self._below)
 
     def place_of(self, rows: list[Row]) -> int:
         """Where the last of these rows, which were broken for another width, is now."""
@@ -188,6 +208,7 @@ class Scrollback:
     def _end_with(self, tail: Iterable[TranscriptLine]) -> int:
         self.settled = len(self.rows)
         self.rows += self._broken(tail)
+        self.rows += self._rows_below
         return self._leave_out()
 
     def _leave_out(self) -> int:
@@ -210,3 +231,24 @@ class Scrollback:
 
     def _notice(self) -> list[Row]:
         return TranscriptLine(text="… earlier output is left out", ink="left-out").rows(self.width)[:1]
+
+
+def _blocks(parts: Iterable[Part], y: int) -> list[Block]:
+    """Parts as the blocks that they make, the first of which begins at a row."""
+    blocks = list[Block]()
+    for part in parts:
+        if part.begins and part.rows:
+            blocks.append(Block(y, [part]))
+        elif blocks and not part.begins:
+            blocks[-1].parts.append(part)
+        y += part.rows
+    return blocks
+
+
+def _sources(parts: Iterable[Part]) -> list[str]:
+    blocks: list[list[str]] = []
+    for part in parts:
+        if part.begins or not blocks:
+            blocks.append([])
+        blocks[-1].append(part.source)
+    return ["".join(block) for block in blocks]

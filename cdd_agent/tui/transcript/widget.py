@@ -5,7 +5,7 @@ given is never markup, and its control characters are shown, not obeyed.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
@@ -23,9 +23,10 @@ from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
+from cdd_agent.events import is_beside_the_turn
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.transcript.blocks import BlockKind, space_between, whole_block
-from cdd_agent.tui.transcript.diff import DiffLayout
+from cdd_agent.tui.transcript.diff import SIDE_BY_SIDE_WIDTH, DiffLayout
 from cdd_agent.tui.transcript.finding import Finder
 from cdd_agent.tui.transcript.folded_output import FoldedOutput, ThoughtsHeader
 from cdd_agent.tui.transcript.folds import Fold, Foldable, FoldHeader, MoreLine, Opening
@@ -71,6 +72,9 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         + LOOKS_CSS
     )
 
+    class ChoiceChanged(Message):
+        """Another block is chosen, or none, or it is open further or less far."""
+
     class FileChosen(Message):
         """The person wants to see a line of a file of the project."""
 
@@ -85,14 +89,19 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         id: str | None = None,  # noqa: A002  # Textual's name
         classes: str | None = None,
         max_lines: int = MAX_LINES,
+        follows: bool = True,
     ) -> None:
-        """`root` is the project's folder: lines of its files can be chosen by a click."""
+        """`root` is the project's folder: lines of its files can be chosen by a click. It `follows` what comes, or is
+        read from its beginning."""
         super().__init__(id=id, classes=classes)
+        self._follows = follows
         self._root = root
         self._scrollback = Scrollback(max_lines)
         self._live: LiveBlock | None = None
         self._last_kind: BlockKind | None = None
-        """Of the last block that shows anything, but for the live one."""
+        """Of the last block that shows anything, but for the live one and those below it."""
+        self._last_below: BlockKind | None = None
+        """Of the last block that was added below the live one."""
         self._thoughts: ThoughtsHeader | None = None
         """The latest, as long as it is not known what they came to."""
         self._drawing_is_due = False
@@ -100,7 +109,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._seen = 0
         """The number of the row below those that were there when the person scrolled up."""
         self._row_offset = 0
-        """What to add to a row's place to get a number that stays when old rows are left out."""
+        """Added to a row's place, it gives a number that stays when old rows are left out."""
         self._painter = RowPainter(self)
         self._strips: LRUCache[int, Strip] = LRUCache(512)
         self._shows_unfinal = False
@@ -115,6 +124,15 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
 
     def add(self, kind: BlockKind, text: str) -> None:
         """Append a block that is complete. Empty text is no block."""
+        if self._live is not None and is_beside_the_turn():
+            if kind in GROWING:
+                block = LiveBlock(kind, self._kind_below)
+                block.write(text)
+                self._place_below(kind, block.finish())
+            elif text.strip():
+                lines = [*space_between(self._kind_below, kind), *whole_block(kind, text)]
+                self._place_below(kind, [Part(text, lines, begins=True)])
+            return
         self.settle()
         if kind in GROWING:
             self._open(kind).write(text)
@@ -142,6 +160,11 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
     def add_foldable(self, block: Foldable, *, above_live: bool = False) -> None:
         """Append a block that folds; or put it above output that still comes, as long as that is folded."""
         live = self._live
+        if live is not None and is_beside_the_turn():
+            lines = [*space_between(self._kind_below, BlockKind.ACTION), *block.lines()]
+            part = Part(block.source, lines, begins=True, fold=block.header.fold)
+            self._place_below(BlockKind.ACTION, [part])
+            return
         if live is None or not above_live or live.header is None or live.begun:
             self.settle()
             live = None
@@ -185,14 +208,14 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         return self._live is not None
 
     def lay_out(self, header: FoldHeader) -> None:
-        """What a header says has changed."""
+        """Show what a header says now."""
         header.lay_out(self._scrollback.width)
         self._strips.clear()
         self.refresh()
 
     def settle(self) -> None:
-        """Close the live block, if there is one."""
-        if (live := self._live) is None:
+        """Close the live block, if there is one; not beside the turn, whose block it is."""
+        if (live := self._live) is None or is_beside_the_turn():
             return
         if live.header is not None:
             live.header.is_over = True
@@ -200,8 +223,10 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         parts = live.finish()
         if live.shown:
             self._last_kind = live.kind
-        self._live = None
-        self._place(parts)
+        if below := self._scrollback.take_below():
+            self._last_kind = self._last_below
+        self._live = self._last_below = None
+        self._place([*parts, *below])
 
     def follow(self) -> None:
         """Show the end, and stay there."""
@@ -209,13 +234,15 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._stay_at_end()
 
     def clear(self) -> None:
-        self._live = self._last_kind = self._thoughts = self._chosen = None
+        self._live = self._last_kind = self._last_below = self._thoughts = self._chosen = None
         self._seen = 0
         self._scrollback.clear()
+        self.finder.is_old = True
         self._strips.clear()
         self._row_offset = 0
         self._following = True
-        self._show(0, moved=0, following=True)
+        self._show(0, moved=0, following=self._follows)
+        self.post_message(self.ChoiceChanged())
 
     def plain_text(self) -> str:
         """The sources of all blocks that are kept, as they were given."""
@@ -224,7 +251,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             if not self._live.begun:
                 blocks.append("")
             blocks[-1] += rest
-        return "\n".join(blocks)
+        return "\n".join((*blocks, *self._scrollback.sources_below()))
 
     def _open(self, kind: BlockKind) -> LiveBlock:
         self._live = LiveBlock(kind, above=self._last_kind)
@@ -247,6 +274,17 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._place(parts)
         if live.is_waiting:
             self._draw_soon()
+
+    @property
+    def _kind_below(self) -> BlockKind | None:
+        """Of the block that one more below the live one would stand under."""
+        return self._last_below or (self._live.kind if self._live is not None else None)
+
+    def _place_below(self, kind: BlockKind, parts: Sequence[Part]) -> None:
+        """Below the live block, which goes on above them: it is not cut by what is told beside it."""
+        self._last_below = kind
+        self._scrollback.put_below(parts)
+        self._place([])
 
     def _tail(self) -> list[TranscriptLine]:
         return self._live.tail() if self._live else []
@@ -296,6 +334,21 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         place = self._place_of_chosen(blocks)
         return blocks[place].source if place >= 0 else ""  # it was left out
 
+    def seen(self) -> Hashable:
+        shown = self.scroll_target_y, len(self._scrollback.rows), self.diff_layout.is_side_by_side
+        return shown, self._chosen_row, self.finder.found
+
+    @property
+    def doing(self) -> str:
+        """The effect of Enter on the block that is chosen, in words."""
+        if self._chosen is None:
+            return ""
+        others = "Ctrl+C copies it · Ctrl+↑↓ the others"
+        if not isinstance(self._chosen, FoldHeader) or not (fold := self._chosen.fold).has_more:
+            return f"Nothing to open in this block · {others}"
+        does = {Opening.HEADER: "opens", Opening.SOME: "opens all of", Opening.ALL: "folds"}[fold.opening]
+        return f"Enter {does} the block · {others}"
+
     def on_blur(self) -> None:
         self._choose(None)
 
@@ -311,9 +364,13 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         if isinstance(self._chosen, FoldHeader):
             self._turn(self._chosen.fold, Opening.HEADER)
 
-    def turn_diffs(self) -> None:
-        """Diffs side by side, where there is room for it, or in one column."""
-        self.diff_layout.is_side_by_side = not self.diff_layout.is_side_by_side
+    @property
+    def has_room_for_columns(self) -> bool:
+        """Diffs can stand side by side."""
+        return self._scrollback.width >= SIDE_BY_SIDE_WIDTH
+
+    def lay_out_diffs(self) -> None:
+        """Diffs are to be laid out otherwise."""
         self._fit(self._scrollback.width, self._is_following())
 
     def _blocks(self) -> list[Block]:
@@ -323,13 +380,14 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             top = next(y for y, row in below if row.line is live.header)
             part = Part(live.rest, [live.header], begins=True, rows=len(self._scrollback.rows) - top)
             blocks.append(Block(top, [part]))
-        return blocks
+        return blocks + self._scrollback.blocks_below()
 
     def _choose(self, block: Block | None) -> None:
         if (block.first if block else None) is self._chosen:
             return
         self._chosen = block.first if block else None
         self._chosen_row = block.y + self._row_offset if block else -1
+        self.post_message(self.ChoiceChanged())
         self._strips.clear()
         self.refresh()
         if block is not None:
@@ -343,6 +401,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             self._chosen_row = next(rows, -1)
             if self._chosen_row < 0:  # it was left out
                 self._chosen = None
+                self.post_message(self.ChoiceChanged())
 
     def _bring_into_sight(self, y: int, end: int) -> None:
         """The row, and what is below it as far as there is room."""
@@ -353,7 +412,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             self.scroll_to(y=end - height, animate=False, force=True)
 
     def _turn(self, fold: Fold, opening: Opening | None = None) -> None:
-        """What is above keeps its place; what still comes is followed."""
+        """Open a block further, or as far as told. All above keeps its place; text that still comes is followed."""
         if not fold.has_more:
             return
         live = self._live.header if self._live is not None else None
@@ -363,6 +422,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         else:
             fold.opening = opening
         self._break_again(fold, following=self._following)
+        self.post_message(self.ChoiceChanged())
 
     def _break_again(self, fold: Fold, *, following: bool) -> None:
         self.finder.is_old = True
@@ -425,7 +485,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
                 return
 
     def _places(self, line: TranscriptLine) -> Iterator[WebPlace | FilePlace]:
-        """What in a line can be gone to."""
+        """The places in a line that can be gone to."""
         yield from web_places(line.text)
         if (root := self._root) is not None:
             yield from (place for place in file_places(line.text) if in_project(root, place.path))
@@ -458,7 +518,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
 
     def _is_following(self) -> bool:
         # The target, not the offset: a person's way up begins with an animation.
-        return self._following or self.scroll_target_y >= self.max_scroll_y
+        return self._follows and (self._following or self.scroll_target_y >= self.max_scroll_y)
 
     def watch_scroll_target_y(self) -> None:
         self._set_following(self.scroll_target_y >= self.max_scroll_y)
@@ -478,7 +538,11 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
     @property
     def _new_rows(self) -> int:
         """Rows that came since the person scrolled up."""
-        return 0 if self._is_following() else max(len(self._scrollback.rows) + self._row_offset - self._seen, 0)
+        return (
+            0
+            if self._is_following() or not self._follows
+            else max(len(self._scrollback.rows) + self._row_offset - self._seen, 0)
+        )
 
     @property
     def _news(self) -> str:
@@ -542,7 +606,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         return strip
 
     def _overlays(self, row: Row, number: int) -> Iterator[Overlay]:
-        """What stands out in a line: where it leads, and what was looked for."""
+        """The parts of a line that stand out: where it leads, and what was looked for."""
         for place in self._places(row.line):
             if isinstance(place, WebPlace):
                 yield place.start, place.end, _link(place.address)

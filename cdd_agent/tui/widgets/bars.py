@@ -19,7 +19,8 @@ _TICK = 0.25
 
 
 class TitleBar(GuardedWidget, Widget):
-    """Project, branch, agent, model and tokens in one line. When it is narrow, the last go first, the agent never."""
+    """Project, branch, agent, model and tokens in one line. When it is narrow, the last go first; the agent never,
+    and not that all changes are accepted."""
 
     DEFAULT_CSS = """
     TitleBar {
@@ -33,6 +34,9 @@ class TitleBar(GuardedWidget, Widget):
     spent: reactive[str] = reactive("")
     """The cost of this session's model calls."""
 
+    accepts_all: reactive[bool] = reactive(False)
+    """Changes of this run are written without a question, because the person said so."""
+
     def __init__(self, project: str) -> None:
         super().__init__()
         self._project = project
@@ -40,6 +44,7 @@ class TitleBar(GuardedWidget, Widget):
     def render(self) -> Content:
         project, agent = f"  {sanitize_for_display(self._project)}", sanitize_for_display(self.agent)
         branch = f" ⎇ {sanitize_for_display(self.branch)}" if self.branch else ""
+        warning = " · accepts all changes" if self.accepts_all else ""
         model = f" · {sanitize_for_display(self.model)}" if self.model else ""
         spent = f" · {self.spent}" if self.spent else ""
         for left, right in (
@@ -49,10 +54,16 @@ class TitleBar(GuardedWidget, Widget):
             (project, agent),
             ("", agent),
         ):
-            space = self.size.width - cell_len(f"cdd{left}{right}")
+            space = self.size.width - cell_len(f"cdd{left}{right}{warning}")
             if space >= 2:
                 break
-        return Content.assemble(("cdd", "bold $text-primary"), left, " " * max(space, 1), (right, "$text-accent"))
+        return Content.assemble(
+            ("cdd", "bold $text-primary"),
+            left,
+            " " * max(space, 1),
+            (right, "$text-accent"),
+            (warning, "bold $text-warning"),
+        )
 
 
 class ActivityBar(GuardedWidget, Widget):

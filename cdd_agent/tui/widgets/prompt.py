@@ -1,7 +1,7 @@
 """The prompt: where the person types. Enter sends, Up and Down walk through history, Ctrl+R searches it, Tab completes,
 Ctrl+G opens an editor."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from os.path import commonprefix
 
@@ -26,6 +26,8 @@ _WAITING = "  waits for the end of this · Esc takes it back"
 _ASIDE = "  comes back when the question is answered"
 _UNSENT = "  not sent · ↑ brings it back"
 _MOST_FOUND = 50
+_FELT_HERE = ("up", "down", "tab", "ctrl+r")
+"""Keys that have their effect in the prompt, or none."""
 _WIDEST = 30
 """Columns that are given to candidates, so that their help begins in one column; longer ones push theirs."""
 _SOON = 0.3
@@ -68,15 +70,22 @@ class Prompt(GuardedWidget, Vertical):
     class Stopped(Message):
         """Escape, with nothing of the prompt's own to close."""
 
+    @dataclass
+    class NothingDone(Message):
+        """A key has changed nothing."""
+
+        key: str
+
     class DoingChanged(Message):
-        """What Enter does has changed, though the text has not."""
+        """Enter does something else by now, though the text is the same."""
 
     def __init__(self, complete: Callable[[str], list[Completion]], history: PromptHistory, drafts: Drafts) -> None:
         super().__init__()
         self._complete = complete
         self._history = history
         self._kept = drafts
-        self._waiting: list[str] = []
+        self._waiting: list[tuple[str, object]] = []
+        """Each with what it meant when it was sent."""
         self._aside: list[str] = []
         """Drafts that make room for the answer to a question."""
         self._unsent: list[str] = []
@@ -88,7 +97,7 @@ class Prompt(GuardedWidget, Vertical):
         self._quiet_for: str | None = None
         """A text for which no completions are wanted: it was just taken from them, or from history."""
         self._searched_from: str | None = None
-        """What was typed before the search in the history that goes on."""
+        """The draft from before the search in the history that goes on."""
         self._keeping: Timer | None = None
 
     def compose(self) -> ComposeResult:
@@ -121,12 +130,12 @@ class Prompt(GuardedWidget, Vertical):
 
     @property
     def is_searching(self) -> bool:
-        """What is typed is looked for in the history, and is no draft."""
+        """The text is looked for in the history, and is no draft."""
         return self._searched_from is not None
 
     @property
     def doing(self) -> str:
-        """What Enter does where that is not to send the line."""
+        """The effect of Enter, in words, where that is not to send the line."""
         if self._searched_from is not None:
             return _SEARCHING if self._found else _NOTHING_FOUND
         if self.is_completing and self._walked and (taken := self._highlighted) is not None:
@@ -135,11 +144,11 @@ class Prompt(GuardedWidget, Vertical):
 
     @property
     def about_text(self) -> str:
-        """What there is to know of what Enter sends."""
+        """A remark on what Enter sends."""
         if self.area.is_folded:
             return "Enter sends all of it · Ctrl+O shows what was pasted"
         lines = self.area.document.line_count
-        return f"Enter sends {lines} lines · Ctrl+J new line · Ctrl+G editor" if lines > 1 else ""
+        return f"Enter sends {lines:,} lines · Ctrl+J new line · Ctrl+G editor" if lines > 1 else ""
 
     @property
     def offers(self) -> list[Completion]:
@@ -168,7 +177,16 @@ class Prompt(GuardedWidget, Vertical):
         event.stop()
         self._take()
 
+    def seen(self) -> Hashable:
+        return self.area.seen(), self.classes, self.query_one(OptionList).highlighted, len(self._waiting)
+
     def _key_pressed(self, key: str) -> None:
+        before = self.seen()
+        self._do(key)
+        if key in _FELT_HERE and self.seen() == before:
+            self.post_message(self.NothingDone(key))
+
+    def _do(self, key: str) -> None:
         completing = self.is_completing
         match key:
             case "enter" if self._searched_from is not None or (completing and self._walked):
@@ -198,7 +216,7 @@ class Prompt(GuardedWidget, Vertical):
             case "escape" if completing:
                 self._close()
             case "escape" if self._waiting:
-                self.bring_back([self._waiting.pop()])
+                self.bring_back([self._waiting.pop()[0]])
             case "escape":
                 self.post_message(self.Stopped())
 
@@ -281,7 +299,7 @@ class Prompt(GuardedWidget, Vertical):
         self._kept.keep(self._drafts)
 
     def _take_over_drafts(self) -> None:
-        """What a shell that was killed has left is behind Up, and shown as not sent."""
+        """Show the drafts of a shell that was killed as not sent; they are behind Up."""
         if left := self._kept.left_by_others():
             self.bring_back(left, is_typing=True)
 
@@ -292,43 +310,49 @@ class Prompt(GuardedWidget, Vertical):
 
     @property
     def _drafts(self) -> list[str]:
-        return [line for line in (*self._waiting, *self._aside, self._draft) if line.strip()]
+        return [line for line in (*self._lines_waiting, *self._aside, self._draft) if line.strip()]
 
     @property
     def _draft(self) -> str:
-        """What is typed, but for what is looked for."""
+        """The text, unless it is what is looked for; then the text before that."""
         return self.text if self._searched_from is None else self._searched_from
 
-    def hold(self, line: str) -> None:
-        """The line that was sent has to wait: show it until it is taken, or Escape brings it back."""
-        self._waiting.append(line)
+    @property
+    def _lines_waiting(self) -> list[str]:
+        return [line for line, _ in self._waiting]
+
+    def hold(self, line: str, meant: object) -> None:
+        """The line that was sent has to wait: show it until it is taken, or Escape brings it back. What it `meant` when
+        it was sent is kept beside it."""
+        self._waiting.append((line, meant))
         self._show_waiting()
 
-    def take_waiting(self) -> str | None:
-        """The line that waits longest, to be sent now."""
-        line = self._waiting.pop(0) if self._waiting else None
+    def take_waiting(self) -> tuple[str, object] | None:
+        """The line that waits longest, to be sent now, and what it meant."""
+        taken = self._waiting.pop(0) if self._waiting else None
         self._show_waiting()
-        return line
+        return taken
 
     def take_held(self, line: str) -> bool:
         """A line that waits is sent now, if it still does."""
-        if line not in self._waiting:
+        if line not in self._lines_waiting:
             return False
-        self._waiting.remove(line)
+        del self._waiting[self._lines_waiting.index(line)]
         self._show_waiting()
         self.accepted(line)
         return True
 
     def give_back(self, *, is_typing: bool = False) -> None:
-        """What waits was meant for another end of what ran."""
-        waiting, self._waiting = self._waiting, []
+        """Bring back all lines that wait: they were meant for another end of what ran."""
+        waiting = self._lines_waiting
+        self._waiting.clear()
         self.bring_back(waiting, is_typing=is_typing)
 
     def _show_waiting(self) -> None:
         rows = list[str]()
         for lines, mark, label in (
             (self._unsent, "↩", _UNSENT),
-            (self._waiting, "⋯", _WAITING),
+            (self._lines_waiting, "⋯", _WAITING),
             (self._aside, "↩", _ASIDE),
         ):
             rows += [f"{mark} {sanitize_for_display(' '.join(line.split()))}" for line in lines[-3:]]

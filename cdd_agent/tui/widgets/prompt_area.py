@@ -1,7 +1,7 @@
 """The text of the prompt. A long paste is in it as one mark, which can be opened, and goes whole with the line."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import ClassVar
 
 from textual import events
@@ -22,8 +22,9 @@ class PromptArea(GuardedWidget, TextArea):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+o", "open_pastes", "Open what was pasted", show=False),
+        Binding("ctrl+o", "open_pastes", "Show what was pasted", show=False),
         Binding("ctrl+underscore", "undo", "Undo", show=False),  # Ctrl+Z suspends
+        Binding("ctrl+y", "redo", "Redo", show=False),
     ]
     _KEYS = frozenset({"enter", "tab", "up", "down", "escape", "ctrl+r", "ctrl+g"})
 
@@ -32,7 +33,7 @@ class PromptArea(GuardedWidget, TextArea):
         self.cursor_blink = False  # an idle shell redraws nothing
         self._pressed = pressed
         self._pasted: dict[str, str] = {}
-        """What was pasted in this session, by the mark that stands for it."""
+        """The pastes of this session, by the mark that stands for each."""
         self._opened: set[str] = set()
         """Marks whose paste the person wants to see."""
 
@@ -45,6 +46,9 @@ class PromptArea(GuardedWidget, TextArea):
     @property
     def is_folded(self) -> bool:
         return any(mark in self.text for mark in self._pasted)
+
+    def seen(self) -> Hashable:
+        return self.text, self.selection
 
     def put(self, text: str) -> None:
         """Another text, the cursor behind it. What was pasted in this session stays folded."""
@@ -97,6 +101,18 @@ class PromptArea(GuardedWidget, TextArea):
             self._delete_via_keyboard((row, column - len(mark)), (row, column))
         else:
             super().action_delete_left()
+
+    def action_delete_to_start_of_line(self) -> None:
+        """Of the whole line: half a line that was left behind would be sent with the next one."""
+        row, column = self.cursor_location
+        if column and self.selection.is_empty:
+            self._delete_via_keyboard((row, 0), (row, column))
+        else:
+            super().action_delete_to_start_of_line()
+
+    def action_delete_to_end_of_line(self) -> None:
+        row, _ = end = self.selection.end
+        self._delete_via_keyboard(end, (row, len(self.document.get_line(row))))
 
     async def _on_key(self, event: events.Key) -> None:
         if event.key in ("shift+enter", "ctrl+j", "alt+enter"):

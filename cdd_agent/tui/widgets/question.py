@@ -1,46 +1,69 @@
-"""A question to the person that one key answers."""
+"""A question to the person that one key answers, and the same about changes, with their diffs."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
 from textual.geometry import Size
 from textual.message import Message
+from textual.widget import Widget
 from textual.widgets import Static
 
 from cdd_agent.events import Choice
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tui.faults import GuardedWidget
+from cdd_agent.tui.transcript.actions import show_diff
+from cdd_agent.tui.transcript.blocks import BlockKind
+from cdd_agent.tui.transcript.diff import DiffLayout
+from cdd_agent.tui.transcript.widget import Transcript
 
 _AROUND = 6
 """Rows that are needed beside a question's text: title, plan, what is cut, answers, prompt and activity."""
+_ROWS_OF_KEYS = 2
+"""For the answers about changes, which are many; what does not fit is said in fewer words."""
 _SCROLLING = ("up", "down", "pageup", "pagedown", "home", "end")
+_MOST_ROWS = 1_000_000
+"""Of a diff: nothing of what a person is asked about is left out because there is much of it."""
 
 
-class _QuestionText(GuardedWidget, VerticalScroll, can_focus=False):
-    """The question itself, on half of the window at most, and so that how to answer it is in sight. Says when another
-    part of it may be."""
+if TYPE_CHECKING:
+    _Mixin = Widget
+else:
+    _Mixin = object  # of several bases the first widget gives its looks, which this one does not have
+
+
+class _InSight(_Mixin):
+    """A text on a part of the window at most, so that how to answer it is in sight. Says when another part of it may
+    be."""
+
+    SHARE = 0.5
+    around = _AROUND
+    """Rows that are needed beside it."""
 
     class Moved(Message):
         pass
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         rows = self.app.size.height
-        room = max(min(rows // 2, rows - _AROUND), 1)
+        room = max(min(int(rows * self.SHARE), rows - self.around), 1)
         return min(super().get_content_height(container, viewport, width), room)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
         self.post_message(self.Moved())
 
-    def on_resize(self) -> None:
+    def _on_resize(self) -> None:
         self.post_message(self.Moved())
 
     def move(self, key: str) -> None:
         page, end = self.size.height, self.max_scroll_y
         by = {"up": -1, "down": 1, "pageup": -page, "pagedown": page, "home": -end, "end": end}[key]
         self.scroll_to(y=self.scroll_offset.y + by, animate=False, immediate=True)
+
+    def seen(self) -> Hashable:
+        return self.scroll_offset
 
     @property
     def above(self) -> int:
@@ -50,6 +73,27 @@ class _QuestionText(GuardedWidget, VerticalScroll, can_focus=False):
     @property
     def below(self) -> int:
         return self.max_scroll_y - self.scroll_offset.y
+
+
+class _QuestionText(_InSight, GuardedWidget, VerticalScroll, can_focus=False):
+    """The question itself."""
+
+
+class _Diffs(_InSight, Transcript, can_focus=False):
+    """What changes are about: their files, and what is different in each."""
+
+    SHARE = 0.65
+
+    def __init__(self, layout: DiffLayout) -> None:
+        super().__init__(max_lines=_MOST_ROWS, follows=False)
+        self.diff_layout = layout
+
+    def show(self, about: Sequence[str], diff: str) -> None:
+        self.clear()
+        self.add(BlockKind.OUTPUT, "\n".join(about))
+        show_diff(self, diff)
+        self.scroll_home(animate=False, immediate=True)
+        self.call_after_refresh(self.post_message, self.Moved())
 
 
 class Question(GuardedWidget, Vertical):
@@ -72,9 +116,9 @@ class Question(GuardedWidget, Vertical):
     def __init__(self, text: str, answers: Mapping[str, Choice]) -> None:
         super().__init__()
         self._answers = answers
-        self._is_read = False
+        self._is_read = self._typed = False
         text = "\n".join(map(sanitize_for_display, text.split("\n")))
-        self._view = _QuestionText(Static(text, markup=False))
+        self._view: _InSight = _QuestionText(Static(text, markup=False))
         self._more = Static(markup=False, classes="more")
         self._offered = "   ".join(f"[{word[0]}] {word}" for word in answers)
         self._keys = Static(self._offered, markup=False, classes="keys")
@@ -87,8 +131,9 @@ class Question(GuardedWidget, Vertical):
     def show_keys(self, *, typed: bool, answer: str | None = None) -> None:
         """How to answer now: by a letter; with something else `typed` in the prompt, when that is out of the way; or
         this is the `answer`, if nothing follows."""
+        self._typed = typed
         if answer is not None:
-            self._keys.update(f"{answer} …   Enter: at once")
+            self._keys.update(f"{sanitize_for_display(answer)} …   Enter: at once")
         else:
             self._keys.update(f"Tab, then {self._offered}" if typed else self._offered)
 
@@ -97,9 +142,14 @@ class Question(GuardedWidget, Vertical):
         self._say_what_is_cut()
         if self._answers[answer] not in (Choice.YES, Choice.ALWAYS) or self._is_read:
             return True
-        self._more.update(f"scroll to the end first: ↓ {_lines(self._view.below)}")
-        self._more.add_class("-refused")
+        self.hint(f"scroll to the end first: ↓ {_lines(self._view.below)}")
         return False
+
+    def hint(self, text: str) -> None:
+        """Say why a key was not the answer."""
+        self._more.update(text)
+        self._more.add_class("-refused")
+        self._more.display = True
 
     def scrolls(self, key: str) -> bool:
         """The keys that scroll are the text's, not the transcript's, while there is something to scroll."""
@@ -108,7 +158,7 @@ class Question(GuardedWidget, Vertical):
     def scroll_by(self, key: str) -> None:
         self._view.move(key)
 
-    @on(_QuestionText.Moved)
+    @on(_InSight.Moved)
     def _say_what_is_cut(self) -> None:
         if not self._view.size.height:
             return
@@ -122,3 +172,55 @@ class Question(GuardedWidget, Vertical):
 
 def _lines(count: int, more: str = "") -> str:
     return f"{count} {more}line" + "s" * (count != 1)
+
+
+class ReviewQuestion(Question):
+    """A question about changes, one part after the other or all of it. Each word is an answer by its first letter."""
+
+    DEFAULT_CSS = """
+    ReviewQuestion {
+        .keys { max-height: 2; }
+        .asked { height: 1; text-style: bold; text-wrap: nowrap; text-overflow: ellipsis; }
+    }
+    """
+
+    def __init__(self, layout: DiffLayout) -> None:
+        super().__init__("", {})
+        self.is_part = False
+        self._wordy = ""
+        self._diffs = _Diffs(layout)
+        self._diffs.around = _AROUND + _ROWS_OF_KEYS + 1
+        self._view = self._diffs
+        self._asked = Static(markup=False, classes="asked")
+
+    def compose(self) -> ComposeResult:
+        yield self._asked
+        yield from super().compose()
+
+    def ask(self, text: str, diff: str, words: Mapping[str, Choice], offered: str, *, is_part: bool) -> None:
+        """Show another question in its place."""
+        first, *about = map(sanitize_for_display, text.split("\n"))
+        self._asked.update(first)
+        self._diffs.show(about, diff)
+        self._answers, self._wordy, self.is_part = words, offered, is_part
+        self._is_read = False
+        self._fit_keys()
+        self.show_keys(typed=False)
+
+    def on_resize(self) -> None:
+        self._fit_keys()
+        self.show_keys(typed=self._typed)
+
+    def _fit_keys(self) -> None:
+        """The answers in as many words as there is room for."""
+        briefly = "   ".join(f"[{word[0]}] {word}" for word in self._answers)
+        said = [f"[{word[0]}] {word}" for word in self._answers if word in ("yes", "no")]
+        letters = "".join(f"[{word[0]}]" for word in self._answers if word not in ("yes", "no"))
+        most_briefly = "   ".join(filter(None, (*said, letters)))
+        room = _ROWS_OF_KEYS * self.content_size.width - len("Tab, then ") - 8  # where a row ends, words may not
+        room *= not self.screen.has_class("-low")
+        self._offered = next((text for text in (self._wordy, briefly) if len(text) <= room), most_briefly)
+
+    @property
+    def diffs(self) -> Transcript:
+        return self._diffs

@@ -4,7 +4,7 @@ Drawn line by line, so that its length does not matter. Where there is room for 
 each step has one row.
 """
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -20,10 +20,10 @@ from textual.strip import Strip
 
 from cdd_agent.events import StepFinished, StepStarted, StepView
 from cdd_agent.sanitize import sanitize_for_display
-from cdd_agent.tickets.status import StepStatus
+from cdd_agent.tickets.status import NO_COST, Cost, StepStatus
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.transcript.wrapping import wrap
-from cdd_agent.wording import REMARKS, step_glyph
+from cdd_agent.wording import REMARKS, in_short, step_glyph
 
 _TITLE = 0.55
 """The part of a row that a title gets at least, where it needs it."""
@@ -75,6 +75,9 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
     def __init__(self) -> None:
         super().__init__()
         self._steps: list[StepView] = []
+        self._to_do: set[int] = set()
+        """The numbers of the steps that are not over."""
+        self._former_cost = self._total = NO_COST
         self._in_full: list[tuple[StepView, str]] = []
         """The rows of titles that are longer than one; empty where there is no room for them."""
         self._cursor: int | None = None
@@ -86,10 +89,15 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         """Whether a key is the list's while it has the focus."""
         return key in ("up", "down", "home", "end", "enter")
 
-    def show(self, steps: Iterable[StepView]) -> None:
-        """Show these steps; none hides the list."""
-        self._steps = list(steps)
+    def seen(self) -> Hashable:
+        return self._selected, self.display
+
+    def show(self, steps: Iterable[StepView], former_cost: Cost = NO_COST) -> None:
+        """Show these steps, and the cost of the run with that of former ones; without steps the list is hidden."""
+        self._steps, self._former_cost = list(steps), former_cost
+        self._to_do = {step.number for step in self._steps if not step.status.over}
         self.display = bool(self._steps) and not self._is_folded
+        self._add_up()
         if self._cursor is not None and self._cursor >= len(self._steps):
             self._cursor = None
         self._lay_out()
@@ -99,7 +107,7 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
     def fold(self, *, is_folded: bool) -> None:
         """Make room for the transcript, or show the steps again."""
         self._is_folded = is_folded
-        self.show(self._steps)
+        self.show(self._steps, self._former_cost)
 
     @property
     def has_steps(self) -> bool:
@@ -109,7 +117,7 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
     @property
     def is_over(self) -> bool:
         """Nothing of the plan is left to do."""
-        return all(step.status.over for step in self._steps)
+        return not self._to_do
 
     @property
     def has_failed(self) -> bool:
@@ -118,7 +126,7 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
     @property
     def done(self) -> tuple[int, int]:
         """The steps that are over, and all."""
-        return sum(step.status.over for step in self._steps), len(self._steps)
+        return len(self._steps) - len(self._to_do), len(self._steps)
 
     def on_resize(self) -> None:
         self._lay_out()
@@ -150,12 +158,25 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
             seconds=event.seconds,
             completed_at=event.completed_at,
             evidence=event.evidence,
+            cost=event.cost,
         )
+        self._add_up()
+
+    def spend(self, number: int, cost: Cost) -> None:
+        """One more call was made for a step."""
+        before = next((step.cost for step in self._steps if step.number == number), NO_COST)
+        self._change(number, cost=before + cost)
+        self._add_up()
+
+    def _add_up(self) -> None:
+        self._total = sum((step.cost for step in self._steps), self._former_cost)
 
     def _change(self, number: int, **update: object) -> None:
         for index, step in enumerate(self._steps):
             if step.number == number:
-                self._steps[index] = replace(step, **update)  # type: ignore[arg-type]  # the fields of a StepView
+                changed = replace(step, **update)  # type: ignore[arg-type]  # the fields of a StepView
+                self._steps[index] = changed
+                (self._to_do.discard if changed.status.over else self._to_do.add)(number)
         self._lay_out()
         self._follow()
 
@@ -201,16 +222,14 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
             text = _sign(step) + _words(step)
         else:
             return Strip.blank(self.size.width, self.rich_style)
-        return self._row(step, text, _facts(step, self._steps) if is_first else "")
+        return self._row(step, text, is_first=is_first)
 
-    def _row(self, step: StepView, text: str, facts: str) -> Strip:
+    def _row(self, step: StepView, text: str, *, is_first: bool) -> Strip:
         look = "remark" if _remark(step) else step.status.value
         style = self.get_component_rich_style(f"steps--{look}")
         if self.has_focus and self._steps[self._selected] is step:
             style += self.get_component_rich_style("steps--cursor", partial=True)
-        room = self._room
-        if cell_len(text) + cell_len(facts) + 1 > room and cell_len(facts) > room * (1 - _TITLE):
-            facts = ""
+        room, facts = self._room, self._facts(step, text) if is_first else ""
         title = Strip([Segment(text, style)])
         left = room - (cell_len(facts) + 1 if facts else 0)
         if title.cell_length > left:
@@ -228,17 +247,44 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
 
     def _wrapped(self, step: StepView) -> list[str]:
         """The rows of a step, those below the first under its title."""
-        sign, words, facts = _sign(step), _words(step), cell_len(_facts(step, self._steps))
-        hang = " " * cell_len(sign)
-        beside = facts + 1 if facts and facts <= self._room * (1 - _TITLE) else 0
+        sign, words = _sign(step), _words(step)
+        hang, facts = " " * cell_len(sign), self._facts(step, sign + words)
+        beside = cell_len(facts) + 1 if facts else 0
         rows = wrap(words, max(self._room - len(hang) - beside, 1), by_words=True)
         return [(hang if start else sign) + words[start:end] for start, end in rows]
 
     def _progress(self) -> str:
         done, total = self.done
-        width = min(10, max(self.size.width - 14, 0))
+        counted, cost = f"Plan {done}/{total} ", in_short(self._total)
+        width = min(10, max(self._room - cell_len(counted), 0))
         filled = width * done // total if total else 0
-        return f"Plan {done}/{total} {'━' * filled}{'╌' * (width - filled)}"
+        bar = f"{counted}{'━' * filled}{'╌' * (width - filled)}"
+        return f"{bar}  {cost}" if cost and cell_len(bar) + cell_len(cost) + 2 <= self._room else bar
+
+    def _facts(self, step: StepView, text: str) -> str:
+        """What stands beside the title, as much of it as there is room for: the money goes first."""
+        facts, cost = self._known(step), in_short(step.cost)
+        room = self._room
+        for candidate in (" ".join(filter(None, (facts, cost))), facts):
+            taken = cell_len(candidate)
+            if cell_len(text) + taken + 1 <= room or taken <= room * (1 - _TITLE):
+                return candidate
+        return ""
+
+    def _known(self, step: StepView) -> str:
+        """In a few cells: what a step took, what was seen of its tests, how often it was tried; or its dependencies."""
+        if step.status is StepStatus.PENDING:
+            waits = [number for number in step.depends_on if number in self._to_do]
+            if not waits:
+                return ""
+            return "← all" if len(waits) > 2 and len(waits) == len(self._steps) - 1 else f"← {_few(waits)}"
+        facts = [_span(step.seconds)] if step.seconds is not None and step.status is not StepStatus.SKIPPED else []
+        if (seen := step.evidence) is not None and seen.passed is not None:
+            facts += [f"{seen.passed}✓"]
+            facts += [f"+{seen.fixed + seen.new}"] if seen.fixed + seen.new else []
+            facts += [f"{seen.failed - seen.old_failures}✗"] if seen.failed > seen.old_failures else []
+        facts += [f"↻{step.attempts}"] if step.attempts > 1 else []
+        return " ".join(facts)
 
     @property
     def _room(self) -> int:
@@ -284,23 +330,6 @@ def _sign(step: StepView) -> str:
 def _words(step: StepView) -> str:
     remark = f" ({_remark(step)})" if _remark(step) else ""
     return f"{sanitize_for_display(step.title)}{remark}"
-
-
-def _facts(step: StepView, steps: list[StepView]) -> str:
-    """In a few cells: what a step took, what was seen of its tests, how often it was tried; or what it waits for."""
-    if step.status is StepStatus.PENDING:
-        by_number = {other.number: other for other in steps}
-        waits = [n for n in step.depends_on if n in by_number and not by_number[n].status.over]
-        if not waits:
-            return ""
-        return "← all" if len(waits) > 2 and len(waits) == len(steps) - 1 else f"← {_few(waits)}"
-    facts = [_span(step.seconds)] if step.seconds is not None and step.status is not StepStatus.SKIPPED else []
-    if (seen := step.evidence) is not None and seen.passed is not None:
-        facts += [f"{seen.passed}✓"]
-        facts += [f"+{seen.fixed + seen.new}"] if seen.fixed + seen.new else []
-        facts += [f"{seen.failed - seen.old_failures}✗"] if seen.failed > seen.old_failures else []
-    facts += [f"↻{step.attempts}"] if step.attempts > 1 else []
-    return " ".join(facts)
 
 
 def _few(numbers: list[int]) -> str:

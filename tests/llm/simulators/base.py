@@ -19,7 +19,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Said:
-    """What the simulated model says to one request; `calls` are names of tools and their arguments."""
+    """The simulated model's answer to one request; `calls` are names of tools and their arguments."""
 
     text: str = ""
     thinking: str = ""
@@ -30,7 +30,7 @@ class Said:
 
 @dataclass(frozen=True)
 class Bill:
-    """What the provider charges for one call, in tokens."""
+    """The provider's bill for one call, in tokens."""
 
     plain: int = 0
     cached: int = 0
@@ -76,7 +76,7 @@ class Simulator:
     number: int = field(default_factory=count(1).__next__)
     """No two give the same ids and signatures."""
     opaque: list[str] = field(default_factory=list)
-    """What was given that only the model which made it can read: signatures, encrypted thoughts."""
+    """Things that were given and that only the model which made them can read: signatures, encrypted thoughts."""
 
     def check(self, sent: Sent) -> None:
         """Raises `Refused`."""
@@ -87,7 +87,7 @@ class Simulator:
         raise NotImplementedError
 
     def get(self, path: str) -> Json | None:
-        """What it tells of itself; None: there is nothing at that address."""
+        """Its answer about itself; None: there is nothing at that address."""
         del path
 
     def refusal(self, refused: Refused) -> Json:
@@ -191,7 +191,7 @@ def size(value: object) -> int:
 
 
 class PrefixCache:
-    """What a provider remembers of prompts: prefixes that end at a block."""
+    """A provider's cache of prompts: prefixes that end at a block."""
 
     def __init__(self) -> None:
         self._known: set[str] = set()

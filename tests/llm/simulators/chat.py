@@ -26,7 +26,7 @@ _BODY_FIELDS = {"model", "messages", "tools", "stream", "stream_options", "tempe
 
 @dataclass
 class Chat(Simulator):
-    """What all check: roles, and calls with their answers. Caching is by itself, by messages."""
+    """Rules that all check: roles, and calls with their answers. Caching is by itself, by messages."""
 
     cache: PrefixCache = field(default_factory=PrefixCache)
     body_fields: frozenset[str] = frozenset(_BODY_FIELDS)
@@ -35,7 +35,7 @@ class Chat(Simulator):
     sees: bool = True
     """It takes pictures."""
     issued: dict[str, Any] = field(default_factory=dict)
-    """What belongs to a message with calls, by the id of its first call."""
+    """Data that belong to a message with calls, by the id of its first call."""
 
     def check(self, sent: Sent) -> None:
         body = sent.body
@@ -118,7 +118,7 @@ class Chat(Simulator):
             self.issued[self.call_id(turn, 0)] = said
 
     def bill(self, body: Json, said: Said) -> Bill:
-        """What was sent before as a prefix is read from the cache."""
+        """A prefix that was sent before is read from the cache."""
         blocks = [json.dumps(body.get("tools", [])), *(json.dumps(message) for message in body["messages"])]
         read = self.cache.longest(blocks, range(1, len(blocks) + 1))
         self.cache.remember(blocks, range(1, len(blocks) + 1))

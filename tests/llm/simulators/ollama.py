@@ -22,7 +22,7 @@ class Ollama(Chat):
     tells: bool = True
     """It has `/api/ps`."""
     read: str = ""
-    """What the model got to read the last time."""
+    """The text that the model got to read the last time."""
 
     def check(self, sent: Sent) -> None:
         expect(sent.path == "/v1/chat/completions", "404 page not found", 404)

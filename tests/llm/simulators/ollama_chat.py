@@ -41,7 +41,7 @@ class OllamaChat(Simulator):
     loads: list[int] = field(default_factory=list)
     """The window of each loading."""
     read: str = ""
-    """What the model got to read the last time."""
+    """The text that the model got to read the last time."""
     issued: dict[str, Said] = field(default_factory=dict)
 
     @property

@@ -5,7 +5,9 @@ import pytest
 from cdd_agent.events import CommandProposed
 from cdd_agent.tui.app import Shell
 from cdd_agent.tui.screens.help import HelpScreen, sections
+from cdd_agent.tui.transcript.find_bar import FindBar
 from cdd_agent.tui.transcript.widget import Transcript
+from cdd_agent.tui.widgets.prompt_area import PromptArea
 from tests.projects import SLUG, Sandbox, Step
 from tests.tui.person import Person, person_at
 
@@ -66,6 +68,13 @@ async def test_the_command_opens_it_too_and_of_an_agent_at_what_that_understands
         await person.until(lambda: transcript.scroll_offset.y == 0)
 
 
+async def test_of_the_keys_it_begins_with_them(sandbox: Sandbox) -> None:
+    async with person_at(sandbox) as person:
+        await person.say("/help keys")
+        assert (await shown(person)).startswith("Keys")
+        assert person.told.count("Ctrl+F") == 0
+
+
 async def test_a_question_mark_reaches_the_prompt(sandbox: Sandbox) -> None:
     async with person_at(sandbox) as person:
         await person.press("question_mark")
@@ -73,10 +82,10 @@ async def test_a_question_mark_reaches_the_prompt(sandbox: Sandbox) -> None:
         assert person.prompt.text == "?"
 
 
-@pytest.mark.parametrize("situation", ["chat", "executor", "planner", "socrates", "question"])
+@pytest.mark.parametrize("situation", ["chat", "executor", "planner", "socrates", "question", "keys"])
 def test_nothing_is_missing_and_nothing_there_twice(situation: str) -> None:
     titles = [title for title, _ in sections(situation)]
-    assert len(titles) == len(set(titles)) == 12
+    assert len(titles) == len(set(titles)) == 14
     text = "\n".join(text for _, text in sections(situation))
-    for binding in Shell.BINDINGS:
+    for binding in (*Shell.BINDINGS, *PromptArea.BINDINGS, *Transcript.BINDINGS, *FindBar.BINDINGS):
         assert getattr(binding, "description", "") in text

@@ -8,7 +8,7 @@ import pytest
 from textual.binding import Binding
 
 from cdd_agent.tui.app import Shell
-from cdd_agent.tui.keys import IN_THE_PROMPT, everywhere, shown
+from cdd_agent.tui.keys import all_of_the_shell, shown
 from cdd_agent.tui.screens.chooser import Chooser
 from cdd_agent.tui.screens.first_run import Wish
 from cdd_agent.tui.screens.help import HelpScreen
@@ -16,6 +16,9 @@ from cdd_agent.tui.screens.overlay import Overlay
 from cdd_agent.tui.screens.palette import Palette
 from cdd_agent.tui.screens.settings import SettingsScreen
 from cdd_agent.tui.screens.tickets import TicketsScreen
+from cdd_agent.tui.transcript.find_bar import FindBar
+from cdd_agent.tui.transcript.widget import Transcript
+from cdd_agent.tui.widgets.prompt_area import PromptArea
 from tests.projects import Sandbox, Step
 from tests.tui.person import Person, person_at
 from tests.tui.screens.reading import has_read
@@ -30,22 +33,36 @@ KEYS = (
 )
 
 
-@pytest.mark.parametrize("kind", [Shell, Overlay, Chooser, HelpScreen, Palette, TicketsScreen, SettingsScreen, Wish])
-def test_every_binding_has_words(kind: type[Shell | Overlay]) -> None:
+@pytest.mark.parametrize(
+    "kind",
+    [
+        Shell,
+        Overlay,
+        Chooser,
+        HelpScreen,
+        Palette,
+        TicketsScreen,
+        SettingsScreen,
+        Wish,
+        PromptArea,
+        Transcript,
+        FindBar,
+    ],
+)
+def test_every_binding_has_words(kind: type[Shell | Overlay | PromptArea | Transcript | FindBar]) -> None:
     for binding in kind.BINDINGS:
         assert isinstance(binding, Binding)
-        is_scrolling = binding.action.startswith("scroll_transcript")
-        assert binding.description.strip() or is_scrolling, binding
+        assert binding.description.strip(), binding
 
 
 def _documented() -> Iterator[tuple[str, str]]:
     table = DOCS.read_text(encoding="utf-8").partition("\n## Keys\n")[2].partition("\n## ")[0]
     for keys, words in re.findall(r"^\| (.+?) \| (.+?) \|$", table, re.MULTILINE)[1:]:
-        yield keys.replace("`", ""), words
+        yield keys.replace("\\_", "_"), words
 
 
 def test_the_page_for_users_has_the_same_table() -> None:
-    assert list(_documented()) == [(key.names, key.words) for key in (*IN_THE_PROMPT, *everywhere())]
+    assert list(_documented()) == [(key.names, key.words) for key in all_of_the_shell()]
 
 
 def test_keys_are_named_as_people_read_them() -> None:

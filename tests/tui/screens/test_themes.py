@@ -208,3 +208,32 @@ async def test_all_that_is_drawn_can_be_read(
                     elif back is not None and front.triplet and back.triplet:
                         assert contrast(front, back) >= (4.5 if name == "contrast" else 2.5), (key, text, style)
             await person.press("escape")
+
+
+async def test_without_colours_there_are_none_and_what_is_chosen_or_found_is_seen(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    sandbox.write(Step("a.txt"))
+
+    def standing_out() -> str:
+        segments = [part for strip in person.app.screen._compositor.render_strips() for part in strip]
+        for text, style, _ in segments:
+            colours = (style.color, style.bgcolor) if style is not None else ()
+            assert all(colour is None or colour.is_default for colour in colours), (text, style)
+        return "|".join(
+            text.strip() for text, style, _ in segments if style is not None and (style.reverse or style.underline)
+        )
+
+    async with person_at(sandbox, f"/exec {SLUG}") as person:
+        for key, shown in (("ctrl+p", "/exec SLUG"), ("f4", SLUG), ("f5", "model")):
+            await person.press(key)
+            await person.until(lambda shown=shown: shown in standing_out())
+            await person.press("escape")
+            await person.until(lambda: person.app.screen is person.app.home)
+        await person.type("/st")
+        assert "/status" in standing_out()
+        await person.press("escape", "backspace", "backspace", "backspace", "ctrl+f")
+        await person.until(lambda: person.app.home.query("FindInput"))
+        await person.type("step")
+        assert "step" in standing_out()

@@ -27,7 +27,7 @@ def files(root: Path, contents: dict[str, str]) -> Path:
 
 
 def ran(root: Path, *words: str, **env: str) -> SuiteRun:
-    """What real pytest reports."""
+    """The report of real pytest."""
     folder = Path(tempfile.mkdtemp(dir=root.parent))
     argv = [*PYTEST, *words]
     subprocess.run(

@@ -56,7 +56,7 @@ class TestFile:
     def _is_named_after(self, root: Path, path: PurePosixPath) -> bool:
         """Whether its name is that of a file of its language in the part of the project that it tests, and it imports
         no other of that name."""
-        subject, folders = _subject(self.path), self.path.parts[:-1]
+        subject, folders = tested_name(self.path), self.path.parts[:-1]
         outermost = next((at for at, folder in enumerate(folders) if folder in _TEST_FOLDERS), len(folders))
         part = PurePosixPath(*folders[:outermost])  # what is around its outermost folder of tests
         if subject is None or _name(path) != subject or not path.is_relative_to(part):
@@ -69,10 +69,10 @@ class TestFile:
 def is_test_file(path: PurePosixPath) -> bool:
     """By its name, or the folder that it is in: tests, and what belongs to them."""
     in_tests = any(folder in _TEST_FOLDERS for folder in path.parts[:-1])
-    return in_tests or _subject(path) is not None or path.stem in ("conftest", "test", "tests")
+    return in_tests or tested_name(path) is not None or path.stem in ("conftest", "test", "tests")
 
 
-def _subject(path: PurePosixPath) -> str | None:
+def tested_name(path: PurePosixPath) -> str | None:
     """The name of what a test file is for: `parser` of `test_parser.py`, `parser_test.py` and `parser.test.js`."""
     found = _TEST_NAME.fullmatch(path.stem)
     return (found[1] or found[2]).strip("_") if found else None

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdd_agent.verification.subjects import TestFile, is_test_file
+from cdd_agent.project.subjects import TestFile, is_test_file
 
 
 def tie(root: Path, test: str, text: str, path: str, before: bytes | None = None) -> str:

@@ -1,0 +1,131 @@
+"""A step's text in plan.md in the hands of a person: given to them to edit, compiled, put back into its lines."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from cdd_agent.agents.plan_desk import PlanDesk, Present
+from cdd_agent.engine.lock import TicketLock
+from cdd_agent.errors import BadInput
+from cdd_agent.files.atomic import read_bytes, remove, write_atomic
+from cdd_agent.tickets.plan import ImplementationPlan, Problem
+from cdd_agent.tickets.plan_check import errors
+from cdd_agent.tickets.plan_rewriting import step_section, with_step_section
+from cdd_agent.tickets.state import of_plan
+from cdd_agent.tickets.status import StepStatus
+
+_FOLDER = "edits"
+
+
+@dataclass(frozen=True)
+class StepEditing:
+    """One step's text, in a file in the ticket's record for as long as it is not in the plan: whatever happens to the
+    editor or the shell, it is there when the step is edited again."""
+
+    desk: PlanDesk
+    number: int
+    held: Callable[[], TicketLock | None]
+    """The ticket's lock, if this process has it already."""
+
+    @property
+    def file(self) -> Path:
+        """What the person edits."""
+        return self.desk.record.folder / _FOLDER / f"step-{self.number:02}.md"
+
+    @property
+    def _base(self) -> Path:
+        """The plan's text that they began with."""
+        return self.file.with_suffix(".from.md")
+
+    def begin(self) -> bool:
+        """Lay the text out; whether it is one that was edited before, and not taken.
+
+        Raises `BadInput` where the step is over or under way, and where another process is at work on the ticket.
+        """
+        with self._locked():
+            section = self._section(self.desk.present())
+        is_kept = self.is_kept
+        write_atomic(self._base, section.encode())
+        if not is_kept:
+            write_atomic(self.file, section.encode())
+        return is_kept
+
+    @property
+    def is_kept(self) -> bool:
+        """There is a text that was edited, and is not in the plan."""
+        edited = read_bytes(self.file)
+        return edited is not None and bool(edited.strip()) and edited != read_bytes(self._base)
+
+    def finish(self) -> tuple[Problem, ...] | None:
+        """Write what was edited into plan.md; the warnings about the step, or None where nothing was changed, or all
+        was deleted.
+
+        Raises `BadInput` for a text with which the plan cannot be carried out, and where plan.md was changed meanwhile.
+        The text is kept then.
+        """
+        base = (read_bytes(self._base) or b"").decode()
+        try:
+            text = (read_bytes(self.file) or b"").decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise BadInput(f"{self.file.name} is not UTF-8 text (byte {error.start})") from error
+        if not text.strip() or text.splitlines() == base.splitlines():
+            self.discard()
+            return None
+        with self._locked() as lock:
+            now = self.desk.present()
+            if self._section(now) != base:
+                hint = "Your text is kept. Edited again, it takes the place of what is there now."
+                raise BadInput(f"Step {self.number} was changed in {self.desk.shown_path} meanwhile", hint=hint)
+            after = with_step_section(now.text, self.number, text)
+            warnings = self._compiled(now, after)
+            self.desk.put(after, now, lock)
+        self.discard()
+        return warnings
+
+    def discard(self) -> None:
+        """Forget the text."""
+        remove(self.file)
+        remove(self._base)
+
+    @contextmanager
+    def _locked(self) -> Iterator[TicketLock]:
+        """Under the ticket's lock: the one that is there, or one for the moment."""
+        if (lock := self.held()) is not None:
+            lock.check()
+            yield lock
+            return
+        record = self.desk.record
+        record.prepare()
+        lock = TicketLock.take(record.folder, record.slug, datetime.now(UTC).isoformat())
+        try:
+            yield lock
+        finally:
+            lock.release()
+
+    def _section(self, present: Present) -> str:
+        """The step's text in the plan. Raises `BadInput` where it must not be another one."""
+        now = present.state.of(self.number) if present.state else None
+        if now is not None and now.status.over:
+            raise BadInput(
+                f"Step {self.number} is {now.status}: its text says what was carried out, and so it stays",
+                hint=f"`undo {self.number}` goes back to before it; then it can be edited.",
+            )
+        if now is not None and now.status is StepStatus.IN_PROGRESS and self.held() is not None:
+            hint = "Edit it when it is over, or stop it first. A sentence in the prompt reaches its model now."
+            raise BadInput(f"Step {self.number} is under way", hint=hint)
+        return step_section(present.text, self.number)
+
+    def _compiled(self, now: Present, after: str) -> tuple[Problem, ...]:
+        """The warnings about the step. Raises `BadInput` with each error that was not there before."""
+        plan, spec = ImplementationPlan.from_markdown(after), self.desk.ticket.read_spec()
+        assert now.plan is not None
+        known = {(problem.kind, problem.step, problem.text) for problem in self.desk.problems(now.plan, spec, now)}
+        problems = self.desk.problems(plan, spec, now)
+        new = [problem for problem in problems if (problem.kind, problem.step, problem.text) not in known]
+        if wrong := errors(new):
+            raise BadInput("The plan could not be carried out so:\n" + "\n".join(f"- {one.text}" for one in wrong))
+        if now.state is not None:
+            of_plan(now.state, plan)
+        return tuple(problem for problem in problems if problem.step == self.number)

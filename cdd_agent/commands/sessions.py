@@ -1,0 +1,142 @@
+"""Earlier sessions: which there are, and going on with one of them where it was left, with what was told in it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from cdd_agent.agents.notebook import NAME as NOTEBOOK
+from cdd_agent.agents.notebook import said_before
+from cdd_agent.agents.store import LastActive
+from cdd_agent.commands.listing import view
+from cdd_agent.engine.log import RunLog
+from cdd_agent.engine.record import RunRecord
+from cdd_agent.engine.retelling import last_line, planning_retold, run_retold, shortened
+from cdd_agent.errors import BadInput, CddError
+from cdd_agent.events import About, Answer, Notice, PersonSaid, SessionRestored, SessionsListed, SessionView
+from cdd_agent.redaction import Redactor
+from cdd_agent.tickets.state import ExecutionState, read_state
+
+if TYPE_CHECKING:
+    from cdd_agent.session import Project, Session
+    from cdd_agent.tickets.store import Ticket
+
+LIST = "list"
+_KEPT = {"executor": "events.jsonl", "planner": "planning.jsonl", "socrates": NOTEBOOK}
+"""The files in a ticket's record by which it is known when an agent was at work on it."""
+_TAIL = 64_000
+"""Bytes of a log in which its last line is looked for."""
+
+
+async def resume(session: Session, which: str = "") -> None:
+    """Go on with the session that was last, or the one named; with `list`, tell which there are. Raises `BadInput`."""
+    if which == LIST:
+        session.emit(SessionsListed(await asyncio.to_thread(earlier, session)))
+    elif which.startswith("chat-"):
+        session.leave()
+        if not session.chat.resume(which):
+            raise BadInput(f"There is no earlier conversation {which}", hint=f"`/resume {LIST}` shows what there is.")
+    elif which:
+        ticket = session.project.tickets.find(which)
+        touched = _touched(_record(session.project, ticket))
+        if not touched:
+            raise BadInput(f"Nobody was at work on {ticket.slug} yet", hint=f"`/resume {LIST}` shows what there is.")
+        await _go_on(session, max(touched, key=lambda agent: touched[agent]), ticket)
+    else:
+        await _resume_last(session)
+
+
+async def _resume_last(session: Session) -> None:
+    """The conversation of chat, and the agent at work on its ticket."""
+    last = LastActive.of(session.project.root)
+    told = session.chat.resume(in_short=last is not None and last.agent is not None)
+    left = await asyncio.to_thread(left_last, session.project)
+    if last is not None and last.agent is not None:
+        slugs = {ticket.slug: ticket for ticket in session.project.tickets.list()}
+        agent, ticket = last.agent, slugs.get(last.ticket or "") if session.can_engage(last.agent) else None
+        if agent == "executor" and (ticket is None or view(ticket).state == "done"):
+            ticket = left
+    else:
+        agent, ticket = "executor", None if told and last is not None else left
+    if ticket is not None:
+        await _go_on(session, agent, ticket)
+    elif left is not None:
+        session.emit(Notice(f"`/exec {left.slug}` goes on with the run that was left.", about=About.RUN_LEFT))
+    elif not told:
+        text = "No run was left before its end, and there is no earlier conversation to go back to."
+        session.emit(Notice(text, about=About.NOTHING_TO_RESUME))
+
+
+def left_last(project: Project) -> Ticket | None:
+    """That of the run that was left last, before all of its steps were over."""
+    begun: list[tuple[float, Ticket]] = []
+    for ticket in project.tickets.list():
+        with suppress(OSError):  # of most tickets no run was begun: their plans need not be read
+            begun.append((ticket.state_path.stat().st_mtime, ticket))
+    latest_first = (ticket for _, ticket in sorted(begun, key=lambda run: run[0], reverse=True))
+    return next((ticket for ticket in latest_first if view(ticket).state in ("in progress", "failed")), None)
+
+
+def earlier(session: Session) -> tuple[SessionView, ...]:
+    """What can be gone on with, the latest first. Reads files of each: to be called in a thread."""
+    found = [*session.chat.earlier(), *_of_tickets(session.project)]
+    return tuple(sorted(found, key=lambda view: datetime.fromisoformat(view.touched), reverse=True))
+
+
+def _of_tickets(project: Project) -> Iterator[SessionView]:
+    for ticket in project.tickets.list():
+        record = _record(project, ticket)
+        if not (touched := _touched(record)):
+            continue
+        agent = max(touched, key=lambda agent: touched[agent])
+        last = ""
+        with suppress(CddError):  # a list is no place to complain of one ticket
+            last = _last_line(record, agent)
+        seen = view(ticket)
+        progress = " ".join(filter(None, (f"{seen.done}/{seen.total}" if seen.total else "", seen.state)))
+        yield SessionView(ticket.slug, agent, touched[agent].isoformat(), progress, last)
+
+
+def _last_line(record: RunRecord, agent: str) -> str:
+    if agent == "socrates":
+        said = said_before(record)
+        texts = [event.text for event in said if isinstance(event, Answer | PersonSaid)]
+        return shortened(texts[-1]) if texts else ""
+    return last_line(RunLog(record.folder / _KEPT[agent]).latest(_TAIL))
+
+
+def _touched(record: RunRecord) -> dict[str, datetime]:
+    """When each agent was at work on the ticket last."""
+    times = dict[str, datetime]()
+    for agent, name in _KEPT.items():
+        with suppress(OSError):
+            times[agent] = datetime.fromtimestamp((record.folder / name).stat().st_mtime, UTC)
+    return times
+
+
+async def _go_on(session: Session, agent: str, ticket: Ticket) -> None:
+    """Tell what was told, and make the agent the active one again."""
+    if session.last_ticket != ticket.slug:  # else it was told in this one
+        with suppress(CddError):  # what is damaged, the agent says
+            restored = await asyncio.to_thread(_restored, _record(session.project, ticket), agent, ticket)
+            if restored.events:
+                session.emit(restored)
+    await session.engage(agent, ticket)
+
+
+def _restored(record: RunRecord, agent: str, ticket: Ticket) -> SessionRestored:
+    match agent:
+        case "socrates":
+            return SessionRestored(ticket.slug, said_before(record))
+        case "planner":
+            return planning_retold(record)
+        case _:
+            state = read_state(ticket.state_path, ticket.slug) or ExecutionState(ticket_slug=ticket.slug)
+            return run_retold(record, state)
+
+
+def _record(project: Project, ticket: Ticket) -> RunRecord:
+    return RunRecord.of(project.root, ticket.slug, Redactor.of_environment(project.config.commands.hide_env))

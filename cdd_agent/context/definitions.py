@@ -1,0 +1,125 @@
+"""The definitions in a file's text, exactly: what each is called, from which line to which. The one place that parses.
+
+One question is put to every language: which nodes have a name? What kinds of those define something, their types' names
+say alike in almost all grammars.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from cdd_agent.context.source import suffix_of
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser, Query
+
+_LARGEST = 500_000
+"""Bytes of a text that is parsed."""
+_MOST = 5_000
+"""Definitions of one text."""
+_LANGUAGES = {
+    suffix: language
+    for language, suffixes in (
+        ("bash", "sh bash"), ("c", "c"), ("clojure", "clj cljs"), ("cpp", "h cc cpp cxx hh hpp hxx cu ino"),
+        ("csharp", "cs"), ("dart", "dart"), ("elixir", "ex exs"), ("erlang", "erl"), ("go", "go"),
+        ("groovy", "groovy"), ("haskell", "hs"), ("java", "java"), ("javascript", "js jsx mjs cjs"), ("julia", "jl"),
+        ("kotlin", "kt kts"), ("lua", "lua"), ("objc", "m mm"), ("ocaml", "ml"), ("perl", "pl pm"), ("php", "php"),
+        ("python", "py pyi"), ("r", "r"), ("ruby", "rb"), ("rust", "rs"), ("scala", "scala"), ("swift", "swift"),
+        ("tsx", "tsx"), ("typescript", "ts mts cts"), ("zig", "zig"),
+    )
+    for suffix in suffixes.split()
+}  # fmt: skip
+_DEFINES = re.compile(
+    r"(?:function|method|class|struct|enum|trait|interface|module|namespace|constructor|macro|record|object|protocol"
+    r"|union|impl|type(?:_alias)?|mixin|extension|singleton_method)"
+    r"(?:_definition|_declaration|_item|_spec|_statement|_specifier|_signature|_def|_decl|_block)?|type_spec|class"
+    r"|template_function|generator_function_declaration|abstract_class_declaration|internal_module|method_spec"
+)
+_QUERIES = (
+    "(_ name: (_) @name) @whole",
+    "(function_definition declarator: (_) @name) @whole",
+    "(impl_item type: (_) @name) @whole",
+    "(variable_declarator name: (identifier) @name value: [(arrow_function) (function_expression) (class)]) @whole",
+    "(assignment_expression left: (_) @name right: [(arrow_function) (function_expression) (class)]) @whole",
+    "(pair key: (property_identifier) @name value: [(arrow_function) (function_expression)]) @whole",
+)
+
+
+@dataclass(frozen=True)
+class Definition:
+    name: str
+    """With the names of what it is in: `Parser.parse`."""
+    first: int
+    """Line, from 1; decorators and such belong to it."""
+    last: int
+    head: int
+    """The line on which it itself begins."""
+    depth: int
+
+
+def definitions(path: str, data: bytes) -> tuple[Definition, ...]:
+    """In the order of the text; none for a language that is not known, or a text that is very large."""
+    language = _LANGUAGES.get(suffix_of(path))
+    if language is None or len(data) > _LARGEST:
+        return ()
+    parser, queries = _grammar(language)
+    return tuple(_nested(_named(parser.parse(data).root_node, queries)))
+
+
+@lru_cache
+def _grammar(language: str) -> "tuple[Parser, tuple[Query, ...]]":
+    from tree_sitter import Query, QueryError
+    from tree_sitter_language_pack import get_language, get_parser
+
+    known = get_language(language)  # type: ignore[arg-type]
+    queries = []
+    for text in _QUERIES:
+        try:
+            queries.append(Query(known, text))
+        except QueryError:  # the language has no such nodes
+            continue
+    return get_parser(language), tuple(queries)  # type: ignore[arg-type]
+
+
+def _named(root: "Node", queries: "tuple[Query, ...]") -> list[tuple[int, int, int, str]]:
+    """The first line, the last, the head's and the name of each definition, the outer ones first."""
+    from tree_sitter import QueryCursor
+
+    found: dict[tuple[int, int], tuple[int, int, int, str]] = {}
+    for at, query in enumerate(queries):
+        cursor: Any = QueryCursor(query, match_limit=20_000)
+        for _, captures in cursor.matches(root):
+            whole, name = captures["whole"][0], captures["name"][0]
+            if at == 0 and not _DEFINES.fullmatch(whole.type):
+                continue
+            head = whole.start_point[0] + 1
+            last = whole.end_point[0] + (whole.end_point[1] > 0)
+            first = head
+            around = whole.parent
+            if around is not None and around.type in (
+                "decorated_definition",
+                "export_statement",
+                "template_declaration",
+            ):
+                first = around.start_point[0] + 1
+            text = re.sub(rb"\s+", b" ", name.text or b"").decode("utf-8", "replace")
+            if whole.type == "function_definition" and at == 1:
+                text = (re.match(r"[*&\s]*([\w:~]+)", text) or [text, text])[1]
+            found.setdefault((whole.start_byte, whole.end_byte), (first, last, head, text[:100]))
+            if len(found) > _MOST:
+                break
+    return [found[place] for place in sorted(found, key=lambda place: (place[0], -place[1]))]
+
+
+def _nested(named: list[tuple[int, int, int, str]]) -> list[Definition]:
+    around: list[Definition] = []
+    result = []
+    for first, last, head, name in named:
+        while around and head > around[-1].last:
+            around.pop()
+        inner = f"{around[-1].name}.{name}" if around else name
+        made = Definition(inner, first, last, head, len(around))
+        around.append(made)
+        result.append(made)
+    return result

@@ -1,0 +1,72 @@
+"""What git knows of the past: which words a commit's message has, and which files it changed."""
+
+import re
+from array import array
+from pathlib import Path
+
+from cdd_agent.context.cache import Cache, Holders
+from cdd_agent.context.words import words_in
+from cdd_agent.git.command import Git, GitUnusable
+from cdd_agent.git.repository import repository_of
+
+_COMMITS = 3_000
+"""The latest ones that are read, and a few more as they come."""
+_MOST_FILES = 30
+"""A commit that changed more says nothing about any of them."""
+_MESSAGE = 2_000
+"""Characters of a message that are read."""
+_SECONDS = 20.0
+_DIGEST = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_HEAD = "head"
+"""The fact that says up to which commit the past is known."""
+
+
+async def read_past(root: Path, cache: Cache) -> None:
+    """Add to the cache what has happened since it was last asked; without a repository nothing."""
+    try:
+        repository = await repository_of(root)
+        if repository is None:
+            return
+        git = Git(root, repository.git.env, seconds=_SECONDS)
+        where = () if root == repository.top else ("--", ".")
+        before = cache.fact(_HEAD)
+        log = await _log(git, f"{before}..HEAD", *where) if before else None
+        if log is None:
+            before, log = "", await _log(git, "HEAD", *where)
+    except GitUnusable:
+        return
+    if not log:
+        return
+    with cache.writing():
+        if cache.fact(_HEAD) != before:
+            if before:  # somebody else was faster
+                return
+            cache.clear_commits()
+        _add(cache, log)
+
+
+async def _log(git: Git, commits: str, *where: str) -> str | None:
+    """The newest commits first; None where git knows no such commits, or takes too long."""
+    result = await git.run(
+        "log", f"--max-count={_COMMITS}", "--no-merges", "--no-show-signature", "--no-renames", "--no-ext-diff",
+        "--relative", "--name-only", "-z", "--format=%x01%H%x02%B%x02", "--encoding=UTF-8", commits, *where,
+    )  # fmt: skip
+    return None if result.return_code or result.timed_out else result.stdout
+
+
+def _add(cache: Cache, log: str) -> None:
+    number = cache.last_commit()
+    paths: dict[int, list[str]] = {}
+    holders: Holders = {}
+    for entry in reversed(log.split("\x01")[1:]):
+        digest, message, changed = (*entry.split("\x02", 2), "", "")[:3]
+        if not _DIGEST.fullmatch(digest):  # a part of a message that looks like the beginning of an entry
+            continue
+        named = [path for path in changed.strip("\n\0").split("\0") if path]
+        cache.set_fact(_HEAD, digest)
+        if 0 < len(named) <= _MOST_FILES:
+            number += 1
+            paths[number] = named
+            for word in {*words_in(message[:_MESSAGE]), *(f"@{path}" for path in named)}:
+                holders.setdefault(word, array("I")).append(number)
+    cache.add_commits(paths, holders)

@@ -1,0 +1,24 @@
+"""A question to the map of a project."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Query:
+    """What the code is looked for by: a text in plain words, and what else is known."""
+
+    text: str
+    failure: str = ""
+    """The output of an attempt that failed, with its traceback."""
+    touched: tuple[str, ...] = ()
+    """Files that earlier steps of this run changed."""
+    pinned: frozenset[str] = frozenset()
+    """Paths and folders that a person wants to be shown."""
+    without: frozenset[str] = frozenset()
+    """Paths and folders that a person wants left out."""
+
+
+def is_in(path: str, places: Iterable[str]) -> bool:
+    """Whether a path is one of these files, or in one of these folders."""
+    return any(path == place.rstrip("/") or path.startswith(f"{place.rstrip('/')}/") for place in places)

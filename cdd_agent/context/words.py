@@ -1,0 +1,50 @@
+"""The words of texts and of code: `parseRange`, `parse_range` and "parse the range" have two in common."""
+
+import re
+
+BETWEEN = bytes(code if code >= 0x80 or chr(code).isalnum() or chr(code) == "_" else 0x20 for code in range(256))
+"""For `bytes.translate`: a space for each byte that is in no identifier. What is not ASCII is in one."""
+_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\dA-Z_]+")
+_IDENTIFIER = re.compile(r"[^\W\d]\w*")
+_SHORTEST, _LONGEST = 2, 60
+"""Characters of a word, and of an identifier: a longer one is data."""
+_ENDINGS = ("ing", "ed", "es", "s", "e")
+
+
+class Vocabulary(dict[bytes, tuple[str, ...]]):
+    """The words of identifiers, each taken apart once."""
+
+    def __missing__(self, identifier: bytes) -> tuple[str, ...]:
+        words = self[identifier] = words_of(identifier.decode("utf-8", "replace"))
+        return words
+
+    def in_data(self, data: bytes) -> set[str]:
+        """All words of a file."""
+        return set().union(*map(self.__getitem__, set(data.translate(BETWEEN).split())))
+
+
+def words_of(identifier: str) -> tuple[str, ...]:
+    """The words of one identifier."""
+    if len(identifier) > _LONGEST:
+        return ()
+    if identifier.isalpha() and identifier.islower():
+        return (stem(identifier),) if len(identifier) >= _SHORTEST else ()
+    return tuple([stem(part.lower()) for part in _PARTS.findall(identifier) if len(part) >= _SHORTEST])
+
+
+def words_in(text: str) -> list[str]:
+    """The words of a text in its order."""
+    return [word for identifier in _IDENTIFIER.findall(text) for word in words_of(identifier)]
+
+
+def names_in_code(text: str) -> list[str]:
+    """The identifiers of a text that are written as in code: of several words, in one."""
+    return [name for name in _IDENTIFIER.findall(text) if len(words_of(name)) > 1]
+
+
+def stem(word: str) -> str:
+    """A word without the endings by which its forms differ: `parsing`, `parsed` and `parses` are `pars`."""
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
+            return word[: -len(ending)]
+    return word

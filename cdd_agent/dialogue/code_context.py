@@ -1,0 +1,275 @@
+"""Code as a prompt shows it: whole files, parts, outlines; and of what ranks best as much as there is room for."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+from cdd_agent.context.places import RankedFile, in_order
+from cdd_agent.edits.excerpts import Ranges, in_words, joined, lines_of
+from cdd_agent.errors import CddError
+from cdd_agent.files.atomic import digest, read_bytes
+from cdd_agent.llm.budget import estimated_tokens
+from cdd_agent.sanitize import fenced
+
+_SMALL = 500
+"""Tokens of a file that is shown whole where any part of it would be."""
+_MOSTLY = 0.7
+"""A file is shown whole where its parts have so much of it."""
+_GAP = 3
+"""Lines between two parts that are shown with them."""
+_ABOVE = 3
+"""Lines above a part that say what it is in, such as the class."""
+_OUTLINES = 0.25
+"""The share of outlines in the room that there is."""
+_LONGEST_OUTLINE = 300
+"""Tokens of one file's."""
+_LARGEST = 1_000_000
+"""Bytes of a file of which parts are shown."""
+_MOST_NAMED = 12
+"""Files that are named at the end, as ones that may matter too."""
+_MOST_MISSED = 20
+"""Places in a row that there is no room for, after which no others are tried."""
+_GROWTH = 20
+"""Lines that are shown before and after places while there is room."""
+_FIRST_LINES = 40
+"""Lines of a file of which nobody knows which part matters."""
+
+
+@dataclass(frozen=True)
+class ShownCode:
+    """A file as a prompt shows it."""
+
+    path: str
+    text: str
+    """As it stands in the prompt."""
+    digest: str | None
+    lines: Ranges | None = None
+    """None: all of them; empty where only an outline is shown."""
+    why: str = ""
+
+    @property
+    def name(self) -> str:
+        """For people: the path, and what of the file is shown."""
+        return self.path if self.lines is None else f"{self.path} ({in_words(self.lines) or 'its outline'})"
+
+    @property
+    def form(self) -> str:
+        return "whole" if self.lines is None else "in part" if self.lines else "outline"
+
+    @property
+    def tokens(self) -> int:
+        return estimated_tokens(self.text)
+
+
+@dataclass(frozen=True)
+class CodeContext:
+    """What a prompt shows of the code that a text may be about."""
+
+    files: tuple[ShownCode, ...] = ()
+    further: tuple[str, ...] = ()
+    """Files that rank next, and are only named."""
+
+    @property
+    def text(self) -> str:
+        parts = [file.text for file in self.files]
+        if self.further:
+            parts.append(f"Not shown, and perhaps about it too: {', '.join(self.further)}.")
+        return "\n\n".join(parts)
+
+
+class CodeText:
+    """A file's text, of which any part can be shown."""
+
+    def __init__(self, path: str, data: bytes) -> None:
+        """Raises `UnicodeDecodeError` for what is no text."""
+        self.path, self.digest = path, digest(data)
+        self._text = data.decode("utf-8-sig")
+        self._lines = [line.decode().removesuffix("\n") for line in lines_of(self._text.encode())]
+        self._language = path.rpartition(".")[2] if "." in path.rpartition("/")[2] else ""
+
+    @property
+    def count(self) -> int:
+        """Of its lines."""
+        return len(self._lines)
+
+    @cached_property
+    def tokens(self) -> int:
+        """Of all of it."""
+        return self.whole().tokens
+
+    def whole(self, why: str = "") -> ShownCode:
+        text = f"{self.path}:\n{fenced(self._text, self._language)}"
+        return ShownCode(self.path, text, self.digest, None, why)
+
+    def parts(self, ranges: Ranges, why: str = "") -> ShownCode:
+        """Some of its lines; all of them where that is what the ranges come to."""
+        ranges = self._rounded(ranges)
+        if ranges == ((1, self.count),):
+            return self.whole(why)
+        shown = [
+            f"{in_words((lines,))}:\n{fenced(chr(10).join(self._lines[lines[0] - 1 : lines[1]]), self._language)}"
+            for lines in ranges
+        ]
+        head = f"{self.path}, in part (it has {self.count:,} lines; only what is seen of it can be changed):"
+        return ShownCode(self.path, "\n".join((head, *shown)), self.digest, ranges, why)
+
+    def outline(self, text: str, why: str = "") -> ShownCode:
+        """Only what is in it, as the map has it, cut to a length."""
+        lines, size = list[str](), 0
+        for line in text.splitlines():
+            size += estimated_tokens(line) + 1
+            if size > _LONGEST_OUTLINE:
+                lines.append("…")
+                break
+            lines.append(line.rstrip())
+        return ShownCode(self.path, f"{self.path}, its outline:\n{fenced(chr(10).join(lines))}", None, (), why)
+
+    def with_heads(self, lines: tuple[int, int]) -> Ranges:
+        """Lines, and above them those that say what they are in, by their indentation."""
+        first, last = max(1, lines[0]), min(lines[1], self.count)
+        if last < first:
+            return ()
+        heads, indent = list[tuple[int, int]](), _indent(next(filter(str.strip, self._lines[first - 1 : last]), ""))
+        for number in range(first - 1, 0, -1):
+            if not indent or len(heads) == _ABOVE:
+                break
+            line = self._lines[number - 1]
+            if line.strip() and _indent(line) < indent:
+                indent = _indent(line)
+                heads.append((number, number))
+        return joined((*heads, (first, last)))
+
+    def _rounded(self, ranges: Ranges) -> Ranges:
+        """The same, with what is too little to be left out between two of them."""
+        kept = joined((first, min(last, self.count)) for first, last in ranges)
+        edges = (0, *(line for lines in kept for line in lines), self.count + 1)
+        gaps = zip(edges[::2], edges[1::2], strict=True)
+        return joined((*kept, *((after + 1, before - 1) for after, before in gaps if before - after - 1 <= _GAP)))
+
+
+def source_of(root: Path, path: str) -> CodeText | None:
+    """None for what has no text that parts could be shown of, or is not there."""
+    try:
+        if not (root / path).is_file() or (root / path).stat().st_size > _LARGEST:
+            return None
+        data = read_bytes(root / path)
+        return CodeText(path, data) if data is not None and b"\0" not in data else None
+    except (OSError, CddError, UnicodeDecodeError):
+        return None
+
+
+def parts_that_matter(
+    source: CodeText,
+    ranked: RankedFile | None,
+    tokens: int,
+    *,
+    also: Ranges = (),
+    outline: str = "",
+    grows: bool = False,
+) -> ShownCode | None:
+    """Of one file as much as there is room for: the lines `also` asked for, then its places, the best first, and if it
+    `grows`, what is around them; without any, how it begins. With it what else is in it, by its `outline`. None where
+    not even a part fits."""
+    why = ranked.reasons[0] if ranked and ranked.reasons else ""
+    about = source.outline(outline).text if outline.strip() else ""
+    about = f"\n{about}" if about and estimated_tokens(about) * 3 <= tokens else ""
+    left = tokens - estimated_tokens(about)
+    wanted = [*also, *((place.first, place.last) for place in (ranked.places if ranked else ()))]
+    beginnings = ((1, _FIRST_LINES * times) for times in range(1, source.count // _FIRST_LINES + 2))
+    shown, ranges = None, Ranges()
+    for lines in wanted or beginnings:
+        more = joined((*ranges, *source.with_heads(lines)))
+        candidate = source.parts(more, why)
+        if candidate.tokens <= left:
+            shown, ranges = candidate, more
+        elif not wanted:
+            break
+    while grows and wanted and shown is not None and shown.lines is not None:  # what is around them, as far as it goes
+        ranges = joined((max(1, first - _GROWTH), min(last + _GROWTH, source.count)) for first, last in ranges)
+        if (candidate := source.parts(ranges, why)).tokens > left:
+            break
+        shown = candidate
+    return replace(shown, text=shown.text + about) if shown and shown.lines is not None else shown
+
+
+def packed(
+    root: Path,
+    ranked: Sequence[RankedFile],
+    outline: Callable[[str], str],
+    tokens: int,
+    *,
+    but: Collection[str] = (),
+    known: Mapping[str, Ranges] | None = None,
+) -> CodeContext:
+    """The best of what ranks, in so many tokens: small files whole, of others the places that matter, then outlines.
+
+    Nothing of the files in `but`, which are shown already; nor of the lines `known` of others.
+    """
+    return _Packing(root, [file for file in ranked if file.path not in but], tokens, known or {}).done(outline)
+
+
+@dataclass
+class _Packing:
+    root: Path
+    ranked: Sequence[RankedFile]
+    tokens: int
+    known: Mapping[str, Ranges]
+    _sources: dict[str, CodeText | None] = field(default_factory=dict)
+    _ranges: dict[str, Ranges] = field(default_factory=dict)
+    _shown: dict[str, ShownCode] = field(default_factory=dict)
+    _used: int = 0
+
+    def done(self, outline: Callable[[str], str]) -> CodeContext:
+        most = self.tokens - int(self.tokens * _OUTLINES)
+        for file in self.ranked:  # what is named is there before anything else of others
+            if file.is_named:
+                first = next(((place.first, place.last) for place in file.places), (1, _FIRST_LINES))
+                self._take_place(file, first, self.tokens)
+        missed = 0
+        for file, place in in_order(self.ranked):
+            missed = 0 if self._take_place(file, (place.first, place.last), most) else missed + 1
+            if missed == _MOST_MISSED:
+                break
+        outlined = dict[str, ShownCode]()
+        for file in self.ranked:
+            if file.path in self._shown or file.path in self.known or self._source(file.path) is None:
+                continue
+            source = self._source(file.path)
+            if source is None or not (text := outline(file.path).strip()):
+                continue
+            shown = source.outline(text, file.reasons[0] if file.reasons else "")
+            if self._used + shown.tokens > self.tokens:
+                break
+            outlined[file.path] = shown
+            self._used += shown.tokens
+        order = [*(file.path for file in self.ranked if file.path in self._shown), *outlined]
+        left = [file.path for file in self.ranked if file.path not in order and file.path not in self.known]
+        everything = self._shown | outlined
+        return CodeContext(tuple(everything[path] for path in order), tuple(left[:_MOST_NAMED]))
+
+    def _take_place(self, file: RankedFile, lines: tuple[int, int], most: int) -> bool:
+        """Show these lines besides what is shown already; False where there is no room for them."""
+        source, before = self._source(file.path), self._shown.get(file.path)
+        is_known = any(first <= lines[0] and lines[1] <= last for first, last in self.known.get(file.path, ()))
+        if source is None or is_known or (before is not None and before.lines is None):
+            return True
+        why = file.reasons[0] if file.reasons else ""
+        ranges = joined((*self._ranges.get(file.path, ()), *source.with_heads(lines)))
+        part = source.parts(ranges, why)
+        is_whole = source.tokens <= _SMALL or part.tokens >= source.tokens * _MOSTLY
+        for shown in (source.whole(why), part) if is_whole and file.path not in self.known else (part,):
+            used = self._used - (before.tokens if before else 0) + shown.tokens
+            if used <= most:
+                self._used, self._ranges[file.path], self._shown[file.path] = used, ranges, shown
+                return True
+        return False
+
+    def _source(self, path: str) -> CodeText | None:
+        if path not in self._sources:
+            self._sources[path] = source_of(self.root, path)
+        return self._sources[path]
+
+
+def _indent(line: str) -> int:
+    return len(line.expandtabs(8)) - len(line.expandtabs(8).lstrip())

@@ -1,0 +1,118 @@
+"""The code that a step may be about without naming it, and, after a failure, the code that the failure is about."""
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from cdd_agent.context.places import Place, RankedFile
+from cdd_agent.context.query import Query
+from cdd_agent.dialogue.code_context import CodeContext, packed
+from cdd_agent.engine.attempt import RankedContext
+from cdd_agent.engine.choices import Choices
+from cdd_agent.engine.shown_files import ShownFiles
+from cdd_agent.events import PromptShare
+from cdd_agent.files.atomic import digest, read_bytes
+from cdd_agent.files.paths import PathRefused, confine
+from cdd_agent.files.read import holds_secrets
+from cdd_agent.llm.budget import estimated_tokens
+from cdd_agent.project.subjects import TestFile
+from cdd_agent.tickets.plan_step import PlanStep
+
+MOST = 8_000
+"""Tokens of the code that is shown because a step may be about it; in a small window two thirds of what is left."""
+MOST_WITH_TOOLS = 4_000
+"""The same for a model that can look further by itself."""
+_MOST_AFTER_A_FAILURE = 3_000
+_HEADING = (
+    "# Code that the step may be about\n\nIt was found by the step's words; what is in part is not to be given whole."
+)
+_FRAME = re.compile(
+    r"File \"(?P<file>[^\"\n]+)\", line (?P<line>\d{1,7})|(?P<path>[\w./\\-]+\.\w{1,8}):(?P<at>\d{1,7})\b"
+)
+_AROUND = 12
+"""Lines before and after a line of a traceback."""
+_FIRST = 1e9
+"""The use of a frame: no other place comes before it."""
+_MOST_FRAMES = 12
+
+
+def ranked_context(
+    shown: ShownFiles, step: PlanStep, identity: str, choices: Choices, kept: RankedContext | None, most: int
+) -> RankedContext | None:
+    """The code that a step may be about that names no files, or for which a person has pinned folders, in at `most` so
+    many tokens. None for others: whoever names the files has chosen what is seen.
+
+    What was `kept` of an attempt before is shown as it was, as long as it still holds and there is room for it.
+    """
+    root, room = shown.root, shown.room
+    if step.files_affected and not any((root / place).is_dir() for place in choices.pinned):
+        return None
+    identity = repr((identity, choices.pinned, choices.without))
+    if kept is not None and kept.step == identity:
+        is_there = all(digest(read_bytes(root / path)) == seen for path, seen in kept.files.items())
+        if is_there and room.takes(estimated_tokens(kept.text)):
+            return kept
+    tokens = most if room.left is None else min(most, room.left * 2 // 3)
+    whole = shown.seen.keys() - shown.in_part.keys()
+    found = packed(
+        root,
+        shown.look.ranked,
+        shown.look.outline,
+        tokens - estimated_tokens(_HEADING),
+        but=whole,
+        known=shown.in_part,
+    )
+    text = f"{_HEADING}\n\n{found.text}" if found.files else ""
+    if not room.takes(estimated_tokens(text)):
+        found, text = CodeContext(), ""
+    read = [code for code in found.files if code.lines != ()]
+    return RankedContext(
+        step=identity,
+        text=text,
+        files={code.path: code.digest for code in read},
+        in_part={code.path: code.lines for code in read if code.lines is not None},
+        shares=tuple(PromptShare(code.name, code.tokens, code.why) for code in found.files),
+    )
+
+
+def follow(shown: ShownFiles, failure: str, missed: Collection[str], query: Query, there: Collection[str]) -> None:
+    """Show what a failure leads to: the lines of its traceback, and of the files that those import, or the tests that
+    were `missed`, the places that it is about. Only of files that are `there` for everybody, not of what git ignores;
+    nothing of what is shown whole."""
+    root, whole = shown.root, shown.seen.keys() - shown.in_part.keys()
+    by_file: dict[str, list[Place]] = {}
+    frames = [frame for frame in _frames(root, failure) if frame[0] in there]
+    for path, line in frames[-_MOST_FRAMES:]:
+        place = Place(max(1, line - _AROUND), line + _AROUND, "", "in the traceback", use=_FIRST)
+        by_file.setdefault(path, []).insert(0, place)
+    imported = {str(path) for name in (*by_file, *missed) for path in TestFile.read(root, name).imported}
+    wanted = imported.intersection(there) - by_file.keys() - whole
+    others: list[RankedFile] = []
+    if wanted and shown.look.finder is not None:
+        ranked = shown.look.finder.rank(replace(query, text="", failure=failure))
+        others = [file for file in ranked if file.path in wanted]
+    first = [RankedFile(path, ("in the traceback",), True, tuple(places)) for path, places in by_file.items()]
+    room = shown.room
+    tokens = _MOST_AFTER_A_FAILURE if room.left is None else min(_MOST_AFTER_A_FAILURE, room.left // 2)
+    found = packed(root, [*first, *others], shown.look.outline, tokens, but=whole, known=shown.in_part)
+    for code in found.files:
+        if room.takes(code.tokens):
+            shown.show(code, code.why, added=True)
+
+
+def _frames(root: Path, failure: str) -> Iterator[tuple[str, int]]:
+    """The lines of the project's files that an output speaks of, each once, the last the nearest to what failed."""
+    found: dict[tuple[str, int], None] = {}
+    for match in _FRAME.finditer(failure):
+        name, line = match["file"] or match["path"], int(match["line"] or match["at"])
+        place = Path(name)
+        try:
+            path = str(confine(root, str(place.relative_to(root)) if place.is_absolute() else name))
+            is_there = (root / path).is_file() and not path.startswith((".git/", ".cdd/"))
+        except (PathRefused, ValueError, OSError):
+            continue
+        if is_there and line and not holds_secrets(Path(path).name):
+            found.pop((path, line), None)
+            found[path, line] = None
+    yield from found

@@ -1,0 +1,143 @@
+"""A run told again in a later session: from its log, and with the words that only its attempts' folders have.
+
+The last part of it, as much as somebody reads. Secrets are taken out as they were when it was told first.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from cdd_agent.engine.attempt import Attempt
+from cdd_agent.engine.log import LogEntry, RunLog
+from cdd_agent.engine.record import RunRecord
+from cdd_agent.events import (
+    Answer,
+    AttemptFailed,
+    BaselineStarted,
+    ChangesApplied,
+    CheckpointStarted,
+    CommandOutput,
+    Event,
+    Notice,
+    PersonSaid,
+    QuestionAnswered,
+    QuestionAsked,
+    ReplyDelta,
+    ReplyFinished,
+    ReplyLost,
+    ReplyStarted,
+    SessionRestored,
+    StepDiff,
+    StepFinished,
+    StepStarted,
+    TestsFinished,
+    TestsStarted,
+    ToolFinished,
+    ToolStarted,
+)
+from cdd_agent.files.json_file import read_text
+from cdd_agent.tickets.state import ExecutionState
+
+MOST_EVENTS = 200
+LONGEST_TEXT = 20_000
+"""Characters of a reply, an answer, an output."""
+_TAIL = 4_000_000
+"""Bytes of the log that are read."""
+_ONLY_LIVE = (ReplyStarted, ReplyLost, CheckpointStarted, BaselineStarted, ToolStarted, TestsStarted)
+"""Events that only say what is waited for, or are told with the one that ends it."""
+_LONGEST_LINE = 160
+
+
+def run_retold(record: RunRecord, state: ExecutionState) -> SessionRestored:
+    """The run that goes on. Raises `BadInput` where its record cannot be read."""
+    entries = record.log.latest(_TAIL)
+    shown = [entry for entry in entries if not isinstance(entry.event, _ONLY_LIVE)]
+    told = _Retold(record, state, {id(entry) for entry in shown[-MOST_EVENTS:]})
+    events = [event for entry in shown for event in told.of(entry)]
+    return SessionRestored(record.slug, tuple(events), left_out=len(shown) > MOST_EVENTS)
+
+
+def planning_retold(record: RunRecord) -> SessionRestored:
+    """The work on the ticket's plan."""
+    entries = RunLog(record.folder / "planning.jsonl").latest(_TAIL)
+    shown = [entry.event for entry in entries if not isinstance(entry.event, (*_ONLY_LIVE, ReplyFinished))]
+    return SessionRestored(record.slug, tuple(shown[-MOST_EVENTS:]), left_out=len(shown) > MOST_EVENTS)
+
+
+def last_line(entries: Sequence[LogEntry]) -> str:
+    """What a log says last, in a line."""
+    for entry in reversed(entries):
+        match entry.event:
+            case StepFinished(step=step, status=status, error=error):
+                return shortened(f"step {step} {status}{f': {error}' if error else ''}")
+            case AttemptFailed(step=step, error=error):
+                return shortened(f"step {step}: {error}")
+            case PersonSaid(text=words) | QuestionAsked(question=words) | Answer(text=words) if words.strip():
+                return shortened(words)
+            case _:
+                continue
+    notices = (entry.event.text for entry in reversed(entries) if isinstance(entry.event, Notice))
+    return shortened(next(notices, ""))
+
+
+def shortened(text: str) -> str:
+    """The first line of a text, as much as a list has room for."""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 1]}…"
+
+
+class _Retold:
+    """Finds for events of the log what was left out of it, by their order in the attempt."""
+
+    def __init__(self, record: RunRecord, state: ExecutionState, wanted: set[int]) -> None:
+        self._record, self._state, self._wanted = record, state, wanted
+        self._attempt: Attempt | None = None
+        self._replies, self._results = Counter[Path](), Counter[Path]()
+        self._is_asked = False
+        """A question is answered: what the model says is no part of an attempt."""
+
+    def of(self, entry: LogEntry) -> Iterator[Event]:
+        event, is_wanted = entry.event, id(entry) in self._wanted
+        match event:
+            case StepStarted(step=step, attempt=number):
+                self._attempt = self._record.attempt(self._state.of(step).folder, number)
+            case QuestionAsked() | QuestionAnswered():
+                self._is_asked = isinstance(event, QuestionAsked)
+        found = () if self._is_asked or self._attempt is None else tuple(self._kept(event, self._attempt, is_wanted))
+        if not is_wanted or isinstance(event, ReplyFinished):
+            yield from found if is_wanted else ()
+        else:
+            yield from found or (event,)
+
+    def _kept(self, event: Event, attempt: Attempt, is_wanted: bool) -> Iterator[Event]:
+        """The event with what was kept of it; none where that is nothing more."""
+        folder = attempt.folder
+        match event:
+            case ReplyFinished(step=int(step)):
+                place, self._replies[folder] = self._replies[folder], self._replies[folder] + 1
+                if is_wanted and (text := self._reply(attempt, place)):
+                    yield ReplyDelta(step, text)
+            case ToolFinished(step=int()):
+                place, self._results[folder] = self._results[folder], self._results[folder] + 1
+                dialogue = attempt.dialogue if is_wanted else ()
+                results = [message.content for message in dialogue if message.role == "tool"]
+                output = self._text(results[place]) if place < len(results) and not event.files else ""
+                yield replace(event, output=output)
+            case ChangesApplied(step=int(step)) if is_wanted and (diff := read_text(folder / "changes.diff")):
+                yield StepDiff(step, "", diff)
+            case TestsFinished(step=int(step), command=command) if is_wanted:
+                yield TestsStarted(step, command)
+                if printed := read_text(folder / "output.txt"):
+                    yield CommandOutput(step, printed[-LONGEST_TEXT:])
+                yield event
+            case _:
+                pass
+
+    def _reply(self, attempt: Attempt, place: int) -> str:
+        said = [message.content for message in attempt.dialogue if message.role == "assistant"]
+        return self._text(said[place] if place < len(said) else attempt.reply or "")
+
+    def _text(self, text: str) -> str:
+        cut = f"{text[:LONGEST_TEXT]}\n…" if len(text) > LONGEST_TEXT else text
+        return self._record.redactor.redact(cut)

@@ -1,0 +1,76 @@
+"""The person's own editor: which one it is, how it is told a line, and copies of files for it."""
+
+import os
+import shlex
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from cdd_agent.errors import BadInput
+
+_USUAL = ("notepad",) if os.name == "nt" else ("sensible-editor", "nano", "vi")
+_PLUS_LINE = (
+    *("vi", "vim", "nvim", "gvim", "view", "nano", "pico", "emacs", "emacsclient", "kak", "joe", "jed", "micro", "mg"),
+    *("ne", "sensible-editor"),
+)
+_GOTO = ("code", "code-insiders", "codium", "cursor", "windsurf")
+_COLON_LINE = ("hx", "helix", "subl", "zed", "zeditor")
+NAME_ONE = "Set $VISUAL or $EDITOR to a program that is there."
+
+
+def editor_argv(environment: Mapping[str, str]) -> list[str]:
+    """How the editor is called: by $VISUAL, $EDITOR, or one that is there. Raises `BadInput`."""
+    for name in ("VISUAL", "EDITOR"):
+        if text := environment.get(name, "").strip():
+            try:
+                argv = [text] if shutil.which(text) else words_of(text, posix=os.name != "nt")
+            except ValueError as error:
+                raise BadInput(f"${name} cannot be read: {error}", hint=NAME_ONE) from error
+            if shutil.which(argv[0]) is None:
+                raise BadInput(f"${name} names {argv[0]!r}, and there is no such program", hint=NAME_ONE)
+            return argv
+    found = next((name for name in _USUAL if shutil.which(name)), None)
+    if found is None:
+        raise BadInput("There is no editor", hint=NAME_ONE)
+    return [found]
+
+
+def words_of(command: str, *, posix: bool) -> list[str]:
+    """A command line as words, without their quotation marks. Outside of POSIX a backslash is part of a path, and only
+    double quotation marks hold words together. Raises `ValueError` for one that is not closed."""
+    scanner = shlex.shlex(command, posix=True)
+    scanner.whitespace_split, scanner.commenters = True, ""
+    if not posix:
+        scanner.escape, scanner.quotes = "", '"'
+    return list(scanner)
+
+
+def at_line(program: str, path: Path, line: int) -> tuple[str, ...]:
+    """The arguments that open a file at a line, as far as it is known how the program is told that."""
+    name = Path(program).name.removesuffix(".exe")
+    if name in _PLUS_LINE:
+        return f"+{line}", str(path)
+    if name in _GOTO:
+        return "--goto", f"{path}:{line}"
+    return (f"{path}:{line}" if name in _COLON_LINE else str(path),)
+
+
+@contextmanager
+def copies(files: Mapping[str, bytes]) -> Iterator[Mapping[str, Path]]:
+    """Files by their paths, in a folder of their own that is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="cdd-") as folder:
+        places = {name: Path(folder, name) for name in files}
+        for name, place in places.items():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(files[name])
+        yield places
+
+
+def read_back(places: Mapping[str, Path]) -> dict[str, bytes]:
+    """The copies as the editor has left them. Raises `BadInput` where one is gone."""
+    try:
+        return {name: place.read_bytes() for name, place in places.items()}
+    except OSError as error:
+        raise BadInput(f"What the editor has left cannot be read: {error}") from error

@@ -1,0 +1,51 @@
+"""An earlier session in the transcript: the blocks that there were, folded; nothing of it happens again."""
+
+from cdd_agent.events import (
+    Answer,
+    ChangesApplied,
+    CommandOutput,
+    Event,
+    PersonSaid,
+    ReplyDelta,
+    SessionRestored,
+    StepDiff,
+    TestsFinished,
+    TestsStarted,
+    ToolFinished,
+)
+from cdd_agent.tui.home import BLOCKS
+from cdd_agent.tui.transcript.actions import Actions, reply_block, show_diff
+from cdd_agent.tui.transcript.blocks import BlockKind
+from cdd_agent.tui.transcript.folds import Opening
+from cdd_agent.tui.transcript.widget import Transcript
+from cdd_agent.wording import described
+
+
+def restore(transcript: Transcript, session: SessionRestored) -> None:
+    """Show it below what is there."""
+    transcript.settle()
+    name = "chat" if session.key.startswith("chat-") else session.key
+    transcript.add(BlockKind.HEADING, f"{name}, as it was")
+    if session.left_out:
+        transcript.add(BlockKind.NOTE, "… what was before this is left out")
+    actions = Actions(transcript)
+    for event in session.events:
+        _restore(transcript, actions, event)
+    transcript.settle()
+
+
+def _restore(transcript: Transcript, actions: Actions, event: Event) -> None:
+    match event:
+        case PersonSaid(text=text):
+            transcript.add(BlockKind.USER, text)
+        case Answer(text=text):
+            transcript.add(BlockKind.MARKDOWN, text)
+        case ReplyDelta(text=text):
+            transcript.add_foldable(reply_block(text))
+        case StepDiff(diff=diff):
+            show_diff(transcript, diff, Opening.HEADER)
+        case ToolFinished() | ChangesApplied() | TestsStarted() | CommandOutput() | TestsFinished():
+            actions.show(event)
+        case _:
+            for line, tone in described(event):
+                transcript.add(BLOCKS[tone], line)

@@ -1,0 +1,33 @@
+"""Earlier sessions, the latest first: when each was, what it is, how far, how it ended. Enter goes on with one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from rich.cells import set_cell_size
+
+from cdd_agent.events import SessionView
+from cdd_agent.tui.screens.chooser import Chooser, Row
+from cdd_agent.tui.screens.tickets import ago
+
+_SIGNS = {"chat": "❯", "executor": "◐", "planner": "≡", "socrates": "?"}
+
+
+class SessionsScreen(Chooser):
+    """Closed with the line that goes on with what was chosen."""
+
+    KEYS = "Enter goes on with it · type to filter · Esc closes"
+    NOTHING = "No session is called so, or ended so."
+
+    def __init__(self, sessions: Sequence[SessionView]) -> None:
+        now = datetime.now(UTC)
+        super().__init__(f"Earlier sessions: {len(sessions)}", [_row(session, now) for session in sessions])
+
+
+def _row(session: SessionView, now: datetime) -> Row:
+    when = ago(datetime.fromisoformat(session.touched), now)
+    name = "chat" if session.agent == "chat" else session.key
+    columns = ((f"{when:>10}", 11), (session.progress, 16))
+    facts = "".join(set_cell_size(text, width) for text, width in columns)
+    return Row(f"/resume {session.key}", name, f"{facts} {session.last}", _SIGNS.get(session.agent, "·"))

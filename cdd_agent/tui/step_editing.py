@@ -1,0 +1,44 @@
+"""Editing a step's text in plan.md, from the step's screen. Imported when that is asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from cdd_agent.errors import CddError
+from cdd_agent.tui.editor import edit_file
+from cdd_agent.tui.step_screen import StepScreen
+from cdd_agent.tui.transcript.blocks import BlockKind
+
+if TYPE_CHECKING:
+    from cdd_agent.tui.app import Shell
+
+_KEPT = "Your text is kept: `e` opens it again. Deleted there, it is dropped, and the plan stays as it is."
+
+
+async def edit_step(app: Shell, slug: str, number: int) -> None:
+    """Open the person's editor with the text; what came of it is told on the step's screen."""
+    screen, session = app.screen, app.session
+    if not isinstance(screen, StepScreen) or session is None:
+        return
+    has_begun = False
+    try:
+        editing = session.edit_step(number, slug)
+        was_kept = await asyncio.to_thread(editing.begin)
+        has_begun = True
+        if was_kept:
+            app.notify("This is the text that you had edited before.")
+        await edit_file(app, editing.file)
+        warnings = await asyncio.to_thread(editing.finish)
+    except CddError as error:
+        words = "\n".join(filter(None, (error.message, error.hint)))
+        kept = [(BlockKind.NOTE, _KEPT)] if has_begun and editing.is_kept else []
+        screen.tell((BlockKind.ERROR, words), *kept)
+        return
+    if warnings is None:
+        screen.tell((BlockKind.NOTE, "Nothing was changed."))
+        return
+    app.take_up_plan(slug)
+    screen.show(await asyncio.to_thread(session.look_at_step, number, slug))
+    told = [(BlockKind.WARNING, problem.text) for problem in warnings]
+    screen.tell((BlockKind.GOOD, f"Written to {editing.desk.shown_path}."), *told)

@@ -1,0 +1,105 @@
+"""`/context`: the last prompt's parts, code that words are about, files that a person pins or leaves out."""
+
+import pytest
+
+from cdd_agent.commands.code_context import is_words
+from cdd_agent.commands.registry import handle, hint_for
+from cdd_agent.errors import CddError
+from cdd_agent.events import About, Answer
+from tests.listening import collect
+from tests.projects import SLUG, Sandbox, Step, notice, says
+
+LIMITS = "class RateLimiter:\n    def allows(self, client):\n        return True\n"
+
+
+@pytest.fixture
+def service(sandbox: Sandbox) -> Sandbox:
+    for path, text in {"src/limits.py": LIMITS, "src/mail.py": "def send():\n    pass\n", "docs/a.md": "# A\n"}.items():
+        (sandbox.root / path).parent.mkdir(exist_ok=True)
+        (sandbox.root / path).write_text(text)
+    return sandbox.write(Step("a.txt", "none"), Step(None, "none", description="The rate limiter allows too much."))
+
+
+async def answer(sandbox: Sandbox, *lines: str) -> str:
+    """The last answer after these lines."""
+    session = sandbox.session()
+    events = [event for line in lines for event in await collect(handle(session, line))]
+    session.leave()
+    return [event.text for event in events if isinstance(event, Answer)][-1]
+
+
+async def test_the_last_prompts_parts_are_listed_with_tokens(service: Sandbox) -> None:
+    service.replies(says("a.txt", "good"), "Nothing to do.")
+    told = await answer(service, f"/exec {SLUG}", "c", "c", "/context")
+    rows = {row.split(" | ")[0].strip("| "): row for row in told.splitlines() if row.startswith("| ")}
+    assert "step 2" in told
+    assert rows.keys() >= {"how to reply", "the ticket and the plan", "the step", "src/limits.py"}
+    assert int(rows["how to reply"].split(" | ")[1].replace(",", "")) > 500
+    assert "limiter" in rows["src/limits.py"]
+
+
+async def test_after_a_restart_it_is_that_of_the_tickets_run(service: Sandbox) -> None:
+    service.replies(says("a.txt", "good"))
+    await answer(service, f"/exec {SLUG}", "c", "/context")
+    assert "| the step |" in await answer(service, f"/exec {SLUG}", "/context")
+
+
+async def test_of_chat_it_is_told_too_and_before_any_prompt_the_project_is_shown(service: Sandbox) -> None:
+    service.replies("Hello.")
+    told = await answer(service, "hello", "/context")
+    assert "| the conversation |" in told
+    assert "| the tools |" in told
+    assert "## Environment" in await answer(service, "/context")
+
+
+async def test_words_find_code(service: Sandbox) -> None:
+    told = await answer(service, "/context where is the rate limit handled?")
+    assert "- src/limits.py" in told
+    assert LIMITS in told
+    assert "- src/mail.py" not in told.partition("## As a model")[0].partition("## Next")[0]
+
+
+async def test_files_are_pinned_and_left_out_for_the_run(service: Sandbox) -> None:
+    session = service.replies(says("a.txt", "good"), says("a.txt", "good"), "Nothing to do.").session()
+    await collect(handle(session, f"/exec {SLUG}"))
+    told = notice(await collect(handle(session, "/context +src/mail.py -src/limits.py -docs/")), About.CHOSEN)
+    assert "`src/mail.py`" in told.partition("Left out")[0]
+    session.leave()
+    session = service.session()
+    for line in (f"/exec {SLUG}", "c", "c"):
+        await collect(handle(session, line))
+    assert "def send():" in service.prompt(0)
+    assert LIMITS not in service.prompt(1)
+    (shown,) = await collect(handle(session, "/context"))
+    assert isinstance(shown, Answer)
+    assert "| src/mail.py | " in shown.text
+    assert "Pinned: `src/mail.py`. Left out: `docs`, `src/limits.py`." in shown.text
+    told = notice(await collect(handle(session, "/context -src/mail.py +src/limits.py +docs")), About.CHOSEN)
+    assert "Nothing is pinned" in told
+    session.leave()
+
+
+@pytest.mark.parametrize(
+    "line", ["/context +nothing.py", "/context +../x", "/context +src/mail.py words", "/context +/etc"]
+)
+async def test_what_cannot_be_pinned_is_refused(service: Sandbox, line: str) -> None:
+    session = service.session()
+    await collect(handle(session, f"/exec {SLUG}"))
+    with pytest.raises(CddError):
+        await collect(handle(session, line))
+    session.leave()
+
+
+async def test_without_a_ticket_there_is_nothing_to_pin_for(service: Sandbox) -> None:
+    with pytest.raises(CddError, match="ticket"):
+        await collect(handle(service.session(), "/context +src/mail.py"))
+
+
+def test_words_and_paths_are_told_apart(service: Sandbox) -> None:
+    (service.root / "two words.txt").write_text("x")
+    (service.root / "Makefile").write_text("x")
+    for path in ("src", "Makefile", "two words.txt", "none.txt", "src/none", "."):
+        assert not is_words(service.root, path)
+    for words in ("rate limit", "parse_range", "where is a.txt read?"):
+        assert is_words(service.root, words)
+    assert hint_for("/context rate limit").startswith("Enter")

@@ -1,0 +1,85 @@
+"""No secret is told, however its text is cut into events, and whatever is told in between."""
+
+from itertools import pairwise
+
+import pytest
+
+from cdd_agent.dialogue.redacted_events import RedactedEvents
+from cdd_agent.events import (
+    ActionOutput,
+    Answer,
+    CommandOutput,
+    CriteriaShown,
+    Event,
+    ModelChosen,
+    ModelsFound,
+    Notice,
+    PlanOpened,
+    ReplyDelta,
+    ReplyFinished,
+    ScreenAsked,
+    SpecOpened,
+    StepDiff,
+    ThinkingDelta,
+    TicketsListed,
+    beside_the_turn,
+)
+from cdd_agent.redaction import Redactor
+
+SECRET = "horse-battery-staple-42"
+TEXT = f"before {SECRET} after"
+CUTS = range(len(TEXT) + 1)
+LOOKS: tuple[Event, ...] = (
+    Notice("2 calls"),
+    Answer("# Help"),
+    ScreenAsked("help", "commands"),
+    TicketsListed(()),
+    SpecOpened("a", "A", "spec.yaml", ()),
+    PlanOpened("a", "A", (), resumed=False),
+    StepDiff(1, "A", "+new\n"),
+    CriteriaShown("a", "A", ()),
+    ModelsFound(()),
+    ModelChosen("any/model", None),
+)
+
+
+def of(step: int, text: str, kind: type[Event]) -> Event:
+    return kind(step, text)  # type: ignore[arg-type, call-arg]
+
+
+@pytest.mark.parametrize("look", LOOKS, ids=lambda event: type(event).__name__)
+@pytest.mark.parametrize("kind", [ReplyDelta, ThinkingDelta, CommandOutput, ActionOutput])
+def test_a_look_ends_no_stream(kind: type[Event], look: Event) -> None:
+    for cut in CUTS:
+        told = list[Event]()
+        redacted = RedactedEvents(Redactor({SECRET: "TOKEN"}), told.append)
+        redacted.emit(of(1, TEXT[:cut], kind))
+        with beside_the_turn():
+            redacted.emit(look)
+        redacted.emit(of(1, TEXT[cut:], kind))
+        redacted.emit(ReplyFinished(1, None))
+
+        assert look in told
+        streamed = "".join(event.text for event in told if isinstance(event, kind) and not isinstance(event, Notice))
+        assert streamed == "before [redacted: TOKEN] after", cut
+
+
+def test_every_cut_is_redacted_and_an_event_of_the_turn_ends_the_stream() -> None:
+    for first, second in pairwise(CUTS):
+        told = list[Event]()
+        redacted = RedactedEvents(Redactor({SECRET: "TOKEN"}), told.append)
+        for piece in (TEXT[:first], TEXT[first:second], TEXT[second:]):
+            redacted.emit(ReplyDelta(1, piece))
+        redacted.emit(ReplyFinished(1, None))
+        texts = [event.text for event in told if isinstance(event, ReplyDelta)]
+        assert "".join(texts) == "before [redacted: TOKEN] after"
+        assert isinstance(told[-1], ReplyFinished)
+
+
+def test_what_a_look_tells_is_redacted_too() -> None:
+    told = list[Event]()
+    redacted = RedactedEvents(Redactor({SECRET: "TOKEN"}), told.append)
+    redacted.emit(ReplyDelta(1, SECRET[:5]))
+    with beside_the_turn():
+        redacted.emit(Notice(f"it is {SECRET}"))
+    assert told == [Notice("it is [redacted: TOKEN]")]

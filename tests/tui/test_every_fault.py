@@ -1,0 +1,254 @@
+"""Each method by which a widget, a screen or the shell is drawn or hears something fails once, and so does each worker:
+each of these faults is told with its log, no screen holds a person up, and the session works. They are found by walking
+the package, so a new widget is among them."""
+
+import importlib
+import inspect
+import pkgutil
+import re
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any
+
+import pytest
+from textual import events
+from textual.app import App
+from textual.widget import Widget
+from textual.widgets import OptionList
+
+import cdd_agent.tui
+from cdd_agent.events import ChangesProposed, CommandProposed, SpecShown
+from cdd_agent.llm.local_servers import OfferedModel
+from cdd_agent.tui.background import BackgroundTold
+from cdd_agent.tui.screens.first_run import FirstRun, Wish
+from cdd_agent.tui.transcript.widget import Transcript
+from cdd_agent.tui.widgets.bars import ActivityBar, TitleBar
+from cdd_agent.tui.widgets.steps import StepList
+from tests.injecting import Injected
+from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.tui.person import Person, person_at
+from tests.tui.test_faults import works
+
+HEARS_OR_DRAWS = re.compile(r"compose|render|render_line|_?on_\w+|action_\w+|watch_\w+|_watch_\w+")
+LEAVES = re.compile(
+    r"Shell\.(_leave|action_(leave|vanish|quit|suspend_process)|on_(mount|unmount|exit_app|event)|open|look_around)$"
+    r"|\.(on_unmount|_on_mount)$|(Home|Prompt)\.(compose|on_mount)$"
+)
+"""What begins the shell or ends it: a test of its own has it."""
+
+
+def classes() -> Iterator[type]:
+    for module in pkgutil.walk_packages(cdd_agent.tui.__path__, "cdd_agent.tui."):
+        for _, known in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
+            if known.__module__ == module.name and issubclass(known, Widget | App):
+                yield known
+
+
+def methods() -> Iterator[tuple[type, str]]:
+    for known in classes():
+        for name, value in vars(known).items():
+            is_handler = HEARS_OR_DRAWS.fullmatch(name) or hasattr(value, "_textual_on") or work_of(value)
+            if inspect.isfunction(value) and is_handler and not LEAVES.search(f"{known.__name__}.{name}"):
+                yield known, name
+
+
+def work_of(method: Any) -> Any:
+    """The cell that holds what a worker does, of a method that starts one."""
+    if inspect.isfunction(method) and method.__code__.co_filename.endswith("_work_decorator.py"):
+        return next(cell for cell in method.__closure__ or () if cell.cell_contents is inspect.unwrap(method))
+    return None
+
+
+def fails_once(usual: Callable[..., Any], name: str, left: set[str]) -> Callable[..., Any]:
+    def fail() -> None:
+        if name in left:
+            left.remove(name)
+            raise Injected(f"injected into {name}")
+
+    fail.__code__ = fail.__code__.replace(co_name=name)  # each is another fault, not the same one again
+
+    if inspect.iscoroutinefunction(usual):
+
+        @wraps(usual)
+        async def failing(*args: Any, **kwargs: Any) -> Any:
+            fail()
+            return await usual(*args, **kwargs)
+
+    else:
+
+        @wraps(usual)
+        def failing(*args: Any, **kwargs: Any) -> Any:
+            fail()
+            return usual(*args, **kwargs)
+
+    return failing
+
+
+def inject(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The names of what is to fail; each leaves the set when it has."""
+    left = set[str]()
+    for known, name in methods():
+        method, full = vars(known)[name], f"{known.__name__}.{name}"
+        left.add(full)
+        if (cell := work_of(method)) is not None:
+            monkeypatch.setattr(cell, "cell_contents", fails_once(cell.cell_contents, full, left))
+        else:
+            failing = fails_once(method, full, left)
+            monkeypatch.setattr(known, name, failing)
+            if name in (handlers := getattr(known, "_decorated_handlers", {})):
+                handlers[name] = failing
+            for heard in getattr(known, "_decorated_handlers", {}).values():
+                heard[:] = [(failing if one is method else one, selectors) for one, selectors in heard]
+    return left
+
+
+SPEC = SpecShown(SLUG, "Say words", "feature", "high", "Words.", (), (), "", ("title",), ("Who?",), ())
+
+
+async def keys(person: Person, *pressed: str) -> None:
+    for key in pressed:
+        person.time.pass_by(0.1)
+        await person.press(key)
+
+
+async def click(person: Person, x: int, y: int) -> None:
+    """As a terminal tells it; the pilot would hand it to the screen itself."""
+    for kind in (events.MouseDown, events.MouseUp):
+        person.app.post_message(kind(None, x, y, 0, 0, 1, False, False, False, x, y))
+    await person.pilot.pause()
+
+
+async def home(person: Person) -> None:
+    """Escape leads back from every screen; from a value on it first out of that."""
+    for _ in range(4):
+        if person.app.screen is person.app.home:
+            break
+        await person.press("escape")
+    assert person.app.screen is person.app.home, person.screen
+    await person.press("escape")
+    person.prompt.replace("")
+    assert person.app.is_running
+    assert not person.app._exit
+    person.time.pass_by(5)  # two Ctrl+C in a row would leave
+
+
+async def in_the_prompt(person: Person) -> None:
+    await keys(person, "/")
+    await person.pilot.click(person.prompt.query_one(OptionList), offset=(2, 1))
+    person.prompt.replace("")
+    await keys(person, *"/e", "down", "up", "tab", "escape", "ctrl+u", "x", "ctrl+underscore", "ctrl+y", "ctrl+c", "up")
+    await keys(person, "ctrl+u", "ctrl+r", "e", "down", "enter", "ctrl+u", "ctrl+o", "shift+enter", "ctrl+g", "enter")
+    person.app.post_message(events.Paste("a line\n" * 20))
+    await person.pilot.pause()
+    await keys(person, "ctrl+o", "ctrl+u", "backspace", "down", "tab", "ctrl+z")
+    for area in person.app.query(Transcript):
+        area.focus()
+    await keys(person, "down", "tab", "x", "y", "backspace")
+
+
+async def in_the_window(person: Person) -> None:
+    await person.pilot.resize_terminal(130, 40)
+    await person.pilot.resize_terminal(60, 20)
+    await person.pilot.resize_terminal(100, 30)
+    person.app.post_message(events.AppBlur())
+    person.app.post_message(events.AppFocus())
+    person.app.post_message(BackgroundTold("rgb:ffff/ffff/ffff"))
+    for place in (Transcript, StepList, TitleBar, ActivityBar):
+        person.app.query_one(place).refresh()
+        x, y = person.app.query_one(place).region.offset
+        await click(person, x + 1, y + 1)
+    await home(person)
+
+
+async def on_screens(person: Person) -> None:
+    for opening in ("f1", "ctrl+p", "f4", "f5", "f3", "f7"):
+        for more in (
+            ("down", "up", "pagedown", "x", "backspace", "ctrl+u"),
+            ("down", "enter", "x", "enter"),
+            ("ctrl+n",),
+        ):
+            await keys(person, opening)
+            await person.pilot.pause()
+            await keys(person, *more, "left", "right", "enter")
+            person.app.post_message(events.Paste("pasted"))
+            await person.pilot.pause()
+            await click(person, 30, 12)
+            await home(person)
+    offers = (OfferedModel("q", "Ollama", "http://127.0.0.1:1"),)
+    for screen in (lambda: FirstRun(offers, lambda: 0.0), Wish):
+        for more in (("down", "ctrl+u"), ("enter", "enter"), ("x", "backspace", "enter", "enter")):
+            person.app.push_screen(screen())
+            await person.pilot.pause()
+            await keys(person, *more)
+            await home(person)
+
+
+async def in_a_run(person: Person) -> None:
+    await person.say(f"/exec {SLUG}")
+    await person.say("")
+    for more in (("right", "left", "]", "[", "n", "p", "e", "pagedown"), ("r",), ("s",)):
+        await keys(person, "f2", "down", "up", "home", "end", "enter")
+        await person.pilot.pause()
+        person.time.pass_by(1)
+        await keys(person, *more)
+        await home(person)
+    await keys(person, "f2", "f2", "ctrl+t", "f6", "pageup", "pagedown", "ctrl+up", "enter", "right", "left")
+    await keys(person, "ctrl+up", "ctrl+c", "ctrl+down", "x", "backspace", "ctrl+f", *"good", "enter", "up", "escape")
+    for bar in (False, True):
+        await keys(person, "ctrl+f")
+        await person.pilot.pause()
+        await keys(person, *"go", "enter")
+        if bar:
+            await click(person, 2, 3)
+        await home(person)
+    person.app.home.spec.show(SPEC)
+    await person.pilot.resize_terminal(140, 40)
+    await person.pilot.resize_terminal(100, 30)
+    person.app.home.spec.show(None)
+    person.app.home.steps.fold(is_folded=False)
+    await person.pilot.pause()
+    x, y = person.app.home.steps.region.offset
+    await click(person, x + 1, y + 1)
+    await home(person)
+    person.app.home.transcript.post_message(Transcript.FileChosen(person.app._root / "a.txt", 1))
+    person.app.call_later(person.app.look, "/status")
+    person.app.call_later(person.app.action_use_theme, "light")
+    await person.pilot.pause()
+    await person.say("exit")
+
+
+async def in_questions(person: Person) -> None:
+    for proposal in (
+        CommandProposed("\n".join(f"echo {n}" for n in range(60)), "Because"),
+        ChangesProposed(1, ("a.txt",), ()),
+    ):
+        asked = person.app.run_worker(person.app.asking.approve(proposal), exit_on_error=False)
+        await person.pilot.pause()
+        await keys(person, "pagedown", "up", "f1", "escape", *"no", "tab", "enter", "escape")
+        asked.cancel()
+        await person.pilot.pause()
+    asked = person.app.run_worker(person.app.asking.ask("Which?"), exit_on_error=False)
+    await keys(person, "x", "enter")
+    asked.cancel()
+
+
+TOUR = (in_the_prompt, in_the_window, on_screens, in_a_run, in_questions)
+
+
+async def test_each_of_them_fails_once_and_the_session_goes_on(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"))).replies(*[says("a.txt", "good")] * 40)
+    async with person_at(sandbox, size=(100, 30), faults=True) as person:
+        left = inject(monkeypatch)
+        names = frozenset(left)
+        assert len(names) > 80
+        for part in TOUR * 4:
+            if left:
+                await part(person)
+        assert sorted(left) == []
+        log = (sandbox.root / ".cdd/runs/errors.log").read_text()
+        assert [name for name in names if f"injected into {name}\n" not in log] == []
+        monkeypatch.undo()
+        await home(person)
+        await works(person, sandbox)
