@@ -96,7 +96,7 @@ class Run:
         own = (*own, ticket.shown(ticket.folder))
         literal = {re.sub(r"([*?\[\\])", r"\\\1", folder) for folder in own}
         # The run's own files, conversations, tickets (they are the person's and the program's), and writes in progress.
-        no_part = (".cdd/runs", ".cdd/conversations", *sorted(literal), "**/.cdd-*.tmp")
+        no_part = (".cdd/runs", ".cdd/cache", ".cdd/conversations", *sorted(literal), "**/.cdd-*.tmp")
         history = History(record, no_part)
         recorder = Recorder(redactor, record.log, emit)
         return cls(
