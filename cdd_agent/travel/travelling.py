@@ -214,10 +214,10 @@ class Travel:
         """Whether what a commit has is what is here, or what is here came from it."""
         if known is None or known.phase is Phase.ARRIVING:
             return False
-        pushed = (await read_manifest(reference, tip)).pushed
+        there = await read_manifest(reference, tip)
         commits = {known.content, known.tip} if known.phase is Phase.LEAVING else {known.content}
         for commit in commits:
-            if commit and await reference.has(commit) and (await read_manifest(reference, commit)).pushed == pushed:
+            if commit and await reference.has(commit) and await read_manifest(reference, commit) == there:
                 return True
         return False
 
