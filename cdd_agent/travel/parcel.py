@@ -117,7 +117,7 @@ class Parcel:
             if not secret - self.left_out:
                 raise BadInput(
                     f"These hold what looks like a secret, and cannot be left out: {named(sorted(secret))}",
-                    hint="Rename them, or add them to .gitignore; docs/checkpoints.md says how to remove old checkpoints.",
+                    hint="Rename them, or add them to .gitignore; for old checkpoints see docs/checkpoints.md.",
                 )
             self.left_out |= secret
             sent = await self._without(sent, secret)
