@@ -19,6 +19,7 @@ from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import create_exclusive, read_bytes, remove
 from cdd_agent.files.json_file import JsonFile
 from cdd_agent.files.state_folder import state_folder
+from cdd_agent.redaction import Redactor
 
 MARGIN = timedelta(minutes=5)
 """By how much the clocks of two machines may differ from the true time."""
@@ -61,25 +62,28 @@ class Whereabouts(JsonFile):
     ticket: dict[str, str] = Field(default_factory=dict)
     """The digests of the ticket's files as they travelled last, by name."""
 
+    @property
+    def shown(self) -> str:
+        """The remote without a password."""
+        return Redactor().redact(self.remote)
+
     def expect_here(self, slug: str, holder: str, now: datetime) -> None:
         """Raises `RunElsewhere` where the run may not go on."""
-        take = f"`cdd pull {slug} {self.remote}` takes it"
+        take = f"`cdd pull {slug} {self.shown}` takes it"
         match self.phase:
             case Phase.AWAY:
-                raise RunElsewhere(
-                    f"{slug} was pushed to {self.remote}, and is not here any more", hint=f"{take} back."
-                )
+                raise RunElsewhere(f"{slug} was pushed to {self.shown}, and is not here any more", hint=f"{take} back.")
             case Phase.LEAVING:
                 raise RunElsewhere(
-                    f"A push of {slug} to {self.remote} was interrupted, and may have arrived",
-                    hint=f"`cdd push {slug} {self.remote}` finishes it; {take} back.",
+                    f"A push of {slug} to {self.shown} was interrupted, and may have arrived",
+                    hint=f"`cdd push {slug} {self.shown}` finishes it; {take} back.",
                 )
             case Phase.ARRIVING:
-                raise RunElsewhere(f"A pull of {slug} from {self.remote} was interrupted", hint=f"{take} to its end.")
+                raise RunElsewhere(f"A pull of {slug} from {self.shown} was interrupted", hint=f"{take} to its end.")
         if self.holder != holder:
             raise RunElsewhere(
                 f"{slug} was pulled by another copy of this project, of which this one was made",
-                hint=f"Go on there. If that one is gone: `cdd pull {slug} {self.remote} --take-over`.",
+                hint=f"Go on there. If that one is gone: `cdd pull {slug} {self.shown} --take-over`.",
             )
         if self.until is None or now > self.until - MARGIN:
             since = f"{self.until.astimezone():%Y-%m-%d %H:%M}" if self.until else "the beginning"

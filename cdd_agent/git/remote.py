@@ -51,6 +51,11 @@ class Address:
     settings: tuple[tuple[str, str], ...] = ()
     """Those of the repository that belong to it."""
 
+    @property
+    def shown(self) -> str:
+        """Its name without a password."""
+        return Redactor().redact(self.name)
+
 
 async def address_of(repository: Repository | None, name: str) -> Address:
     """The remote of this name that the project's repository knows, or the address itself. Raises `BadInput`."""
@@ -141,7 +146,7 @@ class Remote:
         try:
             while not (await asyncio.wait([fetching], timeout=_LOOK))[0]:
                 if _size(self.incoming) > most:
-                    raise GitUnusable(f"{self.address.name} sends more than {most // 1_000_000} MB: it was not taken.")
+                    raise GitUnusable(f"{self.address.shown} sends more than {most // 1_000_000} MB: it was not taken.")
             await fetching
         finally:
             if not fetching.done():
@@ -192,7 +197,7 @@ class Remote:
         if now != expected:
             return False
         why = refused.rpartition("\t")[2] or done.stderr.strip()
-        raise PushRefused(f"{self.address.name} does not take {reference}: {sanitize_for_display(why)}")
+        raise PushRefused(f"{self.address.shown} does not take {reference}: {sanitize_for_display(why)}")
 
     @property
     def _folder(self) -> Path:
@@ -215,7 +220,7 @@ class Remote:
         if done.return_code not in codes:
             said = next((line for line in done.stderr.splitlines() if line.strip()), "")
             why = sanitize_for_display(Redactor().redact(said.removeprefix("fatal: ")))
-            raise GitUnusable(f"{self.address.name} did not answer `git {words[0]}`: {why}")
+            raise GitUnusable(f"{self.address.shown} did not answer `git {words[0]}`: {why}")
         return done
 
 

@@ -107,7 +107,7 @@ class Claim:
                 return known
             if tip is None:
                 raise RunElsewhere(
-                    f"{self.slug} is gone from {known.remote}", hint=f"`cdd push {self.slug}` brings it back there."
+                    f"{self.slug} is gone from {known.shown}", hint=f"`cdd push {self.slug}` brings it back there."
                 )
             if tip != known.tip:
                 found = await self.shared.lease(tip)

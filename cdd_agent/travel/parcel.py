@@ -26,6 +26,7 @@ from pydantic import AwareDatetime, Field
 
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.record import RunRecord
+from cdd_agent.engine.run import named
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes
 from cdd_agent.files.json_file import JsonFile
@@ -109,10 +110,15 @@ class Parcel:
         self, project: Checkpoint, manifest: Callable[..., Manifest], parent: str | None
     ) -> tuple[str, Manifest]:
         """The commit, on top of the one that the reference is at; and what is in it. `manifest` is given what only this
-        knows. Raises `BadInput` for a ticket with secrets in it."""
+        knows. Raises `BadInput` where secrets would travel."""
         taken = await self._checkpoints()
         sent = {**taken, "project": project.id}
-        if secret := await self._secret_files(sent.values()):
+        while secret := await self._secret_files(sent.values()):  # of files that are alike, git names one at a time
+            if not secret - self.left_out:
+                raise BadInput(
+                    f"These hold what looks like a secret, and cannot be left out: {named(sorted(secret))}",
+                    hint="Rename them, or add them to .gitignore; for old checkpoints see docs/checkpoints.md.",
+                )
             self.left_out |= secret
             sent = await self._without(sent, secret)
         ids = {old: sent[name] for name, old in taken.items() if old != sent[name]}

@@ -111,7 +111,7 @@ class Travel:
             text = f"Not sent, as they hold secrets: {named(left_out)}"
             self.emit(Notice(text, Tone.WARNING, about=About.LEFT_OUT))
         hint = f"`cdd pull {self.ticket.slug}` takes it, here or in another copy of the project."
-        self.emit(Notice(f"{self.ticket.slug} was pushed to {name}. {hint}", Tone.GOOD, about=About.RUN_PUSHED))
+        self.emit(Notice(f"{self.ticket.slug} was pushed to {pushed.shown}. {hint}", Tone.GOOD, about=About.RUN_PUSHED))
         return pushed
 
     async def pull(self, remote: str | None, *, by_word: bool = False, replace: bool = False) -> Whereabouts:
@@ -138,7 +138,9 @@ class Travel:
         replace: bool,
     ) -> Whereabouts:
         if await reference.tip() is None:
-            raise BadInput(f"{name} has no run of {self.ticket.slug}", hint="`cdd push` sends one there.")
+            raise BadInput(
+                f"{reference.remote.address.shown} has no run of {self.ticket.slug}", hint="`cdd push` sends one there."
+            )
         claim, tip = self._claim(reference), await reference.fetch()
         if not await self._is_here(known, reference, tip):
             await self._expect_replaceable(known, reference, tip, replace=replace)
@@ -201,7 +203,7 @@ class Travel:
             left_out = arriving.left_out
             here = here.model_copy(update={"content": tip, "until": lease.until, "left_out": left_out})
             save_whereabouts(self.record.folder, here)
-            text = f"The run was pulled from {name}, where {arrival.manifest.host} had pushed it."
+            text = f"The run was pulled from {here.shown}, where {arrival.manifest.host} had pushed it."
             self.record.log.add(self.redactor.redacted(Notice(text, about=About.RUN_PULLED)))
             if arrival.manifest.left_out:
                 text = f"Not part of it, as they hold secrets: {named(arrival.manifest.left_out)}"
@@ -214,10 +216,10 @@ class Travel:
         """Whether what a commit has is what is here, or what is here came from it."""
         if known is None or known.phase is Phase.ARRIVING:
             return False
-        pushed = (await read_manifest(reference, tip)).pushed
+        there = await read_manifest(reference, tip)
         commits = {known.content, known.tip} if known.phase is Phase.LEAVING else {known.content}
         for commit in commits:
-            if commit and await reference.has(commit) and (await read_manifest(reference, commit)).pushed == pushed:
+            if commit and await reference.has(commit) and await read_manifest(reference, commit) == there:
                 return True
         return False
 

@@ -107,6 +107,29 @@ async def test_without_an_answer_the_work_ends_with_the_lease(tmp_path: Path) ->
         await work()
 
 
+async def test_no_step_of_a_run_that_is_elsewhere_is_begun_nor_undone(tmp_path: Path) -> None:
+    """Whichever face it is: a shell may have had the run open before it was pushed."""
+    copies = await asyncio.to_thread(Copies.made, tmp_path.resolve() / "copies")
+    first = copies.first.replies(*GOOD)
+    engine = first.engine()
+    step = engine.run.next_step
+    assert step
+    await engine.run_step(step)
+    engine.close()
+    await travel(first).push(None)
+    engine = first.engine()
+    try:
+        second = engine.run.next_step
+        assert second
+        for work in (engine.run_step(second), engine.skip(second, "no", keep=False), engine.undo(), engine.run_all()):
+            with pytest.raises(RunElsewhere):
+                await work
+    finally:
+        engine.close()
+    assert first.statuses() == ["completed", "pending", "pending"]
+    assert len(first.model.requests) == 1
+
+
 def test_a_run_that_is_busy_is_not_pushed(tmp_path: Path) -> None:
     copies = Copies.made(tmp_path.resolve() / "copies")
     assert run(copies.first, GOOD[0]) != 0

@@ -209,6 +209,9 @@ def test_secrets_do_not_travel(copies: Copies, monkeypatch: pytest.MonkeyPatch) 
     first, second = copies.first, copies.clone("second")
     (first.root / ".env").write_text("PASSWORD=hunter2hunter2\n")
     (first.root / "settings.txt").write_text("key = 9f8e7d6c5b4a39281706\n")
+    for again in ("copy.txt", "zz/copy.txt"):  # the same content is one object for git
+        (first.root / again).parent.mkdir(exist_ok=True)
+        (first.root / again).write_text("key = 9f8e7d6c5b4a39281706\n")
     (first.root / "fine.txt").write_text("nothing secret\n")
     key = "ghp_" + "a1B2c3D4e5" * 4
     assert run(first, says("a.txt", "good"), says("b.txt", f"good\n{key}")) != 0
@@ -223,7 +226,9 @@ def test_secrets_do_not_travel(copies: Copies, monkeypatch: pytest.MonkeyPatch) 
         f".cdd/runs/{SLUG}/step-02/attempt-1/reply.md",
         ".env",
         "b.txt",
+        "copy.txt",
         "settings.txt",
+        "zz/copy.txt",
     ]
     monkeypatch.delenv("SHOP_API_KEY")
     assert cdd(second, "pull", SLUG) == 0
@@ -239,6 +244,18 @@ def test_secrets_do_not_travel(copies: Copies, monkeypatch: pytest.MonkeyPatch) 
     assert first.text(".env") == "PASSWORD=hunter2hunter2\n"
     assert cdd(first, "undo", SLUG, "--step", "1") == 0
     assert first.text(".env") == "PASSWORD=hunter2hunter2\n"
+
+
+def test_a_secret_that_cannot_be_left_out_keeps_the_run_here(
+    copies: Copies, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Git does not say the whole name of a file with a line break in it."""
+    first = begun(copies)
+    (first.root / "two\nlines").write_text(f"ghp_{'a1B2c3D4e5' * 4}\n")
+    assert cdd(first, "push", SLUG) == 2
+    assert "two" in capsys.readouterr().err
+    assert git(copies.remote, "for-each-ref", "refs/cdd") == ""
+    assert run(first, *GOOD[1:]) == 0
 
 
 def test_a_ticket_with_a_secret_is_not_pushed(copies: Copies, capsys: pytest.CaptureFixture[str]) -> None:
