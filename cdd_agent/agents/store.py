@@ -16,10 +16,7 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from cdd_agent.agents.mentions import as_typed
-from cdd_agent.agents.retelling import retold
 from cdd_agent.engine.lock import TicketLock
-from cdd_agent.engine.retelling import MOST_EVENTS, shortened
 from cdd_agent.errors import CddError
 from cdd_agent.events import About, Answer, Emit, Notice, SessionRestored, SessionView, Tone
 from cdd_agent.files.atomic import (
@@ -174,6 +171,9 @@ class Conversation:
 
         It goes on in a file of its own: another shell may still write the old one.
         """
+        from cdd_agent.agents.retelling import retold  # the shell's first screen shows sooner
+        from cdd_agent.engine.retelling import MOST_EVENTS
+
         files = [file for file in self._files() if key_of(file).startswith(key)]
         for file in [] if self.messages and not key else reversed(files):
             messages, damaged = read_conversation(file)
@@ -262,6 +262,9 @@ class _Look:
 
 
 def _look(file: Path) -> _Look:
+    from cdd_agent.agents.mentions import as_typed
+    from cdd_agent.engine.retelling import shortened
+
     began = touched = datetime.fromtimestamp(0, UTC)
     messages: tuple[Message, ...] = ()
     goes_on, is_whole = "", False
