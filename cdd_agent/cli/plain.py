@@ -288,10 +288,12 @@ class PlainShell:
 
     def _take(self, line: str, at: float) -> None:
         """A line that was typed, and when it came."""
-        if not self._holds:
+        is_asked = self._asked is not None and not self._asked.done()
+        is_answer = is_asked and at - self._asked_at >= REST
+        if not (self._holds and is_answer):
             self._may_read.set()
-        if self._asked is not None and not self._asked.done():
-            if at - self._asked_at >= REST:
+        if self._asked is not None and is_asked:
+            if is_answer:
                 self._asked.set_result(line)
             elif line.strip():
                 self._printer.say(f"Not taken as the answer, as it was typed before the question could be read: {line}")
