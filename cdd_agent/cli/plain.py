@@ -288,13 +288,12 @@ class PlainShell:
 
     def _take(self, line: str, at: float) -> None:
         """A line that was typed, and when it came."""
-        is_asked = self._asked is not None and not self._asked.done()
-        is_answer = is_asked and at - self._asked_at >= REST
-        if not (self._holds and is_answer):
+        asked, is_in_time = self._asked, at - self._asked_at >= REST
+        if asked is None or not is_in_time or not self._holds:
             self._may_read.set()
-        if self._asked is not None and is_asked:
-            if is_answer:
-                self._asked.set_result(line)
+        if asked is not None and not asked.done():
+            if is_in_time:
+                asked.set_result(line)
             elif line.strip():
                 self._printer.say(f"Not taken as the answer, as it was typed before the question could be read: {line}")
                 self._printer.prompt(self._offered)

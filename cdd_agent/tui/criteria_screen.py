@@ -35,7 +35,7 @@ _NARROW = 100
 """Cells from which on there is a frame around the screen."""
 _LEAST_TEXT = 24
 """Cells of a criterion's words, beside which there is more."""
-_KEYS = "↑↓ criterion · Ctrl+↑↓ a change, Enter opens it · PgUp PgDn scroll · Esc closes"
+_KEYS = "↑↓ criterion · Ctrl+↑↓ a change, Enter opens it · PgUp PgDn · Esc closes"
 
 
 class CriteriaScreen(GuardedWidget, ModalScreen[None]):
@@ -76,7 +76,7 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
         with Widget(id="criteria"):
             yield Static(sanitize_for_display(title), id="heading", markup=False)
             yield OptionList(*self._rows(), markup=False)
-            transcript = Transcript()
+            transcript = Transcript(follows=False)
             transcript.can_focus = False  # the arrows are the list's
             yield transcript
             yield Static(_KEYS, id="keys", markup=False)

@@ -98,8 +98,6 @@ class Home(GuardedWidget, Screen[None]):
         self.lines_wait = False
         """A line that is sent now waits for the end of what runs, unless it only looks."""
         self._root = root
-        self._nothing_done = ""
-        """Of the last key, if that changed nothing."""
         self._delay = 0.0
         """The rest of a wait for the model, at most, that was told."""
 
@@ -299,12 +297,11 @@ class Home(GuardedWidget, Screen[None]):
             elsewhere = "Enter opens the step · ↑↓ the others · F2 folds the plan"
         elif isinstance(self.focused, FindInput):
             elsewhere = "Enter goes to the next one found · ↑ to the one before · Esc closes"
-        self.activity.tell_meaning(hint, self._nothing_done or self.prompt.doing or elsewhere or waits)
+        self.activity.tell_meaning(hint, self.prompt.doing or elsewhere or waits)
 
     def say_that_nothing_is_done(self, key: str) -> None:
         """Below the prompt, until the next key; "" ends it."""
-        self._nothing_done = f"{shown(key)} does nothing here · F1 shows the keys" if key else ""
-        self.say_what_enter_does()
+        self.activity.say_once(f"{shown(key)} does nothing here · F1 shows the keys" if key else "")
 
     def _what_waits(self, line: str) -> str:
         """The effect of Enter on a line while something runs."""

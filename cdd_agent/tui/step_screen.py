@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cdd_agent.engine.step_details import AttemptDetails, SeenTest, StepDetails
     from cdd_agent.events import StepView
 
-_KEYS = "←→ part · [ ] attempt · n p step · e edit · r retry · s skip · u undo · Esc closes"
+_KEYS = "←→ part · [ ] attempt · n p step · e edit · r retry · s skip · u undo · Esc"
 _SHOWN_TESTS = 500
 """Tests that passed before, too, and are listed."""
 
@@ -104,7 +104,7 @@ class StepScreen(GuardedWidget, ModalScreen[str]):
         with Widget(id="step"):
             yield Static(id="heading", markup=False)
             yield _Tabs(self.PARTS)
-            yield Transcript()
+            yield Transcript(follows=False)
             yield Static(_KEYS, id="keys", markup=False)
 
     def on_mount(self) -> None:

@@ -92,7 +92,7 @@ class TimelineScreen(GuardedWidget, ModalScreen[str]):
     def compose(self) -> ComposeResult:
         with Widget(id="timeline"):
             yield _Row(self._steps, len(self._undone))
-            yield Transcript()
+            yield Transcript(follows=False)
             yield Static(_KEYS, id="keys", markup=False)
 
     def on_mount(self) -> None:

@@ -6,6 +6,7 @@ import importlib
 import inspect
 import pkgutil
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Any
@@ -133,6 +134,7 @@ async def home(person: Person) -> None:
 
 
 async def in_the_prompt(person: Person) -> None:
+    await home(person)
     await keys(person, "/")
     await person.pilot.click(person.prompt.query_one(OptionList), offset=(2, 1))
     person.prompt.replace("")
@@ -251,4 +253,8 @@ async def test_each_of_them_fails_once_and_the_session_goes_on(
         assert [name for name in names if f"injected into {name}\n" not in log] == []
         monkeypatch.undo()
         await home(person)
+        await person.say("exit")
+        shutil.rmtree(sandbox.ticket)
+        (sandbox.root / "a.txt").unlink(missing_ok=True)
+        sandbox.write(Step("a.txt", check("a.txt")))
         await works(person, sandbox)

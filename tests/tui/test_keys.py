@@ -19,6 +19,7 @@ from cdd_agent.tui.screens.first_run import FirstRun, Wish
 from cdd_agent.tui.step_screen import StepScreen
 from cdd_agent.tui.timeline_screen import TimelineScreen
 from cdd_agent.tui.transcript.find_bar import FindInput
+from cdd_agent.tui.transcript.widget import Transcript
 from tests.projects import SLUG, Sandbox, Step
 from tests.reviews import review_of
 from tests.tui.person import Person, person_at
@@ -233,3 +234,13 @@ async def test_at_the_last_step_the_key_for_the_next_one_says_so(sandbox: Sandbo
         await person.press("p")
         await person.until(lambda: "1. Make a.txt" in person.screen)
         assert "nothing" not in person.screen
+
+
+@pytest.mark.parametrize("place", [0, 2, 4], ids=["step", "criteria", "timeline"])
+async def test_a_screen_opens_at_its_top_however_small_the_window_is(sandbox: Sandbox, place: int) -> None:
+    async with person_at(sandbox.write(Step("a.txt")), size=(24, 14)) as person:
+        await person.app.push_screen(SCREENS[place]())
+        await settled(person)
+        transcript = person.app.screen.query_one(Transcript)
+        assert transcript.max_scroll_y > 0
+        assert transcript.scroll_offset.y == 0

@@ -16,6 +16,10 @@ _SOON = 0.5
 """Seconds in which text that arrives is looked through."""
 
 
+_ROOMY = 60
+"""Columns in which the keys stand beside what is looked for; below the prompt they are anyway."""
+
+
 class FindInput(GuardedWidget, Input):
     """The text to look for. Its keys are its own."""
 
@@ -83,5 +87,5 @@ class FindBar(GuardedWidget, Horizontal):
         current, count = self._transcript.finder.found
         looked_for = self.query_one(FindInput).value
         words = f"{current:,} of {count:,}" if count else "nothing found" if looked_for else ""
-        keys = "Enter next · ↑ previous · Esc closes"
-        self.query_one("#count", Static).update(f"{words} · {keys}" if words else keys)
+        keys = "Enter next · ↑ previous · Esc closes" if self.app.size.width >= _ROOMY else ""
+        self.query_one("#count", Static).update(" · ".join(filter(None, (words, keys))))

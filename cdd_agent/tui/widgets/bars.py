@@ -76,7 +76,7 @@ class ActivityBar(GuardedWidget, Widget):
     def __init__(self, idle: str) -> None:
         super().__init__()
         self._idle = idle
-        self._what = self._hint = self._meaning = self._doing = ""
+        self._what = self._hint = self._meaning = self._doing = self._said_once = ""
         self._since = 0.0
         self._timer: Timer | None = None
 
@@ -84,6 +84,7 @@ class ActivityBar(GuardedWidget, Widget):
         """Something has begun that may take a while, or is still going on."""
         if what == self._what:
             return
+        self._said_once = ""
         self._what, self._since = what, monotonic()
         if self._timer is None:
             self._timer = self.set_interval(_TICK, self.refresh)
@@ -93,7 +94,12 @@ class ActivityBar(GuardedWidget, Widget):
         """Nothing is going on; show the keys, or what the person is to do."""
         if self._timer is not None:
             self._timer.stop()
-        self._timer, self._what, self._hint = None, "", hint
+        self._timer, self._what, self._hint, self._said_once = None, "", hint, ""
+        self.refresh()
+
+    def say_once(self, text: str) -> None:
+        """In place of all else, until something begins or ends; "" ends it."""
+        self._said_once = text
         self.refresh()
 
     def tell_meaning(self, text: str, doing: str = "") -> None:
@@ -114,8 +120,8 @@ class ActivityBar(GuardedWidget, Widget):
                 self.busy(what)
 
     def render(self) -> Content:
-        if self._doing:
-            return Content(sanitize_for_display(self._doing))
+        if said := self._said_once or self._doing:
+            return Content(sanitize_for_display(said))
         if not self._what:
             return Content(self._hint or sanitize_for_display(self._meaning) or self._idle)
         seconds = monotonic() - self._since
