@@ -264,8 +264,10 @@ class PlainPrinter(TextPrinter):
 
     def _restore(self, session: SessionRestored) -> None:
         """The last of it: who wants to see more has it in files."""
-        shown = session.events[-_RESTORED:]
-        more = " (its last part)" if session.left_out or len(shown) < len(session.events) else ""
+        in_full = PersonSaid, ReplyDelta, CommandOutput
+        told = [e for e in session.events if isinstance(e, in_full) or (not isinstance(e, StepDiff) and described(e))]
+        shown = told[-_RESTORED:]  # `/diff` shows what was changed
+        more = " (its last part)" if session.left_out or len(shown) < len(told) else ""
         self._line(f"{session.key}, as it was{more}:", Tone.QUIET)
         for event in shown:
             match event:
@@ -274,8 +276,6 @@ class PlainPrinter(TextPrinter):
                 case ReplyDelta(text=text) | CommandOutput(text=text):
                     lines = text.strip().splitlines()
                     self._line("\n".join(f"│ {line}" for line in lines[-_OUTPUT_LINES:]), Tone.QUIET)
-                case StepDiff():
-                    pass  # `/diff` shows it
                 case _:
                     self._describe(event)
 
