@@ -237,21 +237,19 @@ async def in_questions(person: Person) -> None:
 TOUR = (in_the_prompt, in_the_window, on_screens, in_a_run, in_questions)
 
 
-async def test_each_of_them_fails_once_and_the_session_goes_on(
-    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_each_of_them_fails_once_and_the_session_goes_on(sandbox: Sandbox) -> None:
     sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"))).replies(*[says("a.txt", "good")] * 40)
     async with person_at(sandbox, size=(100, 30), faults=True) as person:
-        left = inject(monkeypatch)
-        names = frozenset(left)
-        assert len(names) > 80
-        for part in TOUR * 4:
-            if left:
-                await part(person)
-        assert sorted(left) == []
+        with pytest.MonkeyPatch.context() as broken:
+            left = inject(broken)
+            names = frozenset(left)
+            assert len(names) > 80
+            for part in TOUR * 4:
+                if left:
+                    await part(person)
+            assert sorted(left) == []
         log = (sandbox.root / ".cdd/runs/errors.log").read_text()
         assert [name for name in names if f"injected into {name}\n" not in log] == []
-        monkeypatch.undo()
         await home(person)
         await person.say("exit")
         shutil.rmtree(sandbox.ticket)
