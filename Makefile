@@ -56,6 +56,7 @@ bench: $(READY)         ## the figures of docs/performance.md
 	@$(BIN)/python -m benchmarks.worktrees
 	@$(BIN)/python -m benchmarks.replies
 	@$(BIN)/python -m benchmarks.loud_checks
+	@$(BIN)/python -m benchmarks.context
 
 picture: $(READY)       ## the pictures of the documentation, from runs of the demo and of the tutorial
 	@$(BIN)/python docs/picture.py

@@ -210,7 +210,9 @@ def described(event: Event) -> list[tuple[str, Tone]]:
             lines = [(f"left out by you: {part}", Tone.WARNING) for part in event.left_out]
             return [*lines, *((f"edited by you: {path}", Tone.PLAIN) for path in event.edited)]
         case AcceptingAll(is_on=True):
-            text = "All changes of this run are written without a question from now on. Stopping a step ends that."
+            text = (
+                "Changes of this run are written without a question from now on. `ask`, or stopping a step, ends that."
+            )
             return [(text, Tone.WARNING)]
         case AcceptingAll():
             return [("Changes are asked about again.", Tone.PLAIN)]

@@ -248,6 +248,21 @@ class ExecutorAgent(ReadsWords):
             self.emit(self._what_next())
 
     @word(
+        "ask",
+        does="ask about changes again, where everything of the run was accepted",
+        hint=lambda self: (
+            "Enter: changes are asked about again"
+            if self._engine.accepts_all
+            else "Enter does nothing: not everything of the run was accepted"
+        ),
+    )
+    async def _ask_again(self) -> None:
+        if self._engine.accepts_all:
+            self._engine.ask_again()
+        else:
+            self.emit(Notice("Changes of this run are asked about, or not, as `approval` says."))
+
+    @word(
         "diff",
         typed="`diff`, `diff 3`",
         does="show what the last step, or step 3, changed",

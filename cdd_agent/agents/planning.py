@@ -46,7 +46,9 @@ _ROUNDS = 30
 _SAID, _WISH, _NEW_SPEC = "# What the person says", "# What to change", "The spec was changed. It is now:"
 _MOST_OF_TREE = 60_000
 _MOST_CODE = 4_000
-"""Tokens of the code that is shown because the ticket may be about it."""
+"""Tokens of the code that is shown because the ticket may be about it; a sixteenth of the window."""
+_SMALL_WINDOW = 8_192
+"""Tokens: up to this, tools and rules are of more use."""
 Task = Literal["plan", "change"]
 _FORMS: dict[Task, type[PlanReply] | type[ChangeReply]] = {"plan": PlanReply, "change": ChangeReply}
 """Of the answers."""
@@ -321,13 +323,13 @@ class Planning:
             f"`verify` may begin with: {', '.join(commands.allowed)}." if commands.settings.mode == "safe" else ""
         )
         tests = f"The project's tests: `{self.desk.test_command}`." if self.desk.test_command else ""
-        room = _MOST_CODE if window is None else min(_MOST_CODE, window // 8)
+        room = _MOST_CODE if window is None else min(_MOST_CODE, window // 16) if window > _SMALL_WINDOW else 0
         about = f"{spec.title}\n{spec.description}\n{chr(10).join(spec.acceptance_criteria)}"
         code = f"# Code that it may be about\n\n{found}" if (found := self._code_about(about, room)) else ""
         return "\n\n".join(filter(None, [_spec(spec), f"# Project\n\n{fenced(tree)}", code, tests, programs]))
 
     def _code_about(self, text: str, tokens: int) -> str:
-        if self.code is None:
+        if self.code is None or not tokens:
             return ""
         return packed(self.desk.root, self.code.rank(Query(text)), self.code.outline, tokens).text
 

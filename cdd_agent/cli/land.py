@@ -60,8 +60,9 @@ def land(options: Namespace) -> int:
     return ExitCode.DONE
 
 
-def in_own_tree(project: Project, slug: str, flags: Mapping[str, Any], *, as_json: bool) -> Project:
-    """The project in the tree that is the run's own, which is made where it is not there. Raises `CddError`."""
+def in_own_tree(project: Project, slug: str, flags: Mapping[str, Any], *, as_json: bool) -> tuple[Project, str]:
+    """The project in the tree that is the run's own, which is made where it is not there, and the ticket's slug.
+    Raises `CddError`."""
     from cdd_agent.cli.without_screen import Output, printer_for
     from cdd_agent.wiring import open_own_tree, open_project
 
@@ -78,7 +79,7 @@ def in_own_tree(project: Project, slug: str, flags: Mapping[str, Any], *, as_jso
         made.append(own)
 
     output.carry_out(work())
-    return open_project(made[0].root, {**flags, "commit": "step"}, exactly=True)
+    return open_project(made[0].root, {**flags, "commit": "step"}, exactly=True), ticket.slug
 
 
 @contextmanager

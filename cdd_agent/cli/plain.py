@@ -288,11 +288,12 @@ class PlainShell:
 
     def _take(self, line: str, at: float) -> None:
         """A line that was typed, and when it came."""
-        if not self._holds:
+        asked, is_in_time = self._asked, at - self._asked_at >= REST
+        if asked is None or not is_in_time or not self._holds:
             self._may_read.set()
-        if self._asked is not None and not self._asked.done():
-            if at - self._asked_at >= REST:
-                self._asked.set_result(line)
+        if asked is not None and not asked.done():
+            if is_in_time:
+                asked.set_result(line)
             elif line.strip():
                 self._printer.say(f"Not taken as the answer, as it was typed before the question could be read: {line}")
                 self._printer.prompt(self._offered)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Callable, Coroutine
 from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cdd_agent.commands.terminal import JSON, MODEL_FLAGS, SLUG, Argument, flag, terminal_command
@@ -51,8 +50,7 @@ def execute(options: Namespace) -> int:
     if options.worktree:
         from cdd_agent.cli.land import in_own_tree
 
-        project = in_own_tree(project, slug, flags, as_json=options.json)
-        slug = project.tickets.find(Path(slug).name).slug
+        project, slug = in_own_tree(project, slug, flags, as_json=options.json)
     return run_plan(project, slug, as_json=options.json, start_over=options.start_over)
 
 

@@ -61,8 +61,10 @@ async def _resume_last(session: Session) -> None:
             ticket = left
     else:
         agent, ticket = "executor", None if told and last is not None else left
-    if ticket is not None:
+    if ticket is not None and agent == "executor":
         await _go_on(session, agent, ticket)
+    elif ticket is not None:  # Socrates and the Planner say again what is open
+        await session.engage(agent, ticket)
     elif left is not None:
         session.emit(Notice(f"`/exec {left.slug}` goes on with the run that was left.", about=About.RUN_LEFT))
     elif not told:

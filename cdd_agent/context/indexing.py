@@ -32,8 +32,8 @@ _RACY = 1_000_000_000
 """Nanoseconds: a file that was changed just before it is read may change again within the same time stamp."""
 _TOGETHER = 2_000
 """Files that are read before what was found is written."""
-_NUMBER, _PARTS = "number", "parts"
-"""The facts that say which numbers of files and of parts were the last ones."""
+_NUMBER = "number"
+"""The fact that says which number of a file was the last one."""
 _ALLOWED_DEAD = 1_000
 
 
@@ -83,10 +83,10 @@ def _take_over(root: Path, changed: dict[str, Stamp], gone: set[str], cache: Cac
         with cache.writing():
             cache.drop(gone)
     known, vocabulary, paths = cache.known_files(), Vocabulary(), list(changed)
-    for at, begin in enumerate(range(0, len(paths), _TOGETHER), 1):
+    for begin in range(0, len(paths), _TOGETHER):
         some = {path: changed[path] for path in paths[begin : begin + _TOGETHER]}
         digests = {path: known[path].digest for path in some if path in known}
-        _take_in(root, some, digests, cache, vocabulary, part=0 if known else at)
+        _take_in(root, some, digests, cache, vocabulary, apart=not known)
 
 
 def _present(root: Path, own: Collection[str]) -> dict[str, Stamp]:
@@ -104,7 +104,13 @@ def _present(root: Path, own: Collection[str]) -> dict[str, Stamp]:
 
 
 def _take_in(
-    root: Path, stamps: dict[str, Stamp], digests: dict[str, bytes], cache: Cache, vocabulary: Vocabulary, part: int
+    root: Path,
+    stamps: dict[str, Stamp],
+    digests: dict[str, bytes],
+    cache: Cache,
+    vocabulary: Vocabulary,
+    *,
+    apart: bool,
 ) -> None:
     """Read files, and put what they hold into the cache. Those that have only new times are left as they are there."""
     read: list[FileRow] = []
@@ -112,7 +118,7 @@ def _take_in(
     restamped: dict[str, Stamp] = {}
     now = time.time_ns()
     with cache.writing():  # these numbers are ours now
-        number = int(cache.fact(_NUMBER) or 0)
+        number = before = int(cache.fact(_NUMBER) or 0)
         cache.set_fact(_NUMBER, str(number + len(stamps)))
     for path, stamp in stamps.items():
         data = read_source_file(root, path) or b""
@@ -138,4 +144,4 @@ def _take_in(
     with cache.writing():
         cache.put(read)
         cache.restamp(restamped)
-        cache.add_words({word: array("I", numbers) for word, numbers in holders.items()}, part)
+        cache.add_words({word: array("I", numbers) for word, numbers in holders.items()}, before + 1 if apart else 0)

@@ -24,7 +24,12 @@ _NOT_BY_HAND = re.compile(
     r"|(?:^|/)(?:package-lock\.json|npm-shrinkwrap\.json|pnpm-lock\.yaml)$",
     re.IGNORECASE,
 )
-_GENERATED = re.compile(rb"@generated\b|\bDO NOT EDIT\b|\b[Gg]enerated by \S|\b[Aa]uto(?:matically |-)?generated\b")
+_GENERATED = re.compile(
+    rb"@generated\b|\bDO NOT (?:EDIT|MODIFY)\b"
+    rb"|^[^\w\n]{0,8}(?:this (?:file|code) (?:was|is|has been) )?(?:code |auto[- ]?|automatically )?generated"
+    rb"(?: by\b| from\b| file\b| code\b|[.!]?\s*$)",
+    re.IGNORECASE | re.MULTILINE,
+)
 
 
 def _expression(*alternatives: bytes) -> re.Pattern[bytes]:

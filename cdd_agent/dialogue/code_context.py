@@ -20,7 +20,7 @@ _GAP = 3
 """Lines between two parts that are shown with them."""
 _ABOVE = 3
 """Lines above a part that say what it is in, such as the class."""
-_OUTLINES = 0.25
+_OUTLINES = 0.15
 """The share of outlines in the room that there is."""
 _LONGEST_OUTLINE = 300
 """Tokens of one file's."""

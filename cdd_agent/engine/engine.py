@@ -215,7 +215,7 @@ class Engine:
             try:
                 outcome = await self._attempt(step, number, guidance, also_show)
             except asyncio.CancelledError:  # whoever stops it wants to see what comes next
-                self._ask_again()
+                self.ask_again()
                 raise
             if outcome is None or outcome.verification is not None:
                 break
@@ -228,7 +228,7 @@ class Engine:
         self.run.emit(StepFinished.of(step, self.run.plan, self.run.state))
         self._tell_why_it_stopped()
         if self.run.next_step is None:
-            self._ask_again()
+            self.ask_again()
 
     async def run_all(self, *, attempts: int = 1) -> None:
         """Run to the end, or to the first step that fails; as the plan is when a step begins. Not on top of a step that
@@ -281,7 +281,7 @@ class Engine:
         carried out, `CheckpointGone` where what it changed cannot be known any more; then nothing was changed.
         """
         if await self._is_in_order():
-            self._ask_again()
+            self.ask_again()
             await self._undoing.undo(number)
 
     async def redo(self) -> None:
@@ -312,7 +312,12 @@ class Engine:
             self.run.lock.check()
         return not was_begun
 
-    def _ask_again(self) -> None:
+    @property
+    def accepts_all(self) -> bool:
+        """A person has accepted all changes of this run."""
+        return self.runner.approval is not None and self.runner.approval.accepts_all
+
+    def ask_again(self) -> None:
         """About changes, where a person had accepted everything of this run."""
         if self.runner.approval is not None:
             self.runner.approval.accept_all(self.run.emit, is_on=False)

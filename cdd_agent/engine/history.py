@@ -31,7 +31,7 @@ def no_part(own: Iterable[str]) -> tuple[str, ...]:
     """Patterns of what is in no checkpoint of a project: the runs' own files, conversations, tickets (they are the
     person's and the program's), writes in progress. `own` are files and folders of this program beside `.cdd`."""
     literal = {re.sub(r"([*?\[\\])", r"\\\1", folder) for folder in own}
-    return (".cdd/runs", ".cdd/conversations", *sorted(literal), "**/.cdd-*.tmp")
+    return (".cdd/runs", ".cdd/cache", ".cdd/conversations", *sorted(literal), "**/.cdd-*.tmp")
 
 
 @dataclass

@@ -12,6 +12,7 @@ from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.log import LogEntry, RunLog
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.events import (
+    About,
     Answer,
     AttemptFailed,
     BaselineStarted,
@@ -46,13 +47,15 @@ _TAIL = 4_000_000
 """Bytes of the log that are read."""
 _ONLY_LIVE = (ReplyStarted, ReplyLost, CheckpointStarted, BaselineStarted, ToolStarted, TestsStarted)
 """Events that only say what is waited for, or are told with the one that ends it."""
+_OF_THE_MOMENT = (About.NEXT_STEP, About.WHAT_NEXT, About.GOING_ON, About.PROPOSED_BEFORE, About.INTERRUPTED)
+"""Notices of what could be typed next, or is found on coming back: the agent says it anew."""
 _LONGEST_LINE = 160
 
 
 def run_retold(record: RunRecord, state: ExecutionState) -> SessionRestored:
     """The run that goes on. Raises `BadInput` where its record cannot be read."""
     entries = record.log.latest(_TAIL)
-    shown = [entry for entry in entries if not isinstance(entry.event, _ONLY_LIVE)]
+    shown = [entry for entry in entries if _is_shown(entry.event)]
     told = _Retold(record, state, {id(entry) for entry in shown[-MOST_EVENTS:]})
     events = [event for entry in shown for event in told.of(entry)]
     return SessionRestored(record.slug, tuple(events), left_out=len(shown) > MOST_EVENTS)
@@ -61,8 +64,13 @@ def run_retold(record: RunRecord, state: ExecutionState) -> SessionRestored:
 def planning_retold(record: RunRecord) -> SessionRestored:
     """The work on the ticket's plan."""
     entries = RunLog(record.folder / "planning.jsonl").latest(_TAIL)
-    shown = [entry.event for entry in entries if not isinstance(entry.event, (*_ONLY_LIVE, ReplyFinished))]
+    shown = [entry.event for entry in entries if _is_shown(entry.event) and not isinstance(entry.event, ReplyFinished)]
     return SessionRestored(record.slug, tuple(shown[-MOST_EVENTS:]), left_out=len(shown) > MOST_EVENTS)
+
+
+def _is_shown(event: Event) -> bool:
+    is_of_the_moment = isinstance(event, Notice) and event.about in _OF_THE_MOMENT
+    return not (is_of_the_moment or isinstance(event, _ONLY_LIVE))
 
 
 def last_line(entries: Sequence[LogEntry]) -> str:

@@ -32,6 +32,8 @@ class Kind(StrEnum):
     """A folder that cannot be looked into."""
 
 
+_OWN = (".cdd/runs", ".cdd/cache")
+"""What this program leaves in a project, and nobody looks for."""
 TOP = PurePosixPath()
 """The project itself, as a path in it."""
 _ENDINGS = {Kind.FILE: "", Kind.FOLDER: "/", Kind.LINK: " (link)", Kind.UNREADABLE: "/ (cannot be looked into)"}
@@ -69,7 +71,7 @@ def walk(root: Path, under: PurePosixPath = TOP, *, deep: bool = True) -> Iterat
     `under` is confined already; it is walked when it is asked for, even if it is ignored itself. Entries come as they
     are found, so that a caller who has enough just stops. Without `deep` only the folder's own entries come.
     """
-    if ".git" in under.parts or under.parts[:2] == (".cdd", "runs") or not _is_folder(root / under):
+    if ".git" in under.parts or str(PurePosixPath(*under.parts[:2])) in _OWN or not _is_folder(root / under):
         return
     folder = _start(root, under)
     listing = folder.listing()
@@ -194,7 +196,7 @@ class _WalkedFolder:
         """An item as part of the project; None when it is ignored, or is nothing that belongs to one."""
         text = self.text + item.name
         kind = _kind(item)
-        if kind is None or item.name == ".git" or text == ".cdd/runs":
+        if kind is None or item.name == ".git" or text in _OWN:
             return None
         name = _as_bytes(item.name)
         for rules in self.above:

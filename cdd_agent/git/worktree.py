@@ -58,13 +58,15 @@ class Trees:
 
     async def remove(self, place: Path) -> None:
         """Remove a tree with all that is in it, or what is left of one. Raises `BadInput`."""
+        words = ("worktree", "remove", "--force", "--force", "--", str(place))
+        await self.git(*words, codes=(0, 128))  # 128: it is not known as one, or torn
         try:
             shutil.rmtree(place)
         except FileNotFoundError:
-            pass
+            return
         except OSError as error:
             raise BadInput(f"{place} could not be removed: {error.strerror or error}") from error
-        await self.git("worktree", "prune")
+        await self.git(*words, codes=(0, 128))
 
     async def commit_of(self, name: str) -> str | None:
         words = ("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")

@@ -382,6 +382,7 @@ class Shell(Sparing, Guarded, App[CddError]):
             return
         if self._meant_by(event.line) != self._meaning(event.line):
             prompt.bring_back([event.line])
+            self._typed = event.line, self._meaning(event.line)  # it may stand there again before anybody saw it gone
             self.notify("What that line does has changed since it was typed: it is said below. Enter sends it.")
             return
         prompt.accepted(event.line)

@@ -35,7 +35,7 @@ _NARROW = 100
 """Cells from which on there is a frame around the screen."""
 _LEAST_TEXT = 24
 """Cells of a criterion's words, beside which there is more."""
-_KEYS = "↑↓ criterion · Ctrl+↑↓ a change, Enter opens it · PgUp PgDn scroll · Esc closes"
+_KEYS = "↑↓ criterion · Ctrl+↑↓ a change, Enter opens it · PgUp PgDn · Esc closes"
 
 
 class CriteriaScreen(GuardedWidget, ModalScreen[None]):

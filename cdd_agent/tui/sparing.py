@@ -5,7 +5,8 @@ Textual sends the whole region of a widget that it has drawn again, however litt
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
@@ -56,15 +57,58 @@ class Look(NamedTuple):
         codes = [new for new, old in zip(self[:2], other[:2], strict=True) if new != old]
         return link + (f"\x1b[{';'.join(codes)}m" if codes else "")
 
-    def on_blanks(self, other: Look | None) -> Look:
-        """A look that the other need not be changed to so much, and by which blanks are the same."""
+    def on_a_blank(self) -> Look:
+        """As much of it as is seen of a blank."""
+        return self if self.attributes & _SEEN_ON_BLANKS else Look(background=self.background, link=self.link)
+
+    def where_only_blanks_are(self, other: Look | None) -> Look:
+        """A look by which blanks are the same, and to which the other need be changed less."""
         if other is None or (self.attributes | other.attributes) & _SEEN_ON_BLANKS:
             return self
         return other._replace(background=self.background, link=self.link)
 
 
-Cell = tuple[str, Look]
-"""Its characters, none right of one that takes two cells."""
+@dataclass
+class Row:
+    """The cells of a row of the screen. Two lists, and no object for each cell: those would be looked through whenever
+    garbage is collected."""
+
+    characters: list[str] = field(default_factory=list)
+    """Those of each cell, none right of one that takes two."""
+    looks: list[Look] = field(default_factory=list)
+
+    def copy(self) -> Row:
+        return Row(self.characters[:], self.looks[:])
+
+    def add(self, text: str, look: Look) -> None:
+        cells = list(text) if text.isascii() else _cells(text)
+        self.characters += cells
+        self.looks += [look] * len(cells)
+
+    def put(self, x: int, other: Row) -> None:
+        """Put the other one there; of a wide character of which it covers a half, the other half is blank."""
+        end = x + len(other.characters)
+        for half, rest in ((x, x - 1), (end, end)):
+            if half < len(self.characters) and not self.characters[half]:
+                self.characters[rest] = _BLANK
+        self.characters[x:end] = other.characters
+        self.looks[x:end] = other.looks
+
+    def differing(self, other: Row) -> list[int]:
+        """The cells that look different in the other one, of the same length."""
+
+        def is_same(mine: str, look: Look, its: str, its_look: Look) -> bool:
+            if mine != its or look == its_look:
+                return mine == its
+            return mine == _BLANK and look.on_a_blank() == its_look.on_a_blank()
+
+        cells = zip(self.characters, self.looks, other.characters, other.looks, strict=True)
+        return [x for x, cell in enumerate(cells) if not is_same(*cell)]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all terminals agree about its columns."""
+        return all(map(len, self.characters)) and len("".join(self.characters)) == len(self.characters)
 
 
 class SentScreen:
@@ -73,7 +117,7 @@ class SentScreen:
     def __init__(self, size: Size, colours: ColorSystem) -> None:
         self.size = size
         self._colours = colours
-        self._rows: list[list[Cell]] = [[] for _ in range(size.height)]
+        self._rows = [Row() for _ in range(size.height)]
         """One of which nothing is known is empty."""
         self._look: Look | None = None
         """That of the next text that is sent."""
@@ -86,65 +130,58 @@ class SentScreen:
             before = dict(zip(rows, self._rows[rows.start : rows.stop], strict=True))
             text = self._scroll(rows.start, rows.stop, moved[1])
             wanted = before | wanted
-        runs = (run for y, row in sorted(wanted.items()) for run in self._changed(y, row))
-        return text + "".join(self._written(*run) for run in runs)
+        return text + "".join(part for y, row in sorted(wanted.items()) for part in self._changed(y, row))
 
-    def _wanted(self, update: LayoutUpdate | ChopsUpdate) -> Iterator[tuple[int, list[Cell]]]:
+    def _wanted(self, update: LayoutUpdate | ChopsUpdate) -> Iterator[tuple[int, Row]]:
         """The rows of the update, as they are to be."""
         if isinstance(update, LayoutUpdate):
             for y, strips in enumerate(update.strips, update.region.y):
-                yield y, [cell for strip in strips for cell in self._cells(strip)]
+                yield y, self._row(strips)
             return
         for y, spans in groupby(sorted(update.spans), lambda span: span[0]):
-            row = list(self._rows[y])
+            row = self._rows[y].copy()
             for _, start, stop in spans:
                 for (x, strip), end in zip(update.chops[y].items(), update.chop_ends[y], strict=False):
                     if strip is not None and x <= stop and end > start:
-                        _put(row, x, self._cells(strip.crop(0, min(end, stop) - x)))
+                        row.put(x, self._row([strip.crop(0, min(end, stop) - x)]))
             yield y, row
 
-    def _cells(self, strip: Strip) -> list[Cell]:
-        cells = list[Cell]()
-        for text, style, _ in strip:
-            look, blank = _looks(style, self._colours)
-            if text.isascii():
-                cells += [(character, blank if character == _BLANK else look) for character in text]
-                continue
-            for start, end, width in split_graphemes(text)[0]:
-                if width:
-                    cells += [(text[start:end], look), *[("", look)] * (width - 1)]
-                elif cells:
-                    cells[-1] = (cells[-1][0] + text[start:end], cells[-1][1])
-        return cells
+    def _row(self, strips: Iterable[Strip]) -> Row:
+        row = Row()
+        for strip in strips:
+            for text, style, _ in strip:
+                row.add(text, _look(style, self._colours))
+        return row
 
     def _scroll(self, top: int, bottom: int, by: int) -> str:
         """Let the terminal move these rows up, or down."""
         if not 0 < abs(by) < (bottom - top) // 2:
             return ""
-        rows, new = self._rows[top:bottom], [list[Cell]() for _ in range(abs(by))]
+        rows, new = self._rows[top:bottom], [Row() for _ in range(abs(by))]
         self._rows[top:bottom] = [*rows[by:], *new] if by > 0 else [*new, *rows[:by]]
         move = f"\x1b[{bottom};1H" + "\n" * by if by > 0 else f"\x1b[{top + 1};1H" + "\x1bM" * -by
         return f"\x1b[{top + 1};{bottom}r{move}\x1b[r"
 
-    def _changed(self, y: int, row: list[Cell]) -> Iterator[tuple[int, int, list[Cell]]]:
-        """The runs of cells that differ from those that are shown: column, row, and what is there from now on."""
+    def _changed(self, y: int, row: Row) -> Iterator[str]:
+        """What has to be sent of a row: the runs of cells that differ from those that are shown."""
         shown, self._rows[y] = self._rows[y], row
         if row == shown:
             return
-        if len(row) != len(shown) or not all(len(text) == 1 for text, _ in (*shown, *row)):
-            yield 0, y, row
+        if len(row.looks) != len(shown.looks) or not (row.is_plain and shown.is_plain):
+            yield self._written(y, row, 0, len(row.looks))
             return
-        differing = [x for x, (old, new) in enumerate(zip(shown, row, strict=True)) if old != new]
-        start = differing[0]
-        for x, following in zip(differing, [*differing[1:], None], strict=True):
+        differing = row.differing(shown)
+        start = differing[0] if differing else 0
+        for x, following in zip(differing, [*differing[1:], None], strict=False):
             if following is None or following - x > _WORTH_MOVING:
-                yield start, y, row[start : x + 1]
+                yield self._written(y, row, start, x + 1)
                 start = following or 0
 
-    def _written(self, x: int, y: int, cells: list[Cell]) -> str:
-        text = f"\x1b[{y + 1};{x + 1}H"
+    def _written(self, y: int, row: Row, start: int, stop: int) -> str:
+        text = f"\x1b[{y + 1};{start + 1}H"
+        cells = zip(row.characters[start:stop], row.looks[start:stop], strict=True)
         for (is_blank, look), same in groupby(cells, lambda cell: (cell[0] == _BLANK, cell[1])):
-            look = look.on_blanks(self._look) if is_blank else look  # noqa: PLW2901
+            look = look.where_only_blanks_are(self._look) if is_blank else look  # noqa: PLW2901
             text += look.after(self._look) + "".join(characters for characters, _ in same)
             self._look = look
         return text
@@ -212,22 +249,25 @@ class Sparing(Base):
 
 
 @lru_cache(maxsize=4096)
-def _looks(style: Style | None, colours: ColorSystem) -> tuple[Look, Look]:
-    """How text of a style looks, and as much of it as is seen of a blank."""
+def _look(style: Style | None, colours: ColorSystem) -> Look:
     if style is None:
-        return Look(), Look()
-    colour = ";".join(style.color.downgrade(colours).get_ansi_codes()) if style.color else "39"
-    background = ";".join(style.bgcolor.downgrade(colours).get_ansi_codes(foreground=False)) if style.bgcolor else "49"
-    attributes = style._attributes & style._set_attributes
-    link = f"id={style._link_id};{style._link}" if style._link else ""
-    look = Look(colour, background, attributes, link, Strip.render_ansi(style, colours))
-    return look, look if attributes & _SEEN_ON_BLANKS else Look(background=background, link=link, whole=background)
+        return Look()
+    return Look(
+        ";".join(style.color.downgrade(colours).get_ansi_codes()) if style.color else "39",
+        ";".join(style.bgcolor.downgrade(colours).get_ansi_codes(foreground=False)) if style.bgcolor else "49",
+        style._attributes & style._set_attributes,
+        f"id={style._link_id};{style._link}" if style._link else "",
+        Strip.render_ansi(style, colours),
+    )
 
 
-def _put(row: list[Cell], x: int, cells: list[Cell]) -> None:
-    """Put the cells there; of a wide character of which they cover a half, the other one is blank."""
-    end = x + len(cells)
-    for half, other in ((x, x - 1), (end, end)):
-        if half < len(row) and not row[half][0]:
-            row[other] = _BLANK, row[other][1]
-    row[x:end] = cells
+@lru_cache(maxsize=4096)
+def _cells(text: str) -> list[str]:
+    """The characters of each cell. Those without a width belong to the ones before them."""
+    cells = list[str]()
+    for start, end, width in split_graphemes(text)[0]:
+        if width:
+            cells += [text[start:end], *[""] * (width - 1)]
+        elif cells:
+            cells[-1] += text[start:end]
+    return cells

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cdd_agent.engine.step_details import AttemptDetails, SeenTest, StepDetails
     from cdd_agent.events import StepView
 
-_KEYS = "←→ part · [ ] attempt · n p step · e edit · r retry · s skip · u undo · Esc closes"
+_KEYS = "←→ part · [ ] attempt · n p step · e edit · r retry · s skip · u undo · Esc"
 _SHOWN_TESTS = 500
 """Tests that passed before, too, and are listed."""
 

@@ -138,7 +138,7 @@ async def test_each_criterion_is_one_row_however_long_it_is_and_however_many_ste
         await person.until(lambda: options.size.height == len(proofs))
         rows = [row for row in person.screen.split("\n") if re.search(r"[○◐✓] \d\. ", row)]
         assert [re.findall(r"\d\. \w+", row)[0] for row in rows[:3]] == ["1. It", "2. A", "3. One"]
-        assert ("500 steps" in rows[0]) == (size[0] >= 80)
+        assert ("500 steps" in rows[0]) == (size[0] >= 40)
         await person.press("down")
         await person.until(lambda: "The end." in screen.query_one(Transcript).plain_text())
         await person.pilot.resize_terminal(60, 20)

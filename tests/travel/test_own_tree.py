@@ -82,6 +82,17 @@ def test_it_goes_on_where_it_stopped_and_not_in_the_persons_tree(
     assert cdd(mine, "land", SLUG) == 0
 
 
+def test_other_trees_of_the_repository_are_left_alone(mine: Sandbox) -> None:
+    """Also one that is on a disk that is not there just now."""
+    elsewhere = mine.root.parent / "elsewhere"
+    git(mine.root, "worktree", "add", "--quiet", "-b", "other", str(elsewhere))
+    elsewhere.rename(mine.root.parent / "taken-out")
+    assert run(mine, *GOOD) == 0
+    assert cdd(mine, "land", str(mine.ticket / "plan.md")) == 0
+    (mine.root.parent / "taken-out").rename(elsewhere)
+    assert git(elsewhere, "rev-parse", "--abbrev-ref", "HEAD") == "other"
+
+
 @pytest.mark.parametrize("how", [(), ("--rebase",)])
 def test_both_sides_are_brought_together(mine: Sandbox, how: tuple[str, ...]) -> None:
     assert run(mine, *GOOD) == 0

@@ -358,6 +358,12 @@ async def test_all_of_the_run_is_said_above_as_long_as_it_holds(asking: Sandbox)
         await send(person, "a")
         await person.until(lambda: not person.is_waiting)
         assert "accepts all changes" in person.title
+        await person.say("ask")
+        assert "accepts all" not in person.title
+        await person.begin("")
+        await person.until_asked()
+        await send(person, "a")
+        await person.until(lambda: not person.is_waiting)
         await person.say("all")
         assert asking.statuses() == ["completed"] * 3
         assert "accepts all" not in person.title
