@@ -18,6 +18,12 @@ from textual.widget import Widget
 from textual.widgets import OptionList
 
 import cdd_agent.tui
+from cdd_agent.agents.chat import ChatAgent
+from cdd_agent.agents.executor import ExecutorAgent
+from cdd_agent.agents.planner import PlannerAgent
+from cdd_agent.agents.socrates import SocratesAgent
+from cdd_agent.commands.completing import complete
+from cdd_agent.commands.registry import commands
 from cdd_agent.events import ChangesProposed, CommandProposed, SpecShown
 from cdd_agent.llm.local_servers import OfferedModel
 from cdd_agent.tui.background import BackgroundTold
@@ -25,10 +31,13 @@ from cdd_agent.tui.screens.first_run import FirstRun, Wish
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.bars import ActivityBar, TitleBar
 from cdd_agent.tui.widgets.steps import StepList
+from tests.agents.asking import asks
 from tests.injecting import Injected
 from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.reviews import review_of
 from tests.tui.person import Person, person_at
 from tests.tui.test_faults import works
+from tests.tui.test_reviewing import TWO_FILES
 
 HEARS_OR_DRAWS = re.compile(r"compose|render|render_line|_?on_\w+|action_\w+|watch_\w+|_watch_\w+")
 LEAVES = re.compile(
@@ -142,7 +151,7 @@ async def in_the_prompt(person: Person) -> None:
     await keys(person, "ctrl+u", "ctrl+r", "e", "down", "enter", "ctrl+u", "ctrl+o", "shift+enter", "ctrl+g", "enter")
     person.app.post_message(events.Paste("a line\n" * 20))
     await person.pilot.pause()
-    await keys(person, "ctrl+o", "ctrl+u", "backspace", "down", "tab", "ctrl+z")
+    await keys(person, "ctrl+o", "ctrl+k", "ctrl+u", "backspace", "down", "tab", "ctrl+z")
     for area in person.app.query(Transcript):
         area.focus()
     await keys(person, "down", "tab", "x", "y", "backspace")
@@ -165,7 +174,7 @@ async def in_the_window(person: Person) -> None:
 async def on_screens(person: Person) -> None:
     for opening in ("f1", "ctrl+p", "f4", "f5", "f3", "f7"):
         for more in (
-            ("down", "up", "pagedown", "x", "backspace", "ctrl+u"),
+            ("down", "up", "pagedown", "ctrl+up", "up", "x", "backspace", "ctrl+u"),
             ("down", "enter", "x", "enter"),
             ("ctrl+n",),
         ):
@@ -229,6 +238,13 @@ async def in_questions(person: Person) -> None:
         await keys(person, "pagedown", "up", "f1", "escape", *"no", "tab", "enter", "escape")
         asked.cancel()
         await person.pilot.pause()
+    asked = person.app.run_worker(person.app.asking.review(review_of(1, TWO_FILES)), exit_on_error=False)
+    await person.pilot.pause()
+    await person.pilot.resize_terminal(60, 14)
+    await person.pilot.resize_terminal(100, 30)
+    await keys(person, "pagedown", "down", "p", "left", "right", "ctrl+up", "escape")
+    asked.cancel()
+    await person.pilot.pause()
     asked = person.app.run_worker(person.app.asking.ask("Which?"), exit_on_error=False)
     await keys(person, "x", "enter")
     asked.cancel()
@@ -237,24 +253,53 @@ async def in_questions(person: Person) -> None:
 TOUR = (in_the_prompt, in_the_window, on_screens, in_a_run, in_questions)
 
 
-async def test_each_of_them_fails_once_and_the_session_goes_on(
-    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_each_of_them_fails_once_and_the_session_goes_on(sandbox: Sandbox) -> None:
     sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"))).replies(*[says("a.txt", "good")] * 40)
     async with person_at(sandbox, size=(100, 30), faults=True) as person:
-        left = inject(monkeypatch)
-        names = frozenset(left)
-        assert len(names) > 80
-        for part in TOUR * 4:
-            if left:
-                await part(person)
-        assert sorted(left) == []
+        with pytest.MonkeyPatch.context() as broken:
+            left = inject(broken)
+            names = frozenset(left)
+            assert len(names) > 80
+            for part in TOUR * 4:
+                if left:
+                    await part(person)
+            assert sorted(left) == []
         log = (sandbox.root / ".cdd/runs/errors.log").read_text()
         assert [name for name in names if f"injected into {name}\n" not in log] == []
-        monkeypatch.undo()
         await home(person)
         await person.say("exit")
         shutil.rmtree(sandbox.ticket)
         (sandbox.root / "a.txt").unlink(missing_ok=True)
         sandbox.write(Step("a.txt", check("a.txt")))
+        await works(person, sandbox)
+
+
+async def test_each_command_and_each_agent_fails_once_and_the_session_goes_on(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox.write(Step("a.txt", check("a.txt"))).replies(asks("Who?"), says("a.txt", "good"))
+    left = set[str]()
+    for name, known in commands().items():
+        left.add(f"/{name}")
+        monkeypatch.setitem(commands(), name, known._replace(run=fails_once(known.run, f"/{name}", left)))
+    for agent in (ExecutorAgent, PlannerAgent, SocratesAgent, ChatAgent):
+        left.add(f"{agent.__name__}.say")
+        monkeypatch.setattr(agent, "say", fails_once(agent.say, f"{agent.__name__}.say", left))
+    left.add("completion")
+    monkeypatch.setattr("cdd_agent.tui.home.complete", fails_once(complete, "completion", left))
+    names = frozenset(left)
+    async with person_at(sandbox, faults=True) as person:
+        await person.press("/")
+        person.prompt.replace("")
+        for known in commands().values():
+            needed = [word for word in known.usage.split() if not word.startswith("[")]
+            await person.say(" ".join((f"/{known.name}", *needed)))
+        await person.say("hello")
+        for opens in (f"/exec {SLUG}", f"/plan {SLUG}", f"/socrates {SLUG}"):
+            for line in (opens, "exit", "exit"):
+                await person.say(line)
+        assert left == set()
+        log = (sandbox.root / ".cdd/runs/errors.log").read_text()
+        assert [name for name in names if f"injected into {name}\n" not in log] == []
+        assert person.told.count("A fault in cdd itself") == len(names)
         await works(person, sandbox)
