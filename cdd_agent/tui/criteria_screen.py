@@ -77,7 +77,7 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
             yield Static(sanitize_for_display(title), id="heading", markup=False)
             yield OptionList(*self._rows(), markup=False)
             transcript = Transcript(follows=False)
-            transcript.can_focus = False  # the arrows are the list's
+            transcript.can_focus = bool(self._shown.criteria)
             yield transcript
             yield Static(_KEYS, id="keys", markup=False)
 
