@@ -142,7 +142,8 @@ async def home(person: Person) -> None:
     person.time.pass_by(5)  # two Ctrl+C in a row would leave
 
 
-async def in_the_prompt(person: Person) -> None:
+async def in_the_prompt(person: Person, left: set[str]) -> None:
+    del left
     await home(person)
     await keys(person, "/")
     await person.pilot.click(person.prompt.query_one(OptionList), offset=(2, 1))
@@ -151,13 +152,14 @@ async def in_the_prompt(person: Person) -> None:
     await keys(person, "ctrl+u", "ctrl+r", "e", "down", "enter", "ctrl+u", "ctrl+o", "shift+enter", "ctrl+g", "enter")
     person.app.post_message(events.Paste("a line\n" * 20))
     await person.pilot.pause()
-    await keys(person, "ctrl+o", "ctrl+k", "ctrl+u", "backspace", "down", "tab", "ctrl+z")
+    await keys(person, "ctrl+o", "ctrl+u", "backspace", "a", "b", "left", "ctrl+k", "down", "tab", "ctrl+z")
     for area in person.app.query(Transcript):
         area.focus()
     await keys(person, "down", "tab", "x", "y", "backspace")
 
 
-async def in_the_window(person: Person) -> None:
+async def in_the_window(person: Person, left: set[str]) -> None:
+    del left
     await person.pilot.resize_terminal(130, 40)
     await person.pilot.resize_terminal(60, 20)
     await person.pilot.resize_terminal(100, 30)
@@ -171,8 +173,20 @@ async def in_the_window(person: Person) -> None:
     await home(person)
 
 
-async def on_screens(person: Person) -> None:
-    for opening in ("f1", "ctrl+p", "f4", "f5", "f3", "f7"):
+OPENED_BY = {
+    "f1": "HelpScreen",
+    "ctrl+p": "Palette",
+    "f4": "TicketsScreen",
+    "f5": "SettingsScreen",
+    "f3": "CriteriaScreen",
+    "f7": "TimelineScreen",
+}
+
+
+async def on_screens(person: Person, left: set[str]) -> None:
+    for opening, screen in OPENED_BY.items():
+        if not any(name.startswith((screen, "Overlay", "Chooser", "Shell.action_open")) for name in left):
+            continue
         for more in (
             ("down", "up", "pagedown", "ctrl+up", "up", "x", "backspace", "ctrl+u"),
             ("down", "enter", "x", "enter"),
@@ -186,15 +200,16 @@ async def on_screens(person: Person) -> None:
             await click(person, 30, 12)
             await home(person)
     offers = (OfferedModel("q", "Ollama", "http://127.0.0.1:1"),)
-    for screen in (lambda: FirstRun(offers, lambda: 0.0), Wish):
+    for around in (lambda: FirstRun(offers, lambda: 0.0), Wish):
         for more in (("down", "ctrl+u"), ("enter", "enter"), ("x", "backspace", "enter", "enter")):
-            person.app.push_screen(screen())
+            person.app.push_screen(around())
             await person.pilot.pause()
             await keys(person, *more)
             await home(person)
 
 
-async def in_a_run(person: Person) -> None:
+async def in_a_run(person: Person, left: set[str]) -> None:
+    del left
     await person.say(f"/exec {SLUG}")
     await person.say("")
     for more in (("right", "left", "]", "[", "n", "p", "e", "pagedown"), ("r",), ("s",)):
@@ -228,7 +243,8 @@ async def in_a_run(person: Person) -> None:
     await person.say("exit")
 
 
-async def in_questions(person: Person) -> None:
+async def in_questions(person: Person, left: set[str]) -> None:
+    del left
     for proposal in (
         CommandProposed("\n".join(f"echo {n}" for n in range(60)), "Because"),
         ChangesProposed(1, ("a.txt",), ()),
@@ -262,7 +278,7 @@ async def test_each_of_them_fails_once_and_the_session_goes_on(sandbox: Sandbox)
             assert len(names) > 80
             for part in TOUR * 4:
                 if left:
-                    await part(person)
+                    await part(person, left)
             assert sorted(left) == []
         log = (sandbox.root / ".cdd/runs/errors.log").read_text()
         assert [name for name in names if f"injected into {name}\n" not in log] == []
