@@ -210,6 +210,8 @@ class Asking:
             if shown is not None and answering.knows(self._home.prompt.text):  # its letter, and then Escape
                 self._home.prompt.replace("")
             answering.answer.set_result(answer)
+            if shown is not None:
+                shown.answered()
         else:
             self.show_keys()
 

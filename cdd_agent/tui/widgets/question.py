@@ -136,6 +136,8 @@ class Question(GuardedWidget, Vertical):
         super().__init__()
         self._answers = answers
         self._is_read = self._typed = False
+        self._said = 0
+        """How often it was answered, or said why a key was no answer."""
         text = "\n".join(map(sanitize_for_display, text.split("\n")))
         self._view: _InSight = _QuestionText(Static(text, markup=False))
         self._more = Static(markup=False, classes="more")
@@ -164,8 +166,16 @@ class Question(GuardedWidget, Vertical):
         self.hint(f"scroll to the end first: ↓ {_lines(self._view.below)}")
         return False
 
+    def seen(self) -> Hashable:
+        return self._said
+
+    def answered(self) -> None:
+        """A key was the answer."""
+        self._said += 1
+
     def hint(self, text: str) -> None:
         """Say why a key was not the answer."""
+        self._said += 1
         self._more.update(text)
         self._more.add_class("-refused")
         self._more.display = True
