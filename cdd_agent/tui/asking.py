@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from cdd_agent.tui.home import Home
 
 _PAGES = ("pageup", "pagedown")
+_FRAME, _MOST_FRAMES = 0.02, 50
+"""Seconds after which it is looked again whether a question is laid out, and how often at most."""
 _OF_A_PART = {"right": "yes", "left": "no", "ctrl+up": "back"}
 """Keys that take a part of changes, leave it out, or go back to the one before."""
 
@@ -124,7 +126,12 @@ class Asking:
         finally:
             self.open = self._shown = None
 
-    def _note_that_is_seen(self, answering: Answering) -> None:
+    def _note_that_is_seen(self, answering: Answering, tries: int = _MOST_FRAMES) -> None:
+        shown = self._shown
+        if isinstance(shown, ReviewQuestion) and not shown.is_in_sight and tries and self._home.is_running:
+            shown.lay_out_again()
+            self._home.set_timer(_FRAME, lambda: self._note_that_is_seen(answering, tries - 1))
+            return
         answering.seen_at = self._clock.now()
         self.show_keys()
 
@@ -203,6 +210,8 @@ class Asking:
             if shown is not None and answering.knows(self._home.prompt.text):  # its letter, and then Escape
                 self._home.prompt.replace("")
             answering.answer.set_result(answer)
+            if shown is not None:
+                shown.answered()
         else:
             self.show_keys()
 

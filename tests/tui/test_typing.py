@@ -104,7 +104,9 @@ async def test_a_typist_at_ten_keys_a_second_answers_none_of_a_thousand_question
     async with app.run_test() as pilot:
         await session_opened(app, pilot)
         for number in range(1_000):
-            asking = app.asking.ask("Which?") if number % 5 else app.asking.approve(chance.choice(PROPOSALS))
+            proposal = chance.choice(PROPOSALS)
+            approved = app.asking.review if isinstance(proposal, Review) else app.asking.approve
+            asking = app.asking.ask("Which?") if number % 5 else approved(proposal)  # type: ignore[arg-type]
             asked: asyncio.Task[object] = asyncio.create_task(asking)
             for _ in range(chance.randrange(12)):
                 await asyncio.sleep(0)

@@ -46,9 +46,18 @@ class _InSight(_Mixin):
         pass
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return min(super().get_content_height(container, viewport, width), self.room)
+
+    @property
+    def room(self) -> int:
+        """The rows that it has at most."""
         rows = self.app.size.height
-        room = max(min(int(rows * self.SHARE), rows - self.around), 1)
-        return min(super().get_content_height(container, viewport, width), room)
+        return max(min(int(rows * self.SHARE), rows - self.around), 1)
+
+    @property
+    def is_laid_out(self) -> bool:
+        """It has the rows that it is to have."""
+        return self.size.height > 0
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
@@ -88,6 +97,16 @@ class _Diffs(_InSight, Transcript, can_focus=False):
         super().__init__(max_lines=_MOST_ROWS, follows=False)
         self.diff_layout = layout
 
+    @property
+    def is_laid_out(self) -> bool:
+        """Its text is broken into rows when its width is known, and then it gets its height."""
+        return 0 < min(self.virtual_size.height, self.room) <= self.size.height
+
+    def lay_out_again(self) -> None:
+        """By the width that it has now."""
+        self._fit(self.scrollable_content_region.width, following=False)
+        self.refresh(layout=True)
+
     def show(self, about: Sequence[str], diff: str) -> None:
         self.clear()
         self.add(BlockKind.OUTPUT, "\n".join(about))
@@ -117,6 +136,8 @@ class Question(GuardedWidget, Vertical):
         super().__init__()
         self._answers = answers
         self._is_read = self._typed = False
+        self._said = 0
+        """How often it was answered, or said why a key was no answer."""
         text = "\n".join(map(sanitize_for_display, text.split("\n")))
         self._view: _InSight = _QuestionText(Static(text, markup=False))
         self._more = Static(markup=False, classes="more")
@@ -145,11 +166,24 @@ class Question(GuardedWidget, Vertical):
         self.hint(f"scroll to the end first: ↓ {_lines(self._view.below)}")
         return False
 
+    def seen(self) -> Hashable:
+        return self._said
+
+    def answered(self) -> None:
+        """A key was the answer."""
+        self._said += 1
+
     def hint(self, text: str) -> None:
         """Say why a key was not the answer."""
+        self._said += 1
         self._more.update(text)
         self._more.add_class("-refused")
         self._more.display = True
+
+    @property
+    def is_in_sight(self) -> bool:
+        """Its text is on the screen, as far as there is room."""
+        return self._view.is_laid_out
 
     def scrolls(self, key: str) -> bool:
         """The keys that scroll are the text's, not the transcript's, while there is something to scroll."""
@@ -160,7 +194,7 @@ class Question(GuardedWidget, Vertical):
 
     @on(_InSight.Moved)
     def _say_what_is_cut(self) -> None:
-        if not self._view.size.height:
+        if not self._view.is_laid_out:
             return
         above, below = self._view.above, self._view.below
         self._is_read = self._is_read or below <= 0
@@ -220,6 +254,10 @@ class ReviewQuestion(Question):
         room = _ROWS_OF_KEYS * self.content_size.width - len("Tab, then ") - 8  # where a row ends, words may not
         room *= not self.screen.has_class("-low")
         self._offered = next((text for text in (self._wordy, briefly) if len(text) <= room), most_briefly)
+
+    def lay_out_again(self) -> None:
+        """It is not in sight yet."""
+        self._diffs.lay_out_again()
 
     @property
     def diffs(self) -> Transcript:
