@@ -128,6 +128,12 @@ async def click(person: Person, x: int, y: int) -> None:
     await person.pilot.pause()
 
 
+async def is_open(person: Person) -> None:
+    """Wait until what a key opens is there, or has failed."""
+    await person.until(lambda: person.app.screen is not person.app.home or not list(person.app.workers))
+    await person.pilot.pause()
+
+
 async def home(person: Person) -> None:
     """Escape leads back from every screen; from a value on it first out of that."""
     for _ in range(4):
@@ -193,7 +199,7 @@ async def on_screens(person: Person, left: set[str]) -> None:
             ("ctrl+n",),
         ):
             await keys(person, opening)
-            await person.pilot.pause()
+            await is_open(person)
             await keys(person, *more, "left", "right", "enter")
             person.app.post_message(events.Paste("pasted"))
             await person.pilot.pause()
@@ -214,7 +220,7 @@ async def in_a_run(person: Person, left: set[str]) -> None:
     await person.say("")
     for more in (("right", "left", "]", "[", "n", "p", "e", "pagedown"), ("r",), ("s",)):
         await keys(person, "f2", "down", "up", "home", "end", "enter")
-        await person.pilot.pause()
+        await is_open(person)
         person.time.pass_by(1)
         await keys(person, *more)
         await home(person)
