@@ -18,9 +18,10 @@ class Vocabulary(dict[bytes, tuple[str, ...]]):
         words = self[identifier] = words_of(identifier.decode("utf-8", "replace"))
         return words
 
-    def in_data(self, data: bytes) -> set[str]:
-        """All words of a file."""
-        return set().union(*map(self.__getitem__, set(data.translate(BETWEEN).split())))
+
+def identifiers(data: bytes) -> set[bytes]:
+    """All identifiers and words of a file."""
+    return set(data.translate(BETWEEN).split())
 
 
 def words_of(identifier: str) -> tuple[str, ...]:
