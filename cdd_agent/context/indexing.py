@@ -15,7 +15,7 @@ from cdd_agent.context.cache import Cache, FileRow, Stamp
 from cdd_agent.context.links import last_name
 from cdd_agent.context.query import is_in
 from cdd_agent.context.source import LARGEST, Handwritten, read_as_source
-from cdd_agent.context.words import words_in, words_of
+from cdd_agent.context.words import is_code, words_in, words_of
 from cdd_agent.files.read import holds_secrets
 from cdd_agent.files.walk import Kind, open_file, read_small, walk
 from cdd_agent.process.run import run_command
@@ -144,7 +144,8 @@ def _take_in(
         read.append(FileRow(number, path, stamp, digest, len(data) + 1, sorted(source.imported)))
     words: defaultdict[str, set[int]] = defaultdict(set)
     for identifier, numbers in having.items():
-        for word in words_of(identifier.decode("utf-8", "replace")):
+        name = identifier.decode("utf-8", "replace")
+        for word in (*words_of(name), name) if is_code(name) and not name.isdecimal() else words_of(name):
             words[word].update(numbers)
     with cache.writing():
         cache.put(read)

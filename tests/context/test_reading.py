@@ -116,7 +116,11 @@ def test_words_of_names_and_of_texts_are_alike() -> None:
     assert words_in("parseRanges") == words_in("parsing_range") == words_in("parsed ranges") == ["pars", "rang"]
     assert words_in("HTTPServer2 x class") == ["http", "server", "class"]
     assert words_in("x" * 61) == []
-    assert names_in_code("See parse_range or HTTPServer, not Range") == ["parse_range", "HTTPServer"]
+    assert names_in_code("See parse_range or HTTPServer or sha1, not Range or HTTP") == [
+        "parse_range",
+        "HTTPServer",
+        "sha1",
+    ]
 
 
 FILES = """
