@@ -18,6 +18,8 @@ _LARGEST = 500_000
 """Bytes of a text that is parsed."""
 _MOST = 5_000
 """Definitions of one text."""
+_DEEPEST = 60
+"""Nodes around a definition. The time for looking deeper grows with the depth's square."""
 _LANGUAGES = {
     suffix: language
     for language, suffixes in (
@@ -89,6 +91,7 @@ def _named(root: "Node", queries: "tuple[Query, ...]") -> list[tuple[int, int, i
     found: dict[tuple[int, int], tuple[int, int, int, str]] = {}
     for at, query in enumerate(queries):
         cursor: Any = QueryCursor(query, match_limit=20_000)
+        cursor.set_max_start_depth(_DEEPEST)
         for _, captures in cursor.matches(root):
             whole, name = captures["whole"][0], captures["name"][0]
             if at == 0 and not _DEFINES.fullmatch(whole.type):

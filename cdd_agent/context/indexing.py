@@ -7,6 +7,7 @@ import time
 from array import array
 from collections import defaultdict
 from collections.abc import Collection
+from itertools import chain
 from json import dumps, loads
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from cdd_agent.context.cache import Cache, FileRow, Stamp
 from cdd_agent.context.links import last_name
 from cdd_agent.context.query import is_in
 from cdd_agent.context.source import LARGEST, Handwritten, read_as_source
-from cdd_agent.context.words import Vocabulary, words_in, words_of
+from cdd_agent.context.words import is_code, words_in, words_of
 from cdd_agent.files.read import holds_secrets
 from cdd_agent.files.walk import Kind, open_file, read_small, walk
 from cdd_agent.process.run import run_command
@@ -82,11 +83,11 @@ def _take_over(root: Path, changed: dict[str, Stamp], gone: set[str], cache: Cac
     if gone:
         with cache.writing():
             cache.drop(gone)
-    known, vocabulary, paths = cache.known_files(), Vocabulary(), list(changed)
+    known, paths = cache.known_files(), list(changed)
     for begin in range(0, len(paths), _TOGETHER):
         some = {path: changed[path] for path in paths[begin : begin + _TOGETHER]}
         digests = {path: known[path].digest for path in some if path in known}
-        _take_in(root, some, digests, cache, vocabulary, apart=not known)
+        _take_in(root, some, digests, cache, apart=not known)
 
 
 def _present(root: Path, own: Collection[str]) -> dict[str, Stamp]:
@@ -108,12 +109,12 @@ def _take_in(
     stamps: dict[str, Stamp],
     digests: dict[str, bytes],
     cache: Cache,
-    vocabulary: Vocabulary,
     *,
     apart: bool,
 ) -> None:
     """Read files, and put what they hold into the cache. Those that have only new times are left as they are there."""
     read: list[FileRow] = []
+    having: defaultdict[bytes, list[int]] = defaultdict(list)  # an identifier is taken apart once for many files
     holders: defaultdict[str, list[int]] = defaultdict(list)
     restamped: dict[str, Stamp] = {}
     now = time.time_ns()
@@ -128,20 +129,26 @@ def _take_in(
         if digests.get(path) == digest:
             restamped[path] = stamp
             continue
-        source = read_as_source(path, data, vocabulary)
+        source = read_as_source(path, data)
         number += 1
         if source is None:
             read.append(FileRow(number, path, stamp, digest, 0, ()))
             continue
-        held = {f"/{word}" for word in words_in(path)}
-        held |= {f"={word}" for name in source.defined for word in (*words_of(name), name)}
-        held |= {f"<{last_name(name)}" for name in source.imported}
-        for word in source.words:
-            holders[word].append(number)
-        for word in held:
+        marked = {f"/{word}" for word in words_in(path)}
+        marked |= {f"={word}" for name in source.defined for word in (*words_of(name), name)}
+        marked |= {f"<{last_name(name)}" for name in source.imported}
+        for identifier in source.identifiers:
+            having[identifier].append(number)
+        for word in marked:
             holders[word].append(number)
         read.append(FileRow(number, path, stamp, digest, len(data) + 1, sorted(source.imported)))
+    words: defaultdict[str, set[int]] = defaultdict(set)
+    for identifier, numbers in having.items():
+        name = identifier.decode("utf-8", "replace")
+        for word in (*words_of(name), name) if is_code(name) and not name.isdecimal() else words_of(name):
+            words[word].update(numbers)
     with cache.writing():
         cache.put(read)
         cache.restamp(restamped)
-        cache.add_words({word: array("I", numbers) for word, numbers in holders.items()}, before + 1 if apart else 0)
+        held = {word: array("I", sorted(numbers)) for word, numbers in chain(holders.items(), words.items())}
+        cache.add_words(held, part=before + 1 if apart else 0)

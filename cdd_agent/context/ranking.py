@@ -51,7 +51,20 @@ _LENGTH = 4_000
 _FRAMES, _FOREMOST = 5, 1_000.0
 """Lines of a failure that are shown of one file, and their use: before everything else."""
 _AFTER = 0.999
-_TELLING = ("named", "traced", "defined", "touched", "together", "imports", "tests", "piece", "path", "past", "words")
+_TELLING = (
+    "named",
+    "traced",
+    "defined",
+    "uses",
+    "touched",
+    "together",
+    "imports",
+    "tests",
+    "piece",
+    "path",
+    "past",
+    "words",
+)
 """The signs, those first whose reasons tell a person most."""
 _ASIDE = re.compile(
     r"(?:^|/)(?:examples?|samples?|demos?|docs?|docs_src|documentation|bench(?:mark)?s?|fixtures?|testdata|testing"
@@ -129,8 +142,9 @@ class Ranking:
         for path, reason in named.items():
             self._signs["named"].add(path, 1 / (1 + len(self._signs["named"].scores)), reason)
         self._signs["words"] = self._by_words()
-        self._signs["defined"] = self._by_marked("=", self._defines)
-        self._signs["path"] = self._by_marked("/", lambda path, words: f"its path has {_listed(words)}")
+        self._signs["defined"] = self._by_marked("=", [*self._asked, *self._names], self._defines)
+        self._signs["uses"] = self._by_marked("", self._names, lambda path, names: f"uses {_quoted(names)}")
+        self._signs["path"] = self._by_marked("/", self._asked, lambda path, words: f"its path has {_listed(words)}")
         self._signs["past"] = self._by_past()
         self._signs["traced"] = _Sign()
         for path, found in traced.items():
@@ -209,22 +223,20 @@ class Ranking:
     def _by_words(self) -> _Sign:
         """Files by how many of the words they have; long ones have more of them."""
         sign, words = _Sign(), defaultdict[str, list[str]](list)
-        for word, found in islice(self._held("", self._asked), _ASKED):
+        for word, found in islice(self._held("", [*self._asked, *self._names]), _ASKED):
             self._rarity[word] = rarity(len(found), len(self._live)) ** _RARER
             for path in found:
                 sign.scores[path] += self._rarity[word]
                 words[path].append(word)
-        for name in self._names:
-            self._rarity[name] = rarity(1, len(self._live)) ** _RARER
         for path in sign.scores:
             sign.scores[path] /= 1 + math.log1p(self._searched.lengths[path] / _LENGTH)
             sign.reasons[path] = f"has {_listed(words[path], self._spelled)}"
         return sign
 
-    def _by_marked(self, mark: str, reason: Callable[[str, list[str]], str]) -> _Sign:
-        """Files by the names that they define, or by the words of their paths."""
+    def _by_marked(self, mark: str, asked: Iterable[str], reason: Callable[[str, list[str]], str]) -> _Sign:
+        """Files by the names that they define or use, or by the words of their paths."""
         sign, words = _Sign(), defaultdict[str, list[str]](list)
-        for word, found in self._held(mark, [*self._asked, *self._names]):
+        for word, found in self._held(mark, asked):
             for path in found:
                 sign.scores[path] += rarity(len(found), len(self._live))
                 words[path].append(word)
@@ -234,7 +246,7 @@ class Ranking:
 
     def _defines(self, path: str, words: list[str]) -> str:
         if names := [word for word in words if word in self._names]:
-            return f"defines {', '.join(f'`{name}`' for name in names[:3])}, named in the text"
+            return f"defines {_quoted(names)}, named in the text"
         return f"defines names with {_listed(words, self._spelled)}"
 
     def _by_past(self) -> _Sign:
@@ -366,6 +378,10 @@ def _listed(words: Iterable[str], spelled: Mapping[str, str] = MappingProxyType(
             for word in islice(words, 4)
         )
     )
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names[:3])
 
 
 def _traced(found: Sequence[Frame]) -> str:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from cdd_agent.context.words import Vocabulary
+from cdd_agent.context.words import identifiers
 from cdd_agent.files.ignore import IgnoreRules
 
 LARGEST = 1_000_000
@@ -78,7 +78,7 @@ _RUST = _Family(
 )
 _C = _Family(
     _expression(
-        rb"^[A-Za-z_][\w \t*&:<>,]*?\b([A-Za-z_~]\w*)[ \t]*\([^;\n]*$",
+        rb"^[A-Za-z_][\w \t*&:<>,]{0,200}?\b([A-Za-z_~]\w*)[ \t]*\([^;\n]*$",
         rb"^[ \t]*(?:typedef[ \t]+)?(?:struct|union|enum|class|namespace)[ \t]+([A-Za-z_]\w*)[^;\n]*$",
         rb"^[ \t]*#[ \t]*define[ \t]+([A-Za-z_]\w*)",
         rb"^\}[ \t]*([A-Za-z_]\w*)[ \t]*;",
@@ -91,7 +91,7 @@ _OTHER = _Family(
         rb"(?:def|class|func|fun|function|struct|enum|trait|interface|module|namespace|record|object|protocol|sub|proc)"
         rb"[ \t]+(?:self\.)?" + _NAME,
         rb"^[ \t]+(?:(?:public|private|protected|internal|static|abstract|final|override|virtual|async)[ \t]+)+"
-        rb"[\w<>\[\], .?]+[ \t]" + _NAME + rb"[ \t]*\(",
+        rb"[\w<>\[\], .?]{1,200}[ \t]" + _NAME + rb"[ \t]*\(",
     ),
     _expression(
         rb"^[ \t]*(?:import|using|use|open)[ \t]+(?:static[ \t]+)?([\w.\\]+)",
@@ -119,7 +119,8 @@ _FAMILIES = {
 class Source:
     """What the index knows of a file's text."""
 
-    words: set[str]
+    identifiers: set[bytes]
+    """And words, numbers among them."""
     defined: frozenset[str]
     imported: frozenset[str]
     """Modules, headers and paths, as they are written."""
@@ -155,7 +156,7 @@ def is_code(path: str) -> bool:
     return suffix_of(path) in _FAMILIES
 
 
-def read_as_source(path: str, data: bytes, vocabulary: Vocabulary) -> Source | None:
+def read_as_source(path: str, data: bytes) -> Source | None:
     """None for what is binary, generated, or too large to be read by people."""
     if len(data) > LARGEST or b"\0" in data[:8_000] or len(data) > _LONG_LINES * (data.count(b"\n") + 10):
         return None
@@ -163,9 +164,9 @@ def read_as_source(path: str, data: bytes, vocabulary: Vocabulary) -> Source | N
         return None
     family = _FAMILIES.get(suffix_of(path))
     if family is None:
-        return Source(vocabulary.in_data(data), frozenset(), frozenset())
+        return Source(identifiers(data), frozenset(), frozenset())
     return Source(
-        vocabulary.in_data(data),
+        identifiers(data),
         frozenset(_found(family.defined, data)),
         frozenset(_imports(family.imported, data)),
     )

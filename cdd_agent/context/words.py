@@ -18,9 +18,10 @@ class Vocabulary(dict[bytes, tuple[str, ...]]):
         words = self[identifier] = words_of(identifier.decode("utf-8", "replace"))
         return words
 
-    def in_data(self, data: bytes) -> set[str]:
-        """All words of a file."""
-        return set().union(*map(self.__getitem__, set(data.translate(BETWEEN).split())))
+
+def identifiers(data: bytes) -> set[bytes]:
+    """All identifiers and words of a file."""
+    return set(data.translate(BETWEEN).split())
 
 
 def words_of(identifier: str) -> tuple[str, ...]:
@@ -38,8 +39,13 @@ def words_in(text: str) -> list[str]:
 
 
 def names_in_code(text: str) -> list[str]:
-    """The identifiers of a text that are written as in code: of several words, in one."""
-    return [name for name in _IDENTIFIER.findall(text) if len(words_of(name)) > 1]
+    """The identifiers of a text that can only be names in code: `parse_range`, `HTTPServer`, `sha1`."""
+    return [name for name in _IDENTIFIER.findall(text) if is_code(name)]
+
+
+def is_code(name: str) -> bool:
+    """Whether an identifier can only be a name in code, not an English word."""
+    return len(name) <= _LONGEST and not (name.isalpha() and (name.islower() or name.istitle() or name.isupper()))
 
 
 def stem(word: str) -> str:

@@ -38,6 +38,18 @@ def test_what_defines_a_name_says_so(tmp_path: Path) -> None:
     assert first.places[0].name == "parse_range"
 
 
+def test_what_uses_a_name_is_found_by_it(tmp_path: Path) -> None:
+    root = made(
+        tmp_path,
+        {"a.py": "from b import extract_i64\n\nextract_i64(1)\n", "c.py": "extract = 64\n", "d.py": "extract = 1\n"},
+    )
+
+    first = ranked(root, "Remove extract_i64")[0]
+
+    assert first.path == "a.py"
+    assert first.reasons[0] == "uses `extract_i64`"
+
+
 def test_a_named_file_comes_first_whatever_it_holds(tmp_path: Path) -> None:
     root = made(tmp_path, {"http.py": PARSER, "lib/mail.py": MAIL, "lib/post/office.py": "x = 1\n"})
 

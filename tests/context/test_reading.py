@@ -1,5 +1,6 @@
 """Words, definitions, imports and pieces: how texts are taken apart."""
 
+import time
 from itertools import pairwise
 
 import pytest
@@ -58,7 +59,7 @@ C = '#include "a.h"\n#define F 1\nstruct g {\n  int x;\n};\nstatic int *h(int a)
     ],
 )
 def test_definitions_and_imports(path: str, text: str, exact: list[str], defined: set[str], imported: set[str]) -> None:
-    source = read_as_source(path, text.encode(), Vocabulary())
+    source = read_as_source(path, text.encode())
 
     assert source is not None
     assert [each.name for each in definitions(path, text.encode())] == exact
@@ -78,7 +79,7 @@ def test_any_bytes_are_read(data: bytes, path: str) -> None:
     lines = data.count(b"\n") + 1
     for each in definitions(path, data):
         assert 1 <= each.first <= each.head <= each.last <= lines
-    read_as_source(path, data, Vocabulary())
+    read_as_source(path, data)
     for piece in judged(data, definitions(path, data), {"a": 1.0}, Vocabulary()).pieces:
         assert 1 <= piece.first <= piece.last <= lines
 
@@ -115,7 +116,11 @@ def test_words_of_names_and_of_texts_are_alike() -> None:
     assert words_in("parseRanges") == words_in("parsing_range") == words_in("parsed ranges") == ["pars", "rang"]
     assert words_in("HTTPServer2 x class") == ["http", "server", "class"]
     assert words_in("x" * 61) == []
-    assert names_in_code("See parse_range or HTTPServer, not Range") == ["parse_range", "HTTPServer"]
+    assert names_in_code("See parse_range or HTTPServer or sha1, not Range or HTTP") == [
+        "parse_range",
+        "HTTPServer",
+        "sha1",
+    ]
 
 
 FILES = """
@@ -197,4 +202,14 @@ def test_attributes_say_what_is_written_by_hand() -> None:
     ],
 )
 def test_a_generated_file_says_so_at_the_beginning_of_a_line(begins: str, is_source: bool) -> None:
-    assert (read_as_source("a.rs", f"{begins}\nfn a() {{}}\n".encode(), Vocabulary()) is not None) == is_source
+    assert (read_as_source("a.rs", f"{begins}\nfn a() {{}}\n".encode()) is not None) == is_source
+
+
+@pytest.mark.parametrize("path", ["a.py", "a.js", "a.go", "a.rs", "a.c", "a.java"])
+@pytest.mark.parametrize("line", ["a ", "a.", "(", "\t", " public", "from ", '"', "x: ", "<a, "])
+def test_no_line_takes_long(path: str, line: str) -> None:
+    begun = time.process_time()
+
+    read_as_source(path, (line * 30_000 + "\n").encode() + b"x\n" * 2_000)
+
+    assert time.process_time() - begun < 2
