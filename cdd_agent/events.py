@@ -221,14 +221,14 @@ class SessionView:
 
 @dataclass(frozen=True)
 class SessionsListed:
-    """What can be gone on with, the latest first."""
+    """Earlier sessions that can be gone on with, the latest first."""
 
     sessions: tuple[SessionView, ...]
 
 
 @dataclass(frozen=True)
 class SessionRestored:
-    """What was told and said in an earlier session, as far as it was kept: nothing of it happens now."""
+    """The events and words of an earlier session, as far as they were kept: nothing of it happens now."""
 
     key: str
     events: tuple[Event, ...]
@@ -501,12 +501,12 @@ class PromptShare:
 
 @dataclass(frozen=True)
 class PromptMade:
-    """What the model is going to be asked is put together."""
+    """A prompt is put together; the model is about to be asked."""
 
     step: int | None
     parts: tuple[PromptShare, ...]
     left_out: tuple[str, ...] = ()
-    """What there was no room for, the most important first."""
+    """The parts that there was no room for, the most important first."""
 
 
 @dataclass(frozen=True)
@@ -708,7 +708,7 @@ class ActionProposed:
 
 
 Proposal = CommandProposed | ActionProposed
-"""What a face can be asked to approve, besides changes of files; `choices` are the answers that make sense."""
+"""A face can be asked to approve these, besides changes of files; `choices` are the answers that make sense."""
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,7 @@ class Reviewing:
 
     @property
     def diff(self) -> str:
-        """What it is about: one part, or all that is taken."""
+        """Its subject: one part, or all that is taken."""
         if self._parts:
             place, hunks = self._parts[self._place]
             return self.review.files[place].diff(hunks)
@@ -126,14 +126,14 @@ class Reviewing:
 
     @property
     def keys(self) -> str:
-        """What else there is to press on a screen."""
+        """The other keys that work on a screen."""
         if self._parts:
             return f"→ takes it · ← leaves it out{' · Ctrl+↑ back' * bool(self._place)} · Esc all of it"
         return "PgUp PgDn scroll · F6 side by side · Esc no"
 
     @property
     def legend(self) -> str:
-        """What each of the words does."""
+        """The effect of each of the words."""
         meanings = _LEGEND_OF_PART if self._parts else _LEGEND
         return "\n".join(f"  {word[0]}  {meanings[word]}" for word in self.words)
 

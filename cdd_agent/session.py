@@ -77,7 +77,7 @@ class Session:
     open_code: Callable[[], CodeFinder]
     """Finds code for whoever asks; made when somebody does."""
     last_prompt: PromptMade | None = field(default=None, init=False)
-    """What a model was asked last."""
+    """The last prompt."""
     agent: Agent | None = field(default=None, init=False)
     offers: tuple[OfferedModel, ...] = field(default=(), init=False)
     """The models of this computer's servers, as they were found last."""

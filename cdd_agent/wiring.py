@@ -110,7 +110,7 @@ class Wiring:
         return Session(self.project, openers, self.open_chat, *given, desk, lambda: self.code)
 
     def tell(self, event: Event) -> None:
-        """What the agents tell; the session remembers the last prompt."""
+        """The `emit` of the agents; the session remembers the last prompt."""
         from cdd_agent.events import PromptMade
 
         if isinstance(event, PromptMade):
@@ -341,7 +341,7 @@ async def open_own_tree(project: Project, ticket: Ticket) -> OwnTree:
 
 
 def open_landing(project: Project, own: OwnTree, frontend: Frontend, emit: Emit) -> Landing:
-    """What brings the work in a run's own tree over to the person's."""
+    """Brings the work in a run's own tree over to the person's."""
     from cdd_agent.engine.history import no_part
     from cdd_agent.engine.record import RunRecord
     from cdd_agent.process.policy import CommandRunner
@@ -362,7 +362,7 @@ def open_landing(project: Project, own: OwnTree, frontend: Frontend, emit: Emit)
 
 
 def _own(project: Project, config: Config) -> list[str]:
-    """What this program writes in a project beside `.cdd`: files and folders, from its root."""
+    """Files and folders that this program writes in a project beside `.cdd`, from its root."""
     root = project.root
     cassette = (root / config.record).resolve() if config.record else root.parent
     own = [cassette.relative_to(root).as_posix()] if cassette.is_relative_to(root) else []

@@ -223,7 +223,7 @@ class _ChatPrompt:
     room: Shares
     left_out: tuple[str, ...]
     shares: tuple[PromptShare, ...]
-    """What each of its parts takes."""
+    """The tokens of each of its parts."""
 
 
 @dataclass

@@ -10,7 +10,7 @@ from cdd_agent.llm.port import Message, ToolCall
 
 
 def retold(messages: Iterable[Message]) -> tuple[Event, ...]:
-    """What a person said, what the model answered, and what it did with tools."""
+    """A conversation as events: a person's words, the model's answers, its calls of tools."""
     told, calls = list[Event](), dict[str | None, ToolCall]()
     for message in messages:
         text = message.content[:LONGEST_TEXT]

@@ -31,7 +31,7 @@ class StepEditing:
 
     @property
     def file(self) -> Path:
-        """What the person edits."""
+        """The file that the person edits."""
         return self.desk.record.folder / _FOLDER / f"step-{self.number:02}.md"
 
     @property

@@ -252,7 +252,7 @@ def key_of(file: Path) -> str:
 
 @dataclass(frozen=True)
 class _Look:
-    """What a list says of a conversation. Of one in a large file that is only how it ended."""
+    """A conversation's row in a list. Of one in a large file it says only how it ended."""
 
     began: datetime
     touched: datetime

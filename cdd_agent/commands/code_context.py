@@ -1,4 +1,4 @@
-"""What a model sees and why: code that a text is about, the last prompt; and a person's choice of files."""
+"""The code that a model sees, and why: what a text is about, the last prompt, a person's choice of files."""
 
 from __future__ import annotations
 

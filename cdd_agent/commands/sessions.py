@@ -83,7 +83,7 @@ def left_last(project: Project) -> Ticket | None:
 
 
 def earlier(session: Session) -> tuple[SessionView, ...]:
-    """What can be gone on with, the latest first. Reads files of each: to be called in a thread."""
+    """Earlier sessions that can be gone on with, the latest first. Reads files of each: to be called in a thread."""
     found = [*session.chat.earlier(), *_of_tickets(session.project)]
     return tuple(sorted(found, key=lambda view: datetime.fromisoformat(view.touched), reverse=True))
 

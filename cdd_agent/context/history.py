@@ -1,4 +1,4 @@
-"""What git knows of the past: which words a commit's message has, and which files it changed."""
+"""Git's history: which words a commit's message has, and which files it changed."""
 
 import re
 from array import array

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Query:
-    """What the code is looked for by: a text in plain words, and what else is known."""
+    """A search for code: a text in plain words, and whatever else is known."""
 
     text: str
     failure: str = ""

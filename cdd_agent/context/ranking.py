@@ -99,7 +99,7 @@ class Searched:
 
 @dataclass
 class _Sign:
-    """What one sign says: a score for each file, and why."""
+    """One sign's verdict: a score for each file, and why."""
 
     scores: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     reasons: dict[str, str] = field(default_factory=dict)

@@ -117,7 +117,7 @@ _FAMILIES = {
 
 @dataclass(frozen=True)
 class Source:
-    """What the index knows of a file's text."""
+    """The index's knowledge of a file's text."""
 
     identifiers: set[bytes]
     """And words, numbers among them."""

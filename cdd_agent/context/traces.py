@@ -1,4 +1,4 @@
-"""What the output of a failed command points at: lines of files, and what it says went wrong."""
+"""The places that a failed command's output points at: lines of files, and what it says went wrong."""
 
 import re
 from collections.abc import Collection

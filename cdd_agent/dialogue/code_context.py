@@ -64,7 +64,7 @@ class ShownCode:
 
 @dataclass(frozen=True)
 class CodeContext:
-    """What a prompt shows of the code that a text may be about."""
+    """The part of a prompt that shows code which a text may be about."""
 
     files: tuple[ShownCode, ...] = ()
     further: tuple[str, ...] = ()

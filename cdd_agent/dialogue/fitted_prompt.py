@@ -52,7 +52,7 @@ class FittedPrompt:
     left_out: tuple[str, ...]
     """The parts that there was no room for."""
     shares: tuple[PromptShare, ...] = ()
-    """What each of the others takes."""
+    """The tokens of each of the others."""
 
     @property
     def made(self) -> PromptMade:

@@ -222,8 +222,8 @@ class Review:
         return "".join(file.diff() for file in self.files)
 
     def changes(self, root: Path, protected: Protected) -> ChangeSet:
-        """What is taken, judged anew as a whole: a hunk may need another one, and what a person has edited is judged
-        for the first time. Raises `ReplyRefused` that names every reason."""
+        """The parts that are taken, judged anew as a whole: a hunk may need another one, and what a person has edited
+        is judged for the first time. Raises `ReplyRefused` that names every reason."""
         changes = tuple(change for file in self.files for change in file.changes)
         notes, problems = list[str](), list[EditProblem]()
         for change in changes:

@@ -69,7 +69,7 @@ class _Saved(JsonFile):
 
 @dataclass(frozen=True)
 class Answer:
-    """What a person has answered about changes, and what of them is to be done."""
+    """A person's answer about changes, and those of them that are to be made."""
 
     reviewed: ChangesReviewed
     changes: ChangeSet

@@ -43,7 +43,7 @@ class RankedContext(JsonFile):
     """The code that a step's first prompt shows because it may be about it: later ones show the very same."""
 
     step: str
-    """What identifies the step, without guidance, and what a person has pinned and left out."""
+    """Identifies the step, without guidance, and the files that a person has pinned and left out."""
     text: str = ""
     files: dict[str, str | None] = Field(default_factory=dict)
     in_part: dict[str, Ranges] = Field(default_factory=dict)

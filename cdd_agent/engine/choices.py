@@ -1,4 +1,4 @@
-"""What a person wants a run's prompts to show, and to leave out: `/context +src/app.py -docs/`."""
+"""The files that a person wants a run's prompts to show, and to leave out: `/context +src/app.py -docs/`."""
 
 from pathlib import PurePosixPath
 

@@ -58,7 +58,7 @@ _KEPT = (
     "tree",
     "landing",
 )
-"""What is not set aside with a run: its names begin so."""
+"""Beginnings of the names of what is not set aside with a run."""
 
 
 class GoingBack(JsonFile):

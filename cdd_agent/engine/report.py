@@ -62,7 +62,7 @@ class StepReport:
     models: tuple[str, ...] = ()
     """Those whose replies it got, in all its attempts."""
     left_out: tuple[LeftOut, ...] = ()
-    """What a person did not take of the changes of its last attempt."""
+    """The changes of its last attempt that a person did not take."""
     edited: tuple[str, ...] = ()
     """Files whose proposed result they edited in it."""
     refusals: tuple[str, ...] = ()
@@ -193,7 +193,7 @@ class _FromLog:
     """Of the run that goes on; of an attempt by the step's folder and its number, of a step by its folder."""
 
     notes: dict[tuple[int, int], tuple[str, ...]]
-    """What the check of an attempt left to look at."""
+    """The output of an attempt's check, to be looked at."""
     models: dict[int, dict[str, None]]
     """Those that answered in a step."""
     left_out: dict[tuple[int, int], dict[LeftOut, None]]

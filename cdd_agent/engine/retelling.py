@@ -74,7 +74,7 @@ def _is_shown(event: Event) -> bool:
 
 
 def last_line(entries: Sequence[LogEntry]) -> str:
-    """What a log says last, in a line."""
+    """The last thing that a log tells, in a line."""
     for entry in reversed(entries):
         match entry.event:
             case StepFinished(step=step, status=status, error=error):

@@ -67,7 +67,7 @@ class CodeLook:
         return self.finder.rank(self.query) if self.finder else ()
 
     def at(self, path: str) -> RankedFile | None:
-        """What it says of one file; None where that is nothing."""
+        """Its part about one file; None where it has none."""
         return next((file for file in self.ranked if file.path == path), None)
 
     def outline(self, path: str) -> str:
@@ -90,7 +90,7 @@ class ShownFiles:
     notes: list[str] = field(default_factory=list)
     """Things that people should know of them, a sentence each."""
     shares: list[PromptShare] = field(default_factory=list)
-    """What each takes of the prompt."""
+    """The tokens that each takes of the prompt."""
     _parts: list[str] = field(default_factory=list)
     _added: list[str] = field(default_factory=list)
     _met: set[str] = field(default_factory=set)

@@ -50,7 +50,7 @@ class StepTransaction:
     call_by_call: bool = False
     """Calls change the files one after the other: what they will write is not known when the checkpoint is taken."""
     told: str = ""
-    """What the person did not take of the attempt's changes, or edited, in words for the model."""
+    """The attempt's changes that the person did not take, or edited, in words for the model."""
     _seen: dict[str, str | None] = field(default_factory=dict)
     """The model's knowledge of files, as `EditPolicy` has it."""
     in_part: dict[str, Ranges] = field(default_factory=dict)

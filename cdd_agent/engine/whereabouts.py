@@ -42,7 +42,7 @@ class Phase(StrEnum):
 
 
 class Whereabouts(JsonFile):
-    """What this copy knows of a run that travels."""
+    """This copy's knowledge of a run that travels."""
 
     phase: Phase
     remote: str

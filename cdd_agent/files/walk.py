@@ -33,7 +33,7 @@ class Kind(StrEnum):
 
 
 _OWN = (".cdd/runs", ".cdd/cache")
-"""What this program leaves in a project, and nobody looks for."""
+"""Folders that this program leaves in a project, and nobody looks for."""
 TOP = PurePosixPath()
 """The project itself, as a path in it."""
 _ENDINGS = {Kind.FILE: "", Kind.FOLDER: "/", Kind.LINK: " (link)", Kind.UNREADABLE: "/ (cannot be looked into)"}

@@ -53,7 +53,7 @@ _LINK, _FILE = "120000", "100644"
 
 @dataclass(frozen=True)
 class Arrival:
-    """What is in a commit, as it was judged to be a run."""
+    """The content of a commit, as it was judged to be a run."""
 
     tip: str
     manifest: Manifest
@@ -209,7 +209,7 @@ class Arrival:
 
 
 async def read_manifest(reference: RunReference, tip: str) -> Manifest:
-    """What a commit says that it has. Raises `NotARun`."""
+    """The manifest in a commit. Raises `NotARun`."""
     data = await reference.content(f"{tip}:{MANIFEST}", _LARGEST_MANIFEST)
     if data is None:
         raise NotARun(f"it has no {MANIFEST}")

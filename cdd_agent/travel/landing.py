@@ -85,7 +85,7 @@ class Landing:
         return await self._finish(result)
 
     async def _finish(self, result: str) -> str:
-        """What is left to do when the person's branch is there."""
+        """The rest, when the person's branch is there."""
         await self._bring_record()
         await self._remove_tree()
         text = f"{self.own.ticket.slug} has landed: its checks have passed, and your branch is at {result[:12]}."

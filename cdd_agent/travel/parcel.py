@@ -1,4 +1,4 @@
-"""What travels of a run: its ticket, state and record, its checkpoints, and the project's files as they are.
+"""The parts of a run that travel: its ticket, state and record, its checkpoints, the project's files as they are.
 
     run.json                     what is in it, see `Manifest`
     lease.json                   who holds it, see `lease.py`; nobody, where there is none
@@ -79,7 +79,7 @@ PROJECT = "travel/project"
 
 
 class Manifest(JsonFile):
-    """What is in a commit of a run's reference."""
+    """The list of what is in a commit of a run's reference."""
 
     version: int = VERSION_OF_FORM
     made_by: str = Field(default=VERSION, max_length=100)

@@ -27,7 +27,7 @@ _LARGEST_LEASE = 10_000
 
 
 class NotARun(BadInput):
-    """What a remote has is no run that can be taken; nothing of it was."""
+    """A remote has no run that can be taken under this name; nothing of it was."""
 
     def __init__(self, why: str) -> None:
         super().__init__(f"What the remote has is not a run as cdd pushes it: {why}", hint="Nothing of it was taken.")

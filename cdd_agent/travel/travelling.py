@@ -251,7 +251,7 @@ class Travel:
         known: Whereabouts | None,
         head: str | None,
     ) -> tuple[Change, ...]:
-        """What is to be done to the project's files, so that they are as they were where the run comes from.
+        """The changes to the project's files after which they are as they were where the run comes from.
 
         Raises `BadInput` where one of them is neither as it was there, nor as in the commit there or travelled last.
         """
@@ -325,7 +325,7 @@ class Travel:
 
     @asynccontextmanager
     async def _reference(self, remote: str, known: Whereabouts | None) -> AsyncIterator[RunReference]:
-        """What came from there and was not accepted is removed in the end."""
+        """In the end, whatever came from there and was not accepted is removed."""
         repository = await repository_of(self.record.root)
         where = self.record.root, self.record.folder
         reference = await RunReference.open(*where, self.ticket.slug, remote, self.now, repository)

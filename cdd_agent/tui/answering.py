@@ -41,7 +41,7 @@ class Answering:
         self.seen_at = inf
         """When it was on the screen first."""
         self.reason = ""
-        """What stood behind a no."""
+        """The words behind a no."""
         self._words = {typed: word for word in words for typed in (word[0], word)}
         self._takes_reason = takes_reason
         self._is_begun = False

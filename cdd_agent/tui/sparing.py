@@ -163,7 +163,7 @@ class SentScreen:
         return f"\x1b[{top + 1};{bottom}r{move}\x1b[r"
 
     def _changed(self, y: int, row: Row) -> Iterator[str]:
-        """What has to be sent of a row: the runs of cells that differ from those that are shown."""
+        """The parts of a row that have to be sent: the runs of cells that differ from those that are shown."""
         shown, self._rows[y] = self._rows[y], row
         if row == shown:
             return
@@ -227,7 +227,7 @@ class Sparing(Base):
         super()._display(screen, renderable)
 
     def _spared(self, size: Size, update: RenderableType) -> RenderableType | None:
-        """What is left of an update when what is shown already is taken out."""
+        """An update without the parts that are shown already."""
         if self._sent is None or self._sent.size != size:
             self._sent = None
             if isinstance(update, LayoutUpdate) and update.region == size.region:

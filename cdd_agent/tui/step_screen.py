@@ -98,7 +98,7 @@ class StepScreen(GuardedWidget, ModalScreen[str]):
         self._attempt = max(len(details.attempts) - 1, 0)
         self._look_at = look_at
         self._news: tuple[Block, ...] = ()
-        """What came of editing it."""
+        """The outcome of editing it."""
 
     def compose(self) -> ComposeResult:
         with Widget(id="step"):

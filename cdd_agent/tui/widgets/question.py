@@ -89,7 +89,7 @@ class _QuestionText(_InSight, GuardedWidget, VerticalScroll, can_focus=False):
 
 
 class _Diffs(_InSight, Transcript, can_focus=False):
-    """What changes are about: their files, and what is different in each."""
+    """The diffs of proposed changes: their files, and the differences in each."""
 
     SHARE = 0.65
 

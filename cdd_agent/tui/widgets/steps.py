@@ -262,7 +262,7 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         return f"{bar}  {cost}" if cost and cell_len(bar) + cell_len(cost) + 2 <= self._room else bar
 
     def _facts(self, step: StepView, text: str) -> str:
-        """What stands beside the title, as much of it as there is room for: the money goes first."""
+        """The facts beside the title, as many as there is room for: the money goes first."""
         facts, cost = self._known(step), in_short(step.cost)
         room = self._room
         for candidate in (" ".join(filter(None, (facts, cost))), facts):
