@@ -86,8 +86,9 @@ class Shell:
         self._terminal.until(lambda: all(self._screen.text.count(words) > self._before.count(words) for words in told))
 
     def _is_at_rest(self) -> bool:
-        """The last line says which keys there are, and not what is being waited for."""
-        return "Enter sends" in self._screen.text
+        """The last line says what Enter does, and not what is being waited for."""
+        last = self._screen.text.rstrip().rpartition("\n")[2]
+        return "Enter" in last and "Esc stops" not in last
 
 
 @pytest.fixture
