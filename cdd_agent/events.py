@@ -507,6 +507,8 @@ class PromptMade:
     parts: tuple[PromptShare, ...]
     left_out: tuple[str, ...] = ()
     """The parts that there was no room for, the most important first."""
+    window: int | None = None
+    """Tokens that the model takes in; None where that is not known."""
 
 
 @dataclass(frozen=True)

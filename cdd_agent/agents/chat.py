@@ -129,7 +129,7 @@ class ChatAgent:
         shares = (*prompt.shares, PromptShare("the conversation", said))
         for notice in self._left_out.news(prompt.left_out):
             emit(notice)
-        emit(PromptMade(None, shares, prompt.left_out))
+        emit(PromptMade(None, shares, prompt.left_out, model.window))
         if self._needs_room(prompt, turn):
             await self._make_shorter(prompt, turn)
 

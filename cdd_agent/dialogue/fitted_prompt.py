@@ -56,7 +56,7 @@ class FittedPrompt:
 
     @property
     def made(self) -> PromptMade:
-        return PromptMade(None, self.shares, self.left_out)
+        return PromptMade(None, self.shares, self.left_out, self.dialogue.model.window)
 
 
 def fit(dialogue: Dialogue, parts: Sequence[PromptPart], *, tools: int, beside: int = 0) -> FittedPrompt:

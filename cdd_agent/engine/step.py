@@ -337,7 +337,7 @@ class StepRunner:
             shares = prompt.shares
             if dialogue.tools:
                 shares = (PromptShare("the tools", estimated_prompt(Request((), definitions(dialogue.tools)))), *shares)
-            self.emit(PromptMade(transaction.step.number, shares, prompt.left_out))
+            self.emit(PromptMade(transaction.step.number, shares, prompt.left_out, window))
             attempt.save_request(prompt.text, prompt.shown)
             transaction.show(prompt.shown)
             spoken = prompt.request.messages

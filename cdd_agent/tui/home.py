@@ -28,6 +28,7 @@ from cdd_agent.events import (
     ModelReplaced,
     OwnCommandStarted,
     PlanOpened,
+    PromptMade,
     ReplyDelayed,
     ReplyDelta,
     ReplyFinished,
@@ -98,6 +99,8 @@ class Home(GuardedWidget, Screen[None]):
         self.lines_wait = False
         """A line that is sent now waits for the end of what runs, unless it only looks."""
         self._root = root
+        self._window: int | None = None
+        """Tokens that the model takes in which is asked."""
         self._delay = 0.0
         """The rest of a wait for the model, at most, that was told."""
 
@@ -179,8 +182,13 @@ class Home(GuardedWidget, Screen[None]):
             case ReplyRestarted():
                 transcript.settle()
                 transcript.add(BlockKind.WARNING, "The reply broke off; it begins anew.")
+            case PromptMade(window=window):
+                self._window = window
             case ReplyFinished(step=step, usage=usage):
                 transcript.settle()
+                if usage is not None and self._window:
+                    taken = usage.prompt_tokens + usage.completion_tokens
+                    self.bar.context = f"ctx {100 * taken // self._window}%"
                 self._say_what_was_spent()
                 if step is not None and usage is not None:
                     self.steps.spend(step, cost_of(usage))
@@ -209,7 +217,7 @@ class Home(GuardedWidget, Screen[None]):
                 restore(transcript, event)
             case AgentChanged(agent=agent, ticket_slug=slug):
                 self.bar.agent = f"{agent} · {slug}" if agent else "chat"
-                self.bar.accepts_all = False
+                self.bar.accepts_all, self.bar.context = False, ""
                 if agent or not self.steps.is_over:  # a plan that was just finished stays in sight
                     self.steps.show(())
                 self.spec.show(None)

@@ -9,7 +9,7 @@ class BarsApp(App[None]):
     def compose(self) -> ComposeResult:
         title = TitleBar("shop")
         title.model = "openai/gpt"
-        title.spent = "1,234 tokens"
+        title.spent, title.context = "1,234 tokens", "ctx 31%"
         yield title
         yield ActivityBar("the keys")
 
@@ -17,7 +17,8 @@ class BarsApp(App[None]):
 @pytest.mark.parametrize(
     ("width", "shown"),
     [
-        (80, "cdd  shop ⎇ main" + " " * 12 + "executor · feature-pay · openai/gpt · 1,234 tokens"),
+        (100, "cdd  shop ⎇ main" + " " * 22 + "executor · feature-pay · openai/gpt · 1,234 tokens · ctx 31%"),
+        (78, "cdd  shop ⎇ main" + " " * 10 + "executor · feature-pay · openai/gpt · 1,234 tokens"),
         (60, "cdd  shop ⎇ main" + " " * 7 + "executor · feature-pay · openai/gpt"),
         (50, "cdd  shop ⎇ main" + " " * 10 + "executor · feature-pay"),
         (38, "cdd  shop" + " " * 5 + "executor · feature-pay"),

@@ -1,6 +1,7 @@
 """Chat in the shell: what the person sees, and how they answer and stop."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -140,3 +141,12 @@ async def test_a_question_in_the_executor_streams_its_answer_and_runs_nothing(sa
         assert "It makes" in person.screen
         assert "a.txt" in person.screen
         assert person.steps[1] == "○ 1. Make a.txt"
+
+
+async def test_the_title_says_how_much_of_the_window_is_taken_where_that_is_known(project: Sandbox) -> None:
+    for window, shown in ((100_000, True), (None, False)):
+        project.model = ScriptedModel(["Good day."], window=window)
+        async with person_at(project) as person:
+            await person.say("hello")
+            context = person.app.home.bar.context
+            assert re.fullmatch(r"ctx \d{1,2}%", context) if shown else not context

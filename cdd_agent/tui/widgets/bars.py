@@ -19,8 +19,8 @@ _TICK = 0.25
 
 
 class TitleBar(GuardedWidget, Widget):
-    """Project, branch, agent, model and tokens in one line. When it is narrow, the last go first; the agent never,
-    and not that all changes are accepted."""
+    """Project, branch, agent, model, tokens and the share of its window in one line. When it is narrow, the last go
+    first; the agent never, and not that all changes are accepted."""
 
     DEFAULT_CSS = """
     TitleBar {
@@ -33,6 +33,8 @@ class TitleBar(GuardedWidget, Widget):
     model: reactive[str] = reactive("")
     spent: reactive[str] = reactive("")
     """The cost of this session's model calls."""
+    context: reactive[str] = reactive("")
+    """The share of the model's window that the last call has taken."""
 
     accepts_all: reactive[bool] = reactive(False)
     """Changes of this run are written without a question, because the person said so."""
@@ -47,7 +49,9 @@ class TitleBar(GuardedWidget, Widget):
         warning = " · accepts all changes" if self.accepts_all else ""
         model = f" · {sanitize_for_display(self.model)}" if self.model else ""
         spent = f" · {self.spent}" if self.spent else ""
+        context = f" · {self.context}" if self.context else ""
         for left, right in (
+            (project + branch, agent + model + spent + context),
             (project + branch, agent + model + spent),
             (project + branch, agent + model),
             (project + branch, agent),
