@@ -16,6 +16,7 @@ from cdd_agent.events import (
     Notice,
     PlanOpened,
     QuestionAnswered,
+    ReplyDelta,
     ReplyFinished,
     ReplyStarted,
     RunFinished,
@@ -145,7 +146,8 @@ async def test_a_question_is_answered_and_runs_nothing(sandbox: Sandbox) -> None
     assert started(events) == [1]
     assert [event.call for event in events if isinstance(event, ToolFinished)] == ["read_file(path=a.txt)"]
     assert [event.step for event in events if isinstance(event, ReplyFinished)] == [1, 1, 1]
-    assert events[-1] == QuestionAnswered(1, "It says bad.")
+    assert "".join(event.text for event in events if isinstance(event, ReplyDelta)).endswith("It says bad.")
+    assert events[-1] == QuestionAnswered(1)
     assert sandbox.statuses() == ["failed", "pending"]
     prompt = sandbox.prompt()
     for known in ("files say the right words", "### Step 2: Make b.txt", "it failed with: ", "created a.txt"):

@@ -12,7 +12,7 @@ from tests.crash.story import git
 from tests.projects import SLUG
 
 _STATE = Path("tickets") / SLUG / "execution-state.json"
-_OWN = (Path(".git"), Path(".cdd/runs"), _STATE)
+_OWN = (Path(".git"), Path(".cdd/runs"), Path(".cdd/cache"), _STATE)
 _PROMISED = ("step_number", "status", "error", "files_created", "files_modified", "verification")
 """Keys of a step's state that say the same, however often the run was interrupted."""
 NEVER_CHANGED = (

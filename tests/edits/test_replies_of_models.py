@@ -267,8 +267,12 @@ BLOCKS: dict[str, Case] = {
         JS,
     ),
     "fewer marks at the end": (f"src/calc.py\n{ADD}".replace(">>>>>>>", ">>>>>>"), IS_SUM),
-    "numbers of lines": (
-        "src/calc.py\n" + block("2 |     return a + b", "2 |     return 1"),
+    "numbers of its lines": (
+        "src/calc.py\n" + block("2 |     return a + b", "2 |     return b + a"),
+        IS_CHANGED,
+    ),
+    "numbers of other lines": (
+        "src/calc.py\n" + block("3 |     return a + b", "3 |     return 1"),
         Refused("closest.*\n +2      return a"),
     ),
     "other quotes": (
