@@ -63,7 +63,7 @@ async def test_a_word_or_enter_alone_runs_the_next_step(sandbox: Sandbox, word: 
         assert says("a.txt", "").partition("\n")[0] in person.told
         assert "says good" in person.told
         assert "Step 1 completed (1/2)" in person.told
-        assert person.activity.startswith("Enter sends")
+        assert person.activity.startswith("Enter runs step 2: Make b.txt")
 
 
 async def test_before_the_first_step_the_tests_are_run_once_and_that_is_shown(sandbox: Sandbox) -> None:
@@ -269,6 +269,7 @@ LONG = Answer("\n\n".join("paragraph" for _ in range(60)))
 async def test_who_sends_a_line_from_further_up_sees_what_comes_of_it(sandbox: Sandbox) -> None:
     async with person_at(sandbox) as person:
         person.app.show(LONG)
+        await person.pilot.pause()
         await person.press("pageup")
         transcript = person.app.query_one(Transcript)
         assert transcript.scroll_y < transcript.max_scroll_y

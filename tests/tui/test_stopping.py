@@ -59,7 +59,7 @@ async def test_a_reply_is_stopped_while_it_streams(sandbox: Sandbox, key: str) -
         assert is_as_before(sandbox)
         assert person.steps[1] == "○ 1. Make a.txt"
         assert STOPPED in person.told
-        assert person.activity.startswith("Enter sends")
+        assert person.activity.startswith("Enter runs step 1: Make a.txt")
 
         sandbox.model.pace = 0
         await person.say("continue")

@@ -697,8 +697,8 @@ async def test_it_does_not_move_when_the_person_has_scrolled_up() -> None:
     async with shown() as (transcript, pilot):
         transcript.add(BlockKind.OUTPUT, numbered(100))
         transcript.focus()
+        await pilot.pause()
         await pilot.press("pageup")
-        await pilot.wait_for_scheduled_animations()
         before = screen(transcript)
         transcript.add(BlockKind.OUTPUT, numbered(50))
         transcript.write("and\n\nmore")
