@@ -15,6 +15,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple, Self
 
+from cdd_agent.errors import BadInput
+from cdd_agent.files.atomic import create_exclusive
 from cdd_agent.files.state_folder import state_folder
 
 _FOLDER = Path(".cdd") / "cache"
@@ -62,7 +64,8 @@ class FileRow(NamedTuple):
 
 
 class Cache:
-    """The tables. Any method may raise `sqlite3.Error`: then the cache is of no use any more."""
+    """The tables. Any method may raise `sqlite3.Error`, and `ValueError` or `TypeError` for what nobody would have put
+    in: then the cache is of no use any more, unless it `is_busy`."""
 
     def __init__(self, place: Path | None) -> None:
         """Without a `place` it is in memory."""
@@ -71,8 +74,13 @@ class Cache:
             ":memory:" if place is None else place, _BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
         try:
-            for setting in ("trusted_schema = OFF", "journal_mode = WAL", "synchronous = NORMAL", "cache_size = -4000"):
+            for setting in ("trusted_schema = OFF", "synchronous = NORMAL", "cache_size = -4000"):
                 self._db.execute(f"PRAGMA {setting}")
+            try:
+                self._db.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.Error as error:  # it does not wait for somebody else who is doing just that
+                if not is_busy(error):
+                    raise
             with self.writing():
                 if self._version() == 0:
                     for statement in _TABLES.split(";"):
@@ -90,9 +98,11 @@ class Cache:
         place = _place(root)
         for _ in range(2):
             if place is not None:
-                with suppress(sqlite3.Error):
+                try:
                     return cls(place)
-                _remove(place)
+                except sqlite3.Error as error:
+                    if not is_busy(error):
+                        _remove(place)
         return cls(None)
 
     def remove(self) -> None:
@@ -208,6 +218,11 @@ class Cache:
         return found
 
 
+def is_busy(error: Exception) -> bool:
+    """Whether the cache is well, and somebody else has been writing to it for too long."""
+    return getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
+
+
 def _place(root: Path) -> Path | None:
     """Where this person's cache of the project is; None where there cannot be one."""
     folder = root.resolve() / _FOLDER
@@ -218,20 +233,18 @@ def _place(root: Path) -> Path | None:
         with suppress(FileExistsError), (folder / ".gitignore").open("x") as ignore:
             ignore.write("*\n")
         name = hmac.new(_secret(), os.fsencode(folder), hashlib.sha256).hexdigest()[:32]
-    except OSError:
+    except (OSError, BadInput):
         return None
     place = folder / f"map-{name}.sqlite"
     return None if place.is_symlink() else place
 
 
 def _secret() -> bytes:
-    """This person's own, made when it is first needed. Raises `OSError`."""
+    """This person's own, made when it is first needed. Raises `OSError` or `BadInput`."""
     file = state_folder() / "cache-key"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with suppress(FileExistsError):
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as fresh:
-            fresh.write(secrets.token_bytes(32))
+    if not file.exists():
+        with suppress(FileExistsError):
+            create_exclusive(file, secrets.token_bytes(32), 0o600)
     return file.read_bytes()
 
 

@@ -16,7 +16,7 @@ _MOST_FILES = 30
 _MESSAGE = 2_000
 """Characters of a message that are read."""
 _SECONDS = 20.0
-_DIGEST = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_COMMIT = re.compile(r">([0-9a-f]{40}|[0-9a-f]{64})")
 _HEAD = "head"
 """The fact that says up to which commit the past is known."""
 
@@ -30,8 +30,8 @@ async def read_past(root: Path, cache: Cache) -> None:
         git = Git(root, repository.git.env, seconds=_SECONDS)
         where = () if root == repository.top else ("--", ".")
         before = cache.fact(_HEAD)
-        log = await _log(git, f"{before}..HEAD", *where) if before else None
-        if log is None:
+        log = await _log(git, f"{before}...HEAD", *where) if before else None
+        if log is None or "\x01<" in log:  # some of what is known is none of this branch's past
             before, log = "", await _log(git, "HEAD", *where)
     except GitUnusable:
         return
@@ -49,7 +49,7 @@ async def _log(git: Git, commits: str, *where: str) -> str | None:
     """The newest commits first; None where git knows no such commits, or takes too long."""
     result = await git.run(
         "log", f"--max-count={_COMMITS}", "--no-merges", "--no-show-signature", "--no-renames", "--no-ext-diff",
-        "--relative", "--name-only", "-z", "--format=%x01%H%x02%B%x02", "--encoding=UTF-8", commits, *where,
+        "--relative", "--name-only", "-z", "--format=%x01%m%H%x02%B%x02", "--encoding=UTF-8", commits, *where,
     )  # fmt: skip
     return None if result.return_code or result.timed_out else result.stdout
 
@@ -59,11 +59,12 @@ def _add(cache: Cache, log: str) -> None:
     paths: dict[int, list[str]] = {}
     holders: Holders = {}
     for entry in reversed(log.split("\x01")[1:]):
-        digest, message, changed = (*entry.split("\x02", 2), "", "")[:3]
-        if not _DIGEST.fullmatch(digest):  # a part of a message that looks like the beginning of an entry
+        begin, message, changed = (*entry.split("\x02", 2), "", "")[:3]
+        commit = _COMMIT.fullmatch(begin)
+        if commit is None:  # a part of a message that looks like the beginning of an entry
             continue
         named = [path for path in changed.strip("\n\0").split("\0") if path]
-        cache.set_fact(_HEAD, digest)
+        cache.set_fact(_HEAD, commit[1])
         if 0 < len(named) <= _MOST_FILES:
             number += 1
             paths[number] = named

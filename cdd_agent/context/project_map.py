@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TypeVar
 
-from cdd_agent.context.cache import Cache
+from cdd_agent.context.cache import Cache, is_busy
 from cdd_agent.context.definitions import definitions
 from cdd_agent.context.history import read_past
 from cdd_agent.context.indexing import bring_up_to_date, read_source_file
@@ -77,16 +77,17 @@ class ProjectMap:
         self._vocabulary.clear()
 
     def _with_cache(self, work: Callable[[Cache], T]) -> T:
-        for attempt in (Cache.of, Cache.of, lambda root: Cache(None)):
+        for _ in range(2):
             try:
                 if self._cache is None:
-                    self._cache = attempt(self._root)
+                    self._cache = Cache.of(self._root)
                 return work(self._cache)
-            except sqlite3.Error:
-                if self._cache is not None:
+            except (sqlite3.Error, ValueError, TypeError) as error:
+                if self._cache is not None and not is_busy(error):
                     self._cache.remove()
                 self._forget()
-        return work(Cache(None))
+        self._cache = Cache(None)
+        return work(self._cache)
 
     def _update(self, cache: Cache) -> Searched:
         bring_up_to_date(self._root, self._own, cache)

@@ -135,8 +135,8 @@ class Handwritten:
     def __init__(self, attributes: str) -> None:
         lines = []
         for line in attributes.split("\n"):
-            pattern, _, said = line.strip().partition(" ")
-            for word in said.split():
+            pattern, *said = line.split() or ("",)
+            for word in said:
                 name, _, value = word.lstrip("-!").partition("=")
                 if name in ("linguist-generated", "linguist-vendored") and not pattern.startswith("!"):
                     is_not = word[0] in "-!" or value == "false"

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 _MOST = 200_000
 """Characters that are looked at, the last ones."""
-_FRAME = re.compile(r"([\w./\\@~+-]{1,300}\.\w{1,8})(?:\", line |\(|:)(\d{1,7})\b")
+_FRAME = re.compile(r"(?<![\w./\\@~+-])([\w./\\@~+-]{1,300}\.\w{1,8})(?:\", line |\(|:)(\d{1,7})\b")
 _SAYS_WRONG = re.compile(r"error|exception|assert|expected|panic|fatal|fail|undefined|cannot|not found", re.IGNORECASE)
 _LINES, _LONGEST = 20, 300
 """Lines that say what went wrong, the last ones; and characters of each."""

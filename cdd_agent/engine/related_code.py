@@ -28,7 +28,8 @@ _HEADING = (
     "# Code that the step may be about\n\nIt was found by the step's words; what is in part is not to be given whole."
 )
 _FRAME = re.compile(
-    r"File \"(?P<file>[^\"\n]+)\", line (?P<line>\d{1,7})|(?P<path>[\w./\\-]+\.\w{1,8}):(?P<at>\d{1,7})\b"
+    r"File \"(?P<file>[^\"\n]{1,400})\", line (?P<line>\d{1,7})"
+    r"|(?<![\w./\\-])(?P<path>[\w./\\-]{1,300}\.\w{1,8}):(?P<at>\d{1,7})\b"
 )
 _AROUND = 12
 """Lines before and after a line of a traceback."""

@@ -245,7 +245,7 @@ class StepTransaction:
             self._seen[path] = digest(change.after)
             shown_lines = self.in_part.pop(path, None)
             if shown_lines is not None and change.before is not None and change.after is not None:
-                self.in_part[path] = known_after(change.before, change.after, shown_lines) or shown_lines
+                self.in_part[path] = known_after(change.before, change.after, shown_lines) or ()
 
     def _record_command_writes(self, made: CommandWrites) -> None:
         for path, file in made.items():

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cdd_agent.context import indexing
+from cdd_agent.context import cache, indexing
 from cdd_agent.context.project_map import ProjectMap
 from cdd_agent.context.query import Query
 from cdd_agent.files.walk import walk
@@ -183,9 +183,9 @@ def test_a_damaged_cache_is_made_anew(root: Path, damage: bytes | None) -> None:
     project = ProjectMap(root)
     found(project)
     project.close()
-    (cache,) = caches(root)
-    whole = cache.read_bytes()
-    cache.write_bytes(whole[:5_000] + b"\xff" * (len(whole) - 5_000) if damage is None else damage)
+    (place,) = caches(root)
+    whole = place.read_bytes()
+    place.write_bytes(whole[:5_000] + b"\xff" * (len(whole) - 5_000) if damage is None else damage)
 
     assert found(ProjectMap(root)) == {"a.py"}
     assert found(ProjectMap(root)) == {"a.py"}
@@ -194,13 +194,54 @@ def test_a_damaged_cache_is_made_anew(root: Path, damage: bytes | None) -> None:
 def test_a_cache_that_fails_under_way_is_made_anew(root: Path) -> None:
     project = ProjectMap(root)
     found(project)
-    (cache,) = caches(root)
-    other = sqlite3.connect(cache)
+    (place,) = caches(root)
+    other = sqlite3.connect(place)
     other.execute("DROP TABLE words")
     other.commit()
     other.close()
 
     assert found(project) == {"a.py"}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE words SET holders = x'010203'",
+        "UPDATE words SET holders = NULL",
+        "UPDATE files SET path = 42 WHERE number = 1",
+        "INSERT OR REPLACE INTO facts VALUES ('number', 'many')",
+    ],
+)
+def test_a_cache_that_holds_what_nobody_has_put_in_is_made_anew(root: Path, damage: str) -> None:
+    project = ProjectMap(root)
+    found(project)
+    project.close()
+    (root / "b.py").unlink()
+    other = sqlite3.connect(caches(root)[0])
+    other.execute(damage)
+    other.commit()
+    other.close()
+
+    assert found(ProjectMap(root)) == {"a.py"}
+    assert found(ProjectMap(root)) == {"a.py"}
+
+
+def test_a_cache_to_which_somebody_else_writes_for_long_is_left_to_them(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "_BUSY_SECONDS", 0.1)
+    found(ProjectMap(root))
+    (place,) = caches(root)
+    other = sqlite3.connect(place, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    before = place.stat().st_ino
+
+    assert found(ProjectMap(root)) == {"a.py"}
+
+    assert place.stat().st_ino == before
+    other.execute("UPDATE files SET length = length")
+    other.execute("COMMIT")
+    other.close()
 
 
 def test_a_cache_of_another_version_is_made_anew(root: Path) -> None:
@@ -284,9 +325,30 @@ def test_the_past_is_read_as_far_as_it_is_new_and_anew_where_it_was_rewritten(ro
     assert "changed by past commits with such messages" in _reasons(project, "b.py", "roofs")
 
 
+def test_going_to_and_fro_between_branches_counts_each_commit_once(root: Path) -> None:
+    committed(root, "Start", {".gitignore": ".cdd\n"})
+    git(root, "checkout", "--quiet", "-b", "topic")
+    committed(root, "Weather", {"a.py": "range = 2\n", "b.py": "slate = 2\n"})
+    git(root, "checkout", "--quiet", "-b", "other", "HEAD~1")
+    committed(root, "Rain", {"c.py": "gutter = 1\n"})
+    project = ProjectMap(root)
+
+    for branch in ("topic", "other", "topic", "other", "topic"):
+        git(root, "checkout", "--quiet", branch)
+        project.update()
+
+    assert "changed with `a.py` in 2 commits" in _reasons(project, "b.py", "a range")
+    git(root, "checkout", "--quiet", "other")
+    assert "changed with `a.py` in 1 commit" in _reasons(project, "b.py", "a range")
+
+
 def test_a_message_that_looks_like_the_log_changes_nothing(root: Path) -> None:
     committed(root, "Start", {})
-    committed(root, "Weather\n\n\x01--output=x\x02\x01" + "a" * 40 + "\x02m\x02z.py", {"b.py": "slate = 2\n"})
+    committed(
+        root,
+        "Weather\n\n\x01--output=x\x02\x01<" + "a" * 40 + "\x02m\x01>" + "a" * 40 + "\x02m\x02z.py",
+        {"b.py": "slate = 2\n"},
+    )
     committed(root, "Roofs", {"b.py": "slate = 3\n"})
     project = ProjectMap(root)
 

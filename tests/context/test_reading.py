@@ -176,9 +176,18 @@ def test_the_last_frame_comes_first_and_the_last_errors_are_kept() -> None:
     assert error_lines("fine\nTypeError: no range\nfine") == ["TypeError: no range"]
 
 
+@pytest.mark.parametrize("said", ["a", "a.", "a/", "\\", "-", 'File "', "a.py:"])
+def test_no_output_takes_long(said: str) -> None:
+    begun = time.process_time()
+
+    frames(said * (200_000 // len(said)), ["a.py"])
+
+    assert time.process_time() - begun < 0.5
+
+
 def test_attributes_say_what_is_written_by_hand() -> None:
     by_hand = Handwritten(
-        "*.gen.py linguist-generated\nvendor/own.js linguist-vendored=false\ndocs/* -linguist-documentation\n"
+        "*.gen.py\tlinguist-generated\nvendor/own.js linguist-vendored=false\ndocs/* -linguist-documentation\n"
     )
 
     assert [by_hand(path) for path in ("a.gen.py", "vendor/own.js", "vendor/other.js", "docs/a.py", "a.py")] == [

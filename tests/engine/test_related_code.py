@@ -1,5 +1,6 @@
 """Code that a prompt shows without being told its name: found for the step, shown in part, followed after a failure."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,8 +10,8 @@ from cdd_agent.context.finder import CodeFinder
 from cdd_agent.context.places import RankedFile
 from cdd_agent.context.query import Query
 from cdd_agent.engine.choices import Choices
-from cdd_agent.engine.prompt import LAST_FAILED, StepPrompt, step_prompt
-from cdd_agent.engine.related_code import MOST
+from cdd_agent.engine.prompt import LAST_FAILED, Earlier, StepPrompt, step_prompt
+from cdd_agent.engine.related_code import MOST, MOST_WITH_TOOLS
 from cdd_agent.events import About, AttemptFailed, Event, PromptMade, ReplyFinished
 from cdd_agent.llm.budget import estimated_prompt, estimated_tokens
 from cdd_agent.tickets.status import StepStatus
@@ -213,6 +214,33 @@ async def test_after_a_failure_the_prompt_follows_its_traceback(service: Sandbox
     assert "    return value.nothing\n```" in service.prompt(1)
     first, second = (estimated_prompt(request) for request in service.model.requests)
     assert second - first < 4_000
+
+
+def test_a_failure_of_one_endless_line_is_followed_in_no_time(service: Sandbox) -> None:
+    path = service.root / "src/traffic.py"
+    failure = f"{'a.' * 50_000}\n{path}:3: broken\n{'a/' * 50_000}"
+    begun = time.process_time()
+    prompt = prompt_of(service.write(Step("src/mail.py", "none")), earlier=Earlier(failure, ""))
+    assert time.process_time() - begun < 3
+    assert "src/traffic.py" in prompt.shown.in_part
+
+
+async def test_with_tools_nothing_is_known_any_more_once_all_that_was_shown_is_deleted(service: Sandbox) -> None:
+    service.flags = {"tool_calls": "on"}
+    service.write(Step(None, "none", description=WANTED.description))
+    lines = service.text("src/traffic.py").splitlines(keepends=True)
+    shown = prompt_of(service, most_code=MOST_WITH_TOOLS).shown.in_part["src/traffic.py"]
+    gone = ["".join(lines[first - 1 : last]) for first, last in shown]
+    left = "".join(line for at, line in enumerate(lines, 1) if not any(a <= at <= b for a, b in shown))
+    first = left.splitlines()[shown[0][0] - 1 :][:4]
+    service.replies(
+        *[calls(replace("src/traffic.py", text, "")) for text in gone],
+        calls(replace("src/traffic.py", "\n".join(first), "taken = 1")),
+        "Done.",
+    )
+    events = await run(service)
+    assert [bool(problem) for problem in problems(events)] == [*[False] * len(gone), True]
+    assert service.text("src/traffic.py") == left
 
 
 async def test_frames_in_what_git_ignores_or_a_person_leaves_out_are_not_followed(service: Sandbox) -> None:
