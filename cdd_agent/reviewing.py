@@ -128,7 +128,7 @@ class Reviewing:
     def keys(self) -> str:
         """The other keys that work on a screen."""
         if self._parts:
-            return f"→ takes it · ← leaves it out{' · Ctrl+↑ back' * bool(self._place)} · Esc all of it"
+            return f"→ yes · ← no{' · Ctrl+↑ back' * bool(self._place)} · Esc all of it"
         return "PgUp PgDn scroll · F6 side by side · Esc no"
 
     @property

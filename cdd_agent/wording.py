@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -119,7 +120,8 @@ def question(proposal: Proposal | Review, *, diff: bool = True) -> str:
 
 def _review(review: Review, *, diff: bool) -> str:
     order = ("delete", "rename", "create", "change")  # first what goes, so that none of that is cut off
-    files = sorted(review.files, key=lambda file: order.index(file.verb))
+    taken_of = (_taken(file) for file in review.files if len(file.left_out) < len(file.hunks) or not file.hunks)
+    files = sorted(taken_of, key=lambda file: order.index(file.verb))
     lines = ["  ".join(filter(None, (f"  {_file_in_review(file)}", _counts(file)))) for file in files]
     if len(lines) > _SHOWN_FILES:
         lines[_SHOWN_FILES - 1 :] = [f"  and {len(lines) - _SHOWN_FILES + 1} more files"]
@@ -139,6 +141,12 @@ def _review(review: Review, *, diff: bool) -> str:
 
 def _file_in_review(file: FileReview) -> str:
     return f"{file.verb} {file.name}{' (edited)' * file.is_edited}"
+
+
+def _taken(file: FileReview) -> FileReview:
+    """It without the parts that are left out."""
+    hunks = tuple(hunk for place, hunk in enumerate(file.hunks) if place not in file.left_out)
+    return replace(file, hunks=hunks, left_out={})
 
 
 def _counts(*files: FileReview) -> str:
@@ -566,7 +574,7 @@ def why(evidence: Evidence) -> str:
     new_failures = evidence.failed - evidence.old_failures
     parts = [f"{_tests(evidence.fixed)} went red → green"] if evidence.fixed else []
     parts += [f"{_tests(evidence.new, 'new ')} passed"] if evidence.new else []
-    others = " others" if parts else ""
+    others = (" other" if evidence.stayed == 1 else " others") if parts else ""
     parts += [f"{evidence.stayed}{others} stayed green"] if evidence.stayed else []
     parts += [f"{_tests(new_failures)} failed"] if new_failures else []
     parts += [f"{_tests(evidence.old_failures)} failed before, too"] if evidence.old_failures else []

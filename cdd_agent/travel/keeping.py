@@ -11,7 +11,6 @@ from functools import partial
 
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.whereabouts import MARGIN, Phase, RunElsewhere, copy_id, load_whereabouts, save_whereabouts
-from cdd_agent.errors import CddError
 from cdd_agent.events import About, Emit, Notice, Tone
 from cdd_agent.git.command import GitUnusable
 from cdd_agent.git.repository import repository_of
@@ -21,6 +20,8 @@ from cdd_agent.travel.travelling import utc_now
 
 _LOOK = 60.0
 """Seconds between two looks at who holds it."""
+_TICK = 1.0
+"""Seconds between two looks at the clock."""
 
 
 @asynccontextmanager
@@ -44,8 +45,14 @@ async def lease_kept(
         with suppress(GitUnusable):  # then it is only not known who has it
             await claim.expect_free()
         known.expect_here(record.slug, holder, now())
-    held, lost, work = known, list[CddError](), asyncio.current_task()
+    held, lost, work = known, list[BaseException](), asyncio.current_task()
     assert work is not None
+
+    def over(why: str) -> RunElsewhere:
+        return RunElsewhere(f"{why}. It is over", hint=f"`cdd pull {record.slug}` takes it anew.")
+
+    def is_over() -> bool:
+        return held.until is None or now() > held.until - MARGIN
 
     async def look() -> None:
         nonlocal held
@@ -55,27 +62,40 @@ async def lease_kept(
         except GitUnusable as error:
             text = f"The lease of {record.slug} could not be renewed: {error.message}"
             emit(Notice(text, Tone.WARNING, about=About.NOT_RENEWED))
-            if held.until is None or now() > held.until - MARGIN:
-                raise RunElsewhere(f"{text}. It is over", hint=f"`cdd pull {record.slug}` takes it anew.") from error
+            if is_over():
+                raise over(text) from error
 
-    async def watch() -> None:
-        while not lost:
+    async def keep_looking() -> None:
+        while True:
             await asyncio.sleep(every)
-            try:
-                await look()
-            except CddError as error:
-                lost.append(error)
-                work.cancel()
+            await look()
+
+    async def watch_the_clock() -> None:
+        """A remote that hangs makes the lease no longer, nor does a machine that was asleep."""
+        while not is_over():  # noqa: ASYNC110  # time goes by without anybody who could tell
+            await asyncio.sleep(min(every, _TICK))
+        raise over(f"The lease of {record.slug} was not renewed in time")
+
+    def end_work(task: asyncio.Task[None]) -> None:
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        if not lost:
+            work.cancel()
+        lost.append(error)
 
     await look()
-    watching = asyncio.create_task(watch())
+    watching = [asyncio.create_task(keep_looking()), asyncio.create_task(watch_the_clock())]
+    for task in watching:
+        task.add_done_callback(end_work)
     try:
-        yield
+        try:
+            yield
+        finally:
+            for task in watching:
+                task.cancel()
+            await asyncio.wait(watching)
     except asyncio.CancelledError:
         if not lost:
             raise
         work.uncancel()
         raise lost[0] from None
-    finally:
-        watching.cancel()
-        await asyncio.wait([watching])

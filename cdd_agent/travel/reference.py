@@ -117,7 +117,10 @@ class RunReference:
     async def content(self, name: str, most: int) -> bytes | None:
         """A file by git's name for it; None where there is none. Raises `NotARun` for one larger than `most`."""
         asked, told = self.folder / "asked", self.folder / "told"
-        asked.write_text(f"{name}\n")
+        try:
+            asked.write_text(f"{name}\n")
+        except OSError as error:
+            raise BadInput(f"{asked} could not be written: {error.strerror or error}") from error
         await self.git("cat-file", "--batch-check", stdin=asked, stdout=told)
         kind, size = ([*told.read_text(errors="replace").split(), "", ""])[1:3]
         if kind != "blob":

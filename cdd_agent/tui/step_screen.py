@@ -97,6 +97,7 @@ class StepScreen(GuardedWidget, ModalScreen[str]):
         self._details = details
         self._attempt = max(len(details.attempts) - 1, 0)
         self._look_at = look_at
+        self._times_edited = 0
         self._news: tuple[Block, ...] = ()
         """The outcome of editing it."""
 
@@ -121,7 +122,7 @@ class StepScreen(GuardedWidget, ModalScreen[str]):
         self._fill()
 
     def seen(self) -> Hashable:
-        return self._details.step.number, self._attempt, self.query_one(_Tabs).chosen
+        return self._details.step.number, self._attempt, self.query_one(_Tabs).chosen, self._times_edited
 
     def tell(self, *news: Block) -> None:
         """Say something above the step's words."""
@@ -158,6 +159,7 @@ class StepScreen(GuardedWidget, ModalScreen[str]):
         self._look_at(by)
 
     def action_edit(self) -> None:
+        self._times_edited += 1
         self.post_message(self.EditAsked(self._details.ticket_slug, self._details.step.number))
 
     def action_say(self, word: str) -> None:

@@ -1,6 +1,7 @@
 """Several at once, with real git: who takes a run while others try, and who keeps it while it goes on."""
 
 import asyncio
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.whereabouts import Phase, RunElsewhere, load_whereabouts
+from cdd_agent.errors import BadInput
 from cdd_agent.events import Event, Notice
 from cdd_agent.redaction import Redactor
 from cdd_agent.travel.keeping import lease_kept
@@ -104,6 +106,45 @@ async def test_without_an_answer_the_work_ends_with_the_lease(tmp_path: Path) ->
             await asyncio.sleep(20)
 
     with pytest.raises(RunElsewhere):
+        await work()
+
+
+async def test_a_remote_that_hangs_does_not_make_the_lease_longer(tmp_path: Path) -> None:
+    copies = await asyncio.to_thread(Copies.made, tmp_path.resolve() / "copies")
+    first = copies.first
+    await travel(first).push(None)
+    await travel(first).pull(None)
+    record, later = RunRecord.of(first.root, SLUG, Redactor()), timedelta()
+
+    async def work() -> None:
+        nonlocal later
+        async with lease_kept(record, tell, now=lambda: datetime.now(UTC) + later, every=0.05):
+            (copies.remote / "HEAD").unlink()
+            os.mkfifo(copies.remote / "HEAD")  # whoever reads it waits
+            await asyncio.sleep(1)
+            later = DURATION
+            await asyncio.sleep(20)
+
+    with pytest.raises(RunElsewhere):
+        await work()
+
+
+async def test_work_ends_when_nobody_can_see_any_more_whose_the_run_is(tmp_path: Path) -> None:
+    """The disk refuses what looking needs, after another copy has taken the run."""
+    copies = await asyncio.to_thread(Copies.made, tmp_path.resolve() / "copies")
+    first, second = copies.first, copies.clone("second")
+    await travel(first).push(None)
+    await travel(first).pull(None)
+    record = RunRecord.of(first.root, SLUG, Redactor())
+
+    async def work() -> None:
+        async with lease_kept(record, tell, every=0.05):
+            (record.folder / "travel.git" / "asked").unlink(missing_ok=True)
+            (record.folder / "travel.git" / "asked").mkdir()
+            await travel(second).pull(None, by_word=True)
+            await asyncio.sleep(20)
+
+    with pytest.raises(BadInput):
         await work()
 
 

@@ -293,6 +293,7 @@ async def test_a_steps_text_is_edited_and_the_plan_beside_it_says_so(
         await opened(person, "down")
         await person.press("e")
         await person.until(lambda: "Written to" in shown(person))
+        assert "does nothing" not in person.screen
         assert "Say it twice." in shown(person)
         assert "2. Write b.txt" in person.screen
         await person.press("escape")

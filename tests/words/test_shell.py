@@ -146,8 +146,7 @@ def test_what_is_left_of_changes() -> None:
     review = review_of(1, {"new.py": (None, "x\n"), "calc.py": ("a\n", "b\n")})
     review = review.with_file(0, review.files[0].leave([0], "no new file")).with_file(1, review.files[1].edit(b"c\n"))
     assert question(review, diff=False).splitlines() == [
-        "May step 1 write 1 of 2 parts?  2 files +2 −1",
-        "  create new.py  +1",
+        "May step 1 write 1 of 2 parts?",
         "  change calc.py (edited)  +1 −1",
         "  left out: new.py: no new file",
     ]
@@ -158,6 +157,25 @@ def test_what_is_left_of_changes() -> None:
     assert reviewing.offered == "[y] yes   [n] no, n WHY   [q] quit"
     assert answer_in_words(Reviewed(Choice.YES, review)) == "yes, 1 of 2 parts, edited"
     assert answer_in_words(Reviewed(Choice.NO, review, "not so")) == "no: not so"
+
+
+def test_what_would_be_written_is_counted_without_what_is_left_out() -> None:
+    lines = [f"line {number}\n" for number in range(40)]
+    new = ["first\n", *lines[1:39], "last\n", "more\n"]
+    review = review_of(1, {"calc.py": ("".join(lines), "".join(new)), "new.py": (None, "x\n")})
+    review = review.with_file(0, review.files[0].leave([1], "too much"))
+    assert question(review, diff=False).splitlines() == [
+        "May step 1 write 2 of 3 parts?  2 files +2 −1",
+        "  create new.py  +1",
+        "  change calc.py  +1 −1",
+        "  left out: calc.py, line 40: too much",
+    ]
+    everything_left = review.with_file(0, review.files[0].leave([0, 1])).with_file(1, review.files[1].leave([0]))
+    assert question(everything_left, diff=False).splitlines() == [
+        "Nothing is taken. Is nothing to be written?",
+        "  left out: calc.py",
+        "  left out: new.py",
+    ]
 
 
 async def test_a_step_under_way(sandbox: Sandbox) -> None:

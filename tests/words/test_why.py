@@ -17,6 +17,7 @@ from cdd_agent.wording import why
         (Evidence("`make check` passed"), "`make check` passed"),
         (Evidence("no tests were found"), "no tests were found"),
         (Evidence("x", 44, fixed=3), "3 tests went red → green, 41 others stayed green"),
+        (Evidence("x", 2, new=1), "1 new test passed, 1 other stayed green"),
         (Evidence("x", 44, fixed=1, new=2), "1 test went red → green, 2 new tests passed, 41 others stayed green"),
         (Evidence("x", 1, new=1), "1 new test passed"),
         (Evidence("x", 44), "44 stayed green"),
