@@ -70,6 +70,13 @@ def test_the_persons_tree_is_left_alone_and_the_run_lands(mine: Sandbox, capsys:
     assert not (mine.root / "c.txt").exists()
 
 
+def test_its_status_says_that_it_goes_on_there(mine: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(mine, GOOD[0]) != 0
+    capsys.readouterr()
+    assert cdd(mine, "status", SLUG, "--json") == 0
+    assert [event.get("about") for event in events(capsys.readouterr().out)] == [None, "elsewhere"]
+
+
 def test_it_goes_on_where_it_stopped_and_not_in_the_persons_tree(
     mine: Sandbox, capsys: pytest.CaptureFixture[str]
 ) -> None:
