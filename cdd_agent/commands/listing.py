@@ -4,11 +4,8 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from cdd_agent.engine.record import RunRecord
-from cdd_agent.engine.whereabouts import RunElsewhere, expect_here
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events import TICKET_STATES, About, Notice, PlanOpened, SpecOpened, TicketsListed, TicketView, Tone
-from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.spec import SpecEmpty, TicketSpec, TicketType
 from cdd_agent.tickets.state import load_state, new_state
 from cdd_agent.tickets.status import RunStatus
@@ -87,6 +84,10 @@ def opened(ticket: Ticket) -> PlanOpened | SpecOpened:
 
 def whereabouts(root: Path, ticket: Ticket) -> Iterator[Notice]:
     """That a run goes on elsewhere, if it does: what is known of it here is how it was. Raises `Damaged`."""
+    from cdd_agent.engine.record import RunRecord  # not for the shell's first screen
+    from cdd_agent.engine.whereabouts import RunElsewhere, expect_here
+    from cdd_agent.redaction import Redactor
+
     try:
         expect_here(root, RunRecord.of(root, ticket.slug, Redactor()).folder, datetime.now(UTC))
     except RunElsewhere as elsewhere:
