@@ -102,6 +102,8 @@ class OwnTreeMade(JsonFile):
     is_made: bool = False
     landing: str | None = None
     """The commit that the person's branch is moved to."""
+    landing_of: str | None = None
+    """The commit of the run's branch that this has."""
 
     def keep(self, record: Path) -> None:
         self.save(record / _OWN_TREE)
