@@ -144,6 +144,8 @@ class About(StrEnum):
     NOTHING_TO_UNDO = "nothing_to_undo"
     RUN_PUSHED = "run_pushed"
     RUN_PULLED = "run_pulled"
+    ELSEWHERE = "elsewhere"
+    """The run, of which only what is known here is shown."""
     OWN_TREE = "own_tree"
     EDITABLE_INSTALL = "editable_install"
     LANDED = "landed"

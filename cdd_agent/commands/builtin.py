@@ -73,9 +73,12 @@ async def status(session: Session, slug: str | None = None) -> None:
         for event in session.agent.view():
             session.emit(event)
     else:
-        from cdd_agent.commands.listing import opened
+        from cdd_agent.commands.listing import opened, whereabouts
 
-        session.emit(opened(session.project.tickets.find(slug or "")))
+        ticket = session.project.tickets.find(slug or "")
+        session.emit(opened(ticket))
+        for notice in whereabouts(session.project.root, ticket):
+            session.emit(notice)
 
 
 @command(

@@ -1,9 +1,11 @@
 """Tickets as `/list` and `/status` show them: their states, and what is to be done next for one."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
 
 from cdd_agent.errors import BadInput, CddError
-from cdd_agent.events import TICKET_STATES, PlanOpened, SpecOpened, TicketsListed, TicketView
+from cdd_agent.events import TICKET_STATES, About, Notice, PlanOpened, SpecOpened, TicketsListed, TicketView, Tone
 from cdd_agent.tickets.spec import SpecEmpty, TicketSpec, TicketType
 from cdd_agent.tickets.state import load_state, new_state
 from cdd_agent.tickets.status import RunStatus
@@ -78,3 +80,15 @@ def opened(ticket: Ticket) -> PlanOpened | SpecOpened:
     plan.check(ticket.shown(ticket.plan_path))
     state = load_state(ticket.state_path, ticket.slug, plan) or new_state(ticket.slug, plan)
     return PlanOpened.of(ticket.read_spec().title, plan, state)
+
+
+def whereabouts(root: Path, ticket: Ticket) -> Iterator[Notice]:
+    """That a run goes on elsewhere, if it does: what is known of it here is how it was. Raises `Damaged`."""
+    from cdd_agent.engine.record import RunRecord  # not for the shell's first screen
+    from cdd_agent.engine.whereabouts import RunElsewhere, expect_here
+    from cdd_agent.redaction import Redactor
+
+    try:
+        expect_here(root, RunRecord.of(root, ticket.slug, Redactor()).folder, datetime.now(UTC))
+    except RunElsewhere as elsewhere:
+        yield Notice(f"{elsewhere.message}. {elsewhere.hint}", Tone.WARNING, about=About.ELSEWHERE)

@@ -22,7 +22,7 @@ from cdd_agent.engine.prompt import Earlier, StepPrompt, step_digest, step_promp
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.recording import Recorder
 from cdd_agent.engine.related_code import MOST, MOST_WITH_TOOLS
-from cdd_agent.engine.whereabouts import RunElsewhere, copy_id, load_own_tree, load_whereabouts
+from cdd_agent.engine.whereabouts import expect_here
 from cdd_agent.errors import StepFailed
 from cdd_agent.events import (
     About,
@@ -189,15 +189,7 @@ class Run:
 
     def expect_here(self, now: datetime) -> None:
         """Raises `RunElsewhere` where it was pushed, or its lease is over, or it has a tree of its own."""
-        if (tree := load_own_tree(self.record.folder)) is not None:
-            slug = self.ticket.slug
-            raise RunElsewhere(
-                f"{slug} goes on in a tree of its own, on the branch {tree.branch}",
-                hint=f"`cdd exec {slug} --worktree` goes on there, `cdd land {slug}` brings it over.",
-            )
-        known = load_whereabouts(self.record.folder)
-        if known is not None:
-            known.expect_here(self.ticket.slug, copy_id(self.record.root), now)
+        expect_here(self.record.root, self.record.folder, now)
 
     def tell_what_was_found(self) -> None:
         """How it was opened, where there is something to know; told once."""

@@ -102,6 +102,8 @@ class OwnTreeMade(JsonFile):
     is_made: bool = False
     landing: str | None = None
     """The commit that the person's branch is moved to."""
+    landing_of: str | None = None
+    """The commit of the run's branch that this has."""
 
     def keep(self, record: Path) -> None:
         self.save(record / _OWN_TREE)
@@ -119,6 +121,20 @@ def forget_own_tree(record: Path) -> None:
 def load_whereabouts(record: Path) -> Whereabouts | None:
     """Of the run with its record in this folder; None where it never travelled. Raises `Damaged`."""
     return Whereabouts.load(record / _NAME)
+
+
+def expect_here(root: Path, record: Path, now: datetime) -> None:
+    """Raises `RunElsewhere` where the run with its record in this folder was pushed from this copy of the project, or
+    its lease is over, or it has a tree of its own."""
+    slug = record.name
+    if (tree := load_own_tree(record)) is not None:
+        raise RunElsewhere(
+            f"{slug} goes on in a tree of its own, on the branch {tree.branch}",
+            hint=f"`cdd exec {slug} --worktree` goes on there, `cdd land {slug}` brings it over.",
+        )
+    known = load_whereabouts(record)
+    if known is not None:
+        known.expect_here(slug, copy_id(root), now)
 
 
 def save_whereabouts(record: Path, whereabouts: Whereabouts | None) -> None:

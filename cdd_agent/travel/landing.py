@@ -53,8 +53,10 @@ class Landing:
         """The commit that the person's branch is at then. Raises `CddError`; then it is where it was."""
         own, trees = self.own, self.own.trees
         made = load_own_tree(own.record.folder)
-        if made is not None and made.landing is not None and await trees.has_landed(made.landing):
-            return await self._finish(made.landing)
+        tip = await trees.commit_of(f"refs/heads/{own.branch}")
+        landing = made.landing if made is not None and tip in (None, made.landing_of) else None
+        if landing is not None and await trees.has_landed(landing):
+            return await self._finish(landing)
         plan = own.ticket.read_plan()
         state = load_state(own.ticket_folder / own.ticket.state_path.name, own.ticket.slug, plan)
         if state is None or state.status is not RunStatus.COMPLETED:
@@ -80,7 +82,7 @@ class Landing:
         if await trees.commit_of("HEAD") != base:
             raise BadInput("Your branch has moved meanwhile", hint="Nothing was changed; try again.")
         assert made is not None, "seen by whoever asks for it"
-        made.model_copy(update={"landing": result}).keep(own.record.folder)
+        made.model_copy(update={"landing": result, "landing_of": tip}).keep(own.record.folder)
         await trees.forward(result)
         return await self._finish(result)
 

@@ -70,6 +70,27 @@ def test_the_persons_tree_is_left_alone_and_the_run_lands(mine: Sandbox, capsys:
     assert not (mine.root / "c.txt").exists()
 
 
+def test_what_came_after_a_landing_that_was_refused_is_not_lost(mine: Sandbox) -> None:
+    """The person has merged the run's branch by hand meanwhile, as it was."""
+    assert run(mine, *GOOD) == 0
+    (mine.root / "a.txt").write_text("mine\n")
+    assert cdd(mine, "land", SLUG) != 0
+    (mine.root / "a.txt").unlink()
+    git(mine.root, "merge", "--quiet", f"cdd/{SLUG}")
+    (tree_of(mine) / "d.txt").write_text("later\n")
+    git(tree_of(mine), "add", "d.txt")
+    git(tree_of(mine), "commit", "--quiet", "--message=Later")
+    assert cdd(mine, "land", SLUG) == 0
+    assert mine.text("d.txt") == "later\n"
+
+
+def test_its_status_says_that_it_goes_on_there(mine: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(mine, GOOD[0]) != 0
+    capsys.readouterr()
+    assert cdd(mine, "status", SLUG, "--json") == 0
+    assert [event.get("about") for event in events(capsys.readouterr().out)] == [None, "elsewhere"]
+
+
 def test_it_goes_on_where_it_stopped_and_not_in_the_persons_tree(
     mine: Sandbox, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -171,6 +171,23 @@ async def test_no_step_of_a_run_that_is_elsewhere_is_begun_nor_undone(tmp_path: 
     assert len(first.model.requests) == 1
 
 
+def test_the_status_of_a_run_that_was_pushed_says_so_until_it_is_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copies = Copies.made(tmp_path.resolve() / "copies")
+
+    def told() -> bool:
+        capsys.readouterr()
+        assert cdd(copies.first, "status", SLUG, "--json") == 0
+        return '"elsewhere"' in capsys.readouterr().out
+
+    assert not told()
+    assert cdd(copies.first, "push", SLUG) == 0
+    assert told()
+    assert cdd(copies.first, "pull", SLUG) == 0
+    assert not told()
+
+
 def test_a_run_that_is_busy_is_not_pushed(tmp_path: Path) -> None:
     copies = Copies.made(tmp_path.resolve() / "copies")
     assert run(copies.first, GOOD[0]) != 0
