@@ -422,10 +422,11 @@ class Shell(Sparing, Guarded, App[CddError]):
         except CddError as error:
             self._went_well, self._problem = False, error.message
             self._complain(error)
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as error:
             if self.is_running:
                 in_a_run = self.home.agent is not None and self.home.agent.name == "executor"
                 self.show(Notice("Stopped; `continue` goes on." if in_a_run else "Stopped.", Tone.WARNING))
+            error.__traceback__ = None  # the worker keeps the error, whose frames would keep all that the turn held
             raise
         finally:
             if self.is_running:

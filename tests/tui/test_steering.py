@@ -65,8 +65,8 @@ async def test_looking_needs_no_waiting(sandbox: Sandbox, line: str) -> None:
         assert sandbox.statuses() == ["pending", "pending"]
 
 
-SECRET = "horse " + "battery-" * 50
-"""Of two pieces; the second one takes ten seconds, unless it is made to go faster."""
+SECRET = "horse " + "battery " * 50 + "staple"
+"""Its pieces take ten seconds, unless they are made to come faster."""
 REPLY = f"The key is {SECRET} and so on, and so on."
 
 
@@ -79,7 +79,7 @@ async def test_looking_cuts_neither_the_reply_nor_its_redaction(
     async with person_at(sandbox, f"/exec {SLUG}") as person:
         await person.begin("")
         await person.until_told("The key is")
-        await person.pilot.pause(0.5)  # the first part of the secret has come
+        await person.pilot.pause(0.3)  # the first part of the secret has come
         person.shown.clear()
         if line == "/nonsense":
             person.app.look(line)
