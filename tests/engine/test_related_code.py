@@ -1,6 +1,7 @@
 """Code that a prompt shows without being told its name: found for the step, shown in part, followed after a failure."""
 
 import time
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -214,6 +215,20 @@ async def test_after_a_failure_the_prompt_follows_its_traceback(service: Sandbox
     assert "    return value.nothing\n```" in service.prompt(1)
     first, second = (estimated_prompt(request) for request in service.model.requests)
     assert second - first < 4_000
+
+
+def test_of_a_huge_file_that_a_step_names_little_is_read(service: Sandbox) -> None:
+    for name in ("huge.bin", "huge.png"):
+        with (service.root / name).open("wb") as file:
+            file.truncate(300_000_000)
+    service.write(Step("src/mail.py", "none", description="As in `huge.bin` and `huge.png`."))
+    tracemalloc.start()
+    try:
+        prompt = prompt_of(service)
+        assert tracemalloc.get_traced_memory()[1] < 60_000_000
+    finally:
+        tracemalloc.stop()
+    assert [note.partition(" ")[0] for note in prompt.notes if "not shown" in note] == ["huge.bin", "huge.png"]
 
 
 def test_a_failure_of_one_endless_line_is_followed_in_no_time(service: Sandbox) -> None:
