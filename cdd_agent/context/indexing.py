@@ -95,6 +95,8 @@ def _present(root: Path, own: Collection[str]) -> dict[str, Stamp]:
     by_hand, top, found = Handwritten(read_small(root / ".gitattributes", LARGEST)), f"{root}/", {}
     for entry in walk(root):
         path = entry.text
+        if not path.isprintable():  # no prompt could name it, and no reply
+            continue
         if entry.kind is Kind.FILE and not is_in(path, own) and not holds_secrets(entry.name) and by_hand(path):
             try:
                 about = os.lstat(top + path)

@@ -1,5 +1,6 @@
 """Code that a prompt shows without being told its name: found for the step, shown in part, followed after a failure."""
 
+import os
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -215,6 +216,12 @@ async def test_after_a_failure_the_prompt_follows_its_traceback(service: Sandbox
     assert "    return value.nothing\n```" in service.prompt(1)
     first, second = (estimated_prompt(request) for request in service.model.requests)
     assert second - first < 4_000
+
+
+async def test_a_file_whose_name_is_no_text_does_not_stop_a_step(service: Sandbox) -> None:
+    (service.root / os.fsdecode(b"limiter_caf\xe9.py")).write_text(LIMITER)
+    service.write(Step(None, "none", description=WANTED.description)).replies(FIXED)
+    assert finished(await run(service)).status is StepStatus.COMPLETED
 
 
 def test_of_a_huge_file_that_a_step_names_little_is_read(service: Sandbox) -> None:
