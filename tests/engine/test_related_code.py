@@ -238,6 +238,18 @@ def test_of_a_huge_file_that_a_step_names_little_is_read(service: Sandbox) -> No
     assert [note.partition(" ")[0] for note in prompt.notes if "not shown" in note] == ["huge.bin", "huge.png"]
 
 
+def test_a_line_that_the_restored_file_does_not_have_is_not_followed(service: Sandbox) -> None:
+    count = service.text("src/traffic.py").count("\n")
+    failure = f"src/traffic.py:{count + 500}: broken\nsrc/big_other.py:{count * 9}: broken\nsrc/big_other.py:3: broken"
+    service.write(Step("src/mail.py", "none"))
+    prompt = prompt_of(service, earlier=Earlier(failure, ""))
+    assert "src/traffic.py, in part" not in prompt.text
+    assert set(prompt.shown.in_part) == {"src/big_other.py"}
+
+    missed = {"src/traffic.py": ((count + 500, count + 520),)}
+    assert prompt_of(service, 6_000, also_show=missed).shown.in_part["src/traffic.py"]
+
+
 def test_a_failure_of_one_endless_line_is_followed_in_no_time(service: Sandbox) -> None:
     path = service.root / "src/traffic.py"
     failure = f"{'a.' * 50_000}\n{path}:3: broken\n{'a/' * 50_000}"
