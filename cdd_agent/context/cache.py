@@ -132,6 +132,9 @@ class Cache:
     def set_fact(self, name: str, value: str) -> None:
         self._db.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
 
+    def count_files(self) -> int:
+        return int(self._db.execute("SELECT count(*) FROM files").fetchone()[0])
+
     def known_files(self) -> dict[str, KnownFile]:
         rows = self._db.execute("SELECT path, number, size, modified, changed, inode, digest FROM files")
         return {os.fsdecode(path): KnownFile(number, Stamp(*stamp), digest) for path, number, *stamp, digest in rows}

@@ -41,7 +41,7 @@ _ALLOWED_DEAD = 1_000
 def bring_up_to_date(root: Path, own: Collection[str], cache: Cache) -> None:
     """See that the cache knows the files of a project as they are now."""
     with cache.writing():
-        last, known = int(cache.fact(_NUMBER) or 0), len(cache.known_files())
+        last, known = int(cache.fact(_NUMBER) or 0), cache.count_files()
         if last - known > known + _ALLOWED_DEAD:  # most that the index holds is of files that are no more
             cache.clear_files()
             cache.set_fact(_NUMBER, "0")
@@ -83,7 +83,7 @@ def _take_over(root: Path, changed: dict[str, Stamp], gone: set[str], cache: Cac
     if gone:
         with cache.writing():
             cache.drop(gone)
-    known, paths = cache.known_files(), list(changed)
+    known, paths = cache.known_files() if changed else {}, list(changed)
     for begin in range(0, len(paths), _TOGETHER):
         some = {path: changed[path] for path in paths[begin : begin + _TOGETHER]}
         digests = {path: known[path].digest for path in some if path in known}
@@ -95,6 +95,8 @@ def _present(root: Path, own: Collection[str]) -> dict[str, Stamp]:
     by_hand, top, found = Handwritten(read_small(root / ".gitattributes", LARGEST)), f"{root}/", {}
     for entry in walk(root):
         path = entry.text
+        if not path.isprintable():  # no prompt could name it, and no reply
+            continue
         if entry.kind is Kind.FILE and not is_in(path, own) and not holds_secrets(entry.name) and by_hand(path):
             try:
                 about = os.lstat(top + path)

@@ -10,6 +10,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import islice
 from pathlib import PurePosixPath
 from types import MappingProxyType
@@ -133,6 +134,7 @@ class Ranking:
         written = re.findall(r"[^\W\d]\w*", query.text)
         self._spelled = {words[0]: name for name in written[::-1] if len(words := words_of(name)) == 1}
         """How the text writes its words."""
+        self._is_aside = lru_cache(maxsize=None)(is_aside)
         self._rarity: dict[str, float] = {}
         self._signs: dict[str, _Sign] = {}
 
@@ -151,7 +153,9 @@ class Ranking:
             self._signs["traced"].add(path, 1 / (1 + len(self._signs["traced"].scores)), _traced(found))
         touched = [path for path in self._query.touched if path in self._live]
         likely = sorted(self._fused().items(), key=lambda scored: (-scored[1], scored[0]))
-        seeds = list(dict.fromkeys([*named, *traced, *touched, *[path for path, _ in likely if not is_aside(path)]]))
+        seeds = list(
+            dict.fromkeys([*named, *traced, *touched, *[path for path, _ in likely if not self._is_aside(path)]])
+        )
         seeds = seeds[: _SEEDS + len(touched)]
         self._signs["together"] = self._by_changes(seeds)
         self._signs["imports"] = self._by_imports(seeds)
@@ -179,7 +183,7 @@ class Ranking:
         last = len(first)
         return sorted(
             scores.keys() | first.keys(),
-            key=lambda path: (first.get(path, last), is_aside(path), -scores.get(path, 0.0), path),
+            key=lambda path: (first.get(path, last), self._is_aside(path), -scores.get(path, 0.0), path),
         )
 
     def _fused(self) -> dict[str, float]:
@@ -188,8 +192,8 @@ class Ranking:
         for sign in self._signs.values():
             ranks = [0, 0]
             for path in sign.order():
-                ranks[is_aside(path)] += 1
-                scores[path] += 1 / (_FUSED + ranks[is_aside(path)])
+                ranks[self._is_aside(path)] += 1
+                scores[path] += 1 / (_FUSED + ranks[self._is_aside(path)])
         return scores
 
     def _named(self) -> dict[str, str]:
@@ -314,11 +318,13 @@ class Ranking:
         sign = _Sign()
         stems: dict[str, list[tuple[int, str]]] = {}
         for rank, seed in enumerate(seeds, 1):
-            if not is_aside(seed):
-                stems.setdefault(module_of(seed).rpartition("/")[2].strip("_"), []).append((rank, seed))
+            stem = module_of(seed).rpartition("/")[2].strip("_")
+            if stem and not self._is_aside(seed):
+                stems.setdefault(stem, []).append((rank, seed))
         for path in self._live:
-            subject = tested_name(PurePosixPath(path))
-            for rank, seed in stems.get(subject or "", ()):
+            if not any(stem in path for stem in stems):
+                continue
+            for rank, seed in stems.get(tested_name(PurePosixPath(path)) or "", ()):
                 if PurePosixPath(path).suffix == PurePosixPath(seed).suffix:
                     sign.add(path, 1 / rank, f"test of `{seed}`")
         return sign

@@ -93,6 +93,10 @@ class CodeText:
         """Of its lines."""
         return len(self._lines)
 
+    def has(self, lines: tuple[int, int]) -> bool:
+        """Whether any of these is there: the file may have changed since somebody spoke of them."""
+        return lines[0] <= max(self.count, 1)
+
     @cached_property
     def tokens(self) -> int:
         """Of all of it."""
@@ -175,7 +179,8 @@ def parts_that_matter(
     about = source.outline(outline).text if outline.strip() else ""
     about = f"\n{about}" if about and estimated_tokens(about) * 3 <= tokens else ""
     left = tokens - estimated_tokens(about)
-    wanted = [*also, *((place.first, place.last) for place in (ranked.places if ranked else ()))]
+    places = ((place.first, place.last) for place in (ranked.places if ranked else ()))
+    wanted = [lines for lines in (*also, *places) if source.has(lines)]
     beginnings = ((1, _FIRST_LINES * times) for times in range(1, source.count // _FIRST_LINES + 2))
     shown, ranges = None, Ranges()
     for lines in wanted or beginnings:
@@ -252,7 +257,7 @@ class _Packing:
         """Show these lines besides what is shown already; False where there is no room for them."""
         source, before = self._source(file.path), self._shown.get(file.path)
         is_known = any(first <= lines[0] and lines[1] <= last for first, last in self.known.get(file.path, ()))
-        if source is None or is_known or (before is not None and before.lines is None):
+        if source is None or is_known or not source.has(lines) or (before is not None and before.lines is None):
             return True
         why = file.reasons[0] if file.reasons else ""
         ranges = joined((*self._ranges.get(file.path, ()), *source.with_heads(lines)))

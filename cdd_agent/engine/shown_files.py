@@ -23,6 +23,7 @@ from cdd_agent.files.read import holds_secrets, locate
 from cdd_agent.files.walk import Kind, WalkEntry
 from cdd_agent.llm.budget import estimated_tokens
 from cdd_agent.llm.pictures import (
+    LARGEST,
     MOST,
     PictureUnusable,
     is_meant_as_picture,
@@ -142,7 +143,7 @@ class ShownFiles:
         if place.is_dir():
             self._say(f"{path} is a folder.", path, why, added=added)
             return
-        data = read_bytes(place)
+        data = read_bytes(place, max(_LARGEST, LARGEST) + 1)  # of what is larger, nothing is shown
         try:
             if data is None:
                 self.seen[path] = None

@@ -149,10 +149,12 @@ def remove_leftovers(folder: Path) -> None:
                 file.unlink()
 
 
-def read_bytes(path: Path) -> bytes | None:
-    """The content of a file, or None where there is none. Raises `BadInput` when it cannot be read."""
+def read_bytes(path: Path, most: int = -1) -> bytes | None:
+    """The content of a file, or the beginning of `most` bytes; None where there is none. Raises `BadInput` when it
+    cannot be read."""
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            return file.read(most)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:

@@ -147,6 +147,12 @@ def test_a_failure_leads_to_the_lines_that_it_names(tmp_path: Path) -> None:
     assert first.places[0].why == "the failure names line 104"
 
 
+def test_a_file_without_a_name_has_no_tests(tmp_path: Path) -> None:
+    made(tmp_path, {"_.py": "range = 1\n", "b.py": "slate = 1\n"})
+
+    assert paths(tmp_path, "range") == ["_.py"]
+
+
 def test_what_earlier_steps_changed_is_near(tmp_path: Path) -> None:
     root = made(tmp_path, {"a.py": "x = 1\n", "b.py": "y = 1\n", "c.py": "z = 1\n"})
 

@@ -1,6 +1,8 @@
 """Code that a prompt shows without being told its name: found for the step, shown in part, followed after a failure."""
 
+import os
 import time
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -214,6 +216,38 @@ async def test_after_a_failure_the_prompt_follows_its_traceback(service: Sandbox
     assert "    return value.nothing\n```" in service.prompt(1)
     first, second = (estimated_prompt(request) for request in service.model.requests)
     assert second - first < 4_000
+
+
+async def test_a_file_whose_name_is_no_text_does_not_stop_a_step(service: Sandbox) -> None:
+    (service.root / os.fsdecode(b"limiter_caf\xe9.py")).write_text(LIMITER)
+    service.write(Step(None, "none", description=WANTED.description)).replies(FIXED)
+    assert finished(await run(service)).status is StepStatus.COMPLETED
+
+
+def test_of_a_huge_file_that_a_step_names_little_is_read(service: Sandbox) -> None:
+    for name in ("huge.bin", "huge.png"):
+        with (service.root / name).open("wb") as file:
+            file.truncate(300_000_000)
+    service.write(Step("src/mail.py", "none", description="As in `huge.bin` and `huge.png`."))
+    tracemalloc.start()
+    try:
+        prompt = prompt_of(service)
+        assert tracemalloc.get_traced_memory()[1] < 60_000_000
+    finally:
+        tracemalloc.stop()
+    assert [note.partition(" ")[0] for note in prompt.notes if "not shown" in note] == ["huge.bin", "huge.png"]
+
+
+def test_a_line_that_the_restored_file_does_not_have_is_not_followed(service: Sandbox) -> None:
+    count = service.text("src/traffic.py").count("\n")
+    failure = f"src/traffic.py:{count + 500}: broken\nsrc/big_other.py:{count * 9}: broken\nsrc/big_other.py:3: broken"
+    service.write(Step("src/mail.py", "none"))
+    prompt = prompt_of(service, earlier=Earlier(failure, ""))
+    assert "src/traffic.py, in part" not in prompt.text
+    assert set(prompt.shown.in_part) == {"src/big_other.py"}
+
+    missed = {"src/traffic.py": ((count + 500, count + 520),)}
+    assert prompt_of(service, 6_000, also_show=missed).shown.in_part["src/traffic.py"]
 
 
 def test_a_failure_of_one_endless_line_is_followed_in_no_time(service: Sandbox) -> None:
