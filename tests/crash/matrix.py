@@ -1,7 +1,7 @@
 """Kill a run at a point, look at what is left, run it again: what must hold then, in one place."""
 
 import json
-import multiprocessing
+import multiprocessing.process
 import shutil
 import signal
 from collections import Counter
@@ -16,15 +16,10 @@ from cdd_agent.errors import ExitCode
 from tests.crash import driver, views
 from tests.crash.points import Death, Point
 from tests.crash.story import STORIES, git
+from tests.processes import PROCESSES
 
 _SECONDS = 120.0
 """Within which a run, and what it started, has to be over."""
-# A fork of a process that has imported what a run needs: a process of its own, in a fraction of the time.
-_PROCESSES = multiprocessing.get_context("forkserver")
-_PROCESSES.set_forkserver_preload(
-    ["tests.crash.driver", "cdd_agent.engine.engine", "filelock", "markdown_it", "platformdirs", "psutil"]
-)
-
 
 Calls = tuple[tuple[int, int], ...]
 """What the model was asked, and a person: steps, each with the number of its attempt."""
@@ -164,7 +159,7 @@ class Run:
         """Start a process and wait for its end, and for that of what it started. Returns its exit code."""
         orders = driver.Orders(self.story, self.root, self.folder / "calls", kill_at, death, points, undo)
         arguments = (orders, self.folder / "output", self.folder / "home")
-        process = _PROCESSES.Process(target=driver.run_as_process, args=arguments)
+        process = PROCESSES.Process(target=driver.run_as_process, args=arguments)
         process.start()
         process.join(_SECONDS)
         with _ended(process):

@@ -17,7 +17,7 @@ from tests.crash.points import Point
 from tests.crash.test_kill_matrix import SEED, Measure, sample, uninterrupted
 
 __all__ = ["uninterrupted"]
-STEP, PLACES = 3, 4
+STEP, PLACES = 3, 3
 
 
 def test_an_undo_that_is_killed_anywhere_is_brought_to_its_end(uninterrupted: Measure, tmp_path: Path) -> None:

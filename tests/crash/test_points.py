@@ -1,6 +1,5 @@
 """The watch itself: what counts as a point, and what a death leaves."""
 
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -11,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.crash.points import Death, Point, Watch
+from tests.processes import PROCESSES
 
 if os.name != "posix":
     pytest.skip("a process ends itself by SIGKILL there", allow_module_level=True)
 
-_PROCESSES = multiprocessing.get_context("forkserver")
 LINE = b"0123456789"
 
 
@@ -35,7 +34,7 @@ def seen(work: Callable[[Path], None], folder: Path, kill_at: int = 0, death: De
     """Do some work below `folder / "root"` in a process of its own; the points that it came to."""
     root = folder / "root"
     root.mkdir()
-    process = _PROCESSES.Process(target=watched, args=(work, root, kill_at, death))
+    process = PROCESSES.Process(target=watched, args=(work, root, kill_at, death))
     process.start()
     process.join(30)
     assert process.exitcode == (-signal.SIGKILL if kill_at else 0)

@@ -1,7 +1,6 @@
 """An engine's work in a process of its own, which ends at one of the points where it changes the world."""
 
 import asyncio
-import multiprocessing
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,13 +10,12 @@ from typing import Any, Literal
 import psutil
 
 from tests.crash.points import Death, Point, Watch
+from tests.processes import PROCESSES
 from tests.projects import Sandbox
 
 Do = Literal["run", "skip", "skip keep", "undo", "redo"]
 _SECONDS = 120.0
 """Within which the process, and what it started, has to be over."""
-_PROCESSES = multiprocessing.get_context("forkserver")
-_PROCESSES.set_forkserver_preload(["tests.engine.dying", "filelock", "markdown_it", "platformdirs", "psutil"])
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ class Orders:
 
     def carried_out(self, output: Path) -> int:
         """The exit code: negative for a death."""
-        process = _PROCESSES.Process(target=_carry_out, args=(self, output))
+        process = PROCESSES.Process(target=_carry_out, args=(self, output))
         process.start()
         process.join(_SECONDS)
         code = process.exitcode

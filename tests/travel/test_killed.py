@@ -1,9 +1,10 @@
 """kill -9 of a push, a pull, a run in its own tree or its landing, at points all over it: the same command again, and
 everything is as without it."""
 
-import multiprocessing
 import os
+import random
 import shutil
+import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,12 +14,14 @@ import pytest
 from cdd_agent.cli.main import main
 from cdd_agent.engine.whereabouts import Phase, load_whereabouts
 from tests.crash.points import Death, Point, Watch
+from tests.processes import PROCESSES
 from tests.projects import SLUG, Sandbox, Step, check
 from tests.travel.copies import GOOD, REFERENCE, Copies, cdd, files, git, run, scripted
 
-KILLS = int(os.environ.get("CDD_TEST_KILLS", "5"))
+KILLS = int(os.environ.get("CDD_TEST_KILLS", "3"))
 """Of each command; at all of them, with a large number."""
-_PROCESSES = multiprocessing.get_context("forkserver")
+SEED = os.environ.get("PYTEST_XDIST_TESTRUNUID") or uuid.uuid4().hex
+"""Which points: others in each run of the tests."""
 _SECONDS = 60.0
 
 
@@ -32,7 +35,7 @@ def do(sandbox: Sandbox, *words: str, at: int = 0) -> Ended:
     """A command of `cdd` in a process of its own, killed just before the point of this number."""
     report = sandbox.root.parent / "points"
     report.write_text("0")
-    process = _PROCESSES.Process(target=_carry_out, args=(sandbox.root, words, at, report, dict(os.environ)))
+    process = PROCESSES.Process(target=_carry_out, args=(sandbox.root, words, at, report, dict(os.environ)))
     process.start()
     process.join(_SECONDS)
     code = process.exitcode
@@ -77,11 +80,11 @@ class Template:
         return self.copies
 
 
-def evenly(points: int) -> list[int]:
+def sample(points: int) -> list[int]:
     """Some of them, the first and the last included."""
     assert points > 20
-    count = min(KILLS, points)
-    return sorted({1 + (points - 1) * n // (count - 1) for n in range(count)})
+    between = range(2, points)
+    return [1, *sorted(random.Random(SEED).sample(between, min(KILLS - 2, len(between)))), points]
 
 
 @pytest.mark.xdist_group("kills")
@@ -93,7 +96,7 @@ def test_a_killed_push_is_done_by_the_next_one(tmp_path: Path) -> None:
     shutil.copytree(copies.folder, saved, symlinks=True)
     fresh = Template(copies)
     points = do(copies.first, "push").points
-    for at in evenly(points):
+    for at in sample(points):
         fresh(saved)
         first, second = copies.first, Sandbox(copies.folder / "second")
         before = files(first.root)
@@ -123,7 +126,7 @@ def test_a_killed_pull_is_done_by_the_next_one(tmp_path: Path) -> None:
     shutil.copytree(copies.folder, saved, symlinks=True)
     fresh = Template(copies)
     points = do(Sandbox(copies.folder / "second"), "pull").points
-    for at in evenly(points):
+    for at in sample(points):
         fresh(saved)
         second = Sandbox(copies.folder / "second")
         assert do(second, "pull", at=at).is_dead
@@ -153,7 +156,7 @@ def test_a_killed_run_in_its_own_tree_and_a_killed_landing_are_done_by_the_next_
     points = do(first, *execute).points
     shutil.copytree(copies.folder, ready, symlinks=True)
     before, head = files(first.root), git(first.root, "rev-parse", "HEAD")
-    for at in evenly(points):
+    for at in sample(points):
         fresh(saved)
         assert do(first, *execute, at=at).is_dead
         assert files(first.root) == before, f"point {at}"
@@ -164,7 +167,7 @@ def test_a_killed_run_in_its_own_tree_and_a_killed_landing_are_done_by_the_next_
     fresh(ready)
     points = do(first, "land").points
     after, landed = files(first.root), git(first.root, "rev-parse", "HEAD")
-    for at in evenly(points):
+    for at in sample(points):
         fresh(ready)
         assert do(first, "land", at=at).is_dead
         assert git(first.root, "rev-parse", "HEAD") in (head, landed), f"point {at}"

@@ -1,0 +1,12 @@
+"""Processes of the tests' own, which may be killed: forks of one that has imported what they need."""
+
+import multiprocessing
+
+PROCESSES = multiprocessing.get_context("forkserver")
+# There is one such server for all tests of a process, and the last list that it is given before it starts is the one.
+PROCESSES.set_forkserver_preload(
+    [
+        *("tests.crash.driver", "tests.projects", "cdd_agent.cli.without_screen", "cdd_agent.travel.travelling"),
+        *("filelock", "markdown_it", "platformdirs", "psutil", "pytest"),
+    ]
+)
