@@ -151,7 +151,8 @@ async def home(person: Person) -> None:
 async def in_the_prompt(person: Person, left: set[str]) -> None:
     del left
     await home(person)
-    await keys(person, "/")
+    person.prompt.area.focus()
+    await keys(person, "a", "left", "ctrl+k", "ctrl+u", "/")
     await person.pilot.click(person.prompt.query_one(OptionList), offset=(2, 1))
     person.prompt.replace("")
     await keys(person, *"/e", "down", "up", "tab", "escape", "ctrl+u", "x", "ctrl+underscore", "ctrl+y", "ctrl+c", "up")
