@@ -273,7 +273,7 @@ async def in_questions(person: Person, left: set[str]) -> None:
     asked.cancel()
 
 
-TOUR = (in_the_prompt, in_the_window, on_screens, in_a_run, in_questions)
+TOUR = (in_a_run, on_screens, in_questions, in_the_prompt, in_the_window)
 
 
 async def test_each_of_them_fails_once_and_the_session_goes_on(sandbox: Sandbox) -> None:
@@ -283,7 +283,7 @@ async def test_each_of_them_fails_once_and_the_session_goes_on(sandbox: Sandbox)
             left = inject(broken)
             names = frozenset(left)
             assert len(names) > 80
-            for part in TOUR * 4:
+            for part in TOUR * 6:
                 if left:
                     await part(person, left)
             assert sorted(left) == []
