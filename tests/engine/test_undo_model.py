@@ -476,8 +476,9 @@ class Story:
             engine.close()
 
     def text(self) -> str:
+        """Of one size: what a check has written beyond what was there a played power cut would tear."""
         self.written += 1
-        return f"{self.written}\n"
+        return f"{self.written:04}\n"
 
     def put(self, path: str, text: str) -> None:
         (self.sandbox.root / path).parent.mkdir(exist_ok=True)
