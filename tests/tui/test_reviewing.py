@@ -152,7 +152,7 @@ async def test_a_no_with_a_reason_is_said_before_enter_and_sent_by_it(sandbox: S
     async with reviewing(sandbox) as (person, asked):
         await person.rest()
         await person.type(line, gap=0)
-        assert "no: use tabs …   Enter" in person.screen
+        await person.until(lambda: "no: use tabs …   Enter" in person.screen)
         await person.rest(60)
         assert not asked.is_finished
         await person.press("enter")

@@ -120,6 +120,7 @@ async def test_all_screens(
         use_theme(app, theme)
         for state in states:
             await STATES[state](app, pilot)
+            await pilot.pause()
             while [worker for worker in app.workers if worker.group not in ("turn", "asking")]:
                 await pilot.pause(0.01)
             await pilot.pause()
