@@ -159,9 +159,9 @@ def test_any_import_means_some_files_or_none(name: str, importer: str) -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        'File "/work/p/src/a.py", line 7, in f',
+        'File "/home/p/src/a.py", line 7, in f',
         "src/a.py:7: AssertionError",
-        "    at f (/work/p/src/a.py:7:13)",
+        "    at f (/home/p/src/a.py:7:13)",
         "  --> src/a.py:7:5",
         "\t./src/a.py:7 +0x1d",
         "src\\a.py(7): error C2065",
