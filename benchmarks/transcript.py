@@ -5,10 +5,12 @@ import asyncio
 import gc
 import statistics
 from collections.abc import Callable, Iterator
+from functools import partial
 from random import Random
 from time import perf_counter
 
 from textual.app import App, ComposeResult
+from textual.pilot import Pilot
 from textual.widget import Widget
 from textual.widgets import Log
 
@@ -82,15 +84,7 @@ async def seconds_for_each(blocks: int) -> dict[str, float]:
         await pilot.pause()
         gc.collect()
 
-        async def median(act: Callable[[], object]) -> float:
-            seconds = list[float]()
-            for _ in range(15):
-                started = perf_counter()
-                act()
-                await pilot.pause()
-                seconds.append(perf_counter() - started)
-            return statistics.median(seconds)
-
+        median = partial(_median, pilot)
         found = {"add a line": await median(lambda: transcript.add(BlockKind.NOTE, "a note"))}
         transcript.choose_block(-1)
         found["choose a block"] = await median(lambda: transcript.choose_block(-1))
@@ -98,6 +92,17 @@ async def seconds_for_each(blocks: int) -> dict[str, float]:
         found["scroll a page"] = await median(lambda: transcript.scroll_page_up(animate=False))
         found["find a text"] = await median(lambda: transcript.find("line 3 of 1"))
         return found
+
+
+async def _median(pilot: Pilot[None], act: Callable[[], object]) -> float:
+    """Seconds until the screen is drawn again."""
+    seconds = list[float]()
+    for _ in range(15):
+        started = perf_counter()
+        act()
+        await pilot.pause()
+        seconds.append(perf_counter() - started)
+    return statistics.median(seconds)
 
 
 async def seconds_in_a_plan_of(steps: int) -> dict[str, float]:
@@ -121,15 +126,7 @@ async def seconds_in_a_plan_of(steps: int) -> dict[str, float]:
         await pilot.pause()
         gc.collect()
 
-        async def median(act: Callable[[], object]) -> float:
-            seconds = list[float]()
-            for _ in range(15):
-                started = perf_counter()
-                act()
-                await pilot.pause()
-                seconds.append(perf_counter() - started)
-            return statistics.median(seconds)
-
+        median = partial(_median, pilot)
         return {
             "show the plan": await median(lambda: panel.show(views)),
             "a step begins": await median(lambda: panel.begin(StepStarted(steps // 2, "", 1))),
