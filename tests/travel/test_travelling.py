@@ -364,6 +364,7 @@ def test_what_is_told_and_the_words_for_what_is_not_there(copies: Copies, capsys
     assert cdd(second, "pull", SLUG) == 2
     assert cdd(second, "pull", SLUG, "nowhere") == 2
     assert "origin" in capsys.readouterr().err
+    assert not record_of(second).exists()
     assert cdd(first, "push", SLUG, "--json") == 0
     assert [event["about"] for event in events(capsys.readouterr().out)] == ["run_pushed"]
     assert cdd(second, "pull", SLUG, "--json") == 0
