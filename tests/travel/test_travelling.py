@@ -141,6 +141,9 @@ def test_a_lease_is_taken_over_by_word_and_its_holder_finds_out(
     capsys.readouterr()
     assert run(second, *GOOD[1:]) == 2
     assert "held by" in capsys.readouterr().err
+    assert cdd(second, "undo", SLUG) == 2
+    assert cdd(second, "diff", SLUG) == 0
+    assert second.text("a.txt") == "good\n"
     assert run(first, *GOOD[1:]) == 0
     assert second.statuses()[1] != "completed"
 
