@@ -151,6 +151,7 @@ class About(StrEnum):
     LANDED = "landed"
     CHECKED = "checked"
     NOT_RENEWED = "not_renewed"
+    STILL_HELD = "still_held"
     """The lease of a run that was pulled: the remote cannot be asked."""
 
 

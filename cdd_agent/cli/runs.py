@@ -85,15 +85,15 @@ def redo(options: Namespace) -> int:
     _STEP,
 )
 def diff(options: Namespace) -> int:
-    return _going_through(options, lambda engine: engine.diff(options.step), only_on_stderr=True)
+    return _going_through(options, lambda engine: engine.diff(options.step), is_look=True)
 
 
 def run_plan(project: Project, slug: str, *, as_json: bool, start_over: bool = False) -> ExitCode:
     """Run a ticket's plan to its end. Raises `CddError`, `KeyboardInterrupt` when interrupted."""
     from cdd_agent.cli.without_screen import Output, preparing_model, printer_for
+    from cdd_agent.engine.whereabouts import how_to_hand_back
     from cdd_agent.events import About, Notice, Tone
-    from cdd_agent.travel.keeping import lease_kept
-    from cdd_agent.wiring import prepare_model
+    from cdd_agent.wiring import keeping_lease, prepare_model
 
     output = Output(printer_for(as_json))
     engine = _open_engine(project, slug, output, start_over=start_over)
@@ -101,8 +101,10 @@ def run_plan(project: Project, slug: str, *, as_json: bool, start_over: bool = F
         prepare_model(engine)
 
     async def whole_run() -> None:
-        async with lease_kept(engine.run.record, output.emit):
+        async with keeping_lease(engine.run.record, output.emit):
             await all_steps()
+        if text := how_to_hand_back(engine.run.record.folder):
+            output.emit(Notice(text, about=About.STILL_HELD))
 
     async def all_steps() -> None:
         await engine.recover()
@@ -117,14 +119,28 @@ def run_plan(project: Project, slug: str, *, as_json: bool, start_over: bool = F
 
 
 def _going_through(
-    options: Namespace, what: Callable[[Engine], Coroutine[object, object, None]], *, only_on_stderr: bool = False
+    options: Namespace, what: Callable[[Engine], Coroutine[object, object, None]], *, is_look: bool = False
 ) -> ExitCode:
-    from cdd_agent.cli.without_screen import Output, open_project_of, reference
-    from cdd_agent.printer import JsonPrinter, TextPrinter
+    """`is_look`: nothing is changed, and standard output has nothing but what is looked at."""
+    from contextlib import nullcontext
 
-    output = Output(JsonPrinter() if options.json else TextPrinter(to_stderr=only_on_stderr))
-    engine = _open_engine(open_project_of(options), reference(options.slug), output)
-    _recorded(engine, what(engine), output)
+    from cdd_agent.cli.without_screen import Output, open_project_of, reference
+    from cdd_agent.engine.whereabouts import in_its_tree
+    from cdd_agent.printer import JsonPrinter, TextPrinter
+    from cdd_agent.wiring import keeping_lease, open_project
+
+    output = Output(JsonPrinter() if options.json else TextPrinter(to_stderr=is_look))
+    project = open_project_of(options)
+    ticket = in_its_tree(project.tickets.find(reference(options.slug)))
+    if ticket.root != project.root:
+        project = open_project(ticket.root, {}, exactly=True)
+    engine = _open_engine(project, ticket.slug, output)
+
+    async def work() -> None:
+        async with nullcontext() if is_look else keeping_lease(engine.run.record, output.emit):
+            await what(engine)
+
+    _recorded(engine, work(), output)
     return ExitCode.DONE
 
 

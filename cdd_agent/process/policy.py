@@ -195,6 +195,8 @@ class CommandRunner:
     permit: Permit = nobody
     clock: WorkClock = field(default_factory=WorkClock, repr=False, compare=False)
     """Stands still while a person is asked."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Variables that all commands get."""
     always: set[tuple[str, Path]] = field(default_factory=set, repr=False, compare=False)
     """The commands that a person lets through from now on, and their folders."""
 
@@ -316,8 +318,9 @@ class CommandRunner:
         if self.settings.mode == "unsafe":
             _log.warning("Unsafe mode: %.1000r runs whatever it is", command.text)
         _log.info("Running %.1000r in %s", command.text, command.folder)
+        env = {**self.env, **(env or {})}
         if command.in_shell:  # it looks programs up by itself: the project's own come first, unless it is given a PATH
-            env = {"PATH": os.pathsep.join((*map(str, own_folders(self.root)), *os.get_exec_path())), **(env or {})}
+            env = {"PATH": os.pathsep.join((*map(str, own_folders(self.root)), *os.get_exec_path())), **env}
         result = await run_command(
             command.argv,
             cwd=command.folder,

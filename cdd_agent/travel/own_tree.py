@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
+from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.record import RunRecord
-from cdd_agent.engine.whereabouts import OwnTreeMade, load_own_tree
+from cdd_agent.engine.whereabouts import TREE, OwnTreeMade, load_own_tree
 from cdd_agent.errors import BadInput
 from cdd_agent.events import About, Emit, Notice, Tone
 from cdd_agent.files.atomic import read_bytes, write_atomic
@@ -63,7 +66,7 @@ class OwnTree:
 
     @property
     def place(self) -> Path:
-        return self.record.folder / "tree"
+        return self.record.folder / TREE
 
     @property
     def root(self) -> Path:
@@ -75,8 +78,21 @@ class OwnTree:
         return f"cdd/{self.ticket.slug}"
 
     @property
-    def ticket_folder(self) -> Path:
-        return self.root / self.ticket.folder.relative_to(self.record.root)
+    def ticket_in_it(self) -> Ticket:
+        folder = self.root / self.ticket.folder.relative_to(self.record.root)
+        return Ticket(self.ticket.slug, folder, self.root)
+
+    async def prepare(self, emit: Emit) -> Mapping[str, str]:
+        """Make it ready for the run to begin or go on in it; the variables that commands there need. Raises
+        `BadInput`, also when another process is at work on the ticket."""
+        self.record.prepare()
+        since = datetime.now(UTC).replace(microsecond=0).isoformat()
+        lock = TicketLock.take(self.record.folder, self.ticket.slug, since)
+        try:
+            await self.make(emit)
+            return await self.expect_own_packages(self.place, emit)
+        finally:
+            lock.release()
 
     async def make(self, emit: Emit) -> None:
         """Make it, or see that it is as it has to be. Raises `BadInput`."""
@@ -86,8 +102,9 @@ class OwnTree:
         self.equip(self.place)
         for path in (self.ticket.spec_path, self.ticket.plan_path):  # the person's own are what counts
             content = read_bytes(path)
-            if content is not None and read_bytes(self.ticket_folder / path.name) != content:
-                write_atomic(self.ticket_folder / path.name, content)
+            place = self.ticket_in_it.folder / path.name
+            if content is not None and read_bytes(place) != content:
+                write_atomic(place, content)
         settings = Path(".cdd", "config.yaml")
         content = read_bytes(self.record.root / settings)
         if content is not None and not (self.root / settings).exists():
@@ -111,7 +128,7 @@ class OwnTree:
             raise BadInput(f"There is a branch {self.branch} already", hint="Rename or delete it.")
         if there is not None:  # of one that was killed before it was ready
             await self.trees.delete_branch(self.branch)
-        making = OwnTreeMade(branch=self.branch, base=head)
+        making = OwnTreeMade(branch=self.branch, base=head, prefix=self.prefix)
         making.keep(self.record.folder)
         await self.trees.add(self.place, head, self.branch)
         making.model_copy(update={"is_made": True}).keep(self.record.folder)
@@ -130,11 +147,11 @@ class OwnTree:
                 except OSError as error:
                     raise BadInput(f"{link} could not be made: {error.strerror or error}") from error
 
-    async def expect_own_packages(self, place: Path, emit: Emit) -> None:
+    async def expect_own_packages(self, place: Path, emit: Emit) -> Mapping[str, str]:
         """See that tests in a tree import its own packages, and not the person's that are installed in editable mode.
 
-        Where they would, the tree's come first on PYTHONPATH of this process and what it starts, and that is told.
-        Raises `BadInput` where they would all the same.
+        Where they would, that is told, and a PYTHONPATH is returned on which the tree's come first. Raises `BadInput`
+        where they would all the same.
         """
         root = place / self.prefix
         sources = [folder for folder in (root / "src", root) if folder.is_dir()]
@@ -142,23 +159,26 @@ class OwnTree:
         packages = {name: folder for name, folder in packages.items() if name.isidentifier()}
         python = own_python(root) or find_program("python") or find_program("python3") or Path(sys.executable)
         if not packages or not (elsewhere := await self._elsewhere(python, root, [*packages])):
-            return
+            return {}
         first = list(dict.fromkeys(str(packages[name]) for name in elsewhere))
         before = os.environ.get("PYTHONPATH")
-        os.environ["PYTHONPATH"] = os.pathsep.join([*first, *([before] if before else [])])
+        env = {"PYTHONPATH": os.pathsep.join([*first, *([before] if before else [])])}
         names = ", ".join(sorted(elsewhere))
-        if still := await self._elsewhere(python, root, [*elsewhere]):
+        if still := await self._elsewhere(python, root, [*elsewhere], env):
             raise BadInput(
                 f"Tests in the run's tree would import {', '.join(sorted(still))} from {still[min(still)]}",
                 hint="It is installed so that nothing can come before. Run without `--worktree`, or uninstall it.",
             )
         text = f"{names} is installed from your own tree (editable). In the run's tree PYTHONPATH puts its own first."
         emit(Notice(text, Tone.WARNING, about=About.EDITABLE_INSTALL))
+        return env
 
-    async def _elsewhere(self, python: Path, root: Path, packages: list[str]) -> dict[str, Path]:
+    async def _elsewhere(
+        self, python: Path, root: Path, packages: list[str], env: Mapping[str, str] | None = None
+    ) -> dict[str, Path]:
         """The packages that would come from the person's own tree, and from where."""
         words = [str(python), "-c", _WHERE_FROM, *packages]
-        found = await run_command(words, cwd=root, limit=_SECONDS)
+        found = await run_command(words, cwd=root, limit=_SECONDS, env=env)
         entries = (line.split(" ", 1) for line in found.stdout.splitlines() if " " in line)
         places = {name: Path(place) for name, place in entries if place}
         return {
