@@ -10,10 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from cdd_agent.edits.review import Review
+from cdd_agent.engine.effort import effort_by_step
 from cdd_agent.engine.prompt import LAST_FAILED
-from cdd_agent.events import About, Event, StepDiff, StepFinished, StepStarted, TestsStarted
+from cdd_agent.errors import NotApproved
+from cdd_agent.events import About, Choice, Event, StepDiff, StepFinished, StepStarted, TestsStarted
+from cdd_agent.frontend import Nobody, Reviewed
 from cdd_agent.llm.known_models import FREE, Price
-from cdd_agent.llm.port import Done, Hear, Request, TextDelta, ToolCall
+from cdd_agent.llm.port import ConnectionFailed, Done, Hear, Request, TextDelta, ToolCall, Usage
 from tests.listening import collect, stop_at, told_to
 from tests.projects import SLUG, Sandbox, Step, check, noticed, says
 from tests.travel.copies import git
@@ -35,6 +39,8 @@ class Together:
     window: int | None = None
     sees: bool | None = True
     calls_tools: bool = False
+    breaks: set[int] = field(default_factory=set)
+    """Steps whose next reply breaks off."""
     after: Mapping[int, int] = field(default_factory=dict)
     """Steps whose answers come only when another one is completed."""
     _now: int = 0
@@ -71,10 +77,32 @@ class Together:
                 answer = answer(prompt)
             elif not isinstance(answer, str):
                 answer = answer[min(before, len(answer) - 1)]
+            if step in self.breaks:
+                self.breaks.discard(step)
+                hear(TextDelta(answer[:20]))
+                raise ConnectionFailed("It broke off.")
             hear(TextDelta(answer))
-            return Done()
+            return Done(usage=Usage(len(prompt.split()), len(answer.split())))
         finally:
             self._now -= 1
+
+
+@dataclass
+class SlowPerson(Nobody):
+    """Takes all changes but those of one step, after some thought."""
+
+    refuses: int = 0
+    asked: list[int] = field(default_factory=list)
+    most: int = 0
+    _now: int = 0
+
+    async def review(self, review: Review) -> Reviewed:
+        self.asked.append(review.step or 0)
+        self._now += 1
+        self.most = max(self.most, self._now)
+        await asyncio.sleep(0.01)  # time for another question, if there may be one
+        self._now -= 1
+        return Reviewed(Choice.NO if review.step == self.refuses else Choice.YES, review)
 
 
 @pytest.fixture
@@ -322,3 +350,47 @@ async def test_a_file_that_was_only_read_counts(sandbox: Sandbox) -> None:
     assert sandbox.statuses() == ["completed"] * 2
     assert About.OVERLAP in noticed(events)
     assert model.asked.count(2) == 4
+
+
+async def test_each_step_has_its_own_costs(sandbox: Sandbox) -> None:
+    """Also of calls that came to nothing, whoever else was asked meanwhile."""
+    sandbox.write(*(Step(f"{name}.txt", "none") for name in "abc"))
+    model = Together({n: says(f"{name}.txt", f"{n} " * 50 * n) for n, name in enumerate("abc", 1)}, at_once=3)
+    model.breaks = {2}
+    await carried_out(sandbox, model)
+    engine = sandbox.engine()
+    efforts = effort_by_step(engine.run.record.log.entries())
+    spent = {number: step.spent for number, step in engine.run.state.step_executions.items()}
+    engine.close()
+    assert {number: effort.cost for number, effort in efforts.items()} == spent
+    assert [efforts[number].model_calls for number in (1, 2, 3)] == [1, 2, 1]
+    assert spent[2].tokens > spent[1].tokens
+    report = json.loads((sandbox.root / ".cdd" / "runs" / SLUG / "report.json").read_text())
+    assert [step["models"] for step in report["steps"]] == [["together"]] * 3
+
+
+async def test_a_person_is_asked_one_question_at_a_time_and_about_each_change_once(sandbox: Sandbox) -> None:
+    sandbox.flags["approval"] = "ask"
+    sandbox.write(*(Step(f"{name}.txt", check(f"{name}.txt")) for name in "abc"))
+    person = sandbox.frontend = SlowPerson()
+    model = Together({n: says(f"{name}.txt", "good") for n, name in enumerate("abc", 1)}, at_once=3)
+    await carried_out(sandbox, model)
+    assert sandbox.statuses() == ["completed"] * 3
+    assert sorted(person.asked) == [1, 2, 3]
+    assert person.most == 1
+
+
+async def test_a_no_stops_the_run_and_what_others_did_is_kept(sandbox: Sandbox) -> None:
+    sandbox.flags["approval"] = "ask"
+    sandbox.write(*(Step(f"{name}.txt", check(f"{name}.txt")) for name in "ab"), Step("c.txt", depends="Step 2"))
+    sandbox.frontend = SlowPerson(refuses=1)
+    model = Together({n: says(f"{name}.txt", "good") for n, name in enumerate("abc", 1)}, at_once=2)
+    sandbox.real_model = model
+    engine = sandbox.engine()
+    with engine.recording():
+        await collect(engine.run_all())
+    assert isinstance(engine.stopped_by, NotApproved)
+    engine.close()
+    assert sandbox.statuses()[0] == "pending"
+    assert not (sandbox.root / "a.txt").exists()
+    assert sandbox.statuses()[1:] == ["completed", "pending"]
