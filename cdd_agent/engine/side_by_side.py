@@ -41,7 +41,6 @@ from cdd_agent.engine.steering import Steering
 from cdd_agent.engine.step import AttemptOutcome, StepRunner
 from cdd_agent.errors import CddError
 from cdd_agent.events import About, AttemptFailed, Emit, Event, Notice, StepStarted, Tone
-from cdd_agent.files.json_file import stamp
 from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.process.policy import Permission
 from cdd_agent.tickets.plan_step import PlanStep
@@ -102,7 +101,7 @@ class SideBySide:
             return None
         changed = (step.files for step in run.state.known_steps.values())
         also = {path for files in changed for path in (*files.created, *files.modified)}
-        return cls(engine, jobs, attempts, trees, await (await run.history.open()).take(f"side/{stamp()}-base", also))
+        return cls(engine, jobs, attempts, trees, await trees.base(also))
 
     async def carry_out(self) -> None:
         """Run to the end, or until nothing can go on beside a step that failed, or that ended the run."""

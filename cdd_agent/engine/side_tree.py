@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,8 @@ from pathlib import Path
 from cdd_agent.engine.history import History
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import BadInput
+from cdd_agent.files.atomic import sync_folder
+from cdd_agent.files.json_file import stamp
 from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.git.repository import repository_of
 from cdd_agent.git.worktree import Trees
@@ -66,6 +69,13 @@ class SideTrees:
             return None
         prefix = record.root.relative_to(repository.top).as_posix()
         return cls(record, history, Trees.of(repository.top), head, "" if prefix == "." else prefix)
+
+    async def base(self, also: Iterable[str]) -> Checkpoint:
+        """The project as it is now, to make trees from; with these files, also if they are ignored. Raises
+        `GitUnusable` or `BadInput`."""
+        _make(self.record.folder / _SIDE)  # where that is, there is something to be removed
+        sync_folder(self.record.folder)
+        return await (await self.history.open()).take(f"{_SIDE}/{stamp()}-base", also)
 
     async def make(self, step: int, base: Checkpoint) -> SideTree:
         """Make one for the step with this folder, with all files as they are in a checkpoint. Raises `GitUnusable` or
