@@ -269,6 +269,7 @@ class Wiring:
             emit=self.tell,
             own=_own(project, config),
             commits=config.commit == "step",
+            jobs=config.jobs,
             require=None if config.require == "off" else config.require,
             start_over=start_over,
             lock=lock,

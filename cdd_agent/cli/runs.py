@@ -24,6 +24,7 @@ _STEP = Argument("--step", "the step (default: the last one)", type=int, metavar
     cdd exec feature-user-auth --yes
     cdd exec feature-user-auth --model openai/gpt-5 --max-attempts 5
     cdd exec feature-user-auth --require verified --json
+    cdd exec feature-user-auth --jobs 4
     cdd exec feature-user-auth --worktree && cdd land feature-user-auth
     CDD_API_BASE=http://127.0.0.1:8080/v1 cdd exec feature-user --model openai/qwen3-coder
     """,
@@ -32,6 +33,7 @@ _STEP = Argument("--step", "the step (default: the last one)", type=int, metavar
     flag("--json", "one event a line, nothing else on standard output"),
     *MODEL_FLAGS,
     Argument("--max-attempts", "model attempts a step, the first included", type=int, metavar="N"),
+    Argument("--jobs", "steps that run at once, each in a tree of its own until it is done", type=int, metavar="N"),
     Argument(
         "--require",
         "verified: a step that is only unharmed, unverified or skipped fails the run (exit code 1)",
@@ -44,7 +46,9 @@ def execute(options: Namespace) -> int:
     from cdd_agent.cli.without_screen import reference
     from cdd_agent.wiring import open_project
 
-    flags = {name: getattr(options, name) for name in ("model", "api_base", "max_attempts", "require", "record")}
+    flags = {
+        name: getattr(options, name) for name in ("model", "api_base", "max_attempts", "jobs", "require", "record")
+    }
     flags |= {"approval": "auto"} if options.yes else {}
     project, slug = open_project(options.project, flags), reference(options.slug)
     if options.worktree:

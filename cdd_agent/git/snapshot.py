@@ -113,11 +113,14 @@ class Snapshots:
     """The trees of files of snapshots that are known already."""
 
     @classmethod
-    async def open(cls, root: Path, folder: Path, leave_out: Sequence[str] = ()) -> Snapshots:
+    async def open(
+        cls, root: Path, folder: Path, leave_out: Sequence[str] = (), namespace: str | None = None
+    ) -> Snapshots:
         """Prepare snapshots of `root`, with `folder` for what they need: no other process may use it meanwhile.
 
         `root` is a resolved path. `leave_out` are patterns of files that are no part of the snapshots, from `root`, as
-        in git's `:(glob)`; `folder` never is. Raises `GitUnusable`, or `BadInput` when the folder cannot be written.
+        in git's `:(glob)`; `folder` never is. `namespace` is that of another tree of the repository, if their names are
+        to be kept there. Raises `GitUnusable`, or `BadInput` when the folder cannot be written.
         """
         began_without = (folder / "refs" / "cdd").exists()  # a project that became a repository meanwhile
         repository = None if began_without else await repository_of(root)
@@ -133,7 +136,7 @@ class Snapshots:
         git = Git(root, env, (*plain.config, *settings, *CONFIG))
         prefix = f"{root.relative_to(top).as_posix()}/" if root != top else ""
         whose = f"{repository.worktree if repository else ''}:{prefix}"
-        namespace = f"refs/cdd/{hashlib.sha256(os.fsencode(whose)).hexdigest()[:8]}"
+        namespace = namespace or f"refs/cdd/{hashlib.sha256(os.fsencode(whose)).hexdigest()[:8]}"
         keeper = {"GIT_DIR": str(repository.shared if repository else folder), "GIT_WORK_TREE": str(top)}
         references = Git(top, keeper, git.config)
         objects = GitObjects(git, references, folder)
@@ -163,6 +166,30 @@ class Snapshots:
         """The object of the snapshot that is kept under a name."""
         found = await self.references("rev-parse", "--verify", "--quiet", f"{self.namespace}/{name}", codes=(0, 1))
         return found.stdout.strip() or None
+
+    @property
+    def is_private(self) -> bool:
+        """They are in a repository of their own, and not in the user's."""
+        return self.references.env["GIT_DIR"] == str(self.folder)
+
+    async def check_out(self, snapshot: str) -> None:
+        """Write all files of a snapshot into a tree that has none of them, and go on from there: what is not changed
+        is not read again."""
+        await self.git("read-tree", *([f"--prefix={self.prefix}"] if self.prefix else []), f"{snapshot}:files")
+        await self.git("checkout-index", "--all", "--force", "--index", "--quiet")
+        notes = await self.notes(snapshot)
+        self._also |= notes.also
+        for path, mode in notes.modes.items():
+            if not (place := self.root / path).is_symlink():
+                place.chmod(mode)
+
+    async def remove_references(self, under: str) -> None:
+        """Forget all snapshots whose names begin so."""
+        listed = self.folder / "listed"
+        names = "--format=delete %(refname)", f"{self.namespace}/{under}/"
+        await self.references("for-each-ref", *names, stdout=listed)
+        if listed.stat().st_size:
+            await self.references("update-ref", "--stdin", stdin=listed)
 
     async def move_references(self, under: str, target: Snapshots) -> None:
         """Give what is kept under names that begin so to another tree of the same repository."""

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from cdd_agent.errors import BadInput, BudgetExhausted
 from cdd_agent.llm.known_models import Price
@@ -72,6 +72,10 @@ class Tally:
     spent: Spent = Spent()
     under_way: int = 0
     """Calls that run now, and are not counted yet."""
+    reserved: dict[object, Usage] = field(default_factory=dict)
+    """The most that calls may take which run now within one budget."""
+    returned: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when such a call is over."""
 
     def add(self, usage: Usage) -> None:
         self.spent += usage
@@ -141,12 +145,13 @@ class Budgeted(ModelWrapper):
 
     async def reply(self, request: Request, hear: Hear) -> Done:
         call = _Call(estimated_prompt(request), await asyncio.to_thread(self._price))
-        self._expect_room_for(call.at_worst, "the next call could take {}; it was not made")
+        await self._reserve(call)
 
         def measure(event: ModelEvent) -> None:
             call.hear(event)
             if call.usage.completion_tokens > CEILING:
-                self._expect_room_for(call.usage, "a reply has grown to {}; it was stopped")
+                why = "a reply has grown to {}; it was stopped"
+                self._expect_room_for(call.usage, why, self._taken_with_others(call))
             hear(event)
 
         is_owed = True
@@ -160,6 +165,8 @@ class Budgeted(ModelWrapper):
             is_owed = call.written > 0
             raise
         finally:
+            self._account.reserved.pop(call, None)
+            self._account.returned.set()
             if is_owed:
                 usage = call.counted(call.told)
                 self._count(usage)
@@ -168,22 +175,47 @@ class Budgeted(ModelWrapper):
         self._count(usage)
         return replace(done, usage=usage)
 
+    async def _reserve(self, call: "_Call") -> None:
+        """See that the call has room beside those that run now; where it would have some without them, it waits for
+        what they leave. Raises `BudgetExhausted`."""
+        account = self._account
+        self._expect_room_for(call.at_worst, "the next call could take {}; it was not made")
+        while account.reserved and self._passed(self._taken_with_others(call) + call.at_worst):
+            account.returned.clear()
+            await account.returned.wait()
+            self._expect_room_for(call.at_worst, "the next call could take {}; it was not made")
+        account.reserved[call] = call.at_worst
+
     def _count(self, usage: Usage) -> None:
         self._account.add(usage)
         self._spend(usage)
 
-    def _expect_room_for(self, call: Usage, why: str) -> None:
-        """Raises `BudgetExhausted` where a call like this one passes the limit."""
-        then, about = self.spent + call, "~" if self.spent.estimated else ""
+    def _taken_with_others(self, call: "_Call") -> Spent:
+        """With the most that other calls may take which run now."""
+        taken = self.spent
+        for other, usage in self._account.reserved.items():
+            taken += usage if other is not call else Usage(0, 0)
+        return taken
+
+    def _passed(self, then: Spent) -> str:
+        """Which limit is passed by so much."""
         if self.limit.tokens is not None and then.tokens > self.limit.tokens:
+            return "tokens"
+        return "usd" if self.limit.usd is not None and then.usd > self.limit.usd else ""
+
+    def _expect_room_for(self, call: Usage, why: str, beside: Spent | None = None) -> None:
+        """Raises `BudgetExhausted` where a call like this one passes the limit, `beside` what may be taken then."""
+        about = "~" if self.spent.estimated else ""
+        passed, tokens = self._passed((beside or self.spent) + call), call.prompt_tokens + call.completion_tokens
+        if passed == "tokens":
             used = f"{about}{self.spent.tokens:,} of {self.limit.tokens:,} tokens"
-            raise _exhausted("tokens", used, why.format(f"~{then.tokens - self.spent.tokens:,} tokens"))
-        if self.limit.usd is not None and then.usd > self.limit.usd:
+            raise _exhausted(passed, used, why.format(f"~{tokens:,} tokens"))
+        if passed == "usd":
             used = f"{about}${self.spent.usd:.4f} of ${self.limit.usd:.2f}"
-            raise _exhausted("usd", used, why.format(f"~${then.usd - self.spent.usd:.4f}"))
+            raise _exhausted(passed, used, why.format(f"~${call.usd or 0.0:.4f}"))
 
 
-@dataclass
+@dataclass(eq=False)
 class _Call:
     """One call, and what it has taken so far, by an estimate."""
 

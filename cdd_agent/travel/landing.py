@@ -25,11 +25,12 @@ from cdd_agent.files.atomic import read_bytes, sync_folder, write_atomic
 from cdd_agent.files.json_file import set_aside
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.process.policy import CommandRefused, CommandRunner
+from cdd_agent.project.tree_needs import SHARED
 from cdd_agent.threads import in_thread
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.state import ExecutionState, load_state
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
-from cdd_agent.travel.own_tree import SHARED, OwnTree
+from cdd_agent.travel.own_tree import OwnTree
 from cdd_agent.verification.checks import Check, Ran, check_for, project_check, run_check
 from cdd_agent.verification.verdict import Before, useful_end
 
