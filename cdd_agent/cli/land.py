@@ -51,9 +51,9 @@ def land(options: Namespace) -> int:
             raise BadInput(
                 f"{ticket.slug} has no tree of its own", hint=f"`cdd exec {ticket.slug} --worktree` makes one."
             )
-        with _locked(own.record.folder, ticket.slug):
+        with locked(own.record.folder, ticket.slug):
             landing = open_landing(project, own, frontend, output.emit)
-            with _locked(landing.record.folder, ticket.slug) if own.place.exists() else nullcontext():
+            with locked(landing.record.folder, ticket.slug) if own.place.exists() else nullcontext():
                 await landing.land(rebase=options.rebase)
 
     output.carry_out(work())
@@ -76,7 +76,7 @@ def in_own_tree(
     async def work() -> None:
         own = await open_own_tree(project, ticket, TicketJob(ticket.slug, variant).name)
         own.record.prepare()
-        with _locked(own.record.folder, own.record.slug):
+        with locked(own.record.folder, own.record.slug):
             await own.make(output.emit, base)
             await own.expect_own_packages(own.place, output.emit)
         made.append(own)
@@ -86,7 +86,7 @@ def in_own_tree(
 
 
 @contextmanager
-def _locked(folder: Path, slug: str) -> Iterator[None]:
+def locked(folder: Path, slug: str) -> Iterator[None]:
     from cdd_agent.engine.lock import TicketLock
     from cdd_agent.travel.travelling import utc_now
 

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from argparse import SUPPRESS, ArgumentTypeError, Namespace
+from argparse import SUPPRESS, Namespace
 from collections.abc import Callable, Coroutine
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cdd_agent.commands.terminal import JSON, MODEL_FLAGS, SLUG, SLUG_HELP, Argument, flag, terminal_command
+from cdd_agent.commands.terminal import (
+    JSON,
+    MODEL_FLAGS,
+    SLUG,
+    SLUG_HELP,
+    Argument,
+    at_least_one,
+    flag,
+    terminal_command,
+)
 from cdd_agent.errors import BadInput, ExitCode
 
 if TYPE_CHECKING:
@@ -18,12 +28,6 @@ if TYPE_CHECKING:
     from cdd_agent.session import Project
 
 _STEP = Argument("--step", "the step (default: the last one)", type=int, metavar="N")
-
-
-def at_least_one(typed: str) -> int:
-    if not typed.isdecimal() or int(typed) < 1:
-        raise ArgumentTypeError(f"{typed!r} is not a whole number from 1")
-    return int(typed)
 
 
 @terminal_command(
@@ -58,10 +62,13 @@ def at_least_one(typed: str) -> int:
 )
 def execute(options: Namespace) -> int:
     from cdd_agent.cli.without_screen import reference
+    from cdd_agent.config import only_model
     from cdd_agent.wiring import open_project
 
     flags = {name: getattr(options, name) for name in ("model", "api_base", "max_attempts", "require", "record")}
     flags |= {"approval": "auto"} if options.yes else {}
+    if options.variant:  # it is the settings' address that is no other provider's
+        flags |= {"model": None, "api_base": None}
     if options.all or len(options.slugs) > 1:
         from cdd_agent.cli.many import execute_many
 
@@ -75,6 +82,8 @@ def execute(options: Namespace) -> int:
 
         own = {"variant": options.variant, "base": options.base}
         project, slug = in_own_tree(project, slug, flags, as_json=options.json, **own)
+    if options.variant:
+        project = replace(project, config=only_model(project.config, options.model, options.api_base))
     return run_plan(project, slug, as_json=options.json, start_over=options.start_over, shared=shared)
 
 

@@ -101,10 +101,13 @@ class Row:
         match event:
             case {"event": "plan_opened", "steps": list(steps)}:
                 over = [step for step in steps if StepStatus(step["status"]).over]
+                seen = [step["evidence"] for step in steps if step["evidence"]]
+                tests = [(each["passed"], each["failed"]) for each in seen if each["passed"] is not None]
                 return replace(
                     self,
                     done=len(over),
                     total=len(steps),
+                    tests=tests[-1] if tests else self.tests,
                     costs={0: _cost(event["former_cost"])} | {step["number"]: _cost(step["cost"]) for step in steps},
                     tries={step["number"]: step["attempts"] for step in steps},
                     earlier=sum(step["seconds"] or 0.0 for step in steps),

@@ -60,8 +60,13 @@ def known(
         if state is None:
             return row, Spent()
         row = row.told(to_json(PlanOpened.of("", plan, state)))
-        if RunFinished.of(plan, state, require).status is RunStatus.COMPLETED:
-            row = replace(row, state=RunState.DONE)
+        match RunFinished.of(plan, state, require).status:
+            case RunStatus.COMPLETED:
+                row = replace(row, state=RunState.DONE)
+            case RunStatus.FAILED:
+                row = replace(row, state=RunState.FAILED)
+            case RunStatus.IN_PROGRESS:
+                pass
         return row, effort_of(record.log.entries()).spent
     except CddError:
         return row, Spent()
