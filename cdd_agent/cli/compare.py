@@ -45,13 +45,13 @@ if TYPE_CHECKING:
 def compare(options: Namespace) -> int:
     from cdd_agent.cli.many import carry_out, one_at_a_time, own_prefix
     from cdd_agent.cli.without_screen import reference
-    from cdd_agent.fleet.known import folder_of
+    from cdd_agent.fleet.known import COMPARING, folder_of
     from cdd_agent.wiring import open_project
 
     flags = {"max_attempts": options.max_attempts, "approval": "auto" if options.yes else None}
     project = open_project(options.project, flags)
     tickets = list({t.slug: t for t in (project.tickets.find(reference(slug)) for slug in options.slugs)}.values())
-    folder, prefix = folder_of(project.root, ".compare"), own_prefix(project)
+    folder, prefix = folder_of(project.root, COMPARING), own_prefix(project)
     with one_at_a_time(folder):
         if options.clear:
             return _clear(project, [ticket.slug for ticket in tickets])
@@ -147,6 +147,7 @@ def _clear(project: Project, slugs: Sequence[str]) -> ExitCode:
     import shutil
 
     from cdd_agent.cli.land import locked
+    from cdd_agent.fleet.known import COMPARING, folder_of
     from cdd_agent.threads import waited_for
     from cdd_agent.tickets.store import Ticket
     from cdd_agent.wiring import open_own_tree
@@ -160,7 +161,7 @@ def _clear(project: Project, slugs: Sequence[str]) -> ExitCode:
             await own.trees.remove(own.place)
             await own.trees.delete_branch(own.branch)
         shutil.rmtree(folder)
-        (folder.parent / ".compare" / f"{folder.name}.diff").unlink(missing_ok=True)
+        (folder_of(project.root, COMPARING) / f"{folder.name}.diff").unlink(missing_ok=True)
 
     for folder in chosen:
         waited_for(remove(folder))

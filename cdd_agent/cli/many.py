@@ -75,7 +75,7 @@ def carry_out(
     from cdd_agent.cli.boards import board_face
     from cdd_agent.cli.without_screen import Output
     from cdd_agent.fleet.coordinator import Coordinator
-    from cdd_agent.fleet.known import known, save_board
+    from cdd_agent.fleet.known import known, save_board, spent_before
     from cdd_agent.fleet.this_machine import ThisMachine
     from cdd_agent.llm.budget import Limit
     from cdd_agent.llm.shared import Shared
@@ -83,10 +83,10 @@ def carry_out(
     config = project.config
     require: Literal["verified"] | None = "verified" if config.require == "verified" else None
     limit = Limit(config.budget.tokens, config.budget.usd)
-    found = {job: known(project.root, prefix, job, ticket, require) for job, ticket in jobs.items()}
-    if not failed_is_over:
-        found = {job: (_again(row), spent) for job, (row, spent) in found.items()}
-    Shared.begin(folder, limit, {job.name: spent for job, (_, spent) in found.items()})
+    rows = [known(project.root, prefix, job, ticket, require) for job, ticket in jobs.items()]
+    rows = rows if failed_is_over else [_again(row) for row in rows]
+    spent = {job.name: spent_before(project.root, prefix, job, ticket) for job, ticket in jobs.items()}
+    Shared.begin(folder, limit, spent)
     face = board_face(options.json, limit)
     output, saved_at = Output(face), 0.0
 
@@ -98,7 +98,7 @@ def carry_out(
             saved_at = time.monotonic()
 
     coordinator = Coordinator(
-        Board({job.name: row for job, (row, _) in found.items()}),
+        Board({row.job.name: row for row in rows}),
         ThisMachine(project.root, folder, tuple(flags)),
         options.jobs or AT_ONCE,
         changed,

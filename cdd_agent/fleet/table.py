@@ -171,8 +171,14 @@ def _results(row: Row) -> tuple[str, ...]:
         done = f"{done} {row.state.value}" if row.total else done
     tests = f"{row.tests[0]} passed, {row.tests[1]} failed" if row.tests else ""
     about = "~" if row.cost.estimated else ""
-    took = duration(row.seconds(row.ended or 0.0))
-    return done, str(sum(row.tries.values())), tests, f"{about}{row.cost.tokens:,}", money(row.cost), took
+    return (
+        done,
+        str(sum(row.tries.values())),
+        tests,
+        f"{about}{row.cost.tokens:,}",
+        money(row.cost),
+        duration(row.worked),
+    )
 
 
 def _in_columns(cells: Sequence[str], widths: Sequence[int]) -> str:
