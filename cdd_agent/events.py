@@ -198,7 +198,7 @@ class ExitRequested:
 
 @dataclass(frozen=True)
 class ScreenAsked:
-    """The person wants to see one of the screens around the work: `help`, `tickets`, `settings`,
+    """The person wants to see one of the screens around the work: `help`, `tickets`, `board`, `settings`,
     `theme`."""
 
     screen: str
