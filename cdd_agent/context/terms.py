@@ -48,7 +48,8 @@ def term_of(word: str) -> str | None:
 def taken_apart(terms: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Each of the words of these terms, with the mark of its term, and the term."""
     terms, words = list(terms), dict[str, tuple[str, ...]]()
-    for term, name in zip(terms, "\n".join(terms).encode().translate(_READ).decode().split("\n"), strict=True):
+    names = "\n".join(terms).encode().translate(_READ).decode().split("\n") if terms else []
+    for term, name in zip(terms, names, strict=True):
         if not name.startswith(IMPORTED):
             bare = name.lstrip(DEFINED + PLACED)
             mark = name[: len(name) - len(bare)]
