@@ -44,11 +44,6 @@ def test_changed_new_moved_and_removed_files(root: Path) -> None:
     assert found(project) == {"z.py", "new/c.py"}
 
 
-def test_a_project_without_any_word(tmp_path: Path) -> None:
-    root = made(tmp_path, {".cdd/config.yaml": "", "empty.txt": "", "picture.png": "\0"})
-    assert found(ProjectMap(root)) == set()
-
-
 def test_a_change_of_the_same_size_just_after_reading_is_seen(root: Path) -> None:
     project = ProjectMap(root)
     for word in ("slate", "range", "plate", "range"):
