@@ -22,7 +22,7 @@ from cdd_agent.files.json_file import stamp
 from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.git.repository import repository_of
 from cdd_agent.git.worktree import Trees
-from cdd_agent.project.tree_needs import OwnPackages, link_shared, own_packages
+from cdd_agent.project.tree_needs import SHARED, OwnPackages, link_shared, own_packages
 from cdd_agent.threads import to_its_end
 
 _SIDE = "side"
@@ -89,8 +89,8 @@ class SideTrees:
             await to_its_end(partial(_clear, root), name="cleared")
             _make(root)
         record = replace(self.record, root=root, folder=folder)
-        main = await self.history.open()
-        checkpoints = await main.beside(root, folder / "checkpoints.git", f"{_SIDE}/{folder.name}")
+        main, name = await self.history.open(), f"{_SIDE}/{folder.name}"
+        checkpoints = main.beside(place, folder, name, SHARED)
         await checkpoints.check_out(base)
         link_shared(self.record.root, root)
         names = frozenset(init.parent.name for init in (*root.glob("*/__init__.py"), *root.glob("src/*/__init__.py")))
