@@ -1,7 +1,7 @@
 """Steps side by side: `python -m benchmarks.side_by_side [SECONDS] [FILES]`.
 
 A plan of 12 steps in 4 independent chains, in a git repository with 200 small files (or FILES); the model answers in so
-many seconds (5 by default), each step has a check that takes no time. `cdd exec` with `--jobs 4` against `--jobs 1`;
+many seconds (5 by default), each step is checked by `python -c`. `cdd exec` with `--jobs 4` against `--jobs 1`;
 and a plan of one chain, in which nothing can run at once, with `--jobs 4` against `--jobs 1` and a model that answers
 at once: what is paid for the option itself.
 """
@@ -62,6 +62,7 @@ def seconds(root: Path, jobs: int) -> float:
 
 def main() -> None:
     os.environ |= {"GIT_CONFIG_GLOBAL": os.devnull}
+    os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))  # as if activated
     slow = float(sys.argv[1]) if len(sys.argv) > 1 else 5.0
     files = int(sys.argv[2]) if len(sys.argv) > 2 else 200
     for chains, length, wait, what in (

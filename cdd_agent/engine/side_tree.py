@@ -73,8 +73,7 @@ class SideTrees:
     async def base(self, also: Iterable[str]) -> Checkpoint:
         """The project as it is now, to make trees from; with these files, also if they are ignored. Raises
         `GitUnusable` or `BadInput`."""
-        _make(self.record.folder / _SIDE)  # where that is, there is something to be removed
-        sync_folder(self.record.folder)
+        self._begin(self.record.folder / _SIDE)
         return await (await self.history.open()).take(f"{_SIDE}/{stamp()}-base", also)
 
     async def make(self, step: int, base: Checkpoint) -> SideTree:
@@ -82,7 +81,7 @@ class SideTrees:
         `BadInput`."""
         folder = self.record.folder / _SIDE / f"step-{step:02}"
         place, root = folder / "tree", folder / "tree" / self.prefix
-        _make(folder)
+        self._begin(folder)
         async with self._one_at_a_time:  # git names them itself
             await self.trees.add(place, self.head, is_empty=not self.prefix)
         if self.prefix:  # what is around the project is as the last commit has it
@@ -99,6 +98,11 @@ class SideTrees:
             packages = await own_packages(root, self.trees.top)
             self._at_home |= names.difference(packages.names)
         return SideTree(place, record, History(record, self.history.leave_out, checkpoints), packages)
+
+    def _begin(self, folder: Path) -> None:
+        """Where the folder is, there is something to be removed, also after a cut of power."""
+        _make(folder)
+        sync_folder(self.record.folder)
 
     async def remove(self, tree: SideTree) -> None:
         """Remove one, and what was kept of the doings in it. Raises `GitUnusable` or `BadInput`."""
