@@ -328,6 +328,13 @@ def with_model(config: Config, model: str, api_base: str | None, where: str, rol
     return _with_role(config, role, chosen.model_dump(exclude_unset=True))
 
 
+def only_model(config: Config, model: str, api_base: str | None) -> Config:
+    """The settings where this model is the one that is asked, by every role and without fallbacks."""
+    chosen = {"model": model, "api_base": api_base} if api_base else {"model": model}
+    settings = ModelSettings(**_checked(chosen, lambda path: f"--{path[0].replace('_', '-')}"))
+    return with_settings(config, settings).model_copy(update={"models": Models(), "fallbacks": ()})
+
+
 def without_own_model(config: Config, role: Role) -> Config:
     """The settings where a role asks the model of all, at its address."""
     return _with_role(config, role, {})

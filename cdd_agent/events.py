@@ -157,6 +157,7 @@ class About(StrEnum):
     LANDED = "landed"
     CHECKED = "checked"
     NOT_RENEWED = "not_renewed"
+    STILL_HELD = "still_held"
     """The lease of a run that was pulled: the remote cannot be asked."""
 
 
@@ -197,7 +198,7 @@ class ExitRequested:
 
 @dataclass(frozen=True)
 class ScreenAsked:
-    """The person wants to see one of the screens around the work: `help`, `tickets`, `settings`,
+    """The person wants to see one of the screens around the work: `help`, `tickets`, `board`, `settings`,
     `theme`."""
 
     screen: str

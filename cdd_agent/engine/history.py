@@ -51,6 +51,11 @@ class History:
             self._opened = await Checkpoints.open(record.root, record.folder / STORE, record.slug, self.leave_out)
         return self._opened
 
+    def end(self) -> None:
+        """Nobody asks for anything more."""
+        if self._opened is not None:
+            self._opened.close()
+
     async def before(self, attempt: Attempt, paths: Sequence[str]) -> None:
         """To be called before the attempt changes anything, also when it goes on after an interruption; `paths` are the
         files that it will write."""

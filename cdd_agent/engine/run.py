@@ -124,6 +124,7 @@ class Run:
         return cls(ticket, spec, plan, state, record, history, lock, recorder, own, code, require, [*opened.news])
 
     def close(self) -> None:
+        self.history.end()
         self.lock.release()
 
     def emit(self, event: Event) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 
+from cdd_agent.git.command import GitUnusable
 from cdd_agent.git.diff import Change, TreeEntry, read_raw
 from cdd_agent.git.restore import CheckpointGone, Contents, RestoreResult, restore
 from cdd_agent.git.snapshot import Snapshots, names_in
@@ -88,6 +89,10 @@ class Checkpoints:
         """
         return Checkpoint(name, await self.snapshots.take(f"{self.prefix}/{name}", also))
 
+    def close(self) -> None:
+        """End the programs that answer for it; the next question starts them again."""
+        self.snapshots.objects.close()
+
     async def find(self, name: str) -> Checkpoint | None:
         """The one that was taken under a name, if it is still there."""
         known = await self.snapshots.find(f"{self.prefix}/{name}")
@@ -101,11 +106,15 @@ class Checkpoints:
         """
         if before.id == after.id:
             return ()
-        target = self.snapshots.folder / "changes"
-        arguments = ("-r", "-z", "--no-renames", "--no-abbrev", before.files, after.files)
-        await self._compare(*arguments, target=target)
+        was, now = await self.snapshots.files(before.id), await self.snapshots.files(after.id)
+        if was is None or now is None:
+            raise CheckpointGone
+        try:
+            listed = await in_thread(partial(self.snapshots.objects.changes, was, now), name="changes")
+        except GitUnusable as error:  # a part of one of them
+            raise CheckpointGone from error
         old, new = await self.snapshots.notes(before.id), await self.snapshots.notes(after.id)
-        found, repositories = await in_thread(partial(_changes, target, old.modes, new.modes), name="changes")
+        found, repositories = await in_thread(partial(_changes, listed, old.modes, new.modes), name="changes")
         found |= await self._changed_permissions(after, old.modes, new.modes, found)
         hidden = old.unseen | new.unseen | repositories
         seen = {path: change for path, change in found.items() if not _is_in(path, hidden)}
@@ -119,7 +128,10 @@ class Checkpoints:
         target = self.snapshots.folder / "diff"
         how = ("--no-ext-diff", "--no-textconv", "--find-renames", "--binary")
         where = [f":(top,literal){path}" for path in paths]
-        await self._compare("-r", "-p", *how, before.files, after.files, "--", *where, target=target)
+        words = ("-r", "-p", *how, before.files, after.files, "--", *where)
+        result = await self.snapshots.git("diff-tree", *words, stdout=target, codes=(0, 128))
+        if result.return_code:
+            raise CheckpointGone
         with target.open("rb") as file:
             data = file.read(_LONGEST_DIFF + 1)
         text = data[:_LONGEST_DIFF].decode("utf-8", errors="replace")
@@ -130,16 +142,19 @@ class Checkpoints:
 
         Raises `CheckpointGone`.
         """
-        entries = [entry for change in changes for entry in (change.before, change.after) if entry]
-        contents = await self._contents({entry.content for entry in entries})
+        ids = {entry.content for change in changes for entry in (change.before, change.after) if entry}
+
+        def read_all() -> dict[str, bytes | None]:
+            return {name: self.snapshots.objects.read(name, _LONGEST_READ) for name in ids}
+
+        contents = await in_thread(read_all, name="contents")
+        if None in contents.values():
+            raise CheckpointGone
 
         def beginning(entry: TreeEntry | None) -> bytes | None:
-            return None if entry is None else b"".join(contents.chunks(entry.content))[:_LONGEST_READ]
+            return None if entry is None else contents[entry.content]
 
-        try:
-            return {change.path: (beginning(change.before), beginning(change.after)) for change in changes}
-        finally:
-            (self.snapshots.folder / _CONTENTS).unlink(missing_ok=True)
+        return {change.path: (beginning(change.before), beginning(change.after)) for change in changes}
 
     @asynccontextmanager
     async def contents(self, changes: Iterable[Change]) -> AsyncIterator[Contents]:
@@ -165,11 +180,6 @@ class Checkpoints:
         """Raises `CheckpointGone` where changes could not be restored."""
         await self._contents({change.before.content for change in changes if change.before})
 
-    async def _compare(self, *arguments: str, target: Path) -> None:
-        result = await self.snapshots.git("diff-tree", *arguments, stdout=target, codes=(0, 128))
-        if result.return_code:
-            raise CheckpointGone
-
     async def _changed_permissions(
         self, after: Checkpoint, old: Mapping[str, int], new: Mapping[str, int], others: Collection[str]
     ) -> dict[str, Change]:
@@ -188,7 +198,7 @@ class Checkpoints:
 
     async def ignored(self, checkpoint: Checkpoint, missing: Collection[str]) -> set[str]:
         """Which of these files a checkpoint may miss only because they were ignored."""
-        return await self.snapshots.ignored_by(checkpoint.id, missing) if missing else set()
+        return await self.snapshots.ignored_by(checkpoint.id, tuple(missing)) if missing else set()
 
     async def _contents(self, ids: set[str]) -> Contents:
         if not ids:
@@ -199,10 +209,10 @@ class Checkpoints:
         return await in_thread(partial(Contents.read, target), name="contents")
 
 
-def _changes(listed: Path, old: Mapping[str, int], new: Mapping[str, int]) -> tuple[dict[str, Change], set[str]]:
+def _changes(listed: bytes, old: Mapping[str, int], new: Mapping[str, int]) -> tuple[dict[str, Change], set[str]]:
     """The changes that git listed, with the unusual permissions, and repositories within."""
     found, repositories = dict[str, Change](), set[str]()
-    for change in read_raw(os.fsdecode(listed.read_bytes())):
+    for change in read_raw(os.fsdecode(listed)):
         path, before, after = change.path, change.before, change.after
         if _SUBMODULE in (before and before.mode, after and after.mode):
             repositories.add(path)

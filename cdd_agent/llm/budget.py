@@ -2,8 +2,11 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Protocol
 
 from cdd_agent.errors import BadInput, BudgetExhausted
 from cdd_agent.llm.known_models import Price
@@ -72,13 +75,58 @@ class Tally:
     spent: Spent = Spent()
     under_way: int = 0
     """Calls that run now, and are not counted yet."""
-    reserved: dict[object, Usage] = field(default_factory=dict)
-    """The most that calls may take which run now within one budget."""
-    returned: asyncio.Event = field(default_factory=asyncio.Event)
+    held: list[Usage] = field(default_factory=list)
+    """The most that calls may take which run now."""
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when such a call is over."""
 
     def add(self, usage: Usage) -> None:
         self.spent += usage
+
+    @asynccontextmanager
+    async def holding(self, worst: Usage, expect: Callable[[Spent], None]) -> AsyncIterator[Callable[[], Spent]]:
+        expect(self.spent)
+        while self.held and not _fits(self._with_held(self.held), expect):
+            self.ended.clear()
+            await self.ended.wait()
+            expect(self.spent)
+        self.held.append(worst)
+        try:
+            yield lambda: self._with_held(held for held in self.held if held is not worst)
+        finally:
+            self.held = [held for held in self.held if held is not worst]
+            self.ended.set()
+
+    def _with_held(self, held: Iterable[Usage]) -> Spent:
+        spent = self.spent
+        for usage in held:
+            spent += usage
+        return spent
+
+
+def _fits(spent: Spent, expect: Callable[[Spent], None]) -> bool:
+    try:
+        expect(spent)
+    except BudgetExhausted:
+        return False
+    return True
+
+
+class Account(Protocol):
+    """What counts against a budget."""
+
+    @property
+    def spent(self) -> Spent: ...
+
+    def add(self, usage: Usage) -> None: ...
+
+    def holding(
+        self, worst: Usage, expect: Callable[[Spent], None]
+    ) -> AbstractAsyncContextManager[Callable[[], Spent]]:
+        """Around a call that could take this: it begins only where it fits beside those that run, at their worst, and
+        waits for their end where it would fit but for them. `expect` raises `BudgetExhausted` where it does not fit
+        beside what is spent; then it is not made. Within, what is spent can be asked for, with those others."""
+        ...
 
 
 class ToldWhileItRuns(ModelWrapper):
@@ -120,7 +168,7 @@ class Budgeted(ModelWrapper):
         model: Model,
         limit: Limit,
         *,
-        account: Tally | None = None,
+        account: Account | None = None,
         price: Callable[[], Price | None] = lambda: None,
         spend: Callable[[Usage], None] = _ignore,
         lost: Callable[[Usage], None] = _ignore,
@@ -145,13 +193,16 @@ class Budgeted(ModelWrapper):
 
     async def reply(self, request: Request, hear: Hear) -> Done:
         call = _Call(estimated_prompt(request), await asyncio.to_thread(self._price))
-        await self._reserve(call)
+        why = "the next call could take {}; it was not made"
+        expect = partial(self._expect_room_for, call=call.at_worst, why=why)
+        async with self._account.holding(call.at_worst, expect) as spent_by_now:
+            return await self._reply(call, request, hear, spent_by_now)
 
+    async def _reply(self, call: "_Call", request: Request, hear: Hear, spent_by_now: Callable[[], Spent]) -> Done:
         def measure(event: ModelEvent) -> None:
             call.hear(event)
             if call.usage.completion_tokens > CEILING:
-                why = "a reply has grown to {}; it was stopped"
-                self._expect_room_for(call.usage, why, self._taken_with_others(call))
+                self._expect_room_for(spent_by_now(), call.usage, "a reply has grown to {}; it was stopped")
             hear(event)
 
         is_owed = True
@@ -165,8 +216,6 @@ class Budgeted(ModelWrapper):
             is_owed = call.written > 0
             raise
         finally:
-            self._account.reserved.pop(call, None)
-            self._account.returned.set()
             if is_owed:
                 usage = call.counted(call.told)
                 self._count(usage)
@@ -175,47 +224,22 @@ class Budgeted(ModelWrapper):
         self._count(usage)
         return replace(done, usage=usage)
 
-    async def _reserve(self, call: "_Call") -> None:
-        """See that the call has room beside those that run now; where it would have some without them, it waits for
-        what they leave. Raises `BudgetExhausted`."""
-        account = self._account
-        self._expect_room_for(call.at_worst, "the next call could take {}; it was not made")
-        while account.reserved and self._passed(self._taken_with_others(call) + call.at_worst):
-            account.returned.clear()
-            await account.returned.wait()
-            self._expect_room_for(call.at_worst, "the next call could take {}; it was not made")
-        account.reserved[call] = call.at_worst
-
     def _count(self, usage: Usage) -> None:
         self._account.add(usage)
         self._spend(usage)
 
-    def _taken_with_others(self, call: "_Call") -> Spent:
-        """With the most that other calls may take which run now."""
-        taken = self.spent
-        for other, usage in self._account.reserved.items():
-            taken += usage if other is not call else Usage(0, 0)
-        return taken
-
-    def _passed(self, then: Spent) -> str:
-        """Which limit is passed by so much."""
+    def _expect_room_for(self, spent: Spent, call: Usage, why: str) -> None:
+        """Raises `BudgetExhausted` where a call like this one, beside what is spent, passes the limit."""
+        then, about = spent + call, "~" if spent.estimated else ""
         if self.limit.tokens is not None and then.tokens > self.limit.tokens:
-            return "tokens"
-        return "usd" if self.limit.usd is not None and then.usd > self.limit.usd else ""
-
-    def _expect_room_for(self, call: Usage, why: str, beside: Spent | None = None) -> None:
-        """Raises `BudgetExhausted` where a call like this one passes the limit, `beside` what may be taken then."""
-        about = "~" if self.spent.estimated else ""
-        passed, tokens = self._passed((beside or self.spent) + call), call.prompt_tokens + call.completion_tokens
-        if passed == "tokens":
-            used = f"{about}{self.spent.tokens:,} of {self.limit.tokens:,} tokens"
-            raise _exhausted(passed, used, why.format(f"~{tokens:,} tokens"))
-        if passed == "usd":
-            used = f"{about}${self.spent.usd:.4f} of ${self.limit.usd:.2f}"
-            raise _exhausted(passed, used, why.format(f"~${call.usd or 0.0:.4f}"))
+            used = f"{about}{spent.tokens:,} of {self.limit.tokens:,} tokens"
+            raise _exhausted("tokens", used, why.format(f"~{then.tokens - spent.tokens:,} tokens"))
+        if self.limit.usd is not None and then.usd > self.limit.usd:
+            used = f"{about}${spent.usd:.4f} of ${self.limit.usd:.2f}"
+            raise _exhausted("usd", used, why.format(f"~${then.usd - spent.usd:.4f}"))
 
 
-@dataclass(eq=False)
+@dataclass
 class _Call:
     """One call, and what it has taken so far, by an estimate."""
 

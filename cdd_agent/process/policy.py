@@ -196,7 +196,7 @@ class CommandRunner:
     clock: WorkClock = field(default_factory=WorkClock, repr=False, compare=False)
     """Stands still while a person is asked."""
     env: Mapping[str, str] = field(default_factory=dict)
-    """Of every command, unless it has its own."""
+    """Variables that all commands get, unless they have their own."""
     always: set[tuple[str, str]] = field(default_factory=set, repr=False, compare=False)
     """The commands that a person lets through from now on, and their folders, from the root."""
 
