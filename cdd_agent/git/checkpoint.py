@@ -7,7 +7,8 @@ empty folders, what is inside nested repositories, or anything outside the proje
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -61,6 +62,19 @@ class Checkpoints:
         snapshots = await Snapshots.open(root, folder, leave_out)
         await snapshots.remove_locks(prefix)
         return cls(snapshots, prefix)
+
+    def beside(self, top: Path, folder: Path, name: str, leave_out: Iterable[str] = ()) -> Checkpoints:
+        """The checkpoints of another tree of the same repository, kept among these under a name until that is
+        forgotten. For the others see `Snapshots.beside`."""
+        return Checkpoints(self.snapshots.beside(top, folder, leave_out), f"{self.prefix}/{name}")
+
+    async def check_out(self, checkpoint: Checkpoint) -> None:
+        """Write all that a checkpoint holds into a tree that has none of it."""
+        await self.snapshots.check_out(checkpoint.id)
+
+    async def forget(self, name: str) -> None:
+        """Forget the checkpoints whose names are below this one."""
+        await self.snapshots.remove_references(f"{self.prefix}/{name}")
 
     @property
     def unseen(self) -> frozenset[str]:
@@ -141,6 +155,14 @@ class Checkpoints:
             return None if entry is None else contents[entry.content]
 
         return {change.path: (beginning(change.before), beginning(change.after)) for change in changes}
+
+    @asynccontextmanager
+    async def contents(self, changes: Iterable[Change]) -> AsyncIterator[Contents]:
+        """The contents that these changes led to, as long as this lasts. Raises `CheckpointGone`."""
+        try:
+            yield await self._contents({change.after.content for change in changes if change.after})
+        finally:
+            (self.snapshots.folder / _CONTENTS).unlink(missing_ok=True)
 
     async def restore(self, changes: Sequence[Change]) -> RestoreResult:
         """Make the files as they were before these changes; with before and after exchanged, do them again.

@@ -137,14 +137,37 @@ class Snapshots:
         keeper = {"GIT_DIR": str(repository.shared if repository else folder), "GIT_WORK_TREE": str(top)}
         references = Git(top, keeper, git.config)
         objects = GitObjects(git, references, folder)
-        own = re.sub(r"([*?\[\\])", r"\\\1", folder.relative_to(root).as_posix()) if folder.is_relative_to(root) else ""
-        known = KnownFiles(root, prefix, filter(None, (*leave_out, own)), objects, folder / "clock")
+        known = _known_files(root, folder, prefix, leave_out, objects)
         snapshots = cls(root, folder, index, git, references, namespace, prefix, tuple(leave_out), objects, known)
         snapshots._since.update(os.fsdecode(name) for name in (read_bytes(folder / _SINCE) or b"").split(b"\0")[:-1])
         if repository:
             await repository.tracked_though_ignored(root, snapshots._everything(), folder / "listed")
             snapshots._also = set(names_in(folder / "listed"))
         return snapshots
+
+    def beside(self, top: Path, folder: Path, leave_out: Iterable[str]) -> Snapshots:
+        """Snapshots of another working tree of the same repository, with names among these. `top` is that of the tree,
+        `folder` is there, and theirs alone; `leave_out` are more patterns of what is no part of them."""
+        root, index = top / self.prefix, folder / "index"
+        env = {**self.git.env, "GIT_WORK_TREE": str(top), "GIT_INDEX_FILE": str(index)}
+        git, patterns = replace(self.git, folder=root, env=env), (*self.leave_out, *leave_out)
+        objects = GitObjects(git, self.references, folder)
+        return replace(
+            self,
+            root=root,
+            folder=folder,
+            index=index,
+            git=git,
+            leave_out=patterns,
+            objects=objects,
+            known=_known_files(root, folder, self.prefix, patterns, objects),
+            unseen=set(),
+            _also=set(self._also),
+            _notes=dict(self._notes),
+            _since=set(),
+            _rules={},
+            _trees=dict(self._trees),
+        )
 
     async def take(self, name: str, also: Iterable[str] = ()) -> str:
         """Make a snapshot and keep it under a name; the object's id. `also` are files to include though ignored.
@@ -163,6 +186,30 @@ class Snapshots:
         """The object of the snapshot that is kept under a name."""
         found = await self.references("rev-parse", "--verify", "--quiet", f"{self.namespace}/{name}", codes=(0, 1))
         return found.stdout.strip() or None
+
+    @property
+    def is_private(self) -> bool:
+        """They are in a repository of their own, and not in the user's."""
+        return self.references.env["GIT_DIR"] == str(self.folder)
+
+    async def check_out(self, snapshot: str) -> None:
+        """Write all files of a snapshot into a tree that has none of them, and go on from there: what is not changed
+        is not read again."""
+        await self.git("read-tree", *([f"--prefix={self.prefix}"] if self.prefix else []), f"{snapshot}:files")
+        await self.git("checkout-index", "--all", "--force", "--index", "--quiet")
+        notes = await self.notes(snapshot)
+        self._also |= notes.also
+        for path, mode in notes.modes.items():
+            if not (place := self.root / path).is_symlink():
+                place.chmod(mode)
+
+    async def remove_references(self, under: str) -> None:
+        """Forget all snapshots whose names begin so."""
+        listed = self.folder / "listed"
+        names = "--format=delete %(refname)", f"{self.namespace}/{under}/"
+        await self.references("for-each-ref", *names, stdout=listed)
+        if listed.stat().st_size:
+            await self.references("update-ref", "--stdin", stdin=listed)
 
     async def move_references(self, under: str, target: Snapshots) -> None:
         """Give what is kept under names that begin so to another tree of the same repository."""
@@ -334,6 +381,12 @@ class Snapshots:
                 raise
             remove(lock)  # of a git that was stopped
             await to_its_end(refer, name="refer")
+
+
+def _known_files(root: Path, folder: Path, prefix: str, leave_out: Iterable[str], objects: GitObjects) -> KnownFiles:
+    """Without the folder of the snapshots themselves."""
+    own = re.sub(r"([*?\[\\])", r"\\\1", folder.relative_to(root).as_posix()) if folder.is_relative_to(root) else ""
+    return KnownFiles(root, prefix, filter(None, (*leave_out, own)), objects, folder / "clock")
 
 
 def names_in(listed: Path) -> Iterator[str]:
