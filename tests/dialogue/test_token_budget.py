@@ -84,7 +84,7 @@ def test_tools_are_offered_as_far_as_there_is_room(root: Path) -> None:
     assert len(talk.with_tools_that_fit(TokenBudget(None, 0), 1_000).tools) == 7
     room = TokenBudget(2_000, 1_000)
     some = talk.with_tools_that_fit(room, 100)
-    assert [tool.name for tool in some.tools] == ["read_file", "list_files"]
+    assert [tool.name for tool in some.tools] == ["read_file", "list_files", "glob_files"]
     assert any("grep_files" in name for name in room.left_out)
     assert room.left is not None
     assert room.left >= 100
