@@ -234,6 +234,12 @@ def test_context_of_words_is_the_code_that_they_are_about(root: Path, capsys: py
     assert files["src/mail.py"]["reasons"][0] == "pinned"
     assert files["src/mail.py"]["shown"] == files["src/limits.py"]["shown"] == "whole"
     assert found["tokens"] == sum(file["tokens"] for file in found["files"]) <= 500
+    assert main(["context", "where is the rate limited?", "--tokens", "5"]) == 0
+    told = capsys.readouterr().out
+    assert "too few" in told
+    assert "- src/limits.py: " in told
+    assert "## Shown" not in told
+    assert "## As a model" not in told
     assert main(["context", "zebra"]) == 0
     assert "Nothing" in capsys.readouterr().out
 

@@ -63,9 +63,10 @@ class FoundCode:
         lines = [f"- {code.name}: {code.tokens:,} tokens; {reasons[code.path]}" for code in self.shown.files]
         seen = {code.path for code in self.shown.files}
         more = [f"- {file.path}: {reasons[file.path]}" for file in self.ranked if file.path not in seen][:_NEXT]
-        parts = [f"## Shown: about {self.used:,} of {self.most:,} tokens\n\n" + "\n".join(lines)]
+        head = f"## Shown: about {self.used:,} of {self.most:,} tokens\n\n" + "\n".join(lines)
+        parts = [head if lines else f"{self.most:,} tokens are too few to show any of what was found."]
         parts += ["## Next, and not shown\n\n" + "\n".join(more)] if more else []
-        parts += ["## As a model sees it\n\n" + "\n\n".join(code.text for code in self.shown.files)]
+        parts += ["## As a model sees it\n\n" + "\n\n".join(code.text for code in self.shown.files)] if lines else []
         return "\n\n".join(parts) + "\n"
 
 

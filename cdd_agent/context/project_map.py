@@ -18,7 +18,7 @@ from cdd_agent.context.query import Query
 from cdd_agent.context.ranking import Ranking, Searched, Text
 from cdd_agent.context.source import read_as_source
 from cdd_agent.context.words import Vocabulary
-from cdd_agent.threads import waited_for
+from cdd_agent.threads import stop_if_left, waited_for
 
 T = TypeVar("T")
 _TEXTS = 8_000_000
@@ -122,6 +122,7 @@ class ProjectMap:
     def _read(self, path: str) -> Text:
         """A file's text, parsed; kept until the next update."""
         if path not in self._texts:
+            stop_if_left()
             if sum(len(text.data) for text in self._texts.values()) > _TEXTS:
                 self._texts.clear()
             data = read_source_file(self._root, path) or b""
