@@ -150,18 +150,24 @@ class Snapshots:
         """Snapshots of another working tree of the same repository, with names among these. `top` is that of the tree,
         `folder` is there, and theirs alone; `leave_out` are more patterns of what is no part of them."""
         root, index = top / self.prefix, folder / "index"
+        left_out = (*self.leave_out, *leave_out)
         env = {**self.git.env, "GIT_WORK_TREE": str(top), "GIT_INDEX_FILE": str(index)}
-        return replace(
-            self,
-            root=root,
-            folder=folder,
-            index=index,
-            git=replace(self.git, folder=root, env=env),
-            leave_out=(*self.leave_out, *leave_out),
-            unseen=set(),
+        git = replace(self.git, folder=root, env=env)
+        objects = GitObjects(git, self.references, folder)
+        return Snapshots(
+            root,
+            folder,
+            index,
+            git,
+            self.references,
+            self.namespace,
+            self.prefix,
+            left_out,
+            objects,
+            KnownFiles(root, self.prefix, left_out, objects, folder / "clock"),
             _also=set(self._also),
             _notes=dict(self._notes),
-            _stored=dict(self._stored),
+            _trees=dict(self._trees),
         )
 
     async def take(self, name: str, also: Iterable[str] = ()) -> str:
