@@ -106,6 +106,7 @@ class SideTrees:
 
     async def remove(self, tree: SideTree) -> None:
         """Remove one, and what was kept of the doings in it. Raises `GitUnusable` or `BadInput`."""
+        tree.history.end()
         async with self._one_at_a_time:
             await self.trees.remove(tree.place)
         await to_its_end(partial(_clear, tree.record.folder), name="removed")
