@@ -150,23 +150,23 @@ class Snapshots:
         """Snapshots of another working tree of the same repository, with names among these. `top` is that of the tree,
         `folder` is there, and theirs alone; `leave_out` are more patterns of what is no part of them."""
         root, index = top / self.prefix, folder / "index"
-        left_out = (*self.leave_out, *leave_out)
         env = {**self.git.env, "GIT_WORK_TREE": str(top), "GIT_INDEX_FILE": str(index)}
-        git = replace(self.git, folder=root, env=env)
+        git, leave_out = replace(self.git, folder=root, env=env), (*self.leave_out, *leave_out)
         objects = GitObjects(git, self.references, folder)
-        return Snapshots(
-            root,
-            folder,
-            index,
-            git,
-            self.references,
-            self.namespace,
-            self.prefix,
-            left_out,
-            objects,
-            KnownFiles(root, self.prefix, left_out, objects, folder / "clock"),
+        return replace(
+            self,
+            root=root,
+            folder=folder,
+            index=index,
+            git=git,
+            leave_out=leave_out,
+            objects=objects,
+            known=KnownFiles(root, self.prefix, leave_out, objects, folder / "clock"),
+            unseen=set(),
             _also=set(self._also),
             _notes=dict(self._notes),
+            _since=set(),
+            _rules={},
             _trees=dict(self._trees),
         )
 
@@ -198,6 +198,10 @@ class Snapshots:
         is not read again."""
         await self.git("read-tree", *([f"--prefix={self.prefix}"] if self.prefix else []), f"{snapshot}:files")
         await self.git("checkout-index", "--all", "--force", "--index", "--quiet")
+        await in_thread(self._begin, name="begin")
+        tree, listed = await self.files(snapshot) or "", self.folder / "listed"
+        await self.git("ls-tree", "--full-tree", "-r", "-t", "-z", tree, stdout=listed)
+        await in_thread(lambda: self.known.take_over(tree, listed.read_bytes()), name="known")
         notes = await self.notes(snapshot)
         self._also |= notes.also
         for path, mode in notes.modes.items():
