@@ -114,8 +114,10 @@ class Server:
             call = {"index": 0, "id": f"call-{len(self.asked)}", "type": "function", "function": function}
             pieces = [{"tool_calls": [call]}]
         reason = "stop" if isinstance(entry, str) else "tool_calls"
-        ends: dict[str, Any] = {"index": 0, "delta": {}, "finish_reason": reason}
-        choices = [*([{"index": 0, "delta": piece, "finish_reason": None}] for piece in pieces), [ends]]
+        choices: list[list[dict[str, Any]]] = [
+            [{"index": 0, "delta": piece, "finish_reason": None}] for piece in pieces
+        ]
+        choices.append([{"index": 0, "delta": {}, "finish_reason": reason}])
         usage: Any = {"prompt_tokens": len(body) // 4, "completion_tokens": 10, "total_tokens": len(body) // 4 + 10}
         told: list[dict[str, Any]] = [{"id": "1", "choices": each} for each in choices]
         told.append({"id": "1", "choices": [], "usage": usage})
