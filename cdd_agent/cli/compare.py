@@ -146,7 +146,7 @@ def _tell(board: Board, diffs: dict[str, Path], *, as_json: bool) -> None:
 def _clear(project: Project, slugs: Sequence[str]) -> ExitCode:
     import shutil
 
-    from cdd_agent.cli.land import locked
+    from cdd_agent.engine.lock import locked
     from cdd_agent.fleet.known import COMPARING, folder_of
     from cdd_agent.threads import waited_for
     from cdd_agent.tickets.store import Ticket

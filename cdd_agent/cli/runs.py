@@ -35,6 +35,7 @@ _STEP = Argument("--step", "the step (default: the last one)", type=int, metavar
     cdd exec feature-user-auth --yes
     cdd exec feature-user-auth --model openai/gpt-5 --max-attempts 5
     cdd exec feature-user-auth --require verified --json
+    cdd exec feature-user-auth --jobs 4              # steps that need not wait for each other, at once
     cdd exec feature-user-auth --worktree && cdd land feature-user-auth
     cdd exec feature-user-auth bug-login --jobs 2    # several at once, each in a tree of its own
     cdd exec --all planned --stop-on-failure
@@ -42,7 +43,13 @@ _STEP = Argument("--step", "the step (default: the last one)", type=int, metavar
     """,
     Argument("slugs", f"{SLUG_HELP}; several are carried out at once", metavar="SLUG", nargs="*"),
     Argument("--all", "all tickets whose plan is not carried out yet", choices=("planned",)),
-    Argument("--jobs", "how many of several tickets at once (default: 3)", type=at_least_one, metavar="N"),
+    Argument(
+        "--jobs",
+        "of several tickets: how many at once (default: 3); of one: steps that run at once, each in a tree of its own "
+        "until it is done (default: `jobs` of the config)",
+        type=at_least_one,
+        metavar="N",
+    ),
     flag("--stop-on-failure", "when one of several tickets is not done in the end, stop the others"),
     flag("--yes", "approve everything (`approval: auto`)"),
     flag("--json", "one event a line, nothing else on standard output"),
@@ -64,7 +71,9 @@ def execute(options: Namespace) -> int:
     from cdd_agent.config import only_model
     from cdd_agent.wiring import open_project
 
-    flags = {name: getattr(options, name) for name in ("model", "api_base", "max_attempts", "require", "record")}
+    flags = {
+        name: getattr(options, name) for name in ("model", "api_base", "max_attempts", "jobs", "require", "record")
+    }
     flags |= {"approval": "auto"} if options.yes else {}
     if options.variant:  # it is the settings' address that is no other provider's
         flags |= {"model": None, "api_base": None}
@@ -119,7 +128,7 @@ def redo(options: Namespace) -> int:
     _STEP,
 )
 def diff(options: Namespace) -> int:
-    return _going_through(options, lambda engine: engine.diff(options.step), only_on_stderr=True)
+    return _going_through(options, lambda engine: engine.diff(options.step), is_look=True)
 
 
 def _one_of_several(options: Namespace) -> Shared:
@@ -139,9 +148,9 @@ def run_plan(
 ) -> ExitCode:
     """Run a ticket's plan to its end. Raises `CddError`, `KeyboardInterrupt` when interrupted."""
     from cdd_agent.cli.without_screen import Output, preparing_model, printer_for
+    from cdd_agent.engine.whereabouts import how_to_hand_back
     from cdd_agent.events import About, Notice, Tone
-    from cdd_agent.travel.keeping import lease_kept
-    from cdd_agent.wiring import prepare_model
+    from cdd_agent.wiring import keeping_lease, prepare_model
 
     output = Output(printer_for(as_json))
     engine = _open_engine(project, slug, output, start_over=start_over, shared=shared)
@@ -149,8 +158,10 @@ def run_plan(
         prepare_model(engine)
 
     async def whole_run() -> None:
-        async with lease_kept(engine.run.record, output.emit):
+        async with keeping_lease(engine.run.record, output.emit):
             await all_steps()
+        if text := how_to_hand_back(engine.run.record.folder):
+            output.emit(Notice(text, about=About.STILL_HELD))
 
     async def all_steps() -> None:
         await engine.recover()
@@ -165,14 +176,28 @@ def run_plan(
 
 
 def _going_through(
-    options: Namespace, what: Callable[[Engine], Coroutine[object, object, None]], *, only_on_stderr: bool = False
+    options: Namespace, what: Callable[[Engine], Coroutine[object, object, None]], *, is_look: bool = False
 ) -> ExitCode:
-    from cdd_agent.cli.without_screen import Output, open_project_of, reference
-    from cdd_agent.printer import JsonPrinter, TextPrinter
+    """`is_look`: nothing is changed, and standard output has nothing but what is looked at."""
+    from contextlib import nullcontext
 
-    output = Output(JsonPrinter() if options.json else TextPrinter(to_stderr=only_on_stderr))
-    engine = _open_engine(open_project_of(options), reference(options.slug), output)
-    _recorded(engine, what(engine), output)
+    from cdd_agent.cli.without_screen import Output, open_project_of, reference
+    from cdd_agent.engine.whereabouts import in_its_tree
+    from cdd_agent.printer import JsonPrinter, TextPrinter
+    from cdd_agent.wiring import keeping_lease, open_project
+
+    output = Output(JsonPrinter() if options.json else TextPrinter(to_stderr=is_look))
+    project = open_project_of(options)
+    ticket = in_its_tree(project.tickets.find(reference(options.slug)))
+    if ticket.root != project.root:
+        project = open_project(ticket.root, {}, exactly=True)
+    engine = _open_engine(project, ticket.slug, output)
+
+    async def work() -> None:
+        async with nullcontext() if is_look else keeping_lease(engine.run.record, output.emit):
+            await what(engine)
+
+    _recorded(engine, work(), output)
     return ExitCode.DONE
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -141,3 +143,13 @@ def _who(holder: Path) -> str:
         return f": process {known['pid']} on {known['host']}, since {since:%Y-%m-%d %H:%M}"
     except (ValueError, KeyError, TypeError):
         return ""
+
+
+@contextmanager
+def locked(folder: Path, slug: str) -> Iterator[None]:
+    """Nobody else works on the ticket meanwhile whose record is in the folder. Raises `BadInput` where someone does."""
+    lock = TicketLock.take(folder, slug, datetime.now(UTC).replace(microsecond=0).isoformat())
+    try:
+        yield
+    finally:
+        lock.release()

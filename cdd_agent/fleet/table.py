@@ -85,13 +85,14 @@ def doing(row: Row) -> str:
         case RunState.RUNNING if row.wait:
             words = row.wait
         case RunState.RUNNING:
-            words = f"step {row.step}: {row.doing}" if row.step is not None else "begins"
+            words = ", ".join(f"step {number}: {title}" for number, title in row.steps.items()) or "begins"
         case RunState.NEEDS_YOU if row.question:
             words = f"wants your yes: {row.question}"
         case RunState.WAITING | RunState.DONE:
             words = ""
         case _:
-            words = ": ".join(filter(None, (f"step {row.step}" if row.step is not None else row.state.value, row.why)))
+            steps = " and ".join(f"step {number}" for number in row.steps)
+            words = ": ".join(filter(None, (steps or row.state.value, row.why)))
     return " ".join(sanitize_for_display(words).split())
 
 

@@ -59,7 +59,7 @@ def test_calls_count_when_they_are_made_and_once() -> None:
     assert row.cost == Cost(150, 0.6)
     row = row.told(to_json(DONE))
     assert row.cost == Cost(170, 0.7)
-    assert (row.done, row.step, row.tries) == (2, None, {1: 2, 2: 1})
+    assert (row.done, row.steps, row.tries) == (2, {}, {1: 2, 2: 1})
 
 
 def test_a_wait_is_shown_until_the_reply_goes_on() -> None:
