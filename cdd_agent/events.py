@@ -150,6 +150,10 @@ class About(StrEnum):
     EDITABLE_INSTALL = "editable_install"
     LANDED = "landed"
     CHECKED = "checked"
+    AT_WORKER = "at_worker"
+    """The worker of a cluster that a run goes on at."""
+    NO_WORKER = "no_worker"
+    """There is none that takes it, or one that does not."""
     NOT_RENEWED = "not_renewed"
     """The lease of a run that was pulled: the remote cannot be asked."""
 

@@ -91,7 +91,6 @@ def diff(options: Namespace) -> int:
 def run_plan(project: Project, slug: str, *, as_json: bool, start_over: bool = False) -> ExitCode:
     """Run a ticket's plan to its end. Raises `CddError`, `KeyboardInterrupt` when interrupted."""
     from cdd_agent.cli.without_screen import Output, preparing_model, printer_for
-    from cdd_agent.events import About, Notice, Tone
     from cdd_agent.travel.keeping import lease_kept
     from cdd_agent.wiring import prepare_model
 
@@ -102,16 +101,7 @@ def run_plan(project: Project, slug: str, *, as_json: bool, start_over: bool = F
 
     async def whole_run() -> None:
         async with lease_kept(engine.run.record, output.emit):
-            await all_steps()
-
-    async def all_steps() -> None:
-        await engine.recover()
-        engine.run.emit(engine.run.opened())
-        if engine.stopped_by is not None:
-            return
-        if engine.run.next_step is None:
-            engine.run.emit(Notice("All steps are done already; nothing was run.", Tone.GOOD, about=About.ALL_DONE))
-        await engine.run_all(attempts=project.config.max_attempts)
+            await engine.carry_out(attempts=project.config.max_attempts)
 
     return _recorded(engine, whole_run(), output)
 
@@ -130,7 +120,6 @@ def _going_through(
 
 def _recorded(engine: Engine, work: Coroutine[object, object, None], output: Output) -> ExitCode:
     """Do it, and record it; at the end, however it comes, the ticket is let go of."""
-    from cdd_agent.tickets.status import RunStatus
 
     async def recorded() -> None:
         with engine.recording():
@@ -138,9 +127,7 @@ def _recorded(engine: Engine, work: Coroutine[object, object, None], output: Out
 
     with closing(engine):
         output.carry_out(recorded())
-        if engine.stopped_by is not None:
-            return engine.stopped_by.exit_code
-        return ExitCode.DONE if engine.run.summary().status is RunStatus.COMPLETED else ExitCode.FAILED
+        return engine.exit_code
 
 
 def _open_engine(project: Project, slug: str, output: Output, *, start_over: bool = False) -> Engine:

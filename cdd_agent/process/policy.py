@@ -197,6 +197,8 @@ class CommandRunner:
     """Stands still while a person is asked."""
     always: set[tuple[str, Path]] = field(default_factory=set, repr=False, compare=False)
     """The commands that a person lets through from now on, and their folders."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Variables for all commands, beside this process's own."""
 
     @property
     def allowed(self) -> tuple[str, ...]:
@@ -316,8 +318,9 @@ class CommandRunner:
         if self.settings.mode == "unsafe":
             _log.warning("Unsafe mode: %.1000r runs whatever it is", command.text)
         _log.info("Running %.1000r in %s", command.text, command.folder)
+        env = {**self.env, **(env or {})}
         if command.in_shell:  # it looks programs up by itself: the project's own come first, unless it is given a PATH
-            env = {"PATH": os.pathsep.join((*map(str, own_folders(self.root)), *os.get_exec_path())), **(env or {})}
+            env = {"PATH": os.pathsep.join((*map(str, own_folders(self.root)), *os.get_exec_path())), **env}
         result = await run_command(
             command.argv,
             cwd=command.folder,

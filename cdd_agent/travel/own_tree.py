@@ -137,34 +137,44 @@ class OwnTree:
         Raises `BadInput` where they would all the same.
         """
         root = place / self.prefix
-        sources = [folder for folder in (root / "src", root) if folder.is_dir()]
-        packages = {init.parent.name: init.parent.parent for folder in sources for init in folder.glob("*/__init__.py")}
-        packages = {name: folder for name, folder in packages.items() if name.isidentifier()}
-        python = own_python(root) or find_program("python") or find_program("python3") or Path(sys.executable)
-        if not packages or not (elsewhere := await self._elsewhere(python, root, [*packages])):
+        first, names = await own_packages_first(root, self.trees.top)
+        if not names:
             return
-        first = list(dict.fromkeys(str(packages[name]) for name in elsewhere))
-        before = os.environ.get("PYTHONPATH")
-        os.environ["PYTHONPATH"] = os.pathsep.join([*first, *([before] if before else [])])
-        names = ", ".join(sorted(elsewhere))
-        if still := await self._elsewhere(python, root, [*elsewhere]):
-            raise BadInput(
-                f"Tests in the run's tree would import {', '.join(sorted(still))} from {still[min(still)]}",
-                hint="It is installed so that nothing can come before. Run without `--worktree`, or uninstall it.",
-            )
-        text = f"{names} is installed from your own tree (editable). In the run's tree PYTHONPATH puts its own first."
+        os.environ["PYTHONPATH"] = first
+        text = f"{', '.join(names)} is installed from your own tree (editable). In the run's tree PYTHONPATH puts its"
+        text += " own first."
         emit(Notice(text, Tone.WARNING, about=About.EDITABLE_INSTALL))
 
-    async def _elsewhere(self, python: Path, root: Path, packages: list[str]) -> dict[str, Path]:
-        """The packages that would come from the person's own tree, and from where."""
-        words = [str(python), "-c", _WHERE_FROM, *packages]
-        found = await run_command(words, cwd=root, limit=_SECONDS)
-        entries = (line.split(" ", 1) for line in found.stdout.splitlines() if " " in line)
-        places = {name: Path(place) for name, place in entries if place}
-        return {
-            name: place
-            for name, place in places.items()
-            if place.is_relative_to(self.trees.top)
-            and not place.is_relative_to(root)
-            and {"site-packages", "dist-packages"}.isdisjoint(place.parts)  # a copy in an environment is no source
-        }
+
+async def own_packages_first(root: Path, top: Path) -> tuple[str, tuple[str, ...]]:
+    """A PYTHONPATH by which the packages in `root` come before those installed from below `top`, and the names of the
+    packages that it is needed for. Raises `BadInput` where they would come from there all the same."""
+    sources = [folder for folder in (root / "src", root) if folder.is_dir()]
+    packages = {init.parent.name: init.parent.parent for folder in sources for init in folder.glob("*/__init__.py")}
+    packages = {name: folder for name, folder in packages.items() if name.isidentifier()}
+    python = own_python(root) or find_program("python") or find_program("python3") or Path(sys.executable)
+    before = os.environ.get("PYTHONPATH", "")
+    if not packages or not (elsewhere := await _elsewhere(python, root, top, before, [*packages])):
+        return before, ()
+    first = os.pathsep.join(filter(None, (*dict.fromkeys(str(packages[name]) for name in elsewhere), before)))
+    if still := await _elsewhere(python, root, top, first, [*elsewhere]):
+        raise BadInput(
+            f"Tests in the run's tree would import {', '.join(sorted(still))} from {still[min(still)]}",
+            hint="It is installed so that nothing can come before. Run without `--worktree`, or uninstall it.",
+        )
+    return first, tuple(sorted(elsewhere))
+
+
+async def _elsewhere(python: Path, root: Path, top: Path, path: str, packages: list[str]) -> dict[str, Path]:
+    """The packages that would come from below `top`, and from where."""
+    env = {"PYTHONPATH": path} if path else {}
+    found = await run_command([str(python), "-c", _WHERE_FROM, *packages], cwd=root, limit=_SECONDS, env=env)
+    entries = (line.split(" ", 1) for line in found.stdout.splitlines() if " " in line)
+    places = {name: Path(place) for name, place in entries if place}
+    return {
+        name: place
+        for name, place in places.items()
+        if place.is_relative_to(top)
+        and not place.is_relative_to(root)
+        and {"site-packages", "dist-packages"}.isdisjoint(place.parts)  # a copy in an environment is no source
+    }

@@ -1,0 +1,280 @@
+"""The client's side of one ticket: gives its run to the worker who asks, and keeps what comes back.
+
+Each worker who begins gets a number, and only the last one is listened to: a machine that was taken for dead and comes
+back is told so, and can change nothing. What a worker has saved is on this disk before it is told so. When the run is
+over, or is to stop, it is put into the tree that is the run's own, as `cdd exec --worktree` makes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from cdd_agent.cluster.parcels import FOUND, RunHere, bundle
+from cdd_agent.cluster.words import PIECE, QUESTION, Alive, Answer, Begin, Begun, Piece, Saved, Told
+from cdd_agent.engine.history import STORE, no_part
+from cdd_agent.engine.record import RunRecord
+from cdd_agent.errors import BadInput, CddError
+from cdd_agent.events import About, Notice, Tone, to_json
+from cdd_agent.files.atomic import remove, sync_all
+from cdd_agent.files.json_file import JsonFile
+from cdd_agent.fleet.place import Tell
+from cdd_agent.git.checkpoint import Checkpoints
+from cdd_agent.git.command import Git
+from cdd_agent.git.new_commit import OUT
+from cdd_agent.git.repository import repository_of
+from cdd_agent.llm.budget import Limit
+from cdd_agent.session import Project
+from cdd_agent.threads import in_thread
+from cdd_agent.tickets.store import Ticket
+from cdd_agent.travel.arrival import Arrival
+from cdd_agent.travel.own_tree import OwnTree
+from cdd_agent.travel.reference import MOST_BYTES, RunReference
+from cdd_agent.travel.travelling import utc_now
+
+_KNOWN = "cluster.json"
+_MOST_HAVE = 20
+
+
+class Kept(JsonFile):
+    """The run as it came back last, as far as it is not in its tree yet."""
+
+    attempt: int = 0
+    """The number of the last worker who began."""
+    tip: str | None = None
+    """The commit with the run; None: the run's own tree has the latest."""
+    project: str | None = None
+    """The tree of the files that the run's own tree had when it was sent."""
+    arriving: bool = Field(default=False)
+    """It is being put into its tree."""
+
+
+class Gone(Exception):
+    """Whoever asks has the ticket no more."""
+
+
+@dataclass
+class Desk:
+    """Of one ticket, as long as it is carried out elsewhere."""
+
+    project: Project
+    own: OwnTree
+    settings: dict[str, Any]
+    author: tuple[str, str]
+    left: Limit
+    tell: Tell
+    reference: RunReference
+    is_stopping: bool = False
+    attempt: int = 0
+    """The number of the worker who is listened to."""
+    worker: str = ""
+    heard: float = 0.0
+    """When that one was heard last."""
+    sent: str | None = None
+    """The commit that this one was given."""
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @classmethod
+    async def open(
+        cls,
+        project: Project,
+        own: OwnTree,
+        settings: dict[str, Any],
+        author: tuple[str, str],
+        left: Limit,
+        tell: Tell,
+    ) -> Desk:
+        """Make the run's own tree ready to be sent. The ticket is locked by whoever calls this. Raises `CddError`."""
+
+        def emit(event: Any) -> None:
+            tell(to_json(event))
+
+        own.record.prepare()
+        await own.make(emit)
+        reference = await RunReference.open(
+            project.root,
+            own.record.folder,
+            own.ticket.slug,
+            str(own.record.folder / "coming.bundle"),
+            utc_now,
+            await repository_of(project.root),
+        )
+        desk = cls(project, own, settings, author, left, tell, reference)
+        if desk.kept.tip is not None:
+            await desk.bring_in()
+            await own.make(emit)  # the person's spec and plan count
+        return desk
+
+    @property
+    def kept(self) -> Kept:
+        return Kept.load(self.own.record.folder / _KNOWN) or Kept()
+
+    def _keep(self, **changes: Any) -> None:
+        self.kept.model_copy(update=changes).save(self.own.record.folder / _KNOWN)
+
+    @property
+    def record(self) -> RunRecord:
+        """The run's, in its own tree."""
+        return RunRecord.of(self.own.root, self.own.ticket.slug, self.own.record.redactor)
+
+    async def answer(self, question: Mapping[str, Any], now: float) -> Answer:
+        """The answer to a worker's question. Raises nothing: what is wrong here is in the answer."""
+        try:
+            asked = QUESTION.validate_python(question)
+            async with self._lock:
+                if isinstance(asked, Begin):
+                    return await self._begin(asked, now)
+                self._expect_current(asked.attempt)
+                self.heard = now
+                match asked:
+                    case Piece(offset=offset):
+                        return {"data": await in_thread(lambda: self._piece(offset), name="piece")}
+                    case Told(events=events):
+                        for line in events:
+                            self.tell(json.loads(line))
+                    case Saved():
+                        await self._save(asked)
+                    case Alive():
+                        pass
+                return {"stop": self.is_stopping}
+        except Gone:
+            return {"gone": True}
+        except (ValidationError, ValueError) as error:
+            return {"error": f"The client does not understand this: {error}"}
+        except CddError as error:
+            return {"error": error.in_a_line}
+
+    def let_go(self) -> None:
+        """Listen to no worker any more, until another one begins."""
+        self.attempt, self.worker = 0, ""
+
+    def _expect_current(self, attempt: int) -> None:
+        if attempt != self.attempt or attempt == 0:
+            raise Gone
+
+    async def _begin(self, asked: Begin, now: float) -> Answer:
+        if self.is_stopping:
+            raise Gone
+        kept = self.kept
+        text, tone = f"{self.own.ticket.slug} is carried out by {asked.worker}.", Tone.QUIET
+        if self.worker:
+            text, tone = f"{self.worker} was lost: {self.own.ticket.slug} goes on at {asked.worker}.", Tone.WARNING
+        self.attempt, self.worker, self.heard = kept.attempt + 1, asked.worker, now
+        self._keep(attempt=self.attempt)
+        tip = kept.tip or await self._pack()
+        self.sent, known = tip, await self._known(asked.have)
+        await bundle(self.reference.remote.git, tip, known, self._sent)
+        begun = Begun(
+            attempt=self.attempt,
+            slug=self.own.ticket.slug,
+            tip=tip,
+            size=self._sent.stat().st_size,
+            have=known,
+            branch=self.own.branch,
+            prefix=self.own.prefix,
+            folder=self.own.ticket.folder.relative_to(self.own.record.root).as_posix(),
+            settings=self.settings,
+            left_tokens=self.left.tokens,
+            left_usd=self.left.usd,
+            author=self.author,
+        )
+        self.tell(to_json(Notice(text, tone, about=About.AT_WORKER)))
+        return begun.model_dump(mode="json")
+
+    @property
+    def _sent(self) -> Path:
+        return self.own.record.folder / "sent.bundle"
+
+    @property
+    def _coming(self) -> Path:
+        return self.own.record.folder / "coming.bundle"
+
+    def _piece(self, offset: int) -> bytes:
+        with self._sent.open("rb") as file:
+            file.seek(offset)
+            return file.read(PIECE)
+
+    async def _run_here(self) -> RunHere:
+        record, own = self.record, self.own
+        record.prepare()
+        places = (*self.project.tickets.places, own.ticket.shown(own.ticket.folder))
+        checkpoints = await Checkpoints.open(own.root, record.folder / STORE, own.ticket.slug, no_part(places))
+        return RunHere(Ticket(own.ticket.slug, own.ticket_folder, own.root), record, checkpoints)
+
+    async def _pack(self) -> str:
+        """The commit with the run as its own tree has it."""
+        head = await self.own.trees.commit_of(f"refs/heads/{self.own.branch}")
+        assert head is not None, "the tree was made on it"
+        tip, manifest = await (await self._run_here()).pack(head, None)
+        self._keep(project=manifest.project)
+        return tip
+
+    async def _known(self, have: tuple[str, ...]) -> tuple[str, ...]:
+        """Those of a worker's commits that are here, too."""
+        if not have:
+            return ()
+        asked, told = self.reference.folder / "asked", self.reference.folder / "told"
+        asked.write_text("".join(f"{commit}\n" for commit in have))
+        await self.reference.git("cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=asked, stdout=told)
+        lines = (line.split() for line in told.read_text().splitlines())
+        return tuple(line[0] for line in lines if line[1:] == ["commit"])[:_MOST_HAVE]
+
+    async def _save(self, saved: Saved) -> None:
+        """Keep a part of a bundle, and when it was the last, the run that is in it. Raises `Gone`, `CddError`."""
+        place = self._coming
+        try:
+            with place.open("r+b" if saved.offset else "wb") as file:
+                file.seek(saved.offset)
+                file.write(saved.data)
+        except OSError as error:
+            raise BadInput(f"{place} could not be written: {error.strerror or error}") from error
+        if not saved.is_last:
+            return
+        reference, kept = self.reference, self.kept
+        own_tip = await self.own.trees.commit_of(f"refs/heads/{self.own.branch}")
+        reference.have = tuple(filter(None, (own_tip, kept.tip, self.sent)))
+        reference.fetched = await reference.remote.fetch(OUT, reference.have, MOST_BYTES)
+        if reference.fetched != saved.tip:
+            raise BadInput("Another commit came than was announced")
+        self._expect_current(saved.attempt)
+        reference.accept()
+        await self.own.trees.git("update-ref", f"refs/cdd/cluster/{self.own.ticket.slug}", saved.tip)
+        self._keep(tip=saved.tip)
+
+    async def bring_in(self) -> None:
+        """Put the run that came back last into its own tree. To do it again is harmless. Raises `CddError`."""
+        own, kept, record = self.own, self.kept, self.record
+        if kept.tip is None:
+            return
+        record.prepare()
+        arrival = await Arrival.read(self.reference, kept.tip, record.folder / "arriving")
+        try:
+            here = await self._run_here()
+            head = arrival.manifest.head or ""
+            git = Git(own.place)
+            base = await own.trees.commit_of(f"refs/heads/{own.branch}")
+            is_ahead = (await git("merge-base", "--is-ancestor", str(base), head, codes=(0, 1, 128))).return_code == 0
+            found = (await here.checkpoints.take(FOUND)).id
+            if not kept.arriving and (not is_ahead or found != kept.project):
+                raise BadInput(
+                    f"{own.place} was changed while the run was carried out elsewhere",
+                    hint=f"What came back is kept at refs/cdd/cluster/{own.ticket.slug}. Move your changes away.",
+                )
+            self._keep(arriving=True)
+            await git("reset", "--quiet", "--hard", head)
+            await here.put_in_place(arrival)
+            await in_thread(sync_all, name="sync")
+        finally:
+            arrival.discard()
+        self._keep(tip=None, arriving=False, project=None)
+        await own.trees.git("update-ref", "-d", f"refs/cdd/cluster/{own.ticket.slug}")
+
+    def close(self) -> None:
+        for path in (self._sent, self._coming):
+            remove(path)

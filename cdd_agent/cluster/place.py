@@ -1,0 +1,311 @@
+"""A place of other machines: tickets as tasks of Dask distributed, whose scheduler says which worker takes one and
+gives it to another when a worker dies."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from distributed import Client, Future, KilledWorker, LocalCluster, Queue, wait
+from distributed.client import FutureCancelledError
+
+from cdd_agent.cluster.desk import Desk
+from cdd_agent.cluster.task import carry_out, version
+from cdd_agent.cluster.words import ClientGone, Order, Over
+from cdd_agent.cluster.worker import ENVIRONMENT
+from cdd_agent.config import Config, of_role
+from cdd_agent.engine.lock import TicketLock
+from cdd_agent.engine.record import RunRecord
+from cdd_agent.errors import BadInput, CddError, ExitCode
+from cdd_agent.events import About, Notice, Tone, to_json
+from cdd_agent.fleet.place import Ending, Tell, TicketJob
+from cdd_agent.git.command import Git
+from cdd_agent.git.repository import repository_of
+from cdd_agent.llm.budget import Limit
+from cdd_agent.redaction import Redactor
+from cdd_agent.session import Project
+from cdd_agent.travel.own_tree import OwnTree
+from cdd_agent.travel.travelling import utc_now
+from cdd_agent.version import VERSION
+from cdd_agent.wiring import open_own_tree
+
+LOCAL = "local"
+PATIENCE = 60.0
+_TRIES = 5
+"""Times that a ticket is given out again after something else than the death of a worker."""
+_LOOK = 5.0
+_CONNECT = 15.0
+_PROBE = 10.0
+_NOT_SENT = {"record", "notifications", "approval", "commit"}
+
+
+@dataclass
+class ClusterPlace:
+    """The workers of one Dask cluster. Several tickets at once: what no worker is free for waits with the scheduler."""
+
+    project: Project
+    client: Client
+    on: str
+    patience: float = PATIENCE
+    """Seconds without an answer after which a worker takes the client for dead."""
+    refused: dict[str, str] = field(default_factory=dict)
+    """Workers that tickets are not given to, and why."""
+    _desks: dict[str, Desk] = field(default_factory=dict)
+    _inbox: str = field(default_factory=lambda: f"cdd-inbox-{uuid.uuid4().hex}")
+    _asked: set[str] = field(default_factory=set)
+    """Workers whose version is known."""
+    _answering: set[asyncio.Task[None]] = field(default_factory=set)
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls, project: Project, on: str, at_once: int, *, patience: float = PATIENCE
+    ) -> AsyncIterator[ClusterPlace]:
+        """Speak to the scheduler at an address, or start so many workers here (`local`). Raises `BadInput`."""
+        async with _scheduler(project.root, on, at_once) as address:
+            try:
+                client = await Client(address, asynchronous=True, timeout=_CONNECT, set_as_default=False)
+            except (OSError, TimeoutError, ValueError) as error:
+                raise BadInput(
+                    f"There is no Dask scheduler at {on}: {error}",
+                    hint="`dask scheduler` starts one; see docs/cluster.md.",
+                ) from error
+            place = cls(project, client, on, patience)
+            hearing = asyncio.create_task(place._hear())
+            try:
+                yield place
+            finally:
+                hearing.cancel()
+                await asyncio.gather(hearing, *place._answering, return_exceptions=True)
+                await client.close()
+
+    async def carry_out(self, job: TicketJob, left: Limit, tell: Tell) -> Ending:
+        if job.variant:
+            raise BadInput("Models are compared on one machine", hint="Leave out `--on`.")
+        ticket = self.project.tickets.find(job.slug)
+        own = await open_own_tree(self.project, ticket)
+        config = of_role(self.project.config, "executor")
+        if job.model:
+            config = config.model_copy(update={"model": job.model})
+        settings = settings_to_send(config, self.project.root)
+        own.record.prepare()
+        with _locked(own.record.folder, ticket.slug):
+            desk = await Desk.open(self.project, own, settings, await author_of(own), left, tell)
+            tree = RunRecord.of(own.root, ticket.slug, own.record.redactor)
+            tree.prepare()
+            with _locked(tree.folder, ticket.slug):
+                self._desks[job.name] = desk
+                try:
+                    over = await self._carried_out(job.name, desk)
+                finally:
+                    del self._desks[job.name]
+                    desk.close()
+                    await asyncio.shield(desk.bring_in())
+        return Ending(ExitCode(over.exit_code), over.words, over.budget_used_up)
+
+    async def _carried_out(self, name: str, desk: Desk) -> Over:
+        order = Order(
+            ticket=name,
+            project=await project_id(desk.own),
+            version=VERSION,
+            inbox=self._inbox,
+            patience=self.patience,
+        ).model_dump()
+        for _ in range(_TRIES):
+            workers = await self._expect_workers(desk.tell)
+            future = self.client.submit(carry_out, order, key=f"cdd-{name}-{uuid.uuid4().hex}", pure=False, **workers)
+            try:
+                over = await self._end_of(future, desk)
+            except asyncio.CancelledError:
+                desk.is_stopping = True
+                with suppress(TimeoutError, asyncio.CancelledError):
+                    await asyncio.wait_for(_settled(future), self.patience if desk.attempt else 0.1)
+                raise
+            finally:
+                desk.let_go()
+                with suppress(OSError):
+                    await future.cancel()
+            if over is None:
+                continue
+            if not over.not_here:
+                return over
+            self.refused[over.worker] = over.words
+            text = f"{name} is not carried out there: {over.words}"
+            desk.tell(to_json(Notice(text, Tone.WARNING, about=About.NO_WORKER)))
+        raise CddError(f"{name} was given out {_TRIES} times, and came to no end")
+
+    async def _end_of(self, future: Future, desk: Desk) -> Over | None:
+        """The end of a task; None: it is to be given out again. Raises `CddError`."""
+        settled = asyncio.ensure_future(_settled(future))
+        try:
+            while not (await asyncio.wait([settled], timeout=_LOOK))[0]:
+                self._tell_of_no_worker(desk)
+        finally:
+            settled.cancel()
+        if future.status == "finished":
+            over = Over.model_validate(await future.result())
+            return over if over.attempt == desk.attempt or over.not_here else None
+        if future.status == "error":
+            error = await future.exception()
+            if isinstance(error, ClientGone):
+                return None
+            if isinstance(error, KilledWorker):
+                raise CddError(
+                    f"{error.allowed_failures + 1} workers died while they carried it out",
+                    hint="Look at their logs: the ticket may need more memory than they have.",
+                )
+            raise CddError(f"The worker failed: {type(error).__name__}: {error}")
+        if not await self._is_connected():
+            raise CddError(
+                f"The scheduler at {self.on} is gone",
+                hint="What came back is kept; the same command goes on from there.",
+            )
+        return None
+
+    async def _is_connected(self) -> bool:
+        for _ in range(int(_CONNECT)):
+            if self.client.status == "running":
+                return True
+            await asyncio.sleep(1.0)
+        return False
+
+    async def _expect_workers(self, tell: Tell) -> dict[str, Any]:
+        """Where a task may go, for Dask: anywhere, or beside the workers that are refused. Raises `BadInput` where
+        all are."""
+        known = set(self._workers())
+        new = known - self._asked
+        if new:
+            with suppress(TimeoutError):
+                asking = self.client.run(version, workers=[*new], on_error="return")
+                for worker, answer in (await asyncio.wait_for(asking, _PROBE)).items():
+                    self._asked.add(worker)
+                    if answer != VERSION:
+                        has = f"cdd {answer}" if isinstance(answer, str) else "no cdd that knows clusters"
+                        self.refused[worker] = f"it has {has}, and this is {VERSION}"
+                        text = f"The worker {worker} is not used: {self.refused[worker]}."
+                        tell(to_json(Notice(text, Tone.WARNING, about=About.NO_WORKER)))
+        good = known - self.refused.keys()
+        if known and not good:
+            why = "; ".join(f"{worker}: {self.refused[worker]}" for worker in sorted(known))
+            raise BadInput(f"No worker can carry it out ({why})")
+        return {"workers": sorted(good)} if known & self.refused.keys() else {}
+
+    def _workers(self) -> list[str]:
+        return [*self.client.scheduler_info(n_workers=-1)["workers"]]
+
+    def _tell_of_no_worker(self, desk: Desk) -> None:
+        if not desk.worker and not self._workers():
+            text = f"{desk.own.ticket.slug} waits: the cluster at {self.on} has no worker."
+            desk.tell(to_json(Notice(text, Tone.WARNING, about=About.NO_WORKER)))
+
+    async def _hear(self) -> None:
+        """Answer what workers ask, each as soon as it comes."""
+        inbox, answers = None, dict[str, Queue]()
+        while True:
+            try:
+                inbox = inbox or await Queue(self._inbox, client=self.client)
+                envelope = await inbox.get()
+            except OSError:  # the scheduler is gone, and perhaps comes back
+                inbox = None
+                answers.clear()
+                await asyncio.sleep(1.0)
+                continue
+            task = asyncio.create_task(self._answer(envelope, answers))
+            self._answering.add(task)
+            task.add_done_callback(self._answering.discard)
+
+    async def _answer(self, envelope: dict[str, Any], answers: dict[str, Queue]) -> None:
+        desk, name = self._desks.get(envelope["ticket"]), envelope["answer_to"]
+        now = asyncio.get_running_loop().time()
+        answer = await desk.answer(envelope["question"], now) if desk else {"gone": True}
+        with suppress(OSError):  # who has asked will give up
+            if name not in answers:
+                answers[name] = await Queue(name, client=self.client)
+            await answers[name].put({"number": envelope["number"], "answer": answer})
+            if answer.get("gone"):
+                answers.pop(name).close()
+
+
+async def _settled(future: Future) -> None:
+    with suppress(FutureCancelledError):
+        await wait([future])
+
+
+@asynccontextmanager
+async def _scheduler(root: Path, on: str, at_once: int) -> AsyncIterator[str]:
+    """The address of the scheduler; of a cluster on this machine, which is ended then."""
+    if on != LOCAL:
+        yield on
+        return
+    cluster = await LocalCluster(
+        n_workers=at_once,
+        threads_per_worker=1,
+        processes=True,
+        host="127.0.0.1",
+        dashboard_address=None,
+        asynchronous=True,
+        silence_logs=logging.CRITICAL,
+        env={ENVIRONMENT: str(root)},
+    )
+    try:
+        yield cluster.scheduler_address
+    finally:
+        await cluster.close()
+
+
+def settings_to_send(config: Config, root: Path) -> dict[str, Any]:
+    """The settings that a run goes by, as the worker gets them: without headers, which hold keys. Raises `BadInput`
+    where something else in them must not travel."""
+    sent = config.model_dump(mode="json", exclude_defaults=True, exclude=_NOT_SENT)
+    for part in (sent, *sent.get("fallbacks", ())):
+        part.get("request", {}).pop("headers", None)
+    text = json.dumps(sent)
+    if Redactor.of_environment(config.commands.hide_env).redact(text) != text:
+        raise BadInput(
+            "The settings hold what looks like a secret, and so do not travel",
+            hint="Put it into the workers' environment.",
+        )
+    for folder in (root, Path.home()):
+        if len(folder.parts) > 1 and str(folder) in text:
+            raise BadInput(
+                f"The settings name {folder}, which is a folder of this machine",
+                hint="Name files from the project's root, and have them committed.",
+            )
+    return {**sent, "commit": "step", "approval": "ask" if config.approval == "ask" else "auto"}
+
+
+async def project_id(own: OwnTree) -> str:
+    """The same for all copies of a project: its first commits. Raises `BadInput` for a history that is not all here."""
+    git = Git(own.trees.top)
+    if (await git("rev-parse", "--is-shallow-repository")).stdout.strip() == "true":
+        raise BadInput(
+            "A part of the history is missing here, and workers need it", hint="`git fetch --unshallow` brings it."
+        )
+    first = sorted((await git("rev-list", "--max-parents=0", "HEAD")).stdout.split())
+    repository = await repository_of(own.trees.top)
+    name = hashlib.sha256("\n".join(first).encode()).hexdigest()[:20]
+    return f"{name}-sha256" if repository and repository.object_format == "sha256" else name
+
+
+async def author_of(own: OwnTree) -> tuple[str, str]:
+    """Name and address for commits, as git knows them here."""
+    said = (await own.trees.git("var", "GIT_AUTHOR_IDENT", codes=(0, 128))).stdout.strip()
+    name, _, rest = said.partition(" <")
+    return (name, rest.partition(">")[0]) if rest else ("cdd", "cdd@localhost")
+
+
+@contextmanager
+def _locked(folder: Path, slug: str) -> Iterator[None]:
+    lock = TicketLock.take(folder, slug, utc_now().replace(microsecond=0).isoformat())
+    try:
+        yield
+    finally:
+        lock.release()
