@@ -39,7 +39,7 @@ from cdd_agent.sanitize import sanitize_for_display, without_escapes
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.wording import described, tool_use
 
-_STYLES = {
+TONES = {
     Tone.PLAIN: ("", ""),
     Tone.QUIET: ("", "dim"),
     Tone.HEADING: ("", "bold"),
@@ -47,7 +47,7 @@ _STYLES = {
     Tone.WARNING: ("! ", "yellow"),
     Tone.ERROR: ("✗ ", "red"),
 }
-_DIFF_STYLES = {"+++": "bold", "---": "bold", "diff ": "bold", "@@": "cyan", "+": "green", "-": "red"}
+_DIFFTONES = {"+++": "bold", "---": "bold", "diff ": "bold", "@@": "cyan", "+": "green", "-": "red"}
 _TOGETHER = 1.0
 """Seconds of thoughts that are told in one line of JSON."""
 _RESTORED = 12
@@ -201,7 +201,7 @@ class TextPrinter:
             sys.stdout.write(diff)
             return
         for line in diff.splitlines():
-            style = next((style for start, style in _DIFF_STYLES.items() if line.startswith(start)), "")
+            style = next((style for start, style in _DIFFTONES.items() if line.startswith(start)), "")
             console.print(Text(sanitize_for_display(line), style))
 
     def _describe(self, event: Event) -> None:
@@ -209,7 +209,7 @@ class TextPrinter:
             self._line(text, tone)
 
     def _line(self, text: str, tone: Tone) -> None:
-        glyph, style = _STYLES[tone]
+        glyph, style = TONES[tone]
         if not self._console.is_terminal:  # plain text needs no laying out, and output can be long
             self._console.file.write(glyph + "\n".join(map(sanitize_for_display, text.split("\n"))) + "\n")
             return

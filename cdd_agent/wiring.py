@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cdd_agent.config import ROLES, Config, Role, fallbacks_of, load_config, of_role
+from cdd_agent.config import ROLES, Config, Role, fallbacks_of, load_config, of_role, provider_of
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.files.paths import PathRefused, confine, find_root
 from cdd_agent.frontend import AnswersTold, Frontend
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from cdd_agent.llm.local_servers import LocalServer
     from cdd_agent.llm.options import ModelOptions
     from cdd_agent.llm.providers import Endpoint
+    from cdd_agent.llm.shared import Shared
     from cdd_agent.process.policy import CommandRunner, Permit
     from cdd_agent.redaction import Redactor
     from cdd_agent.tools.action_runner import ActionRunner
@@ -96,6 +97,8 @@ class Wiring:
     clock: Clock | None = None
     watched: bool = True
     """Whether somebody reads along; see `make_model`."""
+    shared: Shared | None = None
+    """What a run has in common with others that are under way."""
     tally: Tally = field(default_factory=Tally, init=False)
     models: dict[Role, SwappableModel] = field(default_factory=dict, init=False)
 
@@ -257,7 +260,9 @@ class Wiring:
         spent: Spent | None = None,
         lost: Callable[[Usage], None] = lambda usage: None,
     ) -> Model:
-        return equipped(self.model(role), config, self.tally, spent=spent, lost=lost, clock=self.clock)
+        return equipped(
+            self.model(role), config, self.tally, spent=spent, lost=lost, clock=self.clock, shared=self.shared
+        )
 
     def model(self, role: Role) -> Model:
         """The model of a role by the settings that hold now, with its fallbacks. Raises `BadInput`."""
@@ -331,12 +336,13 @@ def open_travel(project: Project, ticket: Ticket, emit: Emit) -> Travel:
     return Travel.of(project.root, ticket, _redactor(config), emit, _own(project, config))
 
 
-async def open_own_tree(project: Project, ticket: Ticket) -> OwnTree:
-    """A run's own tree, whether it is there or not. Raises `BadInput`."""
+async def open_own_tree(project: Project, ticket: Ticket, name: str = "") -> OwnTree:
+    """A run's own tree, whether it is there or not; with a `name`, that of another run of the ticket. Raises
+    `BadInput`."""
     from cdd_agent.engine.record import RunRecord
     from cdd_agent.travel.own_tree import OwnTree
 
-    record = RunRecord.of(project.root, ticket.slug, _redactor(of_role(project.config, "executor")))
+    record = RunRecord.of(project.root, name or ticket.slug, _redactor(of_role(project.config, "executor")))
     return await OwnTree.of(record, ticket)
 
 
@@ -384,6 +390,7 @@ def equipped(
     spent: Spent | None = None,
     lost: Callable[[Usage], None] = lambda usage: None,
     clock: Clock | None = None,
+    shared: Shared | None = None,
 ) -> Model:
     """An adapter, and its fallbacks, as work needs them: an empty reply is an error, each call is counted at its own
     model's price and must fit the budget; patience is around that, so that every call it makes is one that the budget
@@ -391,23 +398,26 @@ def equipped(
     from cdd_agent.llm.fallbacks import WithFallbacks
     from cdd_agent.llm.wrapper import RejectEmpty
 
-    account = Tally(spent or Spent())
+    limit = shared.limit if shared else Limit(config.budget.tokens, config.budget.usd)
+    account = shared.account(spent or Spent()) if shared and limit != Limit() else Tally(spent or Spent())
 
-    def with_patience(adapter: Model) -> Model:
+    def with_patience(adapter: Model, asked: Config) -> Model:
         budgeted = Budgeted(
             RejectEmpty(adapter),
-            Limit(config.budget.tokens, config.budget.usd),
+            limit,
             account=account,
             price=lambda: adapter.price,
             spend=tally.add,
             lost=lost,
         )
-        return Retrying(ToldWhileItRuns(budgeted, tally), clock)
+        waits = shared.waits(f"{provider_of(asked.model)} {asked.api_base or ''}".strip()) if shared else None
+        return Retrying(ToldWhileItRuns(budgeted, tally), clock, waits)
 
     if isinstance(model, WithFallbacks):
-        others = [with_patience(other) for other in model.others]
-        return WithFallbacks(with_patience(_sized(model.inner, config)), others, clock)
-    return with_patience(_sized(model, config))
+        asked = fallbacks_of(config) if shared else [config] * len(model.others)
+        others = [with_patience(*other) for other in zip(model.others, asked, strict=True)]
+        return WithFallbacks(with_patience(_sized(model.inner, config), config), others, clock)
+    return with_patience(_sized(model, config), config)
 
 
 def _sized(model: Model, config: Config) -> Model:

@@ -60,10 +60,13 @@ def land(options: Namespace) -> int:
     return ExitCode.DONE
 
 
-def in_own_tree(project: Project, slug: str, flags: Mapping[str, Any], *, as_json: bool) -> tuple[Project, str]:
+def in_own_tree(
+    project: Project, slug: str, flags: Mapping[str, Any], *, as_json: bool, variant: str = "", base: str | None = None
+) -> tuple[Project, str]:
     """The project in the tree that is the run's own, which is made where it is not there, and the ticket's slug.
     Raises `CddError`."""
     from cdd_agent.cli.without_screen import Output, printer_for
+    from cdd_agent.fleet.place import TicketJob
     from cdd_agent.wiring import open_own_tree, open_project
 
     ticket = project.tickets.find(slug)
@@ -71,10 +74,10 @@ def in_own_tree(project: Project, slug: str, flags: Mapping[str, Any], *, as_jso
     made = list["OwnTree"]()
 
     async def work() -> None:
-        own = await open_own_tree(project, ticket)
+        own = await open_own_tree(project, ticket, TicketJob(ticket.slug, variant).name)
         own.record.prepare()
-        with _locked(own.record.folder, ticket.slug):
-            await own.make(output.emit)
+        with _locked(own.record.folder, own.record.slug):
+            await own.make(output.emit, base)
             await own.expect_own_packages(own.place, output.emit)
         made.append(own)
 

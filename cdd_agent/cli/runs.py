@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
+from argparse import SUPPRESS, ArgumentTypeError, Namespace
 from collections.abc import Callable, Coroutine
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cdd_agent.commands.terminal import JSON, MODEL_FLAGS, SLUG, Argument, flag, terminal_command
-from cdd_agent.errors import ExitCode
+from cdd_agent.commands.terminal import JSON, MODEL_FLAGS, SLUG, SLUG_HELP, Argument, flag, terminal_command
+from cdd_agent.errors import BadInput, ExitCode
 
 if TYPE_CHECKING:
     from cdd_agent.cli.without_screen import Output
     from cdd_agent.engine.engine import Engine
+    from cdd_agent.llm.shared import Shared
     from cdd_agent.session import Project
 
 _STEP = Argument("--step", "the step (default: the last one)", type=int, metavar="N")
+
+
+def at_least_one(typed: str) -> int:
+    if not typed.isdecimal() or int(typed) < 1:
+        raise ArgumentTypeError(f"{typed!r} is not a whole number from 1")
+    return int(typed)
 
 
 @terminal_command(
@@ -25,9 +33,14 @@ _STEP = Argument("--step", "the step (default: the last one)", type=int, metavar
     cdd exec feature-user-auth --model openai/gpt-5 --max-attempts 5
     cdd exec feature-user-auth --require verified --json
     cdd exec feature-user-auth --worktree && cdd land feature-user-auth
+    cdd exec feature-user-auth bug-login --jobs 2    # several at once, each in a tree of its own
+    cdd exec --all planned --stop-on-failure
     CDD_API_BASE=http://127.0.0.1:8080/v1 cdd exec feature-user --model openai/qwen3-coder
     """,
-    SLUG,
+    Argument("slugs", f"{SLUG_HELP}; several are carried out at once", metavar="SLUG", nargs="*"),
+    Argument("--all", "all tickets whose plan is not carried out yet", choices=("planned",)),
+    Argument("--jobs", "how many of several tickets at once (default: 3)", type=at_least_one, metavar="N"),
+    flag("--stop-on-failure", "when one of several tickets is not done in the end, stop the others"),
     flag("--yes", "approve everything (`approval: auto`)"),
     flag("--json", "one event a line, nothing else on standard output"),
     *MODEL_FLAGS,
@@ -39,6 +52,9 @@ _STEP = Argument("--step", "the step (default: the last one)", type=int, metavar
     ),
     flag("--start-over", "from the first step; the old run's record is kept"),
     flag("--worktree", "in a git worktree on the branch cdd/SLUG, which leaves your files alone; see `cdd land`"),
+    Argument("--beside", SUPPRESS, type=Path),
+    Argument("--variant", SUPPRESS, default=""),
+    Argument("--base", SUPPRESS),
 )
 def execute(options: Namespace) -> int:
     from cdd_agent.cli.without_screen import reference
@@ -46,12 +62,20 @@ def execute(options: Namespace) -> int:
 
     flags = {name: getattr(options, name) for name in ("model", "api_base", "max_attempts", "require", "record")}
     flags |= {"approval": "auto"} if options.yes else {}
-    project, slug = open_project(options.project, flags), reference(options.slug)
+    if options.all or len(options.slugs) > 1:
+        from cdd_agent.cli.many import execute_many
+
+        return execute_many(options, flags)
+    if not options.slugs:
+        raise BadInput("Which ticket?", hint="Name one, several, or `--all planned`.")
+    shared = _one_of_several(options) if options.beside else None
+    project, slug = open_project(options.project, flags), reference(options.slugs[0])
     if options.worktree:
         from cdd_agent.cli.land import in_own_tree
 
-        project, slug = in_own_tree(project, slug, flags, as_json=options.json)
-    return run_plan(project, slug, as_json=options.json, start_over=options.start_over)
+        own = {"variant": options.variant, "base": options.base}
+        project, slug = in_own_tree(project, slug, flags, as_json=options.json, **own)
+    return run_plan(project, slug, as_json=options.json, start_over=options.start_over, shared=shared)
 
 
 @terminal_command(
@@ -88,14 +112,28 @@ def diff(options: Namespace) -> int:
     return _going_through(options, lambda engine: engine.diff(options.step), only_on_stderr=True)
 
 
-def run_plan(project: Project, slug: str, *, as_json: bool, start_over: bool = False) -> ExitCode:
+def _one_of_several(options: Namespace) -> Shared:
+    """What this run shares with others, beside which somebody has begun it: it ends with them."""
+    from cdd_agent.fleet.place import TicketJob
+    from cdd_agent.llm.shared import Shared
+    from cdd_agent.process.child import stop_with_stdin
+
+    stop_with_stdin()
+    shared = Shared(options.beside, TicketJob(options.slugs[0], options.variant).name)
+    shared.hold()
+    return shared
+
+
+def run_plan(
+    project: Project, slug: str, *, as_json: bool, start_over: bool = False, shared: Shared | None = None
+) -> ExitCode:
     """Run a ticket's plan to its end. Raises `CddError`, `KeyboardInterrupt` when interrupted."""
     from cdd_agent.cli.without_screen import Output, preparing_model, printer_for
     from cdd_agent.travel.keeping import lease_kept
     from cdd_agent.wiring import prepare_model
 
     output = Output(printer_for(as_json))
-    engine = _open_engine(project, slug, output, start_over=start_over)
+    engine = _open_engine(project, slug, output, start_over=start_over, shared=shared)
     with preparing_model():
         prepare_model(engine)
 
@@ -130,12 +168,14 @@ def _recorded(engine: Engine, work: Coroutine[object, object, None], output: Out
         return engine.exit_code
 
 
-def _open_engine(project: Project, slug: str, output: Output, *, start_over: bool = False) -> Engine:
+def _open_engine(
+    project: Project, slug: str, output: Output, *, start_over: bool = False, shared: Shared | None = None
+) -> Engine:
     from cdd_agent.cli.without_screen import whoever_is_there
     from cdd_agent.frontend import Nobody
     from cdd_agent.printer import JsonPrinter
     from cdd_agent.wiring import Wiring
 
     frontend = Nobody() if isinstance(output.printer, JsonPrinter) else whoever_is_there(output.printer)
-    wiring = Wiring(project, frontend, output.emit, watched=False)
+    wiring = Wiring(project, frontend, output.emit, watched=False, shared=shared)
     return wiring.engine(project.tickets.find(slug), start_over=start_over)

@@ -108,7 +108,7 @@ def others_at_work(folder: Path) -> dict[str, str]:
 
     others = dict[str, str]()
     for holder in sorted(folder.parent.glob("*/holder.json")):
-        if holder.parent == folder:
+        if holder.parent == folder or holder.parent.name.startswith("."):  # several runs together are none themselves
             continue
         try:
             with FileLock(holder.parent / "lock", timeout=0):

@@ -15,7 +15,7 @@ from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.whereabouts import OwnTreeMade, load_own_tree
 from cdd_agent.errors import BadInput
 from cdd_agent.events import About, Emit, Notice, Tone
-from cdd_agent.files.atomic import read_bytes, write_atomic
+from cdd_agent.files.atomic import read_bytes, remove, write_atomic
 from cdd_agent.git.repository import repository_of
 from cdd_agent.git.worktree import Trees
 from cdd_agent.process.programs import find_program, own_python
@@ -72,17 +72,23 @@ class OwnTree:
 
     @property
     def branch(self) -> str:
-        return f"cdd/{self.ticket.slug}"
+        return f"cdd/{self.record.slug}"
+
+    @property
+    def is_variant(self) -> bool:
+        """The run is one of several of its ticket, beside the ticket's own."""
+        return self.record.slug != self.ticket.slug
 
     @property
     def ticket_folder(self) -> Path:
         return self.root / self.ticket.folder.relative_to(self.record.root)
 
-    async def make(self, emit: Emit) -> None:
-        """Make it, or see that it is as it has to be. Raises `BadInput`."""
+    async def make(self, emit: Emit, base: str | None = None) -> None:
+        """Make it, from this commit or where the person's branch is, or see that it is as it has to be. Raises
+        `BadInput`."""
         made = load_own_tree(self.record.folder)
         if made is None or not made.is_made or not self.place.exists():
-            await self._make_afresh(made, emit)
+            await self._make_afresh(made, emit, base)
         self.equip(self.place)
         for path in (self.ticket.spec_path, self.ticket.plan_path):  # the person's own are what counts
             content = read_bytes(path)
@@ -93,8 +99,8 @@ class OwnTree:
         if content is not None and not (self.root / settings).exists():
             write_atomic(self.root / settings, content)
 
-    async def _make_afresh(self, made: OwnTreeMade | None, emit: Emit) -> None:
-        if self.ticket.state_path.exists() or self.record.state.exists():
+    async def _make_afresh(self, made: OwnTreeMade | None, emit: Emit, base: str | None) -> None:
+        if not self.is_variant and (self.ticket.state_path.exists() or self.record.state.exists()):
             raise BadInput(
                 f"A run of {self.ticket.slug} was begun in your own tree",
                 hint="It goes on there, without `--worktree`.",
@@ -105,8 +111,12 @@ class OwnTree:
                 hint=f"What it committed is on {self.branch}. To begin anew remove {self.record.folder / 'tree.json'} "
                 "and that branch.",
             )
-        there, head = await self.trees.commit_of(f"refs/heads/{self.branch}"), await self.trees.commit_of("HEAD")
-        assert head is not None, "seen in `of`"
+        there, head = (
+            await self.trees.commit_of(f"refs/heads/{self.branch}"),
+            await self.trees.commit_of(base or "HEAD"),
+        )
+        if head is None:
+            raise BadInput(f"There is no commit {base}")
         if there is not None and (made is None or there != made.base):
             raise BadInput(f"There is a branch {self.branch} already", hint="Rename or delete it.")
         if there is not None:  # of one that was killed before it was ready
@@ -114,6 +124,8 @@ class OwnTree:
         making = OwnTreeMade(branch=self.branch, base=head)
         making.keep(self.record.folder)
         await self.trees.add(self.place, head, self.branch)
+        if self.is_variant:  # what the person has committed of their own run is not its
+            remove(self.ticket_folder / self.ticket.state_path.name)
         making.model_copy(update={"is_made": True}).keep(self.record.folder)
         text = f"The run has a tree of its own, on the branch {self.branch}; your files are left alone."
         if await self.trees.changed(self.trees.top, untracked=False):
