@@ -35,11 +35,15 @@ def at_least_one(typed: str) -> int:
     cdd exec feature-user-auth --worktree && cdd land feature-user-auth
     cdd exec feature-user-auth bug-login --jobs 2    # several at once, each in a tree of its own
     cdd exec --all planned --stop-on-failure
+    cdd exec --all planned --on tcp://scheduler:8786 # on many machines, see docs/cluster.md
     CDD_API_BASE=http://127.0.0.1:8080/v1 cdd exec feature-user --model openai/qwen3-coder
     """,
     Argument("slugs", f"{SLUG_HELP}; several are carried out at once", metavar="SLUG", nargs="*"),
     Argument("--all", "all tickets whose plan is not carried out yet", choices=("planned",)),
     Argument("--jobs", "how many of several tickets at once (default: 3)", type=at_least_one, metavar="N"),
+    Argument(
+        "--on", "tickets on the workers of a Dask cluster: tcp://HOST:PORT, tls://HOST:PORT, or local", metavar="WHERE"
+    ),
     flag("--stop-on-failure", "when one of several tickets is not done in the end, stop the others"),
     flag("--yes", "approve everything (`approval: auto`)"),
     flag("--json", "one event a line, nothing else on standard output"),
@@ -62,7 +66,7 @@ def execute(options: Namespace) -> int:
 
     flags = {name: getattr(options, name) for name in ("model", "api_base", "max_attempts", "require", "record")}
     flags |= {"approval": "auto"} if options.yes else {}
-    if options.all or len(options.slugs) > 1:
+    if options.all or options.on or len(options.slugs) > 1:
         from cdd_agent.cli.many import execute_many
 
         return execute_many(options, flags)

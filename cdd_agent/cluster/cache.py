@@ -70,7 +70,6 @@ class Cache:
 
     async def copy(self, place: Path, commit: str, branch: str, author: tuple[str, str]) -> None:
         """Make a repository that shares the objects, on a new branch that is at a commit, with its files."""
-        place.mkdir(parents=True)
         git, name = Git(place), f"refs/heads/{branch}"
         await git("init", "--quiet", "--template=", f"--object-format={await self._form()}", str(place))
         alternates = place / ".git" / "objects" / "info" / "alternates"

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,10 @@ from pydantic import Field, ValidationError
 from cdd_agent.cluster.parcels import FOUND, RunHere, bundle
 from cdd_agent.cluster.words import PIECE, QUESTION, Alive, Answer, Begin, Begun, Piece, Saved, Told
 from cdd_agent.engine.history import STORE, no_part
+from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import BadInput, CddError
-from cdd_agent.events import About, Notice, Tone, to_json
+from cdd_agent.events import About, Event, Notice, Tone, to_json
 from cdd_agent.files.atomic import remove, sync_all
 from cdd_agent.files.json_file import JsonFile
 from cdd_agent.fleet.place import Tell
@@ -69,47 +71,41 @@ class Desk:
     author: tuple[str, str]
     left: Limit
     tell: Tell
-    reference: RunReference
+    busy: asyncio.Semaphore
+    """So much is done here at once, for all tickets."""
     is_stopping: bool = False
     attempt: int = 0
     """The number of the worker who is listened to."""
     worker: str = ""
-    heard: float = 0.0
-    """When that one was heard last."""
     sent: str | None = None
     """The commit that this one was given."""
-    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _reference: RunReference | None = None
+    _locks: ExitStack = field(default_factory=ExitStack)
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    @classmethod
-    async def open(
-        cls,
-        project: Project,
-        own: OwnTree,
-        settings: dict[str, Any],
-        author: tuple[str, str],
-        left: Limit,
-        tell: Tell,
-    ) -> Desk:
-        """Make the run's own tree ready to be sent. The ticket is locked by whoever calls this. Raises `CddError`."""
+    @property
+    def reference(self) -> RunReference:
+        assert self._reference is not None, "a worker has begun"
+        return self._reference
 
-        def emit(event: Any) -> None:
-            tell(to_json(event))
-
+    async def _prepare(self) -> None:
+        """Make the run's own tree ready to be sent. Raises `CddError`."""
+        own = self.own
         own.record.prepare()
+        self._locks.enter_context(locked(own.record.folder, own.ticket.slug))
+
+        def emit(event: Event) -> None:
+            self.tell(to_json(event))
+
         await own.make(emit)
-        reference = await RunReference.open(
-            project.root,
-            own.record.folder,
-            own.ticket.slug,
-            str(own.record.folder / "coming.bundle"),
-            utc_now,
-            await repository_of(project.root),
-        )
-        desk = cls(project, own, settings, author, left, tell, reference)
-        if desk.kept.tip is not None:
-            await desk.bring_in()
+        self.record.prepare()
+        self._locks.enter_context(locked(self.record.folder, own.ticket.slug))
+        repository = await repository_of(self.project.root)
+        where = self.project.root, own.record.folder, own.ticket.slug, str(self._coming)
+        self._reference = await RunReference.open(*where, utc_now, repository)
+        if self.kept.tip is not None:
+            await self._bring_in()
             await own.make(emit)  # the person's spec and plan count
-        return desk
 
     @property
     def kept(self) -> Kept:
@@ -123,15 +119,15 @@ class Desk:
         """The run's, in its own tree."""
         return RunRecord.of(self.own.root, self.own.ticket.slug, self.own.record.redactor)
 
-    async def answer(self, question: Mapping[str, Any], now: float) -> Answer:
+    async def answer(self, question: Mapping[str, Any]) -> Answer:
         """The answer to a worker's question. Raises nothing: what is wrong here is in the answer."""
         try:
             asked = QUESTION.validate_python(question)
-            async with self._lock:
+            async with self._turn:
                 if isinstance(asked, Begin):
-                    return await self._begin(asked, now)
+                    async with self.busy:
+                        return await self._begin(asked)
                 self._expect_current(asked.attempt)
-                self.heard = now
                 match asked:
                     case Piece(offset=offset):
                         return {"data": await in_thread(lambda: self._piece(offset), name="piece")}
@@ -158,14 +154,16 @@ class Desk:
         if attempt != self.attempt or attempt == 0:
             raise Gone
 
-    async def _begin(self, asked: Begin, now: float) -> Answer:
+    async def _begin(self, asked: Begin) -> Answer:
         if self.is_stopping:
             raise Gone
+        if self._reference is None:
+            await self._prepare()
         kept = self.kept
         text, tone = f"{self.own.ticket.slug} is carried out by {asked.worker}.", Tone.QUIET
         if self.worker:
             text, tone = f"{self.worker} was lost: {self.own.ticket.slug} goes on at {asked.worker}.", Tone.WARNING
-        self.attempt, self.worker, self.heard = kept.attempt + 1, asked.worker, now
+        self.attempt, self.worker = kept.attempt + 1, asked.worker
         self._keep(attempt=self.attempt)
         tip = kept.tip or await self._pack()
         self.sent, known = tip, await self._known(asked.have)
@@ -236,6 +234,10 @@ class Desk:
             raise BadInput(f"{place} could not be written: {error.strerror or error}") from error
         if not saved.is_last:
             return
+        async with self.busy:
+            await self._take(saved)
+
+    async def _take(self, saved: Saved) -> None:
         reference, kept = self.reference, self.kept
         own_tip = await self.own.trees.commit_of(f"refs/heads/{self.own.branch}")
         reference.have = tuple(filter(None, (own_tip, kept.tip, self.sent)))
@@ -247,7 +249,18 @@ class Desk:
         await self.own.trees.git("update-ref", f"refs/cdd/cluster/{self.own.ticket.slug}", saved.tip)
         self._keep(tip=saved.tip)
 
-    async def bring_in(self) -> None:
+    async def end(self) -> None:
+        """Put what came back into the run's own tree, and let go of all. Raises `CddError`; to begin anew does it."""
+        try:
+            if self._reference is not None:
+                async with self._turn, self.busy:
+                    await self._bring_in()
+                for path in (self._sent, self._coming):
+                    remove(path)
+        finally:
+            self._locks.close()
+
+    async def _bring_in(self) -> None:
         """Put the run that came back last into its own tree. To do it again is harmless. Raises `CddError`."""
         own, kept, record = self.own, self.kept, self.record
         if kept.tip is None:
@@ -275,6 +288,12 @@ class Desk:
         self._keep(tip=None, arriving=False, project=None)
         await own.trees.git("update-ref", "-d", f"refs/cdd/cluster/{own.ticket.slug}")
 
-    def close(self) -> None:
-        for path in (self._sent, self._coming):
-            remove(path)
+
+@contextmanager
+def locked(folder: Path, slug: str) -> Iterator[None]:
+    """Around work on a run. Raises `TicketTaken`."""
+    lock = TicketLock.take(folder, slug, utc_now().replace(microsecond=0).isoformat())
+    try:
+        yield
+    finally:
+        lock.release()

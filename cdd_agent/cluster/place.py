@@ -7,23 +7,21 @@ import asyncio
 import hashlib
 import json
 import logging
+import os
 import uuid
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from distributed import Client, Future, KilledWorker, LocalCluster, Queue, wait
-from distributed.client import FutureCancelledError
+from distributed import Client, Future, KilledWorker, LocalCluster, Queue
 
 from cdd_agent.cluster.desk import Desk
 from cdd_agent.cluster.task import carry_out, version
 from cdd_agent.cluster.words import ClientGone, Order, Over
 from cdd_agent.cluster.worker import ENVIRONMENT
 from cdd_agent.config import Config, of_role
-from cdd_agent.engine.lock import TicketLock
-from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import BadInput, CddError, ExitCode
 from cdd_agent.events import About, Notice, Tone, to_json
 from cdd_agent.fleet.place import Ending, Tell, TicketJob
@@ -33,7 +31,6 @@ from cdd_agent.llm.budget import Limit
 from cdd_agent.redaction import Redactor
 from cdd_agent.session import Project
 from cdd_agent.travel.own_tree import OwnTree
-from cdd_agent.travel.travelling import utc_now
 from cdd_agent.version import VERSION
 from cdd_agent.wiring import open_own_tree
 
@@ -59,6 +56,7 @@ class ClusterPlace:
     refused: dict[str, str] = field(default_factory=dict)
     """Workers that tickets are not given to, and why."""
     _desks: dict[str, Desk] = field(default_factory=dict)
+    _busy: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(max(2, os.cpu_count() or 2)))
     _inbox: str = field(default_factory=lambda: f"cdd-inbox-{uuid.uuid4().hex}")
     _asked: set[str] = field(default_factory=set)
     """Workers whose version is known."""
@@ -91,34 +89,26 @@ class ClusterPlace:
         if job.variant:
             raise BadInput("Models are compared on one machine", hint="Leave out `--on`.")
         ticket = self.project.tickets.find(job.slug)
-        own = await open_own_tree(self.project, ticket)
         config = of_role(self.project.config, "executor")
         if job.model:
             config = config.model_copy(update={"model": job.model})
         settings = settings_to_send(config, self.project.root)
-        own.record.prepare()
-        with _locked(own.record.folder, ticket.slug):
-            desk = await Desk.open(self.project, own, settings, await author_of(own), left, tell)
-            tree = RunRecord.of(own.root, ticket.slug, own.record.redactor)
-            tree.prepare()
-            with _locked(tree.folder, ticket.slug):
-                self._desks[job.name] = desk
-                try:
-                    over = await self._carried_out(job.name, desk)
-                finally:
-                    del self._desks[job.name]
-                    desk.close()
-                    await asyncio.shield(desk.bring_in())
+        async with self._busy:
+            own = await open_own_tree(self.project, ticket)
+            author, project = await author_of(own), await project_id(own)
+        desk = Desk(self.project, own, settings, author, left, tell, self._busy)
+        self._desks[job.name] = desk
+        order = Order(
+            ticket=job.name, project=project, version=VERSION, inbox=self._inbox, patience=self.patience
+        ).model_dump()
+        try:
+            over = await self._carried_out(job.name, desk, order)
+        finally:
+            del self._desks[job.name]
+            await asyncio.shield(desk.end())
         return Ending(ExitCode(over.exit_code), over.words, over.budget_used_up)
 
-    async def _carried_out(self, name: str, desk: Desk) -> Over:
-        order = Order(
-            ticket=name,
-            project=await project_id(desk.own),
-            version=VERSION,
-            inbox=self._inbox,
-            patience=self.patience,
-        ).model_dump()
+    async def _carried_out(self, name: str, desk: Desk, order: dict[str, Any]) -> Over:
         for _ in range(_TRIES):
             workers = await self._expect_workers(desk.tell)
             future = self.client.submit(carry_out, order, key=f"cdd-{name}-{uuid.uuid4().hex}", pure=False, **workers)
@@ -152,7 +142,7 @@ class ClusterPlace:
             settled.cancel()
         if future.status == "finished":
             over = Over.model_validate(await future.result())
-            return over if over.attempt == desk.attempt or over.not_here else None
+            return over if over.attempt in (0, desk.attempt) or over.not_here else None
         if future.status == "error":
             error = await future.exception()
             if isinstance(error, ClientGone):
@@ -224,8 +214,7 @@ class ClusterPlace:
 
     async def _answer(self, envelope: dict[str, Any], answers: dict[str, Queue]) -> None:
         desk, name = self._desks.get(envelope["ticket"]), envelope["answer_to"]
-        now = asyncio.get_running_loop().time()
-        answer = await desk.answer(envelope["question"], now) if desk else {"gone": True}
+        answer = await desk.answer(envelope["question"]) if desk else {"gone": True}
         with suppress(OSError):  # who has asked will give up
             if name not in answers:
                 answers[name] = await Queue(name, client=self.client)
@@ -235,8 +224,7 @@ class ClusterPlace:
 
 
 async def _settled(future: Future) -> None:
-    with suppress(FutureCancelledError):
-        await wait([future])
+    await future.exception()  # of one that is cancelled, too
 
 
 @asynccontextmanager
@@ -300,12 +288,3 @@ async def author_of(own: OwnTree) -> tuple[str, str]:
     said = (await own.trees.git("var", "GIT_AUTHOR_IDENT", codes=(0, 128))).stdout.strip()
     name, _, rest = said.partition(" <")
     return (name, rest.partition(">")[0]) if rest else ("cdd", "cdd@localhost")
-
-
-@contextmanager
-def _locked(folder: Path, slug: str) -> Iterator[None]:
-    lock = TicketLock.take(folder, slug, utc_now().replace(microsecond=0).isoformat())
-    try:
-        yield
-    finally:
-        lock.release()

@@ -138,6 +138,7 @@ class _Run:
         manifest = json.loads((await store.git("cat-file", "blob", f"{begun.tip}:{MANIFEST}")).stdout)
         self.tip, self.head = begun.tip, str(manifest["head"])
         await store.know([self.head])
+        (self.place / "tree").mkdir()
         await store.copy(self.place / "tree", self.head, begun.branch, begun.author)
         self.root.mkdir(parents=True, exist_ok=True)
         config = self._config()
