@@ -51,6 +51,7 @@ def land(options: Namespace) -> int:
             raise BadInput(
                 f"{ticket.slug} has no tree of its own", hint=f"`cdd exec {ticket.slug} --worktree` makes one."
             )
+        await _bring_in(project, own)
         with _locked(own.record.folder, ticket.slug):
             landing = open_landing(project, own, frontend, output.emit)
             with _locked(landing.record.folder, ticket.slug) if own.place.exists() else nullcontext():
@@ -76,6 +77,7 @@ def in_own_tree(
     async def work() -> None:
         own = await open_own_tree(project, ticket, TicketJob(ticket.slug, variant).name)
         own.record.prepare()
+        await _bring_in(project, own)
         with _locked(own.record.folder, own.record.slug):
             await own.make(output.emit, base)
             await own.expect_own_packages(own.place, output.emit)
@@ -83,6 +85,14 @@ def in_own_tree(
 
     output.carry_out(work())
     return open_project(made[0].root, {**flags, "commit": "step"}, exactly=True), ticket.slug
+
+
+async def _bring_in(project: Project, own: OwnTree) -> None:
+    """What another machine has done of the run, where this one died before it could."""
+    if (own.record.folder / "cluster.json").exists():
+        from cdd_agent.cluster.desk import bring_in
+
+        await bring_in(project, own)
 
 
 @contextmanager

@@ -88,7 +88,7 @@ class Desk:
         assert self._reference is not None, "a worker has begun"
         return self._reference
 
-    async def _prepare(self) -> None:
+    async def prepare(self) -> None:
         """Make the run's own tree ready to be sent. Raises `CddError`."""
         own = self.own
         own.record.prepare()
@@ -158,7 +158,7 @@ class Desk:
         if self.is_stopping:
             raise Gone
         if self._reference is None:
-            await self._prepare()
+            await self.prepare()
         kept = self.kept
         text, tone = f"{self.own.ticket.slug} is carried out by {asked.worker}.", Tone.QUIET
         if self.worker:
@@ -209,8 +209,8 @@ class Desk:
         """The commit with the run as its own tree has it."""
         head = await self.own.trees.commit_of(f"refs/heads/{self.own.branch}")
         assert head is not None, "the tree was made on it"
-        tip, manifest = await (await self._run_here()).pack(head, None)
-        self._keep(project=manifest.project)
+        tip, project = await (await self._run_here()).pack(head, None)
+        self._keep(project=project)
         return tip
 
     async def _known(self, have: tuple[str, ...]) -> tuple[str, ...]:
@@ -287,6 +287,14 @@ class Desk:
             arrival.discard()
         self._keep(tip=None, arriving=False, project=None)
         await own.trees.git("update-ref", "-d", f"refs/cdd/cluster/{own.ticket.slug}")
+
+
+async def bring_in(project: Project, own: OwnTree) -> None:
+    """Put into a run's own tree what came back of it from other machines and is not there yet. Raises `CddError`."""
+    desk = Desk(project, own, {}, ("", ""), Limit(), lambda event: None, asyncio.Semaphore(1))
+    if desk.kept.tip is not None:
+        await desk.prepare()
+        await desk.end()
 
 
 @contextmanager

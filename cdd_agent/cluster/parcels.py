@@ -35,13 +35,14 @@ class RunHere:
     record: RunRecord
     checkpoints: Checkpoints
 
-    async def pack(self, head: str, parent: str | None) -> tuple[str, Manifest]:
-        """A commit with the run as it is, on top of `parent`; and what is in it. `head` is the commit that the project
-        is at. Raises `CddError`, such as where secrets would travel."""
+    async def pack(self, head: str, parent: str | None) -> tuple[str, str]:
+        """A commit with the run as it is, on top of `parent`; and the tree of all files here, also of those that do not
+        travel. `head` is the commit that the project is at. Raises `CddError`, such as where secrets would travel."""
         project = await self.checkpoints.take(PROJECT)
         parcel = Parcel(self.ticket, self.record, self.checkpoints.snapshots, self.record.redactor, head)
         known = {"slug": self.ticket.slug, "host": platform.node()[:255], "pushed": datetime.now(UTC), "head": head}
-        return await parcel.pack(project, partial(Manifest, **known), parent)
+        tip, _ = await parcel.pack(project, partial(Manifest, **known), parent)
+        return tip, project.id
 
     async def put_in_place(self, arrival: Arrival) -> None:
         """Make this the run that has arrived, where the project is at its commit already: files, checkpoints, record,

@@ -74,6 +74,8 @@ _LOOKED_AT = frozenset(
 """Texts that nothing depends on word for word."""
 _LARGEST_SEARCHED = 5_000_000
 """Bytes of a file in which secrets are looked for."""
+_OWN = b".cdd/"
+"""The settings of a copy are its own."""
 PROJECT = "travel/project"
 """The name of the checkpoint that is taken for it."""
 
@@ -146,7 +148,7 @@ class Parcel:
         return {name: tree for name, tree in found.items() if not name.startswith("travel/")}
 
     async def _secret_files(self, trees: Iterable[str]) -> set[str]:
-        """The files with secrets among those that are in none of the project's commits."""
+        """The files with secrets among those that are in none of the project's commits; and this copy's settings."""
         snapshots, target = self.snapshots, self.snapshots.folder / "listed"
         base = [f"^{self.head}^{{tree}}"] if self.head else []
         asked = snapshots.input(f"{name}\n" for name in (*base, *dict.fromkeys(trees)))
@@ -160,6 +162,7 @@ class Parcel:
         known = (line.split() for line in target.read_text().splitlines())
         blobs = {name: int(size) for name, kind, size in known if kind == "blob"}
         found = {name for name in blobs if holds_secrets(PurePosixPath(_text(paths[name])).name)}
+        found |= {name for name in blobs if paths[name].startswith(_OWN)}
         small = [name for name, size in blobs.items() if size <= _LARGEST_SEARCHED and name not in found]
         if small:
             await snapshots.git(
