@@ -30,7 +30,9 @@ from cdd_agent.version import VERSION
 from cdd_agent.wiring import open_own_tree
 
 LOCAL = "local"
-PATIENCE = 60.0
+PATIENCE = "CDD_CLUSTER_PATIENCE"
+"""The variable with the seconds without an answer after which a worker takes its client for dead."""
+_PATIENCE = 60.0
 _TRIES = 5
 """Times that a ticket is given out again after something else than the death of a worker."""
 _LOOK = 5.0
@@ -45,8 +47,7 @@ class ClusterPlace:
     project: Project
     client: Client
     on: str
-    patience: float = PATIENCE
-    """Seconds without an answer after which a worker takes the client for dead."""
+    patience: float
     refused: dict[str, str] = field(default_factory=dict)
     """Workers that tickets are not given to, and why."""
     _desks: dict[str, Desk] = field(default_factory=dict)
@@ -54,14 +55,17 @@ class ClusterPlace:
     _inbox: str = field(default_factory=lambda: f"cdd-inbox-{uuid.uuid4().hex}")
     _asked: set[str] = field(default_factory=set)
     """Workers whose version is known."""
+    _told_of_none: bool = False
     _answering: set[asyncio.Task[None]] = field(default_factory=set)
 
     @classmethod
     @asynccontextmanager
-    async def open(
-        cls, project: Project, on: str, at_once: int, *, patience: float = PATIENCE
-    ) -> AsyncIterator[ClusterPlace]:
+    async def open(cls, project: Project, on: str, at_once: int) -> AsyncIterator[ClusterPlace]:
         """Speak to the scheduler at an address, or start so many workers here (`local`). Raises `BadInput`."""
+        try:
+            patience = float(os.environ.get(PATIENCE) or _PATIENCE)
+        except ValueError as error:
+            raise BadInput(f"{PATIENCE} is no number of seconds") from error
         async with _scheduler(project.root, on, at_once) as address:
             try:
                 client = await Client(address, asynchronous=True, timeout=_CONNECT, set_as_default=False)
@@ -104,10 +108,11 @@ class ClusterPlace:
 
     async def _carried_out(self, name: str, desk: Desk, order: dict[str, Any]) -> Over:
         for _ in range(_TRIES):
-            workers = await self._expect_workers(desk.tell)
-            future = self.client.submit(carry_out, order, key=f"cdd-{name}-{uuid.uuid4().hex}", pure=False, **workers)
+            good = await self._expect_workers(desk.tell)
+            key = f"cdd-{name}-{uuid.uuid4().hex}"
+            future = self.client.submit(carry_out, order, key=key, pure=False, workers=good or None)
             try:
-                over = await self._end_of(future, desk)
+                over = await self._end_of(future, desk, good)
             except asyncio.CancelledError:
                 desk.is_stopping = True
                 with suppress(TimeoutError, asyncio.CancelledError):
@@ -126,12 +131,19 @@ class ClusterPlace:
             desk.tell(to_json(Notice(text, Tone.WARNING, about=About.NO_WORKER)))
         raise CddError(f"{name} was given out {_TRIES} times, and came to no end")
 
-    async def _end_of(self, future: Future, desk: Desk) -> Over | None:
+    async def _end_of(self, future: Future, desk: Desk, good: list[str]) -> Over | None:
         """The end of a task; None: it is to be given out again. Raises `CddError`."""
         settled = asyncio.ensure_future(_settled(future))
         try:
             while not (await asyncio.wait([settled], timeout=_LOOK))[0]:
-                self._tell_of_no_worker(desk)
+                with suppress(OSError):
+                    workers = await self._workers()
+                    if good and not workers.intersection(good):
+                        return None  # Dask would wait for just these
+                    if not workers and not desk.worker and not self._told_of_none:
+                        text = f"The cluster at {self.on} has no worker: tickets wait for one."
+                        desk.tell(to_json(Notice(text, Tone.WARNING, about=About.NO_WORKER)))
+                    self._told_of_none = not workers
         finally:
             settled.cancel()
         if future.status == "finished":
@@ -161,10 +173,9 @@ class ClusterPlace:
             await asyncio.sleep(1.0)
         return False
 
-    async def _expect_workers(self, tell: Tell) -> dict[str, Any]:
-        """Where a task may go, for Dask: anywhere, or beside the workers that are refused. Raises `BadInput` where
-        all are."""
-        known = set(self._workers())
+    async def _expect_workers(self, tell: Tell) -> list[str]:
+        """The workers that a task may go to; empty: to any. Raises `BadInput` where all are refused."""
+        known = await self._workers()
         new = known - self._asked
         if new:
             with suppress(TimeoutError):
@@ -180,15 +191,11 @@ class ClusterPlace:
         if known and not good:
             why = "; ".join(f"{worker}: {self.refused[worker]}" for worker in sorted(known))
             raise BadInput(f"No worker can carry it out ({why})")
-        return {"workers": sorted(good)} if known & self.refused.keys() else {}
+        return sorted(good) if known & self.refused.keys() else []
 
-    def _workers(self) -> list[str]:
-        return [*self.client.scheduler_info(n_workers=-1)["workers"]]
-
-    def _tell_of_no_worker(self, desk: Desk) -> None:
-        if not desk.worker and not self._workers():
-            text = f"{desk.own.ticket.slug} waits: the cluster at {self.on} has no worker."
-            desk.tell(to_json(Notice(text, Tone.WARNING, about=About.NO_WORKER)))
+    async def _workers(self) -> set[str]:
+        """The addresses of those that the scheduler has now."""
+        return {*await self.client.nthreads()}
 
     async def _hear(self) -> None:
         """Answer what workers ask, each as soon as it comes."""
