@@ -1,9 +1,9 @@
 """Many tickets on a local cluster: `python -m benchmarks.cluster [--tickets 200]`.
 
 The time from the first ticket's start to the last one's end, against the sum of what models and checks took, over the
-number of workers; the processor time a ticket takes beside that, in all processes; and the memory of the client when the
-20th ticket is done (or a quarter of them, if there are fewer than 80) and at the end. A model that answers after a while
-is played on loopback; checks sleep. By default it is a small run, for a machine that has other things to do.
+number of workers; the processor time that a ticket takes beside that, in all processes; and the memory of the client
+when the 20th ticket is done (or a quarter of them, if there are fewer than 80) and at the end. A model that answers
+after a while is played on loopback; checks sleep. By default it is a small run, for a machine that is busy.
 """
 
 import argparse

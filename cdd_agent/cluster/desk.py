@@ -167,7 +167,8 @@ class Desk:
         self._keep(attempt=self.attempt)
         tip = kept.tip or await self._pack()
         self.sent, known = tip, await self._known(asked.have)
-        await bundle(self.reference.remote.git, tip, known, self._sent)
+        await self.reference.remote.git("update-ref", OUT, tip)
+        await bundle(self.reference.remote.git, known, self._sent)
         begun = Begun(
             attempt=self.attempt,
             slug=self.own.ticket.slug,
@@ -239,8 +240,7 @@ class Desk:
 
     async def _take(self, saved: Saved) -> None:
         reference, kept = self.reference, self.kept
-        own_tip = await self.own.trees.commit_of(f"refs/heads/{self.own.branch}")
-        reference.have = tuple(filter(None, (own_tip, kept.tip, self.sent)))
+        reference.have = tuple(filter(None, (kept.tip or self.sent,)))  # what the worker builds on
         reference.fetched = await reference.remote.fetch(OUT, reference.have, MOST_BYTES)
         if reference.fetched != saved.tip:
             raise BadInput("Another commit came than was announced")

@@ -71,8 +71,7 @@ class RunHere:
         return path in manifest.left_out or holds_secrets(PurePosixPath(path).name)
 
 
-async def bundle(git: Git, tip: str, have: Sequence[str], target: Path) -> None:
-    """Write what a commit needs beside what is known on the other side. `git` is that of a private repository. Raises
-    `GitUnusable`."""
-    await git("update-ref", OUT, tip)
+async def bundle(git: Git, have: Sequence[str], target: Path) -> None:
+    """Write what the commit at `OUT` needs beside what is known on the other side. `git` is that of a private
+    repository. Raises `GitUnusable`."""
     await git("bundle", "create", "--quiet", str(target), OUT, *(f"^{commit}" for commit in have))

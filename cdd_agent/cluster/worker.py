@@ -40,6 +40,7 @@ from cdd_agent.events import (
 )
 from cdd_agent.frontend import Nobody
 from cdd_agent.git.checkpoint import Checkpoints
+from cdd_agent.git.command import Git
 from cdd_agent.git.new_commit import OUT
 from cdd_agent.git.repository import repository_of
 from cdd_agent.llm.budget import Spent
@@ -105,7 +106,6 @@ class _Run:
     name: str
     tip: str = ""
     """The commit with the run that the client has."""
-    head: str = ""
     is_stopped: bool = False
     """By the client, who still wants what there is."""
     gone: ClientGone | None = None
@@ -117,6 +117,10 @@ class _Run:
     @property
     def root(self) -> Path:
         return self.place / "tree" / self.begun.prefix
+
+    @property
+    def _git(self) -> Git:
+        return Git(self.place / "tree")
 
     @property
     def ticket(self) -> Ticket:
@@ -136,10 +140,10 @@ class _Run:
         await store.take(file, OUT, begun.tip)
         file.unlink()
         manifest = json.loads((await store.git("cat-file", "blob", f"{begun.tip}:{MANIFEST}")).stdout)
-        self.tip, self.head = begun.tip, str(manifest["head"])
-        await store.know([self.head])
+        self.tip, head = begun.tip, str(manifest["head"])
+        await store.know([head])
         (self.place / "tree").mkdir()
-        await store.copy(self.place / "tree", self.head, begun.branch, begun.author)
+        await store.copy(self.place / "tree", head, begun.branch, begun.author)
         self.root.mkdir(parents=True, exist_ok=True)
         config = self._config()
         record = RunRecord.of(self.root, begun.slug, Redactor.of_environment(config.commands.hide_env))
@@ -227,20 +231,18 @@ class _Run:
     async def _keep(self, engine: Engine) -> None:
         """See that the client has the run as it is now. Raises `ClientGone`, `CddError`."""
         await self._tell()
-        repository = await repository_of(self.root)
-        head = await repository.head() if repository else None
-        assert head is not None, "it was made at a commit"
+        head = (await self._git("rev-parse", "HEAD")).stdout.strip()
         run = RunHere(self.ticket, engine.run.record, await engine.run.history.open())
         tip, _ = await run.pack(head, self.tip)
         file = self.place / "kept.bundle"
-        await bundle(run.checkpoints.snapshots.git, tip, (self.tip,), file)
+        await bundle(run.checkpoints.snapshots.git, (self.tip,), file)
         known, size = {"kind": "saved", "attempt": self.begun.attempt, "tip": tip}, file.stat().st_size
         with file.open("rb") as bundle_file:
             while (offset := bundle_file.tell()) < size:
                 data = bundle_file.read(PIECE)
                 await self.ask({**known, "offset": offset, "data": data, "is_last": offset + len(data) == size})
         file.unlink()
-        self.tip, self.head = tip, head
+        self.tip = tip
 
     async def _tell(self) -> None:
         if self._told:

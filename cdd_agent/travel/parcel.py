@@ -24,6 +24,7 @@ from pathlib import Path, PurePosixPath
 
 from pydantic import AwareDatetime, Field
 
+from cdd_agent.config import PROJECT_FILE
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.run import named
@@ -74,8 +75,6 @@ _LOOKED_AT = frozenset(
 """Texts that nothing depends on word for word."""
 _LARGEST_SEARCHED = 5_000_000
 """Bytes of a file in which secrets are looked for."""
-_OWN = b".cdd/"
-"""The settings of a copy are its own."""
 PROJECT = "travel/project"
 """The name of the checkpoint that is taken for it."""
 
@@ -162,7 +161,7 @@ class Parcel:
         known = (line.split() for line in target.read_text().splitlines())
         blobs = {name: int(size) for name, kind, size in known if kind == "blob"}
         found = {name for name in blobs if holds_secrets(PurePosixPath(_text(paths[name])).name)}
-        found |= {name for name in blobs if paths[name].startswith(_OWN)}
+        found |= {name for name in blobs if _text(paths[name]) == PROJECT_FILE.as_posix()}
         small = [name for name, size in blobs.items() if size <= _LARGEST_SEARCHED and name not in found]
         if small:
             await snapshots.git(
