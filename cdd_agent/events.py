@@ -123,6 +123,12 @@ class About(StrEnum):
 
     # a run
     RENUMBERED = "renumbered"
+    ONE_BY_ONE = "one_by_one"
+    """Steps that were to run side by side cannot."""
+    OVERLAP = "overlap"
+    """Files that a step beside others was made on, and that are others by now: it is made once more."""
+    SET_APART = "set_apart"
+    """A step that failed makes room for those beside it."""
     STEP_CHANGED = "step_changed"
     STEP_REMOVED = "step_removed"
     STATE_REBUILT = "state_rebuilt"
@@ -155,6 +161,7 @@ class About(StrEnum):
     NO_WORKER = "no_worker"
     """There is none that takes it, or one that does not."""
     NOT_RENEWED = "not_renewed"
+    STILL_HELD = "still_held"
     """The lease of a run that was pulled: the remote cannot be asked."""
 
 
@@ -166,6 +173,8 @@ class Notice:
     tone: Tone = Tone.PLAIN
     about: About | None = None
     """None where nobody has to tell it from others."""
+    step: int | None = None
+    """The step that it is about, where several are under way."""
 
 
 @dataclass(frozen=True)
@@ -193,7 +202,7 @@ class ExitRequested:
 
 @dataclass(frozen=True)
 class ScreenAsked:
-    """The person wants to see one of the screens around the work: `help`, `tickets`, `settings`,
+    """The person wants to see one of the screens around the work: `help`, `tickets`, `board`, `settings`,
     `theme`."""
 
     screen: str
@@ -593,6 +602,8 @@ class ReplyLost:
     """A call took tokens and brought no whole reply: it was cut off, empty, or stopped. Only the run's log is told."""
 
     usage: Usage
+    step: int | None = None
+    """None in older logs: the one that was asked for last."""
 
 
 def cost_of(usage: Usage) -> Cost:
@@ -772,6 +783,8 @@ class StepStarted:
     step: int
     title: str
     attempt: int
+    side_tree: bool = False
+    """It runs beside other steps, in a tree of its own; what it comes to begins anew in the person's tree."""
 
 
 @dataclass(frozen=True)

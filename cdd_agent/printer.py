@@ -8,6 +8,7 @@ from typing import Protocol
 from rich.console import Console
 from rich.text import Text
 
+from cdd_agent.engine.side_events import SideSteps
 from cdd_agent.events import (
     ActionFinished,
     ActionOutput,
@@ -115,6 +116,7 @@ class TextPrinter:
         """The longest that a wait that was told can still take, in seconds."""
         self._output = ""
         self._unfinished = ""
+        self._side = SideSteps()
 
     @property
     def is_seen(self) -> bool:
@@ -125,6 +127,8 @@ class TextPrinter:
             self._live.stop()
 
     def show(self, event: Event) -> None:
+        if self._side.holds_back(event):
+            return
         match event:
             case ReplyStarted(model=model, saved=saved):
                 self._reply = []
@@ -205,8 +209,9 @@ class TextPrinter:
             console.print(Text(sanitize_for_display(line), style))
 
     def _describe(self, event: Event) -> None:
+        prefix = self._side.prefix(event)
         for text, tone in described(event):
-            self._line(text, tone)
+            self._line(prefix + text, tone)
 
     def _line(self, text: str, tone: Tone) -> None:
         glyph, style = TONES[tone]
@@ -235,6 +240,8 @@ class PlainPrinter(TextPrinter):
 
     def show(self, event: Event) -> None:
         match event:
+            case _ if self._side.holds_back(event):
+                pass
             case _ if is_beside_the_turn():
                 super().show(event)  # a line that has no end yet stands whole below it
             case ReplyDelta(text=text):

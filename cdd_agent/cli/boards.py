@@ -76,8 +76,11 @@ class BoardLines(TextPrinter):
 
     def end(self, board: Board, exit_code: int) -> None:
         del exit_code
-        for text, tone in table(board, time.time(), self._console.width, limit=self.limit):
-            self._line(text, tone if self._console.is_terminal else Tone.PLAIN)
+        for line in table(board, time.time(), self._console.width, limit=self.limit):
+            if self._console.is_terminal:
+                self._console.print(_styled(line))
+            else:
+                self._line(line[0], Tone.PLAIN)
 
 
 class LiveBoard(BoardLines):

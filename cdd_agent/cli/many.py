@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from argparse import Namespace
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from cdd_agent.errors import BadInput, ExitCode
+from cdd_agent.fleet.board import Board, Row, RunState
 
 if TYPE_CHECKING:
-    from cdd_agent.fleet.board import Board, Row
     from cdd_agent.fleet.place import Place, TicketJob
     from cdd_agent.session import Project
     from cdd_agent.tickets.store import Ticket
@@ -44,8 +46,9 @@ def execute_many(options: Namespace, flags: Mapping[str, Any]) -> int:
             remember_planned(folder, tickets)
         else:
             tickets = list({t.slug: t for t in (project.tickets.find(reference(s)) for s in options.slugs)}.values())
-        if not tickets:
-            raise BadInput("No ticket is planned and not carried out yet", hint="`cdd list` shows them all.")
+        if not tickets and not options.json:
+            sys.stderr.write("cdd: no ticket has a plan that is not carried out; `cdd list` shows them all\n")
+            return ExitCode.DONE
         given = [
             word for name in ("model", "api_base", "max_attempts", "require", "record") for word in _flag(options, name)
         ]
@@ -64,14 +67,15 @@ def carry_out(
     jobs: Mapping[TicketJob, Ticket],
     flags: Iterable[str],
     options: Namespace,
+    *,
+    failed_is_over: bool = False,
 ) -> tuple[Board, ExitCode]:
     """See the runs to their end, and show their board meanwhile. Raises `KeyboardInterrupt` when interrupted; the board
     is shown then, too."""
     from cdd_agent.cli.boards import board_face
     from cdd_agent.cli.without_screen import Output
-    from cdd_agent.fleet.board import Board
     from cdd_agent.fleet.coordinator import Coordinator
-    from cdd_agent.fleet.known import known, save_board
+    from cdd_agent.fleet.known import known, save_board, spent_before
     from cdd_agent.fleet.this_machine import ThisMachine
     from cdd_agent.llm.budget import Limit
     from cdd_agent.llm.shared import Shared
@@ -79,8 +83,10 @@ def carry_out(
     config = project.config
     require: Literal["verified"] | None = "verified" if config.require == "verified" else None
     limit = Limit(config.budget.tokens, config.budget.usd)
-    found = {job: known(project.root, prefix, job, ticket, require) for job, ticket in jobs.items()}
-    Shared.begin(folder, limit, {job.name: spent for job, (_, spent) in found.items()})
+    rows = [known(project.root, prefix, job, ticket, require) for job, ticket in jobs.items()]
+    rows = rows if failed_is_over else [_again(row) for row in rows]
+    spent = {job.name: spent_before(project.root, prefix, job, ticket) for job, ticket in jobs.items()}
+    Shared.begin(folder, limit, spent)
     face = board_face(options.json, limit)
     output, saved_at = Output(face), 0.0
 
@@ -92,7 +98,7 @@ def carry_out(
             saved_at = time.monotonic()
 
     coordinator = Coordinator(
-        Board({job.name: row for job, (row, _) in found.items()}),
+        Board({row.job.name: row for row in rows}),
         ThisMachine(project.root, folder, tuple(flags)),
         options.jobs or (len(jobs) if options.on else AT_ONCE),
         changed,
@@ -113,7 +119,15 @@ def carry_out(
             output.write(lambda: face.end(coordinator.board, code))
 
     output.carry_out(work())
-    return coordinator.board, coordinator.board.exit_code
+    board = coordinator.board
+    if failed_is_over:
+        board = Board({name: row for name, row in board.rows.items() if row.state is not RunState.FAILED})
+    return coordinator.board, board.exit_code
+
+
+def _again(row: Row) -> Row:
+    """A run that has failed is tried again."""
+    return row if row.state is RunState.DONE else replace(row, state=RunState.WAITING)
 
 
 @asynccontextmanager
@@ -175,10 +189,6 @@ def _flag(options: Namespace, name: str) -> list[str]:
 
 
 def _tell_what_next(board: Board) -> None:
-    import sys
-
-    from cdd_agent.fleet.board import RunState
-
     done = [row.job.slug for row in board.rows.values() if row.state is RunState.DONE]
     left = [row for row in board.rows.values() if row.state is not RunState.DONE]
     if done:

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from argparse import SUPPRESS, ArgumentTypeError, Namespace
+from argparse import SUPPRESS, Namespace
 from collections.abc import Callable, Coroutine
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cdd_agent.commands.terminal import JSON, MODEL_FLAGS, SLUG, SLUG_HELP, Argument, flag, terminal_command
+from cdd_agent.commands.terminal import (
+    JSON,
+    MODEL_FLAGS,
+    SLUG,
+    SLUG_HELP,
+    Argument,
+    at_least_one,
+    flag,
+    terminal_command,
+)
 from cdd_agent.errors import BadInput, ExitCode
 
 if TYPE_CHECKING:
@@ -20,18 +30,13 @@ if TYPE_CHECKING:
 _STEP = Argument("--step", "the step (default: the last one)", type=int, metavar="N")
 
 
-def at_least_one(typed: str) -> int:
-    if not typed.isdecimal() or int(typed) < 1:
-        raise ArgumentTypeError(f"{typed!r} is not a whole number from 1")
-    return int(typed)
-
-
 @terminal_command(
     "exec",
     """
     cdd exec feature-user-auth --yes
     cdd exec feature-user-auth --model openai/gpt-5 --max-attempts 5
     cdd exec feature-user-auth --require verified --json
+    cdd exec feature-user-auth --jobs 4              # steps that need not wait for each other, at once
     cdd exec feature-user-auth --worktree && cdd land feature-user-auth
     cdd exec feature-user-auth bug-login --jobs 2    # several at once, each in a tree of its own
     cdd exec --all planned --stop-on-failure
@@ -40,7 +45,13 @@ def at_least_one(typed: str) -> int:
     """,
     Argument("slugs", f"{SLUG_HELP}; several are carried out at once", metavar="SLUG", nargs="*"),
     Argument("--all", "all tickets whose plan is not carried out yet", choices=("planned",)),
-    Argument("--jobs", "how many of several tickets at once (default: 3)", type=at_least_one, metavar="N"),
+    Argument(
+        "--jobs",
+        "of several tickets: how many at once (default: 3); of one: steps that run at once, each in a tree of its own "
+        "until it is done (default: `jobs` of the config)",
+        type=at_least_one,
+        metavar="N",
+    ),
     Argument(
         "--on", "tickets on the workers of a Dask cluster: tcp://HOST:PORT, tls://HOST:PORT, or local", metavar="WHERE"
     ),
@@ -62,10 +73,17 @@ def at_least_one(typed: str) -> int:
 )
 def execute(options: Namespace) -> int:
     from cdd_agent.cli.without_screen import reference
+    from cdd_agent.config import only_model
     from cdd_agent.wiring import open_project
 
-    flags = {name: getattr(options, name) for name in ("model", "api_base", "max_attempts", "require", "record")}
+    flags = {
+        name: getattr(options, name) for name in ("model", "api_base", "max_attempts", "jobs", "require", "record")
+    }
     flags |= {"approval": "auto"} if options.yes else {}
+    if options.variant:  # it is the settings' address that is no other provider's
+        flags |= {"model": None, "api_base": None}
+    if options.on:
+        flags["jobs"] = None  # of tickets
     if options.all or options.on or len(options.slugs) > 1:
         from cdd_agent.cli.many import execute_many
 
@@ -79,6 +97,8 @@ def execute(options: Namespace) -> int:
 
         own = {"variant": options.variant, "base": options.base}
         project, slug = in_own_tree(project, slug, flags, as_json=options.json, **own)
+    if options.variant:
+        project = replace(project, config=only_model(project.config, options.model, options.api_base))
     return run_plan(project, slug, as_json=options.json, start_over=options.start_over, shared=shared)
 
 
@@ -113,7 +133,7 @@ def redo(options: Namespace) -> int:
     _STEP,
 )
 def diff(options: Namespace) -> int:
-    return _going_through(options, lambda engine: engine.diff(options.step), only_on_stderr=True)
+    return _going_through(options, lambda engine: engine.diff(options.step), is_look=True)
 
 
 def _one_of_several(options: Namespace) -> Shared:
@@ -133,8 +153,9 @@ def run_plan(
 ) -> ExitCode:
     """Run a ticket's plan to its end. Raises `CddError`, `KeyboardInterrupt` when interrupted."""
     from cdd_agent.cli.without_screen import Output, preparing_model, printer_for
-    from cdd_agent.travel.keeping import lease_kept
-    from cdd_agent.wiring import prepare_model
+    from cdd_agent.engine.whereabouts import how_to_hand_back
+    from cdd_agent.events import About, Notice
+    from cdd_agent.wiring import keeping_lease, prepare_model
 
     output = Output(printer_for(as_json))
     engine = _open_engine(project, slug, output, start_over=start_over, shared=shared)
@@ -142,21 +163,37 @@ def run_plan(
         prepare_model(engine)
 
     async def whole_run() -> None:
-        async with lease_kept(engine.run.record, output.emit):
+        async with keeping_lease(engine.run.record, output.emit):
             await engine.carry_out(attempts=project.config.max_attempts)
+        if text := how_to_hand_back(engine.run.record.folder):
+            output.emit(Notice(text, about=About.STILL_HELD))
 
     return _recorded(engine, whole_run(), output)
 
 
 def _going_through(
-    options: Namespace, what: Callable[[Engine], Coroutine[object, object, None]], *, only_on_stderr: bool = False
+    options: Namespace, what: Callable[[Engine], Coroutine[object, object, None]], *, is_look: bool = False
 ) -> ExitCode:
-    from cdd_agent.cli.without_screen import Output, open_project_of, reference
-    from cdd_agent.printer import JsonPrinter, TextPrinter
+    """`is_look`: nothing is changed, and standard output has nothing but what is looked at."""
+    from contextlib import nullcontext
 
-    output = Output(JsonPrinter() if options.json else TextPrinter(to_stderr=only_on_stderr))
-    engine = _open_engine(open_project_of(options), reference(options.slug), output)
-    _recorded(engine, what(engine), output)
+    from cdd_agent.cli.without_screen import Output, open_project_of, reference
+    from cdd_agent.engine.whereabouts import in_its_tree
+    from cdd_agent.printer import JsonPrinter, TextPrinter
+    from cdd_agent.wiring import keeping_lease, open_project
+
+    output = Output(JsonPrinter() if options.json else TextPrinter(to_stderr=is_look))
+    project = open_project_of(options)
+    ticket = in_its_tree(project.tickets.find(reference(options.slug)))
+    if ticket.root != project.root:
+        project = open_project(ticket.root, {}, exactly=True)
+    engine = _open_engine(project, ticket.slug, output)
+
+    async def work() -> None:
+        async with nullcontext() if is_look else keeping_lease(engine.run.record, output.emit):
+            await what(engine)
+
+    _recorded(engine, work(), output)
     return ExitCode.DONE
 
 

@@ -9,52 +9,31 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
-from cdd_agent.cluster.parcels import FOUND, RunHere, bundle
 from cdd_agent.cluster.words import PIECE, QUESTION, Alive, Answer, Begin, Begun, Piece, Saved, Told
-from cdd_agent.engine.history import STORE, no_part
-from cdd_agent.engine.lock import TicketLock
-from cdd_agent.engine.record import RunRecord
+from cdd_agent.engine.history import no_part
+from cdd_agent.engine.lock import locked
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events import About, Event, Notice, Tone, to_json
-from cdd_agent.files.atomic import remove, sync_all
-from cdd_agent.files.json_file import JsonFile
+from cdd_agent.files.atomic import remove
 from cdd_agent.fleet.place import Tell
-from cdd_agent.git.checkpoint import Checkpoints
-from cdd_agent.git.command import Git
 from cdd_agent.git.new_commit import OUT
-from cdd_agent.git.repository import repository_of
 from cdd_agent.llm.budget import Limit
 from cdd_agent.session import Project
 from cdd_agent.threads import in_thread
-from cdd_agent.tickets.store import Ticket
-from cdd_agent.travel.arrival import Arrival
+from cdd_agent.travel.bundles import RunHere, bundle
+from cdd_agent.travel.came_back import CameBack, in_its_own_tree, opened, put_in_place, reference_of
 from cdd_agent.travel.own_tree import OwnTree
 from cdd_agent.travel.reference import MOST_BYTES, RunReference
-from cdd_agent.travel.travelling import utc_now
 
-_KNOWN = "cluster.json"
 _MOST_HAVE = 20
-
-
-class Kept(JsonFile):
-    """The run as it came back last, as far as it is not in its tree yet."""
-
-    attempt: int = 0
-    """The number of the last worker who began."""
-    tip: str | None = None
-    """The commit with the run; None: the run's own tree has the latest."""
-    project: str | None = None
-    """The tree of the files that the run's own tree had when it was sent."""
-    arriving: bool = Field(default=False)
-    """It is being put into its tree."""
 
 
 class Gone(Exception):
@@ -79,45 +58,32 @@ class Desk:
     worker: str = ""
     sent: str | None = None
     """The commit that this one was given."""
-    _reference: RunReference | None = None
+    _run: tuple[RunHere, RunReference] | None = None
+    """None until the first worker begins."""
     _locks: ExitStack = field(default_factory=ExitStack)
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    @property
-    def reference(self) -> RunReference:
-        assert self._reference is not None, "a worker has begun"
-        return self._reference
-
-    async def prepare(self) -> None:
+    async def _prepare(self) -> None:
         """Make the run's own tree ready to be sent. Raises `CddError`."""
         own = self.own
         own.record.prepare()
-        self._locks.enter_context(locked(own.record.folder, own.ticket.slug))
+        self._locks.enter_context(locked(own.record.folder, own.record.slug))
 
         def emit(event: Event) -> None:
             self.tell(to_json(event))
 
         await own.make(emit)
-        self.record.prepare()
-        self._locks.enter_context(locked(self.record.folder, own.ticket.slug))
-        repository = await repository_of(self.project.root)
-        where = self.project.root, own.record.folder, own.ticket.slug, str(self._coming)
-        self._reference = await RunReference.open(*where, utc_now, repository)
-        if self.kept.tip is not None:
-            await self._bring_in()
-            await own.make(emit)  # the person's spec and plan count
+        places = (*self.project.tickets.places, own.ticket.shown(own.ticket.folder))
+        here = await in_its_own_tree(own, no_part(places))
+        self._locks.enter_context(locked(here.record.folder, own.ticket.slug))
+        self._run = here, await opened(own, self._coming)
 
     @property
-    def kept(self) -> Kept:
-        return Kept.load(self.own.record.folder / _KNOWN) or Kept()
+    def kept(self) -> CameBack:
+        return CameBack.of(self.own.record.folder)
 
     def _keep(self, **changes: Any) -> None:
-        self.kept.model_copy(update=changes).save(self.own.record.folder / _KNOWN)
-
-    @property
-    def record(self) -> RunRecord:
-        """The run's, in its own tree."""
-        return RunRecord.of(self.own.root, self.own.ticket.slug, self.own.record.redactor)
+        self.kept.model_copy(update=changes).keep(self.own.record.folder)
 
     async def answer(self, question: Mapping[str, Any]) -> Answer:
         """The answer to a worker's question. Raises nothing: what is wrong here is in the answer."""
@@ -157,18 +123,20 @@ class Desk:
     async def _begin(self, asked: Begin) -> Answer:
         if self.is_stopping:
             raise Gone
-        if self._reference is None:
-            await self.prepare()
+        if self._run is None:
+            await self._prepare()
+        assert self._run is not None, "it is made ready"
+        here, reference = self._run
         kept = self.kept
         text, tone = f"{self.own.ticket.slug} is carried out by {asked.worker}.", Tone.QUIET
         if self.worker:
             text, tone = f"{self.worker} was lost: {self.own.ticket.slug} goes on at {asked.worker}.", Tone.WARNING
         self.attempt, self.worker = kept.attempt + 1, asked.worker
         self._keep(attempt=self.attempt)
-        tip = kept.tip or await self._pack()
-        self.sent, known = tip, await self._known(asked.have)
-        await self.reference.remote.git("update-ref", OUT, tip)
-        await bundle(self.reference.remote.git, known, self._sent)
+        tip = kept.tip or await self._pack(here)
+        self.sent, known = tip, await _known(reference, asked.have)
+        await reference.remote.git("update-ref", OUT, tip)
+        await bundle(reference.remote.git, known, self._sent)
         begun = Begun(
             attempt=self.attempt,
             slug=self.own.ticket.slug,
@@ -199,30 +167,13 @@ class Desk:
             file.seek(offset)
             return file.read(PIECE)
 
-    async def _run_here(self) -> RunHere:
-        record, own = self.record, self.own
-        record.prepare()
-        places = (*self.project.tickets.places, own.ticket.shown(own.ticket.folder))
-        checkpoints = await Checkpoints.open(own.root, record.folder / STORE, own.ticket.slug, no_part(places))
-        return RunHere(Ticket(own.ticket.slug, own.ticket_folder, own.root), record, checkpoints)
-
-    async def _pack(self) -> str:
+    async def _pack(self, here: RunHere) -> str:
         """The commit with the run as its own tree has it."""
         head = await self.own.trees.commit_of(f"refs/heads/{self.own.branch}")
         assert head is not None, "the tree was made on it"
-        tip, project = await (await self._run_here()).pack(head, None)
+        tip, project = await here.pack(head, None)
         self._keep(project=project)
         return tip
-
-    async def _known(self, have: tuple[str, ...]) -> tuple[str, ...]:
-        """Those of a worker's commits that are here, too."""
-        if not have:
-            return ()
-        asked, told = self.reference.folder / "asked", self.reference.folder / "told"
-        asked.write_text("".join(f"{commit}\n" for commit in have))
-        await self.reference.git("cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=asked, stdout=told)
-        lines = (line.split() for line in told.read_text().splitlines())
-        return tuple(line[0] for line in lines if line[1:] == ["commit"])[:_MOST_HAVE]
 
     async def _save(self, saved: Saved) -> None:
         """Keep a part of a bundle, and when it was the last, the run that is in it. Raises `Gone`, `CddError`."""
@@ -239,69 +190,36 @@ class Desk:
             await self._take(saved)
 
     async def _take(self, saved: Saved) -> None:
-        reference, kept = self.reference, self.kept
-        reference.have = tuple(filter(None, (kept.tip or self.sent,)))  # what the worker builds on
+        assert self._run is not None, "a worker has begun"
+        _, reference = self._run
+        reference.have = tuple(filter(None, (self.kept.tip or self.sent,)))  # what the worker builds on
         reference.fetched = await reference.remote.fetch(OUT, reference.have, MOST_BYTES)
         if reference.fetched != saved.tip:
             raise BadInput("Another commit came than was announced")
         self._expect_current(saved.attempt)
         reference.accept()
-        await self.own.trees.git("update-ref", f"refs/cdd/cluster/{self.own.ticket.slug}", saved.tip)
+        await self.own.trees.git("update-ref", reference_of(self.own), saved.tip)
         self._keep(tip=saved.tip)
 
     async def end(self) -> None:
-        """Put what came back into the run's own tree, and let go of all. Raises `CddError`; to begin anew does it."""
+        """Put what came back into the run's own tree, and let go of all. Raises `CddError`; whoever next wants to use
+        the tree does it then."""
         try:
-            if self._reference is not None:
+            if self._run is not None:
                 async with self._turn, self.busy:
-                    await self._bring_in()
+                    await put_in_place(self.own, *self._run)
                 for path in (self._sent, self._coming):
                     remove(path)
         finally:
             self._locks.close()
 
-    async def _bring_in(self) -> None:
-        """Put the run that came back last into its own tree. To do it again is harmless. Raises `CddError`."""
-        own, kept, record = self.own, self.kept, self.record
-        if kept.tip is None:
-            return
-        record.prepare()
-        arrival = await Arrival.read(self.reference, kept.tip, record.folder / "arriving")
-        try:
-            here = await self._run_here()
-            head = arrival.manifest.head or ""
-            git = Git(own.place)
-            base = await own.trees.commit_of(f"refs/heads/{own.branch}")
-            is_ahead = (await git("merge-base", "--is-ancestor", str(base), head, codes=(0, 1, 128))).return_code == 0
-            found = (await here.checkpoints.take(FOUND)).id
-            if not kept.arriving and (not is_ahead or found != kept.project):
-                raise BadInput(
-                    f"{own.place} was changed while the run was carried out elsewhere",
-                    hint=f"What came back is kept at refs/cdd/cluster/{own.ticket.slug}. Move your changes away.",
-                )
-            self._keep(arriving=True)
-            await git("reset", "--quiet", "--hard", head)
-            await here.put_in_place(arrival)
-            await in_thread(sync_all, name="sync")
-        finally:
-            arrival.discard()
-        self._keep(tip=None, arriving=False, project=None)
-        await own.trees.git("update-ref", "-d", f"refs/cdd/cluster/{own.ticket.slug}")
 
-
-async def bring_in(project: Project, own: OwnTree) -> None:
-    """Put into a run's own tree what came back of it from other machines and is not there yet. Raises `CddError`."""
-    desk = Desk(project, own, {}, ("", ""), Limit(), lambda event: None, asyncio.Semaphore(1))
-    if desk.kept.tip is not None:
-        await desk.prepare()
-        await desk.end()
-
-
-@contextmanager
-def locked(folder: Path, slug: str) -> Iterator[None]:
-    """Around work on a run. Raises `TicketTaken`."""
-    lock = TicketLock.take(folder, slug, utc_now().replace(microsecond=0).isoformat())
-    try:
-        yield
-    finally:
-        lock.release()
+async def _known(reference: RunReference, have: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of a worker's commits that are here, too."""
+    if not have:
+        return ()
+    asked, told = reference.folder / "asked", reference.folder / "told"
+    asked.write_text("".join(f"{commit}\n" for commit in have))
+    await reference.git("cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=asked, stdout=told)
+    lines = (line.split() for line in told.read_text().splitlines())
+    return tuple(line[0] for line in lines if line[1:] == ["commit"])[:_MOST_HAVE]

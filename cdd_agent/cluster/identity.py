@@ -14,7 +14,7 @@ from cdd_agent.git.repository import repository_of
 from cdd_agent.redaction import Redactor
 from cdd_agent.travel.own_tree import OwnTree
 
-_NOT_SENT = {"record", "notifications", "approval", "commit"}
+_NOT_SENT = {"record", "notifications", "approval", "commit", "jobs"}
 
 
 def settings_to_send(config: Config, root: Path) -> dict[str, Any]:

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from cdd_agent.cluster.cache import Cache
-from cdd_agent.cluster.parcels import RunHere, bundle
 from cdd_agent.cluster.words import PIECE, Ask, Begin, Begun, ClientGone, Order, Over
 from cdd_agent.config import Budget, Config
 from cdd_agent.engine.effort import effort_of
@@ -46,11 +45,12 @@ from cdd_agent.git.repository import repository_of
 from cdd_agent.llm.budget import Spent
 from cdd_agent.llm.port import Done, Hear, Model, Request
 from cdd_agent.llm.wrapper import ModelWrapper
+from cdd_agent.project.tree_needs import link_shared, own_packages
 from cdd_agent.redaction import Redactor
 from cdd_agent.session import Project
 from cdd_agent.tickets.store import Ticket, TicketStore
 from cdd_agent.travel.arrival import Arrival
-from cdd_agent.travel.own_tree import SHARED, own_packages_first
+from cdd_agent.travel.bundles import RunHere, bundle
 from cdd_agent.travel.parcel import MANIFEST
 from cdd_agent.travel.reference import RunReference
 from cdd_agent.travel.travelling import utc_now
@@ -59,7 +59,7 @@ from cdd_agent.wiring import Wiring, prepare_model
 
 ENVIRONMENT = "CDD_WORKER_ENVIRONMENT"
 """The variable that names a folder whose `.venv` and `node_modules` the projects' tests need."""
-_TICK = 0.25
+_TICK = 1.0
 _SIGN_OF_LIFE = 20
 """So many in the time after which a side that is silent is taken for dead."""
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
@@ -272,17 +272,20 @@ class _Run:
         answer = await self.ask(what)
         self.is_stopped = self.is_stopped or bool(answer.get("stop"))
 
-    async def _equip(self) -> dict[str, str]:
+    async def _equip(self) -> Mapping[str, str]:
         """Link what tests need, if this machine has it in a place of its own; the variables that commands need."""
-        folder = _linked(self.root)
+        folder = _environment()
         if folder is None:
             return {}
-        first, names = await own_packages_first(self.root, folder)
-        if not names:
-            return {}
-        text = f"{', '.join(names)} is installed from {folder} (editable). PYTHONPATH puts the run's own first."
-        self.emit(Notice(text, Tone.WARNING, about=About.EDITABLE_INSTALL))
-        return {"PYTHONPATH": first}
+        link_shared(folder, self.root)
+        found = await own_packages(self.root, folder)
+        if found.names:
+            text = (
+                f"{', '.join(found.names)} is installed from the folder of {ENVIRONMENT} (editable). PYTHONPATH puts "
+            )
+            text += "the run's own first."
+            self.emit(Notice(text, Tone.WARNING, about=About.EDITABLE_INSTALL))
+        return found.env
 
     def _config(self) -> Config:
         return Config.model_validate(self.begun.settings)
@@ -314,17 +317,9 @@ def _folder_in(scratch: Path, slug: str) -> Path:
     return Path(tempfile.mkdtemp(prefix=f"{slug[:40]}-", dir=scratch)).resolve()
 
 
-def _linked(root: Path) -> Path | None:
-    """Link what tests need into a project; the folder where this machine has it, if it names one."""
+def _environment() -> Path | None:
     named = os.environ.get(ENVIRONMENT)
-    if not named:
-        return None
-    folder = Path(named).resolve()
-    for name in SHARED:
-        link = root / name
-        if (folder / name).is_dir() and not os.path.lexists(link):
-            link.symlink_to(folder / name, target_is_directory=True)
-    return folder
+    return Path(named).resolve() if named else None
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

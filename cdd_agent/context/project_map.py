@@ -10,7 +10,8 @@ from typing import TypeVar
 from cdd_agent.context.cache import Cache, is_busy
 from cdd_agent.context.definitions import definitions
 from cdd_agent.context.history import read_past
-from cdd_agent.context.indexing import bring_up_to_date, read_source_file
+from cdd_agent.context.indexing import bring_up_to_date
+from cdd_agent.context.intake import read_source_file
 from cdd_agent.context.links import Links
 from cdd_agent.context.places import RankedFile
 from cdd_agent.context.query import Query
@@ -92,12 +93,14 @@ class ProjectMap:
     def _update(self, cache: Cache) -> Searched:
         bring_up_to_date(self._root, self._own, cache)
         waited_for(read_past(self._root, cache))
-        rows = list(cache.searched())
+        rows = cache.searched()
+        numbers = {path: number for path, number, _ in rows}
+        before = self._searched
         self._searched = Searched(
-            {path: number for path, number, _ in rows},
+            numbers,
             {path: length for path, _, length in rows},
             {number: path for path, number, _ in rows},
-            Links(path for path, _, _ in rows),
+            before.links if before and before.numbers.keys() == numbers.keys() else Links(numbers),
         )
         self._texts.clear()
         return self._searched

@@ -11,6 +11,7 @@ from pathlib import Path
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.log import LogEntry, RunLog
 from cdd_agent.engine.record import RunRecord
+from cdd_agent.engine.side_events import SideSteps
 from cdd_agent.events import (
     About,
     Answer,
@@ -55,7 +56,8 @@ _LONGEST_LINE = 160
 def run_retold(record: RunRecord, state: ExecutionState) -> SessionRestored:
     """The run that goes on. Raises `BadInput` where its record cannot be read."""
     entries = record.log.latest(_TAIL)
-    shown = [entry for entry in entries if _is_shown(entry.event)]
+    side = SideSteps()
+    shown = [entry for entry in entries if not side.holds_back(entry.event) and _is_shown(entry.event)]
     told = _Retold(record, state, {id(entry) for entry in shown[-MOST_EVENTS:]})
     events = [event for entry in shown for event in told.of(entry)]
     return SessionRestored(record.slug, tuple(events), left_out=len(shown) > MOST_EVENTS)
@@ -108,7 +110,7 @@ class _Retold:
     def of(self, entry: LogEntry) -> Iterator[Event]:
         event, is_wanted = entry.event, id(entry) in self._wanted
         match event:
-            case StepStarted(step=step, attempt=number):
+            case StepStarted(step=step, attempt=number, side_tree=False):
                 self._attempt = self._record.attempt(self._state.of(step).folder, number)
             case QuestionAsked() | QuestionAnswered():
                 self._is_asked = isinstance(event, QuestionAsked)

@@ -18,7 +18,7 @@ from cdd_agent.edits.formats.known import KnownNames
 from cdd_agent.edits.model import Reply, ReplyRefused
 from cdd_agent.edits.parse import parse_reply
 from cdd_agent.engine.approval import Approval, ChangesRefused
-from cdd_agent.engine.attempt import Attempt
+from cdd_agent.engine.attempt import Attempt, AttemptFailure
 from cdd_agent.engine.history import History
 from cdd_agent.engine.prompt import StepPrompt, size_with_tools
 from cdd_agent.engine.record import RunRecord
@@ -90,6 +90,11 @@ class AttemptOutcome:
     """None where no check was made."""
     is_by_person: bool = False
     """A person has refused the changes, and said why: the model is asked again, however many attempts it had."""
+
+    @property
+    def failure(self) -> AttemptFailure:
+        """For the next attempt."""
+        return AttemptFailure(detail=self.detail, unseen=self.unseen, lines=dict(self.lines))
 
 
 async def _nothing_more() -> None:

@@ -84,6 +84,7 @@ class StepTools:
                 await self.transaction.change([edit], call=self._calls - 1, again=True)
             else:
                 await asyncio.to_thread(self._remember, call, answer)
+        await self.transaction.redo_beside()
         journal.set_calls_aside(self._calls)
         self.transaction.attempt.answers.set_calls_aside(self._calls)
 
@@ -169,7 +170,8 @@ class StepTools:
             return
         try:
             self.transaction.take_over_from_command(self._calls, others)
-            await self.transaction.history.saw(self.transaction.attempt)
+            history, attempt = self.transaction.history, self.transaction.attempt
+            await (history.saw(attempt) if attempt.side is None else history.saw_beside(attempt))
         except CddError as error:
             self.stopped = error
             raise

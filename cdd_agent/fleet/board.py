@@ -83,6 +83,8 @@ class Row:
     """Attempts by step."""
     earlier: float = 0.0
     """Seconds that it took before it was begun here."""
+    worked: float = 0.0
+    """Seconds of its steps so far, waiting for a person left out."""
     began: float | None = None
     """As a Unix time."""
     ended: float | None = None
@@ -99,15 +101,20 @@ class Row:
     def told(self, event: Mapping[str, Any]) -> Row:
         """The row after this event of the run, as `cdd exec --json` prints it."""
         match event:
-            case {"event": "plan_opened", "steps": list(steps)}:
+            case {"event": "plan_opened", "steps": [*steps]}:
                 over = [step for step in steps if StepStatus(step["status"]).over]
+                seen = [step["evidence"] for step in steps if step["evidence"]]
+                worked = sum(step["seconds"] or 0.0 for step in steps)
+                tests = [(each["passed"], each["failed"]) for each in seen if each["passed"] is not None]
                 return replace(
                     self,
                     done=len(over),
                     total=len(steps),
+                    tests=tests[-1] if tests else self.tests,
                     costs={0: _cost(event["former_cost"])} | {step["number"]: _cost(step["cost"]) for step in steps},
                     tries={step["number"]: step["attempts"] for step in steps},
-                    earlier=sum(step["seconds"] or 0.0 for step in steps),
+                    earlier=worked,
+                    worked=worked,
                     unsaved=NO_COST,
                 )
             case {"event": "step_started", "step": int(step), "title": title, "attempt": int(attempt)}:
@@ -138,6 +145,8 @@ class Row:
                     why=event["error"] or "",
                 )
                 return replace(now, step=None, doing="", question="") if StepStatus(event["status"]).over else now
+            case {"event": "run_finished", "seconds": seconds}:
+                return replace(self, worked=seconds or 0.0)
             case {"event": "notice", "tone": "warning" | "error", "text": text}:
                 return replace(self, why=text)
             case _:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -10,7 +12,7 @@ from typing import Literal
 from pydantic import TypeAdapter
 
 from cdd_agent.engine.effort import effort_of
-from cdd_agent.engine.lock import others_at_work
+from cdd_agent.engine.lock import is_at_work
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.whereabouts import load_own_tree
 from cdd_agent.errors import CddError
@@ -25,10 +27,11 @@ from cdd_agent.tickets.state import load_state
 from cdd_agent.tickets.status import RunStatus
 from cdd_agent.tickets.store import Ticket
 
+TOGETHER, COMPARING = ".together", ".compare"
 _BOARD: TypeAdapter[Board] = TypeAdapter(Board)
 
 
-def folder_of(root: Path, name: str = ".together") -> Path:
+def folder_of(root: Path, name: str = TOGETHER) -> Path:
     """Where runs that are carried out together keep what they share: among the runs, and no slug."""
     return root / ".cdd" / "runs" / name
 
@@ -45,26 +48,33 @@ def record_of(root: Path, prefix: str, job: TicketJob, ticket: Ticket) -> tuple[
     return None if job.variant else (record, ticket)
 
 
-def known(
-    root: Path, prefix: str, job: TicketJob, ticket: Ticket, require: Literal["verified"] | None = None
-) -> tuple[Row, Spent]:
-    """The row of a run as it is now, and what it has spent by its log. One that cannot be read is one that waits: who
-    carries it out will say why."""
+def known(root: Path, prefix: str, job: TicketJob, ticket: Ticket, require: Literal["verified"] | None = None) -> Row:
+    """The row of a run as it is now. One that cannot be read is one that waits: who carries it out will say why."""
     row = Row(job)
     try:
         if (found := record_of(root, prefix, job, ticket)) is None:
-            return row, Spent()
-        record, there = found
+            return row
         plan = ticket.read_plan()
-        state = load_state(there.state_path, ticket.slug, plan)
+        state = load_state(found[1].state_path, ticket.slug, plan)
         if state is None:
-            return row, Spent()
+            return row
         row = row.told(to_json(PlanOpened.of("", plan, state)))
-        if RunFinished.of(plan, state, require).status is RunStatus.COMPLETED:
-            row = replace(row, state=RunState.DONE)
-        return row, effort_of(record.log.entries()).spent
+        match RunFinished.of(plan, state, require).status:
+            case RunStatus.COMPLETED:
+                row = replace(row, state=RunState.DONE)
+            case RunStatus.FAILED:
+                row = replace(row, state=RunState.FAILED)
+            case RunStatus.IN_PROGRESS:
+                pass
+        return row
     except CddError:
-        return row, Spent()
+        return row
+
+
+def spent_before(root: Path, prefix: str, job: TicketJob, ticket: Ticket) -> Spent:
+    """What a run took so far, by its log. Raises `BadInput` where that cannot be read."""
+    found = record_of(root, prefix, job, ticket)
+    return effort_of(found[0].log.entries()).spent if found and found[1].state_path.exists() else Spent()
 
 
 def planned(root: Path, tickets: Iterable[Ticket], folder: Path, prefix: str) -> list[Ticket]:
@@ -74,7 +84,7 @@ def planned(root: Path, tickets: Iterable[Ticket], folder: Path, prefix: str) ->
     before = [by_slug[slug] for slug in json_read(folder / "planned.json").get("slugs", []) if slug in by_slug]
 
     def is_done(ticket: Ticket) -> bool:
-        return known(root, prefix, TicketJob(ticket.slug), ticket)[0].state is RunState.DONE
+        return known(root, prefix, TicketJob(ticket.slug), ticket).state is RunState.DONE
 
     if all(map(is_done, before)):
         before = []
@@ -85,8 +95,6 @@ def planned(root: Path, tickets: Iterable[Ticket], folder: Path, prefix: str) ->
 
 def remember_planned(folder: Path, tickets: Sequence[Ticket]) -> None:
     """For `planned`. Raises `BadInput` when the disk refuses."""
-    import json
-
     write_atomic(folder / "planned.json", json.dumps({"slugs": [ticket.slug for ticket in tickets]}).encode())
 
 
@@ -104,6 +112,25 @@ def load_board(folder: Path) -> Board | None:
         return None
 
 
-def at_work(root: Path) -> dict[str, str]:
-    """The runs in this project that somebody is at work on, each with who that is; not those in trees of their own."""
-    return others_at_work(folder_of(root))
+def board_here(root: Path, tickets: Iterable[Ticket]) -> Board:
+    """The runs of this project on this machine: those that are carried out together, as whoever does that tells; and
+    all others that are under way, or have a tree of their own."""
+    rows, by_slug = dict[str, Row](), {ticket.slug: ticket for ticket in tickets}
+    for folder in (folder_of(root), folder_of(root, COMPARING)):
+        if is_at_work(folder) and (board := load_board(folder)) is not None:
+            rows |= board.rows
+    prefix = next((root.relative_to(top).as_posix() for top in (root, *root.parents) if (top / ".git").exists()), ".")
+    for folder in sorted(folder_of(root).parent.glob("[!.]*")):
+        slug, _, variant = folder.name.partition("--")
+        if folder.name in rows or slug not in by_slug:
+            continue
+        job, ticket = TicketJob(slug, variant), by_slug[slug]
+        with suppress(CddError):
+            found = record_of(root, prefix, job, ticket)
+            is_running = found is not None and is_at_work(found[0].folder)
+            if not is_running and load_own_tree(folder) is None:
+                continue
+            row = known(root, prefix, job, ticket)
+            now = row.state if row.state is not RunState.WAITING else RunState.STOPPED
+            rows[folder.name] = replace(row, state=RunState.RUNNING if is_running else now)
+    return Board(rows)

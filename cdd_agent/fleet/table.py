@@ -143,3 +143,44 @@ def _wrapped(text: str, width: int) -> list[Line]:
         else:
             lines[-1] = longer
     return [(line, Tone.HEADING) for line in lines]
+
+
+def comparison(board: Board, width: int) -> list[str]:
+    """The runs of each ticket beside each other; a run has two lines where there is no room for one."""
+    heads = ("model", "done", "attempts", "tests", "tokens", "money", "time")
+    rows = [(row.job.slug, (str(row.job.model), *_results(row))) for row in board.rows.values()]
+    widths = [max(map(cell_len, column)) for column in zip(heads, *(cells for _, cells in rows), strict=True)]
+    is_wide = sum(widths) + 2 * len(widths) + 2 <= width
+    lines, last = list[str](), ""
+    for slug, cells in rows:
+        if slug != last:
+            lines += ["", slug] if last else [slug]
+            lines += [_in_columns(heads, widths)] if is_wide else []
+            last = slug
+        if is_wide:
+            lines.append(_in_columns(cells, widths))
+        else:
+            named = [f"{head} {cell}" for head, cell in zip(heads[1:], cells[1:], strict=True) if cell]
+            lines += [f"  {cells[0]}", *(f"    {line}" for line, _ in _wrapped(" · ".join(named), width - 4))]
+    return lines
+
+
+def _results(row: Row) -> tuple[str, ...]:
+    done = f"{row.done}/{row.total}" if row.total else row.state.value
+    if row.state not in (RunState.DONE, RunState.FAILED):
+        done = f"{done} {row.state.value}" if row.total else done
+    tests = f"{row.tests[0]} passed, {row.tests[1]} failed" if row.tests else ""
+    about = "~" if row.cost.estimated else ""
+    return (
+        done,
+        str(sum(row.tries.values())),
+        tests,
+        f"{about}{row.cost.tokens:,}",
+        money(row.cost),
+        duration(row.worked),
+    )
+
+
+def _in_columns(cells: Sequence[str], widths: Sequence[int]) -> str:
+    padded = [set_cell_size(cell, width) for cell, width in zip(cells, widths, strict=True)]
+    return "  " + "  ".join(padded).rstrip()

@@ -35,6 +35,7 @@ class ThisMachine:
             tell(event)
 
         arguments = ["-C", str(self.root), "exec", "--worktree", "--json", "--beside", str(self.folder), *self.flags]
+        arguments += ["--jobs", "1"]  # of its steps: the machine has others to do
         given = (("--variant", job.variant), ("--base", job.base), ("--model", job.model))
         arguments += [word for name, value in given if value for word in (name, value)]
         shared = Shared(self.folder, job.name)

@@ -30,7 +30,9 @@ _PERSONS_OWN = (
     "GIT_CONFIG_SYSTEM",
     "GIT_CONFIG_NOSYSTEM",
 )
-_SENT = r"^http\.(.*\.)?(extraheader|proxy|sslcainfo)$"
+_OF_REMOTES = (
+    r"^(remote\..*\.(url|pushurl)|url\..*\.(insteadof|pushinsteadof)|http\.(.*\.)?(extraheader|proxy|sslcainfo))$"
+)
 _LOOK = 0.2
 """Seconds between two looks at how much has come."""
 _SECONDS = 1800.0
@@ -59,34 +61,40 @@ class Address:
 
 async def address_of(repository: Repository | None, name: str) -> Address:
     """The remote of this name that the project's repository knows, or the address itself. Raises `BadInput`."""
-    top, known = Path.cwd(), list[str]()
+    top, urls, pushed, settings = Path.cwd(), dict[str, str](), dict[str, str](), list[tuple[str, str]]()
+    shorthands: tuple[str, ...] = ()
     if repository is not None:
-        known = (await repository.git("remote")).stdout.splitlines()
-    if repository is None or name not in known:
-        if name.startswith("-") or not (":" in name or "/" in name or name in (".", "..")):
-            raise BadInput(
-                f"There is no remote {name!r} here",
-                hint=f"There are: {', '.join(known)}."
-                if known
-                else "Name one, or an address: `git remote add` makes one.",
-            )
-        return Address(name, _resolved(top, name), _resolved(top, name))
-    urls = [
-        (await repository.git("remote", "get-url", *how, "--", name)).stdout.split("\n")[0] for how in ((), ("--push",))
-    ]
-    if any(not url or url.startswith("-") for url in urls):
-        raise BadInput(f"The remote {name!r} has no address that can be used")
-    listed = await repository.git("config", "--null", "--local", "--includes", "--get-regexp", _SENT, codes=(0, 1))
-    settings = tuple(tuple(line.split("\n", 1)) for line in listed.stdout.split("\0") if "\n" in line)
-    fetch, push = (_resolved(repository.top, url) for url in urls)
-    return Address(name, fetch, push, tuple((key, value) for key, value in settings))
+        asked = ("config", "--null", "--show-scope", "--includes", "--get-regexp", _OF_REMOTES)
+        listed = (await repository.git(*asked, codes=(0, 1))).stdout.split("\0")
+        for scope, entry in zip(listed[::2], listed[1::2], strict=False):
+            key, _, value = entry.partition("\n")
+            section, _, rest = key.partition(".")
+            if section == "remote":
+                remote, _, what = rest.rpartition(".")
+                (urls if what == "url" else pushed).setdefault(remote, value)
+                continue
+            if scope in ("local", "worktree"):  # what all of the person's repositories have, git finds by itself
+                settings.append((key, value))
+            if section == "url":
+                shorthands = (*shorthands, value)
+    if name in urls:
+        assert repository is not None
+        top, fetch, push = repository.top, urls[name], pushed.get(name, urls[name])
+        if any(not url or url.startswith("-") for url in (fetch, push)):
+            raise BadInput(f"The remote {name!r} has no address that can be used")
+    elif name.startswith("-") or not (":" in name or "/" in name or name in (".", "..")):
+        hint = f"There are: {', '.join(urls)}." if urls else "Name one, or an address: `git remote add` makes one."
+        raise BadInput(f"There is no remote {name!r} here", hint=hint)
+    else:
+        fetch = push = name
 
+    def resolved(url: str) -> str:
+        """A path as an absolute one; addresses stay."""
+        before, colon, _ = url.partition(":")
+        is_path = (not colon or "/" in before) and not url.startswith(shorthands)
+        return str((top / url).resolve()) if is_path else url
 
-def _resolved(top: Path, url: str) -> str:
-    """A path as an absolute one; addresses stay."""
-    before, colon, _ = url.partition(":")
-    is_path = not colon or "/" in before
-    return str((top / url).resolve()) if is_path else url
+    return Address(name, resolved(fetch), resolved(push), tuple(settings))
 
 
 @dataclass(frozen=True)
@@ -220,7 +228,10 @@ class Remote:
         if done.return_code not in codes:
             said = next((line for line in done.stderr.splitlines() if line.strip()), "")
             why = sanitize_for_display(Redactor().redact(said.removeprefix("fatal: ")))
-            raise GitUnusable(f"{self.address.shown} did not answer `git {words[0]}`: {why}")
+            raise GitUnusable(
+                f"{self.address.shown} did not answer `git {words[0]}`: {why}",
+                hint="Nothing is asked here: your global git settings have to log in (a credential helper, a key).",
+            )
         return done
 
 

@@ -2,9 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
@@ -75,15 +75,41 @@ class Tally:
     spent: Spent = Spent()
     under_way: int = 0
     """Calls that run now, and are not counted yet."""
+    held: list[Usage] = field(default_factory=list)
+    """The most that calls may take which run now."""
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when such a call is over."""
 
     def add(self, usage: Usage) -> None:
         self.spent += usage
 
     @asynccontextmanager
-    async def holding(self, worst: Usage, expect: Callable[[Spent], None]) -> AsyncIterator[None]:
-        del worst  # nobody else asks meanwhile
+    async def holding(self, worst: Usage, expect: Callable[[Spent], None]) -> AsyncIterator[Callable[[], Spent]]:
         expect(self.spent)
-        yield
+        while self.held and not _fits(self._with_held(self.held), expect):
+            self.ended.clear()
+            await self.ended.wait()
+            expect(self.spent)
+        self.held.append(worst)
+        try:
+            yield lambda: self._with_held(held for held in self.held if held is not worst)
+        finally:
+            self.held = [held for held in self.held if held is not worst]
+            self.ended.set()
+
+    def _with_held(self, held: Iterable[Usage]) -> Spent:
+        spent = self.spent
+        for usage in held:
+            spent += usage
+        return spent
+
+
+def _fits(spent: Spent, expect: Callable[[Spent], None]) -> bool:
+    try:
+        expect(spent)
+    except BudgetExhausted:
+        return False
+    return True
 
 
 class Account(Protocol):
@@ -94,9 +120,12 @@ class Account(Protocol):
 
     def add(self, usage: Usage) -> None: ...
 
-    def holding(self, worst: Usage, expect: Callable[[Spent], None]) -> AbstractAsyncContextManager[None]:
-        """Around a call that could take this. `expect` raises `BudgetExhausted` where it does not fit beside what is
-        spent; then it is not made."""
+    def holding(
+        self, worst: Usage, expect: Callable[[Spent], None]
+    ) -> AbstractAsyncContextManager[Callable[[], Spent]]:
+        """Around a call that could take this: it begins only where it fits beside those that run, at their worst, and
+        waits for their end where it would fit but for them. `expect` raises `BudgetExhausted` where it does not fit
+        beside what is spent; then it is not made. Within, what is spent can be asked for, with those others."""
         ...
 
 
@@ -166,14 +195,14 @@ class Budgeted(ModelWrapper):
         call = _Call(estimated_prompt(request), await asyncio.to_thread(self._price))
         why = "the next call could take {}; it was not made"
         expect = partial(self._expect_room_for, call=call.at_worst, why=why)
-        async with self._account.holding(call.at_worst, expect):
-            return await self._reply(call, request, hear)
+        async with self._account.holding(call.at_worst, expect) as spent_by_now:
+            return await self._reply(call, request, hear, spent_by_now)
 
-    async def _reply(self, call: "_Call", request: Request, hear: Hear) -> Done:
+    async def _reply(self, call: "_Call", request: Request, hear: Hear, spent_by_now: Callable[[], Spent]) -> Done:
         def measure(event: ModelEvent) -> None:
             call.hear(event)
             if call.usage.completion_tokens > CEILING:
-                self._expect_room_for(self.spent, call.usage, "a reply has grown to {}; it was stopped")
+                self._expect_room_for(spent_by_now(), call.usage, "a reply has grown to {}; it was stopped")
             hear(event)
 
         is_owed = True

@@ -99,15 +99,19 @@ class SharedAccount:
             budget["runs"][self.name] = _as_json(_sum([own]) + usage)
 
     @asynccontextmanager
-    async def holding(self, worst: Usage, expect: Callable[[Spent], None]) -> AsyncIterator[None]:
-        """Around a call. `expect` raises `BudgetExhausted` where it does not fit beside what is spent by then."""
+    async def holding(self, worst: Usage, expect: Callable[[Spent], None]) -> AsyncIterator[Callable[[], Spent]]:
+        """See `Account`."""
         while not self._hold(worst, expect):  # noqa: ASYNC110  # other processes cannot wake this one
             await asyncio.sleep(_LOOK)
         try:
-            yield
+            yield self._with_others
         finally:
             with json_changed(self.path) as budget:
                 budget["runs"][self.name].pop("held", None)
+
+    def _with_others(self) -> Spent:
+        runs = json_read(self.path).get("runs", {})
+        return _sum(runs.values()) + _held(run for name, run in runs.items() if name != self.name)
 
     def _hold(self, worst: Usage, expect: Callable[[Spent], None]) -> bool:
         """Whether there is room now. Raises `BudgetExhausted` where there will be none."""

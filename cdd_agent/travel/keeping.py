@@ -26,13 +26,14 @@ _TICK = 1.0
 
 @asynccontextmanager
 async def lease_kept(
-    record: RunRecord, emit: Emit, *, now: Callable[[], datetime] = utc_now, every: float = _LOOK
+    record: RunRecord, emit: Emit, *, now: Callable[[], datetime] = utc_now, every: float | None = None
 ) -> AsyncIterator[None]:
     """Around the work on a run, which is cancelled when the run is no longer this copy's, and then ends with
     `RunElsewhere`. For a run that never travelled nothing is done.
 
     Raises `RunElsewhere` where it is not here. Without an answer from the remote it goes on while the lease lasts.
     """
+    every = every or _LOOK
     known, holder = load_whereabouts(record.folder), copy_id(record.root)
     if known is None:
         yield

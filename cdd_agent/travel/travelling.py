@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import platform
+import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Container, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
@@ -371,7 +372,9 @@ class Travel:
 
     @contextmanager
     def _locked(self) -> Iterator[Whereabouts | None]:
-        """The ticket is this process's meanwhile; what is known of where its run is."""
+        """The ticket is this process's meanwhile; what is known of where its run is. What a refused pull of a run that
+        was never here has made, is removed."""
+        is_new = not self.record.folder.exists()
         self.record.prepare()
         since = self.now().replace(microsecond=0).isoformat()
         if (tree := load_own_tree(self.record.folder)) is not None:
@@ -383,5 +386,9 @@ class Travel:
         try:
             self.record.tidy()
             yield load_whereabouts(self.record.folder)
+        except BaseException:
+            if is_new and load_whereabouts(self.record.folder) is None:
+                shutil.rmtree(self.record.folder, ignore_errors=True)
+            raise
         finally:
             lock.release()

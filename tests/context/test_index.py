@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from cdd_agent.context import cache, indexing
+from cdd_agent.context import cache, indexing, intake
 from cdd_agent.context.project_map import ProjectMap
 from cdd_agent.context.query import Query
 from cdd_agent.files.walk import walk
-from tests.context.projects import committed, git, made, paths
+from tests.context.projects import committed, git, made, paths, ranked
 
 
 def found(project: ProjectMap, text: str = "a range") -> set[str]:
@@ -56,11 +56,11 @@ def test_a_change_of_the_same_size_just_after_reading_is_seen(root: Path) -> Non
 def test_what_is_read_once_is_not_read_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for path in ("a.py", "b.py"):
         os.utime(root / path, (1, 1))
-    monkeypatch.setattr(indexing, "_RACY", 0)
+    monkeypatch.setattr(intake, "_RACY", 0)
     ProjectMap(root).update()
     read: list[str] = []
-    plain = indexing.read_source_file
-    monkeypatch.setattr(indexing, "read_source_file", lambda top, path: read.append(path) or plain(top, path))
+    plain = intake.read_source_file
+    monkeypatch.setattr(intake, "read_source_file", lambda top, path: read.append(path) or plain(top, path))
 
     made(root, {"b.py": "range = 1\n"})
     assert found(ProjectMap(root)) == {"a.py", "b.py"}
@@ -71,7 +71,7 @@ def test_what_is_read_once_is_not_read_again(root: Path, monkeypatch: pytest.Mon
 def test_many_files_are_read_by_another_process(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(indexing, "_MANY", 1)
     read: list[str] = []
-    monkeypatch.setattr(indexing, "read_as_source", lambda path, *_: read.append(path))
+    monkeypatch.setattr(intake, "read_as_source", lambda path, *_: read.append(path))
 
     assert found(ProjectMap(root)) == {"a.py"}
 
@@ -85,6 +85,49 @@ def test_what_that_process_does_not_do_is_done_here(root: Path, monkeypatch: pyt
     assert found(ProjectMap(root)) == {"a.py"}
 
 
+@pytest.mark.parametrize("few", [0, 500])
+@pytest.mark.parametrize("module", ["fts5", "fts0"])
+def test_words_are_found_in_names_of_all_kinds(
+    root: Path, monkeypatch: pytest.MonkeyPatch, few: int, module: str
+) -> None:
+    """However many files come at once, and also where SQLite was built without full-text search."""
+    monkeypatch.setattr(intake, "_FEW", few)
+    monkeypatch.setattr(cache, "_SEARCH", cache._SEARCH.replace("fts5", module))
+    project = ProjectMap(root)
+    assert found(project) == {"a.py"}
+
+    made(
+        root,
+        {"camel.js": "x(parseRangeOf)\n", "RangeServer.txt": "\n", "HTTPRange.go": "x\n", "no.py": "arrangement\n"},
+    )
+
+    assert found(project) == {"a.py", "camel.js", "RangeServer.txt", "HTTPRange.go"}
+    assert found(project, "parseRangeOf") == {"camel.js", "a.py", "RangeServer.txt", "HTTPRange.go"}
+    assert found(project, "http server") == {"RangeServer.txt", "HTTPRange.go"}
+    made(root, {"camel.js": "x(parseSlateOf)\n"})
+    assert found(project, "parse") == {"camel.js"}
+    assert found(project) == {"a.py", "RangeServer.txt", "HTTPRange.go"}
+
+
+def test_a_name_in_code_is_not_the_same_with_other_capitals(root: Path) -> None:
+    made(root, {"one.py": "getX1 = 1\n", "two.py": "getx1 = 1\n", "three.py": "GETX1 = 1\n"})
+
+    (uses,) = [file.path for file in ranked(root, "see `getX1`") if any("uses `getX1`" in why for why in file.reasons)]
+
+    assert uses == "one.py"
+
+
+def test_words_that_a_process_which_was_killed_did_not_learn_are_learned_later(root: Path) -> None:
+    found(ProjectMap(root))
+    other = sqlite3.connect(caches(root)[0])
+    other.execute("DELETE FROM words")
+    other.execute("INSERT OR REPLACE INTO facts VALUES ('unlearned', '1')")
+    other.commit()
+    other.close()
+
+    assert found(ProjectMap(root)) == {"a.py"}
+
+
 def test_an_index_of_files_that_are_mostly_gone_is_made_anew(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(indexing, "_ALLOWED_DEAD", 2)
     project = ProjectMap(root)
@@ -94,8 +137,8 @@ def test_an_index_of_files_that_are_mostly_gone_is_made_anew(root: Path, monkeyp
     (cache,) = caches(root)
     project.close()
 
-    rows = sqlite3.connect(cache).execute("SELECT holders FROM words WHERE word = 'range'").fetchall()
-    assert sum(len(row[0]) for row in rows) // 4 < 12
+    ((holders,),) = sqlite3.connect(cache).execute("SELECT doc FROM terms WHERE term = 'range'").fetchall()
+    assert holders < 12
 
 
 def test_what_is_not_looked_into(root: Path) -> None:
@@ -206,8 +249,9 @@ def test_a_cache_that_fails_under_way_is_made_anew(root: Path) -> None:
 @pytest.mark.parametrize(
     "damage",
     [
-        "UPDATE words SET holders = x'010203'",
-        "UPDATE words SET holders = NULL",
+        "UPDATE words SET terms = x'010203'",
+        "UPDATE words SET terms = NULL",
+        "UPDATE texts_data SET block = x'010203'",
         "UPDATE files SET path = 42 WHERE number = 1",
         "INSERT OR REPLACE INTO facts VALUES ('number', 'many')",
     ],

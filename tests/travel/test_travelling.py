@@ -141,6 +141,9 @@ def test_a_lease_is_taken_over_by_word_and_its_holder_finds_out(
     capsys.readouterr()
     assert run(second, *GOOD[1:]) == 2
     assert "held by" in capsys.readouterr().err
+    assert cdd(second, "undo", SLUG) == 2
+    assert cdd(second, "diff", SLUG) == 0
+    assert second.text("a.txt") == "good\n"
     assert run(first, *GOOD[1:]) == 0
     assert second.statuses()[1] != "completed"
 
@@ -364,6 +367,7 @@ def test_what_is_told_and_the_words_for_what_is_not_there(copies: Copies, capsys
     assert cdd(second, "pull", SLUG) == 2
     assert cdd(second, "pull", SLUG, "nowhere") == 2
     assert "origin" in capsys.readouterr().err
+    assert not record_of(second).exists()
     assert cdd(first, "push", SLUG, "--json") == 0
     assert [event["about"] for event in events(capsys.readouterr().out)] == ["run_pushed"]
     assert cdd(second, "pull", SLUG, "--json") == 0
