@@ -239,7 +239,7 @@ async def _scheduler(root: Path, on: str, at_once: int) -> AsyncIterator[str]:
         threads_per_worker=1,
         processes=True,
         host="127.0.0.1",
-        dashboard_address=None,
+        dashboard_address="127.0.0.1:0",
         asynchronous=True,
         silence_logs=logging.CRITICAL,
         env={ENVIRONMENT: str(root)},
