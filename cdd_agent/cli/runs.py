@@ -5,7 +5,6 @@ from __future__ import annotations
 from argparse import SUPPRESS, Namespace
 from collections.abc import Callable, Coroutine
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -98,6 +97,8 @@ def execute(options: Namespace) -> int:
         own = {"variant": options.variant, "base": options.base}
         project, slug = in_own_tree(project, slug, flags, as_json=options.json, **own)
     if options.variant:
+        from dataclasses import replace
+
         project = replace(project, config=only_model(project.config, options.model, options.api_base))
     return run_plan(project, slug, as_json=options.json, start_over=options.start_over, shared=shared)
 

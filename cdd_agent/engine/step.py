@@ -36,7 +36,6 @@ from cdd_agent.events import (
     GuidanceTaken,
     Notice,
     PromptMade,
-    PromptShare,
     ReplyStarted,
     TestsFinished,
     TestsStarted,
@@ -45,7 +44,7 @@ from cdd_agent.events import (
 )
 from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.pictures import is_picture
-from cdd_agent.llm.port import ContextTooLong, Model, PicturesRefused, Request, RequestRejected
+from cdd_agent.llm.port import ContextTooLong, Model, PicturesRefused, PromptShare, Request, RequestRejected
 from cdd_agent.process.policy import CommandRefused, CommandRunner
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.plan_step import PlanStep
