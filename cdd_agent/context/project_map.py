@@ -105,6 +105,11 @@ class ProjectMap:
         rows = cache.searched()
         numbers = {path: number for path, number, _ in rows}
         before = self._searched
+        self._texts = {
+            path: text
+            for path, text in self._texts.items()
+            if before and path in numbers and numbers[path] == before.numbers.get(path)
+        }
         self._searched = Searched(
             numbers,
             {path: length for path, _, length in rows},
@@ -112,7 +117,6 @@ class ProjectMap:
             before.links if before and before.numbers.keys() == numbers.keys() else Links(numbers),
             self._root,
         )
-        self._texts.clear()
         return self._searched
 
     def _rank(self, cache: Cache, query: Query, most: int) -> list[RankedFile]:
@@ -120,7 +124,7 @@ class ProjectMap:
         return Ranking(query, cache, searched, self._read, self._vocabulary).files(most)
 
     def _read(self, path: str) -> Text:
-        """A file's text, parsed; kept until the next update."""
+        """A file's text, parsed; kept while an update finds it as it was."""
         if path not in self._texts:
             stop_if_left()
             if sum(len(text.data) for text in self._texts.values()) > _TEXTS:

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cdd_agent.context import cache, indexing, intake
+from cdd_agent.context import cache, indexing, intake, project_map
 from cdd_agent.context.project_map import ProjectMap
 from cdd_agent.context.query import Query
 from cdd_agent.files.walk import walk
@@ -69,6 +69,38 @@ def test_what_is_read_once_is_not_read_again(root: Path, monkeypatch: pytest.Mon
     assert found(ProjectMap(root)) == {"a.py", "b.py"}
 
     assert read == ["b.py"]
+
+
+def test_what_is_parsed_once_is_parsed_again_only_when_it_has_changed(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[str] = []
+    plain = project_map.definitions
+    monkeypatch.setattr(project_map, "definitions", lambda path, data: parsed.append(path) or plain(path, data))
+    made(root, {"b.py": "def range(): pass\n"})
+    project = ProjectMap(root)
+    assert found(project) == found(project) == {"a.py", "b.py"}
+    assert sorted(parsed) == ["a.py", "b.py"]
+
+    made(root, {"b.py": "def slate(): pass\n\n\ndef range(): pass\n"})
+
+    assert found(project) == {"a.py", "b.py"}
+    assert project.outline("b.py").split() == ["1", "def", "slate():", "pass", "4", "def", "range():", "pass"]
+    assert sorted(parsed) == ["a.py", "b.py", "b.py"]
+
+
+def test_the_cache_stays_the_same_file_whatever_changes(root: Path) -> None:
+    project = ProjectMap(root)
+    found(project)
+    (before,) = [place.stat().st_ino for place in caches(root)]
+
+    for changed in ({"b.py": "slate = 1\n"}, {"b.py": ""}, {"b.py": b"\0"}, {"c.py": "range = 2\n"}, {"c.py": "=/<\n"}):
+        made(root, changed)
+        assert "a.py" in found(project)
+    (root / "b.py").unlink()
+    found(project)
+
+    assert [place.stat().st_ino for place in caches(root)] == [before]
 
 
 def test_many_files_are_read_by_another_process(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
