@@ -181,7 +181,7 @@ class SideBySide:
         async with self._taking:
             if self.base is None:
                 changed = (step.files for step in self.engine.run.state.known_steps.values())
-                self.base = await self.trees.base(path for one in changed for path in (*one.created, *one.modified))
+                self.base = await self.trees.base({path for one in changed for path in (*one.created, *one.modified)})
             return self.base
 
     async def _attempts(self, step: PlanStep, tree: SideTree) -> None:
@@ -277,6 +277,8 @@ class SideBySide:
                 text = f"Changed since it was made, by you or by another step: {named(files)}. It is made once more."
                 run.emit(Notice(text, about=About.OVERLAP, step=number))
                 run.save(run.state.restore(number))
+                self.base = None
+                await self._known_base()
                 return
             await engine.run_step(step, attempts=self._left.get(number, self.attempts))
             status = run.state.of(number).status
@@ -315,10 +317,14 @@ class SideBySide:
 
     async def _end(self) -> None:
         """Stop what is under way, and put the steps in order: none of them has touched the person's tree."""
-        run = self.engine.run
+        run, stopped = self.engine.run, False
         for task in (*self._beside, *self._joining):
             task.cancel()
-        await asyncio.gather(*self._beside, *self._joining, *self._sweeping, return_exceptions=True)
+        while left := [task for task in (*self._beside, *self._joining, *self._sweeping) if not task.done()]:
+            try:
+                await asyncio.wait(left)
+            except asyncio.CancelledError:  # once more; it is passed on when all is in order
+                stopped = True
         for number, step in run.state.step_executions.items():
             if step.status is StepStatus.IN_PROGRESS:
                 run.interrupt(number)
@@ -326,6 +332,8 @@ class SideBySide:
             await remove_all(run.history)
         except CddError as error:  # it is tried again when the run is opened next
             run.emit(Notice(f"{error.message} (it is not needed any more)", Tone.WARNING))
+        if stopped:
+            raise asyncio.CancelledError
 
 
 def _are_one(file: PurePosixPath, other: PurePosixPath) -> bool:

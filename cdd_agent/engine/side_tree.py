@@ -55,6 +55,7 @@ class SideTrees:
     """The commit that they are on."""
     prefix: str
     """The project's folder in the repository; empty where it is the top."""
+    _made: int = 0
     _at_home: frozenset[str] = frozenset()
     """The packages that are known to be imported from the tree that they are in."""
     _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -79,7 +80,8 @@ class SideTrees:
     async def make(self, step: int, base: Checkpoint) -> SideTree:
         """Make one for the step with this folder, with all files as they are in a checkpoint. Raises `GitUnusable` or
         `BadInput`."""
-        folder = self.record.folder / _SIDE / f"step-{step:02}"
+        self._made += 1  # the step's last one may still be on its way out
+        folder = self.record.folder / _SIDE / f"step-{step:02}-{self._made}"
         place, root = folder / "tree", folder / "tree" / self.prefix
         self._begin(folder)
         async with self._one_at_a_time:  # git names them itself
@@ -106,7 +108,7 @@ class SideTrees:
 
     async def remove(self, tree: SideTree) -> None:
         """Remove one, and what was kept of the doings in it. Raises `GitUnusable` or `BadInput`."""
-        tree.history.end()
+        await to_its_end(tree.history.end, name="end")
         async with self._one_at_a_time:
             await self.trees.remove(tree.place)
         await to_its_end(partial(_clear, tree.record.folder), name="removed")

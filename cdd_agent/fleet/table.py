@@ -45,7 +45,7 @@ def table(board: Board, now: float, width: int, height: int | None = None, limit
         lines += _row(row, board, now, width, name_width)
     if left_out:
         lines.append((f"  … and {left_out} more that are done, or wait", Tone.QUIET))
-    return lines if height is None else lines[:height]
+    return [(_fitted(text, width).rstrip(), tone) for text, tone in lines[:height]]
 
 
 def summary(board: Board, now: float, limit: Limit | None = None) -> str:
@@ -57,7 +57,7 @@ def summary(board: Board, now: float, limit: Limit | None = None) -> str:
     parts = [f"{number} run{'s' * (number != 1)}", *(f"{count} {name}" for count, name in counts if count)]
     parts.append(spent(board.cost) + (f" of {limit.tokens:,}" if limit and limit.tokens else ""))
     if board.cost.usd is not None or (limit and limit.usd):
-        parts.append(money(board.cost) + (f" of ${limit.usd:.2f}" if limit and limit.usd else ""))
+        parts.append((money(board.cost) or "$0") + (f" of ${limit.usd:.2f}" if limit and limit.usd else ""))
     if began:
         parts.append(duration(max(ended) - min(began)))
     return " · ".join(parts)
@@ -85,13 +85,14 @@ def doing(row: Row) -> str:
         case RunState.RUNNING if row.wait:
             words = row.wait
         case RunState.RUNNING:
-            words = f"step {row.step}: {row.doing}" if row.step is not None else "begins"
+            words = ", ".join(f"step {number}: {title}" for number, title in row.steps.items()) or "begins"
         case RunState.NEEDS_YOU if row.question:
-            words = f"waits for your yes: {row.question}"
+            words = f"wants your yes: {row.question}"
         case RunState.WAITING | RunState.DONE:
             words = ""
         case _:
-            words = ": ".join(filter(None, (f"step {row.step}" if row.step is not None else row.state.value, row.why)))
+            steps = " and ".join(f"step {number}" for number in row.steps)
+            words = ": ".join(filter(None, (steps or row.state.value, row.why)))
     return " ".join(sanitize_for_display(words).split())
 
 

@@ -137,7 +137,8 @@ class Snapshots:
         keeper = {"GIT_DIR": str(repository.shared if repository else folder), "GIT_WORK_TREE": str(top)}
         references = Git(top, keeper, git.config)
         objects = GitObjects(git, references, folder)
-        known = _known_files(root, folder, prefix, leave_out, objects)
+        own = re.sub(r"([*?\[\\])", r"\\\1", folder.relative_to(root).as_posix()) if folder.is_relative_to(root) else ""
+        known = KnownFiles(root, prefix, filter(None, (*leave_out, own)), objects, folder / "clock")
         snapshots = cls(root, folder, index, git, references, namespace, prefix, tuple(leave_out), objects, known)
         snapshots._since.update(os.fsdecode(name) for name in (read_bytes(folder / _SINCE) or b"").split(b"\0")[:-1])
         if repository:
@@ -150,7 +151,7 @@ class Snapshots:
         `folder` is there, and theirs alone; `leave_out` are more patterns of what is no part of them."""
         root, index = top / self.prefix, folder / "index"
         env = {**self.git.env, "GIT_WORK_TREE": str(top), "GIT_INDEX_FILE": str(index)}
-        git, patterns = replace(self.git, folder=root, env=env), (*self.leave_out, *leave_out)
+        git, leave_out = replace(self.git, folder=root, env=env), (*self.leave_out, *leave_out)
         objects = GitObjects(git, self.references, folder)
         return replace(
             self,
@@ -158,9 +159,9 @@ class Snapshots:
             folder=folder,
             index=index,
             git=git,
-            leave_out=patterns,
+            leave_out=leave_out,
             objects=objects,
-            known=_known_files(root, folder, self.prefix, patterns, objects),
+            known=KnownFiles(root, self.prefix, leave_out, objects, folder / "clock"),
             unseen=set(),
             _also=set(self._also),
             _notes=dict(self._notes),
@@ -197,6 +198,10 @@ class Snapshots:
         is not read again."""
         await self.git("read-tree", *([f"--prefix={self.prefix}"] if self.prefix else []), f"{snapshot}:files")
         await self.git("checkout-index", "--all", "--force", "--index", "--quiet")
+        await in_thread(self._begin, name="begin")
+        tree, listed = await self.files(snapshot) or "", self.folder / "listed"
+        await self.git("ls-tree", "--full-tree", "-r", "-t", "-z", tree, stdout=listed)
+        await in_thread(lambda: self.known.take_over(tree, listed.read_bytes()), name="known")
         notes = await self.notes(snapshot)
         self._also |= notes.also
         for path, mode in notes.modes.items():
@@ -381,12 +386,6 @@ class Snapshots:
                 raise
             remove(lock)  # of a git that was stopped
             await to_its_end(refer, name="refer")
-
-
-def _known_files(root: Path, folder: Path, prefix: str, leave_out: Iterable[str], objects: GitObjects) -> KnownFiles:
-    """Without the folder of the snapshots themselves."""
-    own = re.sub(r"([*?\[\\])", r"\\\1", folder.relative_to(root).as_posix()) if folder.is_relative_to(root) else ""
-    return KnownFiles(root, prefix, filter(None, (*leave_out, own)), objects, folder / "clock")
 
 
 def names_in(listed: Path) -> Iterator[str]:

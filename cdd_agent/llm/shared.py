@@ -96,24 +96,27 @@ class SharedAccount:
     def add(self, usage: Usage) -> None:
         with json_changed(self.path) as budget:
             own = budget["runs"][self.name]
-            budget["runs"][self.name] = _as_json(_sum([own]) + usage)
+            own |= _as_json(_sum([own]) + usage)
 
     @asynccontextmanager
     async def holding(self, worst: Usage, expect: Callable[[Spent], None]) -> AsyncIterator[Callable[[], Spent]]:
         """See `Account`."""
-        while not self._hold(worst, expect):  # noqa: ASYNC110  # other processes cannot wake this one
+        held = [worst.prompt_tokens + worst.completion_tokens, worst.usd or 0.0]
+        while not self._hold(held, expect):  # noqa: ASYNC110  # other processes cannot wake this one
             await asyncio.sleep(_LOOK)
         try:
             yield self._with_others
         finally:
             with json_changed(self.path) as budget:
-                budget["runs"][self.name].pop("held", None)
+                all_held = budget["runs"][self.name].get("held", [])
+                if held in all_held:
+                    all_held.remove(held)
 
     def _with_others(self) -> Spent:
         runs = json_read(self.path).get("runs", {})
         return _sum(runs.values()) + _held(run for name, run in runs.items() if name != self.name)
 
-    def _hold(self, worst: Usage, expect: Callable[[Spent], None]) -> bool:
+    def _hold(self, held: list[float], expect: Callable[[Spent], None]) -> bool:
         """Whether there is room now. Raises `BudgetExhausted` where there will be none."""
         with json_changed(self.path) as budget:
             runs = budget["runs"]
@@ -123,7 +126,7 @@ class SharedAccount:
             if refused is None:
                 if _refusal(expect, spent + _held(runs.values())) is not None:
                     return False
-                own["held"] = [worst.prompt_tokens + worst.completion_tokens, worst.usd or 0.0]
+                own.setdefault("held", []).append(held)
         if refused is not None:
             raise refused
         return True
@@ -169,5 +172,5 @@ def _refusal(expect: Callable[[Spent], None], spent: Spent) -> BudgetExhausted |
 
 
 def _held(runs: Iterable[dict[str, Any]]) -> Usage:
-    held = [run["held"] for run in runs if "held" in run]
+    held = [each for run in runs for each in run.get("held", ())]
     return Usage(sum(tokens for tokens, _ in held), 0, usd=sum(usd for _, usd in held))

@@ -2,6 +2,7 @@
 
 import time
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -167,19 +168,49 @@ def test_any_import_means_some_files_or_none(name: str, importer: str) -> None:
     "said",
     [
         'File "/home/p/src/a.py", line 7, in f',
+        'File "src/a.py", line 7, in f',
         "src/a.py:7: AssertionError",
         "    at f (/home/p/src/a.py:7:13)",
         "  --> src/a.py:7:5",
         "\t./src/a.py:7 +0x1d",
         "src\\a.py(7): error C2065",
+        "    at file:///home/p/src/a.py:7:13",
+        "p/src/a.py:7: in the folder around",
+        "../src/a.py:7: beside",
+        "\texample.org/p/q/src/a.py:7 +0x1d",
+        "a.py:7: said in its folder",
     ],
 )
 def test_frames_of_many_tools(said: str) -> None:
-    assert frames(f"other.py:3\n{said}\n", ["src/a.py", "b/a.py"]) == [Frame("src/a.py", 7)]
+    files = ["src/a.py"] if said.startswith("a.py") else ["src/a.py", "b/a.py"]
+    assert frames(f"other.py:3\n{said}\n", files, Path("/home/p")) == [Frame("src/a.py", 7)]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        'File "/usr/lib/python3/src/a.py", line 7, in f',
+        'File "/usr/my lib/src/a.py", line 7, in f',
+        "    at f (/home/p2/src/a.py:7:13)",
+        "../../usr/lib/python3/src/a.py:7: beside",
+        "node_modules/x/src/a.py:7",
+        "src/a.py:0",
+    ],
+)
+def test_a_frame_outside_of_the_project_is_in_none_of_its_files(said: str) -> None:
+    assert frames(said, ["src/a.py"], Path("/home/p")) == []
+
+
+def test_a_frame_in_a_project_that_is_reached_by_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real place").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real place")
+    for root in ("real place", "link"):
+        said = f'File "{tmp_path}/real place/a.py", line 7, in f'
+        assert frames(said, ["a.py"], tmp_path / root) == [Frame("a.py", 7)]
 
 
 def test_the_last_frame_comes_first_and_the_last_errors_are_kept() -> None:
-    assert frames("a.py:1\nb.py:2\na.py:1\n", ["a.py", "b.py"]) == [Frame("a.py", 1), Frame("b.py", 2)]
+    assert frames("a.py:1\nb.py:2\na.py:1\n", ["a.py", "b.py"], Path("/p")) == [Frame("a.py", 1), Frame("b.py", 2)]
     assert error_lines("fine\nTypeError: no range\nfine") == ["TypeError: no range"]
 
 
@@ -187,7 +218,7 @@ def test_the_last_frame_comes_first_and_the_last_errors_are_kept() -> None:
 def test_no_output_takes_long(said: str) -> None:
     begun = time.process_time()
 
-    frames(said * (200_000 // len(said)), ["a.py"])
+    frames(said * (200_000 // len(said)), ["a.py"], Path("/p"))
 
     assert time.process_time() - begun < 0.5
 
