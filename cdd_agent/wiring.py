@@ -12,7 +12,7 @@ from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cdd_agent.config import ROLES, Config, Role, fallbacks_of, load_config, of_role
+from cdd_agent.config import ROLES, Config, Role, fallbacks_of, load_config, of_role, provider_of
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.files.paths import PathRefused, confine, find_root
 from cdd_agent.frontend import AnswersTold, Frontend
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from cdd_agent.llm.local_servers import LocalServer
     from cdd_agent.llm.options import ModelOptions
     from cdd_agent.llm.providers import Endpoint
+    from cdd_agent.llm.shared import Shared
     from cdd_agent.process.policy import CommandRunner, Permit
     from cdd_agent.redaction import Redactor
     from cdd_agent.tools.action_runner import ActionRunner
@@ -98,6 +99,8 @@ class Wiring:
     clock: Clock | None = None
     watched: bool = True
     """Whether somebody reads along; see `make_model`."""
+    shared: Shared | None = None
+    """What a run has in common with others that are under way."""
     tally: Tally = field(default_factory=Tally, init=False)
     models: dict[Role, SwappableModel] = field(default_factory=dict, init=False)
     environments: dict[Path, Mapping[str, str]] = field(default_factory=dict, init=False)
@@ -269,6 +272,7 @@ class Wiring:
             emit=self.tell,
             own=_own(project, config),
             commits=config.commit == "step",
+            jobs=config.jobs,
             require=None if config.require == "off" else config.require,
             start_over=start_over,
             lock=lock,
@@ -283,7 +287,9 @@ class Wiring:
         spent: Spent | None = None,
         lost: Callable[[Usage], None] = lambda usage: None,
     ) -> Model:
-        return equipped(self.model(role), config, self.tally, spent=spent, lost=lost, clock=self.clock)
+        return equipped(
+            self.model(role), config, self.tally, spent=spent, lost=lost, clock=self.clock, shared=self.shared
+        )
 
     def model(self, role: Role) -> Model:
         """The model of a role by the settings that hold now, with its fallbacks. Raises `BadInput`."""
@@ -357,13 +363,22 @@ def open_travel(project: Project, ticket: Ticket, emit: Emit) -> Travel:
     return Travel.of(project.root, ticket, _redactor(config), emit, _own(project, config))
 
 
-async def open_own_tree(project: Project, ticket: Ticket) -> OwnTree:
-    """A run's own tree, whether it is there or not. Raises `BadInput`."""
+async def open_own_tree(project: Project, ticket: Ticket, name: str = "") -> OwnTree:
+    """A run's own tree, whether it is there or not; with a `name`, that of another run of the ticket. What came back of
+    the run from another machine is put into it. Raises `BadInput`."""
+    from cdd_agent.engine.history import no_part
     from cdd_agent.engine.record import RunRecord
+    from cdd_agent.engine.whereabouts import CAME_BACK
     from cdd_agent.travel.own_tree import OwnTree
 
-    record = RunRecord.of(project.root, ticket.slug, _redactor(of_role(project.config, "executor")))
-    return await OwnTree.of(record, ticket)
+    config = of_role(project.config, "executor")
+    record = RunRecord.of(project.root, name or ticket.slug, _redactor(config))
+    own = await OwnTree.of(record, ticket)
+    if (record.folder / CAME_BACK).exists():
+        from cdd_agent.travel.came_back import put_what_came_back
+
+        await put_what_came_back(own, no_part((*_own(project, config), ticket.shown(ticket.folder))))
+    return own
 
 
 def keeping_lease(record: RunRecord, emit: Emit) -> AbstractAsyncContextManager[None]:
@@ -421,6 +436,7 @@ def equipped(
     spent: Spent | None = None,
     lost: Callable[[Usage], None] = lambda usage: None,
     clock: Clock | None = None,
+    shared: Shared | None = None,
 ) -> Model:
     """An adapter, and its fallbacks, as work needs them: an empty reply is an error, each call is counted at its own
     model's price and must fit the budget; patience is around that, so that every call it makes is one that the budget
@@ -428,23 +444,26 @@ def equipped(
     from cdd_agent.llm.fallbacks import WithFallbacks
     from cdd_agent.llm.wrapper import RejectEmpty
 
-    account = Tally(spent or Spent())
+    limit = shared.limit if shared else Limit(config.budget.tokens, config.budget.usd)
+    account = shared.account(spent or Spent()) if shared and limit != Limit() else Tally(spent or Spent())
 
-    def with_patience(adapter: Model) -> Model:
+    def with_patience(adapter: Model, asked: Config) -> Model:
         budgeted = Budgeted(
             RejectEmpty(adapter),
-            Limit(config.budget.tokens, config.budget.usd),
+            limit,
             account=account,
             price=lambda: adapter.price,
             spend=tally.add,
             lost=lost,
         )
-        return Retrying(ToldWhileItRuns(budgeted, tally), clock)
+        waits = shared.waits(f"{provider_of(asked.model)} {asked.api_base or ''}".strip()) if shared else None
+        return Retrying(ToldWhileItRuns(budgeted, tally), clock, waits)
 
     if isinstance(model, WithFallbacks):
-        others = [with_patience(other) for other in model.others]
-        return WithFallbacks(with_patience(_sized(model.inner, config)), others, clock)
-    return with_patience(_sized(model, config))
+        asked = fallbacks_of(config) if shared else [config] * len(model.others)
+        others = [with_patience(*other) for other in zip(model.others, asked, strict=True)]
+        return WithFallbacks(with_patience(_sized(model.inner, config), config), others, clock)
+    return with_patience(_sized(model, config), config)
 
 
 def _sized(model: Model, config: Config) -> Model:

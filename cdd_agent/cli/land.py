@@ -48,12 +48,15 @@ def land(options: Namespace) -> int:
     return ExitCode.DONE
 
 
-def in_own_tree(project: Project, slug: str, flags: Mapping[str, Any], *, as_json: bool) -> tuple[Project, str]:
+def in_own_tree(
+    project: Project, slug: str, flags: Mapping[str, Any], *, as_json: bool, variant: str = "", base: str | None = None
+) -> tuple[Project, str]:
     """The project in the tree that is the run's own, which is made where it is not there, and the ticket's slug.
     Raises `CddError`."""
     import os
 
     from cdd_agent.cli.without_screen import Output, printer_for
+    from cdd_agent.fleet.place import TicketJob
     from cdd_agent.wiring import open_own_tree, open_project
 
     ticket = project.tickets.find(slug)
@@ -61,8 +64,8 @@ def in_own_tree(project: Project, slug: str, flags: Mapping[str, Any], *, as_jso
     made = list["OwnTree"]()
 
     async def work() -> None:
-        own = await open_own_tree(project, ticket)
-        os.environ.update(await own.prepare(output.emit))  # this process is here for nothing but the run
+        own = await open_own_tree(project, ticket, TicketJob(ticket.slug, variant).name)
+        os.environ.update(await own.prepare(output.emit, base))  # this process is here for nothing but the run
         made.append(own)
 
     output.carry_out(work())

@@ -298,6 +298,28 @@ async def show_tickets(session: Session) -> None:
     session.emit(ScreenAsked("tickets", "Only the shell with a screen has such a list; `/list` shows the tickets."))
 
 
+@command(
+    "board",
+    terminal_help="show the runs of this project: how far each is, what it took, what it waits for",
+    terminal=TerminalForm("cdd board"),
+    any_time=True,
+)
+async def show_board(session: Session) -> None:
+    """Show the runs of this project on this machine: how far each is, what it took, and what it waits for."""
+    import asyncio
+    import shutil
+    import time
+
+    from cdd_agent.events import ScreenAsked
+    from cdd_agent.fleet.known import board_here
+    from cdd_agent.fleet.table import table
+
+    project, width = session.project, shutil.get_terminal_size().columns
+    board = await asyncio.to_thread(lambda: board_here(project.root, project.tickets.list()))
+    lines = [line for line, _ in table(board, time.time(), width - 2)] if board.rows else ["There are no runs here."]
+    session.emit(ScreenAsked("board", "\n".join(lines)))
+
+
 @command("settings", any_time=True)
 async def show_settings(session: Session) -> None:
     """Show all settings and where each comes from, on a screen where they can be changed."""

@@ -6,16 +6,15 @@ whose checks have passed; so a conflict or a failed check changes nothing. Kille
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 from cdd_agent.engine.accepted import known_so_far
 from cdd_agent.engine.history import STORE
-from cdd_agent.engine.lock import TicketLock
+from cdd_agent.engine.lock import locked
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.run import named
 from cdd_agent.engine.whereabouts import forget_own_tree, load_own_tree
@@ -25,11 +24,12 @@ from cdd_agent.files.atomic import read_bytes, sync_folder, write_atomic
 from cdd_agent.files.json_file import set_aside
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.process.policy import CommandRefused, CommandRunner
+from cdd_agent.project.tree_needs import SHARED
 from cdd_agent.threads import in_thread
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.state import ExecutionState, load_state
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
-from cdd_agent.travel.own_tree import SHARED, OwnTree
+from cdd_agent.travel.own_tree import OwnTree
 from cdd_agent.verification.checks import Check, Ran, check_for, project_check, run_check
 from cdd_agent.verification.verdict import Before, useful_end
 
@@ -59,8 +59,8 @@ class Landing:
             hint = f"`cdd exec {own.ticket.slug} --worktree` makes one."
             raise BadInput(f"{own.ticket.slug} has no tree of its own", hint=hint)
         with (
-            _locked(own.record.folder, own.ticket.slug),
-            _locked(self.record.folder, own.ticket.slug) if own.place.exists() else nullcontext(),
+            locked(own.record.folder, own.ticket.slug),
+            locked(self.record.folder, own.ticket.slug) if own.place.exists() else nullcontext(),
         ):
             await self._land(rebase=rebase)
 
@@ -185,15 +185,6 @@ def _objection(check: Check, ran: Ran, before: Before) -> str:
         return f"it did not come to its end (exit code {result.return_code})"
     seen = before.reference.compare(tests)
     return f"{named(seen.new_failures)} failed" if seen.new_failures else ""
-
-
-@contextmanager
-def _locked(folder: Path, slug: str) -> Iterator[None]:
-    lock = TicketLock.take(folder, slug, datetime.now(UTC).replace(microsecond=0).isoformat())
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _move(source: Path, target: Path) -> None:

@@ -109,7 +109,7 @@ class Travel:
 
         pushed = await claim.hand_over(known, leaving, content, by_word=by_word)
         if left_out := packed[-1].left_out:
-            text = f"Not sent, as they hold secrets: {named(left_out)}"
+            text = f"Not sent, as they hold secrets or are this copy's settings: {named(left_out)}"
             self.emit(Notice(text, Tone.WARNING, about=About.LEFT_OUT))
         hint = f"`cdd pull {self.ticket.slug}` takes it, here or in another copy of the project."
         self.emit(Notice(f"{self.ticket.slug} was pushed to {pushed.shown}. {hint}", Tone.GOOD, about=About.RUN_PUSHED))
