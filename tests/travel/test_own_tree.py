@@ -14,8 +14,7 @@ from tests.travel.copies import GOOD, STEPS, cdd, copied, events, files, git, sc
 
 def run(sandbox: Sandbox, *replies: str, more: tuple[str, ...] = ()) -> int:
     """Go on in the run's own tree, as long as there are replies."""
-    script = sandbox.root / scripted(sandbox, *replies).removeprefix("script:")
-    words = ("--max-attempts", "1", "--model", f"script:{script}", "--worktree")
+    words = ("--max-attempts", "1", "--model", scripted(sandbox, *replies), "--worktree")
     return cdd(sandbox, "exec", SLUG, *words, *more)
 
 
