@@ -11,10 +11,10 @@ from cdd_agent.dialogue.code_context import CodeContext, packed
 from cdd_agent.engine.attempt import RankedContext
 from cdd_agent.engine.choices import Choices
 from cdd_agent.engine.shown_files import ShownFiles
-from cdd_agent.events import PromptShare
 from cdd_agent.files.atomic import digest, read_bytes
 from cdd_agent.files.read import holds_secrets
 from cdd_agent.llm.budget import estimated_tokens
+from cdd_agent.llm.port import PromptShare
 from cdd_agent.tickets.plan_step import PlanStep
 
 MOST = 8_000

@@ -36,7 +36,7 @@ def helps(sandbox: Sandbox, line: str) -> dict[str, str]:
 
 def test_a_command_is_offered_with_its_arguments_and_what_it_does(sandbox: Sandbox) -> None:
     offered = helps(sandbox, "/")
-    assert offered["/exec SLUG [--start-over]"].startswith("Carry out a ticket's plan, step by step")
+    assert offered["/exec SLUG [--start-over] [--worktree]"].startswith("Carry out a ticket's plan, step by step")
     assert all(offered.values())
 
 
@@ -70,6 +70,7 @@ def test_a_switch_is_completed_when_it_is_begun(tickets: Sandbox) -> None:
     assert completions(tickets.session(), f"/exec {SLUG} ") == []
     assert completions(tickets.session(), f"/exec {SLUG} --s") == [f"/exec {SLUG} --start-over"]
     assert completions(tickets.session(), f"/exec {SLUG} --start-over") == []
+    assert completions(tickets.session(), f"/exec {SLUG} --w") == [f"/exec {SLUG} --worktree"]
 
 
 async def test_models_of_servers_come_first_and_then_those_of_providers_with_a_key(

@@ -12,8 +12,9 @@ from cdd_agent.context.definitions import Definition, definitions
 from cdd_agent.context.excerpts import judged, pieces
 from cdd_agent.context.links import Links
 from cdd_agent.context.source import Handwritten, read_as_source
+from cdd_agent.context.terms import as_terms, taken_apart
 from cdd_agent.context.traces import Frame, error_lines, frames
-from cdd_agent.context.words import Vocabulary, names_in_code, words_in
+from cdd_agent.context.words import Vocabulary, names_in_code, words_in, words_of
 
 PYTHON = """\
 import os
@@ -103,6 +104,12 @@ def test_pieces_cover_each_line_once_and_are_small(given_: tuple[int, list[Defin
     assert result[-1].last == lines
     assert all(after.first == before.last + 1 for before, after in pairwise(result))
     assert all(0 < piece.last - piece.first + 1 <= 30 for piece in result)
+
+
+@pytest.mark.parametrize("text", ["", "parse_range", "HTTPServer x9"])
+def test_terms_are_taken_apart_into_their_words(text: str) -> None:
+    terms = as_terms(text.encode()).split()
+    assert {word for word, _ in taken_apart(terms)} == {word for name in text.split() for word in words_of(name)}
 
 
 def test_a_piece_is_a_definition_where_that_is_small_enough() -> None:
