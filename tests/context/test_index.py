@@ -6,6 +6,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -111,6 +112,15 @@ def test_many_files_are_read_by_another_process(root: Path, monkeypatch: pytest.
     assert found(ProjectMap(root)) == {"a.py"}
 
     assert read == []
+
+
+def test_where_that_process_cannot_be_told_it_is_done_here(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexing, "_MANY", 1)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "not there"))
+
+    assert found(ProjectMap(root)) == {"a.py"}
 
 
 def test_what_that_process_does_not_do_is_done_here(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
