@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,7 +15,7 @@ from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.fleet.board import Board, Row, RunState
 
 if TYPE_CHECKING:
-    from cdd_agent.fleet.place import TicketJob
+    from cdd_agent.fleet.place import Place, TicketJob
     from cdd_agent.session import Project
     from cdd_agent.tickets.store import Ticket
 
@@ -101,7 +101,7 @@ def carry_out(
     coordinator = Coordinator(
         Board({row.job.name: row for row in rows}),
         ThisMachine(project.root, folder, children, tuple(flags)),
-        options.jobs or AT_ONCE,
+        options.jobs or (len(jobs) if options.on else AT_ONCE),
         changed,
         limit,
         stop_on_failure=options.stop_on_failure,
@@ -112,7 +112,9 @@ def carry_out(
         save_board(folder, coordinator.board)
         code = ExitCode.INTERRUPTED
         try:
-            code = await coordinator.carry_out()
+            async with cluster(project, options, len(jobs)) as place:
+                coordinator.place = place or coordinator.place
+                code = await coordinator.carry_out()
         finally:
             await children.close()
             save_board(folder, coordinator.board)
@@ -128,6 +130,27 @@ def carry_out(
 def _again(row: Row) -> Row:
     """A run that has failed is tried again."""
     return row if row.state is RunState.DONE else replace(row, state=RunState.WAITING)
+
+
+@asynccontextmanager
+async def cluster(project: Project, options: Namespace, count: int) -> AsyncIterator[Place | None]:
+    """The cluster that `--on` names; None where it names none. Raises `BadInput`."""
+    import os
+
+    if not options.on:
+        yield None
+        return
+    try:
+        from cdd_agent.cluster.place import ClusterPlace
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("distributed", "dask"):
+            raise
+        raise BadInput(
+            "`--on` needs a library that is not installed",
+            hint='Where cdd is installed: pip install "cdd-agent[cluster]", or pipx inject cdd-agent distributed.',
+        ) from error
+    async with ClusterPlace.open(project, options.on, options.jobs or min(count, os.cpu_count() or 1)) as place:
+        yield place
 
 
 def own_prefix(project: Project) -> str:

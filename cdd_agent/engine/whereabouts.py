@@ -24,6 +24,8 @@ from cdd_agent.tickets.store import Ticket
 
 MARGIN = timedelta(minutes=5)
 """By how much the clocks of two machines may differ from the true time."""
+CAME_BACK = "cluster.json"
+"""Is in the record of a run of which something may have come back from another machine."""
 _NAME, _OWN_TREE = "whereabouts.json", "tree.json"
 TREE = "tree"
 """The folder of a run's own tree, in its record."""
