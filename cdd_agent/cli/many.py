@@ -196,5 +196,7 @@ def _tell_what_next(board: Board) -> None:
     if done:
         sys.stdout.write(f"Bring over what is done: {' && '.join(f'cdd land {slug}' for slug in done[:3])}")
         sys.stdout.write(" ...\n" if len(done) > 3 else "\n")
+    if waiting := next((row.job.slug for row in left if row.state is RunState.NEEDS_YOU), None):
+        sys.stdout.write(f"For a yes: cdd exec {waiting} --worktree, which asks you; or the same command with --yes\n")
     if left:
         sys.stdout.write("The same command goes on with the others.\n")

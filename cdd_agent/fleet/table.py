@@ -95,7 +95,10 @@ def doing(row: Row) -> str:
 
 def _row(row: Row, board: Board, now: float, width: int, name_width: int) -> list[Line]:
     sign, tone = _SIGNS[row.state]
-    columns = [f"{sign} {_fitted(row.job.name, name_width)}"]
+    name = row.job.name
+    if len(name) > name_width and name.isascii():  # of several runs of a ticket, the end tells which
+        name = f"{name[: name_width // 2]}…{name[len(name) - (name_width - 1) // 2 :]}"
+    columns = [f"{sign} {_fitted(name, name_width)}"]
     columns.append(f"{f'{row.done}/{row.total}' if row.total else '':>5}")
     if width >= _TOKENS_FROM:
         about = "~" if row.cost.estimated else ""

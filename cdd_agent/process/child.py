@@ -54,9 +54,12 @@ class Children:
         cancelled tells it to stop, and waits until it has. It is told by the end of its standard input, which comes
         also when this process is killed: it has to watch for that (`stop_with_stdin`).
         """
-        async with self._turn:  # until one is there: requests that came together could not be told apart
-            begun = await self._begin(arguments, cwd)
-            pid = await begun.status.readline()
+        beginning = asyncio.ensure_future(self._begin_in_turn(arguments, cwd))
+        try:
+            begun, pid = await asyncio.shield(beginning)
+        except asyncio.CancelledError:
+            os.close((await beginning)[0].stdin)
+            raise
         words = bytearray()
 
         async def read_words() -> None:
@@ -85,13 +88,23 @@ class Children:
                 with suppress(asyncio.CancelledError):  # cancelled once more: it is stopping already
                     if not (await asyncio.wait([reading], timeout=left))[0]:
                         with suppress(ProcessLookupError):
-                            os.kill(int(pid), signal.SIGKILL)
+                            os.kill(pid, signal.SIGKILL)
                         await asyncio.wait([reading])
             raise
         finally:
             if is_open:
                 os.close(begun.stdin)
         return code, words.decode(errors="replace")
+
+    async def _begin_in_turn(self, arguments: Sequence[str], cwd: Path) -> tuple[_Begun, int]:
+        """With its process id. Requests that came together could not be told apart."""
+        async with self._turn:
+            begun = await self._begin(arguments, cwd)
+            pid = await begun.status.readline()
+        if not pid:
+            os.close(begun.stdin)
+            raise BadInput("No process could be begun: the one that they are forks of has ended")
+        return begun, int(pid)
 
     async def _begin(self, arguments: Sequence[str], cwd: Path) -> _Begun:
         if not hasattr(os, "fork"):
