@@ -31,6 +31,8 @@ KEYS = (
     *(f"f{number}" for number in range(1, 13)),
     *(f"ctrl+{letter}" for letter in "agkopnrtu"),
 )
+FEW = ("a", "7", "é", "up", "left", "end", "pagedown", "tab", "backspace", "f3", "f9", "ctrl+a", "ctrl+u")
+"""Of each kind some."""
 
 
 @pytest.mark.parametrize(
@@ -82,11 +84,13 @@ async def seen(person: Person) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("opens", SCREENS)
-@pytest.mark.parametrize("size", [(120, 40), (24, 8)], ids=lambda size: f"{size[0]}x{size[1]}")
-async def test_no_key_is_silent_and_escape_always_closes(sandbox: Sandbox, opens: str, size: tuple[int, int]) -> None:
+@pytest.mark.parametrize(("size", "keys"), [((120, 40), KEYS), ((24, 8), FEW)], ids=["large", "small"])
+async def test_no_key_is_silent_and_escape_always_closes(
+    sandbox: Sandbox, opens: str, size: tuple[int, int], keys: tuple[str, ...]
+) -> None:
     sandbox.write(Step("a.txt"))
     async with person_at(sandbox, size=size) as person:
-        for key in KEYS:
+        for key in keys:
             await person.press(opens)
             await person.until(lambda: isinstance(person.app.screen, SCREENS[opens]) and has_read(person))
             person.prompt.replace("a draft")
