@@ -193,6 +193,8 @@ class Config(ModelSettings):
     tool_calls: Annotated[Literal["auto", "on", "off"], _YamlOff, _YamlOn] = "auto"
     """Whether a model is offered tools: `auto` to those that are known to call them."""
     max_attempts: int = Field(3, ge=1, le=100)
+    jobs: int = Field(1, ge=1, le=64)
+    """How many steps of a plan run at once, where it is carried out to its end."""
     approval: Approval = "edits"
     commit: Annotated[Literal["off", "step"], _YamlOff] = "off"
     require: Annotated[Literal["off", "verified"], _YamlOff] = "off"
@@ -227,6 +229,7 @@ _ALLOWED = {
     "request.body": "a mapping of fields",
     "request.headers": "a mapping of names to texts",
     "max_attempts": "a whole number from 1 to 100",
+    "jobs": "a whole number from 1 to 64",
     "models": f"a mapping with {', '.join(ROLES)}",
     **{f"models.{role}": "a model string, or a mapping with model, effort, temperature, ..." for role in ROLES},
     "fallbacks": "a list of model strings, or of mappings with model, effort, temperature, ...",
@@ -258,6 +261,7 @@ _FROM_ENVIRONMENT = (
     "test_command",
     "test_timeout",
     "max_attempts",
+    "jobs",
     "approval",
     "require",
 )
@@ -322,6 +326,13 @@ def with_model(config: Config, model: str, api_base: str | None, where: str, rol
     if role is None:
         return with_settings(config, chosen)
     return _with_role(config, role, chosen.model_dump(exclude_unset=True))
+
+
+def only_model(config: Config, model: str, api_base: str | None) -> Config:
+    """The settings where this model is the one that is asked, by every role and without fallbacks."""
+    chosen = {"model": model, "api_base": api_base} if api_base else {"model": model}
+    settings = ModelSettings(**_checked(chosen, lambda path: f"--{path[0].replace('_', '-')}"))
+    return with_settings(config, settings).model_copy(update={"models": Models(), "fallbacks": ()})
 
 
 def without_own_model(config: Config, role: Role) -> Config:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -68,6 +69,26 @@ class AnswersTold:
         answer = await self.person.ask(prompt)
         self.tell(prompt, answer)
         return answer
+
+
+@dataclass(frozen=True)
+class OneAtATime:
+    """Asks a person only while nobody else holds the lock: no two questions of work that goes on side by side."""
+
+    person: Frontend
+    lock: asyncio.Lock
+
+    async def approve(self, proposal: Proposal) -> Choice:
+        async with self.lock:
+            return await self.person.approve(proposal)
+
+    async def review(self, review: Review) -> Reviewed:
+        async with self.lock:
+            return await self.person.review(review)
+
+    async def ask(self, prompt: str) -> str:
+        async with self.lock:
+            return await self.person.ask(prompt)
 
 
 class Nobody:

@@ -2,12 +2,13 @@
 
 import json
 import sys
-from dataclasses import replace
 from typing import Protocol
 
+from msgspec import structs
 from rich.console import Console
 from rich.text import Text
 
+from cdd_agent.engine.side_events import SideSteps
 from cdd_agent.events import (
     ActionFinished,
     ActionOutput,
@@ -39,7 +40,7 @@ from cdd_agent.sanitize import sanitize_for_display, without_escapes
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.wording import described, tool_use
 
-_STYLES = {
+TONES = {
     Tone.PLAIN: ("", ""),
     Tone.QUIET: ("", "dim"),
     Tone.HEADING: ("", "bold"),
@@ -47,7 +48,7 @@ _STYLES = {
     Tone.WARNING: ("! ", "yellow"),
     Tone.ERROR: ("✗ ", "red"),
 }
-_DIFF_STYLES = {"+++": "bold", "---": "bold", "diff ": "bold", "@@": "cyan", "+": "green", "-": "red"}
+_DIFFTONES = {"+++": "bold", "---": "bold", "diff ": "bold", "@@": "cyan", "+": "green", "-": "red"}
 _TOGETHER = 1.0
 """Seconds of thoughts that are told in one line of JSON."""
 _RESTORED = 12
@@ -92,7 +93,7 @@ class JsonPrinter:
     def _tell_thoughts(self) -> None:
         thoughts, self._thoughts = self._thoughts, []
         if thoughts:
-            self._tell(replace(thoughts[-1], text="".join(thought.text for thought in thoughts)))
+            self._tell(structs.replace(thoughts[-1], text="".join(thought.text for thought in thoughts)))
 
     def _tell(self, event: Event) -> None:
         sys.stdout.write(json.dumps(to_json(event), ensure_ascii=False) + "\n")
@@ -115,6 +116,7 @@ class TextPrinter:
         """The longest that a wait that was told can still take, in seconds."""
         self._output = ""
         self._unfinished = ""
+        self._side = SideSteps()
 
     @property
     def is_seen(self) -> bool:
@@ -125,6 +127,8 @@ class TextPrinter:
             self._live.stop()
 
     def show(self, event: Event) -> None:
+        if self._side.holds_back(event):
+            return
         match event:
             case ReplyStarted(model=model, saved=saved):
                 self._reply = []
@@ -201,15 +205,16 @@ class TextPrinter:
             sys.stdout.write(diff)
             return
         for line in diff.splitlines():
-            style = next((style for start, style in _DIFF_STYLES.items() if line.startswith(start)), "")
+            style = next((style for start, style in _DIFFTONES.items() if line.startswith(start)), "")
             console.print(Text(sanitize_for_display(line), style))
 
     def _describe(self, event: Event) -> None:
+        prefix = self._side.prefix(event)
         for text, tone in described(event):
-            self._line(text, tone)
+            self._line(prefix + text, tone)
 
     def _line(self, text: str, tone: Tone) -> None:
-        glyph, style = _STYLES[tone]
+        glyph, style = TONES[tone]
         if not self._console.is_terminal:  # plain text needs no laying out, and output can be long
             self._console.file.write(glyph + "\n".join(map(sanitize_for_display, text.split("\n"))) + "\n")
             return
@@ -235,6 +240,8 @@ class PlainPrinter(TextPrinter):
 
     def show(self, event: Event) -> None:
         match event:
+            case _ if self._side.holds_back(event):
+                pass
             case _ if is_beside_the_turn():
                 super().show(event)  # a line that has no end yet stands whole below it
             case ReplyDelta(text=text):

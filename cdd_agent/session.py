@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import structs
 
 from cdd_agent.agents.base import Agent, GeneralAgent, Meaning
 from cdd_agent.agents.store import LastActive
@@ -76,6 +78,10 @@ class Session:
     """Where a ticket's plan is read and written."""
     open_code: Callable[[], CodeFinder]
     """Finds code for whoever asks; made when somebody does."""
+    make_tree: Callable[[Ticket], Awaitable[Ticket]]
+    """Makes a tree of its own for a ticket's run, or sees that it is ready; the ticket there. Raises `CddError`."""
+    land_run: Callable[..., Awaitable[None]]
+    """Brings a `Ticket`'s run over from its own tree, by `rebase` or by merging. Raises `CddError`."""
     last_prompt: PromptMade | None = field(default=None, init=False)
     """The last prompt."""
     agent: Agent | None = field(default=None, init=False)
@@ -124,12 +130,15 @@ class Session:
             is_chosen = self.project.config.model is not None  # it may be by now
             if not is_chosen and (found.models or found.without_models):
                 shown = found.models[:_SHOWN_AT_FIRST]
-                self.emit(replace(found, models=shown, more=len(found.models) - len(shown)))
+                self.emit(structs.replace(found, models=shown, more=len(found.models) - len(shown)))
 
-    async def engage(self, name: str, ticket: Ticket, **options: object) -> None:
-        """Make an agent the active one, at work on a ticket. If it has nothing to do, that is told and it is left."""
+    async def engage(self, name: str, ticket: Ticket, *, worktree: bool = False, **options: object) -> None:
+        """Make an agent the active one, at work on a ticket, perhaps in a tree of its own. If it has nothing to do,
+        that is told and it is left."""
         if self.agent is not None and self.agent.ticket_slug == ticket.slug:  # it may hold the ticket's lock
             self.leave()
+        if worktree:
+            ticket = await self.make_tree(ticket)
         agent = self.openers[name](ticket, **options)  # if that fails, whoever is active stays so
         self.leave()
         self.agent, self._worked_on = agent, ticket.slug
@@ -141,11 +150,15 @@ class Session:
 
     async def tell(self, ticket: Ticket, line: str, *, is_look: bool = False) -> None:
         """Say a word to a ticket's run. Whoever is active stays so, however it ends; `is_look`: nothing is changed."""
+        from cdd_agent.engine.whereabouts import in_its_tree  # not for the shell's first screen
+
         active = self.agent if self.agent is not None and self.agent.ticket_slug == ticket.slug else None
         if active is not None and active.name == "executor":
             visited = active
         else:
-            lock = active.lock.lent() if active is not None else None
+            ticket = in_its_tree(ticket)
+            is_held = active is not None and ticket.root == self.project.root
+            lock = active.lock.lent() if active is not None and is_held else None
             visited = self.openers["executor"](ticket, is_visit=True, lock=lock)
         if not is_look:
             self._worked_on = ticket.slug
@@ -158,25 +171,36 @@ class Session:
             if visited is not active:
                 visited.close()
 
+    async def land(self, ticket: Ticket, *, rebase: bool) -> None:
+        """Bring a run over from its own tree. Raises `CddError`; then nothing was changed."""
+        if self.agent is not None and self.agent.ticket_slug == ticket.slug:  # it may hold a lock
+            self.leave()
+        self._worked_on = ticket.slug
+        await self.land_run(ticket, rebase=rebase)
+
     def timeline(self) -> Timeline:
         """The run of the ticket that is worked on. Raises `BadInput`."""
         from cdd_agent.engine.timeline import timeline
+        from cdd_agent.engine.whereabouts import in_its_tree
 
         if self.last_ticket is None:
             raise BadInput("No ticket is open", hint="`/exec SLUG` opens one.")
-        return timeline(self.project.tickets.find(self.last_ticket))
+        return timeline(in_its_tree(self.project.tickets.find(self.last_ticket)))
 
     async def preview_undo(self, number: int) -> UndoPreview:
         """The effect of going back to before a step of the ticket that is worked on. Raises `CddError`."""
         from cdd_agent.agents.executor import ExecutorAgent  # not for the shell's first screen
+        from cdd_agent.engine.whereabouts import in_its_tree
 
         if isinstance(self.agent, ExecutorAgent):
             return await self.agent.preview_undo(number)
         slug = self.last_ticket
         if slug is None:
             raise BadInput("No ticket is open")
-        lock = self.agent.lock.lent() if self.agent is not None else None
-        visited = self.openers["executor"](self.project.tickets.find(slug), is_visit=True, lock=lock)
+        ticket = in_its_tree(self.project.tickets.find(slug))
+        is_held = self.agent is not None and ticket.root == self.project.root
+        lock = self.agent.lock.lent() if self.agent is not None and is_held else None
+        visited = self.openers["executor"](ticket, is_visit=True, lock=lock)
         try:
             assert isinstance(visited, ExecutorAgent)
             return await visited.preview_undo(number)
@@ -186,13 +210,15 @@ class Session:
     def look_at_step(self, number: int, slug: str | None = None) -> StepDetails:
         """All that is known of a step of a ticket, or of the one that is worked on. Raises `BadInput`."""
         from cdd_agent.engine.step_details import step_details
+        from cdd_agent.engine.whereabouts import in_its_tree
         from cdd_agent.redaction import Redactor
 
         slug = slug or self.last_ticket
         if slug is None:
             raise BadInput("No ticket is open")
         redactor = Redactor.of_environment(self.project.config.commands.hide_env)
-        return step_details(self.project.root, self.project.tickets.find(slug), number, redactor)
+        ticket = in_its_tree(self.project.tickets.find(slug))
+        return step_details(ticket.root, ticket, number, redactor)
 
     def edit_step(self, number: int, slug: str) -> StepEditing:
         """To edit a step's text in a ticket's plan. Raises `BadInput` where there is no such ticket."""
@@ -263,6 +289,7 @@ class Session:
 
     def _left_open(self) -> LastActive | None:
         """The agent that was active last, if there is something left for it to do."""
+        from cdd_agent.engine.whereabouts import in_its_tree
         from cdd_agent.tickets.state import load_state
 
         last = LastActive.of(self.project.root)
@@ -272,6 +299,7 @@ class Session:
             ticket = self.project.tickets.find(last.ticket)
             if last.agent != "executor":
                 return last
+            ticket = in_its_tree(ticket)
             state = load_state(ticket.state_path, ticket.slug, ticket.read_plan())
         except CddError:
             return None

@@ -6,12 +6,13 @@ What a run needs is imported when one is opened; a shell that nobody has asked f
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cdd_agent.config import ROLES, Config, Role, fallbacks_of, load_config, of_role
+from cdd_agent.config import ROLES, Config, Role, fallbacks_of, load_config, of_role, provider_of
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.files.paths import PathRefused, confine, find_root
 from cdd_agent.frontend import AnswersTold, Frontend
@@ -31,10 +32,12 @@ if TYPE_CHECKING:
     from cdd_agent.edits.review import Review
     from cdd_agent.engine.engine import Engine
     from cdd_agent.engine.lock import TicketLock
+    from cdd_agent.engine.record import RunRecord
     from cdd_agent.events import Emit, Event, Proposal
     from cdd_agent.llm.local_servers import LocalServer
     from cdd_agent.llm.options import ModelOptions
     from cdd_agent.llm.providers import Endpoint
+    from cdd_agent.llm.shared import Shared
     from cdd_agent.process.policy import CommandRunner, Permit
     from cdd_agent.redaction import Redactor
     from cdd_agent.tools.action_runner import ActionRunner
@@ -96,8 +99,12 @@ class Wiring:
     clock: Clock | None = None
     watched: bool = True
     """Whether somebody reads along; see `make_model`."""
+    shared: Shared | None = None
+    """What a run has in common with others that are under way."""
     tally: Tally = field(default_factory=Tally, init=False)
     models: dict[Role, SwappableModel] = field(default_factory=dict, init=False)
+    environments: dict[Path, Mapping[str, str]] = field(default_factory=dict, init=False)
+    """The variables that commands need in runs' own trees, by their roots."""
 
     @cached_property
     def session(self) -> Session:
@@ -107,7 +114,8 @@ class Wiring:
             return open_desk(self.session.project, ticket, self.commands)
 
         given = self.emit, self.tally, self.use, self.find_servers
-        return Session(self.project, openers, self.open_chat, *given, desk, lambda: self.code)
+        trees = self.make_tree, self.land
+        return Session(self.project, openers, self.open_chat, *given, desk, lambda: self.code, *trees)
 
     def tell(self, event: Event) -> None:
         """The `emit` of the agents; the session remembers the last prompt."""
@@ -144,7 +152,19 @@ class Wiring:
         engine = self.engine(ticket, start_over=start_over, lock=lock)
         if not is_visit:
             prepare_model(engine)
-        return ExecutorAgent(engine, self.slash, is_visit=is_visit)
+        kept = partial(keeping_lease, engine.run.record, engine.run.emit)
+        own_tree = ticket.root != self.project.root
+        return ExecutorAgent(engine, self.slash, kept, is_visit=is_visit, own_tree=own_tree)
+
+    async def make_tree(self, ticket: Ticket) -> Ticket:
+        own = await open_own_tree(self.session.project, ticket)
+        self.environments[own.root] = await own.prepare(self.tell)
+        return own.ticket_in_it
+
+    async def land(self, ticket: Ticket, *, rebase: bool) -> None:
+        project = self.session.project
+        own = await open_own_tree(project, ticket)
+        await open_landing(project, own, self.frontend, self.tell).land(rebase=rebase)
 
     def open_socrates(self, ticket: Ticket, *, start_over: bool = False) -> Agent:
         from cdd_agent.agents.socrates import SocratesAgent
@@ -200,7 +220,8 @@ class Wiring:
 
     def engine(self, ticket: Ticket, *, start_over: bool = False, lock: TicketLock | None = None) -> Engine:
         """Open a ticket's run, with its `lock` if somebody here holds it already. The model is made when a reply is
-        needed. Raises `BadInput`."""
+        needed. A ticket in a tree of its run's own is that of another project with the same settings. Raises
+        `BadInput`."""
         from cdd_agent.engine.approval import Approval
         from cdd_agent.engine.effort import effort_of
         from cdd_agent.engine.engine import Engine
@@ -209,8 +230,16 @@ class Wiring:
         from cdd_agent.events import PersonAnswered
         from cdd_agent.wording import question
 
-        project = self.session.project
-        config, root = of_role(project.config, "executor"), project.root
+        project, code, commands = self.session.project, self.code, self.commands
+        config, root = of_role(project.config, "executor"), ticket.root
+        if root != project.root:
+            from cdd_agent.context.finder import CodeFinder
+
+            config = config.model_copy(update={"commit": "step"})
+            tickets = TicketStore(root, project.config.tickets_dir)
+            project = replace(project, root=root, tickets=tickets)
+            code = CodeFinder(root, tickets.places)
+            commands = replace(commands, root=root, env=self.environments.get(root, {}))
 
         record = RunRecord.of(root, ticket.slug, _redactor(config))
 
@@ -232,9 +261,9 @@ class Wiring:
             config.test_command,
             config.test_timeout,
             project.tickets.owns,
-            replace(self.commands, permit=_permit_of(person)),
+            replace(commands, permit=_permit_of(person)),
             config.tool_calls,
-            self.code,
+            code,
         )
         engine = Engine.open(
             root,
@@ -243,6 +272,7 @@ class Wiring:
             emit=self.tell,
             own=_own(project, config),
             commits=config.commit == "step",
+            jobs=config.jobs,
             require=None if config.require == "off" else config.require,
             start_over=start_over,
             lock=lock,
@@ -257,7 +287,9 @@ class Wiring:
         spent: Spent | None = None,
         lost: Callable[[Usage], None] = lambda usage: None,
     ) -> Model:
-        return equipped(self.model(role), config, self.tally, spent=spent, lost=lost, clock=self.clock)
+        return equipped(
+            self.model(role), config, self.tally, spent=spent, lost=lost, clock=self.clock, shared=self.shared
+        )
 
     def model(self, role: Role) -> Model:
         """The model of a role by the settings that hold now, with its fallbacks. Raises `BadInput`."""
@@ -331,13 +363,33 @@ def open_travel(project: Project, ticket: Ticket, emit: Emit) -> Travel:
     return Travel.of(project.root, ticket, _redactor(config), emit, _own(project, config))
 
 
-async def open_own_tree(project: Project, ticket: Ticket) -> OwnTree:
-    """A run's own tree, whether it is there or not. Raises `BadInput`."""
+async def open_own_tree(project: Project, ticket: Ticket, name: str = "") -> OwnTree:
+    """A run's own tree, whether it is there or not; with a `name`, that of another run of the ticket. What came back of
+    the run from another machine is put into it. Raises `BadInput`."""
+    from cdd_agent.engine.history import no_part
     from cdd_agent.engine.record import RunRecord
+    from cdd_agent.engine.whereabouts import CAME_BACK
     from cdd_agent.travel.own_tree import OwnTree
 
-    record = RunRecord.of(project.root, ticket.slug, _redactor(of_role(project.config, "executor")))
-    return await OwnTree.of(record, ticket)
+    config = of_role(project.config, "executor")
+    record = RunRecord.of(project.root, name or ticket.slug, _redactor(config))
+    own = await OwnTree.of(record, ticket)
+    if (record.folder / CAME_BACK).exists():
+        from cdd_agent.travel.came_back import put_what_came_back
+
+        await put_what_came_back(own, no_part((*_own(project, config), ticket.shown(ticket.folder))))
+    return own
+
+
+def keeping_lease(record: RunRecord, emit: Emit) -> AbstractAsyncContextManager[None]:
+    """Around work on a run: see `lease_kept`."""
+    from cdd_agent.engine.whereabouts import load_whereabouts
+
+    if load_whereabouts(record.folder) is None:  # it never travelled
+        return nullcontext()
+    from cdd_agent.travel.keeping import lease_kept
+
+    return lease_kept(record, emit)
 
 
 def open_landing(project: Project, own: OwnTree, frontend: Frontend, emit: Emit) -> Landing:
@@ -353,7 +405,7 @@ def open_landing(project: Project, own: OwnTree, frontend: Frontend, emit: Emit)
     return Landing(
         own,
         record,
-        lambda root: CommandRunner(root, config.commands, permit),
+        lambda root, env: CommandRunner(root, config.commands, permit, env=env),
         config.test_command,
         config.test_timeout,
         no_part((*_own(project, config), own.ticket.shown(own.ticket.folder))),
@@ -384,6 +436,7 @@ def equipped(
     spent: Spent | None = None,
     lost: Callable[[Usage], None] = lambda usage: None,
     clock: Clock | None = None,
+    shared: Shared | None = None,
 ) -> Model:
     """An adapter, and its fallbacks, as work needs them: an empty reply is an error, each call is counted at its own
     model's price and must fit the budget; patience is around that, so that every call it makes is one that the budget
@@ -391,23 +444,26 @@ def equipped(
     from cdd_agent.llm.fallbacks import WithFallbacks
     from cdd_agent.llm.wrapper import RejectEmpty
 
-    account = Tally(spent or Spent())
+    limit = shared.limit if shared else Limit(config.budget.tokens, config.budget.usd)
+    account = shared.account(spent or Spent()) if shared and limit != Limit() else Tally(spent or Spent())
 
-    def with_patience(adapter: Model) -> Model:
+    def with_patience(adapter: Model, asked: Config) -> Model:
         budgeted = Budgeted(
             RejectEmpty(adapter),
-            Limit(config.budget.tokens, config.budget.usd),
+            limit,
             account=account,
             price=lambda: adapter.price,
             spend=tally.add,
             lost=lost,
         )
-        return Retrying(ToldWhileItRuns(budgeted, tally), clock)
+        waits = shared.waits(f"{provider_of(asked.model)} {asked.api_base or ''}".strip()) if shared else None
+        return Retrying(ToldWhileItRuns(budgeted, tally), clock, waits)
 
     if isinstance(model, WithFallbacks):
-        others = [with_patience(other) for other in model.others]
-        return WithFallbacks(with_patience(_sized(model.inner, config)), others, clock)
-    return with_patience(_sized(model, config))
+        asked = fallbacks_of(config) if shared else [config] * len(model.others)
+        others = [with_patience(*other) for other in zip(model.others, asked, strict=True)]
+        return WithFallbacks(with_patience(_sized(model.inner, config), config), others, clock)
+    return with_patience(_sized(model, config), config)
 
 
 def _sized(model: Model, config: Config) -> Model:

@@ -264,6 +264,9 @@ def described(event: Event) -> list[tuple[str, Tone]]:
             return [(spec_in_full(event), Tone.PLAIN)]
         case SpecShown():
             return [(f"Spec: {spec_in_short(event)}", Tone.QUIET)]
+        case StepStarted(side_tree=True):
+            attempt = f" (attempt {event.attempt})" if event.attempt > 1 else ""
+            return [(f"Step {event.step} begins in a tree of its own: {event.title}{attempt}", Tone.QUIET)]
         case StepStarted(step=step, title=title, attempt=attempt):
             return [(f"Step {step}: {title}" + (f" (attempt {attempt})" if attempt > 1 else ""), Tone.HEADING)]
         case ActionStarted(number=number, total=total, title=title):

@@ -161,7 +161,7 @@ def test_debug_shows_the_traceback(sandbox: Sandbox) -> None:
 
 
 COMMANDS = ["demo", "init", "new", "list", "status", "plan", "exec", "undo", "redo", "diff", "push", "pull"]
-COMMANDS += ["land", "run", "apply", "context", "serve", "doctor", "criteria"]
+COMMANDS += ["land", "compare", "run", "apply", "context", "serve", "doctor", "criteria", "board"]
 
 
 def commands_in_help(capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -211,7 +211,8 @@ def test_help_has_examples_for_every_command(capsys: pytest.CaptureFixture[str])
 
 
 def test_a_wrong_argument_exits_2(capsys: pytest.CaptureFixture[str]) -> None:
-    for arguments in (["exce"], ["exec"], ["exec", "x", "--max-attempts", "many"], ["--modle", "x"]):
+    of_exec = ["exec", "x", "--jobs", "0"], ["exec", "x", "--max-attempts", "many"]
+    for arguments in (["exce"], ["undo"], *of_exec, ["--modle", "x"]):
         with pytest.raises(SystemExit) as caught:
             main(arguments)
         assert caught.value.code == 2

@@ -1,7 +1,8 @@
 """The Executor in the shell: the words a person types, turned into calls of the engine."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.retelling import LONGEST_TEXT
 from cdd_agent.engine.steering import Take
+from cdd_agent.engine.whereabouts import how_to_hand_back
 from cdd_agent.errors import CddError
 from cdd_agent.events import (
     About,
@@ -74,15 +76,25 @@ class ExecutorAgent(ReadsWords):
     )
     NEAR = 0.7
 
-    def __init__(self, engine: Engine, slash: Collection[str], *, is_visit: bool = False) -> None:
-        """`is_visit`: it says one thing to the run, and does not become the active agent."""
-        self._engine, self.slash = engine, slash
+    def __init__(
+        self,
+        engine: Engine,
+        slash: Collection[str],
+        kept: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
+        *,
+        is_visit: bool = False,
+        own_tree: bool = False,
+    ) -> None:
+        """Whatever changes the run is done within `kept`, which sees that it is this copy's to change. `is_visit`: it
+        says one thing to the run, and does not become the active agent; `own_tree`: the run has one."""
+        self._engine, self.slash, self._kept = engine, slash, kept
         self.emit = engine.run.emit
         self._is_visit = is_visit
         self._left = False
         self._asked: tuple[Message, ...] = ()
         self._left_out = Omitted()
         self.ticket_slug = engine.run.ticket.slug
+        self._own_tree = own_tree
 
     @property
     def done(self) -> bool:
@@ -140,7 +152,17 @@ class ExecutorAgent(ReadsWords):
             return []
         slug = self.ticket_slug
         text = f"The Executor is closed. `/diff {slug}` shows what was done, `/undo {slug}` goes back."
-        return [Notice(text, about=About.AGENT_CLOSED)]
+        text += f" `/land {slug}` brings it over from its own tree." if self._own_tree else ""
+        return [Notice(text, about=About.AGENT_CLOSED), *self._held()]
+
+    def _held(self) -> list[Event]:
+        """That others wait for a run that was pulled."""
+        text = how_to_hand_back(self._engine.run.record.folder)
+        return [Notice(text, about=About.STILL_HELD)] if text else []
+
+    @property
+    def _exec(self) -> str:
+        return f"`/exec {self.ticket_slug}{' --worktree' * self._own_tree}`"
 
     def command(self, text: str) -> Meaning | None:
         said = None if text.endswith("?") else _LINE.fullmatch(text)
@@ -207,7 +229,8 @@ class ExecutorAgent(ReadsWords):
         step="next",
     )
     async def _skip(self, reason: str, keep: bool) -> None:
-        await self._engine.skip(self._step, reason, keep=keep)
+        async with self._kept():
+            await self._engine.skip(self._step, reason, keep=keep)
         self.emit(self._after_a_step())
 
     @word(*("status", "st"), does="where the run is", hint="Enter shows where the run is")
@@ -224,7 +247,8 @@ class ExecutorAgent(ReadsWords):
     async def _all(self) -> None:
         if not self._has_failed:
             self._engine.reread()
-            await self._engine.run_all()
+            async with self._kept():
+                await self._engine.run_all()
         if self._has_failed:
             self.emit(self._what_next())
 
@@ -237,13 +261,15 @@ class ExecutorAgent(ReadsWords):
         step="any",
     )
     async def _undo(self, step: int | None) -> None:
-        await self._engine.undo(step)
+        async with self._kept():
+            await self._engine.undo(step)
         if self._engine.run.next_step is not None:
             self.emit(self._what_next())
 
     @word("redo", does="undo the last undo", hint="Enter undoes the last undo")
     async def _redo(self) -> None:
-        await self._engine.redo()
+        async with self._kept():
+            await self._engine.redo()
         if self._engine.run.next_step is not None:
             self.emit(self._what_next())
 
@@ -276,7 +302,7 @@ class ExecutorAgent(ReadsWords):
     @word(*("exit", "quit"), does="leave; the state stays", hint="Enter leaves the run; its state stays")
     async def _leave(self) -> None:
         self._left = True
-        self.emit(Notice(f"Left {self.ticket_slug}. `/exec {self.ticket_slug}` goes on from here.", about=About.LEFT))
+        self.tell(Notice(f"Left {self.ticket_slug}. {self._exec} goes on from here.", about=About.LEFT), *self._held())
 
     def doubt(self, text: str) -> str:
         """A sentence is guidance. What may be anything else starts no step before the person was asked."""
@@ -331,7 +357,8 @@ class ExecutorAgent(ReadsWords):
         if step is None:  # the plan ends here by now
             self.emit(self._engine.run.summary())
             return
-        await self._engine.run_step(step, guidance=guidance)
+        async with self._kept():
+            await self._engine.run_step(step, guidance=guidance)
         self.emit(self._after_a_step())
 
     async def _answer(self, step: PlanStep, question: str) -> None:
@@ -383,7 +410,7 @@ class ExecutorAgent(ReadsWords):
             what = "`retry`, `skip`, `exit`, or say what to do differently."
             return Notice(f"Step {step.number} has failed: {what}")
         how = "`continue`, `all`, `skip`, `exit`, or say what matters for it."
-        how = f"`/exec {self.ticket_slug}` goes on with it." if self._is_visit else how
+        how = f"{self._exec} goes on with it." if self._is_visit else how
         return Notice(f"Next is step {step.number}: {step.title}. {how}", about=About.NEXT_STEP)
 
 

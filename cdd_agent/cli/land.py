@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cdd_agent.commands.terminal import JSON, SLUG, flag, terminal_command
 from cdd_agent.errors import ExitCode
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from cdd_agent.session import Project
     from cdd_agent.travel.own_tree import OwnTree
 
@@ -34,8 +31,6 @@ if TYPE_CHECKING:
 )
 def land(options: Namespace) -> int:
     from cdd_agent.cli.without_screen import Output, printer_for, reference, whoever_is_there
-    from cdd_agent.engine.whereabouts import load_own_tree
-    from cdd_agent.errors import BadInput
     from cdd_agent.frontend import Nobody
     from cdd_agent.printer import JsonPrinter
     from cdd_agent.wiring import open_landing, open_own_tree, open_project
@@ -47,23 +42,21 @@ def land(options: Namespace) -> int:
 
     async def work() -> None:
         own = await open_own_tree(project, ticket)
-        if load_own_tree(own.record.folder) is None:
-            raise BadInput(
-                f"{ticket.slug} has no tree of its own", hint=f"`cdd exec {ticket.slug} --worktree` makes one."
-            )
-        with _locked(own.record.folder, ticket.slug):
-            landing = open_landing(project, own, frontend, output.emit)
-            with _locked(landing.record.folder, ticket.slug) if own.place.exists() else nullcontext():
-                await landing.land(rebase=options.rebase)
+        await open_landing(project, own, frontend, output.emit).land(rebase=options.rebase)
 
     output.carry_out(work())
     return ExitCode.DONE
 
 
-def in_own_tree(project: Project, slug: str, flags: Mapping[str, Any], *, as_json: bool) -> tuple[Project, str]:
+def in_own_tree(
+    project: Project, slug: str, flags: Mapping[str, Any], *, as_json: bool, variant: str = "", base: str | None = None
+) -> tuple[Project, str]:
     """The project in the tree that is the run's own, which is made where it is not there, and the ticket's slug.
     Raises `CddError`."""
+    import os
+
     from cdd_agent.cli.without_screen import Output, printer_for
+    from cdd_agent.fleet.place import TicketJob
     from cdd_agent.wiring import open_own_tree, open_project
 
     ticket = project.tickets.find(slug)
@@ -71,24 +64,9 @@ def in_own_tree(project: Project, slug: str, flags: Mapping[str, Any], *, as_jso
     made = list["OwnTree"]()
 
     async def work() -> None:
-        own = await open_own_tree(project, ticket)
-        own.record.prepare()
-        with _locked(own.record.folder, ticket.slug):
-            await own.make(output.emit)
-            await own.expect_own_packages(own.place, output.emit)
+        own = await open_own_tree(project, ticket, TicketJob(ticket.slug, variant).name)
+        os.environ.update(await own.prepare(output.emit, base))  # this process is here for nothing but the run
         made.append(own)
 
     output.carry_out(work())
     return open_project(made[0].root, {**flags, "commit": "step"}, exactly=True), ticket.slug
-
-
-@contextmanager
-def _locked(folder: Path, slug: str) -> Iterator[None]:
-    from cdd_agent.engine.lock import TicketLock
-    from cdd_agent.travel.travelling import utc_now
-
-    lock = TicketLock.take(folder, slug, utc_now().replace(microsecond=0).isoformat())
-    try:
-        yield
-    finally:
-        lock.release()

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
+from argparse import SUPPRESS, Namespace
 from collections.abc import Callable, Coroutine
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cdd_agent.commands.terminal import JSON, MODEL_FLAGS, SLUG, Argument, flag, terminal_command
-from cdd_agent.errors import ExitCode
+from cdd_agent.commands.terminal import (
+    JSON,
+    MODEL_FLAGS,
+    SLUG,
+    SLUG_HELP,
+    Argument,
+    at_least_one,
+    flag,
+    terminal_command,
+)
+from cdd_agent.errors import BadInput, ExitCode
 
 if TYPE_CHECKING:
     from cdd_agent.cli.without_screen import Output
     from cdd_agent.engine.engine import Engine
+    from cdd_agent.llm.shared import Shared
     from cdd_agent.session import Project
 
 _STEP = Argument("--step", "the step (default: the last one)", type=int, metavar="N")
@@ -24,10 +35,26 @@ _STEP = Argument("--step", "the step (default: the last one)", type=int, metavar
     cdd exec feature-user-auth --yes
     cdd exec feature-user-auth --model openai/gpt-5 --max-attempts 5
     cdd exec feature-user-auth --require verified --json
+    cdd exec feature-user-auth --jobs 4              # steps that need not wait for each other, at once
     cdd exec feature-user-auth --worktree && cdd land feature-user-auth
+    cdd exec feature-user-auth bug-login --jobs 2    # several at once, each in a tree of its own
+    cdd exec --all planned --stop-on-failure
+    cdd exec --all planned --on tcp://scheduler:8786 # on many machines, see docs/cluster.md
     CDD_API_BASE=http://127.0.0.1:8080/v1 cdd exec feature-user --model openai/qwen3-coder
     """,
-    SLUG,
+    Argument("slugs", f"{SLUG_HELP}; several are carried out at once", metavar="SLUG", nargs="*"),
+    Argument("--all", "all tickets whose plan is not carried out yet", choices=("planned",)),
+    Argument(
+        "--jobs",
+        "of several tickets: how many at once (default: 3); of one: steps that run at once, each in a tree of its own "
+        "until it is done (default: `jobs` of the config)",
+        type=at_least_one,
+        metavar="N",
+    ),
+    Argument(
+        "--on", "tickets on the workers of a Dask cluster: tcp://HOST:PORT, tls://HOST:PORT, or local", metavar="WHERE"
+    ),
+    flag("--stop-on-failure", "when one of several tickets is not done in the end, stop the others"),
     flag("--yes", "approve everything (`approval: auto`)"),
     flag("--json", "one event a line, nothing else on standard output"),
     *MODEL_FLAGS,
@@ -39,19 +66,41 @@ _STEP = Argument("--step", "the step (default: the last one)", type=int, metavar
     ),
     flag("--start-over", "from the first step; the old run's record is kept"),
     flag("--worktree", "in a git worktree on the branch cdd/SLUG, which leaves your files alone; see `cdd land`"),
+    Argument("--beside", SUPPRESS, type=Path),
+    Argument("--variant", SUPPRESS, default=""),
+    Argument("--base", SUPPRESS),
 )
 def execute(options: Namespace) -> int:
     from cdd_agent.cli.without_screen import reference
+    from cdd_agent.config import only_model
     from cdd_agent.wiring import open_project
 
-    flags = {name: getattr(options, name) for name in ("model", "api_base", "max_attempts", "require", "record")}
+    flags = {
+        name: getattr(options, name) for name in ("model", "api_base", "max_attempts", "jobs", "require", "record")
+    }
     flags |= {"approval": "auto"} if options.yes else {}
-    project, slug = open_project(options.project, flags), reference(options.slug)
+    if options.variant:  # it is the settings' address that is no other provider's
+        flags |= {"model": None, "api_base": None}
+    if options.on:
+        flags["jobs"] = None  # of tickets
+    if options.all or options.on or len(options.slugs) > 1:
+        from cdd_agent.cli.many import execute_many
+
+        return execute_many(options, flags)
+    if not options.slugs:
+        raise BadInput("Which ticket?", hint="Name one, several, or `--all planned`.")
+    shared = _one_of_several(options) if options.beside else None
+    project, slug = open_project(options.project, flags), reference(options.slugs[0])
     if options.worktree:
         from cdd_agent.cli.land import in_own_tree
 
-        project, slug = in_own_tree(project, slug, flags, as_json=options.json)
-    return run_plan(project, slug, as_json=options.json, start_over=options.start_over)
+        own = {"variant": options.variant, "base": options.base}
+        project, slug = in_own_tree(project, slug, flags, as_json=options.json, **own)
+    if options.variant:
+        from dataclasses import replace
+
+        project = replace(project, config=only_model(project.config, options.model, options.api_base))
+    return run_plan(project, slug, as_json=options.json, start_over=options.start_over, shared=shared)
 
 
 @terminal_command(
@@ -85,52 +134,72 @@ def redo(options: Namespace) -> int:
     _STEP,
 )
 def diff(options: Namespace) -> int:
-    return _going_through(options, lambda engine: engine.diff(options.step), only_on_stderr=True)
+    return _going_through(options, lambda engine: engine.diff(options.step), is_look=True)
 
 
-def run_plan(project: Project, slug: str, *, as_json: bool, start_over: bool = False) -> ExitCode:
+def _one_of_several(options: Namespace) -> Shared:
+    """What this run shares with others, beside which somebody has begun it: it ends with them."""
+    from cdd_agent.fleet.place import TicketJob
+    from cdd_agent.llm.shared import Shared
+    from cdd_agent.process.child import stop_with_stdin
+
+    stop_with_stdin()
+    shared = Shared(options.beside, TicketJob(options.slugs[0], options.variant).name)
+    shared.hold()
+    return shared
+
+
+def run_plan(
+    project: Project, slug: str, *, as_json: bool, start_over: bool = False, shared: Shared | None = None
+) -> ExitCode:
     """Run a ticket's plan to its end. Raises `CddError`, `KeyboardInterrupt` when interrupted."""
     from cdd_agent.cli.without_screen import Output, preparing_model, printer_for
-    from cdd_agent.events import About, Notice, Tone
-    from cdd_agent.travel.keeping import lease_kept
-    from cdd_agent.wiring import prepare_model
+    from cdd_agent.engine.whereabouts import how_to_hand_back
+    from cdd_agent.events import About, Notice
+    from cdd_agent.wiring import keeping_lease, prepare_model
 
     output = Output(printer_for(as_json))
-    engine = _open_engine(project, slug, output, start_over=start_over)
+    engine = _open_engine(project, slug, output, start_over=start_over, shared=shared)
     with preparing_model():
         prepare_model(engine)
 
     async def whole_run() -> None:
-        async with lease_kept(engine.run.record, output.emit):
-            await all_steps()
-
-    async def all_steps() -> None:
-        await engine.recover()
-        engine.run.emit(engine.run.opened())
-        if engine.stopped_by is not None:
-            return
-        if engine.run.next_step is None:
-            engine.run.emit(Notice("All steps are done already; nothing was run.", Tone.GOOD, about=About.ALL_DONE))
-        await engine.run_all(attempts=project.config.max_attempts)
+        async with keeping_lease(engine.run.record, output.emit):
+            await engine.carry_out(attempts=project.config.max_attempts)
+        if text := how_to_hand_back(engine.run.record.folder):
+            output.emit(Notice(text, about=About.STILL_HELD))
 
     return _recorded(engine, whole_run(), output)
 
 
 def _going_through(
-    options: Namespace, what: Callable[[Engine], Coroutine[object, object, None]], *, only_on_stderr: bool = False
+    options: Namespace, what: Callable[[Engine], Coroutine[object, object, None]], *, is_look: bool = False
 ) -> ExitCode:
-    from cdd_agent.cli.without_screen import Output, open_project_of, reference
-    from cdd_agent.printer import JsonPrinter, TextPrinter
+    """`is_look`: nothing is changed, and standard output has nothing but what is looked at."""
+    from contextlib import nullcontext
 
-    output = Output(JsonPrinter() if options.json else TextPrinter(to_stderr=only_on_stderr))
-    engine = _open_engine(open_project_of(options), reference(options.slug), output)
-    _recorded(engine, what(engine), output)
+    from cdd_agent.cli.without_screen import Output, open_project_of, reference
+    from cdd_agent.engine.whereabouts import in_its_tree
+    from cdd_agent.printer import JsonPrinter, TextPrinter
+    from cdd_agent.wiring import keeping_lease, open_project
+
+    output = Output(JsonPrinter() if options.json else TextPrinter(to_stderr=is_look))
+    project = open_project_of(options)
+    ticket = in_its_tree(project.tickets.find(reference(options.slug)))
+    if ticket.root != project.root:
+        project = open_project(ticket.root, {}, exactly=True)
+    engine = _open_engine(project, ticket.slug, output)
+
+    async def work() -> None:
+        async with nullcontext() if is_look else keeping_lease(engine.run.record, output.emit):
+            await what(engine)
+
+    _recorded(engine, work(), output)
     return ExitCode.DONE
 
 
 def _recorded(engine: Engine, work: Coroutine[object, object, None], output: Output) -> ExitCode:
     """Do it, and record it; at the end, however it comes, the ticket is let go of."""
-    from cdd_agent.tickets.status import RunStatus
 
     async def recorded() -> None:
         with engine.recording():
@@ -138,17 +207,17 @@ def _recorded(engine: Engine, work: Coroutine[object, object, None], output: Out
 
     with closing(engine):
         output.carry_out(recorded())
-        if engine.stopped_by is not None:
-            return engine.stopped_by.exit_code
-        return ExitCode.DONE if engine.run.summary().status is RunStatus.COMPLETED else ExitCode.FAILED
+        return engine.exit_code
 
 
-def _open_engine(project: Project, slug: str, output: Output, *, start_over: bool = False) -> Engine:
+def _open_engine(
+    project: Project, slug: str, output: Output, *, start_over: bool = False, shared: Shared | None = None
+) -> Engine:
     from cdd_agent.cli.without_screen import whoever_is_there
     from cdd_agent.frontend import Nobody
     from cdd_agent.printer import JsonPrinter
     from cdd_agent.wiring import Wiring
 
     frontend = Nobody() if isinstance(output.printer, JsonPrinter) else whoever_is_there(output.printer)
-    wiring = Wiring(project, frontend, output.emit, watched=False)
+    wiring = Wiring(project, frontend, output.emit, watched=False, shared=shared)
     return wiring.engine(project.tickets.find(slug), start_over=start_over)

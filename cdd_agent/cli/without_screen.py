@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 from argparse import Namespace
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -76,10 +76,13 @@ class Output:
         self._refused: OSError | SystemExit | None = None
 
     def emit(self, event: Event) -> None:
+        self.write(partial(self.printer.show, event))
+
+    def write(self, show: Callable[[], None]) -> None:
         if self._refused is not None:
             return
         try:
-            self.printer.show(event)
+            show()
         except (OSError, SystemExit) as error:  # rich ends the program when its reader has left
             self._refused = error
             if self._work is not None:

@@ -19,10 +19,17 @@ _DOCUMENTATION = "documentation"
 _QUOTE = "Put words that belong together in quotation marks."
 
 
-@command("exec", "SLUG [--start-over]")
-async def execute(session: Session, slug: str, *, start_over: bool = False) -> None:
-    """Carry out a ticket's plan, step by step; with `--start-over` from its first step, whatever was done."""
-    await session.engage("executor", session.project.tickets.find(slug), start_over=start_over)
+@command("exec", "SLUG [--start-over] [--worktree]")
+async def execute(session: Session, slug: str, *, start_over: bool = False, worktree: bool = False) -> None:
+    """Carry out a ticket's plan, step by step; `--start-over` from the first, `--worktree` in a tree of its own."""
+    ticket = session.project.tickets.find(slug)
+    await session.engage("executor", ticket, start_over=start_over, worktree=worktree)
+
+
+@command("land", "SLUG [--rebase]")
+async def land(session: Session, slug: str, *, rebase: bool = False) -> None:
+    """Bring a run over from its own tree: merge (or `--rebase`), check, and only then count it landed."""
+    await session.land(session.project.tickets.find(slug), rebase=rebase)
 
 
 @command("socrates", "SLUG [--start-over]")
@@ -93,6 +100,7 @@ async def criteria(session: Session, slug: str | None = None) -> None:
     import asyncio
 
     from cdd_agent.engine.criteria import criteria_of
+    from cdd_agent.engine.whereabouts import in_its_tree
     from cdd_agent.redaction import Redactor
 
     known = slug or session.last_ticket
@@ -100,7 +108,8 @@ async def criteria(session: Session, slug: str | None = None) -> None:
         raise BadInput(f"Which ticket? Usage: {commands()['criteria'].synopsis}")
     ticket = session.project.tickets.find(known)
     redactor = Redactor.of_environment(session.project.config.commands.hide_env)
-    session.emit(await asyncio.to_thread(criteria_of, session.project.root, ticket, redactor))
+    ticket = in_its_tree(ticket)
+    session.emit(await asyncio.to_thread(criteria_of, ticket.root, ticket, redactor))
 
 
 def _types_and_states() -> tuple[tuple[str, ...], ...]:
@@ -232,12 +241,13 @@ async def cost(session: Session, slug: str | None = None) -> None:
     """Show the tokens and the money that a ticket's run has taken, the last one or the one named, and this session."""
     from cdd_agent.engine.effort import effort_of
     from cdd_agent.engine.record import RunRecord
+    from cdd_agent.engine.whereabouts import in_its_tree
     from cdd_agent.events import About, Notice
     from cdd_agent.redaction import Redactor
 
     if known := slug or session.last_ticket:
         ticket = session.project.tickets.find(known)
-        record = RunRecord.of(session.project.root, ticket.slug, Redactor())
+        record = RunRecord.of(in_its_tree(ticket).root, ticket.slug, Redactor())
         effort = effort_of(record.log.entries())
         calls = f"{effort.model_calls} model call{'s' * (effort.model_calls != 1)}"
         budget = session.project.config.budget
@@ -286,6 +296,28 @@ async def show_tickets(session: Session) -> None:
     from cdd_agent.events import ScreenAsked
 
     session.emit(ScreenAsked("tickets", "Only the shell with a screen has such a list; `/list` shows the tickets."))
+
+
+@command(
+    "board",
+    terminal_help="show the runs of this project: how far each is, what it took, what it waits for",
+    terminal=TerminalForm("cdd board"),
+    any_time=True,
+)
+async def show_board(session: Session) -> None:
+    """Show the runs of this project on this machine: how far each is, what it took, and what it waits for."""
+    import asyncio
+    import shutil
+    import time
+
+    from cdd_agent.events import ScreenAsked
+    from cdd_agent.fleet.known import board_here
+    from cdd_agent.fleet.table import table
+
+    project, width = session.project, shutil.get_terminal_size().columns
+    board = await asyncio.to_thread(lambda: board_here(project.root, project.tickets.list()))
+    lines = [line for line, _ in table(board, time.time(), width - 2)] if board.rows else ["There are no runs here."]
+    session.emit(ScreenAsked("board", "\n".join(lines)))
 
 
 @command("settings", any_time=True)

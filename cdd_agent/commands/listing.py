@@ -49,7 +49,10 @@ def type_of(ticket: Ticket) -> str:
 
 def view(ticket: Ticket, kind: str = "") -> TicketView:
     """One ticket for the list. A file that cannot be read makes that ticket's line say so, not the list fail."""
+    from cdd_agent.engine.whereabouts import in_its_tree  # not for the shell's first screen
+
     try:
+        ticket = in_its_tree(ticket)
         if not ticket.plan_path.exists():
             is_blank = ticket.spec_path.stat().st_size <= _LARGE and ticket.read_spec().is_blank
             return TicketView(ticket.slug, "empty" if is_blank else "spec", type=kind)
@@ -76,6 +79,9 @@ def opened(ticket: Ticket) -> PlanOpened | SpecOpened:
             spec = TicketSpec()
         title = spec.title if spec.has_title else ""
         return SpecOpened(ticket.slug, title, ticket.shown(ticket.spec_path), tuple(spec.missing()))
+    from cdd_agent.engine.whereabouts import in_its_tree  # not for the shell's first screen
+
+    ticket = in_its_tree(ticket)
     plan = ticket.read_plan()
     plan.check(ticket.shown(ticket.plan_path))
     state = load_state(ticket.state_path, ticket.slug, plan) or new_state(ticket.slug, plan)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from cdd_agent.commands.listing import type_of, view
+from cdd_agent.engine.whereabouts import in_its_tree
 from cdd_agent.errors import CddError
 from cdd_agent.events import TicketView
 from cdd_agent.session import Project
@@ -30,7 +31,7 @@ class TicketOverview:
 
 def overviews(project: Project) -> Iterator[TicketOverview]:
     """All tickets, those first that were touched last. Reads the files of each: to be called in a thread."""
-    found = [_overview(project.root, ticket) for ticket in project.tickets.list()]
+    found = [_overview(ticket) for ticket in project.tickets.list()]
     oldest = datetime.min.replace(tzinfo=UTC)
     yield from sorted(found, key=lambda ticket: ticket.touched or oldest, reverse=True)
 
@@ -55,16 +56,23 @@ def _is_complete(ticket: Ticket) -> bool:
         return False
 
 
-def _overview(root: Path, ticket: Ticket) -> TicketOverview:
+def _overview(ticket: Ticket) -> TicketOverview:
     seen = view(ticket, type_of(ticket))
+    try:
+        where = in_its_tree(ticket)
+    except CddError:  # the view has it
+        where = ticket
     times = []
-    for path in (ticket.spec_path, ticket.plan_path, ticket.state_path):
+    for path in (ticket.spec_path, ticket.plan_path, where.state_path):
         try:
             times.append(path.stat().st_mtime)
         except OSError:  # of most tickets not all of them are there
             continue
     touched = datetime.fromtimestamp(max(times), UTC) if times else None
-    return TicketOverview(seen, next_line(ticket, seen), touched, _money(root / ".cdd" / "runs" / ticket.slug))
+    line, record = next_line(ticket, seen), where.root / ".cdd" / "runs" / ticket.slug
+    if where != ticket:
+        line = f"/land {ticket.slug}" if seen.state == "done" else f"{line} --worktree"
+    return TicketOverview(seen, line, touched, _money(record))
 
 
 def _money(folder: Path) -> float | None:

@@ -15,6 +15,7 @@ from cdd_agent.commands.listing import view
 from cdd_agent.engine.log import RunLog
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.retelling import last_line, planning_retold, run_retold, shortened
+from cdd_agent.engine.whereabouts import in_its_tree
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events import About, Answer, Notice, PersonSaid, SessionRestored, SessionsListed, SessionView
 from cdd_agent.redaction import Redactor
@@ -41,7 +42,7 @@ async def resume(session: Session, which: str = "") -> None:
             raise BadInput(f"There is no earlier conversation {which}", hint=f"`/resume {LIST}` shows what there is.")
     elif which:
         ticket = session.project.tickets.find(which)
-        touched = _touched(_record(session.project, ticket))
+        touched = _touched(session.project, ticket)
         if not touched:
             raise BadInput(f"Nobody was at work on {ticket.slug} yet", hint=f"`/resume {LIST}` shows what there is.")
         await _go_on(session, max(touched, key=lambda agent: touched[agent]), ticket)
@@ -77,7 +78,7 @@ def left_last(project: Project) -> Ticket | None:
     begun: list[tuple[float, Ticket]] = []
     for ticket in project.tickets.list():
         with suppress(OSError):  # of most tickets no run was begun: their plans need not be read
-            begun.append((ticket.state_path.stat().st_mtime, ticket))
+            begun.append((in_its_tree(ticket).state_path.stat().st_mtime, ticket))
     latest_first = (ticket for _, ticket in sorted(begun, key=lambda run: run[0], reverse=True))
     return next((ticket for ticket in latest_first if view(ticket).state in ("in progress", "failed")), None)
 
@@ -90,13 +91,12 @@ def earlier(session: Session) -> tuple[SessionView, ...]:
 
 def _of_tickets(project: Project) -> Iterator[SessionView]:
     for ticket in project.tickets.list():
-        record = _record(project, ticket)
-        if not (touched := _touched(record)):
+        if not (touched := _touched(project, ticket)):
             continue
         agent = max(touched, key=lambda agent: touched[agent])
         last = ""
         with suppress(CddError):  # a list is no place to complain of one ticket
-            last = _last_line(record, agent)
+            last = _last_line(_record(project, ticket, agent), agent)
         seen = view(ticket)
         progress = " ".join(filter(None, (f"{seen.done}/{seen.total}" if seen.total else "", seen.state)))
         yield SessionView(ticket.slug, agent, touched[agent].isoformat(), progress, last)
@@ -110,12 +110,13 @@ def _last_line(record: RunRecord, agent: str) -> str:
     return last_line(RunLog(record.folder / _KEPT[agent]).latest(_TAIL))
 
 
-def _touched(record: RunRecord) -> dict[str, datetime]:
+def _touched(project: Project, ticket: Ticket) -> dict[str, datetime]:
     """When each agent was at work on the ticket last."""
     times = dict[str, datetime]()
     for agent, name in _KEPT.items():
         with suppress(OSError):
-            times[agent] = datetime.fromtimestamp((record.folder / name).stat().st_mtime, UTC)
+            kept = _record(project, ticket, agent).folder / name
+            times[agent] = datetime.fromtimestamp(kept.stat().st_mtime, UTC)
     return times
 
 
@@ -123,10 +124,13 @@ async def _go_on(session: Session, agent: str, ticket: Ticket) -> None:
     """Tell what was told, and make the agent the active one again."""
     if session.last_ticket != ticket.slug:  # else it was told in this one
         with suppress(CddError):  # what is damaged, the agent says
-            restored = await asyncio.to_thread(_restored, _record(session.project, ticket), agent, ticket)
+            where = in_its_tree(ticket) if agent == "executor" else ticket
+            record = _record(session.project, ticket, agent)
+            restored = await asyncio.to_thread(_restored, record, agent, where)
             if restored.events:
                 session.emit(restored)
-    await session.engage(agent, ticket)
+    has_own_tree = agent == "executor" and in_its_tree(ticket) != ticket
+    await session.engage(agent, ticket, **({"worktree": True} if has_own_tree else {}))
 
 
 def _restored(record: RunRecord, agent: str, ticket: Ticket) -> SessionRestored:
@@ -140,5 +144,6 @@ def _restored(record: RunRecord, agent: str, ticket: Ticket) -> SessionRestored:
             return run_retold(record, state)
 
 
-def _record(project: Project, ticket: Ticket) -> RunRecord:
-    return RunRecord.of(project.root, ticket.slug, Redactor.of_environment(project.config.commands.hide_env))
+def _record(project: Project, ticket: Ticket, agent: str) -> RunRecord:
+    root = in_its_tree(ticket).root if agent == "executor" else project.root
+    return RunRecord.of(root, ticket.slug, Redactor.of_environment(project.config.commands.hide_env))

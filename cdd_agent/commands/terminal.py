@@ -1,6 +1,6 @@
 """How it is declared what can be typed after `cdd`: a command's examples, arguments and flags."""
 
-from argparse import SUPPRESS, Namespace
+from argparse import SUPPRESS, ArgumentTypeError, Namespace
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +16,13 @@ class Argument:
 
 def flag(name: str, help_: str) -> Argument:
     return Argument(name, help_, action="store_true")
+
+
+def at_least_one(typed: str) -> int:
+    """The type of an argument: a whole number from 1."""
+    if not typed.isdecimal() or int(typed) < 1:
+        raise ArgumentTypeError(f"{typed!r} is not a whole number from 1")
+    return int(typed)
 
 
 SLUG_HELP = "a ticket's slug, a unique prefix, or a path"
@@ -56,6 +63,7 @@ OF_CDD = {
     "push": ("travel", "send a ticket's run to a git remote, to go on elsewhere"),
     "pull": ("travel", "take a ticket's run from a git remote, to go on here"),
     "land": ("land", "bring a run over from its own tree: merge, check, and only then count it landed"),
+    "compare": ("compare", "carry tickets out by several models beside each other, and compare"),
     "run": ("run", "carry out an action plan: a list of actions in YAML"),
     "apply": ("apply", "apply one saved reply of a model, all of it or nothing"),
     "context": ("context", "print the project context that a model would get"),

@@ -7,8 +7,9 @@ after an interruption is what they have seen.
 
 import asyncio
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Self
 
 from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.edits.file_diff import LeftOut
@@ -19,22 +20,35 @@ from cdd_agent.errors import BadInput
 from cdd_agent.events import AcceptingAll, ChangesReviewed, Choice, Emit
 from cdd_agent.files.atomic import read_bytes, write_atomic
 from cdd_agent.files.json_file import JsonFile, set_aside
-from cdd_agent.frontend import Frontend, Reviewed
+from cdd_agent.frontend import Frontend, OneAtATime, Reviewed
 
 _OF_CALL = re.compile(r"answer-([0-9]+)(?:-[0-9]+|\.json)")
 
 
 @dataclass
+class _Accepted:
+    is_on: bool = False
+
+
+@dataclass(frozen=True)
 class Approval:
     """Whom to ask about changes, until they accept everything of the run."""
 
     person: Frontend
-    accepts_all: bool = False
+    _all: _Accepted = field(default_factory=_Accepted)
+
+    @property
+    def accepts_all(self) -> bool:
+        return self._all.is_on
+
+    def one_at_a_time(self, lock: asyncio.Lock) -> Self:
+        """The same for work beside other work: the person is asked while nobody else has the lock."""
+        return replace(self, person=OneAtATime(self.person, lock))
 
     def accept_all(self, emit: Emit, *, is_on: bool) -> None:
         """From now on nobody is asked, or somebody is again."""
         if is_on is not self.accepts_all:
-            self.accepts_all = is_on
+            self._all.is_on = is_on
             emit(AcceptingAll(is_on))
 
 

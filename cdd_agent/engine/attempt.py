@@ -13,10 +13,12 @@ from cdd_agent.edits.excerpts import Ranges
 from cdd_agent.engine.approval import KeptAnswers
 from cdd_agent.engine.journal import Journal
 from cdd_agent.engine.net_changes import Segment
-from cdd_agent.events import PromptShare
+from cdd_agent.files.atomic import remove, write_atomic
 from cdd_agent.files.json_file import Damaged, JsonFile, as_json, read_text, set_aside, write_text
 from cdd_agent.git.checkpoint import Checkpoint
-from cdd_agent.llm.port import Message
+from cdd_agent.git.diff import Change
+from cdd_agent.git.restore import Contents, Piece
+from cdd_agent.llm.port import Message, PromptShare
 from cdd_agent.redaction import Redactor
 from cdd_agent.verification.outcomes import Reference, Result, SuiteRun
 
@@ -34,9 +36,12 @@ class Shown(JsonFile):
     changed: dict[str, str | None] = Field(default_factory=dict)
     """The same of what tools have changed besides, as it was before: a dialogue goes on only where that is there."""
 
+    read: dict[str, str | None] = Field(default_factory=dict)
+    """The same of what else tools have read of it in a tree beside the person's: it counts as shown."""
+
     @property
     def all_files(self) -> dict[str, str | None]:
-        return {**self.changed, **self.files}
+        return {**self.read, **self.changed, **self.files}
 
 
 class RankedContext(JsonFile):
@@ -90,6 +95,11 @@ class AttemptCheckpoints(JsonFile):
         return (*self.segments(), *closed)
 
 
+class _Beside(JsonFile):
+    changes: tuple[Change, ...]
+    """The content that the N-th of them led to is in `beside-N`."""
+
+
 class _Tests(JsonFile):
     tests: SuiteRun
 
@@ -114,10 +124,17 @@ class Attempt:
     root: Path
     folder: Path
     redactor: Redactor = field(default_factory=Redactor)
+    side: Path | None = None
+    """Where it is kept what the attempt does to files, while it is made in a tree beside the person's."""
+
+    @property
+    def doings(self) -> Path:
+        """The folder of what it does to the files of its `root`."""
+        return self.side or self.folder
 
     @property
     def journal(self) -> Journal:
-        return Journal(self.root, self.folder)
+        return Journal(self.root, self.folder, self.side)
 
     @property
     def answers(self) -> KeptAnswers:
@@ -170,7 +187,7 @@ class Attempt:
 
     def drop_dialogue(self) -> None:
         """It cannot go on, and neither can what it led to; both are kept to be looked at."""
-        for name in ("dialogue.json", "reply.md"):
+        for name in ("dialogue.json", "reply.md", "beside.json"):
             if (self.folder / name).exists():
                 set_aside(self.folder / name)
 
@@ -182,15 +199,39 @@ class Attempt:
         _Tests(tests=replace(tests, texts={})).save(self.folder / "tests.json")
         _Before(otherwise=known.otherwise(tests)).save(self.folder / "before.json")
 
+    def save_beside(self, changes: Sequence[Change], contents: Contents) -> None:
+        """Keep what commands of a dialogue made in a tree beside the person's, of files that the step did not write."""
+        for index, change in enumerate(changes):
+            if change.after is not None:
+                write_atomic(self.folder / f"beside-{index}", b"".join(contents.chunks(change.after.content)))
+        if changes or self.beside[0]:
+            _Beside(changes=tuple(changes)).save(self.folder / "beside.json")
+
+    @property
+    def beside(self) -> tuple[tuple[Change, ...], Contents]:
+        """The same: the changes, and what they led to."""
+        saved = _Beside.load(self.folder / "beside.json")
+        changes = saved.changes if saved else ()
+        places: dict[str, Piece | bytes] = {}
+        for index, change in enumerate(changes):
+            if change.after is not None:
+                place = self.folder / f"beside-{index}"
+                places[change.after.content] = Piece(place, 0, place.stat().st_size)
+        return changes, Contents(places)
+
     def save_span(self, span: AttemptCheckpoints) -> None:
-        span.save(self.folder / "span.json")
+        span.save(self.doings / "span.json")
 
     def save_diff(self, text: str) -> None:
-        self._write("changes.diff", self.redactor.redact(text))
+        write_text(self.doings / "changes.diff", self.redactor.redact(text))
 
     def save_failure(self, failure: AttemptFailure) -> None:
         presentable = failure.model_copy(update={"detail": self.redactor.redact(failure.detail)})
         self._write("failure.json", as_json(presentable))
+
+    def forget_failure(self) -> None:
+        """It goes on from the same reply."""
+        remove(self.folder / "failure.json")
 
     @property
     def guidance(self) -> str:
@@ -245,7 +286,7 @@ class Attempt:
 
     @property
     def span(self) -> AttemptCheckpoints | None:
-        return AttemptCheckpoints.load(self.folder / "span.json")
+        return AttemptCheckpoints.load(self.doings / "span.json")
 
     @property
     def failure(self) -> AttemptFailure | None:

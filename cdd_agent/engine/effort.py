@@ -111,62 +111,75 @@ def effort_by_step(entries: Iterable[LogEntry]) -> Mapping[int, RunCost]:
     Only of the run that goes on: one whose state is gone ended where the plan was opened anew.
     """
     efforts = defaultdict[int, RunCost](RunCost)
-    began: datetime | None = None
-    asked: ReplyStarted | None = None
-    """The last call, as long as nothing is known of its end."""
-    step_asked, in_tool = 0, False
+    began = dict[int, datetime]()
+    """By step, since when it is at work; several may be, side by side."""
+    asked = dict[int, ReplyStarted]()
+    """By step, its last call, as long as nothing is known of its end."""
+    in_tool, asked_last = set[int](), 0
     for entry, step in with_folders(entries):
         time, event = entry.time, entry.event
-        spent = RunCost(seconds=max(0.0, (time - began).total_seconds())) if began else RunCost()
-        if asked is not None and isinstance(event, PlanOpened | StepStarted | QuestionAsked):  # its process was killed
-            efforts[step_asked] += _begun(asked)
-            asked = None
+        spent = RunCost(seconds=max(0.0, (time - began[step]).total_seconds())) if step in began else RunCost()
+        if isinstance(event, PlanOpened | StepStarted | QuestionAsked):
+            for other in [*asked] if isinstance(event, PlanOpened) else [step]:
+                if other in asked:  # its process was killed
+                    efforts[other] += _begun(asked.pop(other))
         match event:
             case PlanOpened(resumed=resumed):
                 if not resumed:
                     efforts.clear()
-                began = None
+                began.clear()
             case BaselineTaken(seconds=seconds):
                 efforts[step] += RunCost(seconds=seconds)
             case StepStarted() | QuestionAsked():
-                began, in_tool = time, False
+                began[step] = time
+                in_tool.discard(step)
             case ReplyStarted(step=int(), saved=saved):
                 efforts[step] += spent if saved else spent + _CALL
-                asked, step_asked, began = None if saved else event, step, time
+                asked.pop(step, None)
+                if not saved:
+                    asked[step] = event
+                asked_last, began[step] = step, time
             case ReplyLost(usage=usage):
-                efforts[step_asked] += _tokens(usage) + (RunCost() if asked else _CALL)
-                asked = None
+                efforts[step or asked_last] += _tokens(usage) + _end_of(asked, step or asked_last)
             case ThinkingFinished(step=int(), seconds=seconds, tokens=tokens):
                 efforts[step] += RunCost(thinking_seconds=seconds or 0.0, thinking_tokens=tokens)
             case ReplyFinished(step=int(), usage=usage):
-                efforts[step] += spent + _tokens(usage) + (RunCost() if asked else _CALL)
-                asked, began = None, time
+                efforts[step] += spent + _tokens(usage) + _end_of(asked, step)
+                began[step] = time
             case ChangesApplied(step=int()) | TestsStarted(step=int()) | TestsFinished(step=int()):
                 efforts[step] += spent
-                began = time
-            case ChangesProposed() if in_tool:  # told when the person has answered: how long that took is not known
-                began = None
+                began[step] = time
+            case ChangesProposed() if step in in_tool:  # told when the person has answered: how long is not known
+                began.pop(step, None)
             case ChangesProposed(step=int()) | AttemptFailed(step=int()):
                 efforts[step] += spent
-                began = None
+                began.pop(step, None)
             case ToolStarted(step=int()) | ToolFinished(step=int()):
                 efforts[step] += spent
-                began, in_tool = time, isinstance(event, ToolStarted)
+                began[step] = time
+                (in_tool.add if isinstance(event, ToolStarted) else in_tool.discard)(step)
             case StepFinished(status=status):
                 if status is not StepStatus.SKIPPED:  # then what was begun before was stopped long ago
                     efforts[step] += spent
-                asked = began = None
+                asked.pop(step, None)
+                began.pop(step, None)
             case QuestionAnswered():
-                asked = began = None
-            case CommandProposed():
-                began = None
-            case PersonAnswered() if began:  # what went before was waiting
-                began = time
+                asked.pop(step, None)
+                began.pop(step, None)
+            case CommandProposed() if len(began) == 1:
+                began.clear()
+            case PersonAnswered() if len(began) == 1:  # what went before was waiting
+                began = dict.fromkeys(began, time)
             case _:
                 pass
-    if asked is not None:
-        efforts[step_asked] += _begun(asked)
+    for step, call in asked.items():
+        efforts[step] += _begun(call)
     return dict(efforts)
+
+
+def _end_of(asked: dict[int, ReplyStarted], step: int) -> RunCost:
+    """A call of the step is over; it is counted here where its beginning was not."""
+    return RunCost() if asked.pop(step, None) is not None else _CALL
 
 
 def _begun(call: ReplyStarted) -> RunCost:

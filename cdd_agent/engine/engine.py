@@ -13,23 +13,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Literal, Self
 
 from cdd_agent.engine.accepted import accepted, known_so_far
-from cdd_agent.engine.attempt import AttemptFailure
 from cdd_agent.engine.load_state import drift
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.report import Report
 from cdd_agent.engine.report_page import save
 from cdd_agent.engine.run import Run, named
+from cdd_agent.engine.side_by_side import Failed, SideBySide
+from cdd_agent.engine.side_tree import remove_all
 from cdd_agent.engine.step import AttemptOutcome, StepRunner
 from cdd_agent.engine.step_commit import step_message
 from cdd_agent.engine.undo import Undoing
-from cdd_agent.errors import BudgetExhausted, CddError, NotApproved, StepFailed
+from cdd_agent.errors import BudgetExhausted, CddError, ExitCode, NotApproved, StepFailed
 from cdd_agent.events import (
     About,
     AttemptFailed,
@@ -50,8 +51,9 @@ from cdd_agent.tickets.drift import is_same
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.plan_step import PlanStep
 from cdd_agent.tickets.state import NO_FILES, Files, StepExecution
-from cdd_agent.tickets.status import StepStatus, Verification
+from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 from cdd_agent.tickets.store import Ticket
+from cdd_agent.verification.verdict import Before
 
 _UNDECIDED = (NotApproved, BudgetExhausted, RateLimited)
 """Errors that end a step without a word on it: it is pending again, and goes on when a person or a provider lets it."""
@@ -72,8 +74,12 @@ class Engine:
     commits: bool = False
     """Each completed step's files are committed on the user's branch."""
     clock: Clock = utc_now
+    jobs: int = 1
+    """How many steps run at once where the whole plan is carried out."""
     stopped_by: CddError | None = None
     """The error that ended the last step, besides its own check, for whoever turns it into an exit code."""
+    edited: dict[int, frozenset[str]] = field(default_factory=dict)
+    """By step, the files of an attempt that failed which a person has edited since: its model is shown them."""
     _recovered: bool = False
 
     @classmethod
@@ -87,6 +93,7 @@ class Engine:
         *,
         own: Iterable[str] = (),
         commits: bool = False,
+        jobs: int = 1,
         require: Literal["verified"] | None = None,
         start_over: bool = False,
         lock: TicketLock | None = None,
@@ -114,7 +121,7 @@ class Engine:
             start_over=start_over,
             lock=lock,
         )
-        return cls(run, replace(runner, emit=run.emit), commits, clock)
+        return cls(run, replace(runner, emit=run.emit), commits, clock, jobs)
 
     def close(self) -> None:
         self.run.close()
@@ -144,6 +151,7 @@ class Engine:
         """
         self.run.expect_here(self.clock())
         if not self._recovered:
+            await remove_all(self.run.history)
             if self.runner.commands.settings.mode == "unsafe":
                 text = "`commands.mode` is unsafe: checks run in a real shell, whatever they say."
                 self.run.emit(Notice(text, Tone.WARNING))
@@ -198,15 +206,9 @@ class Engine:
         if is_first_look and self.stopped_by is not None:
             return
         self.stopped_by = None
-        self.run.lock.check()
-        await self.run.history.open()  # without checkpoints no step begins
-        if self.commits:
-            await expect_ready(self.runner.root)
-        self.run.tell_of_concurrent_runs()
+        await self._expect_ready()
         also_show = frozenset(self.run.restore(step.number))
-        first, before = self.run.attempt_number(step, guidance), self.run.state.of(step.number)
-        if before.status is StepStatus.FAILED and first > before.attempts and not is_same(step, before.known):
-            self.run.save(self.run.state.forgot(step.number))  # the plan has another step there: that one is not told
+        first = self.first_attempt(step, guidance)
         number, left = first, attempts
         while True:
             also_show |= frozenset(self.run.restore(step.number))
@@ -226,9 +228,33 @@ class Engine:
                 break
             number += 1
         self.run.emit(StepFinished.of(step, self.run.plan, self.run.state))
-        self._tell_why_it_stopped()
+        self._tell_why_it_stopped(self.stopped_by)
         if self.run.next_step is None:
             self.ask_again()
+
+    async def carry_out(self, *, attempts: int = 1) -> None:
+        """Put the run in order, tell how it stands, and run it to its end, as far as it comes."""
+        await self.recover()
+        self.run.emit(self.run.opened())
+        if self.stopped_by is not None:
+            return
+        if self.run.next_step is None:
+            self.run.emit(Notice("All steps are done already; nothing was run.", Tone.GOOD, about=About.ALL_DONE))
+        await self.run_all(attempts=attempts)
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """As that of `cdd exec`."""
+        if self.stopped_by is not None:
+            return self.stopped_by.exit_code
+        return ExitCode.DONE if self.run.summary().status is RunStatus.COMPLETED else ExitCode.FAILED
+
+    def first_attempt(self, step: PlanStep, guidance: str, root: Path | None = None) -> int:
+        """The number of the attempt to make now, see `Run.attempt_number`."""
+        number, before = self.run.attempt_number(step, guidance, root), self.run.state.of(step.number)
+        if before.status is StepStatus.FAILED and number > before.attempts and not is_same(step, before.known):
+            self.run.save(self.run.state.forgot(step.number))  # the plan has another step there: that one is not told
+        return number
 
     async def run_all(self, *, attempts: int = 1) -> None:
         """Run to the end, or to the first step that fails; as the plan is when a step begins. Not on top of a step that
@@ -242,12 +268,72 @@ class Engine:
             self.run.emit(self.run.summary())
             return
         was_run = self.run.next_step is not None
-        while (step := self.run.next_step) is not None:
-            await self.run_step(step, attempts=attempts)
-            if not self.run.state.of(step.number).status.over or self.stopped_by is not None:
-                break
-            self.reread()
+        if self.jobs > 1 and not self._recovered:
+            await self.recover()
+            if self.stopped_by is not None:
+                self.run.emit(self.run.summary())
+                return
+        if (side := await self._side_by_side(attempts)) is not None:
+            await side.carry_out()
+        else:
+            while (step := self.run.next_step) is not None:
+                await self.run_step(step, attempts=attempts)
+                if not self.run.state.of(step.number).status.over or self.stopped_by is not None:
+                    break
+                self.reread()
         self.run.emit(self.run.ended() if was_run else self.run.summary())
+
+    async def _expect_ready(self) -> None:
+        """See that steps can begin; and tell who else is at work."""
+        self.run.lock.check()
+        await self.run.history.open()  # without checkpoints no step begins
+        if self.commits:
+            await expect_ready(self.runner.root)
+        self.run.tell_of_concurrent_runs()
+
+    async def _side_by_side(self, attempts: int) -> SideBySide | None:
+        """Prepare steps to be run at once; None where they are run one after the other."""
+        left = [step for step in self.run.plan.order() if not self.run.state.of(step.number).status.over]
+        if self.jobs == 1 or len(left) < 2:
+            return None
+        await self.recover()
+        await self._expect_ready()
+        for step in left:  # of what failed, nothing is to be in the trees that are made
+            if kept := self.run.restore(step.number):
+                self.edited[step.number] = frozenset(kept)
+        side = await SideBySide.of(self, self.jobs, attempts)
+        if side is not None:
+            self.stopped_by = None
+            await self._baseline(left[0])
+        return side
+
+    async def known_before(self, step: PlanStep) -> Before:
+        """What is known of the tests before this step, which is about to run."""
+        before = await asyncio.to_thread(known_so_far, self.run.state, self.run.record)
+        return replace(before, agenda=self.run.agenda(step))
+
+    def end_by(self, step: PlanStep, error: CddError) -> None:
+        """A step beside others was ended by an error: it is pending again, or has failed; its files are not there."""
+        if isinstance(error, _UNDECIDED):
+            self.run.interrupt(step.number)
+        else:
+            why = self.run.record.redactor.redact(error.message)
+            self.run.save(self.run.state.failed(step.number, self.clock(), why))
+        self.run.emit(StepFinished.of(step, self.run.plan, self.run.state))
+        self._tell_why_it_stopped(error)
+
+    def fail_beside(self, number: int, failed: Failed) -> None:
+        """A step has failed beside others, and its files are not there."""
+        self.run.attempt(number, self.run.state.of(number).attempts).save_failure(failed.failure)
+        why = self.run.record.redactor.redact(failed.reason)
+        self.run.save(self.run.state.failed(number, self.clock(), why, evidence=failed.evidence))
+        step = next(step for step in self.run.plan.steps if step.number == number)
+        self.run.emit(StepFinished.of(step, self.run.plan, self.run.state))
+
+    @property
+    def is_plan_as_read(self) -> bool:
+        """Nobody has edited the plan since. Raises `BadInput` for one that cannot be run."""
+        return _runnable_plan(self.run.ticket, self.runner) == self.run.plan
 
     def reread(self, *, is_known: bool = False) -> None:
         """Take up a plan that was edited meanwhile, and tell that unless it `is_known`. Raises `BadInput` for one that
@@ -345,16 +431,13 @@ class Engine:
             self.run.emit(StepStarted(step.number, step.title, number))
             self.run.recorder.check()
             prompt = partial(self.run.prompt, step, number, also_show)
-            before = await asyncio.to_thread(known_so_far, self.run.state, self.run.record)
-            before = replace(before, agenda=self.run.agenda(step))
+            before = await self.known_before(step)
             earlier = self.run.standing(self.run.state.of(step.number))[:-1]
             attempted = await self.runner.attempt(step, prompt, attempt, before, self.run.history, earlier)
             self.run.recorder.check()
             outcome = self._as_required(attempted)
             if outcome.verification is None and outcome.insufficient is None:
-                attempt.save_failure(
-                    AttemptFailure(detail=outcome.detail, unseen=outcome.unseen, lines=dict(outcome.lines))
-                )
+                attempt.save_failure(outcome.failure)
             committed = await self._committed(step, number, outcome)
             files = Files(outcome.changes.created, outcome.changes.modified, outcome.changes.deleted)
             redactor, state, now = self.run.record.redactor, self.run.state, self.clock()
@@ -425,14 +508,14 @@ class Engine:
             return None
         return StepCommitted(step.number, name) if name else None
 
-    def _tell_why_it_stopped(self) -> None:
-        if isinstance(self.stopped_by, CommitRefused):
-            text = f"It was not committed: {self.stopped_by.message}"
+    def _tell_why_it_stopped(self, error: CddError | None) -> None:
+        if isinstance(error, CommitRefused):
+            text = f"It was not committed: {error.message}"
             self.run.emit(Notice(text, Tone.WARNING, about=About.NOT_COMMITTED))
-        if isinstance(self.stopped_by, _UNDECIDED):  # any other reason is the step's own error
-            self.run.emit(Notice(self.stopped_by.message, Tone.WARNING))
-        if self.stopped_by is not None and self.stopped_by.hint:
-            self.run.emit(Notice(self.stopped_by.hint))
+        if isinstance(error, _UNDECIDED):  # any other reason is the step's own error
+            self.run.emit(Notice(error.message, Tone.WARNING))
+        if error is not None and error.hint:
+            self.run.emit(Notice(error.hint))
 
 
 def _runnable_plan(ticket: Ticket, runner: StepRunner) -> ImplementationPlan:

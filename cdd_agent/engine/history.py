@@ -51,6 +51,11 @@ class History:
             self._opened = await Checkpoints.open(record.root, record.folder / STORE, record.slug, self.leave_out)
         return self._opened
 
+    def end(self) -> None:
+        """Nobody asks for anything more."""
+        if self._opened is not None:
+            self._opened.close()
+
     async def before(self, attempt: Attempt, paths: Sequence[str]) -> None:
         """To be called before the attempt changes anything, also when it goes on after an interruption; `paths` are the
         files that it will write."""
@@ -75,6 +80,17 @@ class History:
         it is interrupted later."""
         if (span := attempt.span) is not None and span.after is None:
             attempt.save_span(span.model_copy(update={"seen": await self._take(attempt, "seen", span.paths)}))
+
+    async def saw_beside(self, attempt: Attempt) -> None:
+        """The same in a tree beside the person's: what commands made there of other files than the step's own is kept,
+        to be done again in theirs."""
+        await self.saw(attempt)
+        span = attempt.span
+        if span is not None and span.seen is not None:
+            checkpoints, own = await self.open(), attempt.journal.paths
+            found = [change for change in await checkpoints.changes(span.before, span.seen) if change.path not in own]
+            async with checkpoints.contents(found) as contents:
+                attempt.save_beside(found, contents)
 
     async def left(self, attempts: Sequence[Attempt]) -> tuple[str, ...]:
         """Files that still are as these attempts made them."""
@@ -103,7 +119,8 @@ class History:
                 hint="Does the check clean the project? It must leave .cdd/runs alone.",
             )
         attempt.save_span(span.model_copy(update={"after": await self._take(attempt, "after", span.paths)}))
-        attempt.save_diff(await self.diff([attempt]))
+        if attempt.side is None:
+            attempt.save_diff(await self.diff([attempt]))
 
     async def close(self, attempt: Attempt) -> tuple[str, ...]:
         """To be called when an attempt was restored for good. Returns what it changed beside the files it wrote."""
@@ -202,7 +219,7 @@ class History:
         return tuple(change.path for change in changes if change.path not in span.paths)
 
     async def _take(self, attempt: Attempt, moment: str, paths: Sequence[str]) -> Checkpoint:
-        where = attempt.folder.relative_to(self.record.folder).as_posix()
+        where = attempt.doings.relative_to(self.record.folder).as_posix()
         return await (await self.open()).take(f"{where}/{stamp()}-{moment}", paths)
 
 

@@ -83,6 +83,9 @@ class Journal:
 
     root: Path
     folder: Path
+    side: Path | None = None
+    """Kept here instead, while the attempt is made in a tree beside the person's; but for what commands made, which has
+    to be done again in theirs."""
 
     @contextmanager
     def writing(self, changes: ChangeSet) -> Iterator[None]:
@@ -95,7 +98,7 @@ class Journal:
             if entry.path in first:
                 entry = replace(entry, before=known[first[entry.path]].before)
             elif change.before is not None:
-                write_atomic(self.folder / f"before-{len(entries)}", change.before)
+                write_atomic(self._doings / f"before-{len(entries)}", change.before)
             entries.append(entry)
         self._save(entries)
         try:
@@ -153,6 +156,11 @@ class Journal:
             if found and int(found[1]) >= since:
                 set_aside(path)
 
+    @property
+    def paths(self) -> frozenset[str]:
+        """The files that the attempt has written."""
+        return frozenset(change.path for change in self._entries)
+
     def changed_since(self) -> frozenset[PurePosixPath]:
         """Files that are no longer as the attempt left them, whoever it was."""
         left = {change.path: change for change in self._entries}
@@ -195,8 +203,12 @@ class Journal:
         remove(self._path)
 
     @property
+    def _doings(self) -> Path:
+        return self.side or self.folder
+
+    @property
     def _path(self) -> Path:
-        return self.folder / "changes.json"
+        return self._doings / "changes.json"
 
     @property
     def _entries(self) -> tuple[Change, ...]:
@@ -213,7 +225,7 @@ class Journal:
     def _contents_before(self, entries: Sequence[Change]) -> Contents:
         places: dict[str, Piece | bytes] = {}
         for name, index in _first(entries).items():
-            before, path = entries[index].before, self.folder / f"before-{index}"
+            before, path = entries[index].before, self._doings / f"before-{index}"
             if before is None:
                 continue
             content = read_bytes(path)

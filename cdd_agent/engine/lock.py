@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -104,20 +106,28 @@ class TicketLock:
 
 def others_at_work(folder: Path) -> dict[str, str]:
     """The tickets at work in this project beside the one that is kept in `folder`, and for each, who it is."""
-    from filelock import FileLock, Timeout
-
     others = dict[str, str]()
     for holder in sorted(folder.parent.glob("*/holder.json")):
-        if holder.parent == folder:
+        if holder.parent == folder or holder.parent.name.startswith("."):  # several runs together are none themselves
             continue
-        try:
-            with FileLock(holder.parent / "lock", timeout=0):
-                pass  # whoever wrote that was killed
-        except Timeout:
+        if is_at_work(holder.parent):
             others[holder.parent.name] = _who(holder)
-        except (OSError, NotImplementedError):
-            continue  # it is only good to know
     return others
+
+
+def is_at_work(folder: Path) -> bool:
+    """Whether somebody is at work on the run that is kept in this folder, as far as that can be seen."""
+    from filelock import FileLock, Timeout
+
+    if not (folder / "holder.json").exists():
+        return False
+    try:
+        with FileLock(folder / "lock", timeout=0):
+            return False  # whoever wrote that was killed
+    except Timeout:
+        return True
+    except (OSError, NotImplementedError):
+        return False  # it is only good to know
 
 
 def _identity(path: Path) -> tuple[int, int]:
@@ -133,3 +143,13 @@ def _who(holder: Path) -> str:
         return f": process {known['pid']} on {known['host']}, since {since:%Y-%m-%d %H:%M}"
     except (ValueError, KeyError, TypeError):
         return ""
+
+
+@contextmanager
+def locked(folder: Path, slug: str) -> Iterator[None]:
+    """Nobody else works on the ticket meanwhile whose record is in the folder. Raises `BadInput` where someone does."""
+    lock = TicketLock.take(folder, slug, datetime.now(UTC).replace(microsecond=0).isoformat())
+    try:
+        yield
+    finally:
+        lock.release()

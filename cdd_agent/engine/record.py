@@ -11,6 +11,7 @@
     socrates.json                             the conversation about the spec, kept by `agents/notebook.py`
     whereabouts.json  travel.git/  arriving/  of a run that travels between copies of the project
     checkpoints.git/                          what the checkpoints need; outside a repository also what is in them
+    side/                                     while steps run side by side: their trees, see `side_tree.py`
     check-xxxxxxxx/                           while a check runs, here or below: what it reports
     step-02/attempt-1/
       guidance.md  shown.json  request.md  reply.md  output.txt  tests.json  before.json  failure.json
@@ -57,6 +58,7 @@ _KEPT = (
     "arriving",
     "tree",
     "landing",
+    "side",
 )
 """Beginnings of the names of what is not set aside with a run."""
 
@@ -110,8 +112,12 @@ class RunRecord:
             remove_leftovers(folder)
             remove_abandoned(folder)
 
-    def attempt(self, step: int, number: int) -> Attempt:
-        return Attempt(self.root, self.folder / f"step-{step:02}" / f"attempt-{number}", self.redactor)
+    def attempt(self, step: int, number: int, side: Self | None = None) -> Attempt:
+        """An attempt at the step with this folder; `side` is the record of the tree that it is made in, if it is not
+        the person's own."""
+        name = f"attempt-{number}"
+        root, doings = (side.root, side.folder / name) if side else (self.root, None)
+        return Attempt(root, self.folder / f"step-{step:02}" / name, self.redactor, doings)
 
     @property
     def baseline(self) -> Baseline | None:

@@ -28,6 +28,10 @@ class Recorder(RedactedEvents):
         super().__init__(redactor, record)
         self._log = log
 
+    def beside(self) -> RedactedEvents:
+        """For work beside other work, whose pieces are not to be taken for pieces of one."""
+        return RedactedEvents(self._redactor, self._emit)
+
     def note(self, event: Event) -> None:
         """Log what faces know already. Where the disk refuses, `check` says so."""
         if self.refused is None:

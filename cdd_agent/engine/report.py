@@ -204,7 +204,7 @@ class _FromLog:
     def of(cls, entries: Iterable[LogEntry]) -> "_FromLog":
         found = cls({}, {}, {}, {}, {})
         attempts: dict[int, int] = {}
-        asked = ""
+        asked: dict[int, str] = {}
         for entry, step in with_folders(entries):
             attempt = (step, attempts.get(step, 0))
             match entry.event:
@@ -215,9 +215,9 @@ class _FromLog:
                 case TestsFinished(notes=told) if step in attempts:
                     found.notes[attempt] = told
                 case ReplyStarted(model=model) | ModelReplaced(model=model):
-                    asked = model
-                case ReplyFinished(step=int()) if asked:
-                    found.models.setdefault(step, {})[asked] = None
+                    asked[step] = model
+                case ReplyFinished(step=int()) if asked.get(step):
+                    found.models.setdefault(step, {})[asked[step]] = None
                 case ChangesReviewed(reason="") as answer:  # told again where the step was interrupted
                     found.left_out.setdefault(attempt, {}).update(dict.fromkeys(answer.left_out))
                     found.edited.setdefault(attempt, {}).update(dict.fromkeys(answer.edited))

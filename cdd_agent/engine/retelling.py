@@ -5,12 +5,14 @@ The last part of it, as much as somebody reads. Secrets are taken out as they we
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec import structs
 
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.log import LogEntry, RunLog
 from cdd_agent.engine.record import RunRecord
+from cdd_agent.engine.side_events import SideSteps
 from cdd_agent.events import (
     About,
     Answer,
@@ -55,7 +57,8 @@ _LONGEST_LINE = 160
 def run_retold(record: RunRecord, state: ExecutionState) -> SessionRestored:
     """The run that goes on. Raises `BadInput` where its record cannot be read."""
     entries = record.log.latest(_TAIL)
-    shown = [entry for entry in entries if _is_shown(entry.event)]
+    side = SideSteps()
+    shown = [entry for entry in entries if not side.holds_back(entry.event) and _is_shown(entry.event)]
     told = _Retold(record, state, {id(entry) for entry in shown[-MOST_EVENTS:]})
     events = [event for entry in shown for event in told.of(entry)]
     return SessionRestored(record.slug, tuple(events), left_out=len(shown) > MOST_EVENTS)
@@ -108,7 +111,7 @@ class _Retold:
     def of(self, entry: LogEntry) -> Iterator[Event]:
         event, is_wanted = entry.event, id(entry) in self._wanted
         match event:
-            case StepStarted(step=step, attempt=number):
+            case StepStarted(step=step, attempt=number, side_tree=False):
                 self._attempt = self._record.attempt(self._state.of(step).folder, number)
             case QuestionAsked() | QuestionAnswered():
                 self._is_asked = isinstance(event, QuestionAsked)
@@ -131,7 +134,7 @@ class _Retold:
                 dialogue = attempt.dialogue if is_wanted else ()
                 results = [message.content for message in dialogue if message.role == "tool"]
                 output = self._text(results[place]) if place < len(results) and not event.files else ""
-                yield replace(event, output=output)
+                yield structs.replace(event, output=output)
             case ChangesApplied(step=int(step)) if is_wanted and (diff := read_text(folder / "changes.diff")):
                 yield StepDiff(step, "", diff)
             case TestsFinished(step=int(step), command=command) if is_wanted:

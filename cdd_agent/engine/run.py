@@ -6,10 +6,13 @@ While it is open it holds the ticket's lock: there is one writer of the state.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Literal, Self
+
+from msgspec import structs
 
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.edits.excerpts import Ranges
@@ -51,6 +54,8 @@ from cdd_agent.verification.targets import Agenda
 
 _NAMED = 6
 """Files that are named in a sentence."""
+_asked_for: ContextVar[int] = ContextVar("asked_for", default=0)
+"""The number of the step that the model was asked for last; each of several that run side by side has its own."""
 
 
 @dataclass
@@ -77,8 +82,6 @@ class Run:
     """The other runs in this project that were told of."""
     _unsaved: dict[int, Cost] = field(default_factory=dict)
     """The cost of calls that the state does not have yet, by the folder of the step that they were made for."""
-    _asked_for: int = 0
-    """The folder of the step that the model was asked for last."""
 
     @classmethod
     def open(
@@ -123,23 +126,38 @@ class Run:
         return cls(ticket, spec, plan, state, record, history, lock, recorder, own, code, require, [*opened.news])
 
     def close(self) -> None:
+        self.history.end()
         self.lock.release()
 
     def emit(self, event: Event) -> None:
         """Tell what happens: it is counted, logged, and shown."""
+        self._note(event)
+        self.recorder.emit(event)
+
+    def teller(self) -> Emit:
+        """An `emit` for work beside other work: what comes in pieces is joined with its own pieces alone."""
+        beside = self.recorder.beside()
+
+        def emit(event: Event) -> None:
+            self._note(event)
+            beside.emit(event)
+
+        return emit
+
+    def _note(self, event: Event) -> None:
         match event:
             case ReplyStarted(step=int(step)):
-                self._asked_for = self.state.of(step).folder
+                _asked_for.set(step)
             case ReplyFinished(step=int(step), usage=Usage() as usage):
                 self._count(self.state.of(step).folder, usage)
             case _:
                 pass
-        self.recorder.emit(event)
 
     def lost(self, usage: Usage) -> None:
         """A call took this and brought no whole reply: it is counted and logged, and no face is told."""
-        self._count(self._asked_for, usage)
-        self.record.log.add(ReplyLost(usage))
+        step = _asked_for.get()
+        self._count(self.state.of(step).folder, usage)
+        self.record.log.add(ReplyLost(usage, step or None))
 
     def _count(self, folder: int, usage: Usage) -> None:
         self._unsaved[folder] = self._unsaved.get(folder, NO_COST) + cost_of(usage)
@@ -185,7 +203,7 @@ class Run:
         steps = [self.state.of(step.number) for step in self.plan.steps]
         commits = tuple(step.commit for step in steps if step.commit)
         left = tuple(step.step_number for step in steps if step.files != NO_FILES and not step.commit)
-        return replace(self.summary(), commits=commits, to_commit=left)
+        return structs.replace(self.summary(), commits=commits, to_commit=left)
 
     def expect_here(self, now: datetime) -> None:
         """Raises `RunElsewhere` where it was pushed, or its lease is over, or it has a tree of its own."""
@@ -223,9 +241,9 @@ class Run:
         self.state = save(self.ticket, self.plan, self.record, state.with_costs(self._unsaved))
         self._unsaved.clear()
 
-    def attempt(self, step: int, number: int) -> Attempt:
-        """An attempt at the step that has this number now."""
-        return self.record.attempt(self.state.of(step).folder, number)
+    def attempt(self, step: int, number: int, side: RunRecord | None = None) -> Attempt:
+        """An attempt at the step that has this number now; `side` as for `RunRecord.attempt`."""
+        return self.record.attempt(self.state.of(step).folder, number, side)
 
     def restore(self, step: int) -> tuple[str, ...]:
         """Restore what the step's last attempt wrote, and tell of it. Returns the files that were edited since, and so
@@ -255,10 +273,11 @@ class Run:
         """The attempts of which something may be left, of steps in the order in which they were over."""
         return [self.record.attempt(step.folder, number) for step in steps for number in step.standing]
 
-    def attempt_number(self, step: PlanStep, guidance: str) -> int:
-        """Of the attempt to make now: the last one, if it goes on, or a new one."""
+    def attempt_number(self, step: PlanStep, guidance: str, root: Path | None = None) -> int:
+        """Of the attempt to make now, in the tree at `root` if it is not the person's own: the last one, if it goes on
+        there, or a new one."""
         now = self.state.of(step.number)
-        return now.attempts if not guidance and self._goes_on(step, now) else now.attempts + 1
+        return now.attempts if not guidance and self._goes_on(step, now, root) else now.attempts + 1
 
     def resume_hint(self, number: int) -> str:
         """How an interrupted step will go on, for people."""
@@ -272,8 +291,15 @@ class Run:
         return "goes on from its saved reply" if attempt.reply is not None else "goes on where it was"
 
     def prompt(
-        self, step: PlanStep, number: int, also_show: frozenset[str], window: int | None, beside: int
+        self,
+        step: PlanStep,
+        number: int,
+        also_show: frozenset[str],
+        window: int | None,
+        beside: int,
+        root: Path | None = None,
     ) -> StepPrompt:
+        """That of an attempt in the person's tree, or the one at `root`."""
         earlier: Earlier | None = None
         missed: dict[str, Ranges] = dict.fromkeys(also_show, ())
         before = range(number - 1, self.state.of(step.number).forgotten, -1)
@@ -284,7 +310,7 @@ class Run:
                 break
         found = (self.attempt(step.number, number).context for number in (number, *before))
         return step_prompt(
-            self.record.root,
+            root or self.record.root,
             self.spec,
             self.plan,
             self.state,
@@ -301,20 +327,29 @@ class Run:
             kept=next((context for context in found if context is not None), None),
         )
 
-    def _goes_on(self, step: PlanStep, now: StepExecution) -> bool:
+    def _goes_on(self, step: PlanStep, now: StepExecution, root: Path | None = None) -> bool:
         """Whether its last attempt does, of which nothing was seen yet: it was interrupted, the model gave no answer,
-        or the check could not be run. Not if the plan's step, or a file that the model was shown, has changed since."""
+        the check could not be run, or it was made beside others. Not if the plan's step, or a file that the model was
+        shown, has changed since."""
         if now.attempts == now.forgotten:
             return False
         attempt = self.attempt(step.number, now.attempts)
         if attempt.failure is not None or (attempt.reply is None and not attempt.dialogue):
             return attempt.failure is None
         shown = attempt.shown
-        return (
-            shown is not None
-            and shown.step == step_digest(step, attempt.guidance)
-            and all(digest(read_bytes(self.record.root / path)) == seen for path, seen in shown.all_files.items())
-        )
+        is_it = shown is not None and shown.step == step_digest(step, attempt.guidance)
+        return is_it and not self._changed_since_shown(attempt, root)
+
+    def overlap(self, step: PlanStep) -> tuple[str, ...]:
+        """The files that the model was shown for the step's last attempt, or that it has read or written with tools,
+        and that are others by now."""
+        now = self.state.of(step.number)
+        return self._changed_since_shown(self.attempt(step.number, now.attempts)) if now.attempts else ()
+
+    def _changed_since_shown(self, attempt: Attempt, root: Path | None = None) -> tuple[str, ...]:
+        known = shown.all_files if (shown := attempt.shown) else {}
+        root = root or self.record.root
+        return tuple(path for path, seen in known.items() if digest(read_bytes(root / path)) != seen)
 
 
 def named(paths: Sequence[str]) -> str:

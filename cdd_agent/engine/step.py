@@ -3,7 +3,7 @@ restored by whoever called it (`engine.py`)."""
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from cdd_agent.edits.formats.known import KnownNames
 from cdd_agent.edits.model import Reply, ReplyRefused
 from cdd_agent.edits.parse import parse_reply
 from cdd_agent.engine.approval import Approval, ChangesRefused
-from cdd_agent.engine.attempt import Attempt
+from cdd_agent.engine.attempt import Attempt, AttemptFailure
 from cdd_agent.engine.history import History
 from cdd_agent.engine.prompt import StepPrompt, size_with_tools
 from cdd_agent.engine.record import RunRecord
@@ -36,7 +36,6 @@ from cdd_agent.events import (
     GuidanceTaken,
     Notice,
     PromptMade,
-    PromptShare,
     ReplyStarted,
     TestsFinished,
     TestsStarted,
@@ -45,7 +44,7 @@ from cdd_agent.events import (
 )
 from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.pictures import is_picture
-from cdd_agent.llm.port import ContextTooLong, Model, PicturesRefused, Request, RequestRejected
+from cdd_agent.llm.port import ContextTooLong, Model, PicturesRefused, PromptShare, Request, RequestRejected
 from cdd_agent.process.policy import CommandRefused, CommandRunner
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.plan_step import PlanStep
@@ -91,6 +90,15 @@ class AttemptOutcome:
     is_by_person: bool = False
     """A person has refused the changes, and said why: the model is asked again, however many attempts it had."""
 
+    @property
+    def failure(self) -> AttemptFailure:
+        """For the next attempt."""
+        return AttemptFailure(detail=self.detail, unseen=self.unseen, lines=dict(self.lines))
+
+
+async def _nothing_more() -> None:
+    pass
+
 
 class _NoRoomForTools(RequestRejected):
     """The step alone may fit into the model's window, but not with what is said of tools."""
@@ -113,6 +121,8 @@ class StepRunner:
     """Finds the code that a step is about, for its prompt and for the model's calls."""
     emit: Emit = unheard
     steering: Steering = field(default_factory=Steering)
+    saved: Callable[[], Awaitable[None]] = _nothing_more
+    """Is awaited when a reply is saved, before anything is done with it."""
 
     def check_commands(self, plan: ImplementationPlan) -> None:
         """Raises `BadInput` for a check that cannot be run, before anything else is."""
@@ -362,6 +372,7 @@ class StepRunner:
             attempt.save_partial(spoken[-1].content)
             raise ReplyRefused(f"{turn.problem} Nothing of it was used.")
         attempt.save_reply(spoken[-1].content)
+        await self.saved()
 
     async def _made(self, make: Callable[[], StepPrompt]) -> StepPrompt:
         return await told_if_slow(make, self.emit, "Looking for the code that the step is about …")

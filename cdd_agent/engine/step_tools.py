@@ -8,10 +8,11 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from msgspec import structs
 from pydantic import ValidationError
 
 from cdd_agent.actions.model import Action, ActionResult, ActionStatus, CreateFileAction, EditAction
@@ -65,7 +66,7 @@ class StepTools:
     def emit(self, event: Event) -> None:
         """Tell what happens in the dialogue, and of a call what it changed."""
         if isinstance(event, ToolFinished):
-            event, self._written = replace(event, files=self._written), ()
+            event, self._written = structs.replace(event, files=self._written), ()
         self.transaction.emit(event)
 
     async def reapply(self, messages: Sequence[Message]) -> None:
@@ -84,6 +85,7 @@ class StepTools:
                 await self.transaction.change([edit], call=self._calls - 1, again=True)
             else:
                 await asyncio.to_thread(self._remember, call, answer)
+        await self.transaction.redo_beside()
         journal.set_calls_aside(self._calls)
         self.transaction.attempt.answers.set_calls_aside(self._calls)
 
@@ -169,7 +171,8 @@ class StepTools:
             return
         try:
             self.transaction.take_over_from_command(self._calls, others)
-            await self.transaction.history.saw(self.transaction.attempt)
+            history, attempt = self.transaction.history, self.transaction.attempt
+            await (history.saw(attempt) if attempt.side is None else history.saw_beside(attempt))
         except CddError as error:
             self.stopped = error
             raise

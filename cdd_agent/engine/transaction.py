@@ -9,6 +9,7 @@ import asyncio
 import codecs
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 from cdd_agent.edits.build import EditPolicy, change_set
@@ -25,6 +26,8 @@ from cdd_agent.errors import NotApproved
 from cdd_agent.events import About, ChangesProposed, ChangesReviewed, CheckpointStarted, Choice, Emit, Notice, Tone
 from cdd_agent.files.atomic import digest, put_file, read_bytes, remove
 from cdd_agent.files.paths import PathRefused, confine
+from cdd_agent.git.restore import restore
+from cdd_agent.threads import to_its_end
 from cdd_agent.tickets.plan_step import PlanStep
 from cdd_agent.verification.mandate import StepMandate
 from cdd_agent.verification.test_id import TestId
@@ -85,6 +88,7 @@ class StepTransaction:
         if content is None:
             return
         now = digest(content)
+        self._note_reading(path, now)
         if is_whole and content.decode("utf-8-sig", errors="replace") == text:
             self._seen[path] = now
             self.in_part.pop(path, None)
@@ -107,6 +111,25 @@ class StepTransaction:
             self._seen[path], self.in_part[path] = now, known
         else:
             self._read[path] = now, known
+
+    def _note_reading(self, path: str, now: str | None) -> None:
+        """In a tree beside the person's it matters also what was only read."""
+        shown = self.attempt.shown if self.attempt.side is not None else None
+        if shown is not None and path not in shown.all_files and PurePosixPath(path) not in self._made:
+            self.attempt.save_shown(shown.model_copy(update={"read": {**shown.read, path: now}}))
+
+    async def redo_beside(self) -> None:
+        """Make once more what commands made beside the step's own files, in a tree beside the person's. Raises
+        `ReplyRefused` where one of these files is another one by now."""
+        changes, contents = self.attempt.beside
+        if not changes:
+            return
+        await self.begin()
+        again = [replace(change, before=change.after, after=change.before) for change in changes]
+        done = await to_its_end(partial(restore, self.root, again, contents), name="beside")
+        if done.kept:
+            raise changed_meanwhile(PurePosixPath(done.kept[0]))
+        await self.history.saw(self.attempt)
 
     async def change(
         self, edits: Sequence[Edit], *, call: int | None = None, again: bool = False

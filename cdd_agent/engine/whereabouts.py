@@ -20,10 +20,15 @@ from cdd_agent.files.atomic import create_exclusive, read_bytes, remove
 from cdd_agent.files.json_file import JsonFile
 from cdd_agent.files.state_folder import state_folder
 from cdd_agent.redaction import Redactor
+from cdd_agent.tickets.store import Ticket
 
 MARGIN = timedelta(minutes=5)
 """By how much the clocks of two machines may differ from the true time."""
+CAME_BACK = "cluster.json"
+"""Is in the record of a run of which something may have come back from another machine."""
 _NAME, _OWN_TREE = "whereabouts.json", "tree.json"
+TREE = "tree"
+"""The folder of a run's own tree, in its record."""
 
 
 class RunElsewhere(BadInput):
@@ -99,6 +104,8 @@ class OwnTreeMade(JsonFile):
     branch: str
     base: str
     """The commit that it began at."""
+    prefix: str = ""
+    """The project's folder in the repository; empty where it is the top."""
     is_made: bool = False
     landing: str | None = None
     """The commit that the person's branch is moved to."""
@@ -116,6 +123,27 @@ def load_own_tree(record: Path) -> OwnTreeMade | None:
 
 def forget_own_tree(record: Path) -> None:
     remove(record / _OWN_TREE)
+
+
+def in_its_tree(ticket: Ticket) -> Ticket:
+    """The ticket where its run goes on: in the tree that the run has of its own, or else where the person has it. Its
+    record and state are below its `root`. Raises `Damaged`."""
+    record = ticket.root / ".cdd" / "runs" / ticket.slug
+    made = load_own_tree(record)
+    if made is None:
+        return ticket
+    root = record / TREE / made.prefix
+    there = Ticket(ticket.slug, root / ticket.folder.relative_to(ticket.root), root)
+    return there if there.plan_path.exists() else ticket
+
+
+def how_to_hand_back(record: Path) -> str:
+    """For whoever has finished with a run that was pulled, which others cannot take yet; else empty."""
+    known = load_whereabouts(record)
+    if known is None or known.phase is not Phase.HERE or known.until is None:
+        return ""
+    until = f"{known.until.astimezone():%H:%M}"
+    return f"{record.name} is held by this copy until {until}; `cdd push {record.name}` lets others have it."
 
 
 def load_whereabouts(record: Path) -> Whereabouts | None:

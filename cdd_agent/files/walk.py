@@ -32,6 +32,9 @@ class Kind(StrEnum):
     """A folder that cannot be looked into."""
 
 
+_CAREFULLY = os.O_RDONLY
+for _name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"):  # whichever this system has
+    _CAREFULLY |= getattr(os, _name, 0)
 _OWN = (".cdd/runs", ".cdd/cache")
 """Folders that this program leaves in a project, and nobody looks for."""
 TOP = PurePosixPath()
@@ -111,16 +114,20 @@ def git_folder(top: Path) -> Path | None:
 
 def open_file(place: Path) -> BufferedReader:
     """Open a regular file for reading, or raise `OSError`: no link is followed, and no pipe or device is touched."""
-    if not stat.S_ISREG(place.lstat().st_mode):
-        raise OSError("not a regular file")
-    flags = os.O_RDONLY
-    for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"):  # whichever this system has
-        flags |= getattr(os, name, 0)
-    descriptor = os.open(place, flags)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # exchanged meanwhile
+    return os.fdopen(_opened(place), "rb")
+
+
+def read_beginning(place: str, limit: int) -> bytes:
+    """So many bytes of a regular file at most, opened like that: for many small files."""
+    descriptor = _opened(place)
+    try:
+        size = os.fstat(descriptor).st_size
+        data = os.read(descriptor, min(limit, size + 1))
+        while size < len(data) < limit and (more := os.read(descriptor, limit - len(data))):  # it grows
+            data += more
+        return data
+    finally:
         os.close(descriptor)
-        raise OSError("not a regular file")
-    return os.fdopen(descriptor, "rb")
 
 
 def read_small(place: Path, limit: int) -> str:
@@ -130,6 +137,16 @@ def read_small(place: Path, limit: int) -> str:
             return file.read(limit).decode("utf-8", errors="replace")
     except (OSError, RuntimeError):  # also links in a circle
         return ""
+
+
+def _opened(place: Path | str) -> int:
+    if not stat.S_ISREG(os.lstat(place).st_mode):
+        raise OSError("not a regular file")
+    descriptor = os.open(place, _CAREFULLY)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # exchanged meanwhile
+        os.close(descriptor)
+        raise OSError("not a regular file")
+    return descriptor
 
 
 def _as_bytes(name: str) -> str:

@@ -7,11 +7,13 @@ empty folders, what is inside nested repositories, or anything outside the proje
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 
+from cdd_agent.git.command import GitUnusable
 from cdd_agent.git.diff import Change, TreeEntry, read_raw
 from cdd_agent.git.restore import CheckpointGone, Contents, RestoreResult, restore
 from cdd_agent.git.snapshot import Snapshots, names_in
@@ -61,6 +63,19 @@ class Checkpoints:
         await snapshots.remove_locks(prefix)
         return cls(snapshots, prefix)
 
+    def beside(self, top: Path, folder: Path, name: str, leave_out: Iterable[str] = ()) -> Checkpoints:
+        """The checkpoints of another tree of the same repository, kept among these under a name until that is
+        forgotten. For the others see `Snapshots.beside`."""
+        return Checkpoints(self.snapshots.beside(top, folder, leave_out), f"{self.prefix}/{name}")
+
+    async def check_out(self, checkpoint: Checkpoint) -> None:
+        """Write all that a checkpoint holds into a tree that has none of it."""
+        await self.snapshots.check_out(checkpoint.id)
+
+    async def forget(self, name: str) -> None:
+        """Forget the checkpoints whose names are below this one."""
+        await self.snapshots.remove_references(f"{self.prefix}/{name}")
+
     @property
     def unseen(self) -> frozenset[str]:
         """Files that could not be read, and so are in none."""
@@ -73,6 +88,10 @@ class Checkpoints:
         No name may be a folder of another. Raises `GitUnusable` or `BadInput`, such as for a full disk.
         """
         return Checkpoint(name, await self.snapshots.take(f"{self.prefix}/{name}", also))
+
+    def close(self) -> None:
+        """End the programs that answer for it; the next question starts them again."""
+        self.snapshots.objects.close()
 
     async def find(self, name: str) -> Checkpoint | None:
         """The one that was taken under a name, if it is still there."""
@@ -87,11 +106,15 @@ class Checkpoints:
         """
         if before.id == after.id:
             return ()
-        target = self.snapshots.folder / "changes"
-        arguments = ("-r", "-z", "--no-renames", "--no-abbrev", before.files, after.files)
-        await self._compare(*arguments, target=target)
+        was, now = await self.snapshots.files(before.id), await self.snapshots.files(after.id)
+        if was is None or now is None:
+            raise CheckpointGone
+        try:
+            listed = await in_thread(partial(self.snapshots.objects.changes, was, now), name="changes")
+        except GitUnusable as error:  # a part of one of them
+            raise CheckpointGone from error
         old, new = await self.snapshots.notes(before.id), await self.snapshots.notes(after.id)
-        found, repositories = await in_thread(partial(_changes, target, old.modes, new.modes), name="changes")
+        found, repositories = await in_thread(partial(_changes, listed, old.modes, new.modes), name="changes")
         found |= await self._changed_permissions(after, old.modes, new.modes, found)
         hidden = old.unseen | new.unseen | repositories
         seen = {path: change for path, change in found.items() if not _is_in(path, hidden)}
@@ -105,7 +128,10 @@ class Checkpoints:
         target = self.snapshots.folder / "diff"
         how = ("--no-ext-diff", "--no-textconv", "--find-renames", "--binary")
         where = [f":(top,literal){path}" for path in paths]
-        await self._compare("-r", "-p", *how, before.files, after.files, "--", *where, target=target)
+        words = ("-r", "-p", *how, before.files, after.files, "--", *where)
+        result = await self.snapshots.git("diff-tree", *words, stdout=target, codes=(0, 128))
+        if result.return_code:
+            raise CheckpointGone
         with target.open("rb") as file:
             data = file.read(_LONGEST_DIFF + 1)
         text = data[:_LONGEST_DIFF].decode("utf-8", errors="replace")
@@ -116,14 +142,25 @@ class Checkpoints:
 
         Raises `CheckpointGone`.
         """
-        entries = [entry for change in changes for entry in (change.before, change.after) if entry]
-        contents = await self._contents({entry.content for entry in entries})
+        ids = {entry.content for change in changes for entry in (change.before, change.after) if entry}
+
+        def read_all() -> dict[str, bytes | None]:
+            return {name: self.snapshots.objects.read(name, _LONGEST_READ) for name in ids}
+
+        contents = await in_thread(read_all, name="contents")
+        if None in contents.values():
+            raise CheckpointGone
 
         def beginning(entry: TreeEntry | None) -> bytes | None:
-            return None if entry is None else b"".join(contents.chunks(entry.content))[:_LONGEST_READ]
+            return None if entry is None else contents[entry.content]
 
+        return {change.path: (beginning(change.before), beginning(change.after)) for change in changes}
+
+    @asynccontextmanager
+    async def contents(self, changes: Iterable[Change]) -> AsyncIterator[Contents]:
+        """The contents that these changes led to, as long as this lasts. Raises `CheckpointGone`."""
         try:
-            return {change.path: (beginning(change.before), beginning(change.after)) for change in changes}
+            yield await self._contents({change.after.content for change in changes if change.after})
         finally:
             (self.snapshots.folder / _CONTENTS).unlink(missing_ok=True)
 
@@ -143,11 +180,6 @@ class Checkpoints:
         """Raises `CheckpointGone` where changes could not be restored."""
         await self._contents({change.before.content for change in changes if change.before})
 
-    async def _compare(self, *arguments: str, target: Path) -> None:
-        result = await self.snapshots.git("diff-tree", *arguments, stdout=target, codes=(0, 128))
-        if result.return_code:
-            raise CheckpointGone
-
     async def _changed_permissions(
         self, after: Checkpoint, old: Mapping[str, int], new: Mapping[str, int], others: Collection[str]
     ) -> dict[str, Change]:
@@ -166,7 +198,7 @@ class Checkpoints:
 
     async def ignored(self, checkpoint: Checkpoint, missing: Collection[str]) -> set[str]:
         """Which of these files a checkpoint may miss only because they were ignored."""
-        return await self.snapshots.ignored_by(checkpoint.id, missing) if missing else set()
+        return await self.snapshots.ignored_by(checkpoint.id, tuple(missing)) if missing else set()
 
     async def _contents(self, ids: set[str]) -> Contents:
         if not ids:
@@ -177,10 +209,10 @@ class Checkpoints:
         return await in_thread(partial(Contents.read, target), name="contents")
 
 
-def _changes(listed: Path, old: Mapping[str, int], new: Mapping[str, int]) -> tuple[dict[str, Change], set[str]]:
+def _changes(listed: bytes, old: Mapping[str, int], new: Mapping[str, int]) -> tuple[dict[str, Change], set[str]]:
     """The changes that git listed, with the unusual permissions, and repositories within."""
     found, repositories = dict[str, Change](), set[str]()
-    for change in read_raw(os.fsdecode(listed.read_bytes())):
+    for change in read_raw(os.fsdecode(listed)):
         path, before, after = change.path, change.before, change.after
         if _SUBMODULE in (before and before.mode, after and after.mode):
             repositories.add(path)

@@ -16,6 +16,7 @@ from cdd_agent.sanitize import sanitize_for_display
 
 if TYPE_CHECKING:
     from cdd_agent.process.run import CommandResult
+    from cdd_agent.process.standing import StandingProgram
 
 CONFIG = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "core.quotePath=false", "color.ui=false")
 ENVIRONMENT = {
@@ -80,9 +81,8 @@ class Git:
         has so many, is `cut`, and git is stopped."""
         from cdd_agent.process.run import WHOLE, run_command
 
-        settings = [word for setting in self.config for word in ("-c", setting)]
         result = await run_command(
-            ["git", "--no-pager", *settings, *words],
+            ["git", *self._settings, *words],
             cwd=self.folder,
             limit=self.seconds,
             env={**ENVIRONMENT, **self.env},
@@ -92,6 +92,21 @@ class Git:
             most=WHOLE if most is None else most,
         )
         return replace(result, return_code=0) if result.cut else result
+
+    def standing(self, *words: str) -> StandingProgram:
+        """Start a git command that answers what it is asked, until it is closed. Raises `NoGit` or `ProgramEnded`."""
+        from cdd_agent.process.programs import find_program
+        from cdd_agent.process.run import child_environment
+        from cdd_agent.process.standing import StandingProgram
+
+        if (program := find_program("git")) is None:
+            raise NoGit
+        environment = child_environment({**ENVIRONMENT, **self.env}, hide=self.hide)
+        return StandingProgram([str(program), *self._settings, *words], self.folder, environment, self.seconds)
+
+    @property
+    def _settings(self) -> list[str]:
+        return ["--no-pager", *(word for setting in self.config for word in ("-c", setting))]
 
 
 def refusal(command: str, result: CommandResult) -> GitUnusable:

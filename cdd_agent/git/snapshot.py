@@ -15,7 +15,8 @@ import re
 import secrets
 import shutil
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -23,10 +24,13 @@ from pathlib import Path
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes, remove, remove_leftovers, write_atomic
 from cdd_agent.git.command import Git, GitUnusable
+from cdd_agent.git.known_files import KnownFiles, Unusual
+from cdd_agent.git.objects import HINT, GitObjects, TreeItem
 from cdd_agent.git.repository import Repository, repository_of
 from cdd_agent.sanitize import sanitize_for_display
-from cdd_agent.threads import in_thread
+from cdd_agent.threads import in_thread, to_its_end
 
+_SINCE = "since"
 _ATTRIBUTES = b"* -text -filter -ident -working-tree-encoding !diff\n"  # in git, this file wins over all others
 CONFIG = (
     "advice.addEmbeddedRepo=false",
@@ -42,9 +46,6 @@ CONFIG = (
     "diff.ignoreSubmodules=all",  # or else `git status` is run in repositories within, by their own settings
     "gc.auto=0",
 )
-USUAL_PERMISSIONS = frozenset((0o644, 0o755, 0o664, 0o775))
-"""Permissions that need no note: those that git knows apart."""
-_NEEDS_NO_NOTE = frozenset(stat.S_IFREG | mode for mode in USUAL_PERMISSIONS)
 # What git says of something that is no part of a snapshot: it may not be read, has just gone, is a pipe or a socket,
 # has a name that git keeps for itself, or is a repository within the project that has no commit yet. And what was to
 # be left out is also ignored.
@@ -63,7 +64,6 @@ _LEFT_OUT = re.compile(
     """,
     re.DOTALL | re.MULTILINE | re.VERBOSE,  # a name may have more than one line
 )
-_HINT = "Check that the folder can be written and the disk has space; files that may not be read can go to .gitignore."
 
 
 @dataclass(frozen=True)
@@ -97,14 +97,20 @@ class Snapshots:
     prefix: str
     """Of the project in the repository, with a slash at its end; empty at its top."""
     leave_out: tuple[str, ...]
+    objects: GitObjects
+    known: KnownFiles
     unseen: set[str] = field(default_factory=set)
     """Files and folders that could not be read, and so are in no snapshot."""
     _also: set[str] = field(default_factory=set)
     """Ignored files that are part of the project: tracked all the same, or asked for."""
     _notes: dict[str, Notes] = field(default_factory=dict)
     """Of snapshots that are known already."""
-    _stored: dict[str, str] = field(default_factory=dict)
-    """The ids of lists that are stored already."""
+    _since: set[str] = field(default_factory=set)
+    """Files that came since the index was written, by an earlier process."""
+    _rules: dict[str, int] = field(default_factory=dict)
+    """How often what is ignored had changed when snapshots were made."""
+    _trees: dict[str, str] = field(default_factory=dict)
+    """The trees of files of snapshots that are known already."""
 
     @classmethod
     async def open(cls, root: Path, folder: Path, leave_out: Sequence[str] = ()) -> Snapshots:
@@ -130,34 +136,50 @@ class Snapshots:
         namespace = f"refs/cdd/{hashlib.sha256(os.fsencode(whose)).hexdigest()[:8]}"
         keeper = {"GIT_DIR": str(repository.shared if repository else folder), "GIT_WORK_TREE": str(top)}
         references = Git(top, keeper, git.config)
-        snapshots = cls(root, folder, index, git, references, namespace, prefix, tuple(leave_out))
+        objects = GitObjects(git, references, folder)
+        own = re.sub(r"([*?\[\\])", r"\\\1", folder.relative_to(root).as_posix()) if folder.is_relative_to(root) else ""
+        known = KnownFiles(root, prefix, filter(None, (*leave_out, own)), objects, folder / "clock")
+        snapshots = cls(root, folder, index, git, references, namespace, prefix, tuple(leave_out), objects, known)
+        snapshots._since.update(os.fsdecode(name) for name in (read_bytes(folder / _SINCE) or b"").split(b"\0")[:-1])
         if repository:
             await repository.tracked_though_ignored(root, snapshots._everything(), folder / "listed")
             snapshots._also = set(names_in(folder / "listed"))
         return snapshots
+
+    def beside(self, top: Path, folder: Path, leave_out: Iterable[str]) -> Snapshots:
+        """Snapshots of another working tree of the same repository, with names among these. `top` is that of the tree,
+        `folder` is there, and theirs alone; `leave_out` are more patterns of what is no part of them."""
+        root, index = top / self.prefix, folder / "index"
+        env = {**self.git.env, "GIT_WORK_TREE": str(top), "GIT_INDEX_FILE": str(index)}
+        git, leave_out = replace(self.git, folder=root, env=env), (*self.leave_out, *leave_out)
+        objects = GitObjects(git, self.references, folder)
+        return replace(
+            self,
+            root=root,
+            folder=folder,
+            index=index,
+            git=git,
+            leave_out=leave_out,
+            objects=objects,
+            known=KnownFiles(root, self.prefix, leave_out, objects, folder / "clock"),
+            unseen=set(),
+            _also=set(self._also),
+            _notes=dict(self._notes),
+            _since=set(),
+            _rules={},
+            _trees=dict(self._trees),
+        )
 
     async def take(self, name: str, also: Iterable[str] = ()) -> str:
         """Make a snapshot and keep it under a name; the object's id. `also` are files to include though ignored.
 
         What was asked for once stays part of later snapshots.
         """
-        asked = set(also)
-        self._also |= asked
+        self._also |= set(also)
         try:
-            tree, unseen = await self._tree()
-        except GitUnusable:  # the index may be torn or locked, or know objects that somebody has removed since
-            await in_thread(self._forget_index, name="index")
-            tree, unseen = await self._tree()
-        self.unseen |= unseen
-        modes = await in_thread(partial(self._unusual_modes, self.folder / "listed"), name="modes")
-        notes = {"also": self._also, "modes": modes, "unseen": unseen}
-        entries = [f"040000 tree {tree}\tfiles\0"]
-        for kind, lines in notes.items():
-            if lines:
-                entries.append(f"100644 blob {await self._store(lines)}\t{kind}\0")
-        made = await self.git("mktree", "-z", stdin=self.input(entries))
-        snapshot = made.stdout.strip()
-        self._notes[snapshot] = _as_notes(modes, unseen, self._also)
+            snapshot = await to_its_end(lambda: self._store(self._look()), name="look")
+        except (Unusual, GitUnusable):
+            snapshot = await self._look_by_git()
         await self._refer(f"{self.namespace}/{name}", snapshot)
         return snapshot
 
@@ -165,6 +187,34 @@ class Snapshots:
         """The object of the snapshot that is kept under a name."""
         found = await self.references("rev-parse", "--verify", "--quiet", f"{self.namespace}/{name}", codes=(0, 1))
         return found.stdout.strip() or None
+
+    @property
+    def is_private(self) -> bool:
+        """They are in a repository of their own, and not in the user's."""
+        return self.references.env["GIT_DIR"] == str(self.folder)
+
+    async def check_out(self, snapshot: str) -> None:
+        """Write all files of a snapshot into a tree that has none of them, and go on from there: what is not changed
+        is not read again."""
+        await self.git("read-tree", *([f"--prefix={self.prefix}"] if self.prefix else []), f"{snapshot}:files")
+        await self.git("checkout-index", "--all", "--force", "--index", "--quiet")
+        await in_thread(self._begin, name="begin")
+        tree, listed = await self.files(snapshot) or "", self.folder / "listed"
+        await self.git("ls-tree", "--full-tree", "-r", "-t", "-z", tree, stdout=listed)
+        await in_thread(lambda: self.known.take_over(tree, listed.read_bytes()), name="known")
+        notes = await self.notes(snapshot)
+        self._also |= notes.also
+        for path, mode in notes.modes.items():
+            if not (place := self.root / path).is_symlink():
+                place.chmod(mode)
+
+    async def remove_references(self, under: str) -> None:
+        """Forget all snapshots whose names begin so."""
+        listed = self.folder / "listed"
+        names = "--format=delete %(refname)", f"{self.namespace}/{under}/"
+        await self.references("for-each-ref", *names, stdout=listed)
+        if listed.stat().st_size:
+            await self.references("update-ref", "--stdin", stdin=listed)
 
     async def move_references(self, under: str, target: Snapshots) -> None:
         """Give what is kept under names that begin so to another tree of the same repository."""
@@ -180,17 +230,26 @@ class Snapshots:
 
     async def notes(self, snapshot: str) -> Notes:
         """All that a snapshot has beside its files."""
-        if snapshot in self._notes:
-            return self._notes[snapshot]
-        asked = self.input(f"{snapshot}:{kind}\n" for kind in ("modes", "unseen", "also"))
-        target = self.folder / "notes"
-        await self.git("cat-file", "--batch", stdin=asked, stdout=target)
-        modes, unseen, also = await in_thread(partial(_read_batch, target), name="notes")
-        self._notes[snapshot] = _as_notes(modes, unseen, also)
+        if snapshot not in self._notes:
+            kinds = ("modes", "unseen", "also")
+            found = await in_thread(lambda: [self.objects.read(f"{snapshot}:{kind}") for kind in kinds], name="notes")
+            self._notes[snapshot] = _as_notes(*(map(os.fsdecode, (text or b"").split(b"\0")[:-1]) for text in found))
         return self._notes[snapshot]
 
-    async def ignored_by(self, snapshot: str, paths: Iterable[str]) -> set[str]:
+    async def files(self, snapshot: str) -> str | None:
+        """The tree of a snapshot's files; None where it is gone."""
+        if snapshot not in self._trees:
+            found = await in_thread(partial(self.objects.id_of, f"{snapshot}:files"), name="files")
+            if found is None:
+                return None
+            self._trees[snapshot] = found
+        return self._trees[snapshot]
+
+    async def ignored_by(self, snapshot: str, paths: Sequence[str]) -> set[str]:
         """Which of these paths the ignore files are about that were there at the time of a snapshot."""
+        if self._rules.get(snapshot) == self.known.rules:  # they are there still, unless they have changed just now
+            with suppress(Unusual, GitUnusable):
+                return await in_thread(partial(self.known.ignored, paths), name="ignored")
         rules = self.folder / "rules" / "files"
         await in_thread(partial(_copy_ignore_files, self.root, self.prefix, rules), name="rules")
         index = {"GIT_INDEX_FILE": str(self.folder / "rules" / "index")}
@@ -205,25 +264,75 @@ class Snapshots:
         await git("check-ignore", "-z", "--stdin", "--no-index", stdin=asked, stdout=target, codes=(0, 1))
         return {name.removeprefix(self.prefix) for name in names_in(target)}
 
-    def input(self, parts: Iterable[str]) -> Path:
+    def input(self, parts: Iterable[str], *, name: str = "input") -> Path:
         """A file for git to read. Raises `BadInput`."""
-        path = self.folder / "input"
+        path = self.folder / name
         try:
             path.write_bytes(os.fsencode("".join(parts)))
         except OSError as error:
-            raise BadInput(f"{path} could not be written: {error.strerror or error}", hint=_HINT) from error
+            raise BadInput(f"{path} could not be written: {error.strerror or error}", hint=HINT) from error
         return path
 
+    def _look(self) -> str:
+        """The tree of all files as they are now. Raises `Unusual` where only git can tell."""
+        self._begin()
+        added = set(self.known.added)
+        tree = self.known.look()
+        if any(not self.known.holds(path) and _is_own_file(self.root, path) for path in self._also):
+            raise Unusual  # an ignored file that has come since
+        if self.known.added != added:
+            self.input((f"{path}\0" for path in sorted(self.known.added)), name=_SINCE)
+        return tree
+
+    async def _look_by_git(self) -> str:
+        await in_thread(self._begin, name="begin")
+        self.known.forget()
+        try:
+            tree, unseen = await self._tree()
+        except GitUnusable:  # the index may be torn or locked, or know objects that somebody has removed since
+            await in_thread(self._forget_index, name="index")
+            tree, unseen = await self._tree()
+        listed = self.folder / "listed"
+        await self.git("ls-tree", "--full-tree", "-r", "-t", "-z", tree, stdout=listed)
+
+        def take_over() -> str:
+            self.known.take_over(tree, listed.read_bytes())
+            self._since.clear()
+            (self.folder / _SINCE).unlink(missing_ok=True)
+            if unseen:
+                self.known.forget()
+            return self._store(tree, unseen)
+
+        return await to_its_end(take_over, name="store")
+
+    def _store(self, tree: str, unseen: Set[str] = frozenset()) -> str:
+        """Make a snapshot of a tree of all files; its id."""
+        modes, made = self.known.modes, [TreeItem("040000", tree, b"files")]
+        for kind, lines in {"also": self._also, "modes": modes, "unseen": unseen}.items():
+            if lines:
+                content = b"".join(os.fsencode(line) + b"\0" for line in sorted(lines))
+                made.append(TreeItem("100644", self.objects.blob(content), kind.encode()))
+        snapshot = self.objects.tree(made)
+        self._notes[snapshot], self._trees[snapshot] = _as_notes(modes, unseen, self._also), tree
+        self._rules[snapshot] = self.known.rules
+        self.unseen |= unseen
+        return snapshot
+
+    def _begin(self) -> None:
+        try:
+            self.known.begin()
+        except OSError as error:
+            raise BadInput(f"{self.folder} could not be written: {error.strerror or error}", hint=HINT) from error
+
     async def _tree(self) -> tuple[str, set[str]]:
-        """The tree of all files as they are now, and what could not be read. The files are listed in `listed`."""
         result = await self.git("add", "--ignore-errors", "--all", "--", *self._everything(), codes=(0, 1, 128))
         unseen = _unseen(result.stderr) if result.return_code or result.stderr else set()
         unseen = {name.removeprefix(self.prefix) for name in unseen}
-        await self.git("ls-files", "-z", stdout=self.folder / "listed")
-        if missing := await in_thread(self._not_added_yet, name="ignored"):
-            asked = self.input(f"{path}\0" for path in missing)
-            await self.git("update-index", "--add", "--replace", "-z", "--stdin", stdin=asked)
+        if wanted := self._also | self._since | self.known.added:
             await self.git("ls-files", "-z", stdout=self.folder / "listed")
+            if missing := await in_thread(partial(self._not_added_yet, wanted), name="ignored"):
+                asked = self.input(f"{path}\0" for path in missing)
+                await self.git("update-index", "--add", "--replace", "-z", "--stdin", stdin=asked)
         return await self._write_tree(), unseen
 
     def _everything(self) -> list[str]:
@@ -233,10 +342,10 @@ class Snapshots:
             out.append(f":(exclude,literal){self.folder.relative_to(self.root).as_posix()}")
         return [".", *out]
 
-    def _not_added_yet(self) -> list[str]:
+    def _not_added_yet(self, wanted: Set[str]) -> list[str]:
         """The ignored files that are there and can be read, neither behind a link nor in a repository within."""
         listed = b"\0" + (self.folder / "listed").read_bytes()
-        missing = [path for path in sorted(self._also) if b"\0%s\0" % os.fsencode(path) not in listed]
+        missing = [path for path in sorted(wanted) if b"\0%s\0" % os.fsencode(path) not in listed]
         return [path for path in missing if _is_own_file(self.root, path)]
 
     async def _write_tree(self) -> str:
@@ -246,36 +355,16 @@ class Snapshots:
             return result.stdout.strip()
         if f"prefix {self.prefix} not found" not in result.stderr:
             raise GitUnusable(
-                f"A checkpoint could not be made: {sanitize_for_display(result.stderr.strip())}", hint=_HINT
+                f"A checkpoint could not be made: {sanitize_for_display(result.stderr.strip())}", hint=HINT
             )
-        return (await self.git("mktree")).stdout.strip()  # there are no files
+        return await in_thread(partial(self.objects.tree, ()), name="tree")  # there are no files
 
     def _forget_index(self) -> None:
         try:
             for path in (self.index, Path(f"{self.index}.lock")):
                 path.unlink(missing_ok=True)
         except OSError as error:
-            raise BadInput(f"{self.index} could not be removed: {error.strerror or error}", hint=_HINT) from error
-
-    def _unusual_modes(self, listed: Path) -> list[str]:
-        """The permissions that git does not keep, a line each: `600 path`."""
-        lines = []
-        top, lstat = os.fsencode(self.root) + b"/", os.lstat
-        for name in listed.read_bytes().split(b"\0")[:-1]:  # in large projects, half of the time goes by here
-            try:
-                mode = lstat(top + name).st_mode
-            except OSError:
-                continue
-            if mode not in _NEEDS_NO_NOTE and stat.S_ISREG(mode):
-                lines.append(f"{stat.S_IMODE(mode):o} {os.fsdecode(name)}")
-        return lines
-
-    async def _store(self, lines: Iterable[str]) -> str:
-        text = "".join(f"{line}\0" for line in sorted(lines))
-        if text not in self._stored:
-            made = await self.git("hash-object", "-w", "--no-filters", "--stdin", stdin=self.input([text]))
-            self._stored[text] = made.stdout.strip()
-        return self._stored[text]
+            raise BadInput(f"{self.index} could not be removed: {error.strerror or error}", hint=HINT) from error
 
     async def remove_locks(self, prefix: str) -> None:
         """Remove what a git that was killed has left beside the references under `prefix`, where nobody else writes.
@@ -288,24 +377,15 @@ class Snapshots:
         await in_thread(remove_all, name="locks")
 
     async def _refer(self, reference: str, target: str) -> None:
+        refer = partial(self.objects.refer, reference, target)
         try:
-            await self.references("update-ref", reference, target)
+            await to_its_end(refer, name="refer")
         except GitUnusable:
             lock = Path(self.references.env["GIT_DIR"]) / f"{reference}.lock"
             if not lock.exists():
                 raise
             remove(lock)  # of a git that was stopped
-            await self.references("update-ref", reference, target)
-
-
-def _read_batch(answers: Path) -> list[list[str]]:
-    """The lists in what `git cat-file --batch` wrote: `id blob size`, newline, content, newline; or `name missing`."""
-    found = []
-    with answers.open("rb") as file:
-        while head := file.readline().split():
-            content = file.read(int(head[2]) + 1) if len(head) == 3 else b""
-            found.append([os.fsdecode(line) for line in content.split(b"\0")[:-1]])
-    return found
+            await to_its_end(refer, name="refer")
 
 
 def names_in(listed: Path) -> Iterator[str]:
@@ -339,7 +419,7 @@ def _fresh_index(folder: Path) -> Path:
         for path in known:
             path.unlink(missing_ok=True)
     except OSError as error:
-        raise BadInput(f"{fresh} could not be written: {error.strerror or error}", hint=_HINT) from error
+        raise BadInput(f"{fresh} could not be written: {error.strerror or error}", hint=HINT) from error
     return fresh
 
 
@@ -353,7 +433,7 @@ def _copy_ignore_files(root: Path, prefix: str, target: Path) -> None:
             if content is not None:
                 (target / place / ".gitignore").write_bytes(content)
     except OSError as error:
-        raise BadInput(f"{target} could not be written: {error.strerror or error}", hint=_HINT) from error
+        raise BadInput(f"{target} could not be written: {error.strerror or error}", hint=HINT) from error
 
 
 def _as_notes(modes: Iterable[str], unseen: Iterable[str], also: Iterable[str]) -> Notes:
@@ -367,7 +447,7 @@ def _unseen(stderr: str) -> set[str]:
     found = {name for match in _LEFT_OUT.finditer(stderr) for name in match.groups() if name}
     rest = _LEFT_OUT.sub("", stderr).strip()
     if rest:
-        raise GitUnusable(f"A checkpoint could not be made: {sanitize_for_display(rest.splitlines()[0])}", hint=_HINT)
+        raise GitUnusable(f"A checkpoint could not be made: {sanitize_for_display(rest.splitlines()[0])}", hint=HINT)
     return found
 
 

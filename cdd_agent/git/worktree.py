@@ -49,12 +49,16 @@ class Trees:
         """`top` is the folder of the person's own tree."""
         return cls(top, _git(top))
 
-    async def add(self, place: Path, commit: str, branch: str | None = None) -> None:
+    async def add(self, place: Path, commit: str, branch: str | None = None, *, is_empty: bool = False) -> None:
         """Make a tree in this place, on a new branch or on none. What was left there by one that was killed is
-        replaced. Raises `GitUnusable`, `BadInput`."""
-        await self.remove(place)
-        on = ["-b", branch] if branch else ["--detach"]
-        await self.git("worktree", "add", "--quiet", *on, "--", str(place), commit)
+        replaced. `is_empty`: nothing is there, and no file is written into it. Raises `GitUnusable`, `BadInput`."""
+        if not is_empty:
+            await self.remove(place)
+        how = ["-b", branch] if branch else ["--detach"]
+        how += ["--no-checkout"] if is_empty else []
+        await self.git("worktree", "add", "--quiet", *how, "--", str(place), commit)
+        if is_empty:  # else git in it would take every file for a new one
+            await _git(place)("read-tree", commit)
 
     async def remove(self, place: Path) -> None:
         """Remove a tree with all that is in it, or what is left of one. Raises `BadInput`."""

@@ -2,8 +2,11 @@
 
 import asyncio
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Protocol
 
 from cdd_agent.errors import BadInput, BudgetExhausted
 from cdd_agent.llm.known_models import Price
@@ -72,9 +75,58 @@ class Tally:
     spent: Spent = Spent()
     under_way: int = 0
     """Calls that run now, and are not counted yet."""
+    held: list[Usage] = field(default_factory=list)
+    """The most that calls may take which run now."""
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when such a call is over."""
 
     def add(self, usage: Usage) -> None:
         self.spent += usage
+
+    @asynccontextmanager
+    async def holding(self, worst: Usage, expect: Callable[[Spent], None]) -> AsyncIterator[Callable[[], Spent]]:
+        expect(self.spent)
+        while self.held and not _fits(self._with_held(self.held), expect):
+            self.ended.clear()
+            await self.ended.wait()
+            expect(self.spent)
+        self.held.append(worst)
+        try:
+            yield lambda: self._with_held(held for held in self.held if held is not worst)
+        finally:
+            self.held = [held for held in self.held if held is not worst]
+            self.ended.set()
+
+    def _with_held(self, held: Iterable[Usage]) -> Spent:
+        spent = self.spent
+        for usage in held:
+            spent += usage
+        return spent
+
+
+def _fits(spent: Spent, expect: Callable[[Spent], None]) -> bool:
+    try:
+        expect(spent)
+    except BudgetExhausted:
+        return False
+    return True
+
+
+class Account(Protocol):
+    """What counts against a budget."""
+
+    @property
+    def spent(self) -> Spent: ...
+
+    def add(self, usage: Usage) -> None: ...
+
+    def holding(
+        self, worst: Usage, expect: Callable[[Spent], None]
+    ) -> AbstractAsyncContextManager[Callable[[], Spent]]:
+        """Around a call that could take this: it begins only where it fits beside those that run, at their worst, and
+        waits for their end where it would fit but for them. `expect` raises `BudgetExhausted` where it does not fit
+        beside what is spent; then it is not made. Within, what is spent can be asked for, with those others."""
+        ...
 
 
 class ToldWhileItRuns(ModelWrapper):
@@ -116,7 +168,7 @@ class Budgeted(ModelWrapper):
         model: Model,
         limit: Limit,
         *,
-        account: Tally | None = None,
+        account: Account | None = None,
         price: Callable[[], Price | None] = lambda: None,
         spend: Callable[[Usage], None] = _ignore,
         lost: Callable[[Usage], None] = _ignore,
@@ -141,12 +193,16 @@ class Budgeted(ModelWrapper):
 
     async def reply(self, request: Request, hear: Hear) -> Done:
         call = _Call(estimated_prompt(request), await asyncio.to_thread(self._price))
-        self._expect_room_for(call.at_worst, "the next call could take {}; it was not made")
+        why = "the next call could take {}; it was not made"
+        expect = partial(self._expect_room_for, call=call.at_worst, why=why)
+        async with self._account.holding(call.at_worst, expect) as spent_by_now:
+            return await self._reply(call, request, hear, spent_by_now)
 
+    async def _reply(self, call: "_Call", request: Request, hear: Hear, spent_by_now: Callable[[], Spent]) -> Done:
         def measure(event: ModelEvent) -> None:
             call.hear(event)
             if call.usage.completion_tokens > CEILING:
-                self._expect_room_for(call.usage, "a reply has grown to {}; it was stopped")
+                self._expect_room_for(spent_by_now(), call.usage, "a reply has grown to {}; it was stopped")
             hear(event)
 
         is_owed = True
@@ -172,15 +228,15 @@ class Budgeted(ModelWrapper):
         self._account.add(usage)
         self._spend(usage)
 
-    def _expect_room_for(self, call: Usage, why: str) -> None:
-        """Raises `BudgetExhausted` where a call like this one passes the limit."""
-        then, about = self.spent + call, "~" if self.spent.estimated else ""
+    def _expect_room_for(self, spent: Spent, call: Usage, why: str) -> None:
+        """Raises `BudgetExhausted` where a call like this one, beside what is spent, passes the limit."""
+        then, about = spent + call, "~" if spent.estimated else ""
         if self.limit.tokens is not None and then.tokens > self.limit.tokens:
-            used = f"{about}{self.spent.tokens:,} of {self.limit.tokens:,} tokens"
-            raise _exhausted("tokens", used, why.format(f"~{then.tokens - self.spent.tokens:,} tokens"))
+            used = f"{about}{spent.tokens:,} of {self.limit.tokens:,} tokens"
+            raise _exhausted("tokens", used, why.format(f"~{then.tokens - spent.tokens:,} tokens"))
         if self.limit.usd is not None and then.usd > self.limit.usd:
-            used = f"{about}${self.spent.usd:.4f} of ${self.limit.usd:.2f}"
-            raise _exhausted("usd", used, why.format(f"~${then.usd - self.spent.usd:.4f}"))
+            used = f"{about}${spent.usd:.4f} of ${self.limit.usd:.2f}"
+            raise _exhausted("usd", used, why.format(f"~${then.usd - spent.usd:.4f}"))
 
 
 @dataclass

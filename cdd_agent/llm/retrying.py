@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from cdd_agent.llm.port import (
     Done,
@@ -22,6 +23,9 @@ from cdd_agent.llm.port import (
     Waiting,
 )
 from cdd_agent.llm.wrapper import ModelWrapper
+
+if TYPE_CHECKING:
+    from cdd_agent.llm.shared import SharedWaits
 
 LONGEST_WAIT = 120.0
 """Seconds in one go. Who is asked to wait for longer is better told when to come back."""
@@ -51,9 +55,11 @@ class Retrying(ModelWrapper):
     `StartedAgain` follows if something of the reply had been passed on. Raises the error of the last call.
     """
 
-    def __init__(self, model: Model, clock: Clock | None = None) -> None:
+    def __init__(self, model: Model, clock: Clock | None = None, shared: "SharedWaits | None" = None) -> None:
+        """`shared`: other processes ask this provider too, and none of them while one is asked to wait."""
         super().__init__(model)
         self._clock = clock or Clock()
+        self._shared = shared
 
     async def reply(self, request: Request, hear: Hear) -> Done:
         failures: Counter[type[ModelError]] = Counter()
@@ -65,6 +71,7 @@ class Retrying(ModelWrapper):
             hear(event)
 
         while True:
+            await self._wait_with_others(hear)
             try:
                 return await self.inner.reply(request, note)
             except ModelError as error:
@@ -73,6 +80,9 @@ class Retrying(ModelWrapper):
                 if not error.is_transient:
                     raise
                 if isinstance(error, RateLimited):
+                    if self._shared is not None:
+                        wait = 2.0 ** (failures[kind] - 1) if error.retry_after is None else error.retry_after
+                        self._shared.extend(self._clock.now().timestamp() + wait, error.message)
                     self._expect_worth_waiting(error, failures[kind])
                 elif failures[kind] >= _CALLS.get(kind, _OTHER_CALLS):
                     raise
@@ -82,13 +92,27 @@ class Retrying(ModelWrapper):
                     seconds = error.retry_after + chance  # never sooner than asked
                 if not reason.endswith((".", "!", "?", "…")):
                     reason += "."
-            end = self._clock.seconds() + seconds
-            while (left := end - self._clock.seconds()) > 0:
-                hear(Waiting(math.ceil(left), reason))
-                await self._clock.sleep(min(left, 1.0))
+            await self._wait(seconds, reason, hear)
             if has_begun:
                 hear(StartedAgain())
                 has_begun = False
+
+    async def _wait(self, seconds: float, reason: str, hear: Hear) -> None:
+        end = self._clock.seconds() + seconds
+        while (left := end - self._clock.seconds()) > 0:
+            hear(Waiting(math.ceil(left), reason))
+            await self._clock.sleep(min(left, 1.0))
+
+    async def _wait_with_others(self, hear: Hear) -> None:
+        """Until the time that the provider has named to any of them; a little longer, so that they do not all come
+        back at once. Raises `RateLimited` where that is too long."""
+        while self._shared is not None:
+            until, reason = self._shared.until
+            if (left := until - self._clock.now().timestamp()) <= 0:
+                return
+            if left > LONGEST_WAIT:
+                self._expect_worth_waiting(RateLimited(reason, retry_after=left), 1)
+            await self._wait(left + self._clock.chance(), reason, hear)
 
     def _expect_worth_waiting(self, error: RateLimited, calls: int) -> None:
         """Raises the error anew, with words that say when to come back, where waiting here makes no sense."""

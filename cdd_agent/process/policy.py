@@ -195,8 +195,10 @@ class CommandRunner:
     permit: Permit = nobody
     clock: WorkClock = field(default_factory=WorkClock, repr=False, compare=False)
     """Stands still while a person is asked."""
-    always: set[tuple[str, Path]] = field(default_factory=set, repr=False, compare=False)
-    """The commands that a person lets through from now on, and their folders."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Variables that all commands get, unless they have their own."""
+    always: set[tuple[str, str]] = field(default_factory=set, repr=False, compare=False)
+    """The commands that a person lets through from now on, and their folders, from the root."""
 
     @property
     def allowed(self) -> tuple[str, ...]:
@@ -290,7 +292,7 @@ class CommandRunner:
 
     def must_ask(self, command: Command) -> bool:
         """A person has to say yes to it, and has not yet said "always"."""
-        return bool(command.objection) and (command.text, command.folder) not in self.always
+        return bool(command.objection) and self._known(command) not in self.always
 
     async def ask(self, command: Command) -> None:
         """Ask the person where that is needed. Raises `CommandRefused` when they say no."""
@@ -301,7 +303,10 @@ class CommandRunner:
         if permission is Permission.NO:
             raise CommandRefused(f"{command.objection}, and it was not approved", allowed=self.allowed)
         if permission is Permission.ALWAYS:
-            self.always.add((command.text, command.folder))
+            self.always.add(self._known(command))
+
+    def _known(self, command: Command) -> tuple[str, str]:
+        return command.text, os.path.relpath(command.folder, self.root)
 
     async def start(
         self,
@@ -316,8 +321,9 @@ class CommandRunner:
         if self.settings.mode == "unsafe":
             _log.warning("Unsafe mode: %.1000r runs whatever it is", command.text)
         _log.info("Running %.1000r in %s", command.text, command.folder)
+        env = {**self.env, **(env or {})}
         if command.in_shell:  # it looks programs up by itself: the project's own come first, unless it is given a PATH
-            env = {"PATH": os.pathsep.join((*map(str, own_folders(self.root)), *os.get_exec_path())), **(env or {})}
+            env = {"PATH": os.pathsep.join((*map(str, own_folders(self.root)), *os.get_exec_path())), **env}
         result = await run_command(
             command.argv,
             cwd=command.folder,

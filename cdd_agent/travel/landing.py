@@ -6,13 +6,15 @@ whose checks have passed; so a conflict or a failed check changes nothing. Kille
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from cdd_agent.engine.accepted import known_so_far
 from cdd_agent.engine.history import STORE
+from cdd_agent.engine.lock import locked
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.run import named
 from cdd_agent.engine.whereabouts import forget_own_tree, load_own_tree
@@ -22,11 +24,12 @@ from cdd_agent.files.atomic import read_bytes, sync_folder, write_atomic
 from cdd_agent.files.json_file import set_aside
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.process.policy import CommandRefused, CommandRunner
+from cdd_agent.project.tree_needs import SHARED
 from cdd_agent.threads import in_thread
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.state import ExecutionState, load_state
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
-from cdd_agent.travel.own_tree import SHARED, OwnTree
+from cdd_agent.travel.own_tree import OwnTree
 from cdd_agent.verification.checks import Check, Ran, check_for, project_check, run_check
 from cdd_agent.verification.verdict import Before, useful_end
 
@@ -40,8 +43,8 @@ class Landing:
     own: OwnTree
     record: RunRecord
     """The run's, in its own tree."""
-    commands: Callable[[Path], CommandRunner]
-    """Makes a runner of commands for a project's root."""
+    commands: Callable[[Path, Mapping[str, str]], CommandRunner]
+    """Makes a runner of commands for a project's root, with these variables."""
     test_command: str | None
     limit: float
     """Seconds for a check."""
@@ -49,16 +52,28 @@ class Landing:
     """Of checkpoints."""
     emit: Emit
 
-    async def land(self, *, rebase: bool) -> str:
-        """The commit that the person's branch is at then. Raises `CddError`; then it is where it was."""
+    async def land(self, *, rebase: bool) -> None:
+        """Move the person's branch on to a commit with the run's work. Raises `CddError`; then it is where it was."""
+        own = self.own
+        if load_own_tree(own.record.folder) is None:
+            hint = f"`cdd exec {own.ticket.slug} --worktree` makes one."
+            raise BadInput(f"{own.ticket.slug} has no tree of its own", hint=hint)
+        with (
+            locked(own.record.folder, own.ticket.slug),
+            locked(self.record.folder, own.ticket.slug) if own.place.exists() else nullcontext(),
+        ):
+            await self._land(rebase=rebase)
+
+    async def _land(self, *, rebase: bool) -> None:
         own, trees = self.own, self.own.trees
         made = load_own_tree(own.record.folder)
         tip = await trees.commit_of(f"refs/heads/{own.branch}")
         landing = made.landing if made is not None and tip in (None, made.landing_of) else None
         if landing is not None and await trees.has_landed(landing):
-            return await self._finish(landing)
+            await self._finish(landing)
+            return
         plan = own.ticket.read_plan()
-        state = load_state(own.ticket_folder / own.ticket.state_path.name, own.ticket.slug, plan)
+        state = load_state(own.ticket_in_it.state_path, own.ticket.slug, plan)
         if state is None or state.status is not RunStatus.COMPLETED:
             raise BadInput(
                 f"{own.ticket.slug} has steps that are not over",
@@ -75,8 +90,8 @@ class Landing:
             message = f"Merge branch '{own.branch}'"
             result = await trees.merged(place, own.branch, message, rebase=rebase)
             own.equip(place)
-            await own.expect_own_packages(place, self.emit)
-            await self._check(place / own.prefix, plan, state)
+            env = await own.expect_own_packages(place, self.emit)
+            await self._check(self.commands(place / own.prefix, env), plan, state)
         finally:
             await trees.remove(place)
         if await trees.commit_of("HEAD") != base:
@@ -84,26 +99,25 @@ class Landing:
         assert made is not None, "seen by whoever asks for it"
         made.model_copy(update={"landing": result, "landing_of": tip}).keep(own.record.folder)
         await trees.forward(result)
-        return await self._finish(result)
+        await self._finish(result)
 
-    async def _finish(self, result: str) -> str:
+    async def _finish(self, result: str) -> None:
         """The rest, when the person's branch is there."""
         await self._bring_record()
         await self._remove_tree()
         text = f"{self.own.ticket.slug} has landed: its checks have passed, and your branch is at {result[:12]}."
         self.emit(Notice(text, Tone.GOOD, about=About.LANDED))
-        return result
 
     def _is_work(self, path: str) -> bool:
         """Whether a file in the run's tree is somebody's, and not the program's."""
         own = self.own
-        ours = [folder.relative_to(own.place).as_posix() for folder in (own.ticket_folder, own.root / ".cdd")]
+        ours = [folder.relative_to(own.place).as_posix() for folder in (own.ticket_in_it.folder, own.root / ".cdd")]
         ours += [f"{own.prefix}/{name}".lstrip("/") for name in SHARED]
         return not any(path == folder or path.startswith(f"{folder}/") for folder in ours)
 
-    async def _check(self, root: Path, plan: ImplementationPlan, state: ExecutionState) -> None:
+    async def _check(self, commands: CommandRunner, plan: ImplementationPlan, state: ExecutionState) -> None:
         """Run the project's check and those of the steps on the result. Raises `StepFailed`."""
-        commands, before = self.commands(root), known_so_far(state, self.record)
+        before = known_so_far(state, self.record)
         checks = dict[str, Check]()
         if check := project_check(self.test_command, commands):
             checks[check.shown] = check
@@ -140,7 +154,7 @@ class Landing:
             here = await Checkpoints.open(own.record.root, target / STORE, own.ticket.slug, self.leave_out)
             await theirs.snapshots.move_references(own.ticket.slug, here.snapshots)
             await in_thread(partial(_move, self.record.folder, target), name="record")
-        state = read_bytes(own.ticket_folder / own.ticket.state_path.name)
+        state = read_bytes(own.ticket_in_it.state_path)
         if state is not None:
             write_atomic(own.ticket.state_path, state)
 

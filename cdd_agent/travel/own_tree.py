@@ -6,37 +6,20 @@ What tests need and git does not have is found there too: `.venv` and `node_modu
 
 from __future__ import annotations
 
-import os
-import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from cdd_agent.engine.lock import locked
 from cdd_agent.engine.record import RunRecord
-from cdd_agent.engine.whereabouts import OwnTreeMade, load_own_tree
+from cdd_agent.engine.whereabouts import TREE, OwnTreeMade, load_own_tree
 from cdd_agent.errors import BadInput
 from cdd_agent.events import About, Emit, Notice, Tone
-from cdd_agent.files.atomic import read_bytes, write_atomic
+from cdd_agent.files.atomic import read_bytes, remove, write_atomic
 from cdd_agent.git.repository import repository_of
 from cdd_agent.git.worktree import Trees
-from cdd_agent.process.programs import find_program, own_python
-from cdd_agent.process.run import run_command
+from cdd_agent.project.tree_needs import link_shared, own_packages
 from cdd_agent.tickets.store import Ticket
-
-SHARED = (".venv", "venv", "node_modules")
-"""Folders of the project that its tests need, and that are linked."""
-_WHERE_FROM = """\
-import importlib.util, os, sys
-here = os.getcwd()
-sys.path[:] = [path for path in sys.path if path and os.path.abspath(path) != here]
-for name in sys.argv[1:]:
-    try:
-        found = importlib.util.find_spec(name)
-    except Exception:
-        continue
-    places = list(found.submodule_search_locations or ()) if found else []
-    print(name, os.path.realpath(places[0]) if places else "")
-"""
-_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
@@ -63,7 +46,7 @@ class OwnTree:
 
     @property
     def place(self) -> Path:
-        return self.record.folder / "tree"
+        return self.record.folder / TREE
 
     @property
     def root(self) -> Path:
@@ -72,29 +55,45 @@ class OwnTree:
 
     @property
     def branch(self) -> str:
-        return f"cdd/{self.ticket.slug}"
+        return f"cdd/{self.record.slug}"
 
     @property
-    def ticket_folder(self) -> Path:
-        return self.root / self.ticket.folder.relative_to(self.record.root)
+    def is_variant(self) -> bool:
+        """The run is one of several of its ticket, beside the ticket's own."""
+        return self.record.slug != self.ticket.slug
 
-    async def make(self, emit: Emit) -> None:
-        """Make it, or see that it is as it has to be. Raises `BadInput`."""
+    @property
+    def ticket_in_it(self) -> Ticket:
+        folder = self.root / self.ticket.folder.relative_to(self.record.root)
+        return Ticket(self.ticket.slug, folder, self.root)
+
+    async def prepare(self, emit: Emit, base: str | None = None) -> Mapping[str, str]:
+        """Make it ready for the run to begin or go on in it; the variables that commands there need. Raises
+        `BadInput`, also when another process is at work on the ticket."""
+        self.record.prepare()
+        with locked(self.record.folder, self.record.slug):
+            await self.make(emit, base)
+            return await self.expect_own_packages(self.place, emit)
+
+    async def make(self, emit: Emit, base: str | None = None) -> None:
+        """Make it, from this commit or where the person's branch is, or see that it is as it has to be. Raises
+        `BadInput`."""
         made = load_own_tree(self.record.folder)
         if made is None or not made.is_made or not self.place.exists():
-            await self._make_afresh(made, emit)
+            await self._make_afresh(made, emit, base)
         self.equip(self.place)
         for path in (self.ticket.spec_path, self.ticket.plan_path):  # the person's own are what counts
             content = read_bytes(path)
-            if content is not None and read_bytes(self.ticket_folder / path.name) != content:
-                write_atomic(self.ticket_folder / path.name, content)
+            place = self.ticket_in_it.folder / path.name
+            if content is not None and read_bytes(place) != content:
+                write_atomic(place, content)
         settings = Path(".cdd", "config.yaml")
         content = read_bytes(self.record.root / settings)
         if content is not None and not (self.root / settings).exists():
             write_atomic(self.root / settings, content)
 
-    async def _make_afresh(self, made: OwnTreeMade | None, emit: Emit) -> None:
-        if self.ticket.state_path.exists() or self.record.state.exists():
+    async def _make_afresh(self, made: OwnTreeMade | None, emit: Emit, base: str | None) -> None:
+        if not self.is_variant and (self.ticket.state_path.exists() or self.record.state.exists()):
             raise BadInput(
                 f"A run of {self.ticket.slug} was begun in your own tree",
                 hint="It goes on there, without `--worktree`.",
@@ -105,15 +104,21 @@ class OwnTree:
                 hint=f"What it committed is on {self.branch}. To begin anew remove {self.record.folder / 'tree.json'} "
                 "and that branch.",
             )
-        there, head = await self.trees.commit_of(f"refs/heads/{self.branch}"), await self.trees.commit_of("HEAD")
-        assert head is not None, "seen in `of`"
+        there, head = (
+            await self.trees.commit_of(f"refs/heads/{self.branch}"),
+            await self.trees.commit_of(base or "HEAD"),
+        )
+        if head is None:
+            raise BadInput(f"There is no commit {base}")
         if there is not None and (made is None or there != made.base):
             raise BadInput(f"There is a branch {self.branch} already", hint="Rename or delete it.")
         if there is not None:  # of one that was killed before it was ready
             await self.trees.delete_branch(self.branch)
-        making = OwnTreeMade(branch=self.branch, base=head)
+        making = OwnTreeMade(branch=self.branch, base=head, prefix=self.prefix)
         making.keep(self.record.folder)
         await self.trees.add(self.place, head, self.branch)
+        if self.is_variant:  # what the person has committed of their own run is not its
+            remove(self.ticket_in_it.state_path)
         making.model_copy(update={"is_made": True}).keep(self.record.folder)
         text = f"The run has a tree of its own, on the branch {self.branch}; your files are left alone."
         if await self.trees.changed(self.trees.top, untracked=False):
@@ -122,49 +127,17 @@ class OwnTree:
 
     def equip(self, place: Path) -> None:
         """Link what tests need into a tree, where it has nothing of that name. Raises `BadInput`."""
-        for name in SHARED:
-            source, link = self.record.root / name, place / self.prefix / name
-            if source.is_dir() and not os.path.lexists(link):
-                try:
-                    link.symlink_to(source, target_is_directory=True)
-                except OSError as error:
-                    raise BadInput(f"{link} could not be made: {error.strerror or error}") from error
+        link_shared(self.record.root, place / self.prefix)
 
-    async def expect_own_packages(self, place: Path, emit: Emit) -> None:
+    async def expect_own_packages(self, place: Path, emit: Emit) -> Mapping[str, str]:
         """See that tests in a tree import its own packages, and not the person's that are installed in editable mode.
 
-        Where they would, the tree's come first on PYTHONPATH of this process and what it starts, and that is told.
-        Raises `BadInput` where they would all the same.
+        Where they would, that is told, and a PYTHONPATH is returned on which the tree's come first. Raises `BadInput`
+        where they would all the same.
         """
-        root = place / self.prefix
-        sources = [folder for folder in (root / "src", root) if folder.is_dir()]
-        packages = {init.parent.name: init.parent.parent for folder in sources for init in folder.glob("*/__init__.py")}
-        packages = {name: folder for name, folder in packages.items() if name.isidentifier()}
-        python = own_python(root) or find_program("python") or find_program("python3") or Path(sys.executable)
-        if not packages or not (elsewhere := await self._elsewhere(python, root, [*packages])):
-            return
-        first = list(dict.fromkeys(str(packages[name]) for name in elsewhere))
-        before = os.environ.get("PYTHONPATH")
-        os.environ["PYTHONPATH"] = os.pathsep.join([*first, *([before] if before else [])])
-        names = ", ".join(sorted(elsewhere))
-        if still := await self._elsewhere(python, root, [*elsewhere]):
-            raise BadInput(
-                f"Tests in the run's tree would import {', '.join(sorted(still))} from {still[min(still)]}",
-                hint="It is installed so that nothing can come before. Run without `--worktree`, or uninstall it.",
-            )
-        text = f"{names} is installed from your own tree (editable). In the run's tree PYTHONPATH puts its own first."
-        emit(Notice(text, Tone.WARNING, about=About.EDITABLE_INSTALL))
-
-    async def _elsewhere(self, python: Path, root: Path, packages: list[str]) -> dict[str, Path]:
-        """The packages that would come from the person's own tree, and from where."""
-        words = [str(python), "-c", _WHERE_FROM, *packages]
-        found = await run_command(words, cwd=root, limit=_SECONDS)
-        entries = (line.split(" ", 1) for line in found.stdout.splitlines() if " " in line)
-        places = {name: Path(place) for name, place in entries if place}
-        return {
-            name: place
-            for name, place in places.items()
-            if place.is_relative_to(self.trees.top)
-            and not place.is_relative_to(root)
-            and {"site-packages", "dist-packages"}.isdisjoint(place.parts)  # a copy in an environment is no source
-        }
+        found = await own_packages(place / self.prefix, self.trees.top)
+        if found.names:
+            text = f"{', '.join(found.names)} is installed from your own tree (editable). In the run's tree PYTHONPATH "
+            text += "puts its own first."
+            emit(Notice(text, Tone.WARNING, about=About.EDITABLE_INSTALL))
+        return found.env

@@ -50,7 +50,7 @@ from cdd_agent.tui.faults import Guarded, GuardedWidget
 from cdd_agent.tui.home import BESIDE, Home
 from cdd_agent.tui.keys import shown
 from cdd_agent.tui.sparing import Sparing
-from cdd_agent.tui.themes import ThemeChoice, by_background, remember, remembered, use_theme
+from cdd_agent.tui.themes import ThemeChoice, by_background, remember, remembered, use_theme, with_muted_text
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.diff import SIDE_BY_SIDE_WIDTH
 from cdd_agent.tui.transcript.find_bar import FindBar, FindInput
@@ -165,6 +165,9 @@ class Shell(Sparing, Guarded, App[CddError]):
 
     def get_default_screen(self) -> Screen[None]:
         return self.home
+
+    def get_css_variables(self) -> dict[str, str]:
+        return with_muted_text(super().get_css_variables())
 
     def what_has_moved(self) -> tuple[Region, int] | None:
         transcript = self.home.transcript

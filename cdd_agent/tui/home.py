@@ -14,6 +14,7 @@ from textual.screen import Screen
 from cdd_agent.commands.completing import complete
 from cdd_agent.commands.registry import can_run_now, hint_for
 from cdd_agent.completion import Completion
+from cdd_agent.engine.side_events import SideSteps
 from cdd_agent.events import (
     AcceptingAll,
     AgentChanged,
@@ -103,6 +104,7 @@ class Home(GuardedWidget, Screen[None]):
         """Tokens that the model takes in which is asked."""
         self._delay = 0.0
         """The rest of a wait for the model, at most, that was told."""
+        self._side = SideSteps()
 
     def compose(self) -> ComposeResult:
         yield TitleBar(self._root.name or str(self._root))
@@ -153,6 +155,9 @@ class Home(GuardedWidget, Screen[None]):
     def show(self, event: Event) -> None:
         """One event, on every part of the screen that it concerns."""
         transcript, activity = self.transcript, self.activity
+        if self._side.holds_back(event):
+            self._show_beside(event)
+            return
         match event:
             case ReplyStarted(saved=True):
                 activity.busy("Using the saved reply")
@@ -241,6 +246,13 @@ class Home(GuardedWidget, Screen[None]):
             case _:
                 self._describe(event)
 
+    def _show_beside(self, event: Event) -> None:
+        """Of a step in a tree of its own: only what it costs, and that it is under way."""
+        self.activity.busy(self._side.in_words())
+        if isinstance(event, ReplyFinished) and event.usage is not None and event.step is not None:
+            self._say_what_was_spent()
+            self.steps.spend(event.step, cost_of(event.usage))
+
     def show_review(self, text: str, diff: str, answer: str) -> None:
         """Changes that a person was asked about stay, with their answer."""
         self.transcript.settle()
@@ -266,7 +278,7 @@ class Home(GuardedWidget, Screen[None]):
         match event:
             case StepStarted(step=number):
                 steps.begin(event)
-                self.activity.busy(f"Step {number}: {event.title}")
+                self.activity.busy(self._side.in_words() if event.side_tree else f"Step {number}: {event.title}")
             case StepFinished():
                 steps.finish(event)
                 self.say_what_to_type()
@@ -277,8 +289,9 @@ class Home(GuardedWidget, Screen[None]):
                 steps.show(())  # the plan that was just finished is not finished any more
             case _:
                 pass
+        prefix = self._side.prefix(event)
         for text, tone in _lines(event):
-            self.transcript.add(BLOCKS[tone], text)
+            self.transcript.add(BLOCKS[tone], prefix + text)
 
     def say_what_to_type(self) -> None:
         """In the empty prompt, and below it what Enter does with what stands there."""
@@ -326,6 +339,7 @@ class Home(GuardedWidget, Screen[None]):
     def settle(self) -> None:
         """After a turn, however it ended: nothing is live, and the steps show what is saved."""
         self.lines_wait = False
+        self._side.running.clear()
         self.transcript.settle()
         self.activity.rest()
         self._say_what_was_spent()

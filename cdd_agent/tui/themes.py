@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from textual.color import Color
 from textual.theme import Theme
 
 from cdd_agent.errors import BadInput, CddError
@@ -104,6 +105,15 @@ def use_theme(app: App[Any], name: str) -> None:
     look = THEMES[name]
     app.register_theme(_CONTRAST)
     app.theme = look.in_sixteen if app.console.color_system == "standard" else look.theme
+
+
+def with_muted_text(variables: dict[str, str]) -> dict[str, str]:
+    """A theme's variables, with muted text as a colour: where Textual reads a style from words, it drops the percentage
+    of its own `auto 60%`, and what should be muted is the brightest text of all."""
+    if not variables["text-muted"].startswith("auto"):
+        return variables
+    background = Color.parse(variables["background"])
+    return {**variables, "text-muted": (background + background.get_contrast_text(0.6)).hex}
 
 
 def by_background(colour: str) -> str | None:

@@ -36,7 +36,7 @@ def helps(sandbox: Sandbox, line: str) -> dict[str, str]:
 
 def test_a_command_is_offered_with_its_arguments_and_what_it_does(sandbox: Sandbox) -> None:
     offered = helps(sandbox, "/")
-    assert offered["/exec SLUG [--start-over]"].startswith("Carry out a ticket's plan, step by step")
+    assert offered["/exec SLUG [--start-over] [--worktree]"].startswith("Carry out a ticket's plan, step by step")
     assert all(offered.values())
 
 
@@ -70,6 +70,7 @@ def test_a_switch_is_completed_when_it_is_begun(tickets: Sandbox) -> None:
     assert completions(tickets.session(), f"/exec {SLUG} ") == []
     assert completions(tickets.session(), f"/exec {SLUG} --s") == [f"/exec {SLUG} --start-over"]
     assert completions(tickets.session(), f"/exec {SLUG} --start-over") == []
+    assert completions(tickets.session(), f"/exec {SLUG} --w") == [f"/exec {SLUG} --worktree"]
 
 
 async def test_models_of_servers_come_first_and_then_those_of_providers_with_a_key(
@@ -104,3 +105,20 @@ async def test_files_are_offered_as_soon_as_they_are_known(sandbox: Sandbox) -> 
 
 def test_help_on_the_keys_is_offered(sandbox: Sandbox) -> None:
     assert completions(sandbox.session(), "/help k") == ["/help keys"]
+
+
+async def test_files_to_pin_and_to_leave_out_are_offered_as_they_are_typed(sandbox: Sandbox) -> None:
+    for path in ("src/deep/wanted.py", "src/my notes/wanted too.py", "src/it's wanted.py", ".env"):
+        (sandbox.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (sandbox.root / path).write_text("x")
+    session = sandbox.session()
+    session.files.build()
+
+    assert completions(session, "/context +src/") == ["/context +src/deep/", "/context '+src/my notes/"]
+    assert completions(session, "/context -sr") == ["/context -src/"]
+    assert completions(session, "/context +a.txt -wanted.p") == ["/context +a.txt -src/deep/wanted.py"]
+    assert completions(session, "/context '+src/my notes/w") == ["/context '+src/my notes/wanted too.py'"]
+    assert completions(session, "/context +src/deep/wanted.py") == []
+    assert completions(session, "/context where is a-sr") == []
+    assert completions(session, "/context +../") == []
+    assert completions(session, "/context +.en") == []

@@ -1,5 +1,6 @@
 """What is looked into, that it is as the disk is now, and what becomes of a cache that cannot be used."""
 
+import asyncio
 import os
 import sqlite3
 import stat
@@ -8,13 +9,15 @@ import sys
 import threading
 from pathlib import Path
 
+import psutil
 import pytest
 
-from cdd_agent.context import cache, indexing
+from cdd_agent.context import cache, indexing, intake, project_map
 from cdd_agent.context.project_map import ProjectMap
 from cdd_agent.context.query import Query
 from cdd_agent.files.walk import walk
-from tests.context.projects import committed, git, made, paths
+from cdd_agent.threads import in_thread
+from tests.context.projects import committed, git, made, paths, ranked
 
 
 def found(project: ProjectMap, text: str = "a range") -> set[str]:
@@ -56,11 +59,11 @@ def test_a_change_of_the_same_size_just_after_reading_is_seen(root: Path) -> Non
 def test_what_is_read_once_is_not_read_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for path in ("a.py", "b.py"):
         os.utime(root / path, (1, 1))
-    monkeypatch.setattr(indexing, "_RACY", 0)
+    monkeypatch.setattr(intake, "_RACY", 0)
     ProjectMap(root).update()
     read: list[str] = []
-    plain = indexing.read_source_file
-    monkeypatch.setattr(indexing, "read_source_file", lambda top, path: read.append(path) or plain(top, path))
+    plain = intake.read_source_file
+    monkeypatch.setattr(intake, "read_source_file", lambda top, path: read.append(path) or plain(top, path))
 
     made(root, {"b.py": "range = 1\n"})
     assert found(ProjectMap(root)) == {"a.py", "b.py"}
@@ -68,10 +71,42 @@ def test_what_is_read_once_is_not_read_again(root: Path, monkeypatch: pytest.Mon
     assert read == ["b.py"]
 
 
+def test_what_is_parsed_once_is_parsed_again_only_when_it_has_changed(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[str] = []
+    plain = project_map.definitions
+    monkeypatch.setattr(project_map, "definitions", lambda path, data: parsed.append(path) or plain(path, data))
+    made(root, {"b.py": "def range(): pass\n"})
+    project = ProjectMap(root)
+    assert found(project) == found(project) == {"a.py", "b.py"}
+    assert sorted(parsed) == ["a.py", "b.py"]
+
+    made(root, {"b.py": "def slate(): pass\n\n\ndef range(): pass\n"})
+
+    assert found(project) == {"a.py", "b.py"}
+    assert project.outline("b.py").split() == ["1", "def", "slate():", "pass", "4", "def", "range():", "pass"]
+    assert sorted(parsed) == ["a.py", "b.py", "b.py"]
+
+
+def test_the_cache_stays_the_same_file_whatever_changes(root: Path) -> None:
+    project = ProjectMap(root)
+    found(project)
+    (before,) = [place.stat().st_ino for place in caches(root)]
+
+    for changed in ({"b.py": "slate = 1\n"}, {"b.py": ""}, {"b.py": b"\0"}, {"c.py": "range = 2\n"}, {"c.py": "=/<\n"}):
+        made(root, changed)
+        assert "a.py" in found(project)
+    (root / "b.py").unlink()
+    found(project)
+
+    assert [place.stat().st_ino for place in caches(root)] == [before]
+
+
 def test_many_files_are_read_by_another_process(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(indexing, "_MANY", 1)
     read: list[str] = []
-    monkeypatch.setattr(indexing, "read_as_source", lambda path, *_: read.append(path))
+    monkeypatch.setattr(intake, "read_as_source", lambda path, *_: read.append(path))
 
     assert found(ProjectMap(root)) == {"a.py"}
 
@@ -85,6 +120,49 @@ def test_what_that_process_does_not_do_is_done_here(root: Path, monkeypatch: pyt
     assert found(ProjectMap(root)) == {"a.py"}
 
 
+@pytest.mark.parametrize("few", [0, 500])
+@pytest.mark.parametrize("module", ["fts5", "fts0"])
+def test_words_are_found_in_names_of_all_kinds(
+    root: Path, monkeypatch: pytest.MonkeyPatch, few: int, module: str
+) -> None:
+    """However many files come at once, and also where SQLite was built without full-text search."""
+    monkeypatch.setattr(intake, "_FEW", few)
+    monkeypatch.setattr(cache, "_SEARCH", cache._SEARCH.replace("fts5", module))
+    project = ProjectMap(root)
+    assert found(project) == {"a.py"}
+
+    made(
+        root,
+        {"camel.js": "x(parseRangeOf)\n", "RangeServer.txt": "\n", "HTTPRange.go": "x\n", "no.py": "arrangement\n"},
+    )
+
+    assert found(project) == {"a.py", "camel.js", "RangeServer.txt", "HTTPRange.go"}
+    assert found(project, "parseRangeOf") == {"camel.js", "a.py", "RangeServer.txt", "HTTPRange.go"}
+    assert found(project, "http server") == {"RangeServer.txt", "HTTPRange.go"}
+    made(root, {"camel.js": "x(parseSlateOf)\n"})
+    assert found(project, "parse") == {"camel.js"}
+    assert found(project) == {"a.py", "RangeServer.txt", "HTTPRange.go"}
+
+
+def test_a_name_in_code_is_not_the_same_with_other_capitals(root: Path) -> None:
+    made(root, {"one.py": "getX1 = 1\n", "two.py": "getx1 = 1\n", "three.py": "GETX1 = 1\n"})
+
+    (uses,) = [file.path for file in ranked(root, "see `getX1`") if any("uses `getX1`" in why for why in file.reasons)]
+
+    assert uses == "one.py"
+
+
+def test_words_that_a_process_which_was_killed_did_not_learn_are_learned_later(root: Path) -> None:
+    found(ProjectMap(root))
+    other = sqlite3.connect(caches(root)[0])
+    other.execute("DELETE FROM words")
+    other.execute("INSERT OR REPLACE INTO facts VALUES ('unlearned', '1')")
+    other.commit()
+    other.close()
+
+    assert found(ProjectMap(root)) == {"a.py"}
+
+
 def test_an_index_of_files_that_are_mostly_gone_is_made_anew(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(indexing, "_ALLOWED_DEAD", 2)
     project = ProjectMap(root)
@@ -94,8 +172,8 @@ def test_an_index_of_files_that_are_mostly_gone_is_made_anew(root: Path, monkeyp
     (cache,) = caches(root)
     project.close()
 
-    rows = sqlite3.connect(cache).execute("SELECT holders FROM words WHERE word = 'range'").fetchall()
-    assert sum(len(row[0]) for row in rows) // 4 < 12
+    ((holders,),) = sqlite3.connect(cache).execute("SELECT doc FROM terms WHERE term = 'range'").fetchall()
+    assert holders < 12
 
 
 def test_what_is_not_looked_into(root: Path) -> None:
@@ -206,8 +284,9 @@ def test_a_cache_that_fails_under_way_is_made_anew(root: Path) -> None:
 @pytest.mark.parametrize(
     "damage",
     [
-        "UPDATE words SET holders = x'010203'",
-        "UPDATE words SET holders = NULL",
+        "UPDATE words SET terms = x'010203'",
+        "UPDATE words SET terms = NULL",
+        "UPDATE texts_data SET block = x'010203'",
         "UPDATE files SET path = 42 WHERE number = 1",
         "INSERT OR REPLACE INTO facts VALUES ('number', 'many')",
     ],
@@ -367,3 +446,45 @@ def test_a_project_in_a_folder_of_a_repository_knows_its_own_part(tmp_path: Path
 def _reasons(project: ProjectMap, path: str, text: str) -> tuple[str, ...]:
     project.update()
     return next((file.reasons for file in project.rank(Query(text)) if file.path == path), ())
+
+
+async def test_a_look_that_nobody_waits_for_any_more_stops(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, has_begun, go_on, read = asyncio.get_running_loop(), asyncio.Event(), threading.Event(), list[str]()
+
+    def slow(top: Path, path: str) -> bytes:
+        read.append(path)
+        loop.call_soon_threadsafe(has_begun.set)
+        go_on.wait(60)
+        return b"range\n"
+
+    monkeypatch.setattr(intake, "read_source_file", slow)
+    project = ProjectMap(root)
+    look = asyncio.ensure_future(in_thread(project.update, name="a look"))
+    await asyncio.wait_for(has_begun.wait(), 60)
+
+    look.cancel()
+    await asyncio.wait([look])
+    go_on.set()
+    while any(each.name == "a look" for each in threading.enumerate()):
+        await asyncio.sleep(0.01)
+
+    assert read == ["a.py"]
+    monkeypatch.undo()
+    assert found(project) == {"a.py"}
+
+
+async def test_the_process_that_reads_for_it_ends_too(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexing, "_MANY", 1)
+    child = f"import os, time; open({str(root / 'number')!r}, 'w').write(str(os.getpid()) + '.'); time.sleep(600)"
+    monkeypatch.setattr(indexing, "_CHILD", child)
+    look = asyncio.ensure_future(in_thread(ProjectMap(root).update, name="a look"))
+    number = ""
+    while not number.endswith("."):
+        await asyncio.sleep(0.01)
+        number = (root / "number").read_text() if (root / "number").exists() else ""
+
+    look.cancel()
+    await asyncio.wait([look])
+
+    while psutil.pid_exists(int(number[:-1])) or any(each.name == "a look" for each in threading.enumerate()):
+        await asyncio.sleep(0.01)

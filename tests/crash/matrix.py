@@ -87,7 +87,8 @@ class Uninterrupted:
             yield f"the last process ended with {code}:\n{run.words}"
             return
         # A round of tools that is lost is asked for again, and so is the answer to its one question about changes.
-        yield from self._calls_too_many(run.calls, at_most=len(deaths) * (1 + STORIES[self.story].is_reviewed))
+        story = STORIES[self.story]
+        yield from self._calls_too_many(run.calls, at_most=len(deaths) * (story.jobs + story.is_reviewed))
         yield from self._differences(views.ending(run.root))
 
     def _torn(self, root: Path) -> Iterator[str]:

@@ -45,6 +45,8 @@ class Story:
     under_git: bool = True
     is_reviewed: bool = False
     """A person is asked about all changes: a `Reviewer`."""
+    jobs: int = 1
+    """Calls of the model that a death can cost: so many run at once."""
     changed_by_commands: tuple[str, ...] = ()
     """New files of a step that commands of its dialogue change: killed in the middle of that, they look like edited."""
 
@@ -311,4 +313,39 @@ REVIEWED = Story(
 )
 """Changes of which a person takes a part, edits some and refuses others, in replies and in calls of tools."""
 
-STORIES = {"ten-steps": TEN_STEPS, "without-git": WITHOUT_GIT, "with-tools": WITH_TOOLS, "reviewed": REVIEWED}
+_MAKES = "python -c \"open('made.txt', 'w').write('made'); open('a.txt', 'a').write('good')\""
+
+SIDE_BY_SIDE = Story(
+    chapters=(
+        Chapter(
+            Step("a.txt", check("a.txt")),
+            "Done.",
+            rounds=(
+                (_call("read_file", path="old.txt"), _call("create_file", file_path="a.txt", content="a\n")),
+                (_call("execute_command", command=_MAKES),),
+            ),
+        ),
+        Chapter(Step("b.txt", check("b.txt")), says("b.txt", "good"), wrong=says("b.txt", "bad")),
+        Chapter(
+            Step("deep/er/c.txt", check("deep/er/c.txt"), also=("gone.txt (deleted)",)),
+            _both(says("deep/er/c.txt", "good"), "*** Begin Patch\n*** Delete File: gone.txt\n*** End Patch\n"),
+        ),
+        Chapter(Step("b.txt", check("b.txt", "better"), "Step 1, Step 2"), says("b.txt", "better")),
+        Chapter(Step("d.txt", check("d.txt")), says("d.txt", "good")),
+        Chapter(Step(None), "Nothing has to be written: it is decided."),
+        Chapter(Step("mine.txt", depends="All previous steps"), says("mine.txt", "by both")),
+    ),
+    files={"old.txt": b"old\n", "mine.txt": b"mine\n", "gone.txt": b"to be gone\n", "staged.txt": b"as committed\n"},
+    config="test_command: python -c \"print('as ever')\"\njobs: 3\n",
+    changed_by_commands=("a.txt",),
+    jobs=3,
+)
+"""Steps that run at once, one of them with tools, one with a repair, and those that wait for them."""
+
+STORIES = {
+    "ten-steps": TEN_STEPS,
+    "without-git": WITHOUT_GIT,
+    "with-tools": WITH_TOOLS,
+    "reviewed": REVIEWED,
+    "side-by-side": SIDE_BY_SIDE,
+}

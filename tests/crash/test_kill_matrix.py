@@ -25,7 +25,7 @@ from tests.crash.matrix import Uninterrupted
 from tests.crash.story import ASKED
 from tests.crash.views import NEVER_CHANGED, git_view
 
-PLACES = {"ten-steps": 8, "without-git": 2, "with-tools": 4, "reviewed": 4}
+PLACES = {"ten-steps": 8, "without-git": 2, "with-tools": 4, "reviewed": 4, "side-by-side": 4}
 SEED = os.environ.get("PYTEST_XDIST_TESTRUNUID") or uuid.uuid4().hex
 """Which sample: the same for all workers of a run."""
 TWICE = 5

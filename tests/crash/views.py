@@ -103,7 +103,12 @@ def git_view(root: Path) -> dict[str, str]:
 def strays(root: Path) -> list[str]:
     """Temporary and lock files, and the folders of checks, wherever in the project: also in git's folder, and in the
     program's own."""
-    return sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if _is_stray(path))
+    return sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if _is_stray(path) or _is_tree(path))
+
+
+def _is_tree(path: Path) -> bool:
+    """What is left of a tree beside the person's, or of its checkpoints."""
+    return path.parent.name == "worktrees" or (path.name == "side" and path.is_dir())
 
 
 def _is_stray(path: Path) -> bool:

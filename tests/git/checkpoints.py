@@ -1,7 +1,9 @@
 """Checkpoints of a project, and all that is in its folder, for tests."""
 
 import os
+import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,16 @@ Files = dict[str, str | bytes | None]
 
 async def opened(root: Path, ticket: str = "login") -> Checkpoints:
     return await Checkpoints.open(root, root / ".cdd" / "runs" / ticket, ticket, (".cdd/runs",))
+
+
+def counting_git(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
+    """From now on the git processes that this one starts are counted: a function that says which commands they are."""
+    folder.mkdir()
+    log, program = folder / "log", folder / "git"
+    program.write_text(f'#!/bin/sh\necho "$@" >>{log}\nexec {shutil.which("git")} "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    return lambda: re.findall(r"^(?:-c \S+ |--\S+ )*(\S+)", log.read_text() if log.exists() else "", re.MULTILINE)
 
 
 def write(root: Path, files: Files) -> None:

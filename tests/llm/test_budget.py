@@ -1,5 +1,6 @@
 """A budget: every call is counted, also a lost one, and none begins that could pass what is left."""
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -240,3 +241,38 @@ def test_a_long_prompt_has_another_price_for_the_whole_call() -> None:
     price = Price(1.0, 2.0, above=(100, Price(3.0, 4.0)))
 
     assert (price.of(Usage(100, 1)), price.of(Usage(101, 1))) == (102.0, 307.0)
+
+
+class Held(ModelWrapper):
+    """A model whose replies come when they are let go, by default when so many are waited for at once."""
+
+    def __init__(self, at_once: int = 1) -> None:
+        super().__init__(ScriptedModel(["Hello."] * 2))
+        self.now = self.most = 0
+        self.at_once = at_once
+        self.let_go = asyncio.Event()
+
+    async def reply(self, request: Request, hear: Hear) -> Done:
+        self.now += 1
+        self.most = max(self.most, self.now)
+        if self.now == self.at_once:
+            self.let_go.set()
+        await self.let_go.wait()
+        await asyncio.sleep(0.01)  # time for another one to come, if it may
+        self.now -= 1
+        return await self.inner.reply(request, hear)
+
+
+async def test_a_call_waits_for_what_another_one_leaves_of_the_budget() -> None:
+    held, account = Held(), Tally()
+    model = Budgeted(held, Limit(tokens=PROMPT + CEILING + 100), account=account)
+    await asyncio.gather(*(all_of(model, REQUEST) for _ in range(2)))
+    assert held.most == 1
+    assert account.spent.tokens == 2 * (3 + 1)
+
+
+async def test_calls_that_have_room_beside_each_other_run_at_once() -> None:
+    held = Held(at_once=2)
+    model = Budgeted(held, Limit(tokens=2 * (PROMPT + CEILING)))
+    await asyncio.gather(*(all_of(model, REQUEST) for _ in range(2)))
+    assert held.most == 2

@@ -88,7 +88,9 @@ def test_its_status_says_that_it_goes_on_there(mine: Sandbox, capsys: pytest.Cap
     assert run(mine, GOOD[0]) != 0
     capsys.readouterr()
     assert cdd(mine, "status", SLUG, "--json") == 0
-    assert [event.get("about") for event in events(capsys.readouterr().out)] == [None, "elsewhere"]
+    told = events(capsys.readouterr().out)
+    assert [event.get("about") for event in told] == [None, "elsewhere"]
+    assert [step["status"] for step in told[0]["steps"]] == ["completed", "failed", "pending"]
 
 
 def test_it_goes_on_where_it_stopped_and_not_in_the_persons_tree(

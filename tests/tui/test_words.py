@@ -39,7 +39,7 @@ async def test_what_enter_does_is_below_the_prompt_before_it_is_pressed(
             ("skip 30", "Enter does nothing. Step 30 is not the next one, step 1 is."),
             ("/exit", "Enter: leave the active agent; where none is active, the shell."),
             ("/hepl", "Enter does nothing. There is no command /hepl. Did you mean /help?"),
-            ("/exec", "Enter does nothing. Usage: /exec SLUG [--start-over]"),
+            ("/exec", "Enter does nothing. Usage: /exec SLUG [--start-over] [--worktree]"),
             ("!ls", "Enter runs that as a command of your own"),
             ("", "Enter runs step 1: Make a.txt"),
         ):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 async def open_screen(app: Shell, name: str, choice: str = "") -> None:
-    """Open `palette`, `help`, `tickets` or `settings` over the shell, or do what `theme` says. Raises `CddError`."""
+    """Open a screen over the shell, by the name that `ScreenAsked` has, or do what `theme` says. Raises `CddError`."""
     if name == "theme":
         _choose_theme(app, choice)
         return
@@ -32,6 +32,10 @@ async def open_screen(app: Shell, name: str, choice: str = "") -> None:
             from cdd_agent.tui.screens.tickets import TicketsScreen
 
             app.push_screen(TicketsScreen(session.project), app.say_from_screen)
+        case "board":
+            from cdd_agent.tui.screens.board import BoardScreen
+
+            app.push_screen(BoardScreen(session.project), app.say_from_screen)
         case "settings":
             from cdd_agent.tui.screens.settings import SettingsScreen
 

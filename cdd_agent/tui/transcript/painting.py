@@ -6,17 +6,18 @@ from itertools import pairwise
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
+from textual.style import Style as VisualStyle
 from textual.widget import Widget
 
 from cdd_agent.tui.transcript.lines import MIN_ROOM, Gutter, Ink, Row, TranscriptLine, clip
-from cdd_agent.tui.transcript.looks import component_class
+from cdd_agent.tui.transcript.looks import LOOKS, WITHOUT_COLOURS
 
 Overlay = tuple[int, int, Style]
 """A style that comes on top of a part of a line's text."""
 
 
 class RowPainter:
-    """Draws rows with the component styles of a widget.
+    """Draws rows in the looks of their inks, on the background of a widget.
 
     A row's number stands in its cells; it stays when older rows are left out.
     """
@@ -53,7 +54,10 @@ class RowPainter:
 
     def style(self, ink: Ink) -> Style:
         if (style := self._styles.get(ink)) is None:
-            style = self._widget.get_visual_style(*map(component_class, ink.split())).rich_style
+            looks = [LOOKS[name] for name in ink.split()]
+            if self._widget.app.no_color:
+                looks += [WITHOUT_COLOURS.get(name, "") for name in ink.split()]
+            style = sum(map(VisualStyle.parse, looks), start=self._widget.visual_style).rich_style
             self._styles[ink] = style
         return style
 

@@ -32,7 +32,6 @@ from cdd_agent.tui.transcript.folded_output import FoldedOutput, ThoughtsHeader
 from cdd_agent.tui.transcript.folds import Fold, Foldable, FoldHeader, MoreLine, Opening
 from cdd_agent.tui.transcript.lines import Row, TranscriptLine
 from cdd_agent.tui.transcript.live import GROWING, LiveBlock
-from cdd_agent.tui.transcript.looks import LOOKS, LOOKS_CSS, component_class
 from cdd_agent.tui.transcript.painting import Overlay, RowPainter
 from cdd_agent.tui.transcript.places import FilePlace, WebPlace, file_places, in_project, web_places
 from cdd_agent.tui.transcript.scrollback import MAX_LINES, Block, Part, Scrollback
@@ -56,9 +55,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         Binding("right", "open_block", "Open the block", show=False),
         Binding("left", "fold_block", "Fold the block", show=False),
     ]
-    COMPONENT_CLASSES: ClassVar[set[str]] = set(map(component_class, LOOKS))
-    DEFAULT_CSS = (
-        """
+    DEFAULT_CSS = """
     Transcript {
         background: $background;
         color: $foreground;
@@ -69,8 +66,6 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         scrollbar-size-vertical: 1;
     }
     """
-        + LOOKS_CSS
-    )
 
     class ChoiceChanged(Message):
         """Another block is chosen, or none, or it is open further or less far."""

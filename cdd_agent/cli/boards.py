@@ -1,0 +1,179 @@
+"""The board of several runs without the shell: a table that is rewritten in place, lines, or one JSON object a line."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from cdd_agent.events import Event, StepFinished, Tone, event_name
+from cdd_agent.fleet.board import Board, Row, RunState
+from cdd_agent.fleet.table import Line, doing, money, spent, summary, table
+from cdd_agent.llm.budget import Limit
+from cdd_agent.printer import TONES, JsonPrinter, TextPrinter
+from cdd_agent.tickets.status import StepStatus
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+_EACH_SECOND = 2
+"""How often the table is written anew."""
+_STEP_FINISHED = event_name(StepFinished)
+
+
+class BoardFace(Protocol):
+    """Shows a board while it changes, and words beside it."""
+
+    @property
+    def is_seen(self) -> bool: ...
+
+    def begin(self, board: Board) -> None: ...
+
+    def changed(self, board: Board, row: Row, event: Mapping[str, Any] | None) -> None: ...
+
+    def show(self, event: Event) -> None: ...
+
+    def end(self, board: Board, exit_code: int) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def board_face(as_json: bool, limit: Limit) -> BoardFace:
+    if as_json:
+        return JsonBoard()
+    lines = BoardLines(limit)
+    console = lines.console
+    return LiveBoard(limit) if console.is_terminal and not console.is_dumb_terminal else lines
+
+
+class BoardLines(TextPrinter):
+    """A line for each change, and the table at the end: for pipes, files, and terminals that can do no more."""
+
+    def __init__(self, limit: Limit) -> None:
+        super().__init__(is_live=False)
+        self.limit = limit
+
+    @property
+    def console(self) -> Console:
+        return self._console
+
+    def begin(self, board: Board) -> None:
+        self._line(summary(board, time.time(), self.limit), Tone.HEADING)
+
+    def changed(self, board: Board, row: Row, event: Mapping[str, Any] | None) -> None:
+        name, progress = row.job.name, f"{row.done}/{row.total}" if row.total else ""
+        if event is None and row.state is RunState.RUNNING:
+            self._line(f"{name}: begins, on the branch {row.job.branch}", Tone.QUIET)
+        elif event is None and row.state.is_over:
+            took = ", ".join(filter(None, (progress, spent(row.cost), money(row.cost))))
+            good = row.state is RunState.DONE
+            words = " ".join(filter(None, (f"{name}: {row.state.value} ({took})", doing(row))))
+            self._line(words, Tone.GOOD if good else Tone.WARNING)
+        elif event and event["event"] == _STEP_FINISHED and StepStatus(event["status"]).over:
+            self._line(f"{name}: {progress} {event['title']}: {event['status']}", Tone.PLAIN)
+
+    def end(self, board: Board, exit_code: int) -> None:
+        del exit_code
+        for line in table(board, time.time(), self._console.width, limit=self.limit):
+            if self._console.is_terminal:
+                self._console.print(_styled(line))
+            else:
+                self._line(line[0], Tone.PLAIN)
+
+
+class LiveBoard(BoardLines):
+    """The table in place, with times that go on."""
+
+    def __init__(self, limit: Limit) -> None:
+        from rich.live import Live
+
+        super().__init__(limit)
+        self._board: Board | None = None
+        self._table = Live(
+            console=self._console,
+            get_renderable=self._drawn,
+            refresh_per_second=_EACH_SECOND,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+
+    def begin(self, board: Board) -> None:
+        self._board = board
+        self._table.start()
+
+    def changed(self, board: Board, row: Row, event: Mapping[str, Any] | None) -> None:
+        self._board = board
+
+    def end(self, board: Board, exit_code: int) -> None:
+        self.close()
+        super().end(board, exit_code)
+
+    def close(self) -> None:
+        self._table.stop()
+        super().close()
+
+    def _drawn(self) -> RenderableType:
+        from rich.text import Text
+
+        width, height = self._console.size
+        lines = table(self._board, time.time(), width - 1, height - 1, self.limit) if self._board else []
+        return Text("\n", no_wrap=True, overflow="crop").join(_styled(line) for line in lines)
+
+
+class JsonBoard(JsonPrinter):
+    """The runs' events as `cdd exec --json` prints them, each with its `ticket`; and how the runs begin and end."""
+
+    is_seen = False
+
+    def begin(self, board: Board) -> None:
+        self._print({"event": "runs_started", "runs": [as_json(row) for row in board.rows.values()]})
+
+    def changed(self, board: Board, row: Row, event: Mapping[str, Any] | None) -> None:
+        if event is not None:
+            self._print({"ticket": row.job.slug, "run": row.job.name, **event})
+        else:
+            name = "ticket_finished" if row.state.is_over else "ticket_started"
+            self._print({"event": name, **as_json(row)})
+
+    def end(self, board: Board, exit_code: int) -> None:
+        rows = [as_json(row) for row in board.rows.values()]
+        self._print({"event": "runs_finished", "exit_code": exit_code, **_cost(board), "runs": rows})
+
+    def _print(self, value: Mapping[str, Any]) -> None:
+        sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+        sys.stdout.flush()
+
+
+def as_json(row: Row) -> dict[str, Any]:
+    """A run for scripts."""
+    passed, failed = row.tests or (None, None)
+    return {
+        "ticket": row.job.slug,
+        "run": row.job.name,
+        "model": row.job.model,
+        "branch": row.job.branch,
+        "state": row.state.value,
+        "done": row.done,
+        "total": row.total,
+        "steps": list(row.steps),
+        "attempts": sum(row.tries.values()),
+        "tests_passed": passed,
+        "tests_failed": failed,
+        **_cost(row),
+        "seconds": round(row.seconds(time.time()), 1),
+        "why": row.why,
+        "question": row.question,
+    }
+
+
+def _cost(of: Row | Board) -> dict[str, Any]:
+    return {"tokens": of.cost.tokens, "usd": of.cost.usd, "estimated": of.cost.estimated}
+
+
+def _styled(line: Line) -> Any:
+    from rich.text import Text
+
+    return Text(line[0], TONES[line[1]][1])

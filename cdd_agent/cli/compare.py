@@ -1,0 +1,169 @@
+"""`cdd compare`: tickets carried out by several models beside each other, and a table of what came of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sys
+from argparse import Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cdd_agent.commands.terminal import SLUG_HELP, Argument, at_least_one, flag, terminal_command
+from cdd_agent.errors import BadInput, ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cdd_agent.fleet.board import Board
+    from cdd_agent.fleet.place import TicketJob
+    from cdd_agent.session import Project
+    from cdd_agent.tickets.store import Ticket
+
+
+@terminal_command(
+    "compare",
+    """
+    cdd compare feature-user-auth --models openai/gpt-5,anthropic/claude-sonnet-4-5
+    cdd compare feature-user-auth bug-login --models openai/gpt-5,ollama/qwen3-coder --jobs 4
+    git diff cdd/feature-user-auth--compare-openai-gpt-5 cdd/feature-user-auth--compare-ollama-qwen3-coder
+    cdd compare --clear                              # remove the trees and branches of all comparisons
+
+    Each run has a tree of its own; a run of the ticket itself is left alone. A run that is done or has failed is not
+    made again. Exit code 0: every run came to its end. See docs/many-tickets.md.
+    """,
+    Argument("slugs", SLUG_HELP, metavar="SLUG", nargs="*"),
+    Argument("--models", "model strings, with commas between them", metavar="A,B,C"),
+    Argument("--jobs", "how many runs at once (default: 3)", type=at_least_one, metavar="N"),
+    Argument("--max-attempts", "model attempts a step, the first included", type=int, metavar="N"),
+    Argument("--api-base", "the endpoint, for a server of your own that has all the models", metavar="URL"),
+    flag("--yes", "approve everything (`approval: auto`)"),
+    flag("--clear", "remove the runs, trees and branches of comparisons, of these tickets or of all"),
+    flag("--json", "one event a line, the comparison in the last"),
+)
+def compare(options: Namespace) -> int:
+    from cdd_agent.cli.many import carry_out, one_at_a_time, own_prefix
+    from cdd_agent.cli.without_screen import reference
+    from cdd_agent.fleet.known import COMPARING, folder_of
+    from cdd_agent.wiring import open_project
+
+    flags = {"max_attempts": options.max_attempts, "approval": "auto" if options.yes else None}
+    project = open_project(options.project, flags)
+    tickets = list({t.slug: t for t in (project.tickets.find(reference(slug)) for slug in options.slugs)}.values())
+    folder, prefix = folder_of(project.root, COMPARING), own_prefix(project)
+    with one_at_a_time(folder):
+        if options.clear:
+            return _clear(project, [ticket.slug for ticket in tickets])
+        models = [model.strip() for model in (options.models or "").split(",") if model.strip()]
+        if not tickets or not models:
+            raise BadInput(
+                "Which tickets, and which models?", hint="cdd compare SLUG --models openai/gpt-5,ollama/qwen3"
+            )
+        jobs = {job: ticket for ticket in tickets for job in _jobs(project, ticket, models)}
+        given = ["--yes"] if options.yes else []
+        given += ["--max-attempts", str(options.max_attempts)] if options.max_attempts else []
+        given += ["--api-base", options.api_base] if options.api_base else []
+        options.stop_on_failure = False
+        board, code = carry_out(project, prefix, folder, jobs, given, options, failed_is_over=True)
+        _tell(board, _diffs(project, folder, board), as_json=options.json)
+    return code
+
+
+def _jobs(project: Project, ticket: Ticket, models: Sequence[str]) -> list[TicketJob]:
+    """A run for each model, all from the same commit: that of runs of this comparison that were begun before."""
+    from cdd_agent.engine.whereabouts import load_own_tree
+    from cdd_agent.fleet.known import folder_of
+    from cdd_agent.fleet.place import TicketJob
+
+    names = dict[str, str]()
+    for model in dict.fromkeys(models):
+        name = "compare-" + re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-")[:80]
+        if name in names:
+            name += "-" + hashlib.sha256(model.encode()).hexdigest()[:6]
+        names[name] = model
+    jobs = [TicketJob(ticket.slug, name, model) for name, model in names.items()]
+    made = (load_own_tree(folder_of(project.root, job.name)) for job in jobs)
+    base = next((tree.base for tree in made if tree is not None), None) or _head(project)
+    return [TicketJob(job.slug, job.variant, job.model, base) for job in jobs]
+
+
+def _head(project: Project) -> str | None:
+    from cdd_agent.threads import waited_for
+    from cdd_agent.tickets.store import Ticket
+    from cdd_agent.wiring import open_own_tree
+
+    async def head() -> str | None:
+        own = await open_own_tree(project, Ticket("", project.root, project.root))
+        return await own.trees.commit_of("HEAD")
+
+    return waited_for(head())
+
+
+def _diffs(project: Project, folder: Path, board: Board) -> dict[str, Path]:
+    """What each run has committed, as a file."""
+    from cdd_agent.files.atomic import write_atomic
+    from cdd_agent.git.worktree import Trees
+    from cdd_agent.threads import waited_for
+    from cdd_agent.tickets.store import Ticket
+    from cdd_agent.wiring import open_own_tree
+
+    async def write() -> dict[str, Path]:
+        trees: Trees = (await open_own_tree(project, Ticket("", project.root, project.root))).trees
+        files = dict[str, Path]()
+        for name, row in board.rows.items():
+            tip = await trees.commit_of(f"refs/heads/{row.job.branch}")
+            if tip is not None and row.job.base is not None:
+                diff = await trees.git("diff", "--no-color", "--no-ext-diff", row.job.base, tip)
+                files[name] = folder / f"{name}.diff"
+                write_atomic(files[name], diff.stdout.encode(errors="surrogateescape"))
+        return files
+
+    return waited_for(write())
+
+
+def _tell(board: Board, diffs: dict[str, Path], *, as_json: bool) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    from cdd_agent.cli.boards import as_json as row_as_json
+    from cdd_agent.fleet.table import comparison
+
+    if as_json:
+        runs = [{**row_as_json(row), "diff": str(diffs.get(name, "")) or None} for name, row in board.rows.items()]
+        sys.stdout.write(json.dumps({"event": "compared", "runs": runs}, ensure_ascii=False) + "\n")
+        return
+    console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+    console.print()
+    for line in comparison(board, console.width):
+        console.print(line)
+    console.print("\nWhat each has changed:")
+    for path in diffs.values():
+        console.print(Text(f"  {path}", f"link {path.as_uri()}" if console.is_terminal else ""))
+    console.print("To take one: git merge BRANCH. To remove them all: cdd compare --clear")
+
+
+def _clear(project: Project, slugs: Sequence[str]) -> ExitCode:
+    import shutil
+
+    from cdd_agent.engine.lock import locked
+    from cdd_agent.fleet.known import COMPARING, folder_of
+    from cdd_agent.threads import waited_for
+    from cdd_agent.tickets.store import Ticket
+    from cdd_agent.wiring import open_own_tree
+
+    runs = sorted((project.root / ".cdd" / "runs").glob("*--compare-*/tree.json"))
+    chosen = [path.parent for path in runs if not slugs or path.parent.name.partition("--compare-")[0] in slugs]
+
+    async def remove(folder: Path) -> None:
+        own = await open_own_tree(project, Ticket("", project.root, project.root), folder.name)
+        with locked(folder, folder.name):
+            await own.trees.remove(own.place)
+            await own.trees.delete_branch(own.branch)
+        shutil.rmtree(folder)
+        (folder_of(project.root, COMPARING) / f"{folder.name}.diff").unlink(missing_ok=True)
+
+    for folder in chosen:
+        waited_for(remove(folder))
+    sys.stdout.write(f"Removed: {', '.join(folder.name for folder in chosen) or 'there was nothing'}\n")
+    return ExitCode.DONE

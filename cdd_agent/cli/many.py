@@ -1,0 +1,198 @@
+"""`cdd exec` of several tickets: each in a tree and a process of its own, one board and one budget for all."""
+
+from __future__ import annotations
+
+import sys
+import time
+from argparse import Namespace
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from cdd_agent.errors import BadInput, ExitCode
+from cdd_agent.fleet.board import Board, Row, RunState
+
+if TYPE_CHECKING:
+    from cdd_agent.fleet.place import Place, TicketJob
+    from cdd_agent.session import Project
+    from cdd_agent.tickets.store import Ticket
+
+AT_ONCE = 3
+"""Runs, where nobody says how many: they wait for a model most of the time, but tests are run on this machine."""
+_SAVED_EVERY = 0.5
+"""Seconds between two times that the board is saved while it only goes on."""
+
+
+def execute_many(options: Namespace, flags: Mapping[str, Any]) -> int:
+    """Carry out the tickets that are named, or with `--all` those that are planned."""
+    from cdd_agent.cli.without_screen import reference
+    from cdd_agent.fleet.known import folder_of, planned, remember_planned
+    from cdd_agent.fleet.place import TicketJob
+    from cdd_agent.wiring import open_project
+
+    project = open_project(options.project, flags)
+    if options.all and options.slugs:
+        raise BadInput("Name tickets, or `--all planned`, not both")
+    if options.start_over:
+        raise BadInput("Several tickets cannot be started over at once", hint="`cdd exec SLUG --start-over` does one.")
+    if project.config.record and Path(project.config.record).is_absolute():
+        raise BadInput("Several runs cannot record into one file", hint="Give `record` a path in the project.")
+    folder, prefix = folder_of(project.root), own_prefix(project)
+    with one_at_a_time(folder):
+        if options.all:
+            tickets = planned(project.root, project.tickets.list(), folder, prefix)
+            remember_planned(folder, tickets)
+        else:
+            tickets = list({t.slug: t for t in (project.tickets.find(reference(s)) for s in options.slugs)}.values())
+        if not tickets and not options.json:
+            sys.stderr.write("cdd: no ticket has a plan that is not carried out; `cdd list` shows them all\n")
+            return ExitCode.DONE
+        given = [
+            word for name in ("model", "api_base", "max_attempts", "require", "record") for word in _flag(options, name)
+        ]
+        given += ["--yes"] if options.yes else []
+        jobs = {TicketJob(ticket.slug): ticket for ticket in tickets}
+        board, code = carry_out(project, prefix, folder, jobs, given, options)
+        if not options.json:
+            _tell_what_next(board)
+    return code
+
+
+def carry_out(
+    project: Project,
+    prefix: str,
+    folder: Path,
+    jobs: Mapping[TicketJob, Ticket],
+    flags: Iterable[str],
+    options: Namespace,
+    *,
+    failed_is_over: bool = False,
+) -> tuple[Board, ExitCode]:
+    """See the runs to their end, and show their board meanwhile. Raises `KeyboardInterrupt` when interrupted; the board
+    is shown then, too."""
+    from cdd_agent.cli.boards import board_face
+    from cdd_agent.cli.without_screen import Output
+    from cdd_agent.fleet.coordinator import Coordinator
+    from cdd_agent.fleet.known import known, save_board, spent_before
+    from cdd_agent.fleet.this_machine import ThisMachine
+    from cdd_agent.llm.budget import Limit
+    from cdd_agent.llm.shared import Shared
+
+    config = project.config
+    require: Literal["verified"] | None = "verified" if config.require == "verified" else None
+    limit = Limit(config.budget.tokens, config.budget.usd)
+    rows = [known(project.root, prefix, job, ticket, require) for job, ticket in jobs.items()]
+    rows = rows if failed_is_over else [_again(row) for row in rows]
+    spent = {job.name: spent_before(project.root, prefix, job, ticket) for job, ticket in jobs.items()}
+    Shared.begin(folder, limit, spent)
+    face = board_face(options.json, limit)
+    output, saved_at = Output(face), 0.0
+
+    def changed(row: Row, event: Mapping[str, Any] | None) -> None:
+        nonlocal saved_at
+        output.write(lambda: face.changed(coordinator.board, row, event))
+        if event is None or time.monotonic() - saved_at >= _SAVED_EVERY:
+            save_board(folder, coordinator.board)
+            saved_at = time.monotonic()
+
+    coordinator = Coordinator(
+        Board({row.job.name: row for row in rows}),
+        ThisMachine(project.root, folder, tuple(flags)),
+        options.jobs or (len(jobs) if options.on else AT_ONCE),
+        changed,
+        limit,
+        stop_on_failure=options.stop_on_failure,
+    )
+
+    async def work() -> None:
+        output.write(lambda: face.begin(coordinator.board))
+        save_board(folder, coordinator.board)
+        code = ExitCode.INTERRUPTED
+        try:
+            async with cluster(project, options, len(jobs)) as place:
+                coordinator.place = place or coordinator.place
+                code = await coordinator.carry_out()
+        finally:
+            save_board(folder, coordinator.board)
+            output.write(lambda: face.end(coordinator.board, code))
+
+    output.carry_out(work())
+    board = coordinator.board
+    if failed_is_over:
+        board = Board({name: row for name, row in board.rows.items() if row.state is not RunState.FAILED})
+    return coordinator.board, board.exit_code
+
+
+def _again(row: Row) -> Row:
+    """A run that has failed is tried again."""
+    return row if row.state is RunState.DONE else replace(row, state=RunState.WAITING)
+
+
+@asynccontextmanager
+async def cluster(project: Project, options: Namespace, count: int) -> AsyncIterator[Place | None]:
+    """The cluster that `--on` names; None where it names none. Raises `BadInput`."""
+    import os
+
+    if not options.on:
+        yield None
+        return
+    try:
+        from cdd_agent.cluster.place import ClusterPlace
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("distributed", "dask"):
+            raise
+        raise BadInput(
+            "`--on` needs a library that is not installed",
+            hint='Where cdd is installed: pip install "cdd-agent[cluster]", or pipx inject cdd-agent distributed.',
+        ) from error
+    async with ClusterPlace.open(project, options.on, options.jobs or min(count, os.cpu_count() or 1)) as place:
+        yield place
+
+
+def own_prefix(project: Project) -> str:
+    """The project's folder in its repository; empty where it is the top. Raises `BadInput` where there is none, or one
+    without a commit: then no run can have a tree of its own."""
+    from cdd_agent.threads import waited_for
+    from cdd_agent.tickets.store import Ticket
+    from cdd_agent.wiring import open_own_tree
+
+    return waited_for(open_own_tree(project, Ticket("", project.root, project.root))).prefix
+
+
+@contextmanager
+def one_at_a_time(folder: Path) -> Iterator[None]:
+    """Hold the folder that runs share. Raises `BadInput` where somebody else does."""
+    from cdd_agent.engine.lock import TicketLock, TicketTaken
+    from cdd_agent.engine.record import RunRecord
+    from cdd_agent.redaction import Redactor
+    from cdd_agent.travel.travelling import utc_now
+
+    RunRecord.of(folder.parents[2], folder.name, Redactor()).prepare()
+    try:
+        lock = TicketLock.take(folder, folder.name, utc_now().replace(microsecond=0).isoformat())
+    except TicketTaken as taken:
+        raise BadInput(
+            f"Another cdd carries out several tickets of this project{taken.who}",
+            hint="Wait for it, or stop it there; a single `cdd exec SLUG --worktree` can go on beside it.",
+        ) from taken
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _flag(options: Namespace, name: str) -> list[str]:
+    value = getattr(options, name)
+    return [] if value is None else [f"--{name.replace('_', '-')}", str(value)]
+
+
+def _tell_what_next(board: Board) -> None:
+    done = [row.job.slug for row in board.rows.values() if row.state is RunState.DONE]
+    left = [row for row in board.rows.values() if row.state is not RunState.DONE]
+    if done:
+        sys.stdout.write(f"Bring over what is done: {' && '.join(f'cdd land {slug}' for slug in done[:3])}")
+        sys.stdout.write(" ...\n" if len(done) > 3 else "\n")
+    if left:
+        sys.stdout.write("The same command goes on with the others.\n")

@@ -1,0 +1,144 @@
+"""Trees beside the person's own, each for one attempt at a step: git worktrees made from a checkpoint of the run.
+
+They are in `.cdd/runs/SLUG/side`, with what is known of the doings in them, and are gone when their step is. Nothing in
+them is needed again: what was paid for is in the attempt's own folder. Those of a run that was killed are removed
+before anything else is done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+from cdd_agent.engine.history import History
+from cdd_agent.engine.record import RunRecord
+from cdd_agent.errors import BadInput
+from cdd_agent.files.atomic import sync_folder
+from cdd_agent.files.json_file import stamp
+from cdd_agent.git.checkpoint import Checkpoint
+from cdd_agent.git.repository import repository_of
+from cdd_agent.git.worktree import Trees
+from cdd_agent.project.tree_needs import SHARED, OwnPackages, link_shared, own_packages
+from cdd_agent.threads import to_its_end
+
+_SIDE = "side"
+
+
+@dataclass(frozen=True)
+class SideTree:
+    """One of them, ready to be worked in."""
+
+    place: Path
+    record: RunRecord
+    """Of the project in it: its root, and where what is done to its files is kept."""
+    history: History
+    packages: OwnPackages
+
+    @property
+    def root(self) -> Path:
+        return self.record.root
+
+
+@dataclass
+class SideTrees:
+    """Those of one run."""
+
+    record: RunRecord
+    """In the person's own tree."""
+    history: History
+    trees: Trees
+    head: str
+    """The commit that they are on."""
+    prefix: str
+    """The project's folder in the repository; empty where it is the top."""
+    _made: int = 0
+    _at_home: frozenset[str] = frozenset()
+    """The packages that are known to be imported from the tree that they are in."""
+    _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @classmethod
+    async def of(cls, history: History) -> SideTrees | None:
+        """None where there can be none: without a git repository, or before its first commit."""
+        record = history.record
+        repository = await repository_of(record.root)
+        head = await repository.head() if repository is not None else None
+        if repository is None or head is None or (await history.open()).snapshots.is_private:
+            return None
+        prefix = record.root.relative_to(repository.top).as_posix()
+        return cls(record, history, Trees.of(repository.top), head, "" if prefix == "." else prefix)
+
+    async def base(self, also: Iterable[str]) -> Checkpoint:
+        """The project as it is now, to make trees from; with these files, also if they are ignored. Raises
+        `GitUnusable` or `BadInput`."""
+        self._begin(self.record.folder / _SIDE)
+        return await (await self.history.open()).take(f"{_SIDE}/{stamp()}-base", also)
+
+    async def make(self, step: int, base: Checkpoint) -> SideTree:
+        """Make one for the step with this folder, with all files as they are in a checkpoint. Raises `GitUnusable` or
+        `BadInput`."""
+        self._made += 1  # the step's last one may still be on its way out
+        folder = self.record.folder / _SIDE / f"step-{step:02}-{self._made}"
+        place, root = folder / "tree", folder / "tree" / self.prefix
+        self._begin(folder)
+        async with self._one_at_a_time:  # git names them itself
+            await self.trees.add(place, self.head, is_empty=not self.prefix)
+        if self.prefix:  # what is around the project is as the last commit has it
+            await to_its_end(partial(_clear, root), name="cleared")
+            _make(root)
+        record = replace(self.record, root=root, folder=folder)
+        main, name = await self.history.open(), f"{_SIDE}/{folder.name}"
+        checkpoints = main.beside(place, folder, name, SHARED)
+        await checkpoints.check_out(base)
+        link_shared(self.record.root, root)
+        names = frozenset(init.parent.name for init in (*root.glob("*/__init__.py"), *root.glob("src/*/__init__.py")))
+        packages = OwnPackages((), {})
+        if not names <= self._at_home:
+            packages = await own_packages(root, self.trees.top)
+            self._at_home |= names.difference(packages.names)
+        return SideTree(place, record, History(record, self.history.leave_out, checkpoints), packages)
+
+    def _begin(self, folder: Path) -> None:
+        """Where the folder is, there is something to be removed, also after a cut of power."""
+        _make(folder)
+        sync_folder(self.record.folder)
+
+    async def remove(self, tree: SideTree) -> None:
+        """Remove one, and what was kept of the doings in it. Raises `GitUnusable` or `BadInput`."""
+        await to_its_end(tree.history.end, name="end")
+        async with self._one_at_a_time:
+            await self.trees.remove(tree.place)
+        await to_its_end(partial(_clear, tree.record.folder), name="removed")
+
+
+async def remove_all(history: History) -> None:
+    """Remove all that there are, whoever made them. Raises `GitUnusable` or `BadInput`."""
+    folder = history.record.folder / _SIDE
+    if not folder.exists():
+        return
+    repository = await repository_of(history.record.root)
+    if repository is not None:
+        trees = Trees.of(repository.top)
+        for step in folder.iterdir():
+            await trees.remove(step / "tree")
+    await (await history.open()).forget(_SIDE)
+    await to_its_end(partial(_clear, folder), name="removed")
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"{folder} could not be made: {error.strerror or error}") from error
+
+
+def _clear(folder: Path) -> None:
+    try:
+        shutil.rmtree(folder)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise BadInput(f"{folder} could not be removed: {error.strerror or error}") from error

@@ -1,0 +1,167 @@
+"""A repository's objects and references, read and written by git programs that stay: started when first needed, they
+answer for as long as checkpoints are open. A program that is started for each question takes longer to start than to
+answer.
+
+What is written is on the disk, also after a cut of power, when its name is returned.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from io import BufferedReader
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from cdd_agent.errors import BadInput
+from cdd_agent.git.command import Git, GitUnusable
+from cdd_agent.process.standing import ProgramEnded, StandingProgram, exactly, up_to
+from cdd_agent.sanitize import sanitize_for_display
+
+T = TypeVar("T")
+_AT_ONCE = 100
+"""Questions that are sent before their answers are read: both fit into the pipes."""
+_CHUNK = 1 << 20
+_END = b"end\n"
+HINT = "Check that the folder can be written and the disk has space; files that may not be read can go to .gitignore."
+
+
+class TreeItem(NamedTuple):
+    """What a tree says of one name in it."""
+
+    mode: str
+    id: str
+    name: bytes
+
+    def __bytes__(self) -> bytes:
+        kind = {"040000": "tree", "160000": "commit"}.get(self.mode, "blob")
+        return f"{self.mode} {kind} {self.id}\t".encode() + self.name + b"\0"
+
+
+@dataclass
+class GitObjects:
+    """Used by one thread at a time, and by no process that goes on without this one.
+
+    All raise `GitUnusable` where git ends instead of answering; the next question begins with another one.
+    """
+
+    git: Git
+    """With the project's files."""
+    references: Git
+    folder: Path
+    """For what git reads."""
+    _programs: dict[str, StandingProgram] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def blob(self, content: bytes) -> str:
+        """Store a content; its id."""
+        path = self.folder / "blob"
+        try:
+            path.write_bytes(content)
+        except OSError as error:
+            raise BadInput(f"{path} could not be written: {error.strerror or error}") from error
+        words = ("-w", "--no-filters", "--stdin-paths")
+        return self._ask(self._bare, "hash-object", *words, question=b"blob\n", read=_text)
+
+    def tree(self, items: Iterable[TreeItem]) -> str:
+        """Store a tree; its id. Everything in it has to be there."""
+        question = b"".join(map(bytes, items)) + b"\0"
+        return self._ask(self._bare, "mktree", "-z", "--batch", question=question, read=_text)
+
+    def refer(self, name: str, target: str) -> None:
+        """Keep an object under a name, in place of another one."""
+        question = f"start\nupdate {name} {target}\ncommit\n".encode()
+        git = replace(self.references, folder=self.folder)
+        self._ask(git, "update-ref", "--stdin", question=question, read=lambda output: [_text(output), _text(output)])
+
+    def read(self, name: str, most: int = sys.maxsize) -> bytes | None:
+        """An object's content, or the beginning of it; None where it is gone."""
+        return self._found(name, most)[1]
+
+    def id_of(self, name: str) -> str | None:
+        return self._found(name, 0)[0]
+
+    def _found(self, name: str, most: int) -> tuple[str | None, bytes | None]:
+        def answer(output: BufferedReader) -> tuple[str | None, bytes | None]:
+            identity, *head = up_to(output, b"\n").rsplit(b" ", 2)
+            if len(head) < 2:  # `missing`
+                return None, None
+            left = int(head[1])
+            content = exactly(output, min(left, most))
+            left -= len(content)
+            while left:
+                left -= len(exactly(output, min(left, _CHUNK)))
+            exactly(output, 1)
+            return identity.decode(), content
+
+        return self._ask(self._bare, "cat-file", "--batch", question=f"{name}\n".encode(), read=answer)
+
+    def changes(self, before: str, after: str) -> bytes:
+        """What differs between two trees, by their ids, in git's raw format (`diff.py`)."""
+
+        def answer(output: BufferedReader) -> bytes:
+            up_to(output, b"\n")
+            found = list[bytes]()
+            while output.peek()[:1] == b":":
+                found += (up_to(output, b"\0"), up_to(output, b"\0"))
+            if exactly(output, len(_END)) != _END:
+                raise EOFError
+            return b"\0".join(found)
+
+        words = ("--stdin", "-r", "-z", "--no-renames", "--no-abbrev")
+        question = f"{before} {after}\n".encode() + _END  # what is no tree is sent back, after all that came before
+        return self._ask(self._bare, "diff-tree", *words, question=question, read=answer)
+
+    def ignored(self, paths: Sequence[bytes]) -> set[bytes]:
+        """Which of these paths, from the project's folder, the ignore files are about; whatever an index says."""
+
+        def answers(count: int, output: BufferedReader) -> set[bytes]:
+            told = [[up_to(output, b"\0") for _ in range(4)] for _ in range(count)]
+            return {path for _, _, pattern, path in told if pattern and not pattern.startswith(b"!")}
+
+        words, found = ("--stdin", "-z", "--verbose", "--non-matching", "--no-index"), set[bytes]()
+        for first in range(0, len(paths), _AT_ONCE):
+            some = paths[first : first + _AT_ONCE]
+            question = b"".join(path + b"\0" for path in some)
+            found |= self._ask(self.git, "check-ignore", *words, question=question, read=partial(answers, len(some)))
+        return found
+
+    def forget_ignore_files(self) -> None:
+        """They have changed, and git reads them once."""
+        with self._lock:
+            if program := self._programs.pop("check-ignore", None):
+                program.close()
+
+    def close(self) -> None:
+        with self._lock:
+            for program in self._programs.values():
+                program.end_input()
+            while self._programs:
+                self._programs.popitem()[1].close()
+
+    @property
+    def _bare(self) -> Git:
+        """Without the project's files: names of files are those in the folder."""
+        env = {name: value for name, value in self.git.env.items() if name != "GIT_WORK_TREE"}
+        return replace(self.git, folder=self.folder, env=env)
+
+    def _ask(self, git: Git, command: str, *words: str, question: bytes, read: Callable[[BufferedReader], T]) -> T:
+        with self._lock:
+            try:
+                if command not in self._programs:
+                    self._programs[command] = git.standing(command, *words)
+                return self._programs[command].ask(question, read)
+            except BaseException as error:
+                if program := self._programs.pop(command, None):  # an answer may be left in its pipe
+                    program.close()
+                if not isinstance(error, ProgramEnded):
+                    raise
+                _, _, why = str(error).rpartition("fatal: ")
+                raise GitUnusable(f"git {command} failed: {sanitize_for_display(why.strip())}", hint=HINT) from error
+
+
+def _text(output: BufferedReader) -> str:
+    return up_to(output, b"\n").decode()

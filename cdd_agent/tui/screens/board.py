@@ -1,0 +1,92 @@
+"""The board: the runs of this project on this machine, as they go on."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Hashable, Iterator
+from typing import ClassVar
+
+from textual import work
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.widget import Widget
+from textual.widgets import Static
+
+from cdd_agent.errors import CddError
+from cdd_agent.events import Tone
+from cdd_agent.fleet.board import Board
+from cdd_agent.fleet.known import board_here
+from cdd_agent.fleet.table import table
+from cdd_agent.session import Project
+from cdd_agent.tui.screens.overlay import Overlay
+
+_EVERY = 1.0
+"""Seconds between two looks."""
+_LOOKS = {
+    Tone.HEADING: "bold",
+    Tone.QUIET: "$text-muted",
+    Tone.GOOD: "$text-success",
+    Tone.WARNING: "$text-warning",
+    Tone.ERROR: "$text-error",
+}
+_NOTHING = "There are no runs here. `cdd exec --all planned` in a terminal carries out every ticket that has a plan."
+
+
+class BoardScreen(Overlay):
+    """Looks at the disk every second: what is shown goes on in other processes."""
+
+    DEFAULT_CSS = """
+    BoardScreen VerticalScroll { height: 1fr; }
+    BoardScreen #runs { height: auto; padding: 0 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "scroll_rows('scroll_up')", "A line up", show=False),
+        Binding("down", "scroll_rows('scroll_down')", "A line down", show=False),
+        Binding("pageup", "scroll_rows('scroll_page_up')", "A page up", show=False),
+        Binding("pagedown,space", "scroll_rows('scroll_page_down')", "A page down", show=False),
+        Binding("home", "scroll_rows('scroll_home')", "To the top", show=False),
+        Binding("end", "scroll_rows('scroll_end')", "To the end", show=False),
+        Binding("q", "close", "Close", show=False),
+    ]
+    KEYS = "↑↓ PgUp PgDn scroll · Esc closes"
+
+    def __init__(self, project: Project) -> None:
+        super().__init__()
+        self._project = project
+
+    def content(self) -> Iterator[Widget]:
+        with VerticalScroll(can_focus=False):
+            yield Static(id="runs", markup=False)
+
+    def on_mount(self) -> None:
+        self.head("Runs: reading …")
+        self.look()
+        self.set_interval(_EVERY, self.look)
+
+    @work(group="board", exclusive=True)
+    async def look(self) -> None:
+        """Show what there is now."""
+        project = self._project
+        try:
+            board = await asyncio.to_thread(lambda: board_here(project.root, project.tickets.list()))
+        except CddError as error:
+            self.hint(error.message)
+            return
+        self.show(board)
+
+    def show(self, board: Board) -> None:
+        self.head("Runs of this project")
+        runs = self.query_one("#runs", Static)
+        if not board.rows:
+            runs.update(_NOTHING)
+            return
+        lines = table(board, time.time(), max(runs.content_size.width, 20))
+        runs.update(Content("\n").join(Content.styled(text, _LOOKS.get(tone, "")) for text, tone in lines))
+
+    def seen(self) -> Hashable:
+        return self.query_one(VerticalScroll).scroll_target_y
+
+    def action_scroll_rows(self, how: str) -> None:
+        getattr(self.query_one(VerticalScroll), how)(animate=False)

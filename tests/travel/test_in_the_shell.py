@@ -1,0 +1,108 @@
+"""Runs that travel, and runs in a tree of their own, as a session of the shell carries them out."""
+
+import asyncio
+
+import pytest
+
+from cdd_agent.commands.overview import overviews
+from cdd_agent.commands.registry import handle
+from cdd_agent.engine.whereabouts import RunElsewhere
+from cdd_agent.events import About, Event, PlanOpened, ReplyStarted, StepDiff, StepStarted, TicketsListed
+from cdd_agent.llm.scripted import ScriptedReply
+from cdd_agent.session import Session
+from cdd_agent.tickets.status import StepStatus
+from cdd_agent.travel import keeping
+from cdd_agent.wiring import open_travel
+from tests.listening import collect, stop_at, tell, told_to
+from tests.projects import SLUG, Sandbox, noticed
+from tests.travel.copies import GOOD, Copies, files
+
+
+@pytest.fixture(autouse=True)
+def ann(monkeypatch: pytest.MonkeyPatch) -> None:
+    for who in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{who}_NAME", "Ann")
+        monkeypatch.setenv(f"GIT_{who}_EMAIL", "ann@example.org")
+
+
+async def say(session: Session, *lines: str) -> list[Event]:
+    return [event for line in lines for event in await collect(handle(session, line))]
+
+
+async def pull(sandbox: Sandbox, *, by_word: bool = False) -> None:
+    await open_travel(sandbox.project, sandbox.project.tickets.find(SLUG), tell).pull(None, by_word=by_word)
+
+
+async def test_a_step_in_the_shell_ends_when_somebody_else_takes_the_run(
+    copies: Copies, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping, "_LOOK", 0.05)
+    first, second = copies.first, copies.second
+    await open_travel(first.project, first.project.tickets.find(SLUG), tell).push(None)
+    await pull(second)
+    session = second.replies(GOOD[0], ScriptedReply(GOOD[1], slow=600)).session()
+    await say(session, f"/exec {SLUG}", "c")
+    begun = asyncio.Event()
+    with told_to(lambda event: begun.set() if isinstance(event, ReplyStarted) else None):
+        step = asyncio.create_task(handle(session, "c"))
+        await begun.wait()
+        await pull(first, by_word=True)
+        with pytest.raises(RunElsewhere):
+            await step
+    assert second.statuses() == ["completed", "pending", "pending"]
+    with pytest.raises(RunElsewhere):
+        await say(session, "undo")
+    assert second.text("a.txt") == "good\n"
+    session.leave()
+    session = first.replies(GOOD[0]).session()
+    told = await say(session, f"/exec {SLUG}", "c", "exit")
+    assert About.STILL_HELD in noticed(told)
+
+
+async def test_a_run_in_its_own_tree_from_its_beginning_to_its_landing(copies: Copies) -> None:
+    mine = copies.first
+    before = files(mine.root)
+    session = mine.replies(*GOOD, GOOD[2]).session()
+    told = await say(session, f"/exec {SLUG} --worktree", "c", "c")
+    assert [event.step for event in told if isinstance(event, StepStarted)] == [1, 2]
+    assert About.OWN_TREE in noticed(told)
+
+    shown = (StepStatus.COMPLETED, StepStatus.COMPLETED, StepStatus.PENDING)
+    other = mine.session()  # another shell, or `cdd list` in a terminal
+    (opened, *_) = await say(other, f"/status {SLUG}")
+    assert isinstance(opened, PlanOpened)
+    assert tuple(step.status for step in opened.steps) == shown
+    (listed,) = await say(other, "/list")
+    assert isinstance(listed, TicketsListed)
+    assert [(ticket.state, ticket.done) for ticket in listed.tickets] == [("in progress", 2)]
+    (overview,) = overviews(mine.project)
+    assert overview.next_line == f"/exec {SLUG} --worktree"
+    assert session.look_at_step(2).step.title == "Make b.txt"
+    assert len(session.timeline().steps) == 2
+
+    session.leave()
+    told = await say(session, f"/diff {SLUG} 2", f"/undo {SLUG}")
+    assert any("b.txt" in event.diff for event in told if isinstance(event, StepDiff))
+    assert files(mine.root) == before
+    told = await say(mine.replies(*GOOD[1:]).session(), f"/exec {SLUG} --worktree", "all")
+    assert About.AGENT_CLOSED in noticed(told)
+    (overview,) = overviews(mine.project)
+    assert overview.next_line == f"/land {SLUG}"
+    assert files(mine.root) == before
+    told = await say(session, f"/land {SLUG}")
+    assert About.LANDED in noticed(told)
+    assert [mine.text(name) for name in ("a.txt", "b.txt", "c.txt")] == ["good\n"] * 3
+    assert mine.statuses() == ["completed"] * 3
+
+
+async def test_going_on_with_what_was_left_goes_on_in_its_own_tree(copies: Copies) -> None:
+    mine = copies.first
+    session = mine.replies(ScriptedReply(slow=600)).session()
+    await say(session, f"/exec {SLUG} --worktree")
+    await stop_at(handle(session, "c"), lambda event: isinstance(event, ReplyStarted))
+    session.leave()
+    session = mine.replies(GOOD[0]).session()
+    await say(session, "/resume", "c", "exit")
+    assert not (mine.root / "a.txt").exists()
+    (overview,) = overviews(mine.project)
+    assert overview.view.done == 1
