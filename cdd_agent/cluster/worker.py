@@ -19,6 +19,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from cdd_agent.cluster.cache import Cache
 from cdd_agent.cluster.words import PIECE, Ask, Begin, Begun, ClientGone, Order, Over
 from cdd_agent.config import Budget, Config
@@ -224,7 +226,7 @@ class _Run:
     def emit(self, event: Event) -> None:
         last = self._told[-1] if self._told else None
         if isinstance(event, _STREAMS) and isinstance(last, type(event)) and last.step == event.step:
-            self._told[-1] = replace(event, text=last.text + event.text)
+            self._told[-1] = structs.replace(event, text=last.text + event.text)
         else:
             self._told.append(event)
 
