@@ -45,6 +45,7 @@ format: $(READY)        ## put the code in shape
 bench: $(READY)         ## the figures of docs/performance.md
 	@$(BIN)/python -m benchmarks.startup
 	@$(BIN)/python -m benchmarks.models
+	@$(BIN)/python -m benchmarks.job long
 	@$(BIN)/python -m benchmarks.transcript
 	@$(BIN)/python -m benchmarks.line
 	@$(BIN)/python -m benchmarks.echo

@@ -223,6 +223,8 @@ class Cache:
                     numbers.update(number for (number,) in rows)
             else:
                 numbers.update(*self._holders("texts", terms).values())
+            if term is None and terms and not numbers:
+                raise ValueError(f"the terms of {word!r} are in no file")
             if numbers:
                 found[word] = array("I", sorted(numbers))
         return found
@@ -267,6 +269,8 @@ class Cache:
     def _terms(self, word: str) -> list[str]:
         """The terms that have a word in them."""
         row = self._db.execute("SELECT terms FROM words WHERE word = ?", (_stored(word),)).fetchone()
+        if row and not isinstance(row[0], str):
+            raise ValueError(f"the terms of {word!r} are no text")
         return row[0].split(" ") if row else []
 
     def _add(self, table: str, holders: Holders, part: int) -> None:

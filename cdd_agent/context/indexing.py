@@ -13,7 +13,7 @@ from cdd_agent.context.source import LARGEST, Handwritten
 from cdd_agent.files.read import holds_secrets
 from cdd_agent.files.walk import Kind, read_small, walk
 from cdd_agent.process.run import run_command
-from cdd_agent.threads import waited_for
+from cdd_agent.threads import stop_if_left, waited_for
 
 _MANY = 500
 """Files that have changed from which on a process of its own reads them."""
@@ -36,7 +36,7 @@ def bring_up_to_date(root: Path, own: Collection[str], cache: Cache) -> None:
         if _is_taken_over_aside(root, changed, gone, cache.place):
             return
         changed, gone = _compared(root, own, cache)  # what it could not do is done here
-    take_over(root, changed, gone, cache)
+    take_over(root, changed, gone, cache, stop_if_left)
 
 
 def _is_taken_over_aside(root: Path, changed: dict[str, Stamp], gone: set[str], place: Path) -> bool:
@@ -61,6 +61,7 @@ def _present(root: Path, own: Collection[str]) -> dict[str, Stamp]:
     by_hand, top, found = Handwritten(read_small(root / ".gitattributes", LARGEST)), f"{root}/", dict[str, Stamp]()
     others = tuple(f"{place.rstrip('/')}/" for place in own)
     for entry in walk(root):
+        stop_if_left()
         path = entry.text
         if not path.isprintable():  # no prompt could name it, and no reply
             continue

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 async def told_if_slow(work: Callable[[], T], emit: Emit, words: str) -> T:
     """The result of `work`, which is done in a thread; `words` are told where it takes long. Who is cancelled leaves it
-    behind: it changes nothing but what it is kept in."""
+    behind, and it stops at the next file."""
     task = asyncio.ensure_future(in_thread(work, name="looking for code"))
     try:
         done, _ = await asyncio.wait([task], timeout=_PATIENCE)

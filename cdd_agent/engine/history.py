@@ -119,7 +119,8 @@ class History:
                 hint="Does the check clean the project? It must leave .cdd/runs alone.",
             )
         attempt.save_span(span.model_copy(update={"after": await self._take(attempt, "after", span.paths)}))
-        attempt.save_diff(await self.diff([attempt]))
+        if attempt.side is None:
+            attempt.save_diff(await self.diff([attempt]))
 
     async def close(self, attempt: Attempt) -> tuple[str, ...]:
         """To be called when an attempt was restored for good. Returns what it changed beside the files it wrote."""

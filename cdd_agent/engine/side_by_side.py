@@ -70,8 +70,8 @@ class SideBySide:
     jobs: int
     attempts: int
     trees: SideTrees
-    base: Checkpoint
-    """From which trees are made: after the step that was completed last."""
+    base: Checkpoint | None = None
+    """From which trees are made: after the step that was completed last. None at the beginning."""
     _beside: dict[asyncio.Task[None], int] = field(default_factory=dict)
     """Steps that are attempted in trees of their own."""
     _joining: dict[asyncio.Task[None], int] = field(default_factory=dict)
@@ -89,6 +89,7 @@ class SideBySide:
     _is_stopping: bool = False
     """No other step begins."""
     _stopped_by: CddError | None = None
+    _taking: asyncio.Lock = field(default_factory=asyncio.Lock)
     _quiet: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held by whoever works in the person's tree, or asks them something."""
 
@@ -101,9 +102,7 @@ class SideBySide:
             text = "Steps run one after the other: side by side takes a git repository with a commit."
             run.emit(Notice(text, Tone.WARNING, about=About.ONE_BY_ONE))
             return None
-        changed = (step.files for step in run.state.known_steps.values())
-        also = {path for files in changed for path in (*files.created, *files.modified)}
-        return cls(engine, jobs, attempts, trees, await trees.base(also))
+        return cls(engine, jobs, attempts, trees)
 
     async def carry_out(self) -> None:
         """Run to the end, or until nothing can go on beside a step that failed, or that ended the run."""
@@ -166,7 +165,7 @@ class SideBySide:
         """Attempt a step until one attempt passes its check, or all are used up; then it waits for its turn."""
         run, tree = self.engine.run, None
         try:
-            tree = await self.trees.make(run.state.of(step.number).folder, self.base)
+            tree = await self.trees.make(run.state.of(step.number).folder, await self._known_base())
             await self._attempts(step, tree)
         except CddError as error:
             if error is run.recorder.refused:
@@ -176,6 +175,14 @@ class SideBySide:
         finally:
             if tree is not None:
                 self._sweeping.add(asyncio.create_task(self.trees.remove(tree)))
+
+    async def _known_base(self) -> Checkpoint:
+        """Nothing is done in the person's tree before there is one."""
+        async with self._taking:
+            if self.base is None:
+                changed = (step.files for step in self.engine.run.state.known_steps.values())
+                self.base = await self.trees.base({path for one in changed for path in (*one.created, *one.modified)})
+            return self.base
 
     async def _attempts(self, step: PlanStep, tree: SideTree) -> None:
         run, tell = self.engine.run, self._teller(step)
@@ -270,6 +277,8 @@ class SideBySide:
                 text = f"Changed since it was made, by you or by another step: {named(files)}. It is made once more."
                 run.emit(Notice(text, about=About.OVERLAP, step=number))
                 run.save(run.state.restore(number))
+                self.base = None
+                await self._known_base()
                 return
             await engine.run_step(step, attempts=self._left.get(number, self.attempts))
             status = run.state.of(number).status
@@ -308,10 +317,14 @@ class SideBySide:
 
     async def _end(self) -> None:
         """Stop what is under way, and put the steps in order: none of them has touched the person's tree."""
-        run = self.engine.run
+        run, stopped = self.engine.run, False
         for task in (*self._beside, *self._joining):
             task.cancel()
-        await asyncio.gather(*self._beside, *self._joining, *self._sweeping, return_exceptions=True)
+        while left := [task for task in (*self._beside, *self._joining, *self._sweeping) if not task.done()]:
+            try:
+                await asyncio.wait(left)
+            except asyncio.CancelledError:  # once more; it is passed on when all is in order
+                stopped = True
         for number, step in run.state.step_executions.items():
             if step.status is StepStatus.IN_PROGRESS:
                 run.interrupt(number)
@@ -319,6 +332,8 @@ class SideBySide:
             await remove_all(run.history)
         except CddError as error:  # it is tried again when the run is opened next
             run.emit(Notice(f"{error.message} (it is not needed any more)", Tone.WARNING))
+        if stopped:
+            raise asyncio.CancelledError
 
 
 def _are_one(file: PurePosixPath, other: PurePosixPath) -> bool:

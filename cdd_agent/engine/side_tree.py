@@ -22,7 +22,7 @@ from cdd_agent.files.json_file import stamp
 from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.git.repository import repository_of
 from cdd_agent.git.worktree import Trees
-from cdd_agent.project.tree_needs import OwnPackages, link_shared, own_packages
+from cdd_agent.project.tree_needs import SHARED, OwnPackages, link_shared, own_packages
 from cdd_agent.threads import to_its_end
 
 _SIDE = "side"
@@ -55,6 +55,7 @@ class SideTrees:
     """The commit that they are on."""
     prefix: str
     """The project's folder in the repository; empty where it is the top."""
+    _made: int = 0
     _at_home: frozenset[str] = frozenset()
     """The packages that are known to be imported from the tree that they are in."""
     _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -73,24 +74,24 @@ class SideTrees:
     async def base(self, also: Iterable[str]) -> Checkpoint:
         """The project as it is now, to make trees from; with these files, also if they are ignored. Raises
         `GitUnusable` or `BadInput`."""
-        _make(self.record.folder / _SIDE)  # where that is, there is something to be removed
-        sync_folder(self.record.folder)
+        self._begin(self.record.folder / _SIDE)
         return await (await self.history.open()).take(f"{_SIDE}/{stamp()}-base", also)
 
     async def make(self, step: int, base: Checkpoint) -> SideTree:
         """Make one for the step with this folder, with all files as they are in a checkpoint. Raises `GitUnusable` or
         `BadInput`."""
-        folder = self.record.folder / _SIDE / f"step-{step:02}"
+        self._made += 1  # the step's last one may still be on its way out
+        folder = self.record.folder / _SIDE / f"step-{step:02}-{self._made}"
         place, root = folder / "tree", folder / "tree" / self.prefix
-        _make(folder)
+        self._begin(folder)
         async with self._one_at_a_time:  # git names them itself
             await self.trees.add(place, self.head, is_empty=not self.prefix)
         if self.prefix:  # what is around the project is as the last commit has it
             await to_its_end(partial(_clear, root), name="cleared")
             _make(root)
         record = replace(self.record, root=root, folder=folder)
-        main = await self.history.open()
-        checkpoints = await main.beside(root, folder / "checkpoints.git", f"{_SIDE}/{folder.name}")
+        main, name = await self.history.open(), f"{_SIDE}/{folder.name}"
+        checkpoints = main.beside(place, folder, name, SHARED)
         await checkpoints.check_out(base)
         link_shared(self.record.root, root)
         names = frozenset(init.parent.name for init in (*root.glob("*/__init__.py"), *root.glob("src/*/__init__.py")))
@@ -100,8 +101,14 @@ class SideTrees:
             self._at_home |= names.difference(packages.names)
         return SideTree(place, record, History(record, self.history.leave_out, checkpoints), packages)
 
+    def _begin(self, folder: Path) -> None:
+        """Where the folder is, there is something to be removed, also after a cut of power."""
+        _make(folder)
+        sync_folder(self.record.folder)
+
     async def remove(self, tree: SideTree) -> None:
         """Remove one, and what was kept of the doings in it. Raises `GitUnusable` or `BadInput`."""
+        await to_its_end(tree.history.end, name="end")
         async with self._one_at_a_time:
             await self.trees.remove(tree.place)
         await to_its_end(partial(_clear, tree.record.folder), name="removed")

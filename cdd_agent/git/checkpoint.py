@@ -63,11 +63,10 @@ class Checkpoints:
         await snapshots.remove_locks(prefix)
         return cls(snapshots, prefix)
 
-    async def beside(self, root: Path, folder: Path, name: str) -> Checkpoints:
+    def beside(self, top: Path, folder: Path, name: str, leave_out: Iterable[str] = ()) -> Checkpoints:
         """The checkpoints of another tree of the same repository, kept among these under a name until that is
-        forgotten. The parameters are those of `open`."""
-        own = self.snapshots
-        return Checkpoints(await Snapshots.open(root, folder, own.leave_out, own.namespace), f"{self.prefix}/{name}")
+        forgotten. For the others see `Snapshots.beside`."""
+        return Checkpoints(self.snapshots.beside(top, folder, leave_out), f"{self.prefix}/{name}")
 
     async def check_out(self, checkpoint: Checkpoint) -> None:
         """Write all that a checkpoint holds into a tree that has none of it."""

@@ -113,14 +113,11 @@ class Snapshots:
     """The trees of files of snapshots that are known already."""
 
     @classmethod
-    async def open(
-        cls, root: Path, folder: Path, leave_out: Sequence[str] = (), namespace: str | None = None
-    ) -> Snapshots:
+    async def open(cls, root: Path, folder: Path, leave_out: Sequence[str] = ()) -> Snapshots:
         """Prepare snapshots of `root`, with `folder` for what they need: no other process may use it meanwhile.
 
         `root` is a resolved path. `leave_out` are patterns of files that are no part of the snapshots, from `root`, as
-        in git's `:(glob)`; `folder` never is. `namespace` is that of another tree of the repository, if their names are
-        to be kept there. Raises `GitUnusable`, or `BadInput` when the folder cannot be written.
+        in git's `:(glob)`; `folder` never is. Raises `GitUnusable`, or `BadInput` when the folder cannot be written.
         """
         began_without = (folder / "refs" / "cdd").exists()  # a project that became a repository meanwhile
         repository = None if began_without else await repository_of(root)
@@ -136,7 +133,7 @@ class Snapshots:
         git = Git(root, env, (*plain.config, *settings, *CONFIG))
         prefix = f"{root.relative_to(top).as_posix()}/" if root != top else ""
         whose = f"{repository.worktree if repository else ''}:{prefix}"
-        namespace = namespace or f"refs/cdd/{hashlib.sha256(os.fsencode(whose)).hexdigest()[:8]}"
+        namespace = f"refs/cdd/{hashlib.sha256(os.fsencode(whose)).hexdigest()[:8]}"
         keeper = {"GIT_DIR": str(repository.shared if repository else folder), "GIT_WORK_TREE": str(top)}
         references = Git(top, keeper, git.config)
         objects = GitObjects(git, references, folder)
@@ -148,6 +145,30 @@ class Snapshots:
             await repository.tracked_though_ignored(root, snapshots._everything(), folder / "listed")
             snapshots._also = set(names_in(folder / "listed"))
         return snapshots
+
+    def beside(self, top: Path, folder: Path, leave_out: Iterable[str]) -> Snapshots:
+        """Snapshots of another working tree of the same repository, with names among these. `top` is that of the tree,
+        `folder` is there, and theirs alone; `leave_out` are more patterns of what is no part of them."""
+        root, index = top / self.prefix, folder / "index"
+        env = {**self.git.env, "GIT_WORK_TREE": str(top), "GIT_INDEX_FILE": str(index)}
+        git, leave_out = replace(self.git, folder=root, env=env), (*self.leave_out, *leave_out)
+        objects = GitObjects(git, self.references, folder)
+        return replace(
+            self,
+            root=root,
+            folder=folder,
+            index=index,
+            git=git,
+            leave_out=leave_out,
+            objects=objects,
+            known=KnownFiles(root, self.prefix, leave_out, objects, folder / "clock"),
+            unseen=set(),
+            _also=set(self._also),
+            _notes=dict(self._notes),
+            _since=set(),
+            _rules={},
+            _trees=dict(self._trees),
+        )
 
     async def take(self, name: str, also: Iterable[str] = ()) -> str:
         """Make a snapshot and keep it under a name; the object's id. `also` are files to include though ignored.
@@ -177,6 +198,10 @@ class Snapshots:
         is not read again."""
         await self.git("read-tree", *([f"--prefix={self.prefix}"] if self.prefix else []), f"{snapshot}:files")
         await self.git("checkout-index", "--all", "--force", "--index", "--quiet")
+        await in_thread(self._begin, name="begin")
+        tree, listed = await self.files(snapshot) or "", self.folder / "listed"
+        await self.git("ls-tree", "--full-tree", "-r", "-t", "-z", tree, stdout=listed)
+        await in_thread(lambda: self.known.take_over(tree, listed.read_bytes()), name="known")
         notes = await self.notes(snapshot)
         self._also |= notes.also
         for path, mode in notes.modes.items():

@@ -51,8 +51,9 @@ class Trees:
 
     async def add(self, place: Path, commit: str, branch: str | None = None, *, is_empty: bool = False) -> None:
         """Make a tree in this place, on a new branch or on none. What was left there by one that was killed is
-        replaced. `is_empty`: no file is written into it. Raises `GitUnusable`, `BadInput`."""
-        await self.remove(place)
+        replaced. `is_empty`: nothing is there, and no file is written into it. Raises `GitUnusable`, `BadInput`."""
+        if not is_empty:
+            await self.remove(place)
         how = ["-b", branch] if branch else ["--detach"]
         how += ["--no-checkout"] if is_empty else []
         await self.git("worktree", "add", "--quiet", *how, "--", str(place), commit)

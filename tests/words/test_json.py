@@ -36,7 +36,13 @@ def test_nothing_is_said_that_the_event_does_not_hold(event: Event) -> None:
 
 def test_a_notice_says_what_it_is_about() -> None:
     told = to_json(Notice("The plan was edited.", Tone.WARNING, About.PLAN_EDITED))
-    assert told == {"event": "notice", "text": "The plan was edited.", "tone": "warning", "about": "plan_edited"}
+    assert told == {
+        "event": "notice",
+        "text": "The plan was edited.",
+        "tone": "warning",
+        "about": "plan_edited",
+        "step": None,
+    }
 
 
 @pytest.mark.parametrize("names", [About, Tone])
