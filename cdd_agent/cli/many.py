@@ -102,7 +102,7 @@ def carry_out(
     coordinator = Coordinator(
         Board({row.job.name: row for row in rows}),
         ThisMachine(project.root, folder, children, tuple(flags)),
-        options.jobs or (len(jobs) if options.on else AT_ONCE),
+        options.jobs or (len(jobs) if getattr(options, "on", None) else AT_ONCE),
         changed,
         limit,
         stop_on_failure=options.stop_on_failure,
@@ -113,7 +113,7 @@ def carry_out(
         save_board(folder, coordinator.board)
         code = ExitCode.INTERRUPTED
         try:
-            async with cluster(project, options, len(jobs)) as place:
+            async with cluster(project, folder, options, len(jobs)) as place:
                 coordinator.place = place or coordinator.place
                 code = await coordinator.carry_out()
         finally:
@@ -134,11 +134,11 @@ def _again(row: Row) -> Row:
 
 
 @asynccontextmanager
-async def cluster(project: Project, options: Namespace, count: int) -> AsyncIterator[Place | None]:
+async def cluster(project: Project, folder: Path, options: Namespace, count: int) -> AsyncIterator[Place | None]:
     """The cluster that `--on` names; None where it names none. Raises `BadInput`."""
     import os
 
-    if not options.on:
+    if not (on := getattr(options, "on", None)):
         yield None
         return
     try:
@@ -150,7 +150,7 @@ async def cluster(project: Project, options: Namespace, count: int) -> AsyncIter
             "`--on` needs a library that is not installed",
             hint='Where cdd is installed: pip install "cdd-agent[cluster]", or pipx inject cdd-agent distributed.',
         ) from error
-    async with ClusterPlace.open(project, options.on, options.jobs or min(count, os.cpu_count() or 1)) as place:
+    async with ClusterPlace.open(project, folder, on, options.jobs or min(count, os.cpu_count() or 1)) as place:
         yield place
 
 

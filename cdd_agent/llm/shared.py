@@ -50,6 +50,11 @@ class Shared:
             budget.setdefault("runs", {})[self.name] = _as_json(spent)
         return SharedAccount(self._budget, self.name)
 
+    @property
+    def its_account(self) -> SharedAccount:
+        """That of this run, as it is."""
+        return SharedAccount(self._budget, self.name)
+
     def hold(self) -> None:
         """For as long as this process lives, no other is this run. One that has just lost whoever began it may take a
         moment to end. Raises `BadInput` where it does not."""
