@@ -45,6 +45,7 @@ format: $(READY)        ## put the code in shape
 bench: $(READY)         ## the figures of docs/performance.md
 	@$(BIN)/python -m benchmarks.startup
 	@$(BIN)/python -m benchmarks.models
+	@$(BIN)/python -m benchmarks.job long
 	@$(BIN)/python -m benchmarks.transcript
 	@$(BIN)/python -m benchmarks.line
 	@$(BIN)/python -m benchmarks.echo
@@ -54,6 +55,7 @@ bench: $(READY)         ## the figures of docs/performance.md
 	@$(BIN)/python -m benchmarks.checkpoints
 	@$(BIN)/python -m benchmarks.travelling
 	@$(BIN)/python -m benchmarks.worktrees
+	@$(BIN)/python -m benchmarks.cluster
 	@$(BIN)/python -m benchmarks.replies
 	@$(BIN)/python -m benchmarks.loud_checks
 	@$(BIN)/python -m benchmarks.context

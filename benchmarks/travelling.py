@@ -2,22 +2,28 @@
 
 A run of 50 steps, each with its checkpoints and the files of an attempt, in a tree of 10,000 files, with a remote that
 has nothing yet, and with one that has the project already. What `git push` is given is the commit that `cdd push`
-made. Pulling is beside `git fetch` of the same, and `git push`. An argument is another number of files.
+made. Pulling is beside `git fetch` of the same, and `git push`. Of each the best time, the processor time (also that of
+the programs it starts, where they are waited for), and how often it starts git. An argument is another number of files.
 """
 
 import asyncio
 import json
 import os
+import resource
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from benchmarks.checkpoints import git, make_tree, path_of
 from cdd_agent.events import Event
 from cdd_agent.git.checkpoint import Checkpoints
+from cdd_agent.process import run
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.travel.travelling import Travel
@@ -62,19 +68,44 @@ async def make_run(root: Path, files: int) -> None:
     (here.record.folder / "events.jsonl").write_text("\n".join([*log, ""]))
 
 
-async def seconds(work: Awaitable[object]) -> float:
-    start = time.perf_counter()
-    await work
-    return time.perf_counter() - start
+@dataclass
+class Took:
+    seconds: float
+    processor: float
+    calls: int = 1
 
 
-async def by_git(where: Path, *words: str) -> None:
-    git(where, *words)
+def processor_time() -> float:
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
 
 
-async def best(folder: Path, root: Path, base: Path) -> dict[str, float]:
+def measured(work: Callable[[], object]) -> Took:
+    os.sync()  # what was written before is nobody's cost here
+    start, used = time.perf_counter(), processor_time()
+    work()
+    return Took(time.perf_counter() - start, processor_time() - used)
+
+
+def of_cdd(work: Coroutine[object, object, object]) -> Took:
+    calls, started = 0, run.run_command
+
+    async def counted(*given: Any, **options: Any) -> run.CommandResult:
+        nonlocal calls
+        calls += 1
+        return await started(*given, **options)
+
+    run.run_command = counted
+    try:
+        took = measured(lambda: asyncio.run(work))
+    finally:
+        run.run_command = started
+    return Took(took.seconds, took.processor, calls)
+
+
+def best(folder: Path, root: Path, base: Path) -> dict[str, Took]:
     """The best of some rounds: of `cdd`, and of git doing the same."""
-    found: dict[str, list[float]] = {"push": [], "pull": [], "git push": [], "git fetch": []}
+    found: dict[str, list[Took]] = {"push": [], "pull": [], "git push": [], "git fetch": []}
     for _ in range(ROUNDS):
         remote, theirs, other = folder / "remote.git", folder / "theirs.git", folder / "other"
         for place in (remote, theirs, other):
@@ -84,17 +115,21 @@ async def best(folder: Path, root: Path, base: Path) -> dict[str, float]:
         clone = base if any(base.glob("objects/pack/*.pack")) else root
         git(folder, "clone", "--quiet", "--no-hardlinks", str(clone), str(other))
         (root / ".cdd" / "runs" / SLUG / "whereabouts.json").unlink(missing_ok=True)
-        found["push"].append(await seconds(travel(root).push(str(remote))))
+        found["push"].append(of_cdd(travel(root).push(str(remote))))
 
         git(root, "fetch", "--quiet", str(remote), f"+{REFERENCE}:refs/bench")
-        found["git push"].append(await seconds(by_git(root, "push", "--quiet", str(theirs), f"refs/bench:{REFERENCE}")))
+        words = ("push", "--quiet", str(theirs), f"refs/bench:{REFERENCE}")
+        found["git push"].append(measured(partial(git, root, *words)))
         git(root, "update-ref", "-d", "refs/bench")
-        found["pull"].append(await seconds(travel(other).pull(str(remote))))
+        found["pull"].append(of_cdd(travel(other).pull(str(remote))))
         shutil.rmtree(other)
         git(folder, "clone", "--quiet", "--no-hardlinks", str(clone), str(other))
         words = ("fetch", "--quiet", str(theirs), f"{REFERENCE}:refs/bench")
-        found["git fetch"].append(await seconds(by_git(other, *words)))
-    return {name: min(times) for name, times in found.items()}
+        found["git fetch"].append(measured(partial(git, other, *words)))
+    return {
+        name: Took(min(one.seconds for one in all_), min(one.processor for one in all_), all_[-1].calls)
+        for name, all_ in found.items()
+    }
 
 
 def main() -> None:
@@ -112,12 +147,13 @@ def main() -> None:
         git(root, "push", "--quiet", str(full), "main")
         print(f"a run of {STEPS} steps, {files} files")
         for what, base in (("an empty remote", empty), ("a remote that has the project", full)):
-            times = asyncio.run(best(folder, root, base))
-            push, pull, theirs = times["push"], times["pull"], times["git push"]
-            print(f"  {what}: git push {theirs:.2f} s, git fetch {times['git fetch']:.2f} s")
-            print(f"    cdd push: {push:.2f} s, {push / theirs:.1f} times git push")
-            print(f"    cdd pull: {pull:.2f} s, {pull / theirs:.1f} times git push")
-            print(f"    both: {(push + pull) / (theirs + times['git fetch']):.1f} times git push and git fetch")
+            took = best(folder, root, base)
+            theirs = took["git push"]
+            print(f"  {what}:")
+            for what_, one in took.items():
+                shown = f"    {what_:<9}  {one.seconds:.2f} s, {one.processor:.2f} s of processor time"
+                times = f"{one.seconds / theirs.seconds:.1f} and {one.processor / theirs.processor:.1f} times git push"
+                print(shown + (f": {times}; {one.calls} calls of git" if one.calls > 1 else ""))
 
 
 if __name__ == "__main__":

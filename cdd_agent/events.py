@@ -1,21 +1,22 @@
-"""Everything the engine and the commands can tell a face: one frozen dataclass each, by subject.
+"""Everything the engine and the commands can tell a face: one frozen struct each, by subject.
 
-The shell, the headless printer and the `--json` printer read the same stream.
+The shell, the headless printer and the `--json` printer read the same stream. Structs of msgspec, not dataclasses:
+those compile source for each class whenever they are imported, which took a fifth of the shell's start.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from msgspec import Struct, to_builtins
+
 from cdd_agent.edits.file_diff import FileDiff, LeftOut
-from cdd_agent.llm.port import Usage
+from cdd_agent.llm.port import PromptShare, Usage
 from cdd_agent.tickets.status import NO_COST, Cost, Evidence, RunStatus, StepStatus, Unproven, Verification
 
 if TYPE_CHECKING:
@@ -156,13 +157,16 @@ class About(StrEnum):
     EDITABLE_INSTALL = "editable_install"
     LANDED = "landed"
     CHECKED = "checked"
+    AT_WORKER = "at_worker"
+    """The worker of a cluster that a run goes on at."""
+    NO_WORKER = "no_worker"
+    """There is none that takes it, or one that does not."""
     NOT_RENEWED = "not_renewed"
     STILL_HELD = "still_held"
     """The lease of a run that was pulled: the remote cannot be asked."""
 
 
-@dataclass(frozen=True)
-class Notice:
+class Notice(Struct, frozen=True):
     """Words of the program itself."""
 
     text: str
@@ -173,8 +177,7 @@ class Notice:
     """The step that it is about, where several are under way."""
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """The answer of a command, as Markdown."""
 
     text: str
@@ -186,18 +189,15 @@ Words = Notice | Answer
 # ------------------------------------------------------------------------------------------------------------ the shell
 
 
-@dataclass(frozen=True)
-class Cleared:
+class Cleared(Struct, frozen=True):
     """The person wants an empty transcript."""
 
 
-@dataclass(frozen=True)
-class ExitRequested:
+class ExitRequested(Struct, frozen=True):
     """The person wants to leave the program."""
 
 
-@dataclass(frozen=True)
-class ScreenAsked:
+class ScreenAsked(Struct, frozen=True):
     """The person wants to see one of the screens around the work: `help`, `tickets`, `board`, `settings`,
     `theme`."""
 
@@ -208,15 +208,13 @@ class ScreenAsked:
     """Of `theme`, the one to use; of `help`, the agent it is about."""
 
 
-@dataclass(frozen=True)
-class PersonSaid:
+class PersonSaid(Struct, frozen=True):
     """A line of the person's, for an agent. Kept in logs; no face is told of it while it is said."""
 
     text: str
 
 
-@dataclass(frozen=True)
-class SessionView:
+class SessionView(Struct, frozen=True):
     """Something that can be gone on with: a conversation in chat, or the work on a ticket."""
 
     key: str
@@ -230,15 +228,13 @@ class SessionView:
     """The last line of it, shortened."""
 
 
-@dataclass(frozen=True)
-class SessionsListed:
+class SessionsListed(Struct, frozen=True):
     """Earlier sessions that can be gone on with, the latest first."""
 
     sessions: tuple[SessionView, ...]
 
 
-@dataclass(frozen=True)
-class SessionRestored:
+class SessionRestored(Struct, frozen=True):
     """The events and words of an earlier session, as far as they were kept: nothing of it happens now."""
 
     key: str
@@ -247,16 +243,14 @@ class SessionRestored:
     """There was more before."""
 
 
-@dataclass(frozen=True)
-class AgentChanged:
+class AgentChanged(Struct, frozen=True):
     """Which agent plain text goes to from now on; None: back in chat."""
 
     agent: str | None
     ticket_slug: str | None = None
 
 
-@dataclass(frozen=True)
-class ModelsFound:
+class ModelsFound(Struct, frozen=True):
     """The models that servers on this computer offer; a person may choose one by its number, from 1."""
 
     models: tuple[OfferedModel, ...]
@@ -266,8 +260,7 @@ class ModelsFound:
     """Models that are found too and are not among `models`."""
 
 
-@dataclass(frozen=True)
-class ModelChosen:
+class ModelChosen(Struct, frozen=True):
     """Another model is asked from now on."""
 
     model: str
@@ -278,15 +271,13 @@ class ModelChosen:
     """Who asks it; None: all who have none of their own."""
 
 
-@dataclass(frozen=True)
-class OwnCommandStarted:
+class OwnCommandStarted(Struct, frozen=True):
     """The person runs a command of their own."""
 
     command: str
 
 
-@dataclass(frozen=True)
-class OwnCommandFinished:
+class OwnCommandFinished(Struct, frozen=True):
     """It ended, by itself or because the person ended it."""
 
     command: str
@@ -315,8 +306,7 @@ ShellEvent = (
 TICKET_STATES = ("empty", "spec", "planned", "in progress", "failed", "done", "unreadable")
 
 
-@dataclass(frozen=True)
-class TicketView:
+class TicketView(Struct, frozen=True):
     """One ticket as a list shows it. `state` is one of `TICKET_STATES`."""
 
     slug: str
@@ -326,10 +316,11 @@ class TicketView:
     error: str = ""
     type: str = ""
     """Empty where neither the slug nor the spec says it."""
+    where: str = ""
+    """Where its run goes on, in a few words, if not in the person's own files here."""
 
 
-@dataclass(frozen=True)
-class TicketsListed:
+class TicketsListed(Struct, frozen=True):
     """The tickets; with `state` or `type`, only those in it and of it."""
 
     tickets: tuple[TicketView, ...]
@@ -337,8 +328,7 @@ class TicketsListed:
     type: str | None = None
 
 
-@dataclass(frozen=True)
-class SpecOpened:
+class SpecOpened(Struct, frozen=True):
     """A ticket that has no plan yet: what its spec needs to be complete, one line each."""
 
     ticket_slug: str
@@ -348,16 +338,14 @@ class SpecOpened:
     missing: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class CriterionView:
+class CriterionView(Struct, frozen=True):
     """An acceptance criterion, and how it is checked; empty while that is not known."""
 
     text: str
     check: str = ""
 
 
-@dataclass(frozen=True)
-class SpecShown:
+class SpecShown(Struct, frozen=True):
     """A ticket's spec as it stands in the conversation about it. What is not written yet is empty."""
 
     ticket_slug: str
@@ -377,8 +365,7 @@ class SpecShown:
     """A person asked to see all of it."""
 
 
-@dataclass(frozen=True)
-class StepView:
+class StepView(Struct, frozen=True):
     """One step as a face shows it."""
 
     number: int
@@ -422,8 +409,7 @@ class StepView:
         )
 
 
-@dataclass(frozen=True)
-class PlanOpened:
+class PlanOpened(Struct, frozen=True):
     """A ticket's plan is at hand: all steps, in the order in which they run, with their status."""
 
     ticket_slug: str
@@ -452,8 +438,7 @@ class PlanOpened:
         return cls(state.ticket_slug, title, tuple(steps), state.started_at is not None, former)
 
 
-@dataclass(frozen=True)
-class CriterionProof:
+class CriterionProof(Struct, frozen=True):
     """An acceptance criterion, and what was done and seen for it."""
 
     number: int
@@ -472,8 +457,7 @@ class CriterionProof:
         return bool(self.steps) and all(step.verification is Verification.PASSED for step in self.steps)
 
 
-@dataclass(frozen=True)
-class CriteriaShown:
+class CriteriaShown(Struct, frozen=True):
     """The acceptance criteria of a ticket."""
 
     ticket_slug: str
@@ -481,8 +465,7 @@ class CriteriaShown:
     criteria: tuple[CriterionProof, ...]
 
 
-@dataclass(frozen=True)
-class PlanChecked:
+class PlanChecked(Struct, frozen=True):
     """The findings of compiling a plan. Where none of them is an error, the plan can be carried out."""
 
     ticket_slug: str
@@ -501,17 +484,7 @@ TicketEvent = TicketsListed | SpecOpened | SpecShown | PlanOpened | CriteriaShow
 # ---------------------------------------------------------------------------------------------------- a model's replies
 
 
-@dataclass(frozen=True)
-class PromptShare:
-    """A part of a prompt: its name, its tokens by an estimate, and why it is there."""
-
-    name: str
-    tokens: int
-    why: str = ""
-
-
-@dataclass(frozen=True)
-class PromptMade:
+class PromptMade(Struct, frozen=True):
     """A prompt is put together; the model is about to be asked."""
 
     step: int | None
@@ -522,8 +495,7 @@ class PromptMade:
     """Tokens that the model takes in; None where that is not known."""
 
 
-@dataclass(frozen=True)
-class ReplyStarted:
+class ReplyStarted(Struct, frozen=True):
     """The model is asked; or, with `saved`, a reply that was paid for earlier is used again.
 
     Here and in the others about replies and tools, `step` is None outside of a run.
@@ -536,14 +508,12 @@ class ReplyStarted:
     """Of the request, estimated: all that is known of a call that a killed process had begun."""
 
 
-@dataclass(frozen=True)
-class ReplyDelta:
+class ReplyDelta(Struct, frozen=True):
     step: int | None
     text: str
 
 
-@dataclass(frozen=True)
-class ThinkingDelta:
+class ThinkingDelta(Struct, frozen=True):
     """A piece of what the model thinks before or between the pieces of its reply; no part of the reply."""
 
     step: int | None
@@ -554,8 +524,7 @@ class ThinkingDelta:
     """How many tokens that was, by an estimate."""
 
 
-@dataclass(frozen=True)
-class ThinkingFinished:
+class ThinkingFinished(Struct, frozen=True):
     """The model has thought, and its reply is over; or what came of it does not count."""
 
     step: int | None
@@ -565,8 +534,7 @@ class ThinkingFinished:
     estimated: bool
 
 
-@dataclass(frozen=True)
-class ReplyDelayed:
+class ReplyDelayed(Struct, frozen=True):
     """The model will be asked again after this many seconds; told anew as they pass."""
 
     step: int | None
@@ -574,8 +542,7 @@ class ReplyDelayed:
     reason: str
 
 
-@dataclass(frozen=True)
-class ReplyRestarted:
+class ReplyRestarted(Struct, frozen=True):
     """The model is asked again: the reply begins anew, and what came of it before does not count."""
 
     step: int | None
@@ -583,8 +550,7 @@ class ReplyRestarted:
     """It was not asked again: what came turns out to be its thoughts, and the reply begins now."""
 
 
-@dataclass(frozen=True)
-class ModelReplaced:
+class ModelReplaced(Struct, frozen=True):
     """Another model is asked from here on, as the one before it cannot be, or can be again; the reply is its."""
 
     step: int | None
@@ -593,8 +559,7 @@ class ModelReplaced:
     reason: str
 
 
-@dataclass(frozen=True)
-class ReplyLost:
+class ReplyLost(Struct, frozen=True):
     """A call took tokens and brought no whole reply: it was cut off, empty, or stopped. Only the run's log is told."""
 
     usage: Usage
@@ -606,14 +571,12 @@ def cost_of(usage: Usage) -> Cost:
     return Cost(usage.prompt_tokens + usage.completion_tokens, usage.usd, usage.estimated)
 
 
-@dataclass(frozen=True)
-class ReplyFinished:
+class ReplyFinished(Struct, frozen=True):
     step: int | None
     usage: Usage | None
 
 
-@dataclass(frozen=True)
-class ToolStarted:
+class ToolStarted(Struct, frozen=True):
     """The model uses a tool. `call` is its name and arguments, in a line."""
 
     step: int | None
@@ -627,8 +590,7 @@ class ToolStarted:
     """Of the target, where the model wants some of its lines."""
 
 
-@dataclass(frozen=True)
-class ToolFinished:
+class ToolFinished(Struct, frozen=True):
     """A call of a tool is over; `problem` is empty when it did what it was called for."""
 
     step: int | None
@@ -667,8 +629,7 @@ ReplyEvent = (
 # ----------------------------------------------------------------------------------------- what a person is asked first
 
 
-@dataclass(frozen=True)
-class ChangesProposed:
+class ChangesProposed(Struct, frozen=True):
     """Changes of files are valid; nothing is written yet. What a person is asked about them is a `Review`."""
 
     step: int
@@ -677,8 +638,7 @@ class ChangesProposed:
     deleted: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class ChangesReviewed:
+class ChangesReviewed(Struct, frozen=True):
     """A person has looked at proposed changes. `step` is None in chat."""
 
     step: int | None
@@ -690,15 +650,13 @@ class ChangesReviewed:
     """Files whose result they have changed."""
 
 
-@dataclass(frozen=True)
-class AcceptingAll:
+class AcceptingAll(Struct, frozen=True):
     """From now on the changes of this run are asked about no more (or again), because a person said so."""
 
     is_on: bool
 
 
-@dataclass(frozen=True)
-class CommandProposed:
+class CommandProposed(Struct, frozen=True):
     """A command wants to run that the policy does not let through by itself."""
 
     choices: ClassVar = (Choice.YES, Choice.NO, Choice.ALWAYS)
@@ -708,8 +666,7 @@ class CommandProposed:
     """Why it is asked about, as a sentence: "`rm` is not on the list of allowed commands"."""
 
 
-@dataclass(frozen=True)
-class ActionProposed:
+class ActionProposed(Struct, frozen=True):
     """The next action of an action plan, before anything of it is done."""
 
     choices: ClassVar = (Choice.YES, Choice.NO, Choice.ALWAYS, Choice.QUIT)
@@ -726,8 +683,7 @@ Proposal = CommandProposed | ActionProposed
 """A face can be asked to approve these, besides changes of files; `choices` are the answers that make sense."""
 
 
-@dataclass(frozen=True)
-class PersonAnswered:
+class PersonAnswered(Struct, frozen=True):
     """A person's answer to a question of the program's."""
 
     question: str
@@ -742,8 +698,7 @@ AskingEvent = Proposal | ChangesProposed | ChangesReviewed | AcceptingAll | Pers
 # ---------------------------------------------------------------------------------------------------------------- a run
 
 
-@dataclass(frozen=True)
-class BaselineStarted:
+class BaselineStarted(Struct, frozen=True):
     """The project's own check is run before a run changes anything."""
 
     step: int
@@ -751,8 +706,7 @@ class BaselineStarted:
     command: str
 
 
-@dataclass(frozen=True)
-class BaselineTaken:
+class BaselineTaken(Struct, frozen=True):
     """How many tests passed, failed and were skipped in the baseline, where it tells; else its exit code."""
 
     step: int
@@ -767,15 +721,13 @@ class BaselineTaken:
     """Why its outcome is of no use, or not of full use, as a clause; then a failure counts as new."""
 
 
-@dataclass(frozen=True)
-class CheckpointStarted:
+class CheckpointStarted(Struct, frozen=True):
     """The state of the project's files is being kept, to go back to."""
 
     step: int
 
 
-@dataclass(frozen=True)
-class StepStarted:
+class StepStarted(Struct, frozen=True):
     step: int
     title: str
     attempt: int
@@ -783,16 +735,14 @@ class StepStarted:
     """It runs beside other steps, in a tree of its own; what it comes to begins anew in the person's tree."""
 
 
-@dataclass(frozen=True)
-class GuidanceTaken:
+class GuidanceTaken(Struct, frozen=True):
     """Words that a person has said to a running step have reached the model, with the answers to its calls."""
 
     step: int
     text: str
 
 
-@dataclass(frozen=True)
-class ChangesApplied:
+class ChangesApplied(Struct, frozen=True):
     """Files were written. `step` is None in chat."""
 
     step: int | None
@@ -805,8 +755,7 @@ class ChangesApplied:
     """The difference of each of them."""
 
 
-@dataclass(frozen=True)
-class ChangesPutBack:
+class ChangesPutBack(Struct, frozen=True):
     """The files an attempt wrote are as they were before it; those in `kept` were edited since and left alone."""
 
     step: int
@@ -814,24 +763,21 @@ class ChangesPutBack:
     kept: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class TestsStarted:
+class TestsStarted(Struct, frozen=True):
     step: int
     command: str
 
     __test__ = False  # not a test class, whatever its name
 
 
-@dataclass(frozen=True)
-class CommandOutput:
+class CommandOutput(Struct, frozen=True):
     """A piece of what a command prints, as it comes: a step's check, or a person's own (`step` is None)."""
 
     step: int | None
     text: str
 
 
-@dataclass(frozen=True)
-class FailedTest:
+class FailedTest(Struct, frozen=True):
     """A test that a check saw fail."""
 
     test: str
@@ -848,8 +794,7 @@ class FailedTest:
     __test__ = False
 
 
-@dataclass(frozen=True)
-class TestsFinished:
+class TestsFinished(Struct, frozen=True):
     """`verification` is None when the check failed; then `reason` says why."""
 
     step: int
@@ -871,16 +816,14 @@ class TestsFinished:
     __test__ = False
 
 
-@dataclass(frozen=True)
-class AttemptFailed:
+class AttemptFailed(Struct, frozen=True):
     step: int
     attempt: int
     error: str
     will_retry: bool
 
 
-@dataclass(frozen=True)
-class StepFinished:
+class StepFinished(Struct, frozen=True):
     """A step is over, failed, or pending again (interrupted)."""
 
     step: int
@@ -926,31 +869,27 @@ class StepFinished:
         )
 
 
-@dataclass(frozen=True)
-class StepCommitted:
+class StepCommitted(Struct, frozen=True):
     """A completed step's files were committed on the user's branch."""
 
     step: int
     commit: str
 
 
-@dataclass(frozen=True)
-class QuestionAsked:
+class QuestionAsked(Struct, frozen=True):
     """The person asks something about a run, before or after this step; no step runs for it."""
 
     step: int
     question: str
 
 
-@dataclass(frozen=True)
-class QuestionAnswered:
+class QuestionAnswered(Struct, frozen=True):
     """The model has had its say about it, or could not be asked."""
 
     step: int
 
 
-@dataclass(frozen=True)
-class UndoPreview:
+class UndoPreview(Struct, frozen=True):
     """The effect that an undo would have now."""
 
     steps: tuple[int, ...]
@@ -963,8 +902,7 @@ class UndoPreview:
     """Files that were edited in between: they would be as they were edited, not as before."""
 
 
-@dataclass(frozen=True)
-class StepsUndone:
+class StepsUndone(Struct, frozen=True):
     """Steps are pending again, and what they changed is as it was before them, but for a person's edits."""
 
     steps: tuple[int, ...]
@@ -977,8 +915,7 @@ class StepsUndone:
     """Files that were edited between the steps, or their attempts: they are as they were edited."""
 
 
-@dataclass(frozen=True)
-class StepsRedone:
+class StepsRedone(Struct, frozen=True):
     """An undo was undone: the steps are what they were, and what they changed is there again."""
 
     steps: tuple[int, ...]
@@ -986,8 +923,7 @@ class StepsRedone:
     kept: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class StepDiff:
+class StepDiff(Struct, frozen=True):
     """The changes of a step, as a unified diff."""
 
     step: int
@@ -995,8 +931,7 @@ class StepDiff:
     diff: str
 
 
-@dataclass(frozen=True)
-class RunFinished:
+class RunFinished(Struct, frozen=True):
     """Nothing more will run now: all steps are over, or one failed."""
 
     ticket_slug: str
@@ -1070,23 +1005,20 @@ RunEvent = (
 # ------------------------------------------------------------------------------------------------------- an action plan
 
 
-@dataclass(frozen=True)
-class ActionStarted:
+class ActionStarted(Struct, frozen=True):
     number: int
     total: int
     title: str
 
 
-@dataclass(frozen=True)
-class ActionOutput:
+class ActionOutput(Struct, frozen=True):
     """A piece of what an action prints, reads or is told, as it comes."""
 
     number: int
     text: str
 
 
-@dataclass(frozen=True)
-class ActionFinished:
+class ActionFinished(Struct, frozen=True):
     """`status` is SUCCESS, FAILURE or COMPLETED; a failed one has an `error`."""
 
     number: int
@@ -1096,8 +1028,7 @@ class ActionFinished:
     error: str
 
 
-@dataclass(frozen=True)
-class ActionsFinished:
+class ActionsFinished(Struct, frozen=True):
     """An action plan is over. `seconds` with the waiting for answers."""
 
     succeeded: int
@@ -1148,4 +1079,4 @@ def event_name(kind: type[Event]) -> str:
 
 def to_json(event: Event) -> dict[str, Any]:
     """An event as one JSON object: its name in snake case under `event`, then its fields."""
-    return {"event": event_name(type(event)), **dataclasses.asdict(event)}
+    return {"event": event_name(type(event)), **to_builtins(event)}

@@ -2,9 +2,9 @@
 
 import json
 import sys
-from dataclasses import replace
 from typing import Protocol
 
+from msgspec import structs
 from rich.console import Console
 from rich.text import Text
 
@@ -95,7 +95,7 @@ class JsonPrinter:
     def _tell_thoughts(self) -> None:
         thoughts, self._thoughts = self._thoughts, []
         if thoughts:
-            self._tell(replace(thoughts[-1], text="".join(thought.text for thought in thoughts)))
+            self._tell(structs.replace(thoughts[-1], text="".join(thought.text for thought in thoughts)))
 
     def _tell(self, event: Event) -> None:
         sys.stdout.write(json.dumps(to_json(event), ensure_ascii=False) + "\n")

@@ -12,6 +12,8 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from msgspec import Struct, structs
+
 from cdd_agent.secret_names import is_secret_name
 
 _SHORTEST = 8
@@ -142,12 +144,17 @@ class Redactor:
         if isinstance(value, tuple):
             items = tuple(map(self._redacted, value))
             return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
-        if not is_dataclass(value) or isinstance(value, type):
-            return value
-        before = {field.name: getattr(value, field.name) for field in fields(value)}
+        if isinstance(value, Struct):
+            changed = self._changed({name: getattr(value, name) for name in value.__struct_fields__})
+            return structs.replace(value, **changed) if changed else value
+        if is_dataclass(value) and not isinstance(value, type):
+            changed = self._changed({field.name: getattr(value, field.name) for field in fields(value)})
+            return replace(value, **changed) if changed else value
+        return value
+
+    def _changed(self, before: Mapping[str, object]) -> dict[str, Any]:
         after = {name: self._redacted(item) for name, item in before.items()}
-        changed = {name: item for name, item in after.items() if item is not before[name]}
-        return replace(value, **changed) if changed else value
+        return {name: item for name, item in after.items() if item is not before[name]}
 
     def _replacement(self, match: re.Match[str]) -> str:
         text = match[0]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import structs
 
 from cdd_agent.agents.base import Agent, GeneralAgent, Meaning
 from cdd_agent.agents.store import LastActive
@@ -128,7 +130,7 @@ class Session:
             is_chosen = self.project.config.model is not None  # it may be by now
             if not is_chosen and (found.models or found.without_models):
                 shown = found.models[:_SHOWN_AT_FIRST]
-                self.emit(replace(found, models=shown, more=len(found.models) - len(shown)))
+                self.emit(structs.replace(found, models=shown, more=len(found.models) - len(shown)))
 
     async def engage(self, name: str, ticket: Ticket, *, worktree: bool = False, **options: object) -> None:
         """Make an agent the active one, at work on a ticket, perhaps in a tree of its own. If it has nothing to do,
@@ -142,7 +144,13 @@ class Session:
         self.agent, self._worked_on = agent, ticket.slug
         self._remember(LastActive(agent=agent.name, ticket=ticket.slug))
         self.emit(AgentChanged(agent.name, agent.ticket_slug))
-        await agent.begin()
+        from cdd_agent.engine.whereabouts import RunElsewhere  # not for the shell's first screen
+
+        try:
+            await agent.begin()
+        except RunElsewhere:  # there is nothing to be said to it here
+            self.leave()
+            raise
         if agent.done:
             self.leave()
 

@@ -14,13 +14,43 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-async def in_thread(work: Callable[[], T], *, name: str) -> T:
+class LeftBehind(Exception):
+    """Nobody waits any more for the work of this thread."""
+
+
+class _Here(threading.local):
+    left: Future[None] | None = None
+    """Done as soon as nobody waits any more for the work of this thread."""
+
+
+_here = _Here()
+
+
+def stop_if_left() -> None:
+    """To be called now and then by work that may take long and can be stopped: raises `LeftBehind` if it was begun by
+    `in_thread`, and whoever waited has stopped waiting."""
+    if _here.left is not None and _here.left.done():
+        raise LeftBehind
+
+
+async def in_thread(work: Callable[[], T], *, name: str, patience: float = 0.0) -> T:
     """Run `work` in a thread of its own.
 
     Unlike with `asyncio.to_thread`, it begins at once, however much other work there is, and whoever stops waiting
-    leaves the thread behind for good: neither the end of the event loop nor that of the program waits for it.
+    leaves the thread behind for good: neither the end of the event loop nor that of the program waits for it. With
+    `patience` it is given so many seconds to stop by itself, as work does that calls `stop_if_left`.
     """
-    return await _begin(work, name)
+    left = Future[None]()
+    future = _begin(work, name, left)
+    try:
+        return await asyncio.shield(future) if patience else await future
+    except asyncio.CancelledError:
+        left.set_result(None)
+        if patience:
+            await asyncio.wait([future], timeout=patience)
+            if not future.cancel():  # it has ended: how is of no concern to anybody
+                future.exception()
+        raise
 
 
 async def to_its_end(work: Callable[[], T], *, name: str) -> T:
@@ -36,20 +66,38 @@ async def to_its_end(work: Callable[[], T], *, name: str) -> T:
 
 
 def waited_for(work: Coroutine[Any, Any, T]) -> T:
-    """Run work to its end for whoever cannot await it; an event loop that is running here is held up."""
+    """Run work to its end for whoever cannot await it; an event loop that is running here is held up. Raises
+    `LeftBehind` where `stop_if_left` would, once the work is cancelled."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:  # there is none
-        return asyncio.run(work)
+        return asyncio.run(_unless_left(work))
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, work).result()
 
 
-def _begin(work: Callable[[], T], name: str) -> asyncio.Future[T]:
+async def _unless_left(work: Coroutine[Any, Any, T]) -> T:
+    loop, task, left = asyncio.get_running_loop(), asyncio.ensure_future(work), _here.left
+
+    def cancel(_: Future[None]) -> None:
+        with contextlib.suppress(RuntimeError):  # it has ended meanwhile, and its loop is closed
+            loop.call_soon_threadsafe(task.cancel)
+
+    if left is not None:
+        left.add_done_callback(cancel)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        stop_if_left()
+        raise
+
+
+def _begin(work: Callable[[], T], name: str, left: Future[None] | None = None) -> asyncio.Future[T]:
     future: Future[T] = Future()
     future.set_running_or_notify_cancel()  # from now on, a cancelled caller does not cancel the work
 
     def run() -> None:
+        _here.left = left
         try:
             result = work()
         except BaseException as error:  # noqa: BLE001  # whatever it is belongs to whoever waits

@@ -364,13 +364,21 @@ def open_travel(project: Project, ticket: Ticket, emit: Emit) -> Travel:
 
 
 async def open_own_tree(project: Project, ticket: Ticket, name: str = "") -> OwnTree:
-    """A run's own tree, whether it is there or not; with a `name`, that of another run of the ticket. Raises
-    `BadInput`."""
+    """A run's own tree, whether it is there or not; with a `name`, that of another run of the ticket. What came back of
+    the run from another machine is put into it. Raises `BadInput`."""
+    from cdd_agent.engine.history import no_part
     from cdd_agent.engine.record import RunRecord
+    from cdd_agent.engine.whereabouts import CAME_BACK
     from cdd_agent.travel.own_tree import OwnTree
 
-    record = RunRecord.of(project.root, name or ticket.slug, _redactor(of_role(project.config, "executor")))
-    return await OwnTree.of(record, ticket)
+    config = of_role(project.config, "executor")
+    record = RunRecord.of(project.root, name or ticket.slug, _redactor(config))
+    own = await OwnTree.of(record, ticket)
+    if (record.folder / CAME_BACK).exists():
+        from cdd_agent.travel.came_back import put_what_came_back
+
+        await put_what_came_back(own, no_part((*_own(project, config), ticket.shown(ticket.folder))))
+    return own
 
 
 def keeping_lease(record: RunRecord, emit: Emit) -> AbstractAsyncContextManager[None]:

@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -13,10 +13,11 @@ from typing import Any
 from cdd_agent.engine.engine import Engine
 from cdd_agent.events import About, Emit, Event, Notice
 from cdd_agent.frontend import Frontend, Nobody
+from cdd_agent.llm.local_servers import LocalServer
 from cdd_agent.llm.port import Model, ModelError
 from cdd_agent.llm.retrying import Clock
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
-from cdd_agent.session import Project, Session
+from cdd_agent.session import FindServers, Project, Session
 from cdd_agent.wiring import Wiring, open_project
 from tests.listening import collect, tell
 
@@ -87,6 +88,10 @@ class FakeTime:
         return Clock(self.sleep, lambda: self.waited, lambda: noon + timedelta(seconds=self.waited), lambda: 0.5)
 
 
+async def no_servers() -> Sequence[LocalServer]:
+    return ()
+
+
 @dataclass
 class Sandbox:
     """A project on the disk, and the model that will be asked."""
@@ -99,6 +104,8 @@ class Sandbox:
     flags: dict[str, Any] = field(default_factory=dict)
     time: FakeTime | None = field(default_factory=FakeTime)
     """How long was waited to ask a model again; None: waits take their time."""
+    find_servers: FindServers = no_servers
+    """Whatever runs on the computer of whoever runs the tests is not offered."""
 
     def write(self, *steps: Step, spec: str = SPEC) -> "Sandbox":
         self.ticket.mkdir(parents=True, exist_ok=True)
@@ -124,7 +131,7 @@ class Sandbox:
         return self.wiring().engine(self.project.tickets.find(SLUG), start_over=start_over)
 
     def wiring(self, emit: Emit = tell) -> Wiring:
-        return Wiring(self.project, self.frontend, emit, asked=self.asked, clock=self.clock)
+        return Wiring(self.project, self.frontend, emit, self.find_servers, asked=self.asked, clock=self.clock)
 
     def asked(self) -> Model:
         return self.real_model or self.model

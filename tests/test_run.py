@@ -15,7 +15,7 @@ import yaml
 
 from cdd_agent.cli.main import main
 from cdd_agent.engine.action_plan import INTERRUPTED, STOPPED
-from tests.terminals import Terminal
+from tests.terminals import CDD, Terminal
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 
@@ -234,8 +234,26 @@ def test_context_of_words_is_the_code_that_they_are_about(root: Path, capsys: py
     assert files["src/mail.py"]["reasons"][0] == "pinned"
     assert files["src/mail.py"]["shown"] == files["src/limits.py"]["shown"] == "whole"
     assert found["tokens"] == sum(file["tokens"] for file in found["files"]) <= 500
+    assert main(["context", "where is the rate limited?", "--tokens", "5"]) == 0
+    told = capsys.readouterr().out
+    assert "No part" in told
+    assert "- src/limits.py: " in told
+    assert "## Shown" not in told
+    assert "## As a model" not in told
     assert main(["context", "zebra"]) == 0
     assert "Nothing" in capsys.readouterr().out
+
+
+def test_a_path_beside_words_is_shown_also_where_the_map_does_not_know_it(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (root / "table.csv").write_text("limit,1\n")
+    (root / ".env").write_text("KEY=limit\n")
+    assert main(["context", "rate limit", "table.csv"]) == 0
+    assert "- table.csv: 10 tokens; pinned" in capsys.readouterr().out
+    for path in ("not/there.py", ".env", ".", "../a.py", ".git/config"):
+        assert main(["context", "rate limit", path]) != 0, path
+    assert "KEY" not in capsys.readouterr().out
 
 
 def test_tokens_are_for_words(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -372,9 +390,9 @@ def cdd(root: Path) -> Iterator[Any]:
 
     def start(plan: str, *flags: str, pipe: bool = False) -> Terminal:
         (root / "plan.yaml").write_text(plan)
-        command = [sys.executable, "-m", "cdd_agent", "run", "-" if pipe else "plan.yaml", *flags]
+        command = [CDD, "run", "plan.yaml", *flags]
         if pipe:
-            words = " ".join(f"'{word}'" for word in command)
+            words = " ".join(f"'{word}'" for word in (sys.executable, "-m", "cdd_agent", "run", "-", *flags))
             command = ["/bin/sh", "-c", f"cat plan.yaml | {words}"]
         terminal = Terminal(root, *command)
         opened.append(terminal)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from cdd_agent.agents.compaction import Shares, can_be_shorter, compact
 from cdd_agent.agents.mentions import with_mentions
 from cdd_agent.agents.prompt_files import load_prompt
@@ -24,14 +26,13 @@ from cdd_agent.events import (
     Event,
     Notice,
     PromptMade,
-    PromptShare,
     SessionView,
     Tone,
     ToolFinished,
 )
 from cdd_agent.files.read import read_source
 from cdd_agent.llm.budget import estimated_prompt
-from cdd_agent.llm.port import ContextTooLong, Message, Model, ModelError, Request
+from cdd_agent.llm.port import ContextTooLong, Message, Model, ModelError, PromptShare, Request
 from cdd_agent.project.rules import RULES_FOR_AGENTS, project_rules
 from cdd_agent.redaction import Redactor
 from cdd_agent.tools.base import Tool
@@ -118,7 +119,9 @@ class ChatAgent:
 
         def emit(event: Event) -> None:
             if isinstance(event, ToolFinished):
-                event = replace(event, files=tuple(file for changes in tools.written for file in changes.files()))
+                event = structs.replace(
+                    event, files=tuple(file for changes in tools.written for file in changes.files())
+                )
             self._redacted.emit(event)
             if isinstance(event, ToolFinished):
                 self._tell_changes(tools, turn)

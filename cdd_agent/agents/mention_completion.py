@@ -1,8 +1,10 @@
 """Completion of mentions: `@ap` becomes `@src/app.py`."""
 
 import os
+import re
+import shlex
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -15,6 +17,8 @@ from cdd_agent.files.walk import Kind, WalkEntry, walk
 from cdd_agent.llm.pictures import is_meant_as_picture
 from cdd_agent.sanitize import sanitize_for_display
 
+_CHOICE = re.compile(r"(?<!\S)(?P<quote>')?(?P<sign>[+-])(?P<path>(?(quote)[^'\n]*|[^\s'\"]*))\Z")
+"""The word for a file that is pinned or left out, still being typed."""
 _MOST = 50
 _SECONDS = 0.03
 """That may be spent after a key, in the folder that is named and again in the index."""
@@ -26,12 +30,35 @@ def files_to_mention(root: Path) -> FileIndex:
 
 
 def complete_mention(index: FileIndex, line: str, seconds: float = _SECONDS) -> list[Completion]:
-    """Completions of a line whose last word is a mention that is still being typed: names that begin so in the folder
-    that is named, then what the index has."""
+    """Completions of a line whose last word is a mention that is still being typed."""
     found = OPEN.search(line)
     if found is None:
         return []
-    before, typed = line[: found.start()], found["quoted"] or found["plain"] or ""
+    paths = paths_like(index, found["quoted"] or found["plain"] or "", seconds)
+    return _completed(index, line, found.start(), ((path, f"@{_written(path)}") for path in paths))
+
+
+def complete_choice(index: FileIndex, line: str) -> list[Completion]:
+    """Completions of a line whose last word is a path behind a `+` or `-`."""
+    found = _CHOICE.search(line)
+    if found is None:
+        return []
+    paths = [path for path in paths_like(index, found["path"]) if "'" not in path]
+    words = ((path, shlex.quote(found["sign"] + path)) for path in paths)
+    open_ = ((path, word.removesuffix("'") if path.endswith("/") else word) for path, word in words)
+    return _completed(index, line, found.start(), open_)
+
+
+def _completed(index: FileIndex, line: str, start: int, words: Iterable[tuple[str, str]]) -> list[Completion]:
+    """The lines that a line becomes by paths, each with the word for it, that stand at its end in the place of what
+    begins at `start`."""
+    before = line[:start]
+    return [Completion(before + word, word, _help(index.root, path)) for path, word in words if before + word != line]
+
+
+def paths_like(index: FileIndex, typed: str, seconds: float = _SECONDS) -> list[str]:
+    """The paths that somebody may be typing: names that begin so in the folder that is named, then what the index
+    has. A folder's ends in `/`."""
     folder, _, start = typed.rpartition("/")
     try:
         under = confine_folder(index.root, folder)
@@ -51,12 +78,7 @@ def complete_mention(index: FileIndex, line: str, seconds: float = _SECONDS) -> 
     )
     if len(start) > 1:
         paths |= dict.fromkeys(index.find(typed, _MOST - len(paths), seconds))
-    completions = ((path, f"@{_written(path)}") for path in paths)
-    return [
-        Completion(before + mention, mention, _help(index.root, path))
-        for path, mention in completions
-        if before + mention != line
-    ]
+    return list(paths)
 
 
 def _in_time(entries: Iterator[WalkEntry], until: float) -> Iterator[WalkEntry]:

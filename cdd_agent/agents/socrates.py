@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
+from msgspec import structs
+
 from cdd_agent.agents.base import Meaning, ReadsWords, word
 from cdd_agent.agents.mentions import with_pictures
 from cdd_agent.agents.notebook import Notebook
@@ -103,7 +105,7 @@ class SocratesAgent(ReadsWords):
         return self.notebook.kept.lock
 
     def view(self) -> list[Event]:
-        return [replace(self._shown(), in_full=True)]
+        return [structs.replace(self._shown(), in_full=True)]
 
     def close(self) -> None:
         self.notebook.close()

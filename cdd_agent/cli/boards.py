@@ -158,7 +158,7 @@ def as_json(row: Row) -> dict[str, Any]:
         "state": row.state.value,
         "done": row.done,
         "total": row.total,
-        "step": row.step,
+        "steps": list(row.steps),
         "attempts": sum(row.tries.values()),
         "tests_passed": passed,
         "tests_failed": failed,

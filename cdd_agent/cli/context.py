@@ -60,15 +60,13 @@ def _about(project: Project, words: str, tokens: int | None, paths: Sequence[str
     from cdd_agent.dialogue.looking import told_if_slow
     from cdd_agent.engine.related_code import MOST
     from cdd_agent.events import Event, Notice
-    from cdd_agent.files.paths import confine
 
     def tell(event: Event) -> None:
         if isinstance(event, Notice):
             sys.stderr.write(f"{event.text}\n")
 
-    pinned = [str(confine(project.root, path)) for path in paths]
     finder = CodeFinder(project.root, project.tickets.places)
-    look = partial(find_code, project.root, finder, words, MOST if tokens is None else tokens, pinned)
+    look = partial(find_code, project.root, finder, words, MOST if tokens is None else tokens, paths)
     return asyncio.run(told_if_slow(look, tell, "Reading the project's code …"))
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,7 +15,7 @@ from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.fleet.board import Board, Row, RunState
 
 if TYPE_CHECKING:
-    from cdd_agent.fleet.place import TicketJob
+    from cdd_agent.fleet.place import Place, TicketJob
     from cdd_agent.session import Project
     from cdd_agent.tickets.store import Ticket
 
@@ -79,6 +79,7 @@ def carry_out(
     from cdd_agent.fleet.this_machine import ThisMachine
     from cdd_agent.llm.budget import Limit
     from cdd_agent.llm.shared import Shared
+    from cdd_agent.process.child import Children
 
     config = project.config
     require: Literal["verified"] | None = "verified" if config.require == "verified" else None
@@ -87,7 +88,7 @@ def carry_out(
     rows = rows if failed_is_over else [_again(row) for row in rows]
     spent = {job.name: spent_before(project.root, prefix, job, ticket) for job, ticket in jobs.items()}
     Shared.begin(folder, limit, spent)
-    face = board_face(options.json, limit)
+    face, children = board_face(options.json, limit), Children()
     output, saved_at = Output(face), 0.0
 
     def changed(row: Row, event: Mapping[str, Any] | None) -> None:
@@ -99,8 +100,8 @@ def carry_out(
 
     coordinator = Coordinator(
         Board({row.job.name: row for row in rows}),
-        ThisMachine(project.root, folder, tuple(flags)),
-        options.jobs or AT_ONCE,
+        ThisMachine(project.root, folder, children, tuple(flags)),
+        options.jobs or (len(jobs) if getattr(options, "on", None) else AT_ONCE),
         changed,
         limit,
         stop_on_failure=options.stop_on_failure,
@@ -111,8 +112,11 @@ def carry_out(
         save_board(folder, coordinator.board)
         code = ExitCode.INTERRUPTED
         try:
-            code = await coordinator.carry_out()
+            async with cluster(project, folder, options, len(jobs)) as place:
+                coordinator.place = place or coordinator.place
+                code = await coordinator.carry_out()
         finally:
+            await children.close()
             save_board(folder, coordinator.board)
             output.write(lambda: face.end(coordinator.board, code))
 
@@ -126,6 +130,27 @@ def carry_out(
 def _again(row: Row) -> Row:
     """A run that has failed is tried again."""
     return row if row.state is RunState.DONE else replace(row, state=RunState.WAITING)
+
+
+@asynccontextmanager
+async def cluster(project: Project, folder: Path, options: Namespace, count: int) -> AsyncIterator[Place | None]:
+    """The cluster that `--on` names; None where it names none. Raises `BadInput`."""
+    import os
+
+    if not (on := getattr(options, "on", None)):
+        yield None
+        return
+    try:
+        from cdd_agent.cluster.place import ClusterPlace
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("distributed", "dask"):
+            raise
+        raise BadInput(
+            "`--on` needs a library that is not installed",
+            hint='Where cdd is installed: pip install "cdd-agent[cluster]", or pipx inject cdd-agent distributed.',
+        ) from error
+    async with ClusterPlace.open(project, folder, on, options.jobs or min(count, os.cpu_count() or 1)) as place:
+        yield place
 
 
 def own_prefix(project: Project) -> str:
@@ -171,5 +196,7 @@ def _tell_what_next(board: Board) -> None:
     if done:
         sys.stdout.write(f"Bring over what is done: {' && '.join(f'cdd land {slug}' for slug in done[:3])}")
         sys.stdout.write(" ...\n" if len(done) > 3 else "\n")
+    if waiting := next((row.job.slug for row in left if row.state is RunState.NEEDS_YOU), None):
+        sys.stdout.write(f"For a yes: cdd exec {waiting} --worktree, which asks you; or the same command with --yes\n")
     if left:
         sys.stdout.write("The same command goes on with the others.\n")

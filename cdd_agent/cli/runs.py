@@ -5,7 +5,6 @@ from __future__ import annotations
 from argparse import SUPPRESS, Namespace
 from collections.abc import Callable, Coroutine
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,6 +39,7 @@ _STEP = Argument("--step", "the step (default: the last one)", type=int, metavar
     cdd exec feature-user-auth --worktree && cdd land feature-user-auth
     cdd exec feature-user-auth bug-login --jobs 2    # several at once, each in a tree of its own
     cdd exec --all planned --stop-on-failure
+    cdd exec --all planned --on tcp://scheduler:8786 # on many machines, see docs/cluster.md
     CDD_API_BASE=http://127.0.0.1:8080/v1 cdd exec feature-user --model openai/qwen3-coder
     """,
     Argument("slugs", f"{SLUG_HELP}; several are carried out at once", metavar="SLUG", nargs="*"),
@@ -50,6 +50,9 @@ _STEP = Argument("--step", "the step (default: the last one)", type=int, metavar
         "until it is done (default: `jobs` of the config)",
         type=at_least_one,
         metavar="N",
+    ),
+    Argument(
+        "--on", "tickets on the workers of a Dask cluster: tcp://HOST:PORT, tls://HOST:PORT, or local", metavar="WHERE"
     ),
     flag("--stop-on-failure", "when one of several tickets is not done in the end, stop the others"),
     flag("--yes", "approve everything (`approval: auto`)"),
@@ -78,7 +81,9 @@ def execute(options: Namespace) -> int:
     flags |= {"approval": "auto"} if options.yes else {}
     if options.variant:  # it is the settings' address that is no other provider's
         flags |= {"model": None, "api_base": None}
-    if options.all or len(options.slugs) > 1:
+    if options.on:
+        flags["jobs"] = None  # of tickets
+    if options.all or options.on or len(options.slugs) > 1:
         from cdd_agent.cli.many import execute_many
 
         return execute_many(options, flags)
@@ -92,8 +97,11 @@ def execute(options: Namespace) -> int:
         own = {"variant": options.variant, "base": options.base}
         project, slug = in_own_tree(project, slug, flags, as_json=options.json, **own)
     if options.variant:
+        from dataclasses import replace
+
         project = replace(project, config=only_model(project.config, options.model, options.api_base))
-    return run_plan(project, slug, as_json=options.json, start_over=options.start_over, shared=shared)
+    lands = options.worktree and shared is None
+    return run_plan(project, slug, as_json=options.json, start_over=options.start_over, shared=shared, lands=lands)
 
 
 @terminal_command(
@@ -143,12 +151,20 @@ def _one_of_several(options: Namespace) -> Shared:
 
 
 def run_plan(
-    project: Project, slug: str, *, as_json: bool, start_over: bool = False, shared: Shared | None = None
+    project: Project,
+    slug: str,
+    *,
+    as_json: bool,
+    start_over: bool = False,
+    shared: Shared | None = None,
+    lands: bool = False,
 ) -> ExitCode:
-    """Run a ticket's plan to its end. Raises `CddError`, `KeyboardInterrupt` when interrupted."""
+    """Run a ticket's plan to its end. `lands`: it is in a tree of its own, and a person is told how it gets from there.
+    Raises `CddError`, `KeyboardInterrupt` when interrupted."""
     from cdd_agent.cli.without_screen import Output, preparing_model, printer_for
     from cdd_agent.engine.whereabouts import how_to_hand_back
-    from cdd_agent.events import About, Notice, Tone
+    from cdd_agent.events import About, Notice
+    from cdd_agent.tickets.status import RunStatus
     from cdd_agent.wiring import keeping_lease, prepare_model
 
     output = Output(printer_for(as_json))
@@ -158,18 +174,11 @@ def run_plan(
 
     async def whole_run() -> None:
         async with keeping_lease(engine.run.record, output.emit):
-            await all_steps()
+            await engine.carry_out(attempts=project.config.max_attempts)
         if text := how_to_hand_back(engine.run.record.folder):
             output.emit(Notice(text, about=About.STILL_HELD))
-
-    async def all_steps() -> None:
-        await engine.recover()
-        engine.run.emit(engine.run.opened())
-        if engine.stopped_by is not None:
-            return
-        if engine.run.next_step is None:
-            engine.run.emit(Notice("All steps are done already; nothing was run.", Tone.GOOD, about=About.ALL_DONE))
-        await engine.run_all(attempts=project.config.max_attempts)
+        if lands and engine.run.summary().status is RunStatus.COMPLETED:
+            output.emit(Notice(f"`cdd land {slug}` brings it over from its own tree.", about=About.OWN_TREE))
 
     return _recorded(engine, whole_run(), output)
 
@@ -202,7 +211,6 @@ def _going_through(
 
 def _recorded(engine: Engine, work: Coroutine[object, object, None], output: Output) -> ExitCode:
     """Do it, and record it; at the end, however it comes, the ticket is let go of."""
-    from cdd_agent.tickets.status import RunStatus
 
     async def recorded() -> None:
         with engine.recording():
@@ -210,9 +218,7 @@ def _recorded(engine: Engine, work: Coroutine[object, object, None], output: Out
 
     with closing(engine):
         output.carry_out(recorded())
-        if engine.stopped_by is not None:
-            return engine.stopped_by.exit_code
-        return ExitCode.DONE if engine.run.summary().status is RunStatus.COMPLETED else ExitCode.FAILED
+        return engine.exit_code
 
 
 def _open_engine(

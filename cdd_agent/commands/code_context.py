@@ -63,15 +63,22 @@ class FoundCode:
         lines = [f"- {code.name}: {code.tokens:,} tokens; {reasons[code.path]}" for code in self.shown.files]
         seen = {code.path for code in self.shown.files}
         more = [f"- {file.path}: {reasons[file.path]}" for file in self.ranked if file.path not in seen][:_NEXT]
-        parts = [f"## Shown: about {self.used:,} of {self.most:,} tokens\n\n" + "\n".join(lines)]
+        shown = f"## Shown: about {self.used:,} of {self.most:,} tokens\n\n" + "\n".join(lines)
+        none = f"No part of what was found has room in so few tokens: {self.most:,}."
+        parts = [shown if lines else none]
         parts += ["## Next, and not shown\n\n" + "\n".join(more)] if more else []
-        parts += ["## As a model sees it\n\n" + "\n\n".join(code.text for code in self.shown.files)]
+        parts += ["## As a model sees it\n\n" + "\n\n".join(code.text for code in self.shown.files)] if lines else []
         return "\n\n".join(parts) + "\n"
 
 
-def find_code(root: Path, finder: CodeFinder, words: str, tokens: int, pinned: Sequence[str] = ()) -> FoundCode:
-    """The code that `words` are about, in so many tokens. It takes its time: to be called in a thread."""
+def find_code(root: Path, finder: CodeFinder, words: str, tokens: int, typed: Sequence[str] = ()) -> FoundCode:
+    """The code that `words` are about, in so many tokens; the files and folders that were `typed` beside them first. It
+    takes its time: to be called in a thread. Raises `CddError` for what is not in the project."""
+    pinned = [_to_pin(root, path) for path in typed]
     ranked = finder.rank(Query(words, pinned=frozenset(pinned)))
+    known = {file.path for file in ranked}
+    unknown = [path for path in dict.fromkeys(pinned) if path not in known and (root / path).is_file()]
+    ranked = [*(RankedFile(path, ("pinned",), True, ()) for path in unknown), *ranked]
     return FoundCode(words, tokens, ranked, packed(root, ranked, finder.outline, tokens))
 
 
@@ -89,12 +96,23 @@ def chosen(root: Path, now: Choices, typed: Sequence[str]) -> Choices:
     """A person's choice with `+src/app.py` and `-docs/` taken into account, each once more with the other sign to take
     it back. Raises `CddError` for what is not in the project."""
     for word in typed:
-        sign, path = word[0], str(locate(root, word[1:]))
-        file_mode(root, locate(root, word[1:]))
-        if sign == "+" and holds_secrets(Path(path).name):
-            raise BadInput(f"{path} is not pinned: by its name it holds secrets")
-        now = now.pin(path) if sign == "+" else now.leave_out(path)
+        now = now.pin(_to_pin(root, word[1:])) if word[0] == "+" else now.leave_out(_known(root, word[1:]))
     return now
+
+
+def _known(root: Path, typed: str) -> str:
+    place = locate(root, typed)
+    if not place.parts:
+        raise BadInput("All of the project is neither pinned nor left out", hint="Name a file or a folder.")
+    file_mode(root, place)
+    return str(place)
+
+
+def _to_pin(root: Path, typed: str) -> str:
+    path = _known(root, typed)
+    if holds_secrets(Path(path).name):
+        raise BadInput(f"{path} is not pinned: by its name it holds secrets")
+    return path
 
 
 def last_prompt(session: Session) -> str:

@@ -27,6 +27,8 @@ def complete(session: Session, line: str, ask_again: Callable[[], None] = lambda
         return []
     if groups := known.words():
         return _complete_word(groups, [kind.strip("[].").lower() for kind in known.usage.split()], line)
+    if "+FILE" in known.usage:
+        return _complete_choice(session, line, ask_again)
     if " " in rest:
         return _complete_second(session, known.usage, name, rest)
     if "SESSION" in known.usage:
@@ -42,6 +44,13 @@ def _complete_mention(session: Session, line: str, ask_again: Callable[[], None]
 
     session.files.freshen(ask_again)
     return complete_mention(session.files, line)
+
+
+def _complete_choice(session: Session, line: str, ask_again: Callable[[], None]) -> list[Completion]:
+    from cdd_agent.agents.mention_completion import complete_choice
+
+    session.files.freshen(ask_again)
+    return complete_choice(session.files, line)
 
 
 def _complete_word(groups: tuple[tuple[str, ...], ...], kinds: list[str], line: str) -> list[Completion]:

@@ -116,6 +116,10 @@ class Cache:
     def close(self) -> None:
         self._db.close()
 
+    def settle(self) -> None:
+        """Put what was written where it stays, so that others who have it open leave no second file as large."""
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
     @contextmanager
     def writing(self) -> Iterator[None]:
         """All that is written is there as a whole, or not at all; nobody else writes meanwhile."""
@@ -223,6 +227,8 @@ class Cache:
                     numbers.update(number for (number,) in rows)
             else:
                 numbers.update(*self._holders("texts", terms).values())
+            if term is None and terms and not numbers:
+                raise ValueError(f"the terms of {word!r} are in no file")
             if numbers:
                 found[word] = array("I", sorted(numbers))
         return found
@@ -267,6 +273,8 @@ class Cache:
     def _terms(self, word: str) -> list[str]:
         """The terms that have a word in them."""
         row = self._db.execute("SELECT terms FROM words WHERE word = ?", (_stored(word),)).fetchone()
+        if row and not isinstance(row[0], str):
+            raise ValueError(f"the terms of {word!r} are no text")
         return row[0].split(" ") if row else []
 
     def _add(self, table: str, holders: Holders, part: int) -> None:

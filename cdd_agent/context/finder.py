@@ -41,6 +41,10 @@ class CodeFinder:
                 self._idle.daemon = True
                 self._idle.start()
 
+    def imported(self, path: str) -> list[str]:
+        """The files that a file is likely to import."""
+        return self._map.imported(path)
+
     def outline(self, path: str) -> str:
         """A file's definitions, each with its line's number."""
         return self._map.outline(path)

@@ -13,7 +13,7 @@ from cdd_agent.context.source import LARGEST, Handwritten
 from cdd_agent.files.read import holds_secrets
 from cdd_agent.files.walk import Kind, read_small, walk
 from cdd_agent.process.run import run_command
-from cdd_agent.threads import waited_for
+from cdd_agent.threads import stop_if_left, waited_for
 
 _MANY = 500
 """Files that have changed from which on a process of its own reads them."""
@@ -36,17 +36,20 @@ def bring_up_to_date(root: Path, own: Collection[str], cache: Cache) -> None:
         if _is_taken_over_aside(root, changed, gone, cache.place):
             return
         changed, gone = _compared(root, own, cache)  # what it could not do is done here
-    take_over(root, changed, gone, cache)
+    take_over(root, changed, gone, cache, stop_if_left)
 
 
 def _is_taken_over_aside(root: Path, changed: dict[str, Stamp], gone: set[str], place: Path) -> bool:
     """Whether a process of its own could do it."""
-    with TemporaryDirectory() as folder:
-        work = Path(folder, "work.json")
-        with work.open("w") as file:
-            dump([str(root), str(place), changed, list(gone)], file)
-        argv = [sys.executable, "-I", "-W", "ignore", "-c", _CHILD, str(_PACKAGE)]
-        return waited_for(run_command(argv, cwd=_PACKAGE, limit=_SECONDS, stdin=work)).return_code == 0
+    argv = [sys.executable, "-I", "-W", "ignore", "-c", _CHILD, str(_PACKAGE)]
+    try:
+        with TemporaryDirectory() as folder:
+            work = Path(folder, "work.json")
+            with work.open("w") as file:
+                dump([str(root), str(place), changed, list(gone)], file)
+            return waited_for(run_command(argv, cwd=_PACKAGE, limit=_SECONDS, stdin=work)).return_code == 0
+    except OSError:  # there is no room for what it would be told
+        return False
 
 
 def _compared(root: Path, own: Collection[str], cache: Cache) -> tuple[dict[str, Stamp], set[str]]:
@@ -61,6 +64,7 @@ def _present(root: Path, own: Collection[str]) -> dict[str, Stamp]:
     by_hand, top, found = Handwritten(read_small(root / ".gitattributes", LARGEST)), f"{root}/", dict[str, Stamp]()
     others = tuple(f"{place.rstrip('/')}/" for place in own)
     for entry in walk(root):
+        stop_if_left()
         path = entry.text
         if not path.isprintable():  # no prompt could name it, and no reply
             continue

@@ -4,7 +4,7 @@ import gc
 import hashlib
 import sys
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import lru_cache
 from json import load
 from pathlib import Path
@@ -27,14 +27,18 @@ _UNLEARNED = "unlearned"
 """The fact that says that there are terms whose words are not known yet."""
 
 
-def take_over(root: Path, changed: dict[str, Stamp], gone: Collection[str], cache: Cache) -> None:
+def take_over(
+    root: Path, changed: dict[str, Stamp], gone: Collection[str], cache: Cache, go_on: Callable[[], None] = lambda: None
+) -> None:
+    """Take what has changed, and what is gone, into the cache. `go_on` is called before each file, and stops it by what
+    it raises."""
     if gone:
         with cache.writing():
             cache.drop(gone)
     paths = list(changed)
     for begin in range(0, len(paths), _TOGETHER):
         some = {path: changed[path] for path in paths[begin : begin + _TOGETHER]}
-        _take_in(root, some, cache, learns=len(paths) <= _FEW)
+        _take_in(root, some, cache, go_on, learns=len(paths) <= _FEW)
     if cache.fact(_UNLEARNED):
         with cache.writing():
             cache.learn_anew()
@@ -48,6 +52,7 @@ def take_over_aside() -> None:
     root, place, changed, gone = load(sys.stdin)
     cache = Cache(Path(place))
     take_over(Path(root), {path: tuple(stamp) for path, stamp in changed.items()}, gone, cache)
+    cache.settle()
     cache.close()
 
 
@@ -59,7 +64,7 @@ def read_source_file(root: Path, path: str) -> bytes | None:
         return None
 
 
-def _take_in(root: Path, stamps: dict[str, Stamp], cache: Cache, *, learns: bool) -> None:
+def _take_in(root: Path, stamps: dict[str, Stamp], cache: Cache, go_on: Callable[[], None], *, learns: bool) -> None:
     """Read files, and put what they hold into the cache. Those that have only new times are left as they are there."""
     read: list[FileRow] = []
     texts: dict[int, str] = {}
@@ -69,6 +74,7 @@ def _take_in(root: Path, stamps: dict[str, Stamp], cache: Cache, *, learns: bool
         number = int(cache.fact(NUMBER) or 0)
         cache.set_fact(NUMBER, str(number + len(stamps)))
     for path, stamp in stamps.items():
+        go_on()
         data = read_source_file(root, path) or b""
         digest = hashlib.sha1(data, usedforsecurity=False).digest()
         if max(stamp[1:3]) > now - _RACY:

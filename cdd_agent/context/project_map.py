@@ -16,8 +16,9 @@ from cdd_agent.context.links import Links
 from cdd_agent.context.places import RankedFile
 from cdd_agent.context.query import Query
 from cdd_agent.context.ranking import Ranking, Searched, Text
+from cdd_agent.context.source import read_as_source
 from cdd_agent.context.words import Vocabulary
-from cdd_agent.threads import waited_for
+from cdd_agent.threads import stop_if_left, waited_for
 
 T = TypeVar("T")
 _TEXTS = 8_000_000
@@ -52,6 +53,14 @@ class ProjectMap:
         """The files that a question is about, the most likely first, as of the last update."""
         with self._lock:
             return self._with_cache(lambda cache: self._rank(cache, query, most))
+
+    def imported(self, path: str) -> list[str]:
+        """The files that a file is likely to import."""
+        source = read_as_source(path, read_source_file(self._root, path) or b"")
+        with self._lock:
+            links = (self._searched or self._with_cache(self._update)).links
+        names = sorted(source.imported) if source else ()
+        return list(dict.fromkeys(found for name in names for found in links.imported(name, path)))
 
     def outline(self, path: str) -> str:
         """A file's definitions, each with the number of its line and with one line of what is said of it; empty where
@@ -96,13 +105,18 @@ class ProjectMap:
         rows = cache.searched()
         numbers = {path: number for path, number, _ in rows}
         before = self._searched
+        self._texts = {
+            path: text
+            for path, text in self._texts.items()
+            if before and path in numbers and numbers[path] == before.numbers.get(path)
+        }
         self._searched = Searched(
             numbers,
             {path: length for path, _, length in rows},
             {number: path for path, number, _ in rows},
             before.links if before and before.numbers.keys() == numbers.keys() else Links(numbers),
+            self._root,
         )
-        self._texts.clear()
         return self._searched
 
     def _rank(self, cache: Cache, query: Query, most: int) -> list[RankedFile]:
@@ -110,8 +124,9 @@ class ProjectMap:
         return Ranking(query, cache, searched, self._read, self._vocabulary).files(most)
 
     def _read(self, path: str) -> Text:
-        """A file's text, parsed; kept until the next update."""
+        """A file's text, parsed; kept while an update finds it as it was."""
         if path not in self._texts:
+            stop_if_left()
             if sum(len(text.data) for text in self._texts.values()) > _TEXTS:
                 self._texts.clear()
             data = read_source_file(self._root, path) or b""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 
 from cdd_agent.context.cache import Cache, Holders
@@ -96,6 +96,7 @@ class Searched:
     lengths: Mapping[str, int]
     paths: Mapping[int, str]
     links: Links
+    root: Path
 
 
 @dataclass
@@ -210,7 +211,7 @@ class Ranking:
 
     def _traced(self) -> dict[str, list[Frame]]:
         found: dict[str, list[Frame]] = {}
-        for frame in frames(self._query.failure, self._live) if self._query.failure else ():
+        for frame in frames(self._query.failure, self._live, self._searched.root) if self._query.failure else ():
             found.setdefault(frame.path, []).append(frame)
         return found
 

@@ -17,7 +17,7 @@ _CODES = bytes([*range(1, 9), *range(14, 32)])
 IN_TERMS = f"_{DEFINED}{PLACED}{IMPORTED}{_CODES.decode()}"
 """All characters of terms besides small letters, digits, and what is not ASCII."""
 _WRITTEN = BETWEEN.translate(bytes.maketrans(_CAPITALS, _CODES))
-_READ = bytes.maketrans(_CODES, _CAPITALS)
+_READ = str.maketrans(_CODES.decode(), _CAPITALS.decode())
 
 
 def as_terms(data: bytes) -> str:
@@ -47,8 +47,9 @@ def term_of(word: str) -> str | None:
 
 def taken_apart(terms: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Each of the words of these terms, with the mark of its term, and the term."""
-    terms, words = list(terms), dict[str, tuple[str, ...]]()
-    for term, name in zip(terms, "\n".join(terms).encode().translate(_READ).decode().split("\n"), strict=True):
+    words = dict[str, tuple[str, ...]]()
+    for term in terms:
+        name = term.translate(_READ)
         if not name.startswith(IMPORTED):
             bare = name.lstrip(DEFINED + PLACED)
             mark = name[: len(name) - len(bare)]

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 
 from cdd_agent.dialogue.token_budget import MARGIN, TokenBudget, for_answers
 from cdd_agent.dialogue.turns import Dialogue
-from cdd_agent.events import PromptMade, PromptShare
+from cdd_agent.events import PromptMade
 from cdd_agent.llm.budget import estimated_tokens
-from cdd_agent.llm.port import Message
+from cdd_agent.llm.port import Message, PromptShare
 
 Form = str | tuple[Message, ...]
 """A paragraph of the system's message, or messages of the conversation."""

@@ -1,6 +1,6 @@
 """Events as faces get them: without secrets, also where one comes in pieces."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from cdd_agent.events import ActionOutput, CommandOutput, Emit, Event, ReplyDelta, ThinkingDelta, is_beside_the_turn
 from cdd_agent.redaction import Redactor

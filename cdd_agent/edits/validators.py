@@ -14,6 +14,7 @@ import yaml
 from cdd_agent.edits.model import PartialEdits, ReplyRefused
 from cdd_agent.edits.newer_syntax import KNOWN_PYTHON, OLDER
 from cdd_agent.guarded_yaml import LOADER
+from cdd_agent.late_regex import late_regex
 from cdd_agent.project.interpreters import OURS, allows, opinion
 
 _DOTS = r"[\(\[<{]*\s*(?:\.\.\.|…)"
@@ -24,7 +25,7 @@ _THINGS = (
     r"|html|body|lines?)"
 )
 _COMMENT = r"^\s*+(?:#+|//+|\{?/\*+|--|;|%|<!--|\*)\s*+(?:[-=~]{2,}\s*+)?"
-_ELISION = re.compile(
+_ELISION = late_regex(
     rf"{_COMMENT}(?:"
     rf"{_DOTS}\W*$"  # a comment of nothing but dots
     rf"|{_DOTS}.*\b{_REST}\b.*"
@@ -35,7 +36,7 @@ _ELISION = re.compile(
     re.IGNORECASE,
 )
 """A line that says that others are left out."""
-_CAPTION = re.compile(
+_CAPTION = late_regex(
     rf"{_COMMENT}[\(\[<{{]*(?:"
     rf"(?:(?:your|all|the|other|existing|previous|original|remaining|unchanged)\s+)*"
     rf"(?:existing|previous|original|remaining|unchanged)\s+{_THINGS}(?:\s+(?:here|above|below|continues))?"
@@ -46,8 +47,8 @@ _CAPTION = re.compile(
     re.IGNORECASE,
 )
 """A comment that may stand for lines, or be about those below it."""
-_NUMBERED = re.compile(r"^\s*(\d{1,7})(?:\s*[|:→]|\t)")
-_MARK = re.compile(r"^(?:<{3,}|={3,}|>{3,})(?=\s*$|\s*(?:SEARCH|ORIGINAL|HEAD|REPLACE|UPDATED)\b| \w)", re.IGNORECASE)
+_NUMBERED = late_regex(r"^\s*(\d{1,7})(?:\s*[|:→]|\t)")
+_MARK = late_regex(r"^(?:<{3,}|={3,}|>{3,})(?=\s*$|\s*(?:SEARCH|ORIGINAL|HEAD|REPLACE|UPDATED)\b| \w)", re.IGNORECASE)
 PROSE = frozenset({".md", ".markdown", ".mdx", ".rst", ".txt", ".adoc"})
 _HAVE_DOTS = PROSE | {".py", ".pyi", ".yaml", ".yml", ""}
 """Files in which a line may be nothing but dots."""
@@ -56,10 +57,10 @@ _SHORT = 10
 _LARGEST_CHECKED = 1_000_000
 _LARGEST_YAML = 200_000
 _DEEPEST_YAML = 200
-_TEMPLATE = re.compile(r"\{\{|\{%|<%|\$\{[\w.]+\}|@@?\w+@@?|__[a-z]+(?:_[a-z]+)*__\}")
+_TEMPLATE = late_regex(r"\{\{|\{%|<%|\$\{[\w.]+\}|@@?\w+@@?|__[a-z]+(?:_[a-z]+)*__\}")
 
-_MEANT_TO_BE_WRONG = re.compile(r"(?:^|[\W_])(?:bad|broken|invalid|malformed|syntax_?error)(?:$|[\W_])", re.IGNORECASE)
-_WITH_COMMENTS = re.compile(
+_MEANT_TO_BE_WRONG = late_regex(r"(?:^|[\W_])(?:bad|broken|invalid|malformed|syntax_?error)(?:$|[\W_])", re.IGNORECASE)
+_WITH_COMMENTS = late_regex(
     r"(?:^|/)(?:(?:ts|js)config|\.eslintrc|devcontainer|\.swcrc|\.babelrc)[^/]*$|(?:^|/)\.vscode/"
     r"|(?:^|/)(?:(?:ts|type)doc|tslint|babel\.config|turbo|biome|deno|wrangler|angular|api-extractor|pyrightconfig"
     r"|\.?cspell|appsettings|\.markdownlint|\.luarc|rush)(?:\.[^/]*)?$"

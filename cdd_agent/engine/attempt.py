@@ -13,13 +13,12 @@ from cdd_agent.edits.excerpts import Ranges
 from cdd_agent.engine.approval import KeptAnswers
 from cdd_agent.engine.journal import Journal
 from cdd_agent.engine.net_changes import Segment
-from cdd_agent.events import PromptShare
 from cdd_agent.files.atomic import remove, write_atomic
 from cdd_agent.files.json_file import Damaged, JsonFile, as_json, read_text, set_aside, write_text
 from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.git.diff import Change
 from cdd_agent.git.restore import Contents, Piece
-from cdd_agent.llm.port import Message
+from cdd_agent.llm.port import Message, PromptShare
 from cdd_agent.redaction import Redactor
 from cdd_agent.verification.outcomes import Reference, Result, SuiteRun
 

@@ -30,7 +30,7 @@ from cdd_agent.engine.side_tree import remove_all
 from cdd_agent.engine.step import AttemptOutcome, StepRunner
 from cdd_agent.engine.step_commit import step_message
 from cdd_agent.engine.undo import Undoing
-from cdd_agent.errors import BudgetExhausted, CddError, NotApproved, StepFailed
+from cdd_agent.errors import BudgetExhausted, CddError, ExitCode, NotApproved, StepFailed
 from cdd_agent.events import (
     About,
     AttemptFailed,
@@ -51,7 +51,7 @@ from cdd_agent.tickets.drift import is_same
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.plan_step import PlanStep
 from cdd_agent.tickets.state import NO_FILES, Files, StepExecution
-from cdd_agent.tickets.status import StepStatus, Verification
+from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.verification.verdict import Before
 
@@ -231,6 +231,23 @@ class Engine:
         self._tell_why_it_stopped(self.stopped_by)
         if self.run.next_step is None:
             self.ask_again()
+
+    async def carry_out(self, *, attempts: int = 1) -> None:
+        """Put the run in order, tell how it stands, and run it to its end, as far as it comes."""
+        await self.recover()
+        self.run.emit(self.run.opened())
+        if self.stopped_by is not None:
+            return
+        if self.run.next_step is None:
+            self.run.emit(Notice("All steps are done already; nothing was run.", Tone.GOOD, about=About.ALL_DONE))
+        await self.run_all(attempts=attempts)
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """As that of `cdd exec`."""
+        if self.stopped_by is not None:
+            return self.stopped_by.exit_code
+        return ExitCode.DONE if self.run.summary().status is RunStatus.COMPLETED else ExitCode.FAILED
 
     def first_attempt(self, step: PlanStep, guidance: str, root: Path | None = None) -> int:
         """The number of the attempt to make now, see `Run.attempt_number`."""

@@ -7,11 +7,10 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
-from typing import get_args
+from typing import Annotated, get_args
 
-from pydantic import AwareDatetime, TypeAdapter
+from msgspec import Meta, convert, structs
 
 from cdd_agent.events import (
     ActionOutput,
@@ -36,7 +35,6 @@ _ANEW = b'"resumed": false'
 _LONGEST = 4 * 1024 * 1024
 """Bytes of a line that is read; of a longer one there are only pieces, which are no entries."""
 _KINDS: dict[str, type[Event]] = {event_name(kind): kind for kind in get_args(Event)}
-_TIME: TypeAdapter[datetime] = TypeAdapter(AwareDatetime)
 
 
 @dataclass(frozen=True)
@@ -89,8 +87,9 @@ class RunLog:
 def _entry(line: bytes) -> LogEntry | None:
     try:
         fields = json.loads(line)
-        time, name = _TIME.validate_python(fields.pop("time")), fields.pop("event")
-        return LogEntry(time, _adapter(name).validate_python(fields))
+        time: datetime = convert(fields.pop("time"), Annotated[datetime, Meta(tz=True)])
+        event: Event = convert(fields, _KINDS[fields.pop("event")])
+        return LogEntry(time, event)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
@@ -99,11 +98,13 @@ def _in_short(event: Event) -> Event:
     """The event without what can be long."""
     match event:
         case ToolFinished():
-            return replace(event, output="", files=tuple(replace(file, diff="") for file in event.files))
+            return structs.replace(event, output="", files=tuple(replace(file, diff="") for file in event.files))
         case ChangesApplied():
-            return replace(event, files=tuple(replace(file, diff="") for file in event.files))
+            return structs.replace(event, files=tuple(replace(file, diff="") for file in event.files))
         case TestsFinished():
-            return replace(event, failures=tuple(replace(failure, text="") for failure in event.failures))
+            return structs.replace(
+                event, failures=tuple(structs.replace(failure, text="") for failure in event.failures)
+            )
         case _:
             return event
 
@@ -117,8 +118,3 @@ def with_folders(entries: Iterable[LogEntry]) -> Iterator[tuple[LogEntry, int]]:
             folders = {step.number: step.folder for step in entry.event.steps if step.folder}
         number = getattr(entry.event, "step", None) or 0
         yield entry, folders.get(number, number)
-
-
-@cache
-def _adapter(name: str) -> TypeAdapter[Event]:
-    return TypeAdapter(_KINDS[name])

@@ -14,10 +14,10 @@ from cdd_agent.engine.attempt import RankedContext, Shown
 from cdd_agent.engine.choices import Choices
 from cdd_agent.engine.related_code import MOST, follow, ranked_context
 from cdd_agent.engine.shown_files import TREE, CodeLook, ShownFiles, show_files, tree
-from cdd_agent.events import PromptShare
 from cdd_agent.files.atomic import digest
+from cdd_agent.files.walk import Kind
 from cdd_agent.llm.budget import estimated_tokens
-from cdd_agent.llm.port import ContextTooLong, Message, Request
+from cdd_agent.llm.port import ContextTooLong, Message, PromptShare, Request
 from cdd_agent.project.context import entries
 from cdd_agent.project.rules import RULES_FOR_AGENTS, project_rules
 from cdd_agent.sanitize import fenced
@@ -124,7 +124,7 @@ def step_prompt(
     show_files(shown, root, state, step, guidance=guidance, missed=also_show, choices=choices, found=found)
     context = ranked_context(shown, step, step_digest(step, ""), choices, kept, most_code)
     if earlier is not None:
-        there = {entry.text for entry in found if not choices.leaves_out(entry.text)}
+        there = {entry.text for entry in found if entry.kind is Kind.FILE and not choices.leaves_out(entry.text)}
         follow(shown, earlier.reason, also_show, query, there)
     parts = [
         (opening, "what earlier steps did"),

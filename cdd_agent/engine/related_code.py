@@ -1,22 +1,20 @@
 """The code that a step may be about without naming it, and, after a failure, the code that the failure is about."""
 
-import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import replace
-from pathlib import Path
+from pathlib import PurePosixPath
 
 from cdd_agent.context.places import Place, RankedFile
 from cdd_agent.context.query import Query
+from cdd_agent.context.traces import frames
 from cdd_agent.dialogue.code_context import CodeContext, packed
 from cdd_agent.engine.attempt import RankedContext
 from cdd_agent.engine.choices import Choices
 from cdd_agent.engine.shown_files import ShownFiles
-from cdd_agent.events import PromptShare
 from cdd_agent.files.atomic import digest, read_bytes
-from cdd_agent.files.paths import PathRefused, confine
 from cdd_agent.files.read import holds_secrets
 from cdd_agent.llm.budget import estimated_tokens
-from cdd_agent.project.subjects import TestFile
+from cdd_agent.llm.port import PromptShare
 from cdd_agent.tickets.plan_step import PlanStep
 
 MOST = 8_000
@@ -26,10 +24,6 @@ MOST_WITH_TOOLS = 4_000
 _MOST_AFTER_A_FAILURE = 3_000
 _HEADING = (
     "# Code that the step may be about\n\nIt was found by the step's words; what is in part is not to be given whole."
-)
-_FRAME = re.compile(
-    r"File \"(?P<file>[^\"\n]{1,400})\", line (?P<line>\d{1,7})"
-    r"|(?<![\w./\\-])(?P<path>[\w./\\-]{1,300}\.\w{1,8}):(?P<at>\d{1,7})\b"
 )
 _AROUND = 12
 """Lines before and after a line of a traceback."""
@@ -83,15 +77,16 @@ def follow(shown: ShownFiles, failure: str, missed: Collection[str], query: Quer
     nothing of what is shown whole."""
     root, whole = shown.root, shown.seen.keys() - shown.in_part.keys()
     by_file: dict[str, list[Place]] = {}
-    frames = [frame for frame in _frames(root, failure) if frame[0] in there]
-    for path, line in frames[-_MOST_FRAMES:]:
-        place = Place(max(1, line - _AROUND), line + _AROUND, "", "in the traceback", use=_FIRST)
-        by_file.setdefault(path, []).insert(0, place)
-    imported = {str(path) for name in (*by_file, *missed) for path in TestFile.read(root, name).imported}
+    for path, line in frames(failure, there, root)[:_MOST_FRAMES]:
+        if not holds_secrets(PurePosixPath(path).name):
+            place = Place(max(1, line - _AROUND), line + _AROUND, "", "in the traceback", use=_FIRST)
+            by_file.setdefault(path, []).append(place)
+    finder = shown.look.finder
+    imported = {path for name in (*by_file, *missed) for path in finder.imported(name)} if finder else set[str]()
     wanted = imported.intersection(there) - by_file.keys() - whole
     others: list[RankedFile] = []
-    if wanted and shown.look.finder is not None:
-        ranked = shown.look.finder.rank(replace(query, text="", failure=failure))
+    if wanted and finder is not None:
+        ranked = finder.rank(replace(query, text="", failure=failure))
         others = [file for file in ranked if file.path in wanted]
     first = [RankedFile(path, ("in the traceback",), True, tuple(places)) for path, places in by_file.items()]
     room = shown.room
@@ -100,20 +95,3 @@ def follow(shown: ShownFiles, failure: str, missed: Collection[str], query: Quer
     for code in found.files:
         if room.takes(code.tokens):
             shown.show(code, code.why, added=True)
-
-
-def _frames(root: Path, failure: str) -> Iterator[tuple[str, int]]:
-    """The lines of the project's files that an output speaks of, each once, the last the nearest to what failed."""
-    found: dict[tuple[str, int], None] = {}
-    for match in _FRAME.finditer(failure):
-        name, line = match["file"] or match["path"], int(match["line"] or match["at"])
-        place = Path(name)
-        try:
-            path = str(confine(root, str(place.relative_to(root)) if place.is_absolute() else name))
-            is_there = (root / path).is_file() and not path.startswith((".git/", ".cdd/"))
-        except (PathRefused, ValueError, OSError):
-            continue
-        if is_there and line and not holds_secrets(Path(path).name):
-            found.pop((path, line), None)
-            found[path, line] = None
-    yield from found

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Literal, Self
+
+from msgspec import structs
 
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.edits.excerpts import Ranges
@@ -201,7 +203,7 @@ class Run:
         steps = [self.state.of(step.number) for step in self.plan.steps]
         commits = tuple(step.commit for step in steps if step.commit)
         left = tuple(step.step_number for step in steps if step.files != NO_FILES and not step.commit)
-        return replace(self.summary(), commits=commits, to_commit=left)
+        return structs.replace(self.summary(), commits=commits, to_commit=left)
 
     def expect_here(self, now: datetime) -> None:
         """Raises `RunElsewhere` where it was pushed, or its lease is over, or it has a tree of its own."""

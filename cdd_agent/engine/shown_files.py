@@ -15,7 +15,6 @@ from cdd_agent.dialogue.token_budget import TokenBudget
 from cdd_agent.edits.excerpts import Ranges, in_words, joined
 from cdd_agent.engine.choices import Choices
 from cdd_agent.errors import CddError
-from cdd_agent.events import PromptShare
 from cdd_agent.files.atomic import read_bytes
 from cdd_agent.files.named import NamedFile, named_files, names_in
 from cdd_agent.files.paths import PathRefused, confine
@@ -31,7 +30,7 @@ from cdd_agent.llm.pictures import (
     picture_of,
     picture_tokens,
 )
-from cdd_agent.llm.port import Picture
+from cdd_agent.llm.port import Picture, PromptShare
 from cdd_agent.project.context import repo_tree
 from cdd_agent.sanitize import fenced
 from cdd_agent.tickets.plan_step import PlanStep

@@ -34,6 +34,8 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from cdd_agent.engine.attempt import AttemptFailure
 from cdd_agent.engine.run import named
 from cdd_agent.engine.side_tree import SideTree, SideTrees, remove_all
@@ -264,7 +266,7 @@ class SideBySide:
         emit = self.engine.run.teller()
 
         def tell(event: Event) -> None:
-            emit(replace(event, step=step.number) if isinstance(event, Notice) else event)
+            emit(structs.replace(event, step=step.number) if isinstance(event, Notice) else event)
 
         return tell
 

@@ -3,7 +3,7 @@ restored by whoever called it (`engine.py`)."""
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -36,7 +36,6 @@ from cdd_agent.events import (
     GuidanceTaken,
     Notice,
     PromptMade,
-    PromptShare,
     ReplyStarted,
     TestsFinished,
     TestsStarted,
@@ -45,7 +44,7 @@ from cdd_agent.events import (
 )
 from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.pictures import is_picture
-from cdd_agent.llm.port import ContextTooLong, Model, PicturesRefused, Request, RequestRejected
+from cdd_agent.llm.port import ContextTooLong, Model, PicturesRefused, PromptShare, Request, RequestRejected
 from cdd_agent.process.policy import CommandRefused, CommandRunner
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.plan_step import PlanStep
@@ -97,6 +96,10 @@ class AttemptOutcome:
         return AttemptFailure(detail=self.detail, unseen=self.unseen, lines=dict(self.lines))
 
 
+async def _nothing_more() -> None:
+    pass
+
+
 class _NoRoomForTools(RequestRejected):
     """The step alone may fit into the model's window, but not with what is said of tools."""
 
@@ -118,6 +121,8 @@ class StepRunner:
     """Finds the code that a step is about, for its prompt and for the model's calls."""
     emit: Emit = unheard
     steering: Steering = field(default_factory=Steering)
+    saved: Callable[[], Awaitable[None]] = _nothing_more
+    """Is awaited when a reply is saved, before anything is done with it."""
 
     def check_commands(self, plan: ImplementationPlan) -> None:
         """Raises `BadInput` for a check that cannot be run, before anything else is."""
@@ -367,6 +372,7 @@ class StepRunner:
             attempt.save_partial(spoken[-1].content)
             raise ReplyRefused(f"{turn.problem} Nothing of it was used.")
         attempt.save_reply(spoken[-1].content)
+        await self.saved()
 
     async def _made(self, make: Callable[[], StepPrompt]) -> StepPrompt:
         return await told_if_slow(make, self.emit, "Looking for the code that the step is about …")

@@ -8,10 +8,11 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from msgspec import structs
 from pydantic import ValidationError
 
 from cdd_agent.actions.model import Action, ActionResult, ActionStatus, CreateFileAction, EditAction
@@ -65,7 +66,7 @@ class StepTools:
     def emit(self, event: Event) -> None:
         """Tell what happens in the dialogue, and of a call what it changed."""
         if isinstance(event, ToolFinished):
-            event, self._written = replace(event, files=self._written), ()
+            event, self._written = structs.replace(event, files=self._written), ()
         self.transaction.emit(event)
 
     async def reapply(self, messages: Sequence[Message]) -> None:

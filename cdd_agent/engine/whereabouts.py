@@ -24,6 +24,8 @@ from cdd_agent.tickets.store import Ticket
 
 MARGIN = timedelta(minutes=5)
 """By how much the clocks of two machines may differ from the true time."""
+CAME_BACK = "cluster.json"
+"""Is in the record of a run of which something may have come back from another machine."""
 _NAME, _OWN_TREE = "whereabouts.json", "tree.json"
 TREE = "tree"
 """The folder of a run's own tree, in its record."""
@@ -133,6 +135,17 @@ def in_its_tree(ticket: Ticket) -> Ticket:
     root = record / TREE / made.prefix
     there = Ticket(ticket.slug, root / ticket.folder.relative_to(ticket.root), root)
     return there if there.plan_path.exists() else ticket
+
+
+def where_in_short(ticket: Ticket) -> str:
+    """Where a ticket's run goes on, for a list; empty where it does among the person's own files. Raises `Damaged`."""
+    record = ticket.root / ".cdd" / "runs" / ticket.slug
+    if load_own_tree(record) is not None:
+        return "in its own tree"
+    known = load_whereabouts(record)
+    if known is None or known.phase is Phase.HERE:
+        return ""
+    return f"pushed to {known.shown}" if known.phase is not Phase.ARRIVING else f"half pulled from {known.shown}"
 
 
 def how_to_hand_back(record: Path) -> str:

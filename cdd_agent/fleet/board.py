@@ -62,11 +62,10 @@ class Row:
     done: int = 0
     total: int = 0
     """Steps; 0 while that is not known."""
-    step: int | None = None
-    """The one that is under way, or that failed."""
-    doing: str = ""
-    """The step's title, and then what keeps it waiting, if something does."""
+    steps: Mapping[int, str] = field(default_factory=dict)
+    """The titles of those that are under way, or failed."""
     wait: str = ""
+    """What keeps it waiting."""
     attempts: int = 0
     """Of all steps."""
     tests: tuple[int, int] | None = None
@@ -77,8 +76,8 @@ class Row:
     """What it waits for a person to approve."""
     costs: Mapping[int, Cost] = field(default_factory=dict)
     """By step; 0 has those of steps that are no longer in the plan."""
-    unsaved: Cost = NO_COST
-    """Of calls in the step that is under way."""
+    unsaved: Mapping[int, Cost] = field(default_factory=dict)
+    """Of calls in steps that are under way, by step."""
     tries: Mapping[int, int] = field(default_factory=dict)
     """Attempts by step."""
     earlier: float = 0.0
@@ -91,7 +90,7 @@ class Row:
 
     @property
     def cost(self) -> Cost:
-        return sum(self.costs.values(), self.unsaved)
+        return sum((*self.costs.values(), *self.unsaved.values()), NO_COST)
 
     def seconds(self, now: float) -> float:
         if self.began is None:
@@ -115,17 +114,17 @@ class Row:
                     tries={step["number"]: step["attempts"] for step in steps},
                     earlier=worked,
                     worked=worked,
-                    unsaved=NO_COST,
+                    unsaved={},
                 )
             case {"event": "step_started", "step": int(step), "title": title, "attempt": int(attempt)}:
                 tries = {**self.tries, step: attempt}
-                return replace(self, step=step, doing=title, wait="", tries=tries, question="", why="")
+                return replace(self, steps={**self.steps, step: title}, wait="", tries=tries, question="", why="")
             case {"event": "reply_delayed", "seconds": seconds, "reason": reason}:
                 return replace(self, wait=f"{reason} Asking again in {seconds:.0f} s")
-            case {"event": "reply_finished", "usage": {} as usage}:
+            case {"event": "reply_finished", "step": step, "usage": {} as usage}:
                 tokens = usage["prompt_tokens"] + usage["completion_tokens"]
                 cost = Cost(tokens, usage["usd"], usage["estimated"])
-                return replace(self, wait="", unsaved=self.unsaved + cost)
+                return replace(self, wait="", unsaved={**self.unsaved, step: self.unsaved.get(step, NO_COST) + cost})
             case {"event": "reply_started" | "reply_delta" | "reply_restarted" | "reply_finished"}:
                 return replace(self, wait="") if self.wait else self
             case {"event": "changes_proposed", "step": int(), "created": created, "modified": modified}:
@@ -141,10 +140,11 @@ class Row:
                     total=total,
                     wait="",
                     costs={**self.costs, step: _cost(event["cost"])},
-                    unsaved=NO_COST,
+                    unsaved={number: cost for number, cost in self.unsaved.items() if number != step},
                     why=event["error"] or "",
                 )
-                return replace(now, step=None, doing="", question="") if StepStatus(event["status"]).over else now
+                left = {number: title for number, title in self.steps.items() if number != step}
+                return replace(now, steps=left, question="") if StepStatus(event["status"]).over else now
             case {"event": "run_finished", "seconds": seconds}:
                 return replace(self, worked=seconds or 0.0)
             case {"event": "notice", "tone": "warning" | "error", "text": text}:

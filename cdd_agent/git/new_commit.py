@@ -11,7 +11,8 @@ from pathlib import Path
 from cdd_agent.errors import BadInput
 from cdd_agent.git.command import Git
 
-_REFERENCE = "refs/travel/out"
+OUT = "refs/travel/out"
+"""The reference that is at the last one, in the private repository."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ async def new_commit(
     try:
         with told.open("wb") as file:
             text = os.fsencode(message)
-            file.write(b"commit %s\nmark :1\n" % _REFERENCE.encode())
+            file.write(b"commit %s\nmark :1\n" % OUT.encode())
             file.write(b"committer cdd <cdd@localhost> %d +0000\ndata %d\n%s\n" % (now.timestamp(), len(text), text))
             for number, parent in enumerate(parents):
                 file.write(b"%s %s\n" % (b"merge" if number else b"from", parent.encode()))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -33,6 +34,13 @@ _PERSONS_OWN = (
 _OF_REMOTES = (
     r"^(remote\..*\.(url|pushurl)|url\..*\.(insteadof|pushinsteadof)|http\.(.*\.)?(extraheader|proxy|sslcainfo))$"
 )
+_NO_LOGIN = re.compile(r"Authentication failed|could not read (?:Username|Password)|Permission denied|Host key verif")
+_LOG_IN = "Nothing is asked here: your global git settings have to log in (a credential helper, a key, a known host)."
+_NOT_SENT = re.compile("the receiving end does not support|unexpected capabilities")
+"""A push that ends so has not sent anything."""
+_LET_IN = "Whoever runs it can let you write and read refs/cdd/runs/*; or push to another one: `cdd push SLUG ADDRESS`."
+_WORDS = 5
+"""Lines that a remote says to a push, which are shown."""
 _LOOK = 0.2
 """Seconds between two looks at how much has come."""
 _SECONDS = 1800.0
@@ -137,8 +145,9 @@ class Remote:
         env = {"GIT_OBJECT_DIRECTORY": str(self.incoming), "GIT_ALTERNATE_OBJECT_DIRECTORIES": quoted}
         return replace(self.git, env={**self.git.env, **env})
 
-    async def fetch(self, reference: str, have: tuple[str, ...], most: int) -> str:
-        """Bring a reference and all it needs into `incoming`; its commit. `have` are commits that are here already.
+    async def fetch(self, reference: str, have: tuple[str, ...], most: int) -> str | None:
+        """Bring a reference and all it needs into `incoming`; its commit, or None where it is not there. `have` are
+        commits that are here already.
 
         Raises `GitUnusable`, also where more than `most` bytes come, or objects that are not as they should be.
         """
@@ -146,21 +155,27 @@ class Remote:
         (self.incoming / "pack").mkdir(parents=True, exist_ok=True)
         for number, commit in enumerate(have):
             await self.git("update-ref", f"refs/travel/have-{number}", commit)
-        how = ("--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules", "--refmap=")
+        how = ("--no-tags", "--write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules")
         settings = ("fetch.fsckObjects=true", "fetch.unpackLimit=1", "core.fsync=committed,loose-object,reference")
         git = replace(self.quarantined, config=(*self.quarantined.config, *settings))
-        words = ("fetch", "--quiet", *how, "--", self.address.fetch, f"+{reference}:refs/travel/in")
+        words = ("fetch", "--quiet", *how, "--", self.address.fetch, reference)
         fetching = asyncio.ensure_future(self._speak(*words, git=git))
         try:
-            while not (await asyncio.wait([fetching], timeout=_LOOK))[0]:
+            is_over = False
+            while not is_over:
+                is_over = bool((await asyncio.wait([fetching], timeout=_LOOK))[0])
                 if _size(self.incoming) > most:
                     raise GitUnusable(f"{self.address.shown} sends more than {most // 1_000_000} MB: it was not taken.")
             await fetching
+        except GitUnusable as error:
+            if f"couldn't find remote ref {reference}" in error.message:
+                return None
+            raise
         finally:
             if not fetching.done():
                 fetching.cancel()
                 await asyncio.wait([fetching])
-        return (await git("rev-parse", "--verify", "refs/travel/in^{commit}")).stdout.strip()
+        return (self._folder / "FETCH_HEAD").read_text().split()[0]
 
     def accept(self) -> None:
         """Move what came to where all objects are. To do it again is harmless. Raises `BadInput`."""
@@ -195,8 +210,16 @@ class Remote:
         lease = f"--force-with-lease={reference}:{expected or ''}"
         words = ("push", "--porcelain", "--no-verify", "--recurse-submodules=no", lease)
         git = replace(self.git, config=(*self.git.config, "push.gpgSign=false", "push.followTags=false"))
-        done = await self._speak(*words, "--", self.address.push, f"{new}:{reference}", git=git, codes=(0, 1))
+        try:
+            done = await self._speak(*words, "--", self.address.push, f"{new}:{reference}", git=git, codes=(0, 1))
+        except GitUnusable as error:
+            if _NOT_SENT.search(error.message):
+                raise PushRefused(error.message, hint=error.hint) from error
+            raise
         if done.return_code == 0:
+            if expected is None and await self.tip(reference) is None:
+                why = f"{self.address.shown} took {reference}, but does not show it: nobody could take it from there"
+                raise PushRefused(why, hint=_LET_IN)
             return True
         refused = next((line for line in done.stdout.splitlines() if line.startswith("!")), "")
         now = await self.tip(reference)
@@ -204,8 +227,9 @@ class Remote:
             return True
         if now != expected:
             return False
-        why = refused.rpartition("\t")[2] or done.stderr.strip()
-        raise PushRefused(f"{self.address.shown} does not take {reference}: {sanitize_for_display(why)}")
+        said = [line.removeprefix("remote: ") for line in done.stderr.splitlines() if line.startswith("remote: ")]
+        why = " ".join([refused.rpartition("\t")[2] or done.stderr.strip(), *said[:_WORDS]])
+        raise PushRefused(f"{self.address.shown} does not take {reference}: {sanitize_for_display(why)}", hint=_LET_IN)
 
     @property
     def _folder(self) -> Path:
@@ -230,7 +254,7 @@ class Remote:
             why = sanitize_for_display(Redactor().redact(said.removeprefix("fatal: ")))
             raise GitUnusable(
                 f"{self.address.shown} did not answer `git {words[0]}`: {why}",
-                hint="Nothing is asked here: your global git settings have to log in (a credential helper, a key).",
+                hint=_LOG_IN if _NO_LOGIN.search(done.stderr) else "",
             )
         return done
 

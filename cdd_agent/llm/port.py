@@ -96,6 +96,15 @@ class Request:
 
 
 @dataclass(frozen=True)
+class PromptShare:
+    """A part of a prompt: its name, its tokens by an estimate, and why it is there."""
+
+    name: str
+    tokens: int
+    why: str = ""
+
+
+@dataclass(frozen=True)
 class TextDelta:
     """A piece of the reply, as it arrived."""
 

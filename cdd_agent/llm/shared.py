@@ -50,6 +50,11 @@ class Shared:
             budget.setdefault("runs", {})[self.name] = _as_json(spent)
         return SharedAccount(self._budget, self.name)
 
+    @property
+    def its_account(self) -> SharedAccount:
+        """That of this run, as it is."""
+        return SharedAccount(self._budget, self.name)
+
     def hold(self) -> None:
         """For as long as this process lives, no other is this run. One that has just lost whoever began it may take a
         moment to end. Raises `BadInput` where it does not."""
@@ -95,35 +100,43 @@ class SharedAccount:
 
     def add(self, usage: Usage) -> None:
         with json_changed(self.path) as budget:
-            own = budget["runs"][self.name]
-            budget["runs"][self.name] = _as_json(_sum([own]) + usage)
+            own = self._own(budget)
+            own |= _as_json(_sum([own]) + usage)
 
     @asynccontextmanager
     async def holding(self, worst: Usage, expect: Callable[[Spent], None]) -> AsyncIterator[Callable[[], Spent]]:
         """See `Account`."""
-        while not self._hold(worst, expect):  # noqa: ASYNC110  # other processes cannot wake this one
+        held = [worst.prompt_tokens + worst.completion_tokens, worst.usd or 0.0]
+        while not self._hold(held, expect):  # noqa: ASYNC110  # other processes cannot wake this one
             await asyncio.sleep(_LOOK)
         try:
             yield self._with_others
         finally:
             with json_changed(self.path) as budget:
-                budget["runs"][self.name].pop("held", None)
+                all_held = self._own(budget).get("held", [])
+                if held in all_held:
+                    all_held.remove(held)
 
     def _with_others(self) -> Spent:
         runs = json_read(self.path).get("runs", {})
         return _sum(runs.values()) + _held(run for name, run in runs.items() if name != self.name)
 
-    def _hold(self, worst: Usage, expect: Callable[[Spent], None]) -> bool:
+    def _own(self, budget: dict[str, Any]) -> dict[str, Any]:
+        """The entry of this run; who has begun anew without it has none."""
+        own: dict[str, Any] = budget.setdefault("runs", {}).setdefault(self.name, _as_json(Spent()))
+        return own
+
+    def _hold(self, held: list[float], expect: Callable[[Spent], None]) -> bool:
         """Whether there is room now. Raises `BudgetExhausted` where there will be none."""
         with json_changed(self.path) as budget:
-            runs = budget["runs"]
-            spent, own = _sum(runs.values()), runs[self.name]
+            own, runs = self._own(budget), budget["runs"]
+            spent = _sum(runs.values())
             refused = _refusal(expect, spent)
             own["refused"] = refused is not None
             if refused is None:
                 if _refusal(expect, spent + _held(runs.values())) is not None:
                     return False
-                own["held"] = [worst.prompt_tokens + worst.completion_tokens, worst.usd or 0.0]
+                own.setdefault("held", []).append(held)
         if refused is not None:
             raise refused
         return True
@@ -169,5 +182,5 @@ def _refusal(expect: Callable[[Spent], None], spent: Spent) -> BudgetExhausted |
 
 
 def _held(runs: Iterable[dict[str, Any]]) -> Usage:
-    held = [run["held"] for run in runs if "held" in run]
+    held = [each for run in runs for each in run.get("held", ())]
     return Usage(sum(tokens for tokens, _ in held), 0, usd=sum(usd for _, usd in held))

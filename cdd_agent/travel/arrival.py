@@ -20,7 +20,7 @@ from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.journal import expect_inside
 from cdd_agent.engine.record import GoingBack, RunRecord
 from cdd_agent.errors import BadInput, CddError
-from cdd_agent.files.atomic import remove, write_atomic
+from cdd_agent.files.atomic import read_bytes, remove, write_atomic
 from cdd_agent.files.json_file import set_aside
 from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.git.diff import Change
@@ -37,10 +37,11 @@ from cdd_agent.travel.parcel import (
     VERSION_OF_FORM,
     Manifest,
 )
-from cdd_agent.travel.reference import NotARun, RunReference
+from cdd_agent.travel.reference import LARGEST_LEASE, LEASE, NotARun, RunReference
 from cdd_agent.verification.baseline import Baseline
 
 _LARGEST_MANIFEST = 20_000_000
+_LARGEST = {MANIFEST: _LARGEST_MANIFEST, LEASE: LARGEST_LEASE}
 _MOST_FILES = 200_000
 _LARGEST_FILE = 200_000_000
 _MOST = 1_000_000_000
@@ -63,48 +64,24 @@ class Arrival:
     @classmethod
     async def read(cls, reference: RunReference, tip: str, folder: Path) -> Arrival:
         """Read it into this folder, which is emptied first. Raises `NotARun`, and `BadInput` when the disk refuses."""
-        manifest = await read_manifest(reference, tip)
-        arrival = cls(tip, manifest, folder)
-        arrival.discard()
+        shutil.rmtree(folder, ignore_errors=True)
         try:
-            await arrival._read(reference)
+            await _unpack_all(reference, tip, folder)
+            for name in (MANIFEST, LEASE):
+                reference.contents[f"{tip}:{name}"] = read_bytes(folder / name)
+            arrival = cls(tip, await read_manifest(reference, tip), folder)
+            try:
+                arrival._judge()
+            except NotARun:
+                raise
+            except (CddError, ValueError) as error:
+                why = error.message if isinstance(error, CddError) else str(error)
+                raise NotARun(why.replace(f"{folder}/", "")) from error
+            await arrival._expect_checkpoints(reference)
         except BaseException:
-            arrival.discard()
+            shutil.rmtree(folder, ignore_errors=True)
             raise
         return arrival
-
-    async def _read(self, reference: RunReference) -> None:
-        tip, folder = self.tip, self.folder
-        listed, asked, told = (reference.folder / name for name in ("listed", "asked", "told"))
-        await reference.git("ls-tree", "-r", "-l", "-z", tip, "--", "ticket/", "record/", stdout=listed)
-        names, total = dict[str, str](), 0
-        with listed.open("rb") as file:
-            entries = file.read(_MOST_FILES * 200).split(b"\0")[:-1]
-        if len(entries) > _MOST_FILES:
-            raise NotARun(f"it has more than {_MOST_FILES} files")
-        for entry in entries:
-            head, _, path = entry.decode(errors="replace").partition("\t")
-            mode, kind, name, size = head.split()
-            if mode != _FILE or kind != "blob" or not _belongs(path):
-                raise NotARun(f"{path[:200]!r} does not belong into it")
-            total += int(size)
-            if int(size) > _LARGEST_FILE or total > _MOST:
-                raise NotARun(f"{path} is too large")
-            names[path] = name
-        asked.write_text("".join(f"{name}\n" for name in names.values()))
-        await reference.git("cat-file", "--batch", "--buffer", stdin=asked, stdout=told)
-        try:
-            self._unpack(told, list(names))
-        except OSError as error:
-            raise BadInput(f"{folder} could not be written: {error.strerror or error}") from error
-        try:
-            self._judge()
-        except NotARun:
-            raise
-        except (CddError, ValueError) as error:
-            why = error.message if isinstance(error, CddError) else str(error)
-            raise NotARun(why.replace(f"{folder}/", "")) from error
-        await self._expect_checkpoints(reference)
 
     @property
     def state(self) -> ExecutionState | None:
@@ -144,22 +121,6 @@ class Arrival:
     def ticket_file(self, name: str) -> bytes | None:
         path = self.folder / "ticket" / name
         return path.read_bytes() if path.exists() else None
-
-    def _unpack(self, told: Path, names: list[str]) -> None:
-        for name in ("ticket", "record"):
-            (self.folder / name).mkdir(parents=True)
-        with told.open("rb") as file:
-            for name in names:
-                _, kind, size = file.readline().split()
-                if kind != b"blob":
-                    raise NotARun(f"{name} is not there")
-                target = self.folder / name
-                target.parent.mkdir(parents=True, exist_ok=True)
-                left = int(size)
-                with target.open("wb") as copy:
-                    while left and (data := file.read(min(left, _CHUNK))):
-                        left -= copy.write(data)
-                file.read(1)
 
     def _judge(self) -> None:
         """By the readers of each file. Raises `BadInput` or `ValueError`."""
@@ -208,6 +169,50 @@ class Arrival:
                 raise NotARun(f"{name} is not there")
 
 
+async def _unpack_all(reference: RunReference, tip: str, folder: Path) -> None:
+    """Write the files of a run into a folder, if all of them belong into one. Raises `NotARun`, `BadInput`."""
+    listed, asked, told = (reference.folder / name for name in ("listed", "asked", "told"))
+    where = (MANIFEST, LEASE, "ticket/", "record/")
+    await reference.git("ls-tree", "-r", "-l", "-z", tip, "--", *where, stdout=listed)
+    names, total = dict[str, str](), 0
+    with listed.open("rb") as file:
+        entries = file.read(_MOST_FILES * 200).split(b"\0")[:-1]
+    if len(entries) > _MOST_FILES:
+        raise NotARun(f"it has more than {_MOST_FILES} files")
+    for entry in entries:
+        head, _, path = entry.decode(errors="replace").partition("\t")
+        mode, kind, name, size = head.split()
+        if mode != _FILE or kind != "blob" or not _belongs(path):
+            raise NotARun(f"{path[:200]!r} does not belong into it")
+        total += int(size)
+        if int(size) > _LARGEST.get(path, _LARGEST_FILE) or total > _MOST:
+            raise NotARun(f"{path} is too large")
+        names[path] = name
+    asked.write_text("".join(f"{name}\n" for name in names.values()))
+    await reference.git("cat-file", "--batch", "--buffer", stdin=asked, stdout=told)
+    try:
+        _unpack(told, folder, list(names))
+    except OSError as error:
+        raise BadInput(f"{folder} could not be written: {error.strerror or error}") from error
+
+
+def _unpack(told: Path, folder: Path, names: list[str]) -> None:
+    for name in ("ticket", "record"):
+        (folder / name).mkdir(parents=True)
+    with told.open("rb") as file:
+        for name in names:
+            _, kind, size = file.readline().split()
+            if kind != b"blob":
+                raise NotARun(f"{name} is not there")
+            target = folder / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            left = int(size)
+            with target.open("wb") as copy:
+                while left and (data := file.read(min(left, _CHUNK))):
+                    left -= copy.write(data)
+            file.read(1)
+
+
 async def read_manifest(reference: RunReference, tip: str) -> Manifest:
     """The manifest in a commit. Raises `NotARun`."""
     data = await reference.content(f"{tip}:{MANIFEST}", _LARGEST_MANIFEST)
@@ -246,6 +251,8 @@ def _short(checkpoint: Checkpoint, slug: str) -> str:
 
 def _belongs(path: str) -> bool:
     top, _, name = path.partition("/")
+    if path in (MANIFEST, LEASE):
+        return True
     if top == "ticket":
         return name in TICKET_FILES
     folder, _, file = name.rpartition("/")

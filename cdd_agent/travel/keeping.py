@@ -6,7 +6,7 @@ import asyncio
 import platform
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 
 from cdd_agent.engine.record import RunRecord
@@ -14,9 +14,6 @@ from cdd_agent.engine.whereabouts import MARGIN, Phase, RunElsewhere, copy_id, l
 from cdd_agent.events import About, Emit, Notice, Tone
 from cdd_agent.git.command import GitUnusable
 from cdd_agent.git.repository import repository_of
-from cdd_agent.travel.lease import Claim
-from cdd_agent.travel.reference import RunReference
-from cdd_agent.travel.travelling import utc_now
 
 _LOOK = 60.0
 """Seconds between two looks at who holds it."""
@@ -24,9 +21,13 @@ _TICK = 1.0
 """Seconds between two looks at the clock."""
 
 
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
 @asynccontextmanager
 async def lease_kept(
-    record: RunRecord, emit: Emit, *, now: Callable[[], datetime] = utc_now, every: float | None = None
+    record: RunRecord, emit: Emit, *, now: Callable[[], datetime] = _utc_now, every: float | None = None
 ) -> AsyncIterator[None]:
     """Around the work on a run, which is cancelled when the run is no longer this copy's, and then ends with
     `RunElsewhere`. For a run that never travelled nothing is done.
@@ -38,6 +39,9 @@ async def lease_kept(
     if known is None:
         yield
         return
+    from cdd_agent.travel.lease import Claim
+    from cdd_agent.travel.reference import RunReference
+
     repository = await repository_of(record.root)
     reference = await RunReference.open(record.root, record.folder, record.slug, known.remote, now, repository)
     save = partial(save_whereabouts, record.folder)
@@ -99,4 +103,6 @@ async def lease_kept(
         if not lost:
             raise
         work.uncancel()
+        if isinstance(lost[0], RunElsewhere):
+            raise RunElsewhere(f"Stopped, and the step put back: {lost[0].message}", hint=lost[0].hint) from None
         raise lost[0] from None

@@ -24,6 +24,7 @@ from pathlib import Path, PurePosixPath
 
 from pydantic import AwareDatetime, Field
 
+from cdd_agent.config import PROJECT_FILE
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.run import named
@@ -146,7 +147,7 @@ class Parcel:
         return {name: tree for name, tree in found.items() if not name.startswith("travel/")}
 
     async def _secret_files(self, trees: Iterable[str]) -> set[str]:
-        """The files with secrets among those that are in none of the project's commits."""
+        """The files with secrets among those that are in none of the project's commits; and this copy's settings."""
         snapshots, target = self.snapshots, self.snapshots.folder / "listed"
         base = [f"^{self.head}^{{tree}}"] if self.head else []
         asked = snapshots.input(f"{name}\n" for name in (*base, *dict.fromkeys(trees)))
@@ -160,6 +161,7 @@ class Parcel:
         known = (line.split() for line in target.read_text().splitlines())
         blobs = {name: int(size) for name, kind, size in known if kind == "blob"}
         found = {name for name in blobs if holds_secrets(PurePosixPath(_text(paths[name])).name)}
+        found |= {name for name in blobs if _text(paths[name]) == PROJECT_FILE.as_posix()}
         small = [name for name, size in blobs.items() if size <= _LARGEST_SEARCHED and name not in found]
         if small:
             await snapshots.git(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Self
@@ -23,7 +23,7 @@ from cdd_agent.travel.lease import Lease
 LEASE = "lease.json"
 MOST_BYTES = 2_000_000_000
 """That a run may have, with all that it needs and is not here yet."""
-_LARGEST_LEASE = 10_000
+LARGEST_LEASE = 10_000
 
 
 class NotARun(BadInput):
@@ -48,6 +48,8 @@ class RunReference:
     """Commits that are here, and that the run may be built on."""
     fetched: str | None = None
     """The commit that is here as it came, and was not accepted yet."""
+    contents: dict[str, bytes | None] = field(default_factory=dict)
+    """Files that were read already, by git's names for them."""
 
     @classmethod
     async def open(
@@ -90,16 +92,16 @@ class RunReference:
     async def tip(self) -> str | None:
         return await self.remote.tip(self.name)
 
-    async def fetch(self) -> str:
-        """Bring what is there now; its commit."""
+    async def fetch(self) -> str | None:
+        """Bring what is there now; its commit, or None where there is none."""
         self.fetched = None
         self.fetched = await self.remote.fetch(self.name, self.have, MOST_BYTES)
         return self.fetched
 
     async def lease(self, tip: str) -> Lease | None:
         if tip != self.fetched and not await self.has(tip) and await self.fetch() != tip:
-            return await self.lease(self.fetched or tip)  # it moved meanwhile: who has it now is what counts
-        data = await self.content(f"{tip}:{LEASE}", _LARGEST_LEASE)
+            return await self.lease(self.fetched) if self.fetched else None  # who has it now is what counts
+        data = await self.content(f"{tip}:{LEASE}", LARGEST_LEASE)
         try:
             return None if data is None else Lease.model_validate_json(data)
         except ValidationError as error:
@@ -116,6 +118,8 @@ class RunReference:
 
     async def content(self, name: str, most: int) -> bytes | None:
         """A file by git's name for it; None where there is none. Raises `NotARun` for one larger than `most`."""
+        if name in self.contents:
+            return self.contents[name]
         asked, told = self.folder / "asked", self.folder / "told"
         try:
             asked.write_text(f"{name}\n")

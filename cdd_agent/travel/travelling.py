@@ -99,7 +99,7 @@ class Travel:
             parcel = Parcel(self.ticket, self.record, checkpoints.snapshots, self.redactor, head)
             commit, made = await parcel.pack(project, manifest, tip)
             packed.append(made)
-            await self._remember(checkpoints, commit)
+            await self._refer(checkpoints, {_TIP: commit})  # so that git keeps it
             return commit
 
         def leaving() -> Whereabouts:
@@ -109,7 +109,7 @@ class Travel:
 
         pushed = await claim.hand_over(known, leaving, content, by_word=by_word)
         if left_out := packed[-1].left_out:
-            text = f"Not sent, as they hold secrets: {named(left_out)}"
+            text = f"Not sent, as they hold secrets or are this copy's settings: {named(left_out)}"
             self.emit(Notice(text, Tone.WARNING, about=About.LEFT_OUT))
         hint = f"`cdd pull {self.ticket.slug}` takes it, here or in another copy of the project."
         self.emit(Notice(f"{self.ticket.slug} was pushed to {pushed.shown}. {hint}", Tone.GOOD, about=About.RUN_PUSHED))
@@ -138,11 +138,11 @@ class Travel:
         by_word: bool,
         replace: bool,
     ) -> Whereabouts:
-        if await reference.tip() is None:
+        claim, tip = self._claim(reference), await reference.fetch()
+        if tip is None:
             raise BadInput(
                 f"{reference.remote.address.shown} has no run of {self.ticket.slug}", hint="`cdd push` sends one there."
             )
-        claim, tip = self._claim(reference), await reference.fetch()
         if not await self._is_here(known, reference, tip):
             await self._expect_replaceable(known, reference, tip, replace=replace)
             words = {"by_word": by_word, "replace": replace}
@@ -176,7 +176,6 @@ class Travel:
             changes = await self._changes(checkpoints, theirs, ours, arrival.manifest, known, reference.head)
             await self._expect_same_ticket(arrival, known)
             new, lease = await claim.take(tip, by_word=by_word)
-            await self._remember(checkpoints, new)
             before = known.model_dump(include={"project", "ticket", "left_out"}) if known else {}
             arriving = Whereabouts(
                 phase=Phase.ARRIVING,
@@ -196,7 +195,7 @@ class Travel:
             kept = (await checkpoints.restore(changes)).kept
             if kept:
                 raise BadInput(f"Changed just now, and left alone: {named(kept)}", hint="Pull again.")
-            await self._refer(checkpoints, arrival.manifest.checkpoints)
+            await self._refer(checkpoints, {**arrival.manifest.checkpoints, _TIP: new})
             arrival.install_record(self.record)
             arrival.install_ticket(self.ticket)
             await in_thread(sync_all, name="sync")
@@ -268,17 +267,22 @@ class Travel:
         ]:
             raise NotARun(f"a link of it leads out of the project: {named(away)}")
         prefix = checkpoints.snapshots.prefix.removesuffix("/")
-        there = f"{manifest.head}:{prefix}" if manifest.head else ""
-        git = checkpoints.snapshots.git
-        is_there = bool(there) and (await git("cat-file", "-e", there, codes=(0, 1, 128))).return_code == 0
-        bases = [there if is_there else (await git("mktree")).stdout.strip()]
-        bases += [f"{known.project}:files"] if known and known.project else []
+
+        async def unlike(tree: str) -> set[str] | None:
+            """The files that are others in a tree than here; None where it is not here."""
+            words, listed = ("-r", "-z", "--no-renames", "--name-only"), checkpoints.snapshots.folder / "listed"
+            found = await checkpoints.snapshots.git(
+                "diff-tree", *words, ours.files, tree, stdout=listed, codes=(0, 128)
+            )
+            return None if found.return_code else set(names_in(listed))
+
         differ = {one.path for one in changes}
-        target = checkpoints.snapshots.folder / "listed"
-        for base in bases if differ else ():
-            words = ("diff-tree", "-r", "-z", "--no-renames", "--name-only", ours.files, base)
-            found = await git(*words, stdout=target, codes=(0, 128))
-            differ &= set(names_in(target)) if found.return_code == 0 else differ
+        if differ:
+            committed = await unlike(f"{manifest.head}:{prefix}") if manifest.head else None
+            differ &= {one.path for one in changes if one.after} if committed is None else committed
+        if differ and known is not None and known.project is not None:
+            travelled = await unlike(f"{known.project}:files")
+            differ &= differ if travelled is None else travelled
         if differ:
             raise BadInput(
                 f"These files are neither as the run has them nor as in its commit: {named(sorted(differ))}",
@@ -358,10 +362,6 @@ class Travel:
         finally:
             taking.cancel()
             await asyncio.gather(taking, return_exceptions=True)
-
-    async def _remember(self, checkpoints: Checkpoints, commit: str) -> None:
-        """See that git keeps it."""
-        await self._refer(checkpoints, {_TIP: commit})
 
     async def _refer(self, checkpoints: Checkpoints, names: dict[str, str]) -> None:
         snapshots = checkpoints.snapshots

@@ -8,9 +8,10 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from cdd_agent.late_regex import late_regex
 from cdd_agent.verification.testcode import Declared, Skipped
 
-CHECKS = re.compile(r"assert|expect|raises|warns|fail|verify|check|should|compare|validat|match", re.IGNORECASE)
+CHECKS = late_regex(r"assert|expect|raises|warns|fail|verify|check|should|compare|validat|match", re.IGNORECASE)
 """Names of calls that may well be assertions."""
 HARMLESS = frozenset(name for name in dir(builtins) if name[0].islower())
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -109,7 +110,7 @@ def _as_declared(
     )
 
 
-_NAMES = re.compile(r"\b(id|attr|arg|name)='[^']*'")
+_NAMES = late_regex(r"\b(id|attr|arg|name)='[^']*'")
 
 
 def _live(body: _Statements) -> list[ast.stmt]:
@@ -196,7 +197,7 @@ def _given(mark: ast.expr) -> list[ast.expr]:
     return [*call.args, *(word.value for word in call.keywords if word.arg in ("argnames", "argvalues"))]
 
 
-_SKIPS = re.compile(r"skip(if|unless|test)?|xfail|expectedfailure", re.IGNORECASE)
+_SKIPS = late_regex(r"skip(if|unless|test)?|xfail|expectedfailure", re.IGNORECASE)
 
 
 def _skip_by(marks: Sequence[ast.expr]) -> Skipped:

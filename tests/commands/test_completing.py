@@ -105,3 +105,20 @@ async def test_files_are_offered_as_soon_as_they_are_known(sandbox: Sandbox) -> 
 
 def test_help_on_the_keys_is_offered(sandbox: Sandbox) -> None:
     assert completions(sandbox.session(), "/help k") == ["/help keys"]
+
+
+async def test_files_to_pin_and_to_leave_out_are_offered_as_they_are_typed(sandbox: Sandbox) -> None:
+    for path in ("src/deep/wanted.py", "src/my notes/wanted too.py", "src/it's wanted.py", ".env"):
+        (sandbox.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (sandbox.root / path).write_text("x")
+    session = sandbox.session()
+    session.files.build()
+
+    assert completions(session, "/context +src/") == ["/context +src/deep/", "/context '+src/my notes/"]
+    assert completions(session, "/context -sr") == ["/context -src/"]
+    assert completions(session, "/context +a.txt -wanted.p") == ["/context +a.txt -src/deep/wanted.py"]
+    assert completions(session, "/context '+src/my notes/w") == ["/context '+src/my notes/wanted too.py'"]
+    assert completions(session, "/context +src/deep/wanted.py") == []
+    assert completions(session, "/context where is a-sr") == []
+    assert completions(session, "/context +../") == []
+    assert completions(session, "/context +.en") == []

@@ -1,19 +1,24 @@
 """What is looked into, that it is as the disk is now, and what becomes of a cache that cannot be used."""
 
+import asyncio
 import os
 import sqlite3
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
+import psutil
 import pytest
 
-from cdd_agent.context import cache, indexing, intake
+from cdd_agent.context import cache, indexing, intake, project_map
 from cdd_agent.context.project_map import ProjectMap
 from cdd_agent.context.query import Query
+from cdd_agent.dialogue import looking
 from cdd_agent.files.walk import walk
+from cdd_agent.threads import in_thread
 from tests.context.projects import committed, git, made, paths, ranked
 
 
@@ -68,6 +73,38 @@ def test_what_is_read_once_is_not_read_again(root: Path, monkeypatch: pytest.Mon
     assert read == ["b.py"]
 
 
+def test_what_is_parsed_once_is_parsed_again_only_when_it_has_changed(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[str] = []
+    plain = project_map.definitions
+    monkeypatch.setattr(project_map, "definitions", lambda path, data: parsed.append(path) or plain(path, data))
+    made(root, {"b.py": "def range(): pass\n"})
+    project = ProjectMap(root)
+    assert found(project) == found(project) == {"a.py", "b.py"}
+    assert sorted(parsed) == ["a.py", "b.py"]
+
+    made(root, {"b.py": "def slate(): pass\n\n\ndef range(): pass\n"})
+
+    assert found(project) == {"a.py", "b.py"}
+    assert project.outline("b.py").split() == ["1", "def", "slate():", "pass", "4", "def", "range():", "pass"]
+    assert sorted(parsed) == ["a.py", "b.py", "b.py"]
+
+
+def test_the_cache_stays_the_same_file_whatever_changes(root: Path) -> None:
+    project = ProjectMap(root)
+    found(project)
+    (before,) = [place.stat().st_ino for place in caches(root)]
+
+    for changed in ({"b.py": "slate = 1\n"}, {"b.py": ""}, {"b.py": b"\0"}, {"c.py": "range = 2\n"}, {"c.py": "=/<\n"}):
+        made(root, changed)
+        assert "a.py" in found(project)
+    (root / "b.py").unlink()
+    found(project)
+
+    assert [place.stat().st_ino for place in caches(root)] == [before]
+
+
 def test_many_files_are_read_by_another_process(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(indexing, "_MANY", 1)
     read: list[str] = []
@@ -76,6 +113,15 @@ def test_many_files_are_read_by_another_process(root: Path, monkeypatch: pytest.
     assert found(ProjectMap(root)) == {"a.py"}
 
     assert read == []
+
+
+def test_where_that_process_cannot_be_told_it_is_done_here(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexing, "_MANY", 1)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "not there"))
+
+    assert found(ProjectMap(root)) == {"a.py"}
 
 
 def test_what_that_process_does_not_do_is_done_here(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -411,3 +457,46 @@ def test_a_project_in_a_folder_of_a_repository_knows_its_own_part(tmp_path: Path
 def _reasons(project: ProjectMap, path: str, text: str) -> tuple[str, ...]:
     project.update()
     return next((file.reasons for file in project.rank(Query(text)) if file.path == path), ())
+
+
+async def test_a_look_that_nobody_waits_for_any_more_stops(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, has_begun, go_on, read = asyncio.get_running_loop(), asyncio.Event(), threading.Event(), list[str]()
+
+    def slow(top: Path, path: str) -> bytes:
+        read.append(path)
+        loop.call_soon_threadsafe(has_begun.set)
+        go_on.wait(60)
+        return b"range\n"
+
+    monkeypatch.setattr(intake, "read_source_file", slow)
+    project = ProjectMap(root)
+    look = asyncio.ensure_future(in_thread(project.update, name="a look"))
+    await asyncio.wait_for(has_begun.wait(), 60)
+
+    look.cancel()
+    await asyncio.wait([look])
+    go_on.set()
+    while any(each.name == "a look" for each in threading.enumerate()):
+        await asyncio.sleep(0.01)
+
+    assert read == ["a.py"]
+    monkeypatch.undo()
+    assert found(project) == {"a.py"}
+
+
+async def test_the_process_that_reads_for_it_ends_with_it(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(looking, "_TO_STOP", 60)
+    monkeypatch.setattr(indexing, "_MANY", 1)
+    child = f"import os, time; open({str(root / 'number')!r}, 'w').write(str(os.getpid()) + '.'); time.sleep(600)"
+    monkeypatch.setattr(indexing, "_CHILD", child)
+    look = asyncio.ensure_future(looking.told_if_slow(ProjectMap(root).update, lambda event: None, "Looking"))
+    number = ""
+    while not number.endswith("."):
+        await asyncio.sleep(0.01)
+        number = (root / "number").read_text() if (root / "number").exists() else ""
+
+    look.cancel()
+    await asyncio.wait([look])
+
+    assert look.cancelled()
+    assert not psutil.pid_exists(int(number[:-1]))

@@ -2,6 +2,7 @@
 
 import time
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,8 +12,9 @@ from cdd_agent.context.definitions import Definition, definitions
 from cdd_agent.context.excerpts import judged, pieces
 from cdd_agent.context.links import Links
 from cdd_agent.context.source import Handwritten, read_as_source
+from cdd_agent.context.terms import as_terms, taken_apart
 from cdd_agent.context.traces import Frame, error_lines, frames
-from cdd_agent.context.words import Vocabulary, names_in_code, words_in
+from cdd_agent.context.words import Vocabulary, names_in_code, words_in, words_of
 
 PYTHON = """\
 import os
@@ -104,6 +106,12 @@ def test_pieces_cover_each_line_once_and_are_small(given_: tuple[int, list[Defin
     assert all(0 < piece.last - piece.first + 1 <= 30 for piece in result)
 
 
+@pytest.mark.parametrize("text", ["", "parse_range", "HTTPServer x9"])
+def test_terms_are_taken_apart_into_their_words(text: str) -> None:
+    terms = as_terms(text.encode()).split()
+    assert {word for word, _ in taken_apart(terms)} == {word for name in text.split() for word in words_of(name)}
+
+
 def test_a_piece_is_a_definition_where_that_is_small_enough() -> None:
     text = "".join(f"def part_{number}():\n" + "    x = 1\n" * 8 + "\n\n" for number in range(3))
 
@@ -160,19 +168,49 @@ def test_any_import_means_some_files_or_none(name: str, importer: str) -> None:
     "said",
     [
         'File "/home/p/src/a.py", line 7, in f',
+        'File "src/a.py", line 7, in f',
         "src/a.py:7: AssertionError",
         "    at f (/home/p/src/a.py:7:13)",
         "  --> src/a.py:7:5",
         "\t./src/a.py:7 +0x1d",
         "src\\a.py(7): error C2065",
+        "    at file:///home/p/src/a.py:7:13",
+        "p/src/a.py:7: in the folder around",
+        "../src/a.py:7: beside",
+        "\texample.org/p/q/src/a.py:7 +0x1d",
+        "a.py:7: said in its folder",
     ],
 )
 def test_frames_of_many_tools(said: str) -> None:
-    assert frames(f"other.py:3\n{said}\n", ["src/a.py", "b/a.py"]) == [Frame("src/a.py", 7)]
+    files = ["src/a.py"] if said.startswith("a.py") else ["src/a.py", "b/a.py"]
+    assert frames(f"other.py:3\n{said}\n", files, Path("/home/p")) == [Frame("src/a.py", 7)]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        'File "/usr/lib/python3/src/a.py", line 7, in f',
+        'File "/usr/my lib/src/a.py", line 7, in f',
+        "    at f (/home/p2/src/a.py:7:13)",
+        "../../usr/lib/python3/src/a.py:7: beside",
+        "node_modules/x/src/a.py:7",
+        "src/a.py:0",
+    ],
+)
+def test_a_frame_outside_of_the_project_is_in_none_of_its_files(said: str) -> None:
+    assert frames(said, ["src/a.py"], Path("/home/p")) == []
+
+
+def test_a_frame_in_a_project_that_is_reached_by_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real place").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real place")
+    for root in ("real place", "link"):
+        said = f'File "{tmp_path}/real place/a.py", line 7, in f'
+        assert frames(said, ["a.py"], tmp_path / root) == [Frame("a.py", 7)]
 
 
 def test_the_last_frame_comes_first_and_the_last_errors_are_kept() -> None:
-    assert frames("a.py:1\nb.py:2\na.py:1\n", ["a.py", "b.py"]) == [Frame("a.py", 1), Frame("b.py", 2)]
+    assert frames("a.py:1\nb.py:2\na.py:1\n", ["a.py", "b.py"], Path("/p")) == [Frame("a.py", 1), Frame("b.py", 2)]
     assert error_lines("fine\nTypeError: no range\nfine") == ["TypeError: no range"]
 
 
@@ -180,7 +218,7 @@ def test_the_last_frame_comes_first_and_the_last_errors_are_kept() -> None:
 def test_no_output_takes_long(said: str) -> None:
     begun = time.process_time()
 
-    frames(said * (200_000 // len(said)), ["a.py"])
+    frames(said * (200_000 // len(said)), ["a.py"], Path("/p"))
 
     assert time.process_time() - begun < 0.5
 

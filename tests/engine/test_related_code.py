@@ -313,6 +313,39 @@ async def test_of_what_the_failing_code_imports_the_places_are_shown(service: Sa
     assert "def more_149" not in service.prompt(1)
 
 
+@pytest.mark.parametrize(
+    ("failing", "text", "imported"),
+    [
+        ("web/call.js", 'const { limiter } = require("./limits")\n', "web/limits.js"),
+        ("web/call.test.ts", 'import { limiter } from "../web/limits"\n', "web/limits.ts"),
+        ("cmd/call.go", 'package main\n\nimport (\n\t"example.org/p/limits"\n)\n', "limits/count.go"),
+        ("src/call.c", '#include "limits.h"\n', "src/limits.h"),
+        ("crates/a/src/call.rs", "use crate::limits::limiter;\n", "crates/a/src/limits.rs"),
+        ("app/Call.java", "import app.limits.Limiter;\n", "app/limits/Limiter.java"),
+        ("lib/call.rb", 'require_relative "limits"\n', "lib/limits.rb"),
+    ],
+)
+def test_in_any_language_the_places_of_what_the_failing_code_imports_are_shown(
+    service: Sandbox, failing: str, text: str, imported: str
+) -> None:
+    for path, content in ((failing, text), (imported, "limiter allows nobody\n")):
+        (service.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (service.root / path).write_text(content)
+    service.write(Step("src/mail.py", "none"))
+    said = Earlier(f"{failing}:1: error: the limiter allows nobody", "")
+
+    assert imported in prompt_of(service, earlier=said).shown.files
+    assert imported not in prompt_of(service).shown.files
+
+
+def test_a_link_that_leads_out_of_the_project_is_not_followed(service: Sandbox, tmp_path: Path) -> None:
+    (tmp_path / "outside.py").write_text("their = 'own'\n")
+    (service.root / "link.py").symlink_to(tmp_path / "outside.py")
+    service.write(Step("src/mail.py", "none"))
+
+    assert "their = 'own'" not in prompt_of(service, earlier=Earlier("link.py:1: error: their own", "")).text
+
+
 async def test_a_saved_reply_is_used_only_while_the_parts_are_as_they_were_shown(service: Sandbox) -> None:
     service.write(Step(None, "none", description=WANTED.description)).replies(FIXED, FIXED)
     for is_changed, asked in ((False, 1), (True, 2)):

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from cdd_agent.engine.prompt import LAST_FAILED
 from cdd_agent.engine.run import Run
@@ -106,7 +107,7 @@ async def test_the_report_tells_of_each_step_what_it_took_before_and_after(sandb
 
         def emit_with_title(event: Event, run: Run = run, emit: Emit = emit) -> None:
             title = {step.number: step.title for step in run.plan.steps}
-            emit(replace(event, notes=(title[event.step],)) if isinstance(event, TestsFinished) else event)
+            emit(structs.replace(event, notes=(title[event.step],)) if isinstance(event, TestsFinished) else event)
 
         engine.runner = replace(engine.runner, emit=emit_with_title)
         engine.run.emit(engine.run.opened())
@@ -134,10 +135,11 @@ async def test_each_keeps_its_folder_and_a_new_one_gets_one_of_its_own(done: San
 async def test_a_kill_while_the_new_numbers_are_taken_over_leaves_them_to_the_next_start(
     done: Sandbox, monkeypatch: pytest.MonkeyPatch, file: str
 ) -> None:
-    def killed_before(path: Path, state: ExecutionState) -> None:
-        if path.name == file:
-            raise KeyboardInterrupt
-        save_state(path, state)
+    def killed_before(state: ExecutionState, *paths: Path) -> None:
+        for path in paths:
+            if path.name == file:
+                raise KeyboardInterrupt
+            save_state(state, path)
 
     done.write(A, NEW, B, C)
     with monkeypatch.context() as patched:

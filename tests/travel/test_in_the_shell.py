@@ -1,7 +1,6 @@
 """Runs that travel, and runs in a tree of their own, as a session of the shell carries them out."""
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
@@ -19,12 +18,11 @@ from tests.projects import SLUG, Sandbox, noticed
 from tests.travel.copies import GOOD, Copies, files
 
 
-@pytest.fixture
-def copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Copies:
+@pytest.fixture(autouse=True)
+def ann(monkeypatch: pytest.MonkeyPatch) -> None:
     for who in ("AUTHOR", "COMMITTER"):
         monkeypatch.setenv(f"GIT_{who}_NAME", "Ann")
         monkeypatch.setenv(f"GIT_{who}_EMAIL", "ann@example.org")
-    return Copies.made(tmp_path.resolve() / "copies")
 
 
 async def say(session: Session, *lines: str) -> list[Event]:
@@ -39,7 +37,7 @@ async def test_a_step_in_the_shell_ends_when_somebody_else_takes_the_run(
     copies: Copies, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(keeping, "_LOOK", 0.05)
-    first, second = copies.first, copies.clone("second")
+    first, second = copies.first, copies.second
     await open_travel(first.project, first.project.tickets.find(SLUG), tell).push(None)
     await pull(second)
     session = second.replies(GOOD[0], ScriptedReply(GOOD[1], slow=600)).session()
@@ -83,6 +81,9 @@ async def test_a_run_in_its_own_tree_from_its_beginning_to_its_landing(copies: C
     assert len(session.timeline().steps) == 2
 
     session.leave()
+    with pytest.raises(RunElsewhere):
+        await say(session, f"/exec {SLUG}")
+    assert session.agent is None
     told = await say(session, f"/diff {SLUG} 2", f"/undo {SLUG}")
     assert any("b.txt" in event.diff for event in told if isinstance(event, StepDiff))
     assert files(mine.root) == before

@@ -3,7 +3,6 @@
 import asyncio
 import os
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -20,7 +19,7 @@ from tests.listening import tell
 from tests.projects import SLUG, Sandbox
 from tests.travel.copies import GOOD, Copies, cdd, run
 
-ROUNDS = 12
+ROUNDS = 4
 
 
 def travel(sandbox: Sandbox) -> Travel:
@@ -32,9 +31,8 @@ def phase(sandbox: Sandbox) -> Phase | None:
     return known and known.phase
 
 
-async def test_of_those_who_pull_at_once_one_gets_it(tmp_path: Path) -> None:
-    copies = await asyncio.to_thread(Copies.made, tmp_path.resolve() / "copies")
-    everybody = [copies.first, *(copies.clone(name) for name in ("second", "third"))]
+async def test_of_those_who_pull_at_once_one_gets_it(copies: Copies) -> None:
+    everybody = [copies.first, copies.second, copies.clone("third")]
     await travel(everybody[0]).push(None)
     for number in range(ROUNDS):
         delays = [(number * factor % 5) * 0.02 for factor in (0, 1, 3)]
@@ -52,9 +50,8 @@ async def test_of_those_who_pull_at_once_one_gets_it(tmp_path: Path) -> None:
         await travel(holders[0]).push(None)
 
 
-async def test_a_lease_is_renewed_while_the_run_goes_on_and_losing_it_ends_the_work(tmp_path: Path) -> None:
-    copies = await asyncio.to_thread(Copies.made, tmp_path.resolve() / "copies")
-    first, second = copies.first, copies.clone("second")
+async def test_a_lease_is_renewed_while_the_run_goes_on_and_losing_it_ends_the_work(copies: Copies) -> None:
+    first, second = copies.first, copies.second
     await travel(first).push(None)
     await travel(second).pull(None)
     record = RunRecord.of(second.root, SLUG, Redactor())
@@ -88,8 +85,7 @@ async def test_a_lease_is_renewed_while_the_run_goes_on_and_losing_it_ends_the_w
     assert phase(first) is Phase.HERE
 
 
-async def test_without_an_answer_the_work_ends_with_the_lease(tmp_path: Path) -> None:
-    copies = await asyncio.to_thread(Copies.made, tmp_path.resolve() / "copies")
+async def test_without_an_answer_the_work_ends_with_the_lease(copies: Copies) -> None:
     first = copies.first
     await travel(first).push(None)
     await travel(first).pull(None)
@@ -109,8 +105,7 @@ async def test_without_an_answer_the_work_ends_with_the_lease(tmp_path: Path) ->
         await work()
 
 
-async def test_a_remote_that_hangs_does_not_make_the_lease_longer(tmp_path: Path) -> None:
-    copies = await asyncio.to_thread(Copies.made, tmp_path.resolve() / "copies")
+async def test_a_remote_that_hangs_does_not_make_the_lease_longer(copies: Copies) -> None:
     first = copies.first
     await travel(first).push(None)
     await travel(first).pull(None)
@@ -129,10 +124,9 @@ async def test_a_remote_that_hangs_does_not_make_the_lease_longer(tmp_path: Path
         await work()
 
 
-async def test_work_ends_when_nobody_can_see_any_more_whose_the_run_is(tmp_path: Path) -> None:
+async def test_work_ends_when_nobody_can_see_any_more_whose_the_run_is(copies: Copies) -> None:
     """The disk refuses what looking needs, after another copy has taken the run."""
-    copies = await asyncio.to_thread(Copies.made, tmp_path.resolve() / "copies")
-    first, second = copies.first, copies.clone("second")
+    first, second = copies.first, copies.second
     await travel(first).push(None)
     await travel(first).pull(None)
     record = RunRecord.of(first.root, SLUG, Redactor())
@@ -148,9 +142,8 @@ async def test_work_ends_when_nobody_can_see_any_more_whose_the_run_is(tmp_path:
         await work()
 
 
-async def test_no_step_of_a_run_that_is_elsewhere_is_begun_nor_undone(tmp_path: Path) -> None:
+async def test_no_step_of_a_run_that_is_elsewhere_is_begun_nor_undone(copies: Copies) -> None:
     """Whichever face it is: a shell may have had the run open before it was pushed."""
-    copies = await asyncio.to_thread(Copies.made, tmp_path.resolve() / "copies")
     first = copies.first.replies(*GOOD)
     engine = first.engine()
     step = engine.run.next_step
@@ -172,14 +165,17 @@ async def test_no_step_of_a_run_that_is_elsewhere_is_begun_nor_undone(tmp_path: 
 
 
 def test_the_status_of_a_run_that_was_pushed_says_so_until_it_is_back(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    copies: Copies, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    copies = Copies.made(tmp_path.resolve() / "copies")
 
     def told() -> bool:
         capsys.readouterr()
+        assert cdd(copies.first, "list") == 0
+        is_listed = "pushed to origin" in capsys.readouterr().out
         assert cdd(copies.first, "status", SLUG, "--json") == 0
-        return '"elsewhere"' in capsys.readouterr().out
+        is_told = '"elsewhere"' in capsys.readouterr().out
+        assert is_listed == is_told
+        return is_told
 
     assert not told()
     assert cdd(copies.first, "push", SLUG) == 0
@@ -188,8 +184,7 @@ def test_the_status_of_a_run_that_was_pushed_says_so_until_it_is_back(
     assert not told()
 
 
-def test_a_run_that_is_busy_is_not_pushed(tmp_path: Path) -> None:
-    copies = Copies.made(tmp_path.resolve() / "copies")
+def test_a_run_that_is_busy_is_not_pushed(copies: Copies) -> None:
     assert run(copies.first, GOOD[0]) != 0
     engine = copies.first.engine()
     try:

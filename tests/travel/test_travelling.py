@@ -9,18 +9,7 @@ import pytest
 from cdd_agent.engine.whereabouts import load_whereabouts, save_whereabouts
 from cdd_agent.travel.lease import DURATION
 from tests.projects import SLUG, Sandbox, says
-from tests.travel.copies import GOOD, REFERENCE, STEPS, Copies, cdd, events, files, git, run
-
-
-@pytest.fixture
-def copies(tmp_path: Path) -> Copies:
-    return Copies.made(tmp_path.resolve() / "copies")
-
-
-def begun(copies: Copies) -> Sandbox:
-    """The first copy, with a run of which one step is done."""
-    assert run(copies.first, GOOD[0]) != 0  # the script has ended
-    return copies.first
+from tests.travel.copies import GOOD, STEPS, Copies, cdd, events, files, git, run
 
 
 def record_of(sandbox: Sandbox) -> Path:
@@ -35,8 +24,8 @@ def lapse(sandbox: Sandbox) -> None:
     save_whereabouts(record_of(sandbox), known.model_copy(update={"until": known.until - DURATION}))
 
 
-def test_a_run_goes_on_elsewhere_where_it_stopped_and_comes_back(copies: Copies) -> None:
-    first, second = begun(copies), copies.clone("second")
+def test_a_run_goes_on_elsewhere_where_it_stopped_and_comes_back(begun: Copies) -> None:
+    first, second = begun.first, begun.second
     assert cdd(first, "push", SLUG) == 0
     assert cdd(second, "pull", SLUG) == 0
 
@@ -52,7 +41,7 @@ def test_a_run_goes_on_elsewhere_where_it_stopped_and_comes_back(copies: Copies)
 
 
 def test_a_saved_reply_is_not_paid_for_twice(copies: Copies) -> None:
-    first, second = copies.first, copies.clone("second")
+    first, second = copies.first, copies.second
     (first.root / ".cdd" / "config.yaml").write_text("approval: ask\n")
     assert run(first, *GOOD) == 3
     assert cdd(first, "push", SLUG) == 0
@@ -61,8 +50,8 @@ def test_a_saved_reply_is_not_paid_for_twice(copies: Copies) -> None:
     assert second.text("a.txt") == "good\n"
 
 
-def test_what_a_person_has_not_committed_travels_and_so_do_their_commits(copies: Copies) -> None:
-    first, second = begun(copies), copies.clone("second")
+def test_what_a_person_has_not_committed_travels_and_so_do_their_commits(begun: Copies) -> None:
+    first, second = begun.first, begun.second
     (first.root / "README").write_text("changed by hand\n")
     (first.root / "notes").mkdir()
     (first.root / "notes" / "mine.txt").write_text("not committed\n")
@@ -75,23 +64,23 @@ def test_what_a_person_has_not_committed_travels_and_so_do_their_commits(copies:
     assert git(second.root, "log", "--oneline") == git(first.root, "log", "--oneline")
 
 
-def test_a_tree_that_differs_is_named_and_left_alone(copies: Copies, capsys: pytest.CaptureFixture[str]) -> None:
-    first, second = begun(copies), copies.clone("second")
+def test_a_tree_that_differs_is_named_and_left_alone(begun: Copies, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = begun.first, begun.second
     (first.root / "README").write_text("theirs\n")
     assert cdd(first, "push", SLUG) == 0
     (second.root / "README").write_text("mine\n")
     (second.root / "scratch.txt").write_text("mine, too\n")
-    before, tip = files(second.root), copies.tip()
+    before, tip = files(second.root), begun.tip()
     assert cdd(second, "pull", SLUG) == 2
     told = capsys.readouterr().err
     assert "README" in told
     assert "scratch.txt" in told
-    assert (files(second.root), copies.tip()) == (before, tip)
+    assert (files(second.root), begun.tip()) == (before, tip)
     assert load_whereabouts(record_of(second)) is None
 
 
-def test_a_plan_that_differs_is_named_and_left_alone(copies: Copies, capsys: pytest.CaptureFixture[str]) -> None:
-    first, second = begun(copies), copies.clone("second")
+def test_a_plan_that_differs_is_named_and_left_alone(begun: Copies, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = begun.first, begun.second
     assert cdd(first, "push", SLUG) == 0
     with (second.ticket / "plan.md").open("a") as file:
         file.write("\nMine.\n")
@@ -101,8 +90,8 @@ def test_a_plan_that_differs_is_named_and_left_alone(copies: Copies, capsys: pyt
     assert files(second.root) == before
 
 
-def test_another_commit_is_named_with_what_to_do(copies: Copies, capsys: pytest.CaptureFixture[str]) -> None:
-    first, second = begun(copies), copies.clone("second")
+def test_another_commit_is_named_with_what_to_do(begun: Copies, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = begun.first, begun.second
     (first.root / "README").write_text("committed here only\n")
     git(first.root, "commit", "--quiet", "--all", "--message=Mine")
     head = git(first.root, "rev-parse", "HEAD")
@@ -114,8 +103,8 @@ def test_another_commit_is_named_with_what_to_do(copies: Copies, capsys: pytest.
     assert files(second.root) == files(first.root)
 
 
-def test_exec_of_a_run_that_was_pushed_says_where_it_is(copies: Copies, capsys: pytest.CaptureFixture[str]) -> None:
-    first, second = begun(copies), copies.clone("second")
+def test_exec_of_a_run_that_was_pushed_says_where_it_is(begun: Copies, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = begun.first, begun.second
     assert cdd(first, "push", SLUG) == 0
     capsys.readouterr()
     assert run(first, *GOOD[1:]) == 2
@@ -132,9 +121,9 @@ def test_exec_of_a_run_that_was_pushed_says_where_it_is(copies: Copies, capsys: 
 
 
 def test_a_lease_is_taken_over_by_word_and_its_holder_finds_out(
-    copies: Copies, capsys: pytest.CaptureFixture[str]
+    begun: Copies, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    first, second = begun(copies), copies.clone("second")
+    first, second = begun.first, begun.second
     assert cdd(first, "push", SLUG) == 0
     assert cdd(second, "pull", SLUG) == 0
     assert cdd(first, "pull", SLUG, "--take-over") == 0
@@ -148,27 +137,27 @@ def test_a_lease_is_taken_over_by_word_and_its_holder_finds_out(
     assert second.statuses()[1] != "completed"
 
 
-def test_a_lease_that_is_over_is_renewed_where_nobody_took_it(copies: Copies) -> None:
-    first, second = begun(copies), copies.clone("second")
+def test_a_lease_that_is_over_is_renewed_where_nobody_took_it(begun: Copies) -> None:
+    first, second = begun.first, begun.second
     assert cdd(first, "push", SLUG) == 0
     assert cdd(second, "pull", SLUG) == 0
-    tip = copies.tip()
+    tip = begun.tip()
     lapse(second)
     assert run(second, GOOD[1]) != 0
     assert second.statuses()[1] == "completed"
-    assert copies.tip() != tip
-    lease = json.loads(copies.file("lease.json"))
+    assert begun.tip() != tip
+    lease = json.loads(begun.file("lease.json"))
     assert lease["host"]
     assert lease["until"] > lease["since"]
 
 
 def test_without_the_remote_a_run_goes_on_while_its_lease_lasts(
-    copies: Copies, capsys: pytest.CaptureFixture[str]
+    begun: Copies, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    first, second = begun(copies), copies.clone("second")
+    first, second = begun.first, begun.second
     assert cdd(first, "push", SLUG) == 0
     assert cdd(second, "pull", SLUG) == 0
-    copies.remote.rename(copies.folder / "away.git")
+    begun.remote.rename(begun.folder / "away.git")
     capsys.readouterr()
     assert run(second, GOOD[1], more=("--json",)) != 0
     assert "not_renewed" in [event.get("about") for event in events(capsys.readouterr().out)]
@@ -178,11 +167,11 @@ def test_without_the_remote_a_run_goes_on_while_its_lease_lasts(
     assert second.statuses()[2] != "completed"
 
 
-def test_a_copy_of_the_folder_is_another_copy(copies: Copies) -> None:
-    first, second = begun(copies), copies.clone("second")
+def test_a_copy_of_the_folder_is_another_copy(begun: Copies) -> None:
+    first, second = begun.first, begun.second
     assert cdd(first, "push", SLUG) == 0
     assert cdd(second, "pull", SLUG) == 0
-    third = Sandbox(copies.folder / "third")
+    third = Sandbox(begun.folder / "third")
     second.root.rename(third.root)
     assert run(third, *GOOD[1:]) == 2
     assert cdd(third, "pull", SLUG) == 2
@@ -190,8 +179,8 @@ def test_a_copy_of_the_folder_is_another_copy(copies: Copies) -> None:
     assert run(third, *GOOD[1:]) == 0
 
 
-def test_another_run_that_is_here_is_only_set_aside_by_word(copies: Copies) -> None:
-    first, second = begun(copies), copies.clone("second")
+def test_another_run_that_is_here_is_only_set_aside_by_word(begun: Copies) -> None:
+    first, second = begun.first, begun.second
     assert cdd(first, "push", SLUG) == 0
     assert run(second, says("a.txt", "good"), says("b.txt", "good")) != 0
     before = files(second.root)
@@ -209,7 +198,7 @@ def test_another_run_that_is_here_is_only_set_aside_by_word(copies: Copies) -> N
 
 def test_secrets_do_not_travel(copies: Copies, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOP_API_KEY", "9f8e7d6c5b4a39281706")
-    first, second = copies.first, copies.clone("second")
+    first, second = copies.first, copies.second
     (first.root / ".env").write_text("PASSWORD=hunter2hunter2\n")
     (first.root / "settings.txt").write_text("key = 9f8e7d6c5b4a39281706\n")
     for again in ("copy.txt", "zz/copy.txt"):  # the same content is one object for git
@@ -249,15 +238,13 @@ def test_secrets_do_not_travel(copies: Copies, monkeypatch: pytest.MonkeyPatch) 
     assert first.text(".env") == "PASSWORD=hunter2hunter2\n"
 
 
-def test_a_secret_that_cannot_be_left_out_keeps_the_run_here(
-    copies: Copies, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_secret_that_cannot_be_left_out_keeps_the_run_here(begun: Copies, capsys: pytest.CaptureFixture[str]) -> None:
     """Git does not say the whole name of a file with a line break in it."""
-    first = begun(copies)
+    first = begun.first
     (first.root / "two\nlines").write_text(f"ghp_{'a1B2c3D4e5' * 4}\n")
     assert cdd(first, "push", SLUG) == 2
     assert "two" in capsys.readouterr().err
-    assert git(copies.remote, "for-each-ref", "refs/cdd") == ""
+    assert git(begun.remote, "for-each-ref", "refs/cdd") == ""
     assert run(first, *GOOD[1:]) == 0
 
 
@@ -271,23 +258,22 @@ def test_a_ticket_with_a_secret_is_not_pushed(copies: Copies, capsys: pytest.Cap
     assert load_whereabouts(record_of(first)) is None
 
 
-def test_names_of_this_machines_folders_do_not_travel(copies: Copies) -> None:
-    first = begun(copies)
+def test_names_of_this_machines_folders_do_not_travel(begun: Copies) -> None:
+    first = begun.first
     where = f"print(__import__('os').getcwd()); print('{Path.home()}/x')"
     attempt = record_of(first) / "step-01" / "attempt-1"
     (attempt / "output.txt").write_text(f"rootdir: {first.root}\n{first.root}/tests/test_a.py:3\n{first.root}-evil\n")
     (record_of(first) / "baseline.txt").write_text(where)
     assert cdd(first, "push", SLUG) == 0
-    sent = copies.file("record/step-01/attempt-1/output.txt")
+    sent = begun.file("record/step-01/attempt-1/output.txt")
     assert sent == f"rootdir: .\ntests/test_a.py:3\n{first.root}-evil"
-    assert "'~/x'" in copies.file("record/baseline.txt")
+    assert "'~/x'" in begun.file("record/baseline.txt")
     for name in ("run.json", "record/events.jsonl", "record/state.json", "ticket/execution-state.json"):
-        assert str(first.root) not in copies.file(name)
+        assert str(first.root) not in begun.file(name)
 
 
-def test_a_project_below_the_top_of_its_repository_travels(tmp_path: Path) -> None:
-    copies = Copies.made(tmp_path.resolve() / "copies")
-    first, second = copies.first, copies.clone("second")
+def test_a_project_below_the_top_of_its_repository_travels(copies: Copies) -> None:
+    first, second = copies.first, copies.second
     for sandbox in (first, second):
         inner = Sandbox(sandbox.root / "app")
         inner.root.mkdir()
@@ -301,8 +287,7 @@ def test_a_project_below_the_top_of_its_repository_travels(tmp_path: Path) -> No
     assert run(other, *GOOD[1:]) == 0
 
 
-def test_a_project_without_git_travels_by_an_address(tmp_path: Path) -> None:
-    copies = Copies.made(tmp_path.resolve() / "copies")
+def test_a_project_without_git_travels_by_an_address(copies: Copies, tmp_path: Path) -> None:
     first, second = Sandbox(tmp_path.resolve() / "one"), Sandbox(tmp_path.resolve() / "two")
     first.write(*STEPS)
     (second.root / ".cdd").mkdir(parents=True)
@@ -317,14 +302,13 @@ def test_a_project_without_git_travels_by_an_address(tmp_path: Path) -> None:
     assert cdd(first, "undo", SLUG, "--step", "1") == 0
 
 
-def test_a_clone_without_all_of_the_history_can_take_a_run_and_send_it(copies: Copies) -> None:
-    first = copies.first
+def test_a_clone_without_all_of_the_history_can_take_a_run_and_send_it(begun: Copies) -> None:
+    first = begun.first
     for number in range(3):
         git(first.root, "commit", "--quiet", "--allow-empty", f"--message=More {number}")
     git(first.root, "push", "--quiet", "origin", "HEAD:main")
-    begun(copies)
-    git(copies.folder, "clone", "--quiet", "--depth=1", f"file://{copies.remote}", "second")
-    second = Sandbox(copies.folder / "second")
+    git(begun.folder, "clone", "--quiet", "--depth=1", f"file://{begun.remote}", "shallow")
+    second = Sandbox(begun.folder / "shallow")
     assert cdd(first, "push", SLUG) == 0
     assert cdd(second, "pull", SLUG) == 0
     assert run(second, *GOOD[1:]) == 0
@@ -333,10 +317,10 @@ def test_a_clone_without_all_of_the_history_can_take_a_run_and_send_it(copies: C
     assert files(first.root) == files(second.root)
 
 
-def test_nothing_of_a_repositorys_own_settings_is_run(copies: Copies) -> None:
-    first = begun(copies)
-    said = copies.folder / "said"
-    script = copies.folder / "run-me"
+def test_nothing_of_a_repositorys_own_settings_is_run(begun: Copies) -> None:
+    first = begun.first
+    said = begun.folder / "said"
+    script = begun.folder / "run-me"
     script.write_text(f'#!/bin/sh\necho $0 >> {said}\nexec git receive-pack "$@"\n')
     script.chmod(0o755)
     for key in ("core.sshCommand", "remote.origin.receivepack", "remote.origin.uploadpack", "credential.helper"):
@@ -351,19 +335,8 @@ def test_nothing_of_a_repositorys_own_settings_is_run(copies: Copies) -> None:
     assert not said.exists()
 
 
-def test_a_remote_that_refuses_leaves_the_run_here(copies: Copies, capsys: pytest.CaptureFixture[str]) -> None:
-    first = begun(copies)
-    hook = copies.remote / "hooks" / "pre-receive"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text("#!/bin/sh\nexit 1\n")
-    hook.chmod(0o755)
-    assert cdd(first, "push", SLUG) == 1
-    assert REFERENCE in capsys.readouterr().err
-    assert run(first, *GOOD[1:]) == 0
-
-
-def test_what_is_told_and_the_words_for_what_is_not_there(copies: Copies, capsys: pytest.CaptureFixture[str]) -> None:
-    first, second = begun(copies), copies.clone("second")
+def test_what_is_told_and_the_words_for_what_is_not_there(begun: Copies, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = begun.first, begun.second
     assert cdd(second, "pull", SLUG) == 2
     assert cdd(second, "pull", SLUG, "nowhere") == 2
     assert "origin" in capsys.readouterr().err

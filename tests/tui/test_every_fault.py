@@ -187,6 +187,7 @@ OPENED_BY = {
     "f5": "SettingsScreen",
     "f3": "CriteriaScreen",
     "f7": "TimelineScreen",
+    "/board": "BoardScreen",
 }
 
 
@@ -199,7 +200,10 @@ async def on_screens(person: Person, left: set[str]) -> None:
             ("down", "enter", "x", "enter"),
             ("ctrl+n",),
         ):
-            await keys(person, opening)
+            if opening.startswith("/"):
+                await person.say(opening)
+            else:
+                await keys(person, opening)
             await is_open(person)
             await keys(person, *more, "left", "right", "enter")
             person.app.post_message(events.Paste("pasted"))

@@ -16,21 +16,22 @@ from cdd_agent.edits.formats.fences import Fence
 from cdd_agent.edits.formats.form import Form, Span
 from cdd_agent.edits.formats.naming import DIFFS
 from cdd_agent.edits.model import Deletion, Edit, Hint, ModeChange, Renaming, Replacement, ReplyRefused, WholeFile
+from cdd_agent.late_regex import late_regex
 
-_HUNK = re.compile(r"^@@+(?:\s*-(?P<old>\d+)(?:,(?P<olds>\d+))?\s+\+(?P<new>\d+)(?:,(?P<news>\d+))?)?.*$")
-_GIT = re.compile(r'^diff --git (?P<old>"?a/.+?"?) (?P<new>"?b/.+?"?)$')
-_EXTENDED = re.compile(
+_HUNK = late_regex(r"^@@+(?:\s*-(?P<old>\d+)(?:,(?P<olds>\d+))?\s+\+(?P<new>\d+)(?:,(?P<news>\d+))?)?.*$")
+_GIT = late_regex(r'^diff --git (?P<old>"?a/.+?"?) (?P<new>"?b/.+?"?)$')
+_EXTENDED = late_regex(
     r"^(?:index [0-9a-f]|old mode |new mode |similarity |dissimilarity |rename |copy |deleted file |new file |Index: "
     r"|={20,}$)"
 )
-_MOVED = re.compile(r"^(?P<kind>rename|copy) (?P<end>from|to) (?P<name>.*)$")
-_SIGNATURE = re.compile(r"^\d+\.\d+(\.\d+)*")
-_FENCE = re.compile(r"^(?P<space> ?)(?P<mark>`{3,}|~{3,})(?P<info>.*)$")
-_DATE = re.compile(r"\s\d{4}-\d\d-\d\d[ T]")
+_MOVED = late_regex(r"^(?P<kind>rename|copy) (?P<end>from|to) (?P<name>.*)$")
+_SIGNATURE = late_regex(r"^\d+\.\d+(\.\d+)*")
+_FENCE = late_regex(r"^(?P<space> ?)(?P<mark>`{3,}|~{3,})(?P<info>.*)$")
+_DATE = late_regex(r"\s\d{4}-\d\d-\d\d[ T]")
 _NOWHERE = "/dev/null"
 _BINARY = ("GIT binary patch", "Binary files ")
 _MARKED = (" ", "+", "-", "\\")
-_PROSE = re.compile(r"^(?:[-+] \S|-{3,}\s*$|[^-+])")
+_PROSE = late_regex(r"^(?:[-+] \S|-{3,}\s*$|[^-+])")
 """After a blank line, no line of a hunk that has all its lines: a list, a rule, words."""
 _LOOKED_AT = 50
 

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING
 from cdd_agent.edits.formats.file_names import SHELLS, Grade, grade, is_in_language
 from cdd_agent.edits.formats.known import NOTHING_KNOWN, KnownNames
 from cdd_agent.edits.formats.naming import Named, in_comment, in_info, in_line, mentioned, of_edits
+from cdd_agent.late_regex import late_regex
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
-_OPENING = re.compile(r"^(?P<container>[\s>]*)(?P<mark>`{3,}|~{3,})(?P<info>.*)$")
+_OPENING = late_regex(r"^(?P<container>[\s>]*)(?P<mark>`{3,}|~{3,})(?P<info>.*)$")
 _WRAPPERS = {"", "markdown", "md", "text", "txt", "plaintext"}
 _STAND_INS = [chr(code) for code in (*range(0xE000, 0xF900), *range(0xF0000, 0xFFFFE))]
 """Characters that mean nothing: a pair that a text does not have hides fences in it."""

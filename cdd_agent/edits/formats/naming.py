@@ -27,49 +27,50 @@ from cdd_agent.edits.formats.file_names import (
     names_file,
 )
 from cdd_agent.edits.formats.known import NOTHING_KNOWN, KnownNames
+from cdd_agent.late_regex import late_regex
 
 _LONGEST = 500
 """Characters of a line that can name a file."""
 _LONGEST_INFO = 2_500
 DIFFS = {"diff", "patch", "udiff"}
 _TITLES = ("title", "name", "src")
-_KEYED = re.compile(
+_KEYED = late_regex(
     r"(?:^|[\s{,:])(?P<key>file_?name|file_?path|file|path|title|name|src)\s*[=:]\s*"
     r"(?:\"([^\"]+)\"|'([^']+)'|((?:[^\s}\"',=]+ )+[^\s}\"',=]+\.\w+(?=\s*\}?$))|([^\s\"',]+?)(?=\}?(?:[\s,]|$)))",
     re.IGNORECASE,
 )
-_COLON = re.compile(r"^(?P<language>[\w+#.-]*):(?P<path>\S.*)$")
+_COLON = late_regex(r"^(?P<language>[\w+#.-]*):(?P<path>\S.*)$")
 _PARTLY = r"\b(?:parts?|sections?|lines?|only|snippets?|excerpts?|portion|fragment|function|method|class)\b"
 _WHOLE = rf"\b(?!(?:(?!\b(?:with|to)\b)[^()\[\]])*{_PARTLY})"
 """Follows words that are said of a whole file: `(updated with the new method)`, but not `(updated method)`."""
-_NOTE = re.compile(
+_NOTE = late_regex(
     r"(?<!\s)\s*+[\(\[](?:new|updated?|modif(?:y|ied)|edit(?:ed)?|changed?|created?|full|complete|add(?:ed)?)"
     rf"{_WHOLE}[^()\[\]]*[\)\]]"
     rf"|(?<!\s)\s++[-–—]+\s+(?:new|updated?|modified|changed?|created?|full|complete){_WHOLE}.*$",
     re.IGNORECASE,
 )
-_LABEL = re.compile(
+_LABEL = late_regex(
     r"^(?!file:/)\**(?:(?:new|full|updated?|modified|complete)\s+)?(?:file\s?name|file\s?path|file|path|created?|updated?|modify"
     r"|modified|edit|add|new|write)(?:\s+(?:an?|the))?(?:\s+new)?(?:\s+file)?(?:\s+#?\d+)?"
     r"(?:\s*[:=]\**|\**[:=]|\**\s)\s*(?=[\s`*\"'\w./])",
     re.IGNORECASE,
 )
-_LEAD = re.compile(
+_LEAD = late_regex(
     r"^\s*(?:>\s*)*(?:#{1,6}\s+|[-*+]\s+|\(?\d+(?:\.\d+)*[.)]\s+|\d+(?:\.\d+)+\s+|step\s+\d+\s*[.:)–—-]\s*"
     r"|[^\w\s!-/:-@\[-`{-~]+\s+)*",
     re.IGNORECASE,
 )
-_RULED = re.compile(r"^(?P<rule>={2,}+|-{3,}+|//(?=\s)|<!--)\s*(?P<text>\S+)\s*(?:(?P=rule)|-->|$)$")
-_LINK = re.compile(r"^\[(?P<text>[^\]]+)\]\((?P<target>[^()]*)\)$")
-_TAG = re.compile(
+_RULED = late_regex(r"^(?P<rule>={2,}+|-{3,}+|//(?=\s)|<!--)\s*(?P<text>\S+)\s*(?:(?P=rule)|-->|$)$")
+_LINK = late_regex(r"^\[(?P<text>[^\]]+)\]\((?P<target>[^()]*)\)$")
+_TAG = late_regex(
     r"^<\w*(?:file|document|artifact|code)\w*\s(?:[^<>]*\s)?(?:file_?name|file_?path|path|name|src|title)\s*=\s*+"
     r"(?:[\"']\s*+)?(?P<text>[^<>\"'=\s](?:[^<>\"'=]*?[^<>\"'=\s])??)(?:\s*+[\"'])?(?:\s+\w+=[^<>]*)?\s*/?>$"
 )
-_IN_TAGS = re.compile(r"^<(?P<tag>\w+)>(?P<text>[^<>]+)</(?P=tag)>$")
-_COMMENT = re.compile(
+_IN_TAGS = late_regex(r"^<(?P<tag>\w+)>(?P<text>[^<>]+)</(?P=tag)>$")
+_COMMENT = late_regex(
     r"^\s*(?:#+|//+|--|;+|%+|/\*+|<!--|\"\"\"|'''|\{#)\s*(?P<text>\S(?:.*?\S)??)\s*+(?:\*+/|-->|\"\"\"|'''|#\})?\s*+$"
 )
-_FILE_LABEL = re.compile(r"^(?!file:/)(?:file\s?name|file\s?path|file|path)\s*[:=]\s*", re.IGNORECASE)
+_FILE_LABEL = late_regex(r"^(?!file:/)(?:file\s?name|file\s?path|file|path)\s*[:=]\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

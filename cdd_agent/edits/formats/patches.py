@@ -5,7 +5,6 @@ The format is that of the `apply_patch` tool (https://github.com/openai/codex/bl
 `*** Move to:`. Where a hunk names a line, the first place after it is meant.
 """
 
-import re
 from collections.abc import Sequence
 from functools import partial
 
@@ -14,14 +13,15 @@ from cdd_agent.edits.formats.fences import Fence
 from cdd_agent.edits.formats.form import Form, Span
 from cdd_agent.edits.formats.known import KnownNames
 from cdd_agent.edits.model import Deletion, Edit, Hint, Renaming, ReplyRefused, WholeFile
+from cdd_agent.late_regex import late_regex
 
 _BEGIN, _END = "*** Begin Patch", "*** End Patch"
-_FILE = re.compile(r"^\*\*\* (?P<kind>Update|Add|Delete) File:\s*+(?P<path>.*\S)\s*$")
-_OTHER_FILE = re.compile(r"^\*\*\* \w+ File:")
-_MOVE = re.compile(r"^\*\*\* Move to:\s*+(?P<path>.*\S)\s*$")
+_FILE = late_regex(r"^\*\*\* (?P<kind>Update|Add|Delete) File:\s*+(?P<path>.*\S)\s*$")
+_OTHER_FILE = late_regex(r"^\*\*\* \w+ File:")
+_MOVE = late_regex(r"^\*\*\* Move to:\s*+(?P<path>.*\S)\s*$")
 _UNNAMED = "does not say what is done to which file."
 _NAMES = "Before its lines there is `*** Update File: PATH`, `*** Add File: PATH` or `*** Delete File: PATH`."
-_RANGE = re.compile(r"^@@\s*-(?P<line>\d+)(?:,\d+)?\s+\+\d+(?:,\d+)?\s*@@")
+_RANGE = late_regex(r"^@@\s*-(?P<line>\d+)(?:,\d+)?\s+\+\d+(?:,\d+)?\s*@@")
 
 
 class Patches(Form):

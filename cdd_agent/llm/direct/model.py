@@ -182,6 +182,7 @@ class DirectModel:
 
 def prepare(base: str) -> None:
     """Do what is slow before the first call, once."""
+    _import_lean()
     import httpx
 
     with suppress(ImportError):  # what httpx would import in the middle of the first call
@@ -189,6 +190,19 @@ def prepare(base: str) -> None:
         import_module("httpcore._async.http11")
     with suppress(httpx.InvalidURL, OSError):  # the call says so
         _trusted(_is_plain_and_local(_url(base)))
+
+
+def _import_lean() -> None:
+    """Import httpx without its command line and HTTP/2: nobody uses them here, and they are half of it. To Python a
+    module that is None is one that is not installed, which httpx puts up with."""
+    unused = [name for name in ("httpx._main", "h2") if name not in sys.modules]
+    sys.modules |= dict.fromkeys(unused)  # type: ignore[arg-type]
+    try:
+        import_module("httpx")
+        import_module("httpcore")
+    finally:
+        for name in unused:
+            del sys.modules[name]
 
 
 def _url(base: str, end: str = "") -> "httpx.URL":

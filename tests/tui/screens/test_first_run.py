@@ -11,7 +11,7 @@ from cdd_agent.llm.providers import PROVIDERS
 from cdd_agent.tui.guide import Guide
 from cdd_agent.tui.screens.first_run import DEMO, SUGGESTED, FirstRun, Wish, choices
 from tests.agents.asking import asks
-from tests.projects import Sandbox
+from tests.projects import Sandbox, no_servers
 from tests.tui.person import Person, person_at
 
 SERVER = LocalServer("Ollama", "http://127.0.0.1:11434/v1", ("qwen3-coder:30b", "llama3.2"))
@@ -21,10 +21,6 @@ SLUG = "feature-export-monthly-report-as-csv"
 
 async def servers() -> Sequence[LocalServer]:
     return (SERVER,)
-
-
-async def nobody() -> Sequence[LocalServer]:
-    return ()
 
 
 async def first_run(person: Person) -> FirstRun:
@@ -100,7 +96,7 @@ async def test_escape_and_typing_leave_it_and_it_does_not_come_back(sandbox: San
 
 
 async def test_nobody_who_types_already_is_interrupted(sandbox: Sandbox) -> None:
-    async with person_at(sandbox, find_servers=nobody, helps_to_begin=False) as person:
+    async with person_at(sandbox, find_servers=no_servers, helps_to_begin=False) as person:
         from cdd_agent.tui.screens.opening import offer_first_steps
 
         await person.type("wh")
@@ -111,7 +107,7 @@ async def test_nobody_who_types_already_is_interrupted(sandbox: Sandbox) -> None
 
 
 async def test_the_demo_is_what_the_shell_is_left_for(sandbox: Sandbox) -> None:
-    async with person_at(sandbox, find_servers=nobody, helps_to_begin=True) as person:
+    async with person_at(sandbox, find_servers=no_servers, helps_to_begin=True) as person:
         await first_run(person)
         await person.rest()
         await person.press("end", "enter")

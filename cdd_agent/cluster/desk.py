@@ -1,0 +1,262 @@
+"""The client's side of one ticket: gives its run to the worker who asks, and keeps what comes back.
+
+Each worker who begins gets a number, and only the last one is listened to: a machine that was taken for dead and comes
+back is told so, and can change nothing. What a worker has saved is on this disk before it is told so. When the run is
+over, or is to stop, it is put into the tree that is the run's own, as `cdd exec --worktree` makes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from contextlib import AsyncExitStack, ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from cdd_agent.cluster.words import PIECE, QUESTION, Alive, Answer, Begin, Begun, Hold, Piece, Saved, Told, Took
+from cdd_agent.engine.history import no_part
+from cdd_agent.engine.lock import locked
+from cdd_agent.errors import BadInput, BudgetExhausted, CddError
+from cdd_agent.events import About, Event, Notice, Tone, to_json
+from cdd_agent.files.atomic import remove
+from cdd_agent.fleet.place import Tell
+from cdd_agent.git.new_commit import OUT
+from cdd_agent.llm.budget import Limit, Spent
+from cdd_agent.llm.port import Usage
+from cdd_agent.llm.shared import SharedAccount
+from cdd_agent.session import Project
+from cdd_agent.threads import in_thread
+from cdd_agent.travel.bundles import RunHere, bundle
+from cdd_agent.travel.came_back import CameBack, in_its_own_tree, opened, put_in_place, reference_of
+from cdd_agent.travel.own_tree import OwnTree
+from cdd_agent.travel.reference import MOST_BYTES, RunReference
+
+_MOST_HAVE = 20
+_SHORT = 0.05
+"""Seconds that a question whether there is room for a call waits here; the worker asks again."""
+
+
+class Gone(Exception):
+    """Whoever asks has the ticket no more."""
+
+
+@dataclass
+class Desk:
+    """Of one ticket, as long as it is carried out elsewhere."""
+
+    project: Project
+    own: OwnTree
+    settings: dict[str, Any]
+    author: tuple[str, str]
+    limit: Limit
+    """Of all runs."""
+    account: SharedAccount
+    """What this one took of it."""
+    tell: Tell
+    busy: asyncio.Semaphore
+    """So much is done here at once, for all tickets."""
+    is_stopping: bool = False
+    attempt: int = 0
+    """The number of the worker who is listened to."""
+    worker: str = ""
+    sent: str | None = None
+    """The commit that this one was given."""
+    _run: tuple[RunHere, RunReference] | None = None
+    """None until the first worker begins."""
+    _locks: ExitStack = field(default_factory=ExitStack)
+    _calls: AsyncExitStack = field(default_factory=AsyncExitStack)
+    """What calls that are under way could take."""
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def _prepare(self) -> None:
+        """Make the run's own tree ready to be sent. Raises `CddError`."""
+        own = self.own
+        own.record.prepare()
+        self._locks.enter_context(locked(own.record.folder, own.record.slug))
+
+        def emit(event: Event) -> None:
+            self.tell(to_json(event))
+
+        await own.make(emit)
+        places = (*self.project.tickets.places, own.ticket.shown(own.ticket.folder))
+        here = await in_its_own_tree(own, no_part(places))
+        self._locks.enter_context(locked(here.record.folder, own.ticket.slug))
+        self._run = here, await opened(own, self._coming)
+
+    @property
+    def kept(self) -> CameBack:
+        return CameBack.of(self.own.record.folder)
+
+    def _keep(self, **changes: Any) -> None:
+        self.kept.model_copy(update=changes).keep(self.own.record.folder)
+
+    async def answer(self, question: Mapping[str, Any]) -> Answer:
+        """The answer to a worker's question. Raises nothing: what is wrong here is in the answer."""
+        try:
+            asked = QUESTION.validate_python(question)
+            async with self._turn:
+                if isinstance(asked, Begin):
+                    async with self.busy:
+                        return await self._begin(asked)
+                self._expect_current(asked.attempt)
+                match asked:
+                    case Piece(offset=offset):
+                        return {"data": await in_thread(lambda: self._piece(offset), name="piece")}
+                    case Told(events=events):
+                        for line in events:
+                            self.tell(json.loads(line))
+                    case Saved():
+                        await self._save(asked)
+                    case Hold():
+                        return await self._hold(asked)
+                    case Took(tokens=tokens, usd=usd, estimated=estimated):
+                        self.account.add(Usage(tokens, 0, estimated, usd))
+                        await self._calls.aclose()
+                    case Alive():
+                        pass
+                return {"stop": self.is_stopping}
+        except Gone:
+            return {"gone": True}
+        except (ValidationError, ValueError) as error:
+            return {"error": f"The client does not understand this: {error}"}
+        except CddError as error:
+            return {"error": error.in_a_line}
+
+    def let_go(self) -> None:
+        """Listen to no worker any more, until another one begins."""
+        self.attempt, self.worker = 0, ""
+
+    def _expect_current(self, attempt: int) -> None:
+        if attempt != self.attempt or attempt == 0:
+            raise Gone
+
+    async def _begin(self, asked: Begin) -> Answer:
+        if self.is_stopping:
+            raise Gone
+        if self._run is None:
+            await self._prepare()
+        assert self._run is not None, "it is made ready"
+        here, reference = self._run
+        kept = self.kept
+        text, tone = f"{self.own.ticket.slug} is carried out by {asked.worker}.", Tone.QUIET
+        if self.worker:
+            text, tone = f"{self.worker} was lost: {self.own.ticket.slug} goes on at {asked.worker}.", Tone.WARNING
+        self.attempt, self.worker = kept.attempt + 1, asked.worker
+        self._keep(attempt=self.attempt)
+        await self._calls.aclose()
+        tip = kept.tip or await self._pack(here)
+        self.sent, known = tip, await _known(reference, asked.have)
+        await reference.remote.git("update-ref", OUT, tip)
+        await bundle(reference.remote.git, known, self._sent)
+        begun = Begun(
+            attempt=self.attempt,
+            slug=self.own.ticket.slug,
+            tip=tip,
+            size=self._sent.stat().st_size,
+            have=known,
+            branch=self.own.branch,
+            prefix=self.own.prefix,
+            folder=self.own.ticket.folder.relative_to(self.own.record.root).as_posix(),
+            settings=self.settings,
+            tokens=self.limit.tokens,
+            usd=self.limit.usd,
+            author=self.author,
+        )
+        self.tell(to_json(Notice(text, tone, about=About.AT_WORKER)))
+        return begun.model_dump(mode="json")
+
+    @property
+    def _sent(self) -> Path:
+        return self.own.record.folder / "sent.bundle"
+
+    @property
+    def _coming(self) -> Path:
+        return self.own.record.folder / "coming.bundle"
+
+    def _piece(self, offset: int) -> bytes:
+        with self._sent.open("rb") as file:
+            file.seek(offset)
+            return file.read(PIECE)
+
+    async def _pack(self, here: RunHere) -> str:
+        """The commit with the run as its own tree has it."""
+        head = await self.own.trees.commit_of(f"refs/heads/{self.own.branch}")
+        assert head is not None, "the tree was made on it"
+        tip, project = await here.pack(head, None)
+        self._keep(project=project)
+        return tip
+
+    async def _hold(self, asked: Hold) -> Answer:
+        limit = self.limit
+
+        def expect(spent: Spent) -> None:
+            no_tokens = limit.tokens is not None and spent.tokens + asked.tokens > limit.tokens
+            if no_tokens or (limit.usd is not None and spent.usd + asked.usd > limit.usd):
+                raise BudgetExhausted("There is no room for the call")
+
+        verdict = "go"
+        try:
+            async with asyncio.timeout(_SHORT):
+                await self._calls.enter_async_context(
+                    self.account.holding(Usage(asked.tokens, 0, usd=asked.usd), expect)
+                )
+        except TimeoutError:
+            verdict = "wait"
+        except BudgetExhausted:
+            verdict = "no"
+        spent = self.account.spent
+        return {"verdict": verdict, "tokens": spent.tokens, "usd": spent.usd, "estimated": spent.estimated}
+
+    async def _save(self, saved: Saved) -> None:
+        """Keep a part of a bundle, and when it was the last, the run that is in it. Raises `Gone`, `CddError`."""
+        place = self._coming
+        try:
+            with place.open("r+b" if saved.offset else "wb") as file:
+                file.seek(saved.offset)
+                file.write(saved.data)
+        except OSError as error:
+            raise BadInput(f"{place} could not be written: {error.strerror or error}") from error
+        if not saved.is_last:
+            return
+        async with self.busy:
+            await self._take(saved)
+
+    async def _take(self, saved: Saved) -> None:
+        assert self._run is not None, "a worker has begun"
+        _, reference = self._run
+        reference.have = tuple(filter(None, (self.kept.tip or self.sent,)))  # what the worker builds on
+        reference.fetched = await reference.remote.fetch(OUT, reference.have, MOST_BYTES)
+        if reference.fetched != saved.tip:
+            raise BadInput("Another commit came than was announced")
+        self._expect_current(saved.attempt)
+        reference.accept()
+        await self.own.trees.git("update-ref", reference_of(self.own), saved.tip)
+        self._keep(tip=saved.tip)
+
+    async def end(self) -> None:
+        """Put what came back into the run's own tree, and let go of all. Raises `CddError`; whoever next wants to use
+        the tree does it then."""
+        try:
+            if self._run is not None:
+                async with self._turn, self.busy:
+                    await put_in_place(self.own, *self._run)
+                for path in (self._sent, self._coming):
+                    remove(path)
+        finally:
+            await self._calls.aclose()
+            self._locks.close()
+
+
+async def _known(reference: RunReference, have: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of a worker's commits that are here, too."""
+    if not have:
+        return ()
+    asked, told = reference.folder / "asked", reference.folder / "told"
+    asked.write_text("".join(f"{commit}\n" for commit in have))
+    await reference.git("cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=asked, stdout=told)
+    lines = (line.split() for line in told.read_text().splitlines())
+    return tuple(line[0] for line in lines if line[1:] == ["commit"])[:_MOST_HAVE]

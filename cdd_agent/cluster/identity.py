@@ -1,0 +1,58 @@
+"""What a client tells of itself and of a project: no more than a run elsewhere needs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from cdd_agent.config import Config
+from cdd_agent.errors import BadInput
+from cdd_agent.git.command import Git
+from cdd_agent.git.repository import repository_of
+from cdd_agent.redaction import Redactor
+from cdd_agent.travel.own_tree import OwnTree
+
+_NOT_SENT = {"record", "notifications", "approval", "commit", "jobs"}
+
+
+def settings_to_send(config: Config, root: Path) -> dict[str, Any]:
+    """The settings that a run goes by, as the worker gets them: without headers, which hold keys. Raises `BadInput`
+    where something else in them must not travel."""
+    sent = config.model_dump(mode="json", exclude_defaults=True, exclude=_NOT_SENT)
+    for part in (sent, *sent.get("fallbacks", ())):
+        part.get("request", {}).pop("headers", None)
+    text = json.dumps(sent)
+    if Redactor.of_environment(config.commands.hide_env).redact(text) != text:
+        raise BadInput(
+            "The settings hold what looks like a secret, and so do not travel",
+            hint="Put it into the workers' environment.",
+        )
+    for folder in (root, Path.home()):
+        if len(folder.parts) > 1 and str(folder) in text:
+            raise BadInput(
+                f"The settings name {folder}, which is a folder of this machine",
+                hint="Name files from the project's root, and have them committed.",
+            )
+    return {**sent, "commit": "step", "approval": "ask" if config.approval == "ask" else "auto"}
+
+
+async def project_id(own: OwnTree) -> str:
+    """The same for all copies of a project: its first commits. Raises `BadInput` for a history that is not all here."""
+    git = Git(own.trees.top)
+    if (await git("rev-parse", "--is-shallow-repository")).stdout.strip() == "true":
+        raise BadInput(
+            "A part of the history is missing here, and workers need it", hint="`git fetch --unshallow` brings it."
+        )
+    first = sorted((await git("rev-list", "--max-parents=0", "HEAD")).stdout.split())
+    repository = await repository_of(own.trees.top)
+    name = hashlib.sha256("\n".join(first).encode()).hexdigest()[:20]
+    return f"{name}-sha256" if repository and repository.object_format == "sha256" else name
+
+
+async def author_of(own: OwnTree) -> tuple[str, str]:
+    """Name and address for commits, as git knows them here."""
+    said = (await own.trees.git("var", "GIT_AUTHOR_IDENT", codes=(0, 128))).stdout.strip()
+    name, _, rest = said.partition(" <")
+    return (name, rest.partition(">")[0]) if rest else ("cdd", "cdd@localhost")

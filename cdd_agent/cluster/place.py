@@ -1,0 +1,255 @@
+"""A place of other machines: tickets as tasks of Dask distributed, whose scheduler says which worker takes one and
+gives it to another when a worker dies."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from distributed import Client, Future, KilledWorker, LocalCluster, Queue
+
+from cdd_agent.cluster.desk import Desk
+from cdd_agent.cluster.identity import author_of, project_id, settings_to_send
+from cdd_agent.cluster.task import carry_out, version
+from cdd_agent.cluster.words import ClientGone, Order, Over
+from cdd_agent.cluster.worker import ENVIRONMENT
+from cdd_agent.config import of_role
+from cdd_agent.errors import BadInput, CddError, ExitCode
+from cdd_agent.events import About, Notice, Tone, to_json
+from cdd_agent.fleet.place import Ending, Tell, TicketJob
+from cdd_agent.llm.budget import Limit
+from cdd_agent.llm.shared import Shared
+from cdd_agent.session import Project
+from cdd_agent.version import VERSION
+from cdd_agent.wiring import open_own_tree
+
+LOCAL = "local"
+PATIENCE = "CDD_CLUSTER_PATIENCE"
+"""The variable with the seconds without an answer after which a worker takes its client for dead."""
+_PATIENCE = 60.0
+_TRIES = 5
+"""Times that a ticket is given out again after something else than the death of a worker."""
+_LOOK = 5.0
+_CONNECT = 15.0
+_PROBE = 10.0
+
+
+@dataclass
+class ClusterPlace:
+    """The workers of one Dask cluster. Several tickets at once: what no worker is free for waits with the scheduler."""
+
+    project: Project
+    folder: Path
+    client: Client
+    on: str
+    patience: float
+    refused: dict[str, str] = field(default_factory=dict)
+    """Workers that tickets are not given to, and why."""
+    _desks: dict[str, Desk] = field(default_factory=dict)
+    _busy: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(max(2, os.cpu_count() or 2)))
+    _inbox: str = field(default_factory=lambda: f"cdd-inbox-{uuid.uuid4().hex}")
+    _asked: set[str] = field(default_factory=set)
+    """Workers whose version is known."""
+    _told_of_none: bool = False
+    _answering: set[asyncio.Task[None]] = field(default_factory=set)
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, project: Project, folder: Path, on: str, at_once: int) -> AsyncIterator[ClusterPlace]:
+        """Speak to the scheduler at an address, or start so many workers here (`local`). `folder` has the budget of all
+        runs. Raises `BadInput`."""
+        try:
+            patience = float(os.environ.get(PATIENCE) or _PATIENCE)
+        except ValueError as error:
+            raise BadInput(f"{PATIENCE} is no number of seconds") from error
+        async with _scheduler(project.root, on, at_once) as address:
+            try:
+                client = await Client(address, asynchronous=True, timeout=_CONNECT, set_as_default=False)
+            except (OSError, TimeoutError, ValueError) as error:
+                raise BadInput(
+                    f"There is no Dask scheduler at {on}: {error}",
+                    hint="`dask scheduler` starts one; see docs/cluster.md.",
+                ) from error
+            place = cls(project, folder, client, on, patience)
+            hearing = asyncio.create_task(place._hear())
+            try:
+                yield place
+            finally:
+                hearing.cancel()
+                await asyncio.gather(hearing, *place._answering, return_exceptions=True)
+                await client.close()
+
+    async def carry_out(self, job: TicketJob, left: Limit, tell: Tell) -> Ending:
+        del left  # what is left is asked for before each call
+        if job.variant:
+            raise BadInput("Models are compared on one machine", hint="Leave out `--on`.")
+        ticket = self.project.tickets.find(job.slug)
+        config = of_role(self.project.config, "executor")
+        if job.model:
+            config = config.model_copy(update={"model": job.model})
+        settings = settings_to_send(config, self.project.root)
+        async with self._busy:
+            own = await open_own_tree(self.project, ticket)
+            author, project = await author_of(own), await project_id(own)
+        shared = Shared(self.folder, job.name)
+        desk = Desk(self.project, own, settings, author, shared.limit, shared.its_account, tell, self._busy)
+        self._desks[job.name] = desk
+        order = Order(
+            ticket=job.name, project=project, version=VERSION, inbox=self._inbox, patience=self.patience
+        ).model_dump()
+        try:
+            over = await self._carried_out(job.name, desk, order)
+        finally:
+            del self._desks[job.name]
+            await asyncio.shield(desk.end())
+        return Ending(ExitCode(over.exit_code), over.words, over.budget_used_up)
+
+    async def _carried_out(self, name: str, desk: Desk, order: dict[str, Any]) -> Over:
+        for _ in range(_TRIES):
+            good = await self._expect_workers(desk.tell)
+            key = f"cdd-{name}-{uuid.uuid4().hex}"
+            future = self.client.submit(carry_out, order, key=key, pure=False, workers=good or None)
+            try:
+                over = await self._end_of(future, desk, good)
+            except asyncio.CancelledError:
+                desk.is_stopping = True
+                with suppress(TimeoutError, asyncio.CancelledError):
+                    await asyncio.wait_for(_settled(future), self.patience if desk.attempt else 0.1)
+                raise
+            finally:
+                desk.let_go()
+                with suppress(OSError):
+                    await future.cancel()
+            if over is None:
+                continue
+            if not over.not_here:
+                return over
+            self.refused[over.worker] = over.words
+            text = f"{name} is not carried out there: {over.words}"
+            desk.tell(to_json(Notice(text, Tone.WARNING, about=About.NO_WORKER)))
+        raise CddError(f"{name} was given out {_TRIES} times, and came to no end")
+
+    async def _end_of(self, future: Future, desk: Desk, good: list[str]) -> Over | None:
+        """The end of a task; None: it is to be given out again. Raises `CddError`."""
+        settled = asyncio.ensure_future(_settled(future))
+        try:
+            while not (await asyncio.wait([settled], timeout=_LOOK))[0]:
+                with suppress(OSError):
+                    workers = await self._workers()
+                    if good and not workers.intersection(good):
+                        return None  # Dask would wait for just these
+                    if not workers and not desk.worker and not self._told_of_none:
+                        text = f"The cluster at {self.on} has no worker: tickets wait for one."
+                        desk.tell(to_json(Notice(text, Tone.WARNING, about=About.NO_WORKER)))
+                    self._told_of_none = not workers
+        finally:
+            settled.cancel()
+        if future.status == "finished":
+            over = Over.model_validate(await future.result())
+            return over if over.attempt in (0, desk.attempt) or over.not_here else None
+        if future.status == "error":
+            error = await future.exception()
+            if isinstance(error, ClientGone):
+                return None
+            if isinstance(error, KilledWorker):
+                raise CddError(
+                    f"{error.allowed_failures + 1} workers died while they carried it out",
+                    hint="Look at their logs: the ticket may need more memory than they have.",
+                )
+            raise CddError(f"The worker failed: {type(error).__name__}: {error}")
+        if not await self._is_connected():
+            raise CddError(
+                f"The scheduler at {self.on} is gone",
+                hint="What came back is kept; the same command goes on from there.",
+            )
+        return None
+
+    async def _is_connected(self) -> bool:
+        for _ in range(int(_CONNECT)):
+            if self.client.status == "running":
+                return True
+            await asyncio.sleep(1.0)
+        return False
+
+    async def _expect_workers(self, tell: Tell) -> list[str]:
+        """The workers that a task may go to; empty: to any. Raises `BadInput` where all are refused."""
+        known = await self._workers()
+        new = known - self._asked
+        if new:
+            with suppress(TimeoutError):
+                asking = self.client.run(version, workers=[*new], on_error="return")
+                for worker, answer in (await asyncio.wait_for(asking, _PROBE)).items():
+                    self._asked.add(worker)
+                    if answer != VERSION:
+                        has = f"cdd {answer}" if isinstance(answer, str) else "no cdd that knows clusters"
+                        self.refused[worker] = f"it has {has}, and this is {VERSION}"
+                        text = f"The worker {worker} is not used: {self.refused[worker]}."
+                        tell(to_json(Notice(text, Tone.WARNING, about=About.NO_WORKER)))
+        good = known - self.refused.keys()
+        if known and not good:
+            why = "; ".join(f"{worker}: {self.refused[worker]}" for worker in sorted(known))
+            raise BadInput(f"No worker can carry it out ({why})")
+        return sorted(good) if known & self.refused.keys() else []
+
+    async def _workers(self) -> set[str]:
+        """The addresses of those that the scheduler has now."""
+        return {*await self.client.nthreads()}
+
+    async def _hear(self) -> None:
+        """Answer what workers ask, each as soon as it comes."""
+        inbox, answers = None, dict[str, Queue]()
+        while True:
+            try:
+                inbox = inbox or await Queue(self._inbox, client=self.client)
+                envelope = await inbox.get()
+            except OSError:  # the scheduler is gone, and perhaps comes back
+                inbox = None
+                answers.clear()
+                await asyncio.sleep(1.0)
+                continue
+            task = asyncio.create_task(self._answer(envelope, answers))
+            self._answering.add(task)
+            task.add_done_callback(self._answering.discard)
+
+    async def _answer(self, envelope: dict[str, Any], answers: dict[str, Queue]) -> None:
+        desk, name = self._desks.get(envelope["ticket"]), envelope["answer_to"]
+        answer = await desk.answer(envelope["question"]) if desk else {"gone": True}
+        with suppress(OSError):  # who has asked will give up
+            if name not in answers:
+                answers[name] = await Queue(name, client=self.client)
+            await answers[name].put({"number": envelope["number"], "answer": answer})
+            if answer.get("gone"):
+                answers.pop(name).close()
+
+
+async def _settled(future: Future) -> None:
+    await future.exception()  # of one that is cancelled, too
+
+
+@asynccontextmanager
+async def _scheduler(root: Path, on: str, at_once: int) -> AsyncIterator[str]:
+    """The address of the scheduler; of a cluster on this machine, which is ended then."""
+    if on != LOCAL:
+        yield on
+        return
+    cluster = await LocalCluster(
+        n_workers=at_once,
+        threads_per_worker=1,
+        processes=True,
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",
+        asynchronous=True,
+        silence_logs=logging.CRITICAL,
+        env={ENVIRONMENT: str(root)},
+    )
+    try:
+        yield cluster.scheduler_address
+    finally:
+        await cluster.close()

@@ -1,0 +1,77 @@
+"""A run packed for the way to another machine, and put in its place there: a parcel as that of `cdd push`, as a bundle.
+
+Both sides do both: the client sends the run and takes it back, the worker takes it and sends it back after each reply.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path, PurePosixPath
+
+from cdd_agent.engine.record import RunRecord
+from cdd_agent.engine.run import named
+from cdd_agent.errors import BadInput
+from cdd_agent.files.read import holds_secrets
+from cdd_agent.git.checkpoint import Checkpoint, Checkpoints
+from cdd_agent.git.command import Git
+from cdd_agent.git.new_commit import OUT
+from cdd_agent.tickets.store import Ticket
+from cdd_agent.travel.arrival import Arrival, is_link, links_away
+from cdd_agent.travel.parcel import PROJECT, Manifest, Parcel
+from cdd_agent.travel.reference import NotARun
+
+FOUND = "travel/found"
+
+
+@dataclass(frozen=True)
+class RunHere:
+    """A ticket's run in one copy of a project, with checkpoints that nobody else uses meanwhile."""
+
+    ticket: Ticket
+    record: RunRecord
+    checkpoints: Checkpoints
+
+    async def pack(self, head: str, parent: str | None) -> tuple[str, str]:
+        """A commit with the run as it is, on top of `parent`; and the tree of all files here, also of those that do not
+        travel. `head` is the commit that the project is at. Raises `CddError`, such as where secrets would travel."""
+        project = await self.checkpoints.take(PROJECT)
+        parcel = Parcel(self.ticket, self.record, self.checkpoints.snapshots, self.record.redactor, head)
+        known = {"slug": self.ticket.slug, "host": platform.node()[:255], "pushed": datetime.now(UTC), "head": head}
+        tip, _ = await parcel.pack(project, partial(Manifest, **known), parent)
+        return tip, project.id
+
+    async def put_in_place(self, arrival: Arrival) -> None:
+        """Make this the run that has arrived, where the project is at its commit already: files, checkpoints, record,
+        ticket. What never travels stays as it is. Raises `CddError`."""
+        manifest, checkpoints = arrival.manifest, self.checkpoints
+        ours, theirs = await checkpoints.take(FOUND), Checkpoint(PROJECT, manifest.project)
+        changes = [
+            one
+            for one in await checkpoints.changes(theirs, ours)
+            if not one.path.startswith(".cdd/") and (one.before or not self._never_travels(one.path, manifest))
+        ]
+        links = await checkpoints.read([one for one in changes if is_link(one)])
+        targets = {path: (before or b"").decode(errors="replace") for path, (before, _) in links.items()}
+        if away := [*links_away(targets)]:
+            raise NotARun(f"a link of it leads out of the project: {named(away)}")
+        if kept := (await checkpoints.restore(changes)).kept:
+            raise BadInput(f"Changed just now, and left alone: {named(kept)}", hint="Begin again.")
+        snapshots = checkpoints.snapshots
+        where = f"{snapshots.namespace}/{self.ticket.slug}"
+        names = (f"update {where}/{name} {tree}\n" for name, tree in manifest.checkpoints.items())
+        await snapshots.references("update-ref", "--stdin", stdin=snapshots.input(names))
+        arrival.install_record(self.record)
+        arrival.install_ticket(self.ticket)
+
+    def _never_travels(self, path: str, manifest: Manifest) -> bool:
+        return path in manifest.left_out or holds_secrets(PurePosixPath(path).name)
+
+
+async def bundle(git: Git, have: Sequence[str], target: Path) -> None:
+    """Write what the commit at `OUT` needs beside what is known on the other side. `git` is that of a private
+    repository. Raises `GitUnusable`."""
+    await git("bundle", "create", "--quiet", str(target), OUT, *(f"^{commit}" for commit in have))

@@ -1,0 +1,329 @@
+"""A run that is carried out on another machine: what comes back, what is not paid again, who is not listened to."""
+
+import asyncio
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cdd_agent.cluster.identity import settings_to_send
+from cdd_agent.cluster.words import Over
+from cdd_agent.config import load_config
+from cdd_agent.errors import BadInput, ExitCode
+from tests.cluster.machines import Machine, Question, good, made_project, opened_desk
+from tests.llm.server import Answer, LoopbackServer
+from tests.projects import SLUG, Sandbox, says
+from tests.travel.copies import cdd, files, git
+
+KEY = "key-of-the-worker-0123456789"
+
+
+@pytest.fixture
+def server() -> Iterator[LoopbackServer]:
+    with LoopbackServer(good) as server:
+        yield server
+
+
+@pytest.fixture
+def client(tmp_path: Path, server: LoopbackServer, monkeypatch: pytest.MonkeyPatch) -> Sandbox:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    for who in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{who}_NAME", "Ann")
+        monkeypatch.setenv(f"GIT_{who}_EMAIL", "ann@example.org")
+    sandbox = made_project(tmp_path / "client")
+    sandbox.flags |= {"model": "openai/any", "api_base": server.url, "max_attempts": 1}
+    return sandbox
+
+
+def content(sandbox: Sandbox) -> dict[str, str]:
+    """What the run's branch has."""
+    names = git(sandbox.root, "ls-tree", "-r", "--name-only", f"cdd/{SLUG}").split()
+    return {name: git(sandbox.root, "show", f"cdd/{SLUG}:{name}") for name in names if name.endswith(".txt")}
+
+
+DONE = {"a.txt": "good", "b.txt": "good", "c.txt": "good"}
+
+
+def test_what_was_done_elsewhere_is_on_a_branch_here_and_lands(
+    client: Sandbox, server: LoopbackServer, tmp_path: Path
+) -> None:
+    before, told = files(client.root), list[Question]()
+
+    async def elsewhere() -> Over | None:
+        desk = await opened_desk(client, told.append)
+        over = await Machine(tmp_path / "one", desk).works()
+        await desk.end()
+        return over
+
+    over = asyncio.run(elsewhere())
+    assert over is not None
+    assert over.exit_code == ExitCode.DONE
+    assert files(client.root) == before
+    assert content(client) == DONE
+    assert git(client.root, "log", "--oneline", "main..cdd/feature-words").count("\n") == 2
+    assert [event["step"] for event in told if event["event"] == "step_finished"] == [1, 2, 3]
+    assert len(server.requests) == 3
+    assert not list((tmp_path / "one").iterdir())
+    assert git(client.root, "for-each-ref", "refs/cdd/cluster") == ""
+
+    assert cdd(client, "land", SLUG) == 0
+    assert client.statuses() == ["completed"] * 3
+    report = json.loads((client.root / ".cdd" / "runs" / SLUG / "report.json").read_text())
+    assert report["model_calls"] == 3
+    assert cdd(client, "undo", SLUG, "--step", "3") == 0
+    assert not (client.root / "c.txt").exists()
+
+
+def questions(number: int) -> Callable[[Question], bool]:
+    """Cuts a line at the so-maniest question, not counting signs of life."""
+    seen = 0
+
+    def cut(question: Question) -> bool:
+        nonlocal seen
+        seen += question["kind"] in ("begin", "piece", "saved")
+        return seen > number
+
+    return cut
+
+
+SAMPLE = (2, 3, 5)
+"""Before the first reply has come, when it is kept, when the last one is."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "last" in metafunc.fixturenames:
+        every = metafunc.config.getoption("--all-kill-points", default=False)
+        metafunc.parametrize("last", range(1, 7) if every else SAMPLE)
+
+
+async def test_a_machine_dies_and_another_goes_on_without_paying_again(
+    last: int, client: Sandbox, server: LoopbackServer, tmp_path: Path
+) -> None:
+    desk = await opened_desk(client)
+    assert await Machine(tmp_path / "one", desk, questions(last)).works() is None
+    paid = len(server.requests)
+    kept = max(last - 2, 0)
+    assert paid <= kept + 1
+    over = await Machine(tmp_path / "two", desk).works()
+    await desk.end()
+    assert over is not None
+    assert over.exit_code == ExitCode.DONE
+    assert content(client) == DONE
+    assert len(server.requests) == paid + 3 - kept
+
+
+async def test_the_client_dies_and_the_same_command_goes_on(
+    client: Sandbox, server: LoopbackServer, tmp_path: Path
+) -> None:
+    desk = await opened_desk(client)
+    await Machine(tmp_path / "one", desk, questions(4)).works()
+    desk._locks.close()  # its process is gone, and its locks with it
+    desk = await opened_desk(client)
+    over = await Machine(tmp_path / "two", desk).works()
+    await desk.end()
+    assert over is not None
+    assert over.exit_code == ExitCode.DONE
+    assert content(client) == DONE
+    assert len(server.requests) == 4  # the one that was on its way came to nobody
+
+
+async def come_or_over(event: asyncio.Event, work: asyncio.Task[Any]) -> None:
+    """Wait for a moment of the work; that it is over before is a failure, and no reason to wait for ever."""
+    moment = asyncio.ensure_future(event.wait())
+    await asyncio.wait([moment, work], return_when=asyncio.FIRST_COMPLETED)
+    assert event.is_set(), work.result()
+
+
+async def test_a_machine_that_was_taken_for_dead_changes_nothing(
+    client: Sandbox, server: LoopbackServer, tmp_path: Path
+) -> None:
+    """It is stopped when its first reply has come, and goes on when another one is done."""
+    desk, asleep, awake = await opened_desk(client), asyncio.Event(), asyncio.Event()
+
+    class Sleeper(Machine):
+        async def ask(self, question: Question) -> Any:
+            if question["kind"] == "saved" and not awake.is_set():
+                asleep.set()
+                await awake.wait()
+            return await super().ask(question)
+
+    sleeper = Sleeper(tmp_path / "one", desk)
+    work = asyncio.create_task(sleeper.works())
+    await come_or_over(asleep, work)
+    other = await Machine(tmp_path / "two", desk).works()
+    assert other is not None
+    assert other.exit_code == ExitCode.DONE
+    kept = desk.kept
+    awake.set()
+    assert await work is None
+    assert sleeper.said[-1] == {"gone": True}
+    assert desk.kept == kept
+    await desk.end()
+    assert content(client) == DONE
+    assert len(server.requests) == 4
+
+
+async def test_neither_keys_nor_secrets_nor_folders_are_sent(
+    client: Sandbox, server: LoopbackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that goes over the line, and all that is in the bundles, is looked at."""
+    monkeypatch.setenv("CLIENTS_API_KEY", "the-clients-own-0123456789")
+    (client.root / ".cdd" / "config.yaml").write_text("request: {headers: {X-Key: a-header-0123456789}}\n")
+    (client.root / ".env").write_text("PASSWORD=in-the-dotenv-0123456789\n")
+    desk = await opened_desk(client)
+    machine = Machine(tmp_path / "one", desk)
+    await machine.works()
+    await desk.end()
+    sent = everything(machine, tmp_path / "looked-at")
+    assert b"Make a.txt" in sent
+    assert b"good" in sent
+    for word in (
+        KEY,
+        "clients-own",
+        "a-header",
+        "in-the-dotenv",
+        str(client.root),
+        str(tmp_path / "one"),
+        str(Path.home()),
+    ):
+        assert word.encode() not in sent, word
+
+
+def everything(machine: Machine, folder: Path) -> bytes:
+    """All that went over a machine's line, with the contents of the bundles."""
+    git(folder.parent, "init", "--quiet", "--bare", str(folder))
+    bundles, plain = [b""], list[object]()
+    for said in machine.said:
+        if "data" in said:
+            bundles[-1] += said["data"]
+            if said.get("is_last"):
+                bundles.append(b"")
+        else:
+            if said.get("kind") == "saved" or (bundles[-1] and said.get("kind") != "piece"):
+                bundles.append(b"")
+            plain.append(said)
+    for number, bundle in enumerate(filter(None, bundles)):
+        (folder / "bundle").write_bytes(bundle)
+        git(folder, "fetch", "--quiet", str(folder / "bundle"), f"refs/travel/out:refs/looked-at/{number}")
+    names = "".join(f"{line.split()[0]}\n" for line in git(folder, "rev-list", "--objects", "--all").splitlines())
+    batch = ["git", "cat-file", "--batch", "--buffer"]
+    done = subprocess.run(batch, cwd=folder, input=names.encode(), check=True, capture_output=True)
+    assert done.stdout.count(b" commit ") >= 5
+    return done.stdout + repr(plain).encode()
+
+
+async def test_stopping_keeps_what_was_paid_for(client: Sandbox, tmp_path: Path) -> None:
+    waiting = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def slow(request: Any) -> Answer:
+        answer = good(request)
+        if "b.txt" in answer.text:
+            loop.call_soon_threadsafe(waiting.set)
+            return Answer(answer.text, wait=2.0)
+        return answer
+
+    with LoopbackServer(slow) as server:
+        client.flags |= {"api_base": server.url}
+        desk = await opened_desk(client)
+        work = asyncio.create_task(Machine(tmp_path / "one", desk).works(patience=2.0))
+        await come_or_over(waiting, work)
+        desk.is_stopping = True
+        over = await work
+        await desk.end()
+        assert over is not None
+        assert over.exit_code == ExitCode.INTERRUPTED
+        assert content(client) == {"a.txt": "good"}
+    with LoopbackServer(good) as server:
+        client.flags |= {"api_base": server.url}
+        desk = await opened_desk(client)
+        over = await Machine(tmp_path / "two", desk).works()
+        await desk.end()
+        assert over is not None
+        assert over.exit_code == ExitCode.DONE
+        assert len(server.requests) == 2
+
+
+def test_it_goes_on_here_with_what_came_back(client: Sandbox, server: LoopbackServer, tmp_path: Path) -> None:
+    """Without a cluster, when the client was killed before it had put anything into the run's own tree."""
+
+    async def elsewhere() -> None:
+        desk = await opened_desk(client)
+        await Machine(tmp_path / "one", desk, questions(4)).works()
+        desk._locks.close()
+
+    asyncio.run(elsewhere())
+    flags = ("--model", "openai/any", "--api-base", server.url)
+    assert cdd(client, "exec", SLUG, "--worktree", *flags) == 0
+    assert content(client) == DONE
+    assert len(server.requests) == 4
+
+
+async def test_a_budget_of_all_runs_is_asked_for_before_each_call(
+    client: Sandbox, server: LoopbackServer, tmp_path: Path
+) -> None:
+    (client.root / ".cdd" / "config.yaml").write_text("budget: {tokens: 9500}\n")
+    desk = await opened_desk(client)
+    over = await Machine(tmp_path / "one", desk).works()
+    await desk.end()
+    assert over is not None
+    assert over.exit_code == ExitCode.NOT_APPROVED
+    assert over.budget_used_up
+    assert len(server.requests) == 2
+    assert desk.account.spent.tokens > 0
+
+
+async def test_another_version_does_not_take_it(client: Sandbox, server: LoopbackServer, tmp_path: Path) -> None:
+    desk = await opened_desk(client)
+    machine = Machine(tmp_path / "one", desk)
+    over = await machine.works(version="0.0.1")
+    assert over is not None
+    assert over.not_here
+    assert "0.0.1" in over.words
+    assert not machine.said
+    assert not server.requests
+
+
+async def test_a_failed_step_is_an_end_and_its_words_come_back(client: Sandbox, tmp_path: Path) -> None:
+    with LoopbackServer(lambda request: Answer(says("a.txt", "bad"))) as server:
+        client.flags |= {"api_base": server.url}
+        told = list[Question]()
+        desk = await opened_desk(client, told.append)
+        over = await Machine(tmp_path / "one", desk).works()
+        await desk.end()
+    assert over == Over(attempt=1, exit_code=ExitCode.FAILED, worker="one")
+    assert any(event["event"] == "attempt_failed" for event in told)
+    tree = Sandbox(client.root / ".cdd" / "runs" / SLUG / "tree")
+    assert tree.state()["step_executions"]["1"]["status"] == "failed"
+
+
+async def test_edits_in_the_runs_tree_are_not_lost(client: Sandbox, tmp_path: Path) -> None:
+    desk = await opened_desk(client)
+    await Machine(tmp_path / "one", desk).works()
+    (desk.own.root / "README").write_text("mine\n")
+    with pytest.raises(BadInput):
+        await desk.end()
+    assert (desk.own.root / "README").read_text() == "mine\n"
+    assert git(client.root, "for-each-ref", "refs/cdd/cluster") != ""
+
+    (desk.own.root / "README").write_text("words\n")
+    desk = await opened_desk(client)
+    over = await Machine(tmp_path / "two", desk).works()
+    await desk.end()
+    assert over is not None
+    assert over.exit_code == ExitCode.DONE
+    assert content(client) == DONE
+
+
+@pytest.mark.parametrize("model", ["script:{root}/replies.yaml", "replay:/home/nobody/x"])
+def test_files_of_this_machine_are_named_before_anything_is_sent(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/home/nobody")
+    config = load_config(tmp_path, {"model": model.format(root=tmp_path)})
+    with pytest.raises(BadInput):
+        settings_to_send(config, tmp_path)

@@ -1,0 +1,47 @@
+"""`cdd compare`: several models carry the same ticket out, and nothing of the ticket's own run is touched."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.fleet.tickets import GOOD, ONE_STEP, cdd, events, project, script, tree
+from tests.projects import says
+from tests.travel.copies import git
+
+
+def test_models_are_compared_and_cleared_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = project(tmp_path, {"bug-a": ONE_STEP}, monkeypatch)
+    able, unable = script(tmp_path, GOOD, name="able"), script(tmp_path, says("a.txt", "bad"), name="unable")
+    assert cdd(root, "exec", "bug-a", "--worktree", "--model", able) == 0
+    own = git(root, "rev-parse", "cdd/bug-a")
+    (root / "README").write_text("later\n")
+    git(root, "commit", "--quiet", "--all", "--message=Later")
+    capsys.readouterr()
+    words = ("compare", "bug-a", "--models", f"{able},{unable}", "--max-attempts", "1")
+
+    assert cdd(root, *words, "--json") == 0
+
+    compared = events(capsys.readouterr().out)[-1]
+    assert compared["event"] == "compared"
+    one, other = compared["runs"]
+    assert [one["model"], one["state"], one["done"], one["attempts"]] == [able, "done", 1, 1]
+    assert [other["model"], other["state"], other["done"], other["attempts"]] == [unable, "failed", 0, 1]
+    assert "+good" in Path(one["diff"]).read_text()
+    assert git(root, "show", f"{one['branch']}:a.txt") == "good"
+    assert git(root, "rev-parse", "cdd/bug-a") == own
+    assert tree(root, one["run"]).exists()
+
+    script(tmp_path, name="able")
+    monkeypatch.setenv("COLUMNS", "400")
+    assert cdd(root, *words) == 0  # what is known is not made again
+    out = capsys.readouterr().out
+    assert "begins" not in out
+    results = [line.split()[1:3] for line in out.splitlines() if line.startswith("  script:")]
+    assert results == [["1/1", "1"], ["0/1", "1"]]
+
+    assert cdd(root, "compare", "--clear", "bug-a") == 0
+    assert not tree(root, one["run"]).parent.exists()
+    assert git(root, "for-each-ref", "--format=%(refname:short)", "refs/heads").split() == ["cdd/bug-a", "main"]
+    assert tree(root, "bug-a").exists()

@@ -1,0 +1,128 @@
+"""`cdd exec` of several tickets, with real processes: what is told, stopped, gone on with, and left alone."""
+
+import json
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from cdd_agent.config import provider_of
+from cdd_agent.fleet.known import folder_of
+from cdd_agent.llm.shared import Shared
+from tests.commandline import wait_for
+from tests.fleet.tickets import GOOD, ONE_STEP, begun, cdd, events, project, script, tree
+from tests.projects import Step, check, says
+from tests.travel.copies import files, git
+
+SLOW_ONCE = "import time, pathlib; p = pathlib.Path('running'); time.sleep(0 if p.exists() else (p.touch(), 600)[1])"
+"""A check that takes until it is stopped, and when it is run again, no time."""
+
+
+def state(root: Path, slug: str) -> str:
+    found = json.loads((tree(root, slug) / "tickets" / slug / "execution-state.json").read_text())
+    return str(found["step_executions"]["1"]["status"])
+
+
+def test_one_of_three_fails_and_the_same_command_goes_on_with_that_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = (Step("a.txt", check("a.txt", "better")),)
+    root = project(tmp_path, {"bug-a": ONE_STEP, "bug-b": bad, "bug-c": ONE_STEP}, monkeypatch)
+    (root / "README").write_text("not committed\n")
+    before = files(root)
+    words = ("exec", "--all", "planned", "--max-attempts", "1")
+
+    assert cdd(root, *words, "--model", script(tmp_path, GOOD), "--json") == 1
+
+    told = events(capsys.readouterr().out)
+    assert [told[0]["event"], told[-1]["event"], told[-1]["exit_code"]] == ["runs_started", "runs_finished", 1]
+    assert [run["state"] for run in told[-1]["runs"]] == ["done", "failed", "done"]
+    assert {event["ticket"] for event in told if event["event"] == "step_started"} == {"bug-a", "bug-b", "bug-c"}
+    assert files(root) == before
+    branches = git(root, "for-each-ref", "--format=%(refname:short)", "refs/heads").splitlines()
+    assert branches == ["cdd/bug-a", "cdd/bug-b", "cdd/bug-c", "main"]
+
+    assert cdd(root, *words, "--model", script(tmp_path, says("a.txt", "better")), "--jobs", "2") == 0
+
+    out = capsys.readouterr().out
+    assert "bug-b: begins" in out
+    assert "bug-a: begins" not in out
+    assert "3 runs · 3 done" in out
+    assert "\x1b" not in out
+    assert cdd(root, *words) == 0  # nothing is left, and no model is needed
+    assert cdd(root, "land", "bug-b") == 0
+    assert (root / "a.txt").read_text() == "better\n"
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_stopped_or_killed_the_same_command_goes_on_from_the_saved_replies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], how: signal.Signals
+) -> None:
+    root = project(
+        tmp_path, dict.fromkeys(("bug-a", "bug-b"), (Step("a.txt", f'python -c "{SLOW_ONCE}"'),)), monkeypatch
+    )
+    words = ("exec", "bug-a", "bug-b", "--model", script(tmp_path, GOOD))
+    running = begun(root, *words)
+    wait_for(lambda: all((tree(root, slug) / "running").exists() for slug in ("bug-a", "bug-b")), 120)
+    running.send_signal(how)
+    code = running.wait(timeout=120)
+    if how is signal.SIGINT:
+        assert code == 130
+        assert [state(root, slug) for slug in ("bug-a", "bug-b")] == ["pending", "pending"]
+    script(tmp_path)  # nobody is asked again
+
+    assert cdd(root, *words, "--json") == 0
+
+    assert [event["saved"] for event in events(capsys.readouterr().out) if event["event"] == "reply_started"] == [
+        True
+    ] * 2
+    assert [state(root, slug) for slug in ("bug-a", "bug-b")] == ["completed", "completed"]
+
+
+def test_the_budget_is_one_for_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps = tuple(Step(f"{name}.txt", check(f"{name}.txt")) for name in "abc")
+    root = project(tmp_path, {"bug-a": steps, "bug-b": steps}, monkeypatch)
+    (root / ".cdd").mkdir()
+    (root / ".cdd" / "config.yaml").write_text("budget: {tokens: 9800}\n")
+    model = script(tmp_path, *(says(f"{name}.txt", "good") for name in "abc"))
+
+    assert cdd(root, "exec", "--all", "planned", "--model", model, "--json") == 3
+
+    runs = events(capsys.readouterr().out)[-1]["runs"]
+    assert [run["state"] for run in runs] == ["no budget", "no budget"]
+    assert 0 < sum(run["done"] for run in runs) < 6
+    assert 0 < sum(run["tokens"] for run in runs) <= 9_800
+
+
+def test_while_a_provider_asks_to_come_back_later_none_of_them_asks_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, model = project(tmp_path, {"bug-a": ONE_STEP, "bug-b": ONE_STEP}, monkeypatch), script(tmp_path, GOOD)
+    waits = Shared(folder_of(root), "bug-c").waits(provider_of(model))
+    waits.extend(time.time() + 900, "Too many requests.")
+
+    assert cdd(root, "exec", "bug-a", "bug-b", "--jobs", "1", "--json", "--model", model) == 75
+
+    told = events(capsys.readouterr().out)
+    assert [run["state"] for run in told[-1]["runs"]] == ["later", "waiting"]
+    assert "reply_finished" not in [event["event"] for event in told]
+
+
+def test_words_that_make_no_sense_together_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = project(tmp_path, {"bug-a": ONE_STEP, "bug-b": ONE_STEP}, monkeypatch)
+    for words in (
+        ("exec",),
+        ("exec", "bug-a", "--all", "planned"),
+        ("exec", "bug-a", "bug-b", "--start-over"),
+        ("exec", "bug-a", "bug-nope"),
+        ("exec", "bug-a", "bug-b", "--record", str(tmp_path / "one.yaml")),
+        ("compare", "bug-a"),
+    ):
+        assert cdd(root, *words) == 2, words
+        assert capsys.readouterr().out == ""
+    assert not tree(root, "bug-a").exists()

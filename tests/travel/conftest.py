@@ -1,0 +1,48 @@
+"""Prepared copies of a project: made once, and then copied for each test."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.travel.copies import GOOD, Copies, run
+
+
+@contextmanager
+def at_home(folder: Path) -> Iterator[None]:
+    """While something is prepared for several tests: as `nobody_else` for one."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
+            patch.setenv(name, str(folder))
+        yield
+
+
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Copies:
+    folder = tmp_path_factory.mktemp("prepared").resolve()
+    with at_home(folder):
+        copies = Copies.made(folder / "copies")
+        copies.clone("second")
+    return copies
+
+
+@pytest.fixture(scope="session")
+def prepared_begun(prepared: Copies, tmp_path_factory: pytest.TempPathFactory) -> Copies:
+    folder = tmp_path_factory.mktemp("begun").resolve()
+    copies = prepared.copy_to(folder / "copies")
+    with at_home(folder):
+        assert run(copies.first, GOOD[0]) != 0  # the script has ended
+    return copies
+
+
+@pytest.fixture
+def copies(prepared: Copies, tmp_path: Path) -> Copies:
+    """Two clones, `first` and `second`, of a project with a plan."""
+    return prepared.copy_to(tmp_path.resolve() / "copies")
+
+
+@pytest.fixture
+def begun(prepared_begun: Copies, tmp_path: Path) -> Copies:
+    """The same, with a run in `first` of which one step is done."""
+    return prepared_begun.copy_to(tmp_path.resolve() / "copies")
