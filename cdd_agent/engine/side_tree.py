@@ -94,7 +94,8 @@ class SideTrees:
         record = replace(self.record, root=root, folder=folder)
         main, name = await self.history.open(), f"{_SIDE}/{folder.name}"
         checkpoints = main.beside(place, folder, name, SHARED)
-        await checkpoints.check_out(base)
+        indexed = [] if self.prefix else [self.trees.expect_files(place, self.head)]
+        await asyncio.gather(checkpoints.check_out(base), *indexed)
         link_shared(self.record.root, root)
         names = frozenset(init.parent.name for init in (*root.glob("*/__init__.py"), *root.glob("src/*/__init__.py")))
         if names not in self._packages:
