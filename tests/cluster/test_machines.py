@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from cdd_agent.cluster.cache import Cache
 from cdd_agent.cluster.identity import settings_to_send
 from cdd_agent.cluster.words import Over
 from cdd_agent.config import load_config
@@ -279,6 +280,11 @@ async def test_another_version_does_not_take_it(client: Sandbox, server: Loopbac
     assert "0.0.1" in over.words
     assert not machine.said
     assert not server.requests
+
+
+async def test_workers_of_one_machine_make_its_cache_at_once(client: Sandbox) -> None:
+    caches = await asyncio.gather(*(Cache.open("project") for _ in range(4)))
+    assert [await cache.known() for cache in caches] == [()] * 4
 
 
 async def test_a_failed_step_is_an_end_and_its_words_come_back(client: Sandbox, tmp_path: Path) -> None:
