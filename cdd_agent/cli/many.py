@@ -79,6 +79,7 @@ def carry_out(
     from cdd_agent.fleet.this_machine import ThisMachine
     from cdd_agent.llm.budget import Limit
     from cdd_agent.llm.shared import Shared
+    from cdd_agent.process.child import Children
 
     config = project.config
     require: Literal["verified"] | None = "verified" if config.require == "verified" else None
@@ -87,7 +88,7 @@ def carry_out(
     rows = rows if failed_is_over else [_again(row) for row in rows]
     spent = {job.name: spent_before(project.root, prefix, job, ticket) for job, ticket in jobs.items()}
     Shared.begin(folder, limit, spent)
-    face = board_face(options.json, limit)
+    face, children = board_face(options.json, limit), Children()
     output, saved_at = Output(face), 0.0
 
     def changed(row: Row, event: Mapping[str, Any] | None) -> None:
@@ -99,7 +100,7 @@ def carry_out(
 
     coordinator = Coordinator(
         Board({row.job.name: row for row in rows}),
-        ThisMachine(project.root, folder, tuple(flags)),
+        ThisMachine(project.root, folder, children, tuple(flags)),
         options.jobs or (len(jobs) if getattr(options, "on", None) else AT_ONCE),
         changed,
         limit,
@@ -115,6 +116,7 @@ def carry_out(
                 coordinator.place = place or coordinator.place
                 code = await coordinator.carry_out()
         finally:
+            await children.close()
             save_board(folder, coordinator.board)
             output.write(lambda: face.end(coordinator.board, code))
 
@@ -194,5 +196,7 @@ def _tell_what_next(board: Board) -> None:
     if done:
         sys.stdout.write(f"Bring over what is done: {' && '.join(f'cdd land {slug}' for slug in done[:3])}")
         sys.stdout.write(" ...\n" if len(done) > 3 else "\n")
+    if waiting := next((row.job.slug for row in left if row.state is RunState.NEEDS_YOU), None):
+        sys.stdout.write(f"For a yes: cdd exec {waiting} --worktree, which asks you; or the same command with --yes\n")
     if left:
         sys.stdout.write("The same command goes on with the others.\n")

@@ -132,6 +132,13 @@ async def test_the_client_dies_and_the_same_command_goes_on(
     assert len(server.requests) == 4  # the one that was on its way came to nobody
 
 
+async def come_or_over(event: asyncio.Event, work: asyncio.Task[Any]) -> None:
+    """Wait for a moment of the work; that it is over before is a failure, and no reason to wait for ever."""
+    moment = asyncio.ensure_future(event.wait())
+    await asyncio.wait([moment, work], return_when=asyncio.FIRST_COMPLETED)
+    assert event.is_set(), work.result()
+
+
 async def test_a_machine_that_was_taken_for_dead_changes_nothing(
     client: Sandbox, server: LoopbackServer, tmp_path: Path
 ) -> None:
@@ -147,7 +154,7 @@ async def test_a_machine_that_was_taken_for_dead_changes_nothing(
 
     sleeper = Sleeper(tmp_path / "one", desk)
     work = asyncio.create_task(sleeper.works())
-    await asleep.wait()
+    await come_or_over(asleep, work)
     other = await Machine(tmp_path / "two", desk).works()
     assert other is not None
     assert other.exit_code == ExitCode.DONE
@@ -225,7 +232,7 @@ async def test_stopping_keeps_what_was_paid_for(client: Sandbox, tmp_path: Path)
         client.flags |= {"api_base": server.url}
         desk = await opened_desk(client)
         work = asyncio.create_task(Machine(tmp_path / "one", desk).works(patience=2.0))
-        await waiting.wait()
+        await come_or_over(waiting, work)
         desk.is_stopping = True
         over = await work
         await desk.end()
