@@ -263,6 +263,20 @@ def test_it_goes_on_here_with_what_came_back(client: Sandbox, server: LoopbackSe
     assert len(server.requests) == 4
 
 
+async def test_a_budget_of_all_runs_is_asked_for_before_each_call(
+    client: Sandbox, server: LoopbackServer, tmp_path: Path
+) -> None:
+    (client.root / ".cdd" / "config.yaml").write_text("budget: {tokens: 9500}\n")
+    desk = await opened_desk(client)
+    over = await Machine(tmp_path / "one", desk).works()
+    await desk.end()
+    assert over is not None
+    assert over.exit_code == ExitCode.NOT_APPROVED
+    assert over.budget_used_up
+    assert len(server.requests) == 2
+    assert desk.account.spent.tokens > 0
+
+
 async def test_another_version_does_not_take_it(client: Sandbox, server: LoopbackServer, tmp_path: Path) -> None:
     desk = await opened_desk(client)
     machine = Machine(tmp_path / "one", desk)
