@@ -33,17 +33,23 @@ def stop_if_left() -> None:
         raise LeftBehind
 
 
-async def in_thread(work: Callable[[], T], *, name: str) -> T:
+async def in_thread(work: Callable[[], T], *, name: str, patience: float = 0.0) -> T:
     """Run `work` in a thread of its own.
 
     Unlike with `asyncio.to_thread`, it begins at once, however much other work there is, and whoever stops waiting
-    leaves the thread behind for good: neither the end of the event loop nor that of the program waits for it.
+    leaves the thread behind for good: neither the end of the event loop nor that of the program waits for it. With
+    `patience` it is given so many seconds to stop by itself, as work does that calls `stop_if_left`.
     """
     left = Future[None]()
+    future = _begin(work, name, left)
     try:
-        return await _begin(work, name, left)
+        return await asyncio.shield(future) if patience else await future
     except asyncio.CancelledError:
         left.set_result(None)
+        if patience:
+            await asyncio.wait([future], timeout=patience)
+            if not future.cancel():  # it has ended: how is of no concern to anybody
+                future.exception()
         raise
 
 

@@ -116,6 +116,10 @@ class Cache:
     def close(self) -> None:
         self._db.close()
 
+    def settle(self) -> None:
+        """Put what was written where it stays, so that others who have it open leave no second file as large."""
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
     @contextmanager
     def writing(self) -> Iterator[None]:
         """All that is written is there as a whole, or not at all; nobody else writes meanwhile."""

@@ -82,23 +82,19 @@ class Judged:
 def judged(data: bytes, found: Sequence[Definition], rarity: Mapping[str, float], vocabulary: Vocabulary) -> Judged:
     """Judge a text by the words of a question; `rarity` is how much each of them says."""
     lines = data.translate(_WORDS).removesuffix(b"\n").split(b"\n")
-    sizes = [len(line) + 1 for line in lines]
+    parts = [(each, b" ".join(lines[each.first - 1 : each.last]).split()) for each in pieces(len(lines), found)]
     asked = dict[bytes, list[str]]()
-    for identifier in set(data.translate(BETWEEN).split()):
-        had = dict.fromkeys((*vocabulary[identifier], identifier.decode("utf-8", "replace")))
-        if said := [word for word in had if word in rarity]:
-            asked[identifier] = said
+    for identifier in set[bytes]().union(*(there for _, there in parts)):
+        words, name = vocabulary[identifier], identifier.decode("utf-8", "replace")
+        if name in rarity or not rarity.keys().isdisjoint(words):
+            asked[identifier] = [word for word in dict.fromkeys((*words, name)) if word in rarity]
     plain: list[tuple[Piece, float, Counter[str]]] = []
-    for piece in pieces(len(lines), found):
+    for piece, there in parts:
         counts = Counter(word for word in words_in(piece.name) if word in rarity)
-        length = 0
-        for line in lines[piece.first - 1 : piece.last]:
-            identifiers = line.split()
-            length += len(identifiers)
-            for identifier in identifiers:
-                for word in asked.get(identifier, ()):
-                    counts[word] += 1
-        own = relevance(counts, length / _AVERAGE, rarity)
+        for identifier in filter(asked.__contains__, there):
+            for word in asked[identifier]:
+                counts[word] += 1
+        own = relevance(counts, len(there) / _AVERAGE, rarity)
         plain.append((piece, own, counts))
     best: defaultdict[str, float] = defaultdict(float)
     for piece, own, _ in plain:
@@ -111,10 +107,10 @@ def judged(data: bytes, found: Sequence[Definition], rarity: Mapping[str, float]
         score = own + _BESIDE * beside + (_WITHIN * best[piece.name] if piece.name else 0.0)
         if score > 0:
             words = tuple(sorted(counts, key=lambda word: (-rarity[word], word)))
-            size = sum(sizes[piece.first - 1 : piece.last])
+            size = sum(map(len, lines[piece.first - 1 : piece.last])) + piece.last - piece.first + 1
             result.append(Piece(piece.first, piece.last, piece.name, score, words, size))
     ordered = sorted(result, key=lambda piece: (-piece.score, piece.first))
-    return Judged(tuple(ordered), total, len(data.translate(BETWEEN).split()))
+    return Judged(tuple(ordered), total, sum(len(there) for _, there in parts))
 
 
 def relevance(counts: Mapping[str, int], length: float, rarity: Mapping[str, float]) -> float:

@@ -41,12 +41,15 @@ def bring_up_to_date(root: Path, own: Collection[str], cache: Cache) -> None:
 
 def _is_taken_over_aside(root: Path, changed: dict[str, Stamp], gone: set[str], place: Path) -> bool:
     """Whether a process of its own could do it."""
-    with TemporaryDirectory() as folder:
-        work = Path(folder, "work.json")
-        with work.open("w") as file:
-            dump([str(root), str(place), changed, list(gone)], file)
-        argv = [sys.executable, "-I", "-W", "ignore", "-c", _CHILD, str(_PACKAGE)]
-        return waited_for(run_command(argv, cwd=_PACKAGE, limit=_SECONDS, stdin=work)).return_code == 0
+    argv = [sys.executable, "-I", "-W", "ignore", "-c", _CHILD, str(_PACKAGE)]
+    try:
+        with TemporaryDirectory() as folder:
+            work = Path(folder, "work.json")
+            with work.open("w") as file:
+                dump([str(root), str(place), changed, list(gone)], file)
+            return waited_for(run_command(argv, cwd=_PACKAGE, limit=_SECONDS, stdin=work)).return_code == 0
+    except OSError:  # there is no room for what it would be told
+        return False
 
 
 def _compared(root: Path, own: Collection[str], cache: Cache) -> tuple[dict[str, Stamp], set[str]]:

@@ -52,6 +52,7 @@ def take_over_aside() -> None:
     root, place, changed, gone = load(sys.stdin)
     cache = Cache(Path(place))
     take_over(Path(root), {path: tuple(stamp) for path, stamp in changed.items()}, gone, cache)
+    cache.settle()
     cache.close()
 
 

@@ -57,9 +57,10 @@ def is_code(name: str) -> bool:
 
 def stem(word: str) -> str:
     """A word without the endings by which its forms differ: `parsing`, `parsed` and `parses` are `pars`."""
-    for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
-            return word[: -len(ending)]
+    if word.endswith(_ENDINGS) and not word.endswith("ss"):
+        for ending in _ENDINGS:
+            if word.endswith(ending) and len(word) - len(ending) >= 3:
+                return word[: -len(ending)]
     return word
 
 

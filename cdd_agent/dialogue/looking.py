@@ -9,17 +9,21 @@ from cdd_agent.threads import in_thread
 
 _PATIENCE = 1.0
 """Seconds after which it is told."""
+_TO_STOP = 1.0
+"""Seconds that it is given to stop by itself, with the process that reads many files."""
 T = TypeVar("T")
 
 
 async def told_if_slow(work: Callable[[], T], emit: Emit, words: str) -> T:
-    """The result of `work`, which is done in a thread; `words` are told where it takes long. Who is cancelled leaves it
-    behind, and it stops at the next file."""
-    task = asyncio.ensure_future(in_thread(work, name="looking for code"))
+    """The result of `work`, which is done in a thread; `words` are told where it takes long. Who is cancelled
+    stops it at the next file."""
+    task = asyncio.ensure_future(in_thread(work, name="looking for code", patience=_TO_STOP))
     try:
         done, _ = await asyncio.wait([task], timeout=_PATIENCE)
         if not done:
             emit(Notice(words, Tone.QUIET, about=About.LOOKING))
         return await task
     finally:
-        task.cancel()
+        if not task.done():
+            task.cancel()
+            await asyncio.wait([task])

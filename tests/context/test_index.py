@@ -6,6 +6,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 from cdd_agent.context import cache, indexing, intake, project_map
 from cdd_agent.context.project_map import ProjectMap
 from cdd_agent.context.query import Query
+from cdd_agent.dialogue import looking
 from cdd_agent.files.walk import walk
 from cdd_agent.threads import in_thread
 from tests.context.projects import committed, git, made, paths, ranked
@@ -111,6 +113,15 @@ def test_many_files_are_read_by_another_process(root: Path, monkeypatch: pytest.
     assert found(ProjectMap(root)) == {"a.py"}
 
     assert read == []
+
+
+def test_where_that_process_cannot_be_told_it_is_done_here(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexing, "_MANY", 1)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "not there"))
+
+    assert found(ProjectMap(root)) == {"a.py"}
 
 
 def test_what_that_process_does_not_do_is_done_here(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -489,11 +500,12 @@ async def test_a_look_that_nobody_waits_for_any_more_stops(root: Path, monkeypat
     assert found(project) == {"a.py"}
 
 
-async def test_the_process_that_reads_for_it_ends_too(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_process_that_reads_for_it_ends_with_it(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(looking, "_TO_STOP", 60)
     monkeypatch.setattr(indexing, "_MANY", 1)
     child = f"import os, time; open({str(root / 'number')!r}, 'w').write(str(os.getpid()) + '.'); time.sleep(600)"
     monkeypatch.setattr(indexing, "_CHILD", child)
-    look = asyncio.ensure_future(in_thread(ProjectMap(root).update, name="a look"))
+    look = asyncio.ensure_future(looking.told_if_slow(ProjectMap(root).update, lambda event: None, "Looking"))
     number = ""
     while not number.endswith("."):
         await asyncio.sleep(0.01)
@@ -502,5 +514,5 @@ async def test_the_process_that_reads_for_it_ends_too(root: Path, monkeypatch: p
     look.cancel()
     await asyncio.wait([look])
 
-    while psutil.pid_exists(int(number[:-1])) or any(each.name == "a look" for each in threading.enumerate()):
-        await asyncio.sleep(0.01)
+    assert look.cancelled()
+    assert not psutil.pid_exists(int(number[:-1]))
