@@ -194,6 +194,7 @@ def test_what_is_not_looked_into(root: Path) -> None:
         {
             ".env": lines,
             "app.min.js": lines,
+            "dist/app.js": lines,
             "node_modules/x/index.js": lines,
             "pkg/vendor/y.go": lines,
             "package-lock.json": lines,
@@ -430,6 +431,21 @@ def test_going_to_and_fro_between_branches_counts_each_commit_once(root: Path) -
     assert "changed with `a.py` in 2 commits" in _reasons(project, "b.py", "a range")
     git(root, "checkout", "--quiet", "other")
     assert "changed with `a.py` in 1 commit" in _reasons(project, "b.py", "a range")
+
+
+def test_commits_of_a_merged_branch_count_once(root: Path) -> None:
+    committed(root, "Start", {".gitignore": ".cdd\n"})
+    git(root, "checkout", "--quiet", "-b", "topic")
+    committed(root, "Weather", {"a.py": "range = 2\n", "b.py": "slate = 2\n"})
+    git(root, "checkout", "--quiet", "-b", "other", "HEAD~1")
+    committed(root, "Rain", {"c.py": "gutter = 1\n"})
+    git(root, "merge", "--quiet", "--no-edit", "topic")
+    project = ProjectMap(root)
+
+    for _ in range(3):
+        project.update()
+
+    assert "changed with `a.py` in 2 commits" in _reasons(project, "b.py", "a range")
 
 
 def test_a_message_that_looks_like_the_log_changes_nothing(root: Path) -> None:
