@@ -57,7 +57,12 @@ class LoopbackModel:
         head = await reader.readuntil(b"\r\n\r\n")
         length = re.search(rb"(?i)content-length: *(\d+)", head)
         body = await reader.readexactly(int(length[1]) if length else 0)
-        path = re.findall(rb"file=([\w.-]+)", body)[-1].decode()
+        paths = re.findall(rb"file=([\w.-]+)", body)
+        if not paths:  # nobody asks for a reply
+            writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            writer.close()
+            return
+        path = paths[-1].decode()
         await asyncio.sleep(self.latency)
         said = {"choices": [{"index": 0, "delta": {"content": f"Here.\n\n```text:{path}\ngood\n```\n"}}]}
         usage = {"prompt_tokens": 1000, "completion_tokens": 50, "total_tokens": 1050}

@@ -316,6 +316,8 @@ class TicketView(Struct, frozen=True):
     error: str = ""
     type: str = ""
     """Empty where neither the slug nor the spec says it."""
+    where: str = ""
+    """Where its run goes on, in a few words, if not in the person's own files here."""
 
 
 class TicketsListed(Struct, frozen=True):

@@ -86,7 +86,9 @@ class JsonPrinter:
             self._tell_thoughts()
             self._tell(event)
             return
-        if self._thoughts and event.seconds - self._thoughts[0].seconds >= _TOGETHER:
+        if self._thoughts and (
+            event.step != self._thoughts[0].step or event.seconds - self._thoughts[0].seconds >= _TOGETHER
+        ):
             self._tell_thoughts()
         self._thoughts.append(event)
 

@@ -144,7 +144,13 @@ class Session:
         self.agent, self._worked_on = agent, ticket.slug
         self._remember(LastActive(agent=agent.name, ticket=ticket.slug))
         self.emit(AgentChanged(agent.name, agent.ticket_slug))
-        await agent.begin()
+        from cdd_agent.engine.whereabouts import RunElsewhere  # not for the shell's first screen
+
+        try:
+            await agent.begin()
+        except RunElsewhere:  # there is nothing to be said to it here
+            self.leave()
+            raise
         if agent.done:
             self.leave()
 

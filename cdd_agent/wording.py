@@ -241,7 +241,7 @@ def described(event: Event) -> list[tuple[str, Tone]]:
         case TicketsListed(tickets=tickets):
             width = max(len(ticket.slug) for ticket in tickets)
             return [
-                (f"{t.slug:<{width}}  {progress(t.state, t.done, t.total)}  {t.error}".rstrip(), Tone.PLAIN)
+                (f"{t.slug:<{width}}  {progress(t.state, t.done, t.total)}  {t.error or t.where}".rstrip(), Tone.PLAIN)
                 for t in tickets
             ]
         case SessionsListed(sessions=()):

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from cdd_agent.cli.main import main
+from tests.forked import Forked
 from tests.projects import Sandbox, Step, check
 
 STEPS = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
@@ -33,15 +34,20 @@ def events(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
-def process(sandbox: Sandbox, *arguments: str, **environment: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+def process(sandbox: Sandbox, *arguments: str) -> Forked:
+    return Forked(*arguments, cwd=sandbox.root)
+
+
+def started(sandbox: Sandbox, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The same from the start of Python on, to its end."""
+    return subprocess.run(
         [sys.executable, "-m", "cdd_agent", *arguments],
         cwd=sandbox.root,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), **environment},
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        capture_output=True,
         text=True,
+        timeout=60,
     )
 
 

@@ -4,11 +4,13 @@ import os
 import re
 import select
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+
+from tests.forked import Forked
 
 if os.name == "nt":
     pytest.skip("needs a pseudo-terminal", allow_module_level=True)
@@ -18,15 +20,25 @@ import struct
 import termios
 
 PATIENCE = 60.0
+CDD = "cdd"
+"""The program itself, forked from one that has imported it."""
 
 
 class Terminal:
-    """A program in a folder, on a terminal of its own. `argv` names it by its path."""
+    """A program in a folder, on a terminal of its own. `argv` names it by its path, or is `CDD` and its arguments."""
 
-    def __init__(self, root: Path, *argv: str, size: tuple[int, int] | None = None) -> None:
-        """`size` is in columns and rows; without one the terminal does not say how large it is."""
+    def __init__(
+        self, root: Path, *argv: str, size: tuple[int, int] | None = None, env: Mapping[str, str | None] | None = None
+    ) -> None:
+        """`size` is in columns and rows; without one the terminal does not say how large it is. `env` is added to the
+        environment of `CDD`; None takes a variable away."""
         self.seen = b""
         self.code: int | None = None
+        self._forked: Forked | None = None
+        if argv[0] == CDD:
+            self._fork(root, argv[1:], size, env or {})
+            return
+        assert env is None
         self.pid, self.master = pty.fork()
         if self.pid == 0:
             os.chdir(root)
@@ -36,6 +48,19 @@ class Terminal:
                 fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
                 os.environ |= {"COLUMNS": str(columns), "LINES": str(rows)}  # what stands there otherwise counts more
             os.execv(argv[0], argv)
+
+    def _fork(
+        self, root: Path, words: Iterable[str], size: tuple[int, int] | None, env: Mapping[str, str | None]
+    ) -> None:
+        self.master, slave = pty.openpty()
+        variables: dict[str, str | None] = {**os.environ, "TERM": "xterm-256color"}
+        if size is not None:
+            resize(self, *size)
+            variables |= {"COLUMNS": str(size[0]), "LINES": str(size[1])}
+        environment = {name: value for name, value in {**variables, **env}.items() if value is not None}
+        self._forked = Forked(*words, cwd=root, env=environment, terminal=slave)
+        os.close(slave)
+        self.pid = self._forked.pid
 
     def until(self, come: Callable[[], bool]) -> None:
         deadline = time.monotonic() + PATIENCE
@@ -61,7 +86,9 @@ class Terminal:
         self.master = -1
 
     def has_ended(self) -> bool:
-        if self.code is None:
+        if self._forked is not None:
+            self.code = self._forked.poll()
+        elif self.code is None:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             self.code = os.waitstatus_to_exitcode(status) if pid else None
         return self.code is not None
@@ -69,8 +96,11 @@ class Terminal:
     def end(self) -> None:
         """Nothing of it is left, however far it is."""
         if not self.has_ended():
-            os.kill(self.pid, 9)
-            os.waitpid(self.pid, 0)
+            if self._forked is not None:
+                self._forked.kill()
+            else:
+                os.kill(self.pid, 9)
+                os.waitpid(self.pid, 0)
         if self.master >= 0:
             self.close()
 

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +19,7 @@ from cdd_agent.llm.providers import PROVIDERS
 from cdd_agent.llm.scripted import ScriptedModel
 from tests.git.test_status import git
 from tests.screens import Screen
-from tests.terminals import Terminal
+from tests.terminals import CDD, Terminal
 
 REPOSITORY = Path(__file__).parents[1]
 KEYS = sorted({name for provider in PROVIDERS.values() for name in (*provider.keys, *provider.addresses)})
@@ -106,7 +105,7 @@ def test_no_setting_from_outside_reaches_a_run_of_it(surroundings: Path, capsys:
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_no_setting_from_outside_reaches_its_shell(surroundings: Path) -> None:
-    terminal = Terminal(surroundings, sys.executable, "-m", "cdd_agent", "demo", size=(120, 40))
+    terminal = Terminal(surroundings, CDD, "demo", size=(120, 40))
     try:
         screen = Screen(terminal, 120, 40)
         terminal.until(lambda: "Next is step 1" in screen.text)

@@ -222,8 +222,6 @@ def test_a_reader_that_leaves_in_a_check_leaves_the_step_pending_and_the_files_a
     sandbox.write(Step("a.txt", f'python -c "{code}"'))
     (sandbox.root / "a.txt").write_text("before\n")
     running = process(sandbox, "exec", SLUG, "--model", script(sandbox, says("a.txt", "good")), "--json")
-    assert running.stdout
-    assert running.stderr
     while "command_output" not in running.stdout.readline():
         pass
     running.stdout.close()
@@ -245,5 +243,6 @@ def test_a_name_that_takes_long_to_look_for_is_not_looked_for_in_silence(sandbox
     for model, is_slow in (("nonsense/one", True), (script(sandbox, "nothing"), False)):
         argv = [sys.executable, "-c", slow, command, SLUG, "--model", model, *flags]
         done = subprocess.run(argv, cwd=sandbox.root, capture_output=True, text=True, timeout=60, check=False)
-        assert ("looking for who offers the model" in done.stderr) is is_slow
+        assert "looking for who offers the model" in done.stderr or not is_slow
+        assert ("never comes" in done.stderr) is is_slow
         assert "looking for" not in done.stdout

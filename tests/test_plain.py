@@ -25,6 +25,7 @@ from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.printer import PlainPrinter
 from cdd_agent.session import Session
 from cdd_agent.tickets.store import TicketStore
+from tests.forked import ran
 from tests.injecting import fail_once
 from tests.projects import SLUG, Sandbox, Step, check, says
 from tests.reviews import review_of
@@ -42,11 +43,7 @@ def scripted(sandbox: Sandbox, *replies: str | dict[str, object], **settings: ob
 
 
 def piped(sandbox: Sandbox, *lines: str) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-m", "cdd_agent"]
-    typed = "".join(f"{line}\n" for line in lines)
-    return subprocess.run(
-        argv, input=typed, capture_output=True, cwd=sandbox.root, text=True, timeout=120, encoding="utf-8"
-    )
+    return ran(cwd=sandbox.root, typed="".join(f"{line}\n" for line in lines))
 
 
 def test_a_run_from_a_pipe(sandbox: Sandbox) -> None:
@@ -133,14 +130,14 @@ def test_a_line_without_an_end_and_odd_bytes_are_lines(sandbox: Sandbox) -> None
 
 
 if os.name != "nt":
-    from tests.terminals import Terminal
+    from tests.terminals import CDD, Terminal
 
     @pytest.fixture
     def terminal(sandbox: Sandbox) -> Iterator[Callable[..., Terminal]]:
         opened = list[Terminal]()
 
         def at(*flags: str) -> Terminal:
-            opened.append(Terminal(sandbox.root, sys.executable, "-m", "cdd_agent", *(flags or ("--plain",))))
+            opened.append(Terminal(sandbox.root, CDD, *(flags or ("--plain",))))
             opened[-1].until(lambda: "chat > " in opened[-1].text)
             return opened[-1]
 
@@ -403,8 +400,7 @@ def test_the_flag_begins_where_one_was_last(sandbox: Sandbox) -> None:
     assert piped(sandbox, f"/exec {SLUG}", "continue").returncode == 0
 
     def begun(*flags: str, typed: str = "") -> subprocess.CompletedProcess[str]:
-        argv = [sys.executable, "-m", "cdd_agent", *flags]
-        return subprocess.run(argv, input=typed, capture_output=True, cwd=sandbox.root, text=True, timeout=120)
+        return ran(*flags, cwd=sandbox.root, typed=typed)
 
     assert SLUG in begun("--resume", "list").stdout
     assert begun("--resume", "no-such-thing").returncode == 2

@@ -1,10 +1,7 @@
 """`cdd plan` without a screen: a plan is made and written without a question."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -15,6 +12,7 @@ from cdd_agent.cli.main import main
 from cdd_agent.events import About
 from cdd_agent.tickets.plan import ImplementationPlan
 from tests.agents.test_planner import GOOD_STEPS, SPEC, asking, plan, step
+from tests.forked import Forked
 from tests.projects import SLUG, Sandbox, Step
 
 
@@ -131,7 +129,7 @@ def test_bad_input_is_a_message_and_exit_2(
     assert words in capsys.readouterr().err
 
 
-def planning_slowly(sandbox: Sandbox) -> subprocess.Popen[str]:
+def planning_slowly(sandbox: Sandbox) -> Forked:
     """A process that plans, at the moment when it has looked at words.py and waits for the model."""
     (sandbox.root / "words.py").write_text("GOOD = 'good'\n")
     looking: dict[str, object] = {
@@ -139,15 +137,7 @@ def planning_slowly(sandbox: Sandbox) -> subprocess.Popen[str]:
         "tool_calls": [{"name": "read_file", "arguments": {"path": "words.py"}}],
     }
     model = script(sandbox, looking, {"reply": plan(), "slow": 60})
-    process = subprocess.Popen(
-        [sys.executable, "-m", "cdd_agent", "plan", SLUG, "--model", model],
-        cwd=sandbox.root,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = Forked("plan", SLUG, "--model", model, cwd=sandbox.root)
     until = time.monotonic() + 30
     while not (notes(sandbox).exists() and '"role": "tool"' in notes(sandbox).read_text()):
         assert time.monotonic() < until, process.communicate()

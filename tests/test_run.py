@@ -15,7 +15,7 @@ import yaml
 
 from cdd_agent.cli.main import main
 from cdd_agent.engine.action_plan import INTERRUPTED, STOPPED
-from tests.terminals import Terminal
+from tests.terminals import CDD, Terminal
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 
@@ -390,9 +390,9 @@ def cdd(root: Path) -> Iterator[Any]:
 
     def start(plan: str, *flags: str, pipe: bool = False) -> Terminal:
         (root / "plan.yaml").write_text(plan)
-        command = [sys.executable, "-m", "cdd_agent", "run", "-" if pipe else "plan.yaml", *flags]
+        command = [CDD, "run", "plan.yaml", *flags]
         if pipe:
-            words = " ".join(f"'{word}'" for word in command)
+            words = " ".join(f"'{word}'" for word in (sys.executable, "-m", "cdd_agent", "run", "-", *flags))
             command = ["/bin/sh", "-c", f"cat plan.yaml | {words}"]
         terminal = Terminal(root, *command)
         opened.append(terminal)

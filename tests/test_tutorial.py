@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.cli.main import main
+from tests.forked import ran
 from tests.screens import Screen
-from tests.terminals import Terminal
+from tests.terminals import CDD, Terminal
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 
@@ -106,8 +107,7 @@ def shell_in(root: Path, pace: int = 0) -> Iterator[Shell]:
     """The real program. `pace`: how many characters a second the model writes; 0: all at once."""
     script = root.with_name(f"pace-{pace}.yaml")
     script.write_text(re.sub(r"^pace: \d+", f"pace: {pace}", SCRIPT.read_text(), flags=re.MULTILINE))
-    argv = (sys.executable, "-m", "cdd_agent", "--model", f"script:{script}")
-    terminal = Terminal(root, *argv, size=SIZE)
+    terminal = Terminal(root, CDD, "--model", f"script:{script}", size=SIZE)
     try:
         yield Shell(terminal)
     finally:
@@ -115,9 +115,7 @@ def shell_in(root: Path, pace: int = 0) -> Iterator[Shell]:
 
 
 def cdd(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "CDD_MODEL": f"script:{SCRIPT}"}
-    command = [sys.executable, "-m", "cdd_agent", *words]
-    return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, timeout=120)
+    return ran(*words, cwd=root, env={**os.environ, "CDD_MODEL": f"script:{SCRIPT}"})
 
 
 def outcome_of_tests(root: Path) -> str:

@@ -64,7 +64,7 @@ def compare(options: Namespace) -> int:
         given = ["--yes"] if options.yes else []
         given += ["--max-attempts", str(options.max_attempts)] if options.max_attempts else []
         given += ["--api-base", options.api_base] if options.api_base else []
-        options.stop_on_failure = False
+        options.stop_on_failure, options.on = False, None
         board, code = carry_out(project, prefix, folder, jobs, given, options, failed_is_over=True)
         _tell(board, _diffs(project, folder, board), as_json=options.json)
     return code

@@ -69,4 +69,10 @@ def in_own_tree(
         made.append(own)
 
     output.carry_out(work())
-    return open_project(made[0].root, {**flags, "commit": "step"}, exactly=True), ticket.slug
+    here = dict[str, Any]()  # what is named from the person's root; that of the run is another one
+    for kind in ("script:", "replay:"):
+        if project.config.model and project.config.model.startswith(kind):
+            here["model"] = f"{kind}{project.root / project.config.model.removeprefix(kind)}"
+    if project.config.record:
+        here["record"] = str(project.root / project.config.record)
+    return open_project(made[0].root, {**flags, **here, "commit": "step"}, exactly=True), ticket.slug

@@ -79,6 +79,7 @@ def carry_out(
     from cdd_agent.fleet.this_machine import ThisMachine
     from cdd_agent.llm.budget import Limit
     from cdd_agent.llm.shared import Shared
+    from cdd_agent.process.child import Children
 
     config = project.config
     require: Literal["verified"] | None = "verified" if config.require == "verified" else None
@@ -87,7 +88,7 @@ def carry_out(
     rows = rows if failed_is_over else [_again(row) for row in rows]
     spent = {job.name: spent_before(project.root, prefix, job, ticket) for job, ticket in jobs.items()}
     Shared.begin(folder, limit, spent)
-    face = board_face(options.json, limit)
+    face, children = board_face(options.json, limit), Children()
     output, saved_at = Output(face), 0.0
 
     def changed(row: Row, event: Mapping[str, Any] | None) -> None:
@@ -99,8 +100,8 @@ def carry_out(
 
     coordinator = Coordinator(
         Board({row.job.name: row for row in rows}),
-        ThisMachine(project.root, folder, tuple(flags)),
-        options.jobs or (len(jobs) if options.on else AT_ONCE),
+        ThisMachine(project.root, folder, children, tuple(flags)),
+        options.jobs or (len(jobs) if getattr(options, "on", None) else AT_ONCE),
         changed,
         limit,
         stop_on_failure=options.stop_on_failure,
@@ -111,10 +112,11 @@ def carry_out(
         save_board(folder, coordinator.board)
         code = ExitCode.INTERRUPTED
         try:
-            async with cluster(project, options, len(jobs)) as place:
+            async with cluster(project, folder, options, len(jobs)) as place:
                 coordinator.place = place or coordinator.place
                 code = await coordinator.carry_out()
         finally:
+            await children.close()
             save_board(folder, coordinator.board)
             output.write(lambda: face.end(coordinator.board, code))
 
@@ -131,11 +133,11 @@ def _again(row: Row) -> Row:
 
 
 @asynccontextmanager
-async def cluster(project: Project, options: Namespace, count: int) -> AsyncIterator[Place | None]:
+async def cluster(project: Project, folder: Path, options: Namespace, count: int) -> AsyncIterator[Place | None]:
     """The cluster that `--on` names; None where it names none. Raises `BadInput`."""
     import os
 
-    if not options.on:
+    if not (on := getattr(options, "on", None)):
         yield None
         return
     try:
@@ -147,7 +149,7 @@ async def cluster(project: Project, options: Namespace, count: int) -> AsyncIter
             "`--on` needs a library that is not installed",
             hint='Where cdd is installed: pip install "cdd-agent[cluster]", or pipx inject cdd-agent distributed.',
         ) from error
-    async with ClusterPlace.open(project, options.on, options.jobs or min(count, os.cpu_count() or 1)) as place:
+    async with ClusterPlace.open(project, folder, on, options.jobs or min(count, os.cpu_count() or 1)) as place:
         yield place
 
 
@@ -194,5 +196,7 @@ def _tell_what_next(board: Board) -> None:
     if done:
         sys.stdout.write(f"Bring over what is done: {' && '.join(f'cdd land {slug}' for slug in done[:3])}")
         sys.stdout.write(" ...\n" if len(done) > 3 else "\n")
+    if waiting := next((row.job.slug for row in left if row.state is RunState.NEEDS_YOU), None):
+        sys.stdout.write(f"For a yes: cdd exec {waiting} --worktree, which asks you; or the same command with --yes\n")
     if left:
         sys.stdout.write("The same command goes on with the others.\n")

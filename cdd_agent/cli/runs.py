@@ -100,7 +100,8 @@ def execute(options: Namespace) -> int:
         from dataclasses import replace
 
         project = replace(project, config=only_model(project.config, options.model, options.api_base))
-    return run_plan(project, slug, as_json=options.json, start_over=options.start_over, shared=shared)
+    lands = options.worktree and shared is None
+    return run_plan(project, slug, as_json=options.json, start_over=options.start_over, shared=shared, lands=lands)
 
 
 @terminal_command(
@@ -150,12 +151,20 @@ def _one_of_several(options: Namespace) -> Shared:
 
 
 def run_plan(
-    project: Project, slug: str, *, as_json: bool, start_over: bool = False, shared: Shared | None = None
+    project: Project,
+    slug: str,
+    *,
+    as_json: bool,
+    start_over: bool = False,
+    shared: Shared | None = None,
+    lands: bool = False,
 ) -> ExitCode:
-    """Run a ticket's plan to its end. Raises `CddError`, `KeyboardInterrupt` when interrupted."""
+    """Run a ticket's plan to its end. `lands`: it is in a tree of its own, and a person is told how it gets from there.
+    Raises `CddError`, `KeyboardInterrupt` when interrupted."""
     from cdd_agent.cli.without_screen import Output, preparing_model, printer_for
     from cdd_agent.engine.whereabouts import how_to_hand_back
     from cdd_agent.events import About, Notice
+    from cdd_agent.tickets.status import RunStatus
     from cdd_agent.wiring import keeping_lease, prepare_model
 
     output = Output(printer_for(as_json))
@@ -168,6 +177,8 @@ def run_plan(
             await engine.carry_out(attempts=project.config.max_attempts)
         if text := how_to_hand_back(engine.run.record.folder):
             output.emit(Notice(text, about=About.STILL_HELD))
+        if lands and engine.run.summary().status is RunStatus.COMPLETED:
+            output.emit(Notice(f"`cdd land {slug}` brings it over from its own tree.", about=About.OWN_TREE))
 
     return _recorded(engine, whole_run(), output)
 

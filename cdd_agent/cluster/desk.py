@@ -10,22 +10,24 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from cdd_agent.cluster.words import PIECE, QUESTION, Alive, Answer, Begin, Begun, Piece, Saved, Told
+from cdd_agent.cluster.words import PIECE, QUESTION, Alive, Answer, Begin, Begun, Hold, Piece, Saved, Told, Took
 from cdd_agent.engine.history import no_part
 from cdd_agent.engine.lock import locked
-from cdd_agent.errors import BadInput, CddError
+from cdd_agent.errors import BadInput, BudgetExhausted, CddError
 from cdd_agent.events import About, Event, Notice, Tone, to_json
 from cdd_agent.files.atomic import remove
 from cdd_agent.fleet.place import Tell
 from cdd_agent.git.new_commit import OUT
-from cdd_agent.llm.budget import Limit
+from cdd_agent.llm.budget import Limit, Spent
+from cdd_agent.llm.port import Usage
+from cdd_agent.llm.shared import SharedAccount
 from cdd_agent.session import Project
 from cdd_agent.threads import in_thread
 from cdd_agent.travel.bundles import RunHere, bundle
@@ -34,6 +36,8 @@ from cdd_agent.travel.own_tree import OwnTree
 from cdd_agent.travel.reference import MOST_BYTES, RunReference
 
 _MOST_HAVE = 20
+_SHORT = 0.05
+"""Seconds that a question whether there is room for a call waits here; the worker asks again."""
 
 
 class Gone(Exception):
@@ -48,7 +52,10 @@ class Desk:
     own: OwnTree
     settings: dict[str, Any]
     author: tuple[str, str]
-    left: Limit
+    limit: Limit
+    """Of all runs."""
+    account: SharedAccount
+    """What this one took of it."""
     tell: Tell
     busy: asyncio.Semaphore
     """So much is done here at once, for all tickets."""
@@ -61,6 +68,8 @@ class Desk:
     _run: tuple[RunHere, RunReference] | None = None
     """None until the first worker begins."""
     _locks: ExitStack = field(default_factory=ExitStack)
+    _calls: AsyncExitStack = field(default_factory=AsyncExitStack)
+    """What calls that are under way could take."""
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def _prepare(self) -> None:
@@ -102,6 +111,11 @@ class Desk:
                             self.tell(json.loads(line))
                     case Saved():
                         await self._save(asked)
+                    case Hold():
+                        return await self._hold(asked)
+                    case Took(tokens=tokens, usd=usd, estimated=estimated):
+                        self.account.add(Usage(tokens, 0, estimated, usd))
+                        await self._calls.aclose()
                     case Alive():
                         pass
                 return {"stop": self.is_stopping}
@@ -133,6 +147,7 @@ class Desk:
             text, tone = f"{self.worker} was lost: {self.own.ticket.slug} goes on at {asked.worker}.", Tone.WARNING
         self.attempt, self.worker = kept.attempt + 1, asked.worker
         self._keep(attempt=self.attempt)
+        await self._calls.aclose()
         tip = kept.tip or await self._pack(here)
         self.sent, known = tip, await _known(reference, asked.have)
         await reference.remote.git("update-ref", OUT, tip)
@@ -147,8 +162,8 @@ class Desk:
             prefix=self.own.prefix,
             folder=self.own.ticket.folder.relative_to(self.own.record.root).as_posix(),
             settings=self.settings,
-            left_tokens=self.left.tokens,
-            left_usd=self.left.usd,
+            tokens=self.limit.tokens,
+            usd=self.limit.usd,
             author=self.author,
         )
         self.tell(to_json(Notice(text, tone, about=About.AT_WORKER)))
@@ -174,6 +189,27 @@ class Desk:
         tip, project = await here.pack(head, None)
         self._keep(project=project)
         return tip
+
+    async def _hold(self, asked: Hold) -> Answer:
+        limit = self.limit
+
+        def expect(spent: Spent) -> None:
+            no_tokens = limit.tokens is not None and spent.tokens + asked.tokens > limit.tokens
+            if no_tokens or (limit.usd is not None and spent.usd + asked.usd > limit.usd):
+                raise BudgetExhausted("There is no room for the call")
+
+        verdict = "go"
+        try:
+            async with asyncio.timeout(_SHORT):
+                await self._calls.enter_async_context(
+                    self.account.holding(Usage(asked.tokens, 0, usd=asked.usd), expect)
+                )
+        except TimeoutError:
+            verdict = "wait"
+        except BudgetExhausted:
+            verdict = "no"
+        spent = self.account.spent
+        return {"verdict": verdict, "tokens": spent.tokens, "usd": spent.usd, "estimated": spent.estimated}
 
     async def _save(self, saved: Saved) -> None:
         """Keep a part of a bundle, and when it was the last, the run that is in it. Raises `Gone`, `CddError`."""
@@ -211,6 +247,7 @@ class Desk:
                 for path in (self._sent, self._coming):
                     remove(path)
         finally:
+            await self._calls.aclose()
             self._locks.close()
 
 

@@ -25,6 +25,7 @@ from cdd_agent.errors import BadInput, CddError, ExitCode
 from cdd_agent.events import About, Notice, Tone, to_json
 from cdd_agent.fleet.place import Ending, Tell, TicketJob
 from cdd_agent.llm.budget import Limit
+from cdd_agent.llm.shared import Shared
 from cdd_agent.session import Project
 from cdd_agent.version import VERSION
 from cdd_agent.wiring import open_own_tree
@@ -45,6 +46,7 @@ class ClusterPlace:
     """The workers of one Dask cluster. Several tickets at once: what no worker is free for waits with the scheduler."""
 
     project: Project
+    folder: Path
     client: Client
     on: str
     patience: float
@@ -60,8 +62,9 @@ class ClusterPlace:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, project: Project, on: str, at_once: int) -> AsyncIterator[ClusterPlace]:
-        """Speak to the scheduler at an address, or start so many workers here (`local`). Raises `BadInput`."""
+    async def open(cls, project: Project, folder: Path, on: str, at_once: int) -> AsyncIterator[ClusterPlace]:
+        """Speak to the scheduler at an address, or start so many workers here (`local`). `folder` has the budget of all
+        runs. Raises `BadInput`."""
         try:
             patience = float(os.environ.get(PATIENCE) or _PATIENCE)
         except ValueError as error:
@@ -74,7 +77,7 @@ class ClusterPlace:
                     f"There is no Dask scheduler at {on}: {error}",
                     hint="`dask scheduler` starts one; see docs/cluster.md.",
                 ) from error
-            place = cls(project, client, on, patience)
+            place = cls(project, folder, client, on, patience)
             hearing = asyncio.create_task(place._hear())
             try:
                 yield place
@@ -84,6 +87,7 @@ class ClusterPlace:
                 await client.close()
 
     async def carry_out(self, job: TicketJob, left: Limit, tell: Tell) -> Ending:
+        del left  # what is left is asked for before each call
         if job.variant:
             raise BadInput("Models are compared on one machine", hint="Leave out `--on`.")
         ticket = self.project.tickets.find(job.slug)
@@ -94,7 +98,8 @@ class ClusterPlace:
         async with self._busy:
             own = await open_own_tree(self.project, ticket)
             author, project = await author_of(own), await project_id(own)
-        desk = Desk(self.project, own, settings, author, left, tell, self._busy)
+        shared = Shared(self.folder, job.name)
+        desk = Desk(self.project, own, settings, author, shared.limit, shared.its_account, tell, self._busy)
         self._desks[job.name] = desk
         order = Order(
             ticket=job.name, project=project, version=VERSION, inbox=self._inbox, patience=self.patience

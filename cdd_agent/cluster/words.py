@@ -87,8 +87,27 @@ class Alive(_Said):
     attempt: int
 
 
-Question = Annotated[Begin | Piece | Told | Saved | Alive, Field(discriminator="kind")]
-QUESTION: TypeAdapter[Begin | Piece | Told | Saved | Alive] = TypeAdapter(Question)
+class Hold(_Said):
+    """May a call be made that takes so much at worst? Asked where there is a budget."""
+
+    kind: Literal["hold"] = "hold"
+    attempt: int
+    tokens: int = Field(ge=0)
+    usd: float = Field(ge=0)
+
+
+class Took(_Said):
+    """It is over, and took so much."""
+
+    kind: Literal["took"] = "took"
+    attempt: int
+    tokens: int = Field(ge=0)
+    usd: float = Field(ge=0)
+    estimated: bool
+
+
+AnyQuestion = Begin | Piece | Told | Saved | Alive | Hold | Took
+QUESTION: TypeAdapter[AnyQuestion] = TypeAdapter(Annotated[AnyQuestion, Field(discriminator="kind")])
 
 
 class Begun(_Said):
@@ -108,9 +127,9 @@ class Begun(_Said):
     folder: str
     """The ticket's, from the project's."""
     settings: dict[str, Any]
-    left_tokens: int | None
-    left_usd: float | None
-    """What all runs together may still take."""
+    tokens: int | None
+    usd: float | None
+    """The budget of all runs together."""
     author: tuple[str, str]
     """Name and address, for commits."""
 

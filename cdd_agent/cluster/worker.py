@@ -15,18 +15,20 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from cdd_agent.cluster.cache import Cache
+from msgspec import structs
+
+from cdd_agent.cluster.cache import Cache, cache_folder
+from cdd_agent.cluster.purse import ClientsAccount, shared_by_client
 from cdd_agent.cluster.words import PIECE, Ask, Begin, Begun, ClientGone, Order, Over
-from cdd_agent.config import Budget, Config
-from cdd_agent.engine.effort import effort_of
+from cdd_agent.config import Config
 from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.history import STORE, no_part
 from cdd_agent.engine.record import RunRecord
-from cdd_agent.errors import BadInput, BudgetExhausted, CddError, ExitCode
+from cdd_agent.errors import BadInput, CddError, ExitCode
 from cdd_agent.events import (
     About,
     CommandOutput,
@@ -42,7 +44,7 @@ from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.git.command import Git
 from cdd_agent.git.new_commit import OUT
 from cdd_agent.git.repository import repository_of
-from cdd_agent.llm.budget import Spent
+from cdd_agent.llm.budget import Limit
 from cdd_agent.llm.port import Done, Hear, Model, Request
 from cdd_agent.llm.wrapper import ModelWrapper
 from cdd_agent.project.tree_needs import link_shared, own_packages
@@ -109,10 +111,12 @@ class _Run:
     is_stopped: bool = False
     """By the client, who still wants what there is."""
     gone: ClientGone | None = None
-    left_binds: bool = False
-    """The budget of all runs is what this one has."""
     _told: list[Event] = field(default_factory=list)
     """Events that the client has not got yet."""
+
+    @cached_property
+    def account(self) -> ClientsAccount:
+        return ClientsAccount(self.begun.attempt, self.ask)
 
     @property
     def root(self) -> Path:
@@ -166,7 +170,7 @@ class _Run:
         try:
             engine = await work
             code, words = engine.exit_code, engine.stopped_by.in_a_line if engine.stopped_by else ""
-            budget_used_up = self.left_binds and isinstance(engine.stopped_by, BudgetExhausted)
+            budget_used_up = self.account.refused
             if engine.stopped_by is not None and _has_no_room(engine.stopped_by):
                 return self._over(code, words, not_here=True)
         except asyncio.CancelledError:
@@ -196,10 +200,9 @@ class _Run:
         config = self._config()
         project = Project(self.root, config, TicketStore(self.root, config.tickets_dir))
         env = await self._equip()
-        record = RunRecord.of(self.root, self.begun.slug, Redactor.of_environment(config.commands.hide_env))
-        spent = effort_of(record.log.entries()).spent
-        project = replace(project, config=self._with_what_is_left(config, spent))
-        engine = Wiring(project, Nobody(), self.emit, watched=False).engine(self.ticket)
+        limit = Limit(self.begun.tokens, self.begun.usd)
+        shared = shared_by_client(cache_folder() / "shared", self.begun.slug, limit, self.account)
+        engine = Wiring(project, Nobody(), self.emit, watched=False, shared=shared).engine(self.ticket)
         runner = engine.runner
 
         async def keep() -> None:
@@ -224,7 +227,7 @@ class _Run:
     def emit(self, event: Event) -> None:
         last = self._told[-1] if self._told else None
         if isinstance(event, _STREAMS) and isinstance(last, type(event)) and last.step == event.step:
-            self._told[-1] = replace(event, text=last.text + event.text)
+            self._told[-1] = structs.replace(event, text=last.text + event.text)
         else:
             self._told.append(event)
 
@@ -289,15 +292,6 @@ class _Run:
 
     def _config(self) -> Config:
         return Config.model_validate(self.begun.settings)
-
-    def _with_what_is_left(self, config: Config, spent: Spent) -> Config:
-        """With a budget that ends where that of all runs does."""
-        tokens, usd = config.budget.tokens, config.budget.usd
-        if self.begun.left_tokens is not None and (tokens is None or spent.tokens + self.begun.left_tokens < tokens):
-            tokens, self.left_binds = spent.tokens + self.begun.left_tokens, True
-        if self.begun.left_usd is not None and (usd is None or spent.usd + self.begun.left_usd < usd):
-            usd, self.left_binds = spent.usd + self.begun.left_usd, True
-        return config.model_copy(update={"budget": Budget.model_construct(tokens=tokens, usd=usd)})
 
 
 class AsksWhenKept(ModelWrapper):

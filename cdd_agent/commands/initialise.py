@@ -35,6 +35,7 @@ CONFIG = """\
 # test_command: null                   # null: found by what the project holds
 # test_timeout: 300                    # seconds
 # max_attempts: 3                      # model attempts a step without a screen, the first included
+# jobs: 1                              # steps that run at once, where they can
 # approval: edits                      # ask: before files are written | edits | auto
 # require: off                         # verified: a step that no tests have shown to be done fails the run
 # commit: off                          # step: one git commit for each completed step, of its files alone

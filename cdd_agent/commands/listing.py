@@ -49,10 +49,10 @@ def type_of(ticket: Ticket) -> str:
 
 def view(ticket: Ticket, kind: str = "") -> TicketView:
     """One ticket for the list. A file that cannot be read makes that ticket's line say so, not the list fail."""
-    from cdd_agent.engine.whereabouts import in_its_tree  # not for the shell's first screen
+    from cdd_agent.engine.whereabouts import in_its_tree, where_in_short  # not for the shell's first screen
 
     try:
-        ticket = in_its_tree(ticket)
+        where, ticket = where_in_short(ticket), in_its_tree(ticket)
         if not ticket.plan_path.exists():
             is_blank = ticket.spec_path.stat().st_size <= _LARGE and ticket.read_spec().is_blank
             return TicketView(ticket.slug, "empty" if is_blank else "spec", type=kind)
@@ -65,9 +65,9 @@ def view(ticket: Ticket, kind: str = "") -> TicketView:
         return TicketView(ticket.slug, "unreadable", error=error.message.partition("\n")[0], type=kind)
     total = len(plan.steps)
     if state is None:
-        return TicketView(ticket.slug, "planned", 0, total, type=kind)
+        return TicketView(ticket.slug, "planned", 0, total, type=kind, where=where)
     words = {RunStatus.COMPLETED: "done", RunStatus.FAILED: "failed", RunStatus.IN_PROGRESS: "in progress"}
-    return TicketView(ticket.slug, words[state.status], state.done, total, type=kind)
+    return TicketView(ticket.slug, words[state.status], state.done, total, type=kind, where=where)
 
 
 def opened(ticket: Ticket) -> PlanOpened | SpecOpened:

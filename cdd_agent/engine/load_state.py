@@ -107,8 +107,7 @@ def drift(plan: ImplementationPlan, state: ExecutionState) -> Iterator[Notice]:
 def save(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, state: ExecutionState) -> ExecutionState:
     """The ticket's file first, then its copy. Returns what is in them: the state with the plan's step to come."""
     state = state.model_copy(update={"current_step": to_come(plan, state)})
-    save_state(ticket.state_path, state)
-    save_state(record.state, state)
+    save_state(state, ticket.state_path, record.state)
     return state
 
 

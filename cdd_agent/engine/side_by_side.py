@@ -21,8 +21,8 @@ A step that names no files could touch any: it runs alone, at its place in the p
 beside which nothing else can run.
 
 A step whose attempts all failed does not stop those beside it. What it wrote last comes into the person's tree when
-they are done, for a last check and to be looked at. Of several such steps that is the first; the others are failed, and
-leave nothing in the tree.
+they are done, for a last check and to be looked at; where others were completed meanwhile, it has all its attempts once
+more. Of several such steps that is the first; the others are failed, and leave nothing in the tree.
 """
 
 from __future__ import annotations
@@ -60,6 +60,8 @@ class Failed:
     reason: str
     failure: AttemptFailure
     evidence: Evidence | None
+    base: Checkpoint | None = None
+    """From which its tree was made, if it was in one."""
 
 
 @dataclass
@@ -165,8 +167,9 @@ class SideBySide:
         """Attempt a step until one attempt passes its check, or all are used up; then it waits for its turn."""
         run, tree = self.engine.run, None
         try:
-            tree = await self.trees.make(run.state.of(step.number).folder, await self._known_base())
-            await self._attempts(step, tree)
+            base = await self._known_base()
+            tree = await self.trees.make(run.state.of(step.number).folder, base)
+            await self._attempts(step, tree, base)
         except CddError as error:
             if error is run.recorder.refused:
                 raise
@@ -184,7 +187,7 @@ class SideBySide:
                 self.base = await self.trees.base({path for one in changed for path in (*one.created, *one.modified)})
             return self.base
 
-    async def _attempts(self, step: PlanStep, tree: SideTree) -> None:
+    async def _attempts(self, step: PlanStep, tree: SideTree, base: Checkpoint) -> None:
         run, tell = self.engine.run, self._teller(step)
         runner, made = self._runner(tree, tell), list[int]()
         number, also_show = (
@@ -200,7 +203,7 @@ class SideBySide:
             left -= not outcome.is_by_person
             tell(AttemptFailed(step.number, number, outcome.reason, will_retry=left > 0))
             if left <= 0:
-                self._failed[step.number] = Failed(outcome.reason, outcome.failure, outcome.evidence)
+                self._failed[step.number] = Failed(outcome.reason, outcome.failure, outcome.evidence, base)
                 self._stop()
                 break
             attempt = run.attempt(step.number, number, tree.record)
@@ -270,7 +273,10 @@ class SideBySide:
         """Carry a step out in the person's tree; from its saved reply, if it was attempted beside others."""
         run, engine = self.engine.run, self.engine
         step = next(step for step in run.plan.steps if step.number == number)
-        is_last_word = self._failed.pop(number, None) is not None
+        failed = self._failed.pop(number, None)
+        is_last_word = failed is not None
+        if failed is not None and failed.base not in (None, self.base):  # what it lacked may be there by now
+            self._left[number] = self.attempts
         async with self._quiet:
             if not (is_last_word or self._is_stopping or number in self._overlapped) and (files := run.overlap(step)):
                 self._overlapped.add(number)

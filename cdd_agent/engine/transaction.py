@@ -260,7 +260,8 @@ class StepTransaction:
         first, path = self._made.get(change.path), str(change.path)
         self._made[change.path] = replace(change, before=first.before if first else change.before)
         shown = self.attempt.shown
-        if first is None and shown is not None and path not in shown.all_files:
+        is_needed = self.call_by_call or self.attempt.side is None  # a reply finds its places again, or is refused
+        if first is None and shown is not None and path not in shown.all_files and is_needed:
             changed = {**shown.changed, path: digest(change.before)}
             self.attempt.save_shown(shown.model_copy(update={"changed": changed}))
         is_known = change.before is None or self._seen.get(path) == digest(change.before)

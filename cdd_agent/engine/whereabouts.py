@@ -137,6 +137,17 @@ def in_its_tree(ticket: Ticket) -> Ticket:
     return there if there.plan_path.exists() else ticket
 
 
+def where_in_short(ticket: Ticket) -> str:
+    """Where a ticket's run goes on, for a list; empty where it does among the person's own files. Raises `Damaged`."""
+    record = ticket.root / ".cdd" / "runs" / ticket.slug
+    if load_own_tree(record) is not None:
+        return "in its own tree"
+    known = load_whereabouts(record)
+    if known is None or known.phase is Phase.HERE:
+        return ""
+    return f"pushed to {known.shown}" if known.phase is not Phase.ARRIVING else f"half pulled from {known.shown}"
+
+
 def how_to_hand_back(record: Path) -> str:
     """For whoever has finished with a run that was pulled, which others cannot take yet; else empty."""
     known = load_whereabouts(record)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.cells import cell_len, set_cell_size
 
@@ -34,17 +34,14 @@ Line = tuple[str, Tone]
 def table(board: Board, now: float, width: int, height: int | None = None, limit: Limit | None = None) -> list[Line]:
     """A line on all runs, then each run. With a `height`, runs that are done or have not begun give way to others."""
     lines = [*_wrapped(summary(board, now, limit), width)]
-    rows = list(board.rows.values())
-    if height is not None:
-        rows, left_out = _chosen(rows, height - len(lines) - 1)
-    else:
-        left_out = 0
-    name_width = max((cell_len(row.job.name) for row in board.rows.values()), default=0)
+    name_width = max((cell_len(name) for name in board.rows), default=0)
     name_width = min(name_width, max(width // 3, width - 22 - 9 * _has_money(board)))
-    for row in rows:
-        lines += _row(row, board, now, width, name_width)
-    if left_out:
-        lines.append((f"  … and {left_out} more that are done, or wait", Tone.QUIET))
+    blocks = {name: _row(row, board, now, width, name_width) for name, row in board.rows.items()}
+    chosen = set(blocks) if height is None else _chosen(board, blocks, height - len(lines))
+    for name, block in blocks.items():
+        lines += block if name in chosen else []
+    if left_out := len(blocks) - len(chosen):
+        lines.append((f"  … and {left_out} more", Tone.QUIET))
     return [(_fitted(text, width).rstrip(), tone) for text, tone in lines[:height]]
 
 
@@ -98,7 +95,10 @@ def doing(row: Row) -> str:
 
 def _row(row: Row, board: Board, now: float, width: int, name_width: int) -> list[Line]:
     sign, tone = _SIGNS[row.state]
-    columns = [f"{sign} {_fitted(row.job.name, name_width)}"]
+    name = row.job.name
+    if len(name) > name_width and name.isascii():  # of several runs of a ticket, the end tells which
+        name = f"{name[: name_width // 2]}…{name[len(name) - (name_width - 1) // 2 :]}"
+    columns = [f"{sign} {_fitted(name, name_width)}"]
     columns.append(f"{f'{row.done}/{row.total}' if row.total else '':>5}")
     if width >= _TOKENS_FROM:
         about = "~" if row.cost.estimated else ""
@@ -113,14 +113,18 @@ def _row(row: Row, board: Board, now: float, width: int, name_width: int) -> lis
     return [(text, tone), (f"  {_fitted(words, width - 2)}".rstrip(), tone)]
 
 
-def _chosen(rows: Sequence[Row], most: int) -> tuple[list[Row], int]:
-    """The rows that there is room for, in their order."""
-    if len(rows) <= most:
-        return list(rows), 0
+def _chosen(board: Board, blocks: Mapping[str, Sequence[Line]], most: int) -> set[str]:
+    """The runs that there is room for in so many lines, with one that says how many there are beside them."""
+    if sum(map(len, blocks.values())) <= most:
+        return set(blocks)
     last = (RunState.WAITING, RunState.DONE)
-    ranked = sorted(rows, key=lambda row: last.index(row.state) if row.state in last else -1)
-    chosen = {row.job.name for row in ranked[: max(most, 0)]}
-    return [row for row in rows if row.job.name in chosen], len(rows) - len(chosen)
+    chosen = set[str]()
+    for row in sorted(board.rows.values(), key=lambda row: last.index(row.state) if row.state in last else -1):
+        name = row.job.name
+        if len(blocks[name]) < most:
+            chosen.add(name)
+            most -= len(blocks[name])
+    return chosen
 
 
 def _has_money(board: Board) -> bool:

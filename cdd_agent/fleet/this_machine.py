@@ -11,7 +11,7 @@ from cdd_agent.errors import ExitCode
 from cdd_agent.fleet.place import Ending, Tell, TicketJob
 from cdd_agent.llm.budget import Limit
 from cdd_agent.llm.shared import Shared
-from cdd_agent.process.child import run_cdd
+from cdd_agent.process.child import Children
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,7 @@ class ThisMachine:
     root: Path
     folder: Path
     """Shared by the runs: their budget, and how long a provider asks to wait."""
+    children: Children
     flags: Sequence[str] = ()
     """Of `cdd exec`, for all runs."""
 
@@ -40,11 +41,11 @@ class ThisMachine:
         arguments += [word for name, value in given if value for word in (name, value)]
         shared = Shared(self.folder, job.name)
         try:
-            code, words = await run_cdd([*arguments, "--", job.slug], self.root, hear)
+            code, words = await self.children.run([*arguments, "--", job.slug], self.root, hear)
         finally:
             is_refused = shared.settle()
         if code < 0:
-            return Ending(ExitCode.FAILED, f"Its process was ended by signal {-code}; run it again to go on.")
+            return Ending(ExitCode.FAILED, "Its process was killed; the same command goes on with it.")
         known = ExitCode(code) if code in set(ExitCode) else ExitCode.FAILED
         return Ending(known, _in_short(words), budget_used_up=is_refused and known is ExitCode.NOT_APPROVED)
 

@@ -161,7 +161,9 @@ class Remote:
         words = ("fetch", "--quiet", *how, "--", self.address.fetch, reference)
         fetching = asyncio.ensure_future(self._speak(*words, git=git))
         try:
-            while not (await asyncio.wait([fetching], timeout=_LOOK))[0]:
+            is_over = False
+            while not is_over:
+                is_over = bool((await asyncio.wait([fetching], timeout=_LOOK))[0])
                 if _size(self.incoming) > most:
                     raise GitUnusable(f"{self.address.shown} sends more than {most // 1_000_000} MB: it was not taken.")
             await fetching

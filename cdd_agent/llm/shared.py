@@ -50,6 +50,11 @@ class Shared:
             budget.setdefault("runs", {})[self.name] = _as_json(spent)
         return SharedAccount(self._budget, self.name)
 
+    @property
+    def its_account(self) -> SharedAccount:
+        """That of this run, as it is."""
+        return SharedAccount(self._budget, self.name)
+
     def hold(self) -> None:
         """For as long as this process lives, no other is this run. One that has just lost whoever began it may take a
         moment to end. Raises `BadInput` where it does not."""
@@ -95,7 +100,7 @@ class SharedAccount:
 
     def add(self, usage: Usage) -> None:
         with json_changed(self.path) as budget:
-            own = budget["runs"][self.name]
+            own = self._own(budget)
             own |= _as_json(_sum([own]) + usage)
 
     @asynccontextmanager
@@ -108,7 +113,7 @@ class SharedAccount:
             yield self._with_others
         finally:
             with json_changed(self.path) as budget:
-                all_held = budget["runs"][self.name].get("held", [])
+                all_held = self._own(budget).get("held", [])
                 if held in all_held:
                     all_held.remove(held)
 
@@ -116,11 +121,16 @@ class SharedAccount:
         runs = json_read(self.path).get("runs", {})
         return _sum(runs.values()) + _held(run for name, run in runs.items() if name != self.name)
 
+    def _own(self, budget: dict[str, Any]) -> dict[str, Any]:
+        """The entry of this run; who has begun anew without it has none."""
+        own: dict[str, Any] = budget.setdefault("runs", {}).setdefault(self.name, _as_json(Spent()))
+        return own
+
     def _hold(self, held: list[float], expect: Callable[[Spent], None]) -> bool:
         """Whether there is room now. Raises `BudgetExhausted` where there will be none."""
         with json_changed(self.path) as budget:
-            runs = budget["runs"]
-            spent, own = _sum(runs.values()), runs[self.name]
+            own, runs = self._own(budget), budget["runs"]
+            spent = _sum(runs.values())
             refused = _refusal(expect, spent)
             own["refused"] = refused is not None
             if refused is None:

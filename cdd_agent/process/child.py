@@ -1,18 +1,23 @@
-"""Another `cdd` as a process of its own: whose lines are heard, and which stops when whoever began it does.
+"""Other `cdd`s as processes of their own: their lines are heard, and they stop when whoever began them does.
 
-It has all of this process's environment, its keys, too. Commands of others are started in `run.py`.
+They have all of this process's environment, its keys, too. Commands of others are started in `run.py`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from pathlib import Path
+
+from cdd_agent.errors import BadInput
 
 _GRACE = 60.0
 """Seconds for a process that was told to stop: it puts a step back, and waits for its own commands to end."""
@@ -20,54 +25,125 @@ _LONGEST = 256 * 1024 * 1024
 """Bytes of a line."""
 _WORDS = 4_000
 """Bytes of standard error that are kept: its end."""
+_KILLED = -9
 
 
-async def run_cdd(arguments: Sequence[str], cwd: Path, hear: Callable[[bytes], None]) -> tuple[int, str]:
-    """Run `cdd` with these arguments; `hear` is given each line of its standard output, and returns at once.
+@dataclass(frozen=True)
+class _Begun:
+    """A process, by the pipes to it."""
 
-    Returns the exit code, negative for a signal, and the end of standard error. Whoever is cancelled tells it to stop,
-    and waits until it has. It is told by the end of its standard input, which comes also when this process is killed:
-    it has to watch for that (`stop_with_stdin`).
-    """
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", "cdd_agent", *arguments),  # -P: nothing is imported from the project
-        cwd=cwd,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        limit=_LONGEST,
-        start_new_session=os.name == "posix",  # Ctrl+C at the terminal is for this process to pass on
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    assert process.stderr is not None
-    words = bytearray()
+    stdin: int
+    stdout: asyncio.StreamReader
+    stderr: asyncio.StreamReader
+    status: asyncio.StreamReader
+    """Its process id, and at its end its exit code, a line each."""
 
-    async def read_words(stderr: asyncio.StreamReader) -> None:
-        while data := await stderr.read(_WORDS):
-            words.extend(data)
-            del words[:-_WORDS]
 
-    async def read_lines(stdout: asyncio.StreamReader) -> None:
-        while line := await stdout.readline():
-            hear(line)
+class Children:
+    """Begins `cdd`s: forks of one that has imported what they need (`cli/child.py`), made when the first is begun."""
 
-    reading = asyncio.gather(read_lines(process.stdout), read_words(process.stderr), process.wait())
-    try:
-        await asyncio.shield(reading)
-    except BaseException:
-        process.stdin.close()
-        deadline = asyncio.get_running_loop().time() + _GRACE
-        while not reading.done():
-            with suppress(asyncio.CancelledError):  # cancelled once more: it is stopping already
-                left = deadline - asyncio.get_running_loop().time()
-                if not (await asyncio.wait([reading], timeout=max(left, 0)))[0]:
-                    process.kill()
-                    await asyncio.wait([reading])
-        raise
-    code = process.returncode
-    assert code is not None
-    return code, words.decode(errors="replace")
+    def __init__(self) -> None:
+        self._asks: socket.socket | None = None
+        self._forking: asyncio.subprocess.Process | None = None
+        self._turn = asyncio.Lock()
+
+    async def run(self, arguments: Sequence[str], cwd: Path, hear: Callable[[bytes], None]) -> tuple[int, str]:
+        """Run `cdd` with these arguments; `hear` is given each line of its standard output, and returns at once.
+
+        Returns the exit code, or less than 0 for one that was killed, and the end of standard error. Whoever is
+        cancelled tells it to stop, and waits until it has. It is told by the end of its standard input, which comes
+        also when this process is killed: it has to watch for that (`stop_with_stdin`).
+        """
+        beginning = asyncio.ensure_future(self._begin_in_turn(arguments, cwd))
+        try:
+            begun, pid = await asyncio.shield(beginning)
+        except asyncio.CancelledError:
+            os.close((await beginning)[0].stdin)
+            raise
+        words = bytearray()
+
+        async def read_words() -> None:
+            while data := await begun.stderr.read(_WORDS):
+                words.extend(data)
+                del words[:-_WORDS]
+
+        async def read_lines() -> None:
+            while line := await begun.stdout.readline():
+                hear(line)
+
+        async def read_status() -> int:
+            code = await begun.status.readline()
+            return int(code) if code else _KILLED
+
+        reading = asyncio.gather(read_status(), read_lines(), read_words())
+        is_open = True
+        try:
+            code, _, _ = await asyncio.shield(reading)
+        except BaseException:
+            os.close(begun.stdin)
+            is_open = False
+            deadline = asyncio.get_running_loop().time() + _GRACE
+            while not reading.done():
+                left = max(deadline - asyncio.get_running_loop().time(), 0)
+                with suppress(asyncio.CancelledError):  # cancelled once more: it is stopping already
+                    if not (await asyncio.wait([reading], timeout=left))[0]:
+                        with suppress(ProcessLookupError):
+                            os.kill(pid, signal.SIGKILL)
+                        await asyncio.wait([reading])
+            raise
+        finally:
+            if is_open:
+                os.close(begun.stdin)
+        return code, words.decode(errors="replace")
+
+    async def _begin_in_turn(self, arguments: Sequence[str], cwd: Path) -> tuple[_Begun, int]:
+        """With its process id. Requests that came together could not be told apart."""
+        async with self._turn:
+            begun = await self._begin(arguments, cwd)
+            pid = await begun.status.readline()
+        if not pid:
+            os.close(begun.stdin)
+            raise BadInput("No process could be begun: the one that they are forks of has ended")
+        return begun, int(pid)
+
+    async def _begin(self, arguments: Sequence[str], cwd: Path) -> _Begun:
+        if not hasattr(os, "fork"):
+            raise BadInput("Several tickets at once take a system that can fork: Linux, macOS, WSL")
+        if self._asks is None:
+            self._asks, theirs = socket.socketpair()
+            with theirs:
+                self._forking = await asyncio.create_subprocess_exec(
+                    *(sys.executable, "-P", "-m", "cdd_agent.cli.child", str(theirs.fileno())),  # -P: not the project's
+                    pass_fds=(theirs.fileno(),),
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=asyncio.subprocess.DEVNULL,
+                    start_new_session=True,  # Ctrl+C at the terminal is for this process to pass on
+                )
+        with ExitStack() as theirs_too:
+            pipes = [os.pipe() for _ in range(4)]
+            ends = [pipes[0][0], *(write for _, write in pipes[1:])]
+            for end in ends:
+                theirs_too.callback(os.close, end)
+            request = json.dumps({"arguments": [*arguments], "cwd": str(cwd)}).encode()
+            try:
+                socket.send_fds(self._asks, [request], ends)
+            except OSError as error:
+                raise BadInput(f"No process could be begun: {error.strerror or error}") from error
+        stdout, stderr, status = [await _reader(read) for read, _ in pipes[1:]]
+        return _Begun(pipes[0][1], stdout, stderr, status)
+
+    async def close(self) -> None:
+        """No more are begun; those that go on are not touched."""
+        if self._asks is not None and self._forking is not None:
+            self._asks.close()
+            await self._forking.wait()
+
+
+async def _reader(pipe: int) -> asyncio.StreamReader:
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(limit=_LONGEST, loop=loop)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(pipe, "rb", 0))
+    return reader
 
 
 def stop_with_stdin() -> None:

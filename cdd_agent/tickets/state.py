@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic_core import to_json
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes, write_atomic
@@ -364,7 +365,7 @@ class ExecutionState(_Record):
             if not data[key]:
                 del data[key]
         ordered = {key: data[key] for key in _Promised.model_fields if key in data} | data
-        return json.dumps(ordered, indent=2, ensure_ascii=False) + "\n"
+        return to_json(ordered, indent=2).decode() + "\n"
 
     @classmethod
     def from_json(cls, data: bytes, source: str) -> Self:
@@ -457,8 +458,11 @@ def new_state(slug: str, plan: ImplementationPlan) -> ExecutionState:
     return ExecutionState(ticket_slug=slug).with_steps(step.number for step in plan.steps)
 
 
-def save_state(path: Path, state: ExecutionState) -> None:
-    write_atomic(path, state.to_json().encode())
+def save_state(state: ExecutionState, *paths: Path) -> None:
+    """In each of these files, one after the other."""
+    text = state.to_json().encode()
+    for path in paths:
+        write_atomic(path, text)
 
 
 def ready(plan: ImplementationPlan, state: ExecutionState) -> PlanStep | None:

@@ -85,7 +85,8 @@ class ExecuteCommandTool(Tool[_CommandArguments]):
     def purpose(self) -> str:
         rules = _RULES[self._settings.mode].format(allowed=", ".join(self._allowed))
         limit = f"After {self._settings.timeout:g} seconds it is ended, with all that it started."
-        return f"{super().purpose}\n\n{rules} {limit}"
+        told = "You are told `return_code`, `stdout`, `stderr` and `cwd`, or `error`."
+        return f"{super().purpose}\n\n{rules} {limit} {told}"
 
     async def run(self, arguments: _CommandArguments) -> Answer:
         result = await self._executor.execute(arguments.command, arguments.cwd, arguments.env)

@@ -45,12 +45,13 @@ class Tool(ABC, Generic[A]):
 
     @property
     def description(self) -> str:
-        """The purpose and the answer, for the model."""
+        """The purpose and the answer, for a model that has no tool calls of its own: it is told once, in words."""
         return f"{self.purpose}\n\nAnswer: {self.returns}"
 
     @property
     def purpose(self) -> str:
-        """Its use, and when to use it: the docstring of its class."""
+        """Its use, and when to use it: the docstring of its class. With tool calls this is all that a model is told: it
+        pays for each word in every round, and an answer shows what is in it."""
         return cleandoc(type(self).__doc__ or "")
 
     @property
@@ -59,7 +60,7 @@ class Tool(ABC, Generic[A]):
         schema = _schema_of(self.arguments)
         properties = {name: _simple(field) for name, field in schema["properties"].items()}
         required = schema.get("required", [])
-        return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+        return {"type": "object", "properties": properties, "required": required}
 
     async def execute(self, **kwargs: object) -> Answer:
         """Do it. Wrong arguments and whatever goes wrong are answers with an `error`."""
@@ -99,7 +100,7 @@ class Tool(ABC, Generic[A]):
 
     def get_openrouter_tool_definition(self) -> dict[str, Any]:
         """The function form of OpenAI's chat completions, which OpenRouter and litellm take too."""
-        function = {"name": self.name, "description": self.description, "parameters": self.parameters_schema}
+        function = {"name": self.name, "description": self.purpose, "parameters": self.parameters_schema}
         return {"type": "function", "function": function}
 
 

@@ -103,4 +103,6 @@ async def lease_kept(
         if not lost:
             raise
         work.uncancel()
+        if isinstance(lost[0], RunElsewhere):
+            raise RunElsewhere(f"Stopped, and the step put back: {lost[0].message}", hint=lost[0].hint) from None
         raise lost[0] from None

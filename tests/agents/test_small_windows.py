@@ -207,7 +207,7 @@ async def test_the_planner_plans_with_what_there_is_room_for(specified: Sandbox,
     else:
         assert error is None
         assert (specified.ticket / "plan.md").exists()
-        assert (RULES_FOR_AGENTS in left_out(events)) is (window <= 6_000)
+        assert (RULES_FOR_AGENTS in left_out(events)) is (window <= (4_096 if tool_calls == "on" else 6_000))
     session.leave()
 
 

@@ -131,6 +131,13 @@ async def test_the_client_dies_and_the_same_command_goes_on(
     assert len(server.requests) == 4  # the one that was on its way came to nobody
 
 
+async def come_or_over(event: asyncio.Event, work: asyncio.Task[Any]) -> None:
+    """Wait for a moment of the work; that it is over before is a failure, and no reason to wait for ever."""
+    moment = asyncio.ensure_future(event.wait())
+    await asyncio.wait([moment, work], return_when=asyncio.FIRST_COMPLETED)
+    assert event.is_set(), work.result()
+
+
 async def test_a_machine_that_was_taken_for_dead_changes_nothing(
     client: Sandbox, server: LoopbackServer, tmp_path: Path
 ) -> None:
@@ -146,7 +153,7 @@ async def test_a_machine_that_was_taken_for_dead_changes_nothing(
 
     sleeper = Sleeper(tmp_path / "one", desk)
     work = asyncio.create_task(sleeper.works())
-    await asleep.wait()
+    await come_or_over(asleep, work)
     other = await Machine(tmp_path / "two", desk).works()
     assert other is not None
     assert other.exit_code == ExitCode.DONE
@@ -224,7 +231,7 @@ async def test_stopping_keeps_what_was_paid_for(client: Sandbox, tmp_path: Path)
         client.flags |= {"api_base": server.url}
         desk = await opened_desk(client)
         work = asyncio.create_task(Machine(tmp_path / "one", desk).works(patience=2.0))
-        await waiting.wait()
+        await come_or_over(waiting, work)
         desk.is_stopping = True
         over = await work
         await desk.end()
@@ -254,6 +261,20 @@ def test_it_goes_on_here_with_what_came_back(client: Sandbox, server: LoopbackSe
     assert cdd(client, "exec", SLUG, "--worktree", *flags) == 0
     assert content(client) == DONE
     assert len(server.requests) == 4
+
+
+async def test_a_budget_of_all_runs_is_asked_for_before_each_call(
+    client: Sandbox, server: LoopbackServer, tmp_path: Path
+) -> None:
+    (client.root / ".cdd" / "config.yaml").write_text("budget: {tokens: 9500}\n")
+    desk = await opened_desk(client)
+    over = await Machine(tmp_path / "one", desk).works()
+    await desk.end()
+    assert over is not None
+    assert over.exit_code == ExitCode.NOT_APPROVED
+    assert over.budget_used_up
+    assert len(server.requests) == 2
+    assert desk.account.spent.tokens > 0
 
 
 async def test_another_version_does_not_take_it(client: Sandbox, server: LoopbackServer, tmp_path: Path) -> None:

@@ -1,10 +1,6 @@
 """States that an earlier tool wrote are taken over: what is done stays done, word for word, and is unverified."""
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +10,7 @@ from cdd_agent.engine.undo import ChangesUnknown
 from cdd_agent.errors import BadInput
 from cdd_agent.events import About, Event, RunFinished, StepStarted, StepsUndone
 from cdd_agent.wording import described
+from tests.forked import ran
 from tests.listening import collect, told_to
 from tests.projects import SLUG, Sandbox, Step, check, notice, run_all, says
 
@@ -155,9 +152,7 @@ async def test_what_it_changed_is_not_known_here_and_only_what_changed_nothing_c
 
 
 def cdd(sandbox: Sandbox, *words: str) -> str:
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    command = [sys.executable, "-m", "cdd_agent", *words]
-    done = subprocess.run(command, cwd=sandbox.root, env=environment, capture_output=True, text=True, timeout=60)
+    done = ran(*words, cwd=sandbox.root)
     assert done.returncode == 0, done.stderr
     return done.stdout + done.stderr
 

@@ -135,10 +135,11 @@ async def test_each_keeps_its_folder_and_a_new_one_gets_one_of_its_own(done: San
 async def test_a_kill_while_the_new_numbers_are_taken_over_leaves_them_to_the_next_start(
     done: Sandbox, monkeypatch: pytest.MonkeyPatch, file: str
 ) -> None:
-    def killed_before(path: Path, state: ExecutionState) -> None:
-        if path.name == file:
-            raise KeyboardInterrupt
-        save_state(path, state)
+    def killed_before(state: ExecutionState, *paths: Path) -> None:
+        for path in paths:
+            if path.name == file:
+                raise KeyboardInterrupt
+            save_state(state, path)
 
     done.write(A, NEW, B, C)
     with monkeypatch.context() as patched:

@@ -17,6 +17,7 @@ from cdd_agent.engine.lock import LockGone
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.events import About, ChangesPutBack, Event, StepStarted
 from cdd_agent.git.command import NoGit
+from tests.forked import ran
 from tests.listening import collect, told_to
 from tests.projects import SLUG, Sandbox, Step, check, notice, noticed, run_all, says
 
@@ -199,9 +200,7 @@ def interrupted_with(sandbox: Sandbox, edit: str | None) -> None:
     kill = "import os, signal; os.kill(os.getppid(), signal.SIGKILL)"
     sandbox.write(Step("a.txt", f'python -c "{kill}"'))
     (sandbox.root / "script.yaml").write_text(f"replies:\n  - reply: {json.dumps(says('a.txt', 'bad'))}\n")
-    command = [sys.executable, "-m", "cdd_agent", "exec", SLUG, "--model", "script:script.yaml"]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    killed = subprocess.run(command, cwd=sandbox.root, env=environment, capture_output=True, timeout=60)
+    killed = ran("exec", SLUG, "--model", "script:script.yaml", cwd=sandbox.root)
     assert killed.returncode == -signal.SIGKILL
     assert sandbox.statuses() == ["in_progress"]
     sandbox.write(Step("a.txt", check("a.txt")))

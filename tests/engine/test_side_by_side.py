@@ -85,6 +85,18 @@ async def test_what_overlaps_is_done_once_more_on_top_of_the_others(sandbox: San
     nothing_is_left(sandbox)
 
 
+async def test_replies_that_find_their_places_come_together(sandbox: Sandbox) -> None:
+    """Each adds a line to a file that none was shown, as to a list of changes."""
+    (sandbox.root / "list.txt").write_text("# Changes\n\nthe end\n")
+    sandbox.write(Step("a.txt"), Step("b.txt"), Step("c.txt"))
+    adds = "list.txt\n<<<<<<< SEARCH\n# Changes\n=======\n# Changes\n{}\n>>>>>>> REPLACE\n"
+    answers = {n: f"{says(f'{name}.txt', 'good')}\n{adds.format(name)}" for n, name in enumerate("abc", 1)}
+    model = Together(answers, at_once=3, after={2: 1, 3: 2})
+    await carried_out(sandbox, model)
+    assert sandbox.text("list.txt") == "# Changes\nc\nb\na\n\nthe end\n"
+    assert sorted(model.asked) == [1, 2, 3]
+
+
 async def test_what_fails_on_top_of_the_others_is_repaired_there(sandbox: Sandbox) -> None:
     """Each is good alone."""
     alone = "python -c \"import os; raise SystemExit(os.path.exists('a.txt') and os.path.exists('b.txt'))\""
@@ -113,7 +125,7 @@ async def test_a_step_that_fails_does_not_stop_those_beside_it(sandbox: Sandbox)
     assert sandbox.text("a.txt") == "bad\n"  # to be looked at
     assert sandbox.text("b.txt") == "good\n"
     assert not (sandbox.root / "d.txt").exists()
-    assert sorted(model.asked) == [1, 1, 2, 4, 4]
+    assert sorted(model.asked) == [1, 1, 1, 2, 4, 4]  # once more on top of the one that was completed
     assert sandbox.state()["status"] == "failed"
     assert {event.step for event in events if isinstance(event, StepFinished)} == {1, 2, 4}
     nothing_is_left(sandbox)
@@ -294,3 +306,12 @@ async def test_a_no_stops_the_run_and_what_others_did_is_kept(sandbox: Sandbox) 
     assert sandbox.statuses()[0] == "pending"
     assert not (sandbox.root / "a.txt").exists()
     assert sandbox.statuses()[1:] == ["completed", "pending"]
+
+
+async def test_what_a_step_lacked_of_another_is_there_in_the_end(sandbox: Sandbox) -> None:
+    """The plan does not say that it depends on it."""
+    sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("a.txt")), Step("c.txt", "none", "Step 2"))
+    model = Together({n: says(f"{name}.txt", "good") for n, name in enumerate("abc", 1)}, at_once=2)
+    await carried_out(sandbox, model)
+    assert sandbox.statuses() == ["completed"] * 3
+    assert sorted(model.asked) == [1, 2, 2, 3]

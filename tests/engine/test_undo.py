@@ -1,12 +1,10 @@
 """Going back: undo, undo of an undo, retry and skip restore everything a step changed, and nothing a person did."""
 
 import json
-import os
 import re
 import shutil
 import stat
 import subprocess
-import sys
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,6 +19,7 @@ from cdd_agent.errors import BadInput
 from cdd_agent.events import About, ChangesPutBack, Event, StepDiff, StepsRedone, StepsUndone
 from cdd_agent.git.restore import CheckpointGone
 from cdd_agent.llm.port import ModelError
+from tests.forked import ran
 from tests.listening import collect
 from tests.projects import Sandbox, Step, check, notice, run_all, says
 
@@ -332,9 +331,7 @@ def _killed(*_: object) -> None:
 
 def test_undo_redo_and_diff_from_the_command_line(done: Sandbox) -> None:
     def cdd(*words: str) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-        command = [sys.executable, "-m", "cdd_agent", *words]
-        return subprocess.run(command, cwd=done.root, env=environment, capture_output=True, text=True, timeout=60)
+        return ran(*words, cwd=done.root)
 
     patch = cdd("diff", "feature-words", "--step", "2").stdout
     assert patch.splitlines()[0].endswith(" b/b.txt")

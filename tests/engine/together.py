@@ -46,6 +46,10 @@ class Together:
     def warm_up(self) -> None:
         """Nothing is slow here."""
 
+    def let_go(self) -> None:
+        """Answer whoever waits."""
+        self._met.set()
+
     def listen(self, event: Event) -> None:
         if isinstance(event, StepFinished):
             self._completed[event.step].set()

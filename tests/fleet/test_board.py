@@ -144,6 +144,13 @@ def test_where_there_is_little_room_what_is_done_or_waits_gives_way() -> None:
     assert "more" in shown
 
 
+def test_of_a_long_name_the_end_is_seen_too() -> None:
+    rows = [Row(TicketJob("feature-user-authentication", f"compare-model-{number}")) for number in (1, 2)]
+    lines = [text for text, _ in table(Board({row.job.name: row for row in rows}), 1.0, 40)]
+    assert lines[1].endswith("-model-1")
+    assert lines[2].endswith("-model-2")
+
+
 def test_the_summary_counts_runs_and_shows_the_budget() -> None:
     words = summary(board(RunState.DONE, RunState.DONE, RunState.RUNNING), 61.0, Limit(tokens=9_000, usd=2.0))
     assert words == "3 runs · 1 running · 2 done · 0 tokens of 9,000 · $0 of $2.00 · 1:01"

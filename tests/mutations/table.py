@@ -253,8 +253,8 @@ MUTATIONS = [
     Mutation(
         "the copy is never ahead of the ticket's state",
         "engine/load_state.py",
-        "    save_state(ticket.state_path, state)\n    save_state(record.state, state)\n",
-        "    save_state(record.state, state)\n    save_state(ticket.state_path, state)\n",
+        "    save_state(state, ticket.state_path, record.state)\n",
+        "    save_state(state, record.state, ticket.state_path)\n",
         _ENGINE,
     ),
     Mutation(

@@ -46,7 +46,7 @@ def test_an_older_file_with_only_the_promised_keys_loads(tmp_path: Path) -> None
 
 def test_the_file_has_the_promised_keys_in_their_form(tmp_path: Path) -> None:
     begun = ExecutionState(ticket_slug="feature-x").with_steps([1, 2]).started(PlanStep(1, "a"), NOW, attempt=1)
-    save_state(tmp_path / "s.json", begun.completed(1, NOW, Verification.PASSED, Files(created=("a.py",))))
+    save_state(begun.completed(1, NOW, Verification.PASSED, Files(created=("a.py",))), tmp_path / "s.json")
 
     saved = json.loads((tmp_path / "s.json").read_text())
 

@@ -91,7 +91,7 @@ def test_a_definition_says_all_that_a_model_needs(tools: dict[str, Tool[Any]], n
     definition = tool.get_openrouter_tool_definition()
     assert definition["type"] == "function"
     assert definition["function"]["name"] == name
-    assert definition["function"]["description"] == tool.description
+    assert definition["function"]["description"] == tool.purpose
     schema = definition["function"]["parameters"]
     assert schema == tool.parameters_schema
     assert schema["type"] == "object"
@@ -121,8 +121,9 @@ def test_the_instructions_read_well_without_tool_calls(tools: dict[str, Tool[Any
 
 @pytest.mark.parametrize("name", READ_ONLY + ACTING)
 def test_a_model_is_told_what_comes_back(tools: dict[str, Tool[Any]], name: str) -> None:
+    assert f"Answer: {tools[name].returns}\n" in tools[name].get_ai_prompt_instructions()
     (told,) = definitions([tools[name]])
-    assert told.description.endswith(f"Answer: {tools[name].returns}")
+    assert told.description == tools[name].purpose  # it is paid for in every round
 
 
 @pytest.mark.parametrize("name", ACTING)

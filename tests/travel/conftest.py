@@ -1,6 +1,7 @@
 """Prepared copies of a project: made once, and then copied for each test."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -8,27 +9,30 @@ import pytest
 from tests.travel.copies import GOOD, Copies, run
 
 
-@pytest.fixture(scope="session")
-def own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+@contextmanager
+def at_home(folder: Path) -> Iterator[None]:
     """While something is prepared for several tests: as `nobody_else` for one."""
-    home = str(tmp_path_factory.mktemp("home"))
     with pytest.MonkeyPatch.context() as patch:
         for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
-            patch.setenv(name, home)
+            patch.setenv(name, str(folder))
         yield
 
 
 @pytest.fixture(scope="session")
-def prepared(own_home: None, tmp_path_factory: pytest.TempPathFactory) -> Copies:
-    copies = Copies.made(tmp_path_factory.mktemp("prepared").resolve() / "copies")
-    copies.clone("second")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Copies:
+    folder = tmp_path_factory.mktemp("prepared").resolve()
+    with at_home(folder):
+        copies = Copies.made(folder / "copies")
+        copies.clone("second")
     return copies
 
 
 @pytest.fixture(scope="session")
 def prepared_begun(prepared: Copies, tmp_path_factory: pytest.TempPathFactory) -> Copies:
-    copies = prepared.copy_to(tmp_path_factory.mktemp("begun").resolve() / "copies")
-    assert run(copies.first, GOOD[0]) != 0  # the script has ended
+    folder = tmp_path_factory.mktemp("begun").resolve()
+    copies = prepared.copy_to(folder / "copies")
+    with at_home(folder):
+        assert run(copies.first, GOOD[0]) != 0  # the script has ended
     return copies
 
 

@@ -56,10 +56,7 @@ class Copies:
 
     def copy_to(self, folder: Path) -> "Copies":
         """The same elsewhere: much cheaper than to make it again."""
-        shutil.copytree(self.folder, folder, symlinks=True)
-        for config in folder.glob("*/.git/config"):
-            config.write_text(config.read_text().replace(str(self.folder), str(folder)))
-        return Copies(folder, folder / self.remote.name)
+        return Copies(copied(self.folder, folder), folder / self.remote.name)
 
     @property
     def first(self) -> Sandbox:
@@ -81,6 +78,15 @@ class Copies:
         asked = "".join(f"{name.split(' ')[0]}\n" for name in names).encode()
         batch = ["git", "cat-file", "--batch", "--buffer"]
         return subprocess.run(batch, cwd=self.remote, input=asked, check=True, capture_output=True).stdout
+
+
+def copied(source: Path, target: Path) -> Path:
+    """A folder with repositories and their working trees, which know where they are, elsewhere."""
+    shutil.copytree(source, target, symlinks=True)
+    known = [*target.glob("*/.git/config"), *target.glob("*/.git/worktrees/*/gitdir"), *target.rglob("tree/.git")]
+    for file in known:
+        file.write_text(file.read_text().replace(str(source), str(target)))
+    return target
 
 
 def scripted(sandbox: Sandbox, *replies: str) -> str:

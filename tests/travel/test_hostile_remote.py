@@ -4,16 +4,21 @@ import json
 import os
 import subprocess
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cdd_agent.engine.whereabouts import load_whereabouts
-from cdd_agent.git import remote as remote_module
+from cdd_agent.git.command import Git
+from cdd_agent.git.remote import Address, Remote
 from cdd_agent.travel import arrival, reference
+from cdd_agent.travel.arrival import Arrival
+from cdd_agent.travel.reference import NotARun, RunReference
 from tests.projects import SLUG, Sandbox
-from tests.travel.copies import GOOD, REFERENCE, Copies, cdd, files, git, run
+from tests.travel.conftest import at_home
+from tests.travel.copies import REFERENCE, Copies, cdd, files, git
 
 Tamper = Callable[["Tampered"], None]
 ATTEMPT = "record/step-01/attempt-1"
@@ -42,6 +47,10 @@ class Tampered:
         name = self.git("hash-object", "-w", "--stdin", data=data).strip()
         self.git("update-index", "--add", "--cacheinfo", f"{mode},{name},{path}")
 
+    @property
+    def tree(self) -> str:
+        return self.git("write-tree").strip()
+
     def change(self, path: str, change: Callable[[Any], None]) -> None:
         value = json.loads(self.read(path))
         change(value)
@@ -51,8 +60,7 @@ class Tampered:
         self.git("rm", "-r", "--quiet", "--cached", path)
 
     def publish(self, tree: str | None = None) -> None:
-        tree = tree or self.git("write-tree").strip()
-        commit = self.git("commit-tree", "-m", "x", "-p", REFERENCE, tree).strip()
+        commit = self.git("commit-tree", "-m", "x", "-p", REFERENCE, tree or self.tree).strip()
         self.git("update-ref", REFERENCE, commit)
 
 
@@ -109,12 +117,16 @@ TAMPERED: dict[str, Tamper] = {
 }
 
 
+WHOLE = ("no manifest", "a torn lease", "a torn span")
+"""Of each kind one is pulled as a person would; the others are only read."""
+
+
 @pytest.fixture(scope="module")
-def pushed(tmp_path_factory: pytest.TempPathFactory) -> Copies:
-    copies = Copies.made(tmp_path_factory.mktemp("copies").resolve())
-    (copies.first.root / "links").mkdir()
-    assert run(copies.first, GOOD[0]) != 0
-    assert cdd(copies.first, "push", SLUG) == 0
+def pushed(prepared_begun: Copies, tmp_path_factory: pytest.TempPathFactory) -> Copies:
+    folder = tmp_path_factory.mktemp("pushed").resolve()
+    copies = prepared_begun.copy_to(folder / "copies")
+    with at_home(folder):
+        assert cdd(copies.first, "push", SLUG) == 0
     return copies
 
 
@@ -136,8 +148,20 @@ def check_refused(second: Sandbox, remote: Path) -> None:
     assert git(remote, "rev-parse", REFERENCE) == tip, "the lease was taken"
 
 
-@pytest.mark.parametrize("name", TAMPERED)
-def test_what_is_no_run_is_refused_whole(
+@pytest.mark.parametrize("name", [name for name in TAMPERED if name not in WHOLE])
+async def test_what_is_no_run_is_not_taken_for_one(pushed: Copies, tmp_path: Path, name: str) -> None:
+    """As it is read before anything else is done."""
+    tampered = Tampered(pushed)
+    TAMPERED[name](tampered)
+    git_there = Git(pushed.remote, {"GIT_DIR": str(pushed.remote)})
+    there = RunReference(SLUG, Remote(Address("origin", "", ""), git_there), tmp_path, lambda: datetime.now(UTC))
+    with pytest.raises(NotARun):
+        await Arrival.read(there, tampered.tree, tmp_path / "arriving")
+    assert not (tmp_path / "arriving").exists()
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_pull_of_what_is_no_run_changes_nothing(
     pushed: Copies, second: Sandbox, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tampered = Tampered(pushed)
@@ -187,9 +211,8 @@ def test_more_than_there_is_room_for_is_refused(
     pushed: Copies, second: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reference, "MOST_BYTES", 1000)
-    monkeypatch.setattr(remote_module, "_LOOK", 0.0)
     tampered = Tampered(pushed)
-    tampered.put("project/files/large", os.urandom(30_000_000))
+    tampered.put("project/files/large", os.urandom(30_000))
     tampered.publish()
     check_refused(second, pushed.remote)
 

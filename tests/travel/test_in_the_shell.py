@@ -81,6 +81,9 @@ async def test_a_run_in_its_own_tree_from_its_beginning_to_its_landing(copies: C
     assert len(session.timeline().steps) == 2
 
     session.leave()
+    with pytest.raises(RunElsewhere):
+        await say(session, f"/exec {SLUG}")
+    assert session.agent is None
     told = await say(session, f"/diff {SLUG} 2", f"/undo {SLUG}")
     assert any("b.txt" in event.diff for event in told if isinstance(event, StepDiff))
     assert files(mine.root) == before

@@ -88,10 +88,8 @@ def sample(points: int) -> list[int]:
 
 
 @pytest.mark.xdist_group("kills")
-def test_a_killed_push_is_done_by_the_next_one(tmp_path: Path) -> None:
-    copies = Copies.made(tmp_path.resolve() / "copies")
-    copies.clone("second")
-    assert run(copies.first, GOOD[0]) != 0
+def test_a_killed_push_is_done_by_the_next_one(begun: Copies, tmp_path: Path) -> None:
+    copies = begun
     saved = tmp_path / "saved"
     shutil.copytree(copies.folder, saved, symlinks=True)
     fresh = Template(copies)
@@ -115,11 +113,9 @@ def test_a_killed_push_is_done_by_the_next_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.xdist_group("kills")
-def test_a_killed_pull_is_done_by_the_next_one(tmp_path: Path) -> None:
-    copies = Copies.made(tmp_path.resolve() / "copies")
-    copies.clone("second")
+def test_a_killed_pull_is_done_by_the_next_one(begun: Copies, tmp_path: Path) -> None:
+    copies = begun
     first = copies.first
-    assert run(first, GOOD[0]) != 0
     (first.root / "README").write_text("changed by hand\n")
     assert cdd(first, "push", SLUG) == 0
     saved = tmp_path / "saved"

@@ -170,8 +170,12 @@ def test_the_status_of_a_run_that_was_pushed_says_so_until_it_is_back(
 
     def told() -> bool:
         capsys.readouterr()
+        assert cdd(copies.first, "list") == 0
+        is_listed = "pushed to origin" in capsys.readouterr().out
         assert cdd(copies.first, "status", SLUG, "--json") == 0
-        return '"elsewhere"' in capsys.readouterr().out
+        is_told = '"elsewhere"' in capsys.readouterr().out
+        assert is_listed == is_told
+        return is_told
 
     assert not told()
     assert cdd(copies.first, "push", SLUG) == 0

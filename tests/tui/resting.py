@@ -9,12 +9,13 @@ from textual.app import App
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 from textual.message_pump import MessagePump
+from textual.pilot import Pilot
 
 _TURNS = 1_000
 """Of the event loop, a millisecond or more each: about as many as a long key press takes."""
 _PARSED: dict[frozenset[tuple[str, str]], Any] = {}
 """What was parsed of the style sheets, by the variables of the theme."""
-_parse = Stylesheet.parse
+_parse, _wait_for_screen = Stylesheet.parse, Pilot._wait_for_screen
 
 
 async def until_at_rest(min_sleep: float = 0, max_sleep: float = 1) -> None:
@@ -27,10 +28,20 @@ async def until_at_rest(min_sleep: float = 0, max_sleep: float = 1) -> None:
     ready = asyncio.get_running_loop()._ready  # type: ignore[attr-defined]
     for _ in range(_TURNS):
         await asyncio.sleep(0)
-        if ready or not all(map(_waits, [app, *app.screen.walk_children(with_self=True)])):
+        if ready or not _all_wait(app):
             await asyncio.sleep(0.001)
         elif not _painted(app):
             return
+
+
+async def _until_heard(pilot: Pilot[Any], timeout: float = 30) -> bool:
+    """Wait until each widget has heard what was sent to it before; where each waits for messages, all has been heard,
+    and none is sent to each of them to find that out."""
+    return _all_wait(pilot.app) or await _wait_for_screen(pilot, timeout)
+
+
+def _all_wait(app: App[Any]) -> bool:
+    return all(map(_waits, [app, *app.screen.walk_children(with_self=True)]))
 
 
 def _waits(pump: MessagePump) -> bool:
@@ -62,5 +73,6 @@ def _parse_once(sheet: Stylesheet) -> None:
 def keys_take_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("textual.app.wait_for_idle", until_at_rest)
     monkeypatch.setattr("textual.pilot.wait_for_idle", until_at_rest)
+    monkeypatch.setattr(Pilot, "_wait_for_screen", _until_heard)
     monkeypatch.setattr(Stylesheet, "parse", _parse_once)
     monkeypatch.setattr(RuleSet, "__hash__", object.__hash__)  # as theirs, by identity, but not in Python

@@ -10,7 +10,7 @@ import pytest
 from cdd_agent.tui.drafts import Drafts
 from tests.projects import Sandbox
 from tests.screens import Screen
-from tests.terminals import Terminal
+from tests.terminals import CDD, Terminal
 from tests.tui.person import person_at
 
 
@@ -123,7 +123,7 @@ async def test_a_shell_that_ends_without_being_left_leaves_its_draft(sandbox: Sa
 
 def test_kill_9_loses_no_draft(sandbox: Sandbox) -> None:
     def opened() -> tuple[Terminal, Screen]:
-        terminal = Terminal(sandbox.root, sys.executable, "-m", "cdd_agent", size=(80, 24))
+        terminal = Terminal(sandbox.root, CDD, size=(80, 24))
         screen = Screen(terminal)
         terminal.until(lambda: "Ask anything" in screen.text)
         return terminal, screen

@@ -88,6 +88,12 @@ async def silent(person: Person, keys: Iterable[str], again: Again) -> list[str]
     return found
 
 
+def without_hints(person: Person) -> None:
+    if person.app._take_hint_back is not None:
+        person.app._take_hint_back()
+    person.app.clear_notifications()
+
+
 async def at_home(person: Person) -> None:
     """Back from wherever the last key has led."""
     app = person.app
@@ -96,11 +102,9 @@ async def at_home(person: Person) -> None:
         await person.pilot.pause()
     if app.home.query(FindInput):
         await person.press("escape")
-    if app._take_hint_back is not None:
-        app._take_hint_back()
+    without_hints(person)
     app.home.steps.fold(is_folded=False)
     app.home.transcript.follow()
-    app.clear_notifications()
     person.prompt.replace("")
     app.home.set_focus(person.prompt.area)
 
@@ -216,10 +220,16 @@ async def test_on_a_screen_over_it_no_key_is_silent(
     sandbox: Sandbox, screen: Callable[[], Screen[str] | Screen[None]]
 ) -> None:
     async with person_at(sandbox.write(Step("a.txt")), size=(120, 30)) as person:
+        over = screen()
+        await person.app.push_screen(over)
 
         async def again() -> None:
-            await at_home(person)
-            await person.app.push_screen(screen())
+            nonlocal over
+            if person.app.screen is not over:
+                await at_home(person)
+                over = screen()
+                await person.app.push_screen(over)
+            without_hints(person)
 
         assert await silent(person, [*FEW, "n", "p", "]", "[", "enter", "f1", "f3", "insert"], again) == []
 

@@ -2,8 +2,7 @@
 
 import json
 import re
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from time import monotonic
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from cdd_agent.frontend import REST
 from tests.projects import SLUG, Sandbox, Step, check, says
 from tests.screens import Screen
-from tests.terminals import Terminal, resize
+from tests.terminals import CDD, Terminal, resize
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 CTRL_C, PAGE_DOWN = b"\x03", b"\x1b[6~"
@@ -26,29 +25,30 @@ def started() -> Iterator[list[Terminal]]:
         terminal.end()
 
 
-def shell(sandbox: Sandbox, reply: str, size: tuple[int, int], *variables: str, pace: int = 0) -> Terminal:
+def shell(
+    sandbox: Sandbox, reply: str, size: tuple[int, int], env: Mapping[str, str | None] | None = None, pace: int = 0
+) -> Terminal:
     script = json.dumps({"replies": [{"reply": reply}], "pace": pace})
     (sandbox.root / ".cdd/script.yaml").write_text(script)
-    argv = (*variables, sys.executable, "-m", "cdd_agent", "--model", "script:.cdd/script.yaml")
-    return Terminal(sandbox.root, "/usr/bin/env", *argv, size=size)
+    return Terminal(sandbox.root, CDD, "--model", "script:.cdd/script.yaml", size=size, env=env)
 
 
 @pytest.mark.parametrize(
     ("size", "variables"),
     [
-        ((40, 10), []),
-        ((300, 80), []),
-        ((80, 24), ["TERM=linux"]),
-        ((80, 24), ["TERM=xterm-16color", "NO_COLOR=1"]),
-        ((80, 24), ["TERM=screen"]),
+        ((40, 10), {}),
+        ((300, 80), {}),
+        ((80, 24), {"TERM": "linux"}),
+        ((80, 24), {"TERM": "xterm-16color", "NO_COLOR": "1"}),
+        ((80, 24), {"TERM": "screen"}),
     ],
 )
 def test_a_question_can_be_read_and_answered(
-    sandbox: Sandbox, started: list[Terminal], size: tuple[int, int], variables: list[str]
+    sandbox: Sandbox, started: list[Terminal], size: tuple[int, int], variables: dict[str, str | None]
 ) -> None:
     sandbox.write(Step("a.txt", check("a.txt")))
     (sandbox.root / ".cdd/config.yaml").write_text("approval: ask\n")
-    terminal = shell(sandbox, says("a.txt", "good\n" * 12), size, *variables)
+    terminal = shell(sandbox, says("a.txt", "good\n" * 12), size, variables)
     started.append(terminal)
     screen = Screen(terminal, *size)
 
@@ -92,7 +92,7 @@ def test_a_window_that_changes_while_text_comes_shows_it_as_one_that_was_always_
     sandbox: Sandbox, started: list[Terminal]
 ) -> None:
     sandbox.write(Step("a.txt"))
-    terminal = shell(sandbox, LONG, (120, 40), "-u", "COLUMNS", "-u", "LINES", pace=800)
+    terminal = shell(sandbox, LONG, (120, 40), {"COLUMNS": None, "LINES": None}, pace=800)
     started.append(terminal)
     wide, narrow = Screen(terminal, 120, 40), Screen(terminal, 50, 15)
     terminal.until(lambda: "❯" in wide.text)

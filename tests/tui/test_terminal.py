@@ -9,7 +9,7 @@ import pytest
 from cdd_agent.errors import ExitCode
 from tests.projects import SLUG, Sandbox, Step, says
 from tests.screens import Screen
-from tests.terminals import Terminal
+from tests.terminals import CDD, Terminal
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 
@@ -20,8 +20,7 @@ def terminal(sandbox: Sandbox) -> Iterator[Terminal]:
     sandbox.write(Step("a.txt", slow))
     replies = json.dumps([{"reply": says("a.txt", "good")}])
     (sandbox.root / ".cdd/script.yaml").write_text(f"replies: {replies}\n")
-    argv = (sys.executable, "-m", "cdd_agent", "--model", "script:.cdd/script.yaml")
-    terminal = Terminal(sandbox.root, *argv, size=(80, 24))
+    terminal = Terminal(sandbox.root, CDD, "--model", "script:.cdd/script.yaml", size=(80, 24))
     terminal.until(lambda: "❯".encode() in terminal.seen)
     yield terminal
     terminal.end()

@@ -4,14 +4,14 @@ import json
 import os
 import re
 import signal
-import sys
 from collections.abc import Callable, Iterator
 
+import psutil
 import pytest
 
 from tests.projects import SLUG, Sandbox, Step, check, says
 from tests.screens import Screen
-from tests.terminals import Terminal
+from tests.terminals import CDD, Terminal
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 AWAY, BACK = b"\x1b[O", b"\x1b[I"
@@ -33,10 +33,7 @@ def open_(sandbox: Sandbox) -> Iterator[Open]:
     opened = list[Terminal]()
 
     def open_it(**variables: str) -> Terminal:
-        settings = [f"{name}={value}" for name, value in variables.items()]
-        terminal = Terminal(
-            sandbox.root, "/usr/bin/env", "-u", "TMUX", *settings, sys.executable, "-m", "cdd_agent", size=(80, 24)
-        )
+        terminal = Terminal(sandbox.root, CDD, size=(80, 24), env={"TMUX": None, **variables})
         opened.append(terminal)
         sees(terminal, "Ask anything")
         return terminal
@@ -83,7 +80,7 @@ def test_ctrl_z_gives_the_title_back_and_fg_takes_it(open_: Open) -> None:
     terminal.press(b"\x1a")
     terminal.until(lambda: b"\x1b[?1049l" in terminal.seen)
     assert terminal.seen.index(b"\x1b[23;0t") < terminal.seen.rindex(b"\x1b[?1049l")
-    terminal.until(lambda: os.WIFSTOPPED(os.waitpid(terminal.pid, os.WNOHANG | os.WUNTRACED)[1]))
+    terminal.until(lambda: psutil.Process(terminal.pid).status() == psutil.STATUS_STOPPED)
     os.kill(terminal.pid, signal.SIGCONT)
     terminal.until(lambda: terminal.seen.count(b"\x1b[22;0t") == 2)
 

@@ -103,10 +103,13 @@ DONE = StepView(1, "Make it", StepStatus.COMPLETED, Verification.PASSED)
         ),
         (
             TicketsListed(
-                (TicketView(SLUG, "in progress", 1, 2), TicketView("spike-x", "unreadable", error="spec.yaml:1"))
+                (
+                    TicketView(SLUG, "in progress", 1, 2, where="in its own tree"),
+                    TicketView("spike-x", "unreadable", error="spec.yaml:1"),
+                )
             ),
             [
-                "bug-login  in progress 1/2",
+                "bug-login  in progress 1/2  in its own tree",
                 "spike-x    unreadable  spec.yaml:1",
             ],
         ),

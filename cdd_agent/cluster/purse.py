@@ -1,0 +1,89 @@
+"""The worker's part of a budget that all runs of a cluster have together: the client is asked before each call."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cdd_agent.cluster.words import Ask, ClientGone
+from cdd_agent.errors import BudgetExhausted
+from cdd_agent.llm.budget import Limit, Spent
+from cdd_agent.llm.port import Usage
+from cdd_agent.llm.shared import Shared
+
+_LOOK = 1.0
+"""Seconds between two questions whether there is room for a call by now."""
+
+
+@dataclass
+class ClientsAccount:
+    """What this run took of a budget that the client keeps."""
+
+    attempt: int
+    ask: Ask
+    spent: Spent = field(default_factory=Spent)
+    """By all runs, when the client was asked last."""
+    refused: bool = False
+    """The last call was not made for want of budget."""
+    _took: Usage | None = None
+
+    def add(self, usage: Usage) -> None:
+        self.spent += usage
+        self._took = usage
+
+    @asynccontextmanager
+    async def holding(self, worst: Usage, expect: Callable[[Spent], None]) -> AsyncIterator[Callable[[], Spent]]:
+        """As that of an account on this machine. The client is told what the call took when it is over."""
+        question = {
+            "kind": "hold",
+            "attempt": self.attempt,
+            "tokens": worst.prompt_tokens + worst.completion_tokens,
+            "usd": worst.usd or 0.0,
+        }
+        while (answer := await self.ask(question))["verdict"] == "wait":  # noqa: ASYNC110  # nobody here could tell
+            await asyncio.sleep(_LOOK)
+        self.spent = Spent(int(answer["tokens"]), float(answer["usd"]), bool(answer["estimated"]))
+        self.refused = answer["verdict"] == "no"
+        if self.refused:
+            expect(self.spent)
+            raise BudgetExhausted("The budget of all runs has no room for the next call; it was not made")
+        self._took = None
+        try:
+            yield lambda: self.spent
+        finally:
+            took = self._took or Usage(0, 0)
+            with suppress(ClientGone):  # the work ends for that, and the reply is lost
+                await self.ask(
+                    {
+                        "kind": "took",
+                        "attempt": self.attempt,
+                        "tokens": took.prompt_tokens + took.completion_tokens,
+                        "usd": took.usd or 0.0,
+                        "estimated": took.estimated,
+                    }
+                )
+
+
+@dataclass(frozen=True)
+class SharedByClient(Shared):
+    """What this run has in common with all others of its client, and with those on this machine."""
+
+    of_all: Limit
+    clients: ClientsAccount
+
+    @property
+    def limit(self) -> Limit:
+        return self.of_all
+
+    def account(self, spent: Spent) -> ClientsAccount:  # type: ignore[override]  # it is one, elsewhere
+        del spent  # the client knows
+        return self.clients
+
+
+def shared_by_client(folder: Path, name: str, limit: Limit, account: ClientsAccount) -> SharedByClient:
+    """`folder` is for what the runs on this machine share: how long a provider asks to wait."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return SharedByClient(folder, name, limit, account)

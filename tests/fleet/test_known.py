@@ -1,0 +1,80 @@
+"""What the disk says of runs: which are planned, which are done, and the board that the shell shows."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cdd_agent.engine.lock import TicketLock
+from cdd_agent.fleet.board import Board, Row, RunState
+from cdd_agent.fleet.known import board_here, folder_of, known, load_board, planned, remember_planned, save_board
+from cdd_agent.fleet.place import TicketJob
+from cdd_agent.tickets.status import Cost
+from cdd_agent.tickets.store import TicketStore
+from tests.fleet.tickets import ONE_STEP, cdd, project, script, tree
+from tests.projects import says
+
+SLUGS = ("bug-a", "bug-b", "bug-c")
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Three tickets, the first of them done in a tree of its own."""
+    root = project(tmp_path, dict.fromkeys(SLUGS, ONE_STEP), monkeypatch)
+    assert cdd(root, "exec", "bug-a", "--worktree", "--model", script(tmp_path, says("a.txt", "good"))) == 0
+    return root
+
+
+def test_planned_are_those_not_carried_out_and_what_the_command_began_with(root: Path) -> None:
+    tickets, folder = TicketStore(root).list(), folder_of(root)
+    a, b, c = tickets
+    assert planned(root, tickets, folder, "") == [b, c]
+    remember_planned(folder, [a, b])
+    assert planned(root, tickets, folder, "") == [a, b, c]
+    remember_planned(folder, [a])  # all of that is done: it is another command's turn
+    assert planned(root, tickets, folder, "") == [b, c]
+    c.state_path.write_text("{}")  # begun in the person's own tree
+    assert planned(root, tickets, folder, "") == [b]
+
+
+def test_a_run_is_known_from_its_own_tree_and_by_its_rule(root: Path) -> None:
+    a, b, _ = TicketStore(root).list()
+    row = known(root, "", TicketJob("bug-a"), a, "verified")
+    assert (row.state, row.done, row.total, row.tries) == (RunState.DONE, 1, 1, {1: 1})
+    assert known(root, "", TicketJob("bug-b"), b).state is RunState.WAITING
+    state = tree(root, "bug-a") / "tickets" / "bug-a" / "execution-state.json"
+    of_step = json.loads(state.read_text())
+    of_step["step_executions"]["1"]["verification"] = "none"
+    state.write_text(json.dumps(of_step))
+    assert known(root, "", TicketJob("bug-a"), a).state is RunState.DONE
+    assert known(root, "", TicketJob("bug-a"), a, "verified").state is not RunState.DONE
+
+
+def test_the_board_of_the_shell_has_runs_that_go_on_and_trees_that_wait(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tickets, folder = TicketStore(root).list(), folder_of(root)
+    folder.mkdir()
+    running = replace(Row(TicketJob("bug-b")), state=RunState.RUNNING, costs={1: Cost(50, 0.1)}, tests=(3, 0))
+    save_board(folder, Board({"bug-b": running}))
+    assert load_board(folder) == Board({"bug-b": running})
+
+    def states() -> dict[str, RunState]:
+        return {name: row.state for name, row in board_here(root, tickets).rows.items()}
+
+    assert states() == {"bug-a": RunState.DONE}  # whoever saved it is gone
+    lock = TicketLock.take(folder, folder.name, "2026-11-21T10:00:00+00:00")
+    assert states() == {"bug-a": RunState.DONE, "bug-b": RunState.RUNNING}
+    lock.release()
+    own = TicketLock.take(_made(root / ".cdd" / "runs" / "bug-c"), "bug-c", "2026-11-21T10:00:00+00:00")
+    assert states() == {"bug-a": RunState.DONE, "bug-c": RunState.RUNNING}
+    own.release()
+    capsys.readouterr()
+    assert cdd(root, "board") == 0
+    assert "✓ bug-a" in capsys.readouterr().out
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    return folder
