@@ -6,10 +6,13 @@ goes on.
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from cdd_agent.errors import BadInput
 from cdd_agent.git.command import CONFIG, Git
@@ -19,6 +22,7 @@ _MOST_KNOWN = 200
 _TOLD = 50
 """Commits that the client is told of: one that is near is enough."""
 _SECONDS = 3600.0
+_LOOK = 0.1
 
 
 def cache_folder() -> Path:
@@ -44,9 +48,15 @@ class Cache:
             raise BadInput(f"{folder} could not be made: {error.strerror or error}") from error
         settings = ("core.fsync=none", "fetch.fsckObjects=true", "gc.autoDetach=false", "gc.pruneExpire=2.weeks.ago")
         git = Git(folder, {"GIT_DIR": str(folder)}, (*CONFIG, *settings), seconds=_SECONDS)
-        if not (folder / "HEAD").exists():
-            form = "sha256" if project.endswith("-sha256") else "sha1"
-            await git("init", "--quiet", "--bare", "--template=", f"--object-format={form}", str(folder))
+        form = "sha256" if project.endswith("-sha256") else "sha1"
+        lock = FileLock(folder.with_suffix(".lock"), blocking=False, thread_local=False)
+        while not (folder / "ready").exists():
+            try:
+                with lock:
+                    await git("init", "--quiet", "--bare", "--template=", f"--object-format={form}", str(folder))
+                    (folder / "ready").touch()
+            except Timeout:  # another process makes it
+                await asyncio.sleep(_LOOK)
         return cls(folder, git)
 
     async def known(self) -> tuple[str, ...]:

@@ -248,6 +248,7 @@ async def _scheduler(root: Path, on: str, at_once: int) -> AsyncIterator[str]:
         asynchronous=True,
         silence_logs=logging.CRITICAL,
         env={ENVIRONMENT: str(root)},
+        preload=["cdd_agent.cluster.local_worker"],
     )
     try:
         yield cluster.scheduler_address

@@ -16,8 +16,7 @@ from typing import Any
 
 from distributed import Queue, get_client, get_worker
 
-from cdd_agent.cluster.words import Answer, ClientGone
-from cdd_agent.errors import BadInput
+from cdd_agent.cluster.words import Answer, ClientFailed, ClientGone
 from cdd_agent.version import VERSION
 
 _LOOK = 5.0
@@ -57,13 +56,17 @@ class Line:
         self._closed = threading.Event()
 
     async def ask(self, question: Mapping[str, Any]) -> Answer:
-        """Raises `ClientGone`, and `BadInput` where the client could not do what was asked."""
         async with self._turn:
-            answer = await asyncio.to_thread(self._answer, dict(question))
+            asking = asyncio.ensure_future(asyncio.to_thread(self._answer, dict(question)))
+            try:
+                answer = await asyncio.shield(asking)
+            except asyncio.CancelledError:
+                await asyncio.wait([asking])  # else it would take the answer to the next question
+                raise
         if answer.get("gone"):
             raise ClientGone("the client has given the ticket to somebody else")
         if "error" in answer:
-            raise BadInput(str(answer["error"]))
+            raise ClientFailed(str(answer["error"]))
         return answer
 
     def _answer(self, question: dict[str, Any]) -> Answer:

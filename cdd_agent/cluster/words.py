@@ -10,6 +10,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from cdd_agent.errors import BadInput
+
 PIECE = 4_000_000
 """Bytes of a bundle that travel at once: the scheduler holds no more of it at a time."""
 _MOST_KNOWN = 200
@@ -18,11 +20,15 @@ _MOST_KNOWN = 200
 Commit = Annotated[str, Field(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})$")]
 Answer = Mapping[str, Any]
 Ask = Callable[[Mapping[str, Any]], Awaitable[Answer]]
-"""Takes a question to the client, and brings its answer. Raises `ClientGone`."""
+"""Takes a question to the client, and brings its answer. Raises `ClientGone`, `ClientFailed`."""
 
 
 class ClientGone(Exception):
     """The client does not answer, or has given the ticket to somebody else: nobody wants what is done here any more."""
+
+
+class ClientFailed(BadInput):
+    """The client could not do what a worker needs of it, such as write to its disk."""
 
 
 class _Said(BaseModel):

@@ -23,7 +23,7 @@ from msgspec import structs
 
 from cdd_agent.cluster.cache import Cache, cache_folder
 from cdd_agent.cluster.purse import ClientsAccount, shared_by_client
-from cdd_agent.cluster.words import PIECE, Ask, Begin, Begun, ClientGone, Order, Over
+from cdd_agent.cluster.words import PIECE, Ask, Begin, Begun, ClientFailed, ClientGone, Order, Over
 from cdd_agent.config import Config
 from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.history import STORE, no_part
@@ -162,6 +162,7 @@ class _Run:
             await RunHere(self.ticket, record, checkpoints).put_in_place(arrival)
         finally:
             arrival.discard()
+            checkpoints.close()
 
     async def carry_out(self) -> Over:
         work = asyncio.create_task(self._plan())
@@ -288,7 +289,7 @@ class _Run:
             )
             text += "the run's own first."
             self.emit(Notice(text, Tone.WARNING, about=About.EDITABLE_INSTALL))
-        return found.env
+        return found.env(self.root)
 
     def _config(self) -> Config:
         return Config.model_validate(self.begun.settings)
@@ -325,6 +326,8 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 def _has_no_room(error: BaseException) -> bool:
     """Whether it is this machine's disk that is in the way."""
+    if any(isinstance(cause, ClientFailed) for cause in _causes(error)):
+        return False
     words = [os.strerror(number) for number in _NO_ROOM]
     return any(
         (isinstance(cause, OSError) and cause.errno in _NO_ROOM) or any(word in str(cause) for word in words)

@@ -9,7 +9,7 @@ from typing import Any
 
 from cdd_agent.cluster.desk import Desk
 from cdd_agent.cluster.identity import author_of, project_id, settings_to_send
-from cdd_agent.cluster.words import Answer, ClientGone, Order, Over
+from cdd_agent.cluster.words import Answer, ClientFailed, ClientGone, Order, Over
 from cdd_agent.cluster.worker import carry_out
 from cdd_agent.config import of_role
 from cdd_agent.engine.record import RunRecord
@@ -78,7 +78,8 @@ class Machine:
         self.said += [question, answer]
         if answer.get("gone"):
             raise ClientGone("somebody else has it")
-        assert "error" not in answer, answer
+        if "error" in answer:
+            raise ClientFailed(str(answer["error"]))
         return answer
 
     async def works(self, **order: Any) -> Over | None:

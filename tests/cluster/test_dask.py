@@ -53,7 +53,12 @@ class Cluster:
             self.end_of(name)
         with (self.folder / f"{name}.log").open("wb") as log:
             program = [sys.executable, *words]
-            given = {"cwd": folder or self.folder, "env": {**self.env, **env}, "stdin": subprocess.DEVNULL}
+            given = {
+                "cwd": folder or self.folder,
+                "env": {**self.env, **env},
+                "stdin": subprocess.DEVNULL,
+                "start_new_session": True,
+            }
             out = (self.folder / f"{name}.out").open("wb")
             with out:
                 self.processes[name] = subprocess.Popen(program, stdout=out, stderr=log, **given)  # type: ignore[call-overload]
@@ -301,6 +306,23 @@ def another_version(cluster: Cluster, sandbox: Sandbox, server: LoopbackServer, 
     assert content(sandbox) == DONE
 
 
+def ctrl_c_on_this_machine(cluster: Cluster, sandbox: Sandbox, server: LoopbackServer, model: Model) -> None:
+    """With workers that share the client's terminal."""
+    model.slow = "b.txt"
+    cluster.address = "local"
+    cluster.client(sandbox, server)
+    until(model.thinks.is_set)
+    os.killpg(cluster.processes["client"].pid, signal.SIGINT)
+    assert cluster.end_of() == 130
+    assert "Traceback" not in cluster.said("client")
+    assert content(sandbox) == {"a.txt": "good"}
+    model.may_answer.set()
+    cluster.client(sandbox, server)
+    assert cluster.end_of() == 0
+    assert content(sandbox) == DONE
+    assert len(server.requests) == 4
+
+
 STORIES = (
     killed_in_a_reply,
     killed_in_a_check,
@@ -310,6 +332,7 @@ STORIES = (
     stopped_for_too_long,
     a_full_disk,
     another_version,
+    ctrl_c_on_this_machine,
 )
 
 

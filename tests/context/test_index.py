@@ -115,6 +115,21 @@ def test_many_files_are_read_by_another_process(root: Path, monkeypatch: pytest.
     assert read == []
 
 
+def test_never_more_is_held_at_once_than_memory_has_room_for(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(intake, "_TOGETHER", 3)
+    monkeypatch.setattr(intake, "_BYTES", 2_000_000)
+    sizes = [1, 1, 1, 1, 900_000, 900_000, 900_000, 50_000_000, 900_000, 3_000_000]
+
+    held = [
+        [stamp[0] for stamp in some.values()]
+        for some in intake.portions({f"{n}.py": (size, 0, 0, 0) for n, size in enumerate(sizes)})
+    ]
+
+    assert held == [[1, 1, 1], [1, 900_000, 900_000], [900_000, 50_000_000], [900_000, 3_000_000]]
+    made(root, {f"{number}.py": f"range = {number}\n" for number in range(7)})
+    assert len(found(ProjectMap(root))) == 8
+
+
 def test_where_that_process_cannot_be_told_it_is_done_here(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
