@@ -377,7 +377,7 @@ async def open_own_tree(project: Project, ticket: Ticket, name: str = "") -> Own
     if (record.folder / CAME_BACK).exists():
         from cdd_agent.travel.came_back import put_what_came_back
 
-        await put_what_came_back(own, no_part((*_own(project, config), ticket.shown(ticket.folder))))
+        await put_what_came_back(own, no_part(own.root, (*_own(project, config), ticket.shown(ticket.folder))))
     return own
 
 
@@ -408,7 +408,7 @@ def open_landing(project: Project, own: OwnTree, frontend: Frontend, emit: Emit)
         lambda root, env: CommandRunner(root, config.commands, permit, env=env),
         config.test_command,
         config.test_timeout,
-        no_part((*_own(project, config), own.ticket.shown(own.ticket.folder))),
+        no_part(own.root, (*_own(project, config), own.ticket.shown(own.ticket.folder))),
         emit,
     )
 

@@ -83,7 +83,7 @@ class Desk:
 
         await own.make(emit)
         places = (*self.project.tickets.places, own.ticket.shown(own.ticket.folder))
-        here = await in_its_own_tree(own, no_part(places))
+        here = await in_its_own_tree(own, no_part(own.root, places))
         self._locks.enter_context(locked(here.record.folder, own.ticket.slug))
         self._run = here, await opened(own, self._coming)
 

@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from cdd_agent.engine.attempt import Attempt, AttemptCheckpoints
 from cdd_agent.engine.net_changes import NetChanges, Segment, fold
@@ -22,16 +23,19 @@ from cdd_agent.errors import BadInput
 from cdd_agent.files.json_file import stamp
 from cdd_agent.git.checkpoint import Checkpoint, Checkpoints
 from cdd_agent.git.restore import CheckpointGone, RestoreResult, is_there
+from cdd_agent.project.tree_needs import SHARED
 from cdd_agent.verification.taken_away import Versions
 
 STORE = "checkpoints.git"
 
 
-def no_part(own: Iterable[str]) -> tuple[str, ...]:
+def no_part(root: Path, own: Iterable[str]) -> tuple[str, ...]:
     """Patterns of what is in no checkpoint of a project: the runs' own files, conversations, tickets (they are the
-    person's and the program's), writes in progress. `own` are files and folders of this program beside `.cdd`."""
+    person's and the program's), writes in progress; links to what tests need, since `node_modules/` ignores a folder
+    and no link. `own` are files and folders of this program beside `.cdd`."""
     literal = {re.sub(r"([*?\[\\])", r"\\\1", folder) for folder in own}
-    return (".cdd/runs", ".cdd/cache", ".cdd/conversations", *sorted(literal), "**/.cdd-*.tmp")
+    links = (name for name in SHARED if (root / name).is_symlink())
+    return (".cdd/runs", ".cdd/cache", ".cdd/conversations", *sorted(literal), *links, "**/.cdd-*.tmp")
 
 
 @dataclass

@@ -117,7 +117,7 @@ class Run:
             lock.release()
             raise
         own = (*own, ticket.shown(ticket.folder))
-        history = History(record, no_part(own))
+        history = History(record, no_part(root, own))
         recorder = Recorder(redactor, record.log, emit)
         state = opened.state
         if any(step.attempts and step.lacks_costs for step in state.known_steps.values()):

@@ -340,7 +340,9 @@ class Snapshots:
 
     def _everything(self) -> list[str]:
         """The pathspecs of all that belongs to the project, from its folder."""
-        out = [f":(exclude,glob){pattern}{end}" for pattern in self.leave_out for end in ("", "/**")]
+        links = {pattern for pattern in self.leave_out if (self.root / pattern).is_symlink()}  # git looks behind none
+        below = [f"{pattern}/**" for pattern in self.leave_out if pattern not in links]
+        out = [f":(exclude,glob){pattern}" for pattern in (*self.leave_out, *below)]
         if self.folder.is_relative_to(self.root):
             out.append(f":(exclude,literal){self.folder.relative_to(self.root).as_posix()}")
         return [".", *out]

@@ -72,7 +72,7 @@ class Travel:
     def of(cls, root: Path, ticket: Ticket, redactor: Redactor, emit: Emit, own: Iterable[str]) -> Travel:
         """`own` are files and folders of this program beside `.cdd`, relative to `root`: they are in no checkpoint."""
         record = RunRecord.of(root, ticket.slug, redactor)
-        return cls(ticket, record, redactor, emit, no_part((*own, ticket.shown(ticket.folder))))
+        return cls(ticket, record, redactor, emit, no_part(record.root, (*own, ticket.shown(ticket.folder))))
 
     async def push(self, remote: str | None, *, by_word: bool = False) -> Whereabouts:
         """Send it to a remote, where from then on nobody holds it. Raises `CddError`."""

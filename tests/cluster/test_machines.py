@@ -13,6 +13,7 @@ import pytest
 from cdd_agent.cluster.cache import Cache
 from cdd_agent.cluster.identity import settings_to_send
 from cdd_agent.cluster.words import ClientFailed, Over
+from cdd_agent.cluster.worker import ENVIRONMENT
 from cdd_agent.config import load_config
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.fleet.board import Board
@@ -388,3 +389,22 @@ async def test_every_question_is_answered_whatever_is_wrong_with_it_or_here(clie
         assert "error" in await desk.answer({"kind": "told", "attempt": attempt, "events": [event]})
     assert "stop" in await desk.answer({"kind": "alive", "attempt": attempt})
     await desk.end()
+
+
+async def test_what_tests_need_is_linked_and_the_link_does_not_come_back(
+    client: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To git, `node_modules/` is about a folder, and not about a link."""
+    (client.root / ".gitignore").write_text("node_modules/\n")
+    git(client.root, "commit", "--quiet", "--all", "--message=Ignore")
+    for place in (client.root, tmp_path / "srv"):
+        (place / "node_modules").mkdir(parents=True)
+        (place / "node_modules" / "words.js").write_text("")
+    monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "srv"))
+    desk = await opened_desk(client)
+    over = await Machine(tmp_path / "one", desk).works()
+    await desk.end()
+    assert over is not None
+    assert over.exit_code == ExitCode.DONE
+    assert content(client) == DONE
+    assert (desk.own.root / "node_modules").readlink() == client.root / "node_modules"

@@ -154,3 +154,14 @@ async def test_many_new_files_with_long_names_are_asked_about_in_turns(project: 
         found = await in_thread(lambda: checkpoints.snapshots.objects.ignored(asked), name="ignored")
     assert found == {name for name in asked if name.endswith(b".log")}
     checkpoints.close()
+
+
+async def test_a_link_is_left_out_by_git_too(project: Path, tmp_path: Path) -> None:
+    write(project, {"a.py": "1\n"})
+    (tmp_path / "modules").mkdir()
+    checkpoints = await Checkpoints.open(project, project / ".cdd" / "runs" / "login", "login", (".cdd/runs", "linked"))
+    without = await checkpoints.take("without")
+    (project / "linked").symlink_to(tmp_path / "modules")
+    assert (await checkpoints.take("known")).id == without.id
+    assert await by_git(checkpoints) == without.id
+    checkpoints.close()
