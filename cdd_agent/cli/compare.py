@@ -79,17 +79,18 @@ def _jobs(project: Project, ticket: Ticket, models: Sequence[str]) -> list[Ticke
     from cdd_agent.fleet.place import TicketJob
     from cdd_agent.threads import waited_for
 
-    names = dict[str, str]()
-    for model in dict.fromkeys(models):
-        name = "compare-" + re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-")[:80]
-        if name in names:
-            name += "-" + hashlib.sha256(model.encode()).hexdigest()[:6]
-        names[name] = model
-    jobs = [TicketJob(ticket.slug, name, model) for name, model in names.items()]
+    jobs = [TicketJob(ticket.slug, f"compare-{name_of(model)}", model) for model in dict.fromkeys(models)]
     made = (load_own_tree(folder_of(project.root, job.name)) for job in jobs)
     base = next((tree.base for tree in made if tree is not None), None)
     base = base or waited_for(own_tree(project).trees.commit_of("HEAD"))
     return [TicketJob(job.slug, job.variant, job.model, base) for job in jobs]
+
+
+def name_of(model: str) -> str:
+    """A model's name as a part of a branch's: the same each time, and no other model's."""
+    name = re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-")[:80]
+    is_plain = re.fullmatch(r"[a-z0-9]+/[a-z0-9]+(-[a-z0-9]+)*", model) and len(model) <= 80
+    return name if is_plain else f"{name}-{hashlib.sha256(model.encode()).hexdigest()[:6]}"
 
 
 def _diffs(project: Project, folder: Path, board: Board) -> dict[str, Path]:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from cdd_agent.cli.compare import name_of
 from tests.fleet.tickets import GOOD, ONE_STEP, cdd, events, project, script, tree
 from tests.projects import says
 from tests.travel.copies import git
@@ -45,3 +46,10 @@ def test_models_are_compared_and_cleared_away(
     assert not tree(root, one["run"]).parent.exists()
     assert git(root, "for-each-ref", "--format=%(refname:short)", "refs/heads").split() == ["cdd/bug-a", "main"]
     assert tree(root, "bug-a").exists()
+
+
+def test_a_model_has_the_same_name_each_time_and_no_other_ones() -> None:
+    assert name_of("openai/gpt-5") == "openai-gpt-5"
+    models = {"ollama/qwen3:8b", "ollama/qwen3-8b", "ollama/Qwen3-8b", "openai/gpt-5.1", "openai/gpt-5-1"}
+    models |= {"x/y/z", "x/y-z", "x-y/z", "x" * 99, "x" * 98}
+    assert len({name_of(model) for model in models}) == len(models)
