@@ -55,6 +55,7 @@ bench: $(READY)         ## the figures of docs/performance.md
 	@$(BIN)/python -m benchmarks.checkpoints
 	@$(BIN)/python -m benchmarks.travelling
 	@$(BIN)/python -m benchmarks.worktrees
+	@$(BIN)/python -m benchmarks.side_by_side
 	@$(BIN)/python -m benchmarks.cluster
 	@$(BIN)/python -m benchmarks.replies
 	@$(BIN)/python -m benchmarks.loud_checks

@@ -1,9 +1,11 @@
 """Whether the code that a change is about is what a model gets to see: `python -m benchmarks.context FOLDER...`
 
 Each folder is a clone of a real project with its history. Commits of it are taken as jobs: the project as it was before
-the commit, and the commit's message, without paths, as the text. Places are the lines of source that it changed; tests,
-examples and pages are not counted. With `--aider PYTHON`, an interpreter that has aider-chat, its repository map is
-asked the same. Without folders only the cost is measured, on a generated project of 10,000 files.
+the commit, and the commit's message, without paths, as the text. Places are the lines of source that it changed, and
+where it only added some, the line before or the one after them; tests, examples and pages are not counted, neither for
+nor against. A message is taken once, though two branches may have it. With `--aider PYTHON`, an interpreter that has
+aider-chat, its repository map is asked the same. Without folders only the cost is measured, on a generated project of
+10,000 files.
 """
 
 import argparse
@@ -39,7 +41,7 @@ OUTLINE, LARGE_OUTLINE, LARGE = 2_000, 4_000, 500
 """Tokens of an outline, and of one for a project of more files than `LARGE`."""
 CODE = set("py pyi js jsx mjs cjs ts tsx mts go rs c h cc cpp hpp java rb php cs kt swift scala vue svelte".split())  # noqa: SIM905
 ASIDE = re.compile(
-    r"(?:^|/)(?:tests?|specs?|__tests__|testing|examples?|samples?|docs?|docs_src|bench(?:marks?|es)?|fixtures?"
+    r"(?:^|/)(?:t|tests?|specs?|__tests__|testing|examples?|samples?|docs?|docs_src|bench(?:marks?|es)?|fixtures?"
     r"|testdata|playground|vendor|deps|third_party|node_modules|dist|\.github)/|[._-](?:test|spec|bench)\.\w+$"
     r"|_test\.go$|\.min\.js$|\.d\.ts$|\.pb\.go$|_pb2\.py$"
 )
@@ -85,7 +87,10 @@ class Job:
     commit: str
     message: str
     changed: dict[str, list[tuple[int, int]]]
-    """Of each source file the lines that it changed, as they were before."""
+    """Of each source file the lines that it changed, as they were before; where it only adds some, the line after them
+    and the one before: either is enough to see where they go."""
+    others: list[str]
+    """Its tests, pages and such: that one of them is found says nothing, neither for nor against."""
 
     @property
     def text(self) -> str:
@@ -107,12 +112,12 @@ def jobs(clone: Path, most: int) -> list[Job]:
     log = git(clone, "log", f"--max-count={LOOKED_AT}", "--no-merges", "--format=%H%x00%B%x01", "HEAD")
     entries = [entry.strip().split("\0") for entry in log.split("\1") if entry.strip()]
     fitting = [entry for entry in entries if not CHORE.search(entry[1].split("\n")[0])]
-    found = [
-        job
-        for commit, message in fitting[:: max(1, len(fitting) // (most * 4))]
-        if (job := read_job(clone, commit, TRAILERS.sub("", message).strip()))
-    ]
-    return [found[len(found) * at // most] for at in range(min(most, len(found)))][::-1]
+    found: dict[str, Job] = {}  # by message: a fix that came into two branches is one job
+    for commit, message in fitting[:: max(1, len(fitting) // (most * 4))]:
+        if job := read_job(clone, commit, TRAILERS.sub("", message).strip()):
+            found.setdefault(job.message.split("\n")[0].partition(" (#")[0], job)
+    many = min(most, len(found))
+    return [list(found.values())[len(found) * at // many] for at in range(many)][::-1]
 
 
 def read_job(clone: Path, commit: str, message: str) -> Job | None:
@@ -121,18 +126,20 @@ def read_job(clone: Path, commit: str, message: str) -> Job | None:
         return None
     diff = git(clone, "show", "--format=", "--unified=0", "--no-renames", "--no-ext-diff", "--no-color", commit)
     changed: dict[str, list[tuple[int, int]]] = {}
+    others: set[str] = set()
     for part in re.split(r"^diff --git ", diff, flags=re.MULTILINE)[1:]:
         before = re.search(r"^--- a/(.+)$", part, re.MULTILINE)
         if before is None or re.search(r"^\+\+\+ /dev/null$", part, re.MULTILINE):  # new, or gone
             continue
         path = before[1].rstrip("\t")
         if PurePosixPath(path).suffix[1:] not in CODE or ASIDE.search(path) or is_test_file(PurePosixPath(path)):
+            others.add(path)
             continue
         hunks = [(int(found[1]), 1 if found[2] is None else int(found[2])) for found in HUNK.finditer(part)]
         if hunks:  # not only its mode
-            changed[path] = [(max(1, start), max(1, start, start + count - 1)) for start, count in hunks]
+            changed[path] = [(start, start + count - 1) if count else (start + 1, start) for start, count in hunks]
     places = sum(map(len, changed.values()))
-    return Job(commit, message, changed) if 1 <= len(changed) <= 8 and places <= 40 else None
+    return Job(commit, message, changed, sorted(others)) if 1 <= len(changed) <= 8 and places <= 40 else None
 
 
 def lines_of(root: Path, path: str) -> list[str]:
@@ -160,7 +167,9 @@ class Shown:
     def share(self, job: Job) -> float:
         """How much of what the job changed is shown: of each place its lines, all places alike."""
         return statistics.fmean(
-            sum(line in self.lines[path] for line in range(first, last + 1)) / (last - first + 1)
+            statistics.fmean(line in self.lines[path] for line in range(first, last + 1))
+            if first <= last
+            else not self.lines[path].isdisjoint((first, last))
             for path, places in job.changed.items()
             for first, last in places
         )
@@ -172,6 +181,8 @@ def excerpts(root: Path, ranked: Sequence[RankedFile], room: int) -> Shown:
         if file.path not in texts:
             texts[file.path] = lines_of(root, file.path)
         shown.add(file.path, texts[file.path], place.first, place.last, place.name)
+        if shown.room < 10:
+            break
     return shown
 
 
@@ -235,7 +246,8 @@ def outlined(ranked: Sequence[RankedFile], room: int) -> set[str]:
 
 
 def reciprocal(order: Sequence[str], job: Job) -> float:
-    return next((1 / rank for rank, path in enumerate(order, 1) if path in job.changed), 0.0)
+    asked = (path for path in order if path not in job.others)
+    return next((1 / rank for rank, path in enumerate(asked, 1) if path in job.changed), 0.0)
 
 
 class Figures:

@@ -207,7 +207,7 @@ if os.name != "nt":
 
         async def until(self, come: Callable[[str], bool]) -> None:
             """Wait for something among what was told since the last time."""
-            end = monotonic() + 20
+            end = monotonic() + 60
             told = ""
             while not come(told):
                 assert monotonic() < end, self.seen

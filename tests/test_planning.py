@@ -138,7 +138,7 @@ def planning_slowly(sandbox: Sandbox) -> Forked:
     }
     model = script(sandbox, looking, {"reply": plan(), "slow": 60})
     process = Forked("plan", SLUG, "--model", model, cwd=sandbox.root)
-    until = time.monotonic() + 30
+    until = time.monotonic() + 60
     while not (notes(sandbox).exists() and '"role": "tool"' in notes(sandbox).read_text()):
         assert time.monotonic() < until, process.communicate()
         time.sleep(0.05)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cdd_agent.fleet.place import TicketJob
     from cdd_agent.session import Project
     from cdd_agent.tickets.store import Ticket
+    from cdd_agent.travel.own_tree import OwnTree
 
 
 @terminal_command(
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     flag("--json", "one event a line, the comparison in the last"),
 )
 def compare(options: Namespace) -> int:
-    from cdd_agent.cli.many import carry_out, one_at_a_time, own_prefix
+    from cdd_agent.cli.many import carry_out, one_at_a_time, own_tree
     from cdd_agent.cli.without_screen import reference
     from cdd_agent.fleet.known import COMPARING, folder_of
     from cdd_agent.wiring import open_project
@@ -51,7 +52,7 @@ def compare(options: Namespace) -> int:
     flags = {"max_attempts": options.max_attempts, "approval": "auto" if options.yes else None}
     project = open_project(options.project, flags)
     tickets = list({t.slug: t for t in (project.tickets.find(reference(slug)) for slug in options.slugs)}.values())
-    folder, prefix = folder_of(project.root, COMPARING), own_prefix(project)
+    folder, prefix = folder_of(project.root, COMPARING), own_tree(project).prefix
     with one_at_a_time(folder):
         if options.clear:
             return _clear(project, [ticket.slug for ticket in tickets])
@@ -72,9 +73,11 @@ def compare(options: Namespace) -> int:
 
 def _jobs(project: Project, ticket: Ticket, models: Sequence[str]) -> list[TicketJob]:
     """A run for each model, all from the same commit: that of runs of this comparison that were begun before."""
+    from cdd_agent.cli.many import own_tree
     from cdd_agent.engine.whereabouts import load_own_tree
     from cdd_agent.fleet.known import folder_of
     from cdd_agent.fleet.place import TicketJob
+    from cdd_agent.threads import waited_for
 
     names = dict[str, str]()
     for model in dict.fromkeys(models):
@@ -84,42 +87,29 @@ def _jobs(project: Project, ticket: Ticket, models: Sequence[str]) -> list[Ticke
         names[name] = model
     jobs = [TicketJob(ticket.slug, name, model) for name, model in names.items()]
     made = (load_own_tree(folder_of(project.root, job.name)) for job in jobs)
-    base = next((tree.base for tree in made if tree is not None), None) or _head(project)
+    base = next((tree.base for tree in made if tree is not None), None)
+    base = base or waited_for(own_tree(project).trees.commit_of("HEAD"))
     return [TicketJob(job.slug, job.variant, job.model, base) for job in jobs]
-
-
-def _head(project: Project) -> str | None:
-    from cdd_agent.threads import waited_for
-    from cdd_agent.tickets.store import Ticket
-    from cdd_agent.wiring import open_own_tree
-
-    async def head() -> str | None:
-        own = await open_own_tree(project, Ticket("", project.root, project.root))
-        return await own.trees.commit_of("HEAD")
-
-    return waited_for(head())
 
 
 def _diffs(project: Project, folder: Path, board: Board) -> dict[str, Path]:
     """What each run has committed, as a file."""
+    from cdd_agent.cli.many import own_tree
     from cdd_agent.files.atomic import write_atomic
-    from cdd_agent.git.worktree import Trees
     from cdd_agent.threads import waited_for
-    from cdd_agent.tickets.store import Ticket
-    from cdd_agent.wiring import open_own_tree
 
-    async def write() -> dict[str, Path]:
-        trees: Trees = (await open_own_tree(project, Ticket("", project.root, project.root))).trees
-        files = dict[str, Path]()
-        for name, row in board.rows.items():
-            tip = await trees.commit_of(f"refs/heads/{row.job.branch}")
-            if tip is not None and row.job.base is not None:
-                diff = await trees.git("diff", "--no-color", "--no-ext-diff", row.job.base, tip)
-                files[name] = folder / f"{name}.diff"
-                write_atomic(files[name], diff.stdout.encode(errors="surrogateescape"))
-        return files
+    trees, files = own_tree(project).trees, dict[str, Path]()
 
-    return waited_for(write())
+    async def write(name: str, job: TicketJob) -> None:
+        tip = await trees.commit_of(f"refs/heads/{job.branch}")
+        if tip is not None and job.base is not None:
+            diff = await trees.git("diff", "--no-color", "--no-ext-diff", job.base, tip)
+            files[name] = folder / f"{name}.diff"
+            write_atomic(files[name], diff.stdout.encode(errors="surrogateescape"))
+
+    for name, row in board.rows.items():
+        waited_for(write(name, row.job))
+    return files
 
 
 def _tell(board: Board, diffs: dict[str, Path], *, as_json: bool) -> None:
@@ -146,24 +136,22 @@ def _tell(board: Board, diffs: dict[str, Path], *, as_json: bool) -> None:
 def _clear(project: Project, slugs: Sequence[str]) -> ExitCode:
     import shutil
 
+    from cdd_agent.cli.many import own_tree
     from cdd_agent.engine.lock import locked
     from cdd_agent.fleet.known import COMPARING, folder_of
     from cdd_agent.threads import waited_for
-    from cdd_agent.tickets.store import Ticket
-    from cdd_agent.wiring import open_own_tree
 
     runs = sorted((project.root / ".cdd" / "runs").glob("*--compare-*/tree.json"))
     chosen = [path.parent for path in runs if not slugs or path.parent.name.partition("--compare-")[0] in slugs]
 
-    async def remove(folder: Path) -> None:
-        own = await open_own_tree(project, Ticket("", project.root, project.root), folder.name)
-        with locked(folder, folder.name):
+    async def remove(own: OwnTree) -> None:
+        with locked(own.record.folder, own.record.slug):
             await own.trees.remove(own.place)
             await own.trees.delete_branch(own.branch)
-        shutil.rmtree(folder)
-        (folder_of(project.root, COMPARING) / f"{folder.name}.diff").unlink(missing_ok=True)
 
     for folder in chosen:
-        waited_for(remove(folder))
+        waited_for(remove(own_tree(project, folder.name)))
+        shutil.rmtree(folder)
+        (folder_of(project.root, COMPARING) / f"{folder.name}.diff").unlink(missing_ok=True)
     sys.stdout.write(f"Removed: {', '.join(folder.name for folder in chosen) or 'there was nothing'}\n")
     return ExitCode.DONE

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cdd_agent.fleet.place import Place, TicketJob
     from cdd_agent.session import Project
     from cdd_agent.tickets.store import Ticket
+    from cdd_agent.travel.own_tree import OwnTree
 
 AT_ONCE = 3
 """Runs, where nobody says how many: they wait for a model most of the time, but tests are run on this machine."""
@@ -39,7 +40,7 @@ def execute_many(options: Namespace, flags: Mapping[str, Any]) -> int:
         raise BadInput("Several tickets cannot be started over at once", hint="`cdd exec SLUG --start-over` does one.")
     if project.config.record and Path(project.config.record).is_absolute():
         raise BadInput("Several runs cannot record into one file", hint="Give `record` a path in the project.")
-    folder, prefix = folder_of(project.root), own_prefix(project)
+    folder, prefix = folder_of(project.root), own_tree(project).prefix
     with one_at_a_time(folder):
         if options.all:
             tickets = planned(project.root, project.tickets.list(), folder, prefix)
@@ -153,14 +154,14 @@ async def cluster(project: Project, folder: Path, options: Namespace, count: int
         yield place
 
 
-def own_prefix(project: Project) -> str:
-    """The project's folder in its repository; empty where it is the top. Raises `BadInput` where there is none, or one
-    without a commit: then no run can have a tree of its own."""
+def own_tree(project: Project, name: str = "") -> OwnTree:
+    """The tree of the run with this name, made or not; without one, for what all of them have in common: the folder of
+    the project in its repository, and git. Raises `BadInput` where there is no repository, or none with a commit."""
     from cdd_agent.threads import waited_for
     from cdd_agent.tickets.store import Ticket
     from cdd_agent.wiring import open_own_tree
 
-    return waited_for(open_own_tree(project, Ticket("", project.root, project.root))).prefix
+    return waited_for(open_own_tree(project, Ticket("", project.root, project.root), name))
 
 
 @contextmanager

@@ -289,7 +289,7 @@ class _Run:
             )
             text += "the run's own first."
             self.emit(Notice(text, Tone.WARNING, about=About.EDITABLE_INSTALL))
-        return found.env
+        return found.env(self.root)
 
     def _config(self) -> Config:
         return Config.model_validate(self.begun.settings)

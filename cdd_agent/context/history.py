@@ -25,17 +25,18 @@ async def read_past(root: Path, cache: Cache) -> None:
     """Add to the cache what has happened since it was last asked; without a repository nothing."""
     try:
         repository = await repository_of(root)
-        if repository is None:
+        head = await repository.head() if repository else None
+        before = cache.fact(_HEAD)
+        if repository is None or head is None or head == before:
             return
         git = Git(root, repository.git.env, seconds=_SECONDS)
         where = () if root == repository.top else ("--", ".")
-        before = cache.fact(_HEAD)
-        log = await _log(git, f"{before}...HEAD", *where) if before else None
+        log = await _log(git, f"{before}...{head}", *where) if before else None
         if log is None or "\x01<" in log:  # some of what is known is none of this branch's past
-            before, log = "", await _log(git, "HEAD", *where)
+            before, log = "", await _log(git, head, *where)
     except GitUnusable:
         return
-    if not log:
+    if log is None:
         return
     with cache.writing():
         if cache.fact(_HEAD) != before:
@@ -43,6 +44,7 @@ async def read_past(root: Path, cache: Cache) -> None:
                 return
             cache.clear_commits()
         _add(cache, log)
+        cache.set_fact(_HEAD, head)
 
 
 async def _log(git: Git, commits: str, *where: str) -> str | None:
@@ -60,12 +62,9 @@ def _add(cache: Cache, log: str) -> None:
     holders: Holders = {}
     for entry in reversed(log.split("\x01")[1:]):
         begin, message, changed = (*entry.split("\x02", 2), "", "")[:3]
-        commit = _COMMIT.fullmatch(begin)
-        if commit is None:  # a part of a message that looks like the beginning of an entry
-            continue
         named = [path for path in changed.strip("\n\0").split("\0") if path]
-        cache.set_fact(_HEAD, commit[1])
-        if 0 < len(named) <= _MOST_FILES:
+        is_one = _COMMIT.fullmatch(begin)  # and no part of a message that looks like the beginning of an entry
+        if is_one and 0 < len(named) <= _MOST_FILES:
             number += 1
             paths[number] = named
             for word in {*words_in(message[:_MESSAGE]), *(f"@{path}" for path in named)}:

@@ -4,7 +4,7 @@ import gc
 import hashlib
 import sys
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
 from json import load
 from pathlib import Path
@@ -19,8 +19,8 @@ _FEW = 500
 """Files whose words are learned as they come; of more, all words are learned anew at the end, which is faster."""
 _RACY = 1_000_000_000
 """Nanoseconds: a file that was changed just before it is read may change again within the same time stamp."""
-_TOGETHER = 2_000
-"""Files that are read before what was found is written."""
+_TOGETHER, _BYTES = 2_000, 16_000_000
+"""Files that are read before what was found is written, and how large all of them may be."""
 NUMBER = "number"
 """The fact that says which number of a file was the last one."""
 _UNLEARNED = "unlearned"
@@ -35,14 +35,25 @@ def take_over(
     if gone:
         with cache.writing():
             cache.drop(gone)
-    paths = list(changed)
-    for begin in range(0, len(paths), _TOGETHER):
-        some = {path: changed[path] for path in paths[begin : begin + _TOGETHER]}
-        _take_in(root, some, cache, go_on, learns=len(paths) <= _FEW)
+    for some in portions(changed):
+        _take_in(root, some, cache, go_on, learns=len(changed) <= _FEW)
     if cache.fact(_UNLEARNED):
         with cache.writing():
             cache.learn_anew()
             cache.set_fact(_UNLEARNED, "")
+
+
+def portions(changed: dict[str, Stamp]) -> Iterator[dict[str, Stamp]]:
+    """The files in portions that can be held in memory."""
+    some, size = dict[str, Stamp](), 0
+    for path, stamp in changed.items():
+        size += min(stamp[0], LARGEST)
+        if some and (size > _BYTES or len(some) == _TOGETHER):
+            yield some
+            some, size = {}, min(stamp[0], LARGEST)
+        some[path] = stamp
+    if some:
+        yield some
 
 
 def take_over_aside() -> None:

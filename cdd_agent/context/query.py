@@ -1,6 +1,6 @@
 """A question to the map of a project."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 
 
@@ -19,6 +19,8 @@ class Query:
     """Paths and folders that a person wants left out."""
 
 
-def is_in(path: str, places: Iterable[str]) -> bool:
+def is_in(path: str, places: Collection[str]) -> bool:
     """Whether a path is one of these files, or in one of these folders."""
-    return any(path == place.rstrip("/") or path.startswith(f"{place.rstrip('/')}/") for place in places)
+    return bool(places) and any(
+        path == place.rstrip("/") or path.startswith(f"{place.rstrip('/')}/") for place in places
+    )

@@ -22,7 +22,7 @@ from cdd_agent.context.links import Links, last_name, module_of
 from cdd_agent.context.places import Place, RankedFile
 from cdd_agent.context.query import Query, is_in
 from cdd_agent.context.traces import Frame, error_lines, frames
-from cdd_agent.context.words import Vocabulary, names_in_code, words_in, words_of
+from cdd_agent.context.words import Vocabulary, names_in_code, telling, words_in, words_of
 from cdd_agent.files.named import named_files, names_in
 from cdd_agent.project.subjects import is_test_file, tested_name
 
@@ -32,7 +32,7 @@ _LISTED = 200
 """Files that a sign ranks."""
 _SEEDS = 8
 """Files whose neighbours are looked at."""
-_READ = 60
+_READ = 40
 """Files that are read, and judged by their pieces."""
 _PLACES = 40
 """Of one file."""
@@ -131,7 +131,8 @@ class Ranking:
         self._vocabulary = vocabulary
         self._live = {path for path in searched.numbers if not is_in(path, query.without)}
         self._names = list(dict.fromkeys(names_in_code(f"{query.text}\n{query.failure[-_FAILURE:]}")))[:_ASKED]
-        self._asked = list(dict.fromkeys(words_in("\n".join([query.text, *error_lines(query.failure)]))))
+        self._asked = telling(words_in("\n".join([query.text, *error_lines(query.failure)])))
+        self._past, self._commits = cache.commits(self._asked), cache.last_commit()
         written = re.findall(r"[^\W\d]\w*", query.text)
         self._spelled = {words[0]: name for name in written[::-1] if len(words := words_of(name)) == 1}
         """How the text writes its words."""
@@ -225,11 +226,17 @@ class Ranking:
         }
         yield from sorted(((word, found) for word, found in held.items() if found), key=lambda item: len(item[1]))
 
+    def _says(self, word: str, holding: int) -> float:
+        """How much a word says that so many files hold: no more than it does in messages, where `fix` is common."""
+        files, messages = len(self._live), len(self._past.get(word, ()))
+        says = rarity(holding, files)
+        return min(says, rarity(messages, max(self._commits, files))) if messages else says
+
     def _by_words(self) -> _Sign:
         """Files by how many of the words they have; long ones have more of them."""
         sign, words = _Sign(), defaultdict[str, list[str]](list)
         for word, found in islice(self._held("", [*self._asked, *self._names]), _ASKED):
-            self._rarity[word] = rarity(len(found), len(self._live)) ** _RARER
+            self._rarity[word] = self._says(word, len(found)) ** _RARER
             for path in found:
                 sign.scores[path] += self._rarity[word]
                 words[path].append(word)
@@ -243,7 +250,7 @@ class Ranking:
         sign, words = _Sign(), defaultdict[str, list[str]](list)
         for word, found in self._held(mark, asked):
             for path in found:
-                sign.scores[path] += rarity(len(found), len(self._live))
+                sign.scores[path] += self._says(word, len(found))
                 words[path].append(word)
         for path in sign.order():
             sign.reasons[path] = reason(path, words[path])
@@ -257,9 +264,9 @@ class Ranking:
     def _by_past(self) -> _Sign:
         """Files that past commits with such messages changed."""
         likeness: defaultdict[int, float] = defaultdict(float)
-        for numbers in self._cache.commits(self._asked).values():
+        for numbers in self._past.values():
             for number in numbers:
-                likeness[number] += rarity(len(numbers), self._cache.last_commit())
+                likeness[number] += rarity(len(numbers), self._commits)
         sign = _Sign()
         for number in sorted(likeness, key=lambda number: (-likeness[number], -number))[:_COMMITS]:
             changed = self._cache.changed_in(number)

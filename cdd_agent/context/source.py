@@ -17,7 +17,7 @@ _LONG_LINES = 300
 _HEAD = 1_000
 """Bytes in which a generated file says so."""
 _NOT_BY_HAND = re.compile(
-    r"(?:^|/)(?:vendor|vendored|_vendor|node_modules|bower_components|third[_-]party|Pods|Godeps|\.yarn)/"
+    r"(?:^|/)(?:dist|vendor|vendored|_vendor|node_modules|bower_components|third[_-]party|Pods|Godeps|\.yarn)/"
     r"|\.min\.(?:js|css|mjs)$|[.-]bundle\.js$|\.(?:map|snap|lock|lockb|sum|svg|csv|tsv|po|pot|ipynb)$"
     r"|\.pb\.(?:go|cc|h)$|_pb2(?:_grpc)?\.pyi?$|\.(?:g|generated|designer)\.\w+$"
     r"|(?:^|/)(?:package-lock\.json|npm-shrinkwrap\.json|pnpm-lock\.yaml)$",

@@ -6,6 +6,7 @@ characters in the place of capital letters. Such characters are in no text when 
 """
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from cdd_agent.context.words import BETWEEN, is_code, words_of
 
@@ -47,13 +48,11 @@ def term_of(word: str) -> str | None:
 
 def taken_apart(terms: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Each of the words of these terms, with the mark of its term, and the term."""
-    words = dict[str, tuple[str, ...]]()
+    words = lru_cache(maxsize=50_000)(words_of)
     for term in terms:
         name = term.translate(_READ)
         if not name.startswith(IMPORTED):
             bare = name.lstrip(DEFINED + PLACED)
             mark = name[: len(name) - len(bare)]
-            if bare not in words:
-                words[bare] = words_of(bare)
-            for word in words[bare]:
+            for word in words(bare):
                 yield mark + word, term

@@ -1,6 +1,7 @@
 """The words of texts and of code: `parseRange`, `parse_range` and "parse the range" have two in common."""
 
 import re
+from collections.abc import Iterable
 
 BETWEEN = bytes(code if code >= 0x80 or chr(code).isalnum() or chr(code) == "_" else 0x20 for code in range(256))
 """For `bytes.translate`: a space for each byte that is in no identifier. What is not ASCII is in one."""
@@ -38,6 +39,12 @@ def words_in(text: str) -> list[str]:
     return [word for identifier in _IDENTIFIER.findall(text) for word in words_of(identifier)]
 
 
+def telling(words: Iterable[str]) -> list[str]:
+    """Each of these words once, without those that say nothing; all of them where there are no others."""
+    once = list(dict.fromkeys(words))
+    return [word for word in once if word not in _EMPTY] or once
+
+
 def names_in_code(text: str) -> list[str]:
     """The identifiers of a text that can only be names in code: `parse_range`, `HTTPServer`, `sha1`."""
     return [name for name in _IDENTIFIER.findall(text) if is_code(name)]
@@ -55,3 +62,19 @@ def stem(word: str) -> str:
             if word.endswith(ending) and len(word) - len(ending) >= 3:
                 return word[: -len(ending)]
     return word
+
+
+_EMPTY = frozenset(
+    words_in(
+        "a about above after again all also although always am an and another any are as at be because been before "
+        "being below between both but by can cannot could did do does doing done down during each either else even "
+        "ever every few for from further get gets had has have having he her here hers him his how however i if in "
+        "instead into is it its itself just like made make makes making many may me might more most much must my "
+        "neither never new no nor not now of off often on once one only onto or other others otherwise our out over "
+        "own per quite rather really same she should since so some something still such than that the their them then "
+        "there therefore these they thing things this those though through thus to too under until up upon us use "
+        "used uses using very via want was way we well were what when where whether which while who whom whose why "
+        "will with within without would yet you your"
+    )
+)
+"""English words that are in any text, and say nothing of what it is about."""

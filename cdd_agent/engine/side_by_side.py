@@ -99,7 +99,7 @@ class SideBySide:
     async def of(cls, engine: Engine, jobs: int, attempts: int) -> SideBySide | None:
         """None where steps can only be run one after the other. Raises `GitUnusable`, or `BadInput`."""
         run = engine.run
-        trees = await SideTrees.of(run.history)
+        trees = await SideTrees.of(run.history, engine.runner.commands.env)
         if trees is None:
             text = "Steps run one after the other: side by side takes a git repository with a commit."
             run.emit(Notice(text, Tone.WARNING, about=About.ONE_BY_ONE))
@@ -158,7 +158,7 @@ class SideBySide:
         if len(chosen) == 1 and not under_way:
             self._join(chosen[0].number)
             return
-        for step in chosen[: self.jobs - len(self._beside) - len(self._joining)]:
+        for step in chosen[: max(0, self.jobs - len(self._beside) - len(self._joining))]:
             self._beside[asyncio.create_task(self._make_beside(step))] = step.number
 
     # ------------------------------------------------------------------------------------------ in a tree of its own
@@ -251,7 +251,13 @@ class SideBySide:
             root=root,
             approval=main.approval and main.approval.one_at_a_time(self._quiet),
             protected=protected,
-            commands=replace(main.commands, root=root, permit=permit, clock=WorkClock(), env=tree.packages.env),
+            commands=replace(
+                main.commands,
+                root=root,
+                permit=permit,
+                clock=WorkClock(),
+                env=tree.packages.env(root, main.commands.env),
+            ),
             emit=tell,
             steering=Steering(),
         )

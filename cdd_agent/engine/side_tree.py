@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -55,13 +55,15 @@ class SideTrees:
     """The commit that they are on."""
     prefix: str
     """The project's folder in the repository; empty where it is the top."""
+    env: Mapping[str, str]
+    """The variables of the run's commands."""
     _made: int = 0
-    _at_home: frozenset[str] = frozenset()
-    """The packages that are known to be imported from the tree that they are in."""
+    _packages: dict[frozenset[str], OwnPackages] = field(default_factory=dict)
+    """By the names of the packages that a tree has, those that have to be told where they are."""
     _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @classmethod
-    async def of(cls, history: History) -> SideTrees | None:
+    async def of(cls, history: History, env: Mapping[str, str]) -> SideTrees | None:
         """None where there can be none: without a git repository, or before its first commit."""
         record = history.record
         repository = await repository_of(record.root)
@@ -69,7 +71,7 @@ class SideTrees:
         if repository is None or head is None or (await history.open()).snapshots.is_private:
             return None
         prefix = record.root.relative_to(repository.top).as_posix()
-        return cls(record, history, Trees.of(repository.top), head, "" if prefix == "." else prefix)
+        return cls(record, history, Trees.of(repository.top), head, "" if prefix == "." else prefix, env)
 
     async def base(self, also: Iterable[str]) -> Checkpoint:
         """The project as it is now, to make trees from; with these files, also if they are ignored. Raises
@@ -92,14 +94,13 @@ class SideTrees:
         record = replace(self.record, root=root, folder=folder)
         main, name = await self.history.open(), f"{_SIDE}/{folder.name}"
         checkpoints = main.beside(place, folder, name, SHARED)
-        await checkpoints.check_out(base)
+        indexed = [] if self.prefix else [self.trees.expect_files(place, self.head)]
+        await asyncio.gather(checkpoints.check_out(base), *indexed)
         link_shared(self.record.root, root)
         names = frozenset(init.parent.name for init in (*root.glob("*/__init__.py"), *root.glob("src/*/__init__.py")))
-        packages = OwnPackages((), {})
-        if not names <= self._at_home:
-            packages = await own_packages(root, self.trees.top)
-            self._at_home |= names.difference(packages.names)
-        return SideTree(place, record, History(record, self.history.leave_out, checkpoints), packages)
+        if names not in self._packages:
+            self._packages[names] = await own_packages(root, self.trees.top, self.env) if names else OwnPackages()
+        return SideTree(place, record, History(record, self.history.leave_out, checkpoints), self._packages[names])
 
     def _begin(self, folder: Path) -> None:
         """Where the folder is, there is something to be removed, also after a cut of power."""

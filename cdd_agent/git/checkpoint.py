@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from cdd_agent.git.command import GitUnusable
 from cdd_agent.git.diff import Change, TreeEntry, read_raw
+from cdd_agent.git.repository import Repository
 from cdd_agent.git.restore import CheckpointGone, Contents, RestoreResult, restore
 from cdd_agent.git.snapshot import Snapshots, names_in
 from cdd_agent.threads import in_thread, to_its_end
@@ -53,13 +54,20 @@ class Checkpoints:
     prefix: str
 
     @classmethod
-    async def open(cls, root: Path, folder: Path, prefix: str, leave_out: Sequence[str] = ()) -> Checkpoints:
+    async def open(
+        cls,
+        root: Path,
+        folder: Path,
+        prefix: str,
+        leave_out: Sequence[str] = (),
+        repository: Repository | None = None,
+    ) -> Checkpoints:
         """`folder` is for what they need, `prefix` keeps their names apart from those of other tickets. Nobody else may
         use them meanwhile.
 
-        Raises `GitUnusable`, or `BadInput` when the folder cannot be written. For `leave_out` see `Snapshots.open`.
+        Raises `GitUnusable`, or `BadInput` when the folder cannot be written. For the others see `Snapshots.open`.
         """
-        snapshots = await Snapshots.open(root, folder, leave_out)
+        snapshots = await Snapshots.open(root, folder, leave_out, repository)
         await snapshots.remove_locks(prefix)
         return cls(snapshots, prefix)
 

@@ -113,14 +113,17 @@ class Snapshots:
     """The trees of files of snapshots that are known already."""
 
     @classmethod
-    async def open(cls, root: Path, folder: Path, leave_out: Sequence[str] = ()) -> Snapshots:
+    async def open(
+        cls, root: Path, folder: Path, leave_out: Sequence[str] = (), repository: Repository | None = None
+    ) -> Snapshots:
         """Prepare snapshots of `root`, with `folder` for what they need: no other process may use it meanwhile.
 
         `root` is a resolved path. `leave_out` are patterns of files that are no part of the snapshots, from `root`, as
-        in git's `:(glob)`; `folder` never is. Raises `GitUnusable`, or `BadInput` when the folder cannot be written.
+        in git's `:(glob)`; `folder` never is. `repository` is that of the project, for whoever has looked already.
+        Raises `GitUnusable`, or `BadInput` when the folder cannot be written.
         """
         began_without = (folder / "refs" / "cdd").exists()  # a project that became a repository meanwhile
-        repository = None if began_without else await repository_of(root)
+        repository = None if began_without else repository or await repository_of(root)
         plain = Git(root)
         form = [f"--object-format={repository.object_format}"] if repository else []
         await plain("init", "--quiet", "--bare", "--template=", *form, str(folder))

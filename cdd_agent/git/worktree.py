@@ -57,8 +57,10 @@ class Trees:
         how = ["-b", branch] if branch else ["--detach"]
         how += ["--no-checkout"] if is_empty else []
         await self.git("worktree", "add", "--quiet", *how, "--", str(place), commit)
-        if is_empty:  # else git in it would take every file for a new one
-            await _git(place)("read-tree", commit)
+
+    async def expect_files(self, place: Path, commit: str) -> None:
+        """Let git in a tree that was made empty know the files of its commit, else every one would be new to it."""
+        await _git(place)("read-tree", commit)
 
     async def remove(self, place: Path) -> None:
         """Remove a tree with all that is in it, or what is left of one. Raises `BadInput`."""

@@ -28,15 +28,30 @@ _WORDS = 4_000
 _KILLED = -9
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Begun:
     """A process, by the pipes to it."""
 
     stdin: int
+    """0 when it was closed."""
     stdout: asyncio.StreamReader
     stderr: asyncio.StreamReader
     status: asyncio.StreamReader
     """Its process id, and at its end its exit code, a line each."""
+    ends: Sequence[asyncio.BaseTransport]
+    """Of the three that are read."""
+
+    def stop(self) -> None:
+        """Tell it to stop, if it goes on."""
+        if self.stdin:
+            os.close(self.stdin)
+            self.stdin = 0
+
+    def close(self) -> None:
+        """The same, and nothing more is read."""
+        self.stop()
+        for end in self.ends:
+            end.close()
 
 
 class Children:
@@ -54,12 +69,12 @@ class Children:
         cancelled tells it to stop, and waits until it has. It is told by the end of its standard input, which comes
         also when this process is killed: it has to watch for that (`stop_with_stdin`).
         """
-        beginning = asyncio.ensure_future(self._begin_in_turn(arguments, cwd))
+        beginning, stopped = asyncio.ensure_future(self._begin_in_turn(arguments, cwd)), False
         try:
-            begun, pid = await asyncio.shield(beginning)
+            await asyncio.shield(beginning)
         except asyncio.CancelledError:
-            os.close((await beginning)[0].stdin)
-            raise
+            stopped = True
+        begun, pid = await beginning
         words = bytearray()
 
         async def read_words() -> None:
@@ -76,12 +91,12 @@ class Children:
             return int(code) if code else _KILLED
 
         reading = asyncio.gather(read_status(), read_lines(), read_words())
-        is_open = True
         try:
+            if stopped:
+                raise asyncio.CancelledError
             code, _, _ = await asyncio.shield(reading)
         except BaseException:
-            os.close(begun.stdin)
-            is_open = False
+            begun.stop()
             deadline = asyncio.get_running_loop().time() + _GRACE
             while not reading.done():
                 left = max(deadline - asyncio.get_running_loop().time(), 0)
@@ -92,8 +107,7 @@ class Children:
                         await asyncio.wait([reading])
             raise
         finally:
-            if is_open:
-                os.close(begun.stdin)
+            begun.close()
         return code, words.decode(errors="replace")
 
     async def _begin_in_turn(self, arguments: Sequence[str], cwd: Path) -> tuple[_Begun, int]:
@@ -102,8 +116,8 @@ class Children:
             begun = await self._begin(arguments, cwd)
             pid = await begun.status.readline()
         if not pid:
-            os.close(begun.stdin)
-            raise BadInput("No process could be begun: the one that they are forks of has ended")
+            begun.close()
+            raise BadInput("No process could be begun: it has ended before it was there")
         return begun, int(pid)
 
     async def _begin(self, arguments: Sequence[str], cwd: Path) -> _Begun:
@@ -129,8 +143,9 @@ class Children:
                 socket.send_fds(self._asks, [request], ends)
             except OSError as error:
                 raise BadInput(f"No process could be begun: {error.strerror or error}") from error
-        stdout, stderr, status = [await _reader(read) for read, _ in pipes[1:]]
-        return _Begun(pipes[0][1], stdout, stderr, status)
+        readers = [await _reader(read) for read, _ in pipes[1:]]
+        stdout, stderr, status = (reader for reader, _ in readers)
+        return _Begun(pipes[0][1], stdout, stderr, status, [end for _, end in readers])
 
     async def close(self) -> None:
         """No more are begun; those that go on are not touched."""
@@ -139,11 +154,12 @@ class Children:
             await self._forking.wait()
 
 
-async def _reader(pipe: int) -> asyncio.StreamReader:
+async def _reader(pipe: int) -> tuple[asyncio.StreamReader, asyncio.BaseTransport]:
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=_LONGEST, loop=loop)
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(pipe, "rb", 0))
-    return reader
+    file = os.fdopen(pipe, "rb", 0)
+    end, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), file)
+    return reader, end
 
 
 def stop_with_stdin() -> None:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from cdd_agent.errors import BadInput
 from cdd_agent.process.programs import find_program, own_python
@@ -43,15 +44,25 @@ def link_shared(source: Path, root: Path) -> None:
 
 @dataclass(frozen=True)
 class OwnPackages:
-    """Packages that would be imported from another tree, were it not for this environment."""
+    """Packages that would be imported from another tree, were it not for its environment."""
 
-    names: tuple[str, ...]
-    env: Mapping[str, str]
+    names: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+    """Those of the tree that they are in, from the project's."""
+
+    def env(self, root: Path, known: Mapping[str, str] = MappingProxyType({})) -> Mapping[str, str]:
+        """The variables with which commands import those of the project at `root`, beside those that are `known`."""
+        if not self.folders:
+            return known
+        before = {**os.environ, **known}.get("PYTHONPATH")
+        first = (str(root / folder) for folder in self.folders)
+        return {**known, "PYTHONPATH": os.pathsep.join([*first, *([before] if before else [])])}
 
 
-async def own_packages(root: Path, other: Path) -> OwnPackages:
+async def own_packages(root: Path, other: Path, known: Mapping[str, str] = MappingProxyType({})) -> OwnPackages:
     """See that tests in the project at `root` import its own packages, and not those of the `other` tree of the
-    repository, which are installed in editable mode. Raises `BadInput` where they would in any case."""
+    repository, which are installed in editable mode, or come first by variables that are `known`. Raises `BadInput`
+    where they would in any case."""
     sources = [folder for folder in (root / "src", root) if folder.is_dir()]
     packages = {init.parent.name: init.parent.parent for folder in sources for init in folder.glob("*/__init__.py")}
     packages = {name: folder for name, folder in packages.items() if name.isidentifier()}
@@ -69,15 +80,14 @@ async def own_packages(root: Path, other: Path) -> OwnPackages:
             and {"site-packages", "dist-packages"}.isdisjoint(place.parts)  # a copy in an environment is no source
         }
 
-    if not packages or not (there := await elsewhere([*packages], {})):
-        return OwnPackages((), {})
-    first = list(dict.fromkeys(str(packages[name]) for name in there))
-    before = os.environ.get("PYTHONPATH")
-    env = {"PYTHONPATH": os.pathsep.join([*first, *([before] if before else [])])}
-    if still := await elsewhere([*there], env):
+    if not packages or not (there := await elsewhere([*packages], known)):
+        return OwnPackages()
+    folders = dict.fromkeys(packages[name].relative_to(root).as_posix() for name in there)
+    own = OwnPackages(tuple(sorted(there)), tuple(folders))
+    if still := await elsewhere([*there], own.env(root, known)):
         raise BadInput(
             f"Tests in the run's tree would import {', '.join(sorted(still))} from {still[min(still)]}",
             hint="It is installed so that nothing can come before. Run it in your own tree, one step after the other "
             "(`--jobs 1`, without `--worktree`), or uninstall it.",
         )
-    return OwnPackages(tuple(sorted(there)), env)
+    return own

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from heapq import heapify, heappop, heappush
 from pathlib import PurePosixPath, PureWindowsPath
@@ -148,10 +149,19 @@ class ImplementationPlan:
     def order(self) -> tuple[PlanStep, ...]:
         """Every step after those it depends on, otherwise as the plan has them. Raises `PlanInvalid`."""
         self.check()
-        return tuple(_in_order(self.steps))
+        return self._ordered
 
     def faults(self) -> list[Problem]:
         """The problems that keep the plan from being run, in the order of its lines."""
+        return list(self._faults)
+
+    @cached_property
+    def _ordered(self) -> tuple[PlanStep, ...]:
+        """A run asks for it several times a step; with many steps that takes longer than all the rest."""
+        return tuple(_in_order(self.steps))
+
+    @cached_property
+    def _faults(self) -> tuple[Problem, ...]:
         found: list[Problem] = []
         if not self.steps:
             text = "no steps: a plan needs at least one heading like `### Step 1: Create the model`"
@@ -179,7 +189,7 @@ class ImplementationPlan:
         for cycle in _cycles(first):
             text = "dependency cycle: " + " → ".join(map(str, [*cycle, cycle[0]]))
             found.append(Problem("cycle", cycle[0], first[cycle[0]].line, text))
-        return sorted(found, key=lambda fault: fault.line)
+        return tuple(sorted(found, key=lambda fault: fault.line))
 
     def check(self, source: str = "plan.md") -> None:
         """Raises `PlanInvalid`, with each problem and its line in `source`, for a plan that cannot be run."""

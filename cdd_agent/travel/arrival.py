@@ -102,6 +102,12 @@ class Arrival:
             if path not in left_out and path.relative_to(record.folder).as_posix() not in new:
                 remove(path)
         try:
+            for folder in source.glob("step-*/attempt-*"):
+                target = record.folder / folder.relative_to(source)
+                if not target.exists():  # with all that is in it
+                    target.parent.mkdir(exist_ok=True)
+                    folder.replace(target)
+            new = {name for name in new if (source / name).exists()}
             for name in sorted(new, key=lambda name: (name == "state.json", name)):
                 target = record.folder / name
                 target.parent.mkdir(parents=True, exist_ok=True)

@@ -140,4 +140,4 @@ class OwnTree:
             text = f"{', '.join(found.names)} is installed from your own tree (editable). In the run's tree PYTHONPATH "
             text += "puts its own first."
             emit(Notice(text, Tone.WARNING, about=About.EDITABLE_INSTALL))
-        return found.env
+        return found.env(place / self.prefix)

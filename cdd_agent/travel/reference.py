@@ -99,9 +99,11 @@ class RunReference:
         return self.fetched
 
     async def lease(self, tip: str) -> Lease | None:
-        if tip != self.fetched and not await self.has(tip) and await self.fetch() != tip:
+        name = f"{tip}:{LEASE}"
+        is_here = name in self.contents or tip == self.fetched or await self.has(tip)
+        if not is_here and await self.fetch() != tip:
             return await self.lease(self.fetched) if self.fetched else None  # who has it now is what counts
-        data = await self.content(f"{tip}:{LEASE}", LARGEST_LEASE)
+        data = await self.content(name, LARGEST_LEASE)
         try:
             return None if data is None else Lease.model_validate_json(data)
         except ValidationError as error:

@@ -32,11 +32,11 @@ from cdd_agent.engine.whereabouts import (
 )
 from cdd_agent.errors import BadInput
 from cdd_agent.events import About, Emit, Notice, Tone
-from cdd_agent.files.atomic import digest, read_bytes, remove, sync_all, write_atomic
+from cdd_agent.files.atomic import digest, read_bytes, remove, remove_leftovers, sync_all, write_atomic
 from cdd_agent.files.read import holds_secrets
 from cdd_agent.git.checkpoint import Checkpoint, Checkpoints
 from cdd_agent.git.diff import Change
-from cdd_agent.git.repository import repository_of
+from cdd_agent.git.repository import Repository, repository_of
 from cdd_agent.git.restore import held
 from cdd_agent.git.snapshot import names_in
 from cdd_agent.redaction import Redactor
@@ -82,7 +82,11 @@ class Travel:
             if known is not None and known.phase is Phase.ARRIVING:
                 known.expect_here(self.ticket.slug, known.holder, self.now())
             name = remote or (known.remote if known else "origin")
-            async with self._taken(PROJECT) as taken, self._reference(name, known) as reference:
+            repository = await repository_of(self.record.root)
+            async with (
+                self._taken(PROJECT, repository) as taken,
+                self._reference(name, known, repository) as reference,
+            ):
                 return await self._push(reference, taken, known, name, by_word=by_word)
 
     async def _push(
@@ -121,7 +125,11 @@ class Travel:
         or the same is to be done once more."""
         with self._locked() as known:
             name = remote or (known.remote if known else "origin")
-            async with self._taken("travel/found") as taken, self._reference(name, known) as reference:
+            repository = await repository_of(self.record.root)
+            async with (
+                self._taken("travel/found", repository) as taken,
+                self._reference(name, known, repository) as reference,
+            ):
                 here = await self._pull(reference, taken, known, name, by_word=by_word, replace=replace)
         until = f"{here.until.astimezone():%H:%M}" if here.until else ""
         text = f"{self.ticket.slug} is here now, until {until}; `cdd exec {self.ticket.slug}` goes on and renews that."
@@ -329,9 +337,10 @@ class Travel:
         return Whereabouts(phase=phase, remote=remote, holder=holder, tip=tip, project=project, ticket=ticket)
 
     @asynccontextmanager
-    async def _reference(self, remote: str, known: Whereabouts | None) -> AsyncIterator[RunReference]:
+    async def _reference(
+        self, remote: str, known: Whereabouts | None, repository: Repository | None
+    ) -> AsyncIterator[RunReference]:
         """In the end, whatever came from there and was not accepted is removed."""
-        repository = await repository_of(self.record.root)
         where = self.record.root, self.record.folder
         reference = await RunReference.open(*where, self.ticket.slug, remote, self.now, repository)
         if known is not None:
@@ -347,12 +356,13 @@ class Travel:
         return Claim(self.ticket.slug, reference, copy_id(self.record.root), platform.node()[:255], self.now, save)
 
     @asynccontextmanager
-    async def _taken(self, name: str) -> AsyncIterator[Taken]:
+    async def _taken(self, name: str, repository: Repository | None) -> AsyncIterator[Taken]:
         """The run's checkpoints, and one of the project as it is now: it is taken while the remote is spoken to."""
 
         async def take() -> tuple[Checkpoints, Checkpoint]:
             folder = self.record.folder / STORE
-            checkpoints = await Checkpoints.open(self.record.root, folder, self.ticket.slug, self.leave_out)
+            where = self.record.root, folder, self.ticket.slug, self.leave_out
+            checkpoints = await Checkpoints.open(*where, repository)
             return checkpoints, await checkpoints.take(name)
 
         taking = asyncio.ensure_future(take())
@@ -385,6 +395,7 @@ class Travel:
         lock = TicketLock.take(self.record.folder, self.ticket.slug, since)
         try:
             self.record.tidy()
+            remove_leftovers(self.ticket.folder)
             yield load_whereabouts(self.record.folder)
         except BaseException:
             if is_new and load_whereabouts(self.record.folder) is None:

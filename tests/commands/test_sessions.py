@@ -157,6 +157,6 @@ async def test_one_ticket_that_is_damaged_is_in_nobodys_way(worked: Sandbox) -> 
     (worked.ticket / "plan.md").write_bytes(b"\xff")
     (conversation,) = (worked.root / ".cdd" / "conversations").glob("*.jsonl")
     conversation.write_bytes(b"{torn\n" + conversation.read_bytes())
-    views = await asyncio.wait_for(listed(worked), 10)
+    views = await asyncio.wait_for(listed(worked), 60)
     assert {view.agent for view in views} == {"executor", "chat"}
     assert next(view for view in views if view.agent == "executor").progress == "unreadable"

@@ -115,6 +115,21 @@ def test_many_files_are_read_by_another_process(root: Path, monkeypatch: pytest.
     assert read == []
 
 
+def test_never_more_is_held_at_once_than_memory_has_room_for(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(intake, "_TOGETHER", 3)
+    monkeypatch.setattr(intake, "_BYTES", 2_000_000)
+    sizes = [1, 1, 1, 1, 900_000, 900_000, 900_000, 50_000_000, 900_000, 3_000_000]
+
+    held = [
+        [stamp[0] for stamp in some.values()]
+        for some in intake.portions({f"{n}.py": (size, 0, 0, 0) for n, size in enumerate(sizes)})
+    ]
+
+    assert held == [[1, 1, 1], [1, 900_000, 900_000], [900_000, 50_000_000], [900_000, 3_000_000]]
+    made(root, {f"{number}.py": f"range = {number}\n" for number in range(7)})
+    assert len(found(ProjectMap(root))) == 8
+
+
 def test_where_that_process_cannot_be_told_it_is_done_here(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,6 +209,7 @@ def test_what_is_not_looked_into(root: Path) -> None:
         {
             ".env": lines,
             "app.min.js": lines,
+            "dist/app.js": lines,
             "node_modules/x/index.js": lines,
             "pkg/vendor/y.go": lines,
             "package-lock.json": lines,
@@ -430,6 +446,21 @@ def test_going_to_and_fro_between_branches_counts_each_commit_once(root: Path) -
     assert "changed with `a.py` in 2 commits" in _reasons(project, "b.py", "a range")
     git(root, "checkout", "--quiet", "other")
     assert "changed with `a.py` in 1 commit" in _reasons(project, "b.py", "a range")
+
+
+def test_commits_of_a_merged_branch_count_once(root: Path) -> None:
+    committed(root, "Start", {".gitignore": ".cdd\n"})
+    git(root, "checkout", "--quiet", "-b", "topic")
+    committed(root, "Weather", {"a.py": "range = 2\n", "b.py": "slate = 2\n"})
+    git(root, "checkout", "--quiet", "-b", "other", "HEAD~1")
+    committed(root, "Rain", {"c.py": "gutter = 1\n"})
+    git(root, "merge", "--quiet", "--no-edit", "topic")
+    project = ProjectMap(root)
+
+    for _ in range(3):
+        project.update()
+
+    assert "changed with `a.py` in 2 commits" in _reasons(project, "b.py", "a range")
 
 
 def test_a_message_that_looks_like_the_log_changes_nothing(root: Path) -> None:

@@ -129,6 +129,26 @@ def test_the_past_tells_what_changes_together_and_what_messages_mean(tmp_path: P
     assert "changed by past commits with such messages" in found[0].reasons
 
 
+def test_words_that_are_in_any_text_lead_nowhere(tmp_path: Path) -> None:
+    root = made(tmp_path, {"money.py": "coins = 1\n", "talk.py": "# Which of them should be there, and why?\n"})
+
+    assert paths(root, "Which coins should be there?") == ["money.py"]
+    assert paths(root, "Which should there be?") == ["talk.py"]
+
+
+def test_a_word_of_many_messages_says_little(tmp_path: Path) -> None:
+    others = {f"part_{number}.py": f"n = {number}\n" for number in range(20)}
+    committed(
+        tmp_path, "Start", {"glue.py": "repair = 1\n", "till.py": "coins = 1\n", "purse.py": "coins = 2\n", **others}
+    )
+    assert paths(tmp_path, "repair coins")[0] == "glue.py"
+
+    for number in range(20):
+        committed(tmp_path, "Repair it", {f"part_{number}.py": f"n = {number + 1}\n"})
+
+    assert "glue.py" not in paths(tmp_path, "repair coins")[:2]
+
+
 def test_a_failure_leads_to_the_lines_that_it_names(tmp_path: Path) -> None:
     body = "".join(
         f"def part_{number}():\n    one = {number}\n    two = one\n    return two\n\n\n" for number in range(40)

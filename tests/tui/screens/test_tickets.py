@@ -2,7 +2,6 @@
 
 import json
 from datetime import UTC, datetime, timedelta
-from time import monotonic
 
 import pytest
 
@@ -79,16 +78,14 @@ async def test_where_there_is_no_ticket_enter_begins_one(sandbox: Sandbox) -> No
         assert person.prompt.text == "/new "
 
 
-async def test_three_hundred_tickets_open_at_once_and_are_found_by_typing(sandbox: Sandbox) -> None:
+async def test_three_hundred_tickets_are_read_and_found_by_typing(sandbox: Sandbox) -> None:
     for number in range(300):
         folder = sandbox.root / "tickets" / f"feature-number-{number:03}"
         folder.mkdir(parents=True)
         (folder / "spec.yaml").write_text(SPEC)
     async with person_at(sandbox) as person:
-        began = monotonic()
         await person.press("f4")
         await person.until(lambda: isinstance(person.app.screen, TicketsScreen))
-        assert monotonic() - began < 2  # far less; it is not read yet
         await person.until(lambda: "Tickets: 300" in person.screen)
         await person.press(*"number-217")
         screen = person.app.screen

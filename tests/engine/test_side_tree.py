@@ -1,0 +1,83 @@
+"""Trees beside the person's own: what is in them, and that nothing of them stays."""
+
+import asyncio
+from pathlib import Path
+
+from cdd_agent.engine.history import History
+from cdd_agent.engine.record import RunRecord
+from cdd_agent.engine.side_tree import SideTrees, remove_all
+from cdd_agent.redaction import Redactor
+from tests.travel.copies import git
+
+
+def in_repository(folder: Path, prefix: str = "") -> Path:
+    """A project with what a person has: committed, changed, new, ignored, a link, a file that only its owner reads."""
+    top = folder.resolve() / "repository"
+    root = top / prefix
+    root.mkdir(parents=True)
+    git(top, "init", "--quiet")
+    (top / "above.txt").write_text("above\n")
+    (root / "kept.txt").write_text("kept\n")
+    (root / "changed.txt").write_text("before\n")
+    (root / ".gitignore").write_text(".cdd/\nignored.txt\n.venv/\n")
+    git(top, "add", "--all")
+    git(top, "commit", "--quiet", "--message=start")
+    (root / "changed.txt").write_text("now\r\n")
+    (root / "new.txt").write_text("new\n")
+    (root / "new.txt").chmod(0o600)
+    (root / "link").symlink_to("kept.txt")
+    (root / "ignored.txt").write_text("mine\n")
+    (root / ".venv").mkdir()
+    return root
+
+
+async def made(root: Path) -> tuple[dict[str, str], str]:
+    """The files of a tree, and what git says there; it is removed again."""
+    record = RunRecord.of(root, "feature", Redactor())
+    record.prepare()
+    history = History(record)
+    trees = await SideTrees.of(history, {})
+    assert trees is not None
+    tree = await trees.make(3, await trees.base(["ignored.txt"]))
+    assert (tree.root / "new.txt").stat().st_mode & 0o777 == 0o600
+    assert (tree.root / "link").readlink() == Path("kept.txt")
+    assert (tree.root / ".venv").resolve() == root / ".venv"
+    before = await (await tree.history.open()).take("before")
+    (tree.root / "made.txt").write_text("made\n")
+    after = await (await tree.history.open()).take("after")
+    changes = await (await tree.history.open()).changes(before, after)
+    assert [change.path for change in changes] == ["made.txt"]
+    around = {path.name: path.read_text() for path in tree.place.glob("*.txt")}
+    files = {path.name: path.read_bytes().decode() for path in tree.root.glob("*.txt")}
+    said = git(tree.place, "status", "--porcelain", "--untracked-files=no")
+    assert not (root / "made.txt").exists()
+    await remove_all(history)
+    history.end()
+    tree.history.end()
+    return {**around, **files}, said
+
+
+EXPECTED = {
+    "kept.txt": "kept\n",
+    "changed.txt": "now\r\n",
+    "new.txt": "new\n",
+    "ignored.txt": "mine\n",
+    "made.txt": "made\n",
+}
+
+
+def test_a_tree_has_the_files_as_they_are_and_is_gone_without_a_trace(tmp_path: Path) -> None:
+    root = in_repository(tmp_path)
+    files, said = asyncio.run(made(root))
+    assert files == {**EXPECTED, "above.txt": "above\n"}
+    assert said == "M changed.txt"
+    assert not (root / ".cdd" / "runs" / "feature" / "side").exists()
+    assert git(root, "worktree", "list").count("\n") == 0
+    assert git(root, "for-each-ref", "refs/cdd") == ""
+
+
+def test_a_project_below_the_top_has_what_is_around_it(tmp_path: Path) -> None:
+    root = in_repository(tmp_path, "packages/one")
+    files, said = asyncio.run(made(root))
+    assert files == {**EXPECTED, "above.txt": "above\n"}
+    assert said == "M packages/one/changed.txt"
