@@ -17,7 +17,7 @@ from cdd_agent.events import About, Choice, Event, Notice, StepDiff, StepFinishe
 from cdd_agent.frontend import Nobody, Reviewed
 from cdd_agent.llm.port import ToolCall
 from tests.engine.together import Together, WithTools, carried_out, project_in
-from tests.listening import collect, stop_at
+from tests.listening import collect, stop_at, told_to
 from tests.projects import SLUG, Sandbox, Step, check, noticed, says
 from tests.travel.copies import git
 
@@ -296,10 +296,10 @@ async def test_a_no_stops_the_run_and_what_others_did_is_kept(sandbox: Sandbox) 
     sandbox.flags["approval"] = "ask"
     sandbox.write(*(Step(f"{name}.txt", check(f"{name}.txt")) for name in "ab"), Step("c.txt", depends="Step 2"))
     sandbox.frontend = SlowPerson(refuses=1)
-    model = Together({n: says(f"{name}.txt", "good") for n, name in enumerate("abc", 1)}, at_once=2)
+    model = Together({n: says(f"{name}.txt", "good") for n, name in enumerate("abc", 1)}, at_once=2, after={2: 1})
     sandbox.real_model = model
     engine = sandbox.engine()
-    with engine.recording():
+    with engine.recording(), told_to(model.listen):
         await collect(engine.run_all())
     assert isinstance(engine.stopped_by, NotApproved)
     engine.close()
