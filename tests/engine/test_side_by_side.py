@@ -324,3 +324,15 @@ async def test_what_is_said_in_words_has_its_step(sandbox: Sandbox) -> None:
     events = await carried_out(sandbox, Together({1: says("a.txt", "good"), 2: says("b.txt", "good")}, at_once=2))
     assert sandbox.statuses() == ["completed"] * 2
     assert [event.step for event in events if isinstance(event, Notice) and event.about is About.NOT_SHOWN] == [1]
+
+
+async def test_steps_with_a_file_in_common_wait_for_each_other(sandbox: Sandbox) -> None:
+    """Also where one names a folder that the other's file is in."""
+    sandbox.write(Step("a/one.txt", "none"), Step("b.txt", "none"), Step("a/one.txt", "none"), Step("a", "none"))
+    model = Together(
+        {1: says("a/one.txt", "1"), 2: says("b.txt", "2"), 3: says("a/one.txt", "3"), 4: says("a/two.txt", "4")}
+    )
+    await carried_out(sandbox, model, attempts=3)
+    assert sandbox.statuses() == ["completed"] * 4
+    assert [step for step in model.asked if step != 2] == [1, 3, 4]
+    assert sandbox.text("a/one.txt") == "3\n"
