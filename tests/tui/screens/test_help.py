@@ -19,9 +19,8 @@ async def helped(person: Person) -> str:
 
 async def shown(person: Person) -> str:
     await person.until(lambda: isinstance(person.app.screen, HelpScreen))
-    await person.pilot.pause()
     transcript = person.app.screen.query_one(Transcript)
-    assert transcript.scroll_offset.y == 0
+    await person.until(lambda: transcript.max_scroll_y > 0 and transcript.scroll_offset.y == 0)
     return transcript.plain_text()
 
 
