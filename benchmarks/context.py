@@ -1,9 +1,11 @@
 """Whether the code that a change is about is what a model gets to see: `python -m benchmarks.context FOLDER...`
 
 Each folder is a clone of a real project with its history. Commits of it are taken as jobs: the project as it was before
-the commit, and the commit's message, without paths, as the text. Places are the lines of source that it changed; tests,
-examples and pages are not counted. With `--aider PYTHON`, an interpreter that has aider-chat, its repository map is
-asked the same. Without folders only the cost is measured, on a generated project of 10,000 files.
+the commit, and the commit's message, without paths, as the text. Places are the lines of source that it changed, and
+where it only added some, the line before or the one after them; tests, examples and pages are not counted, neither for
+nor against. A message is taken once, though two branches may have it. With `--aider PYTHON`, an interpreter that has
+aider-chat, its repository map is asked the same. Without folders only the cost is measured, on a generated project of
+10,000 files.
 """
 
 import argparse

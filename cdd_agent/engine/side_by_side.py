@@ -158,7 +158,7 @@ class SideBySide:
         if len(chosen) == 1 and not under_way:
             self._join(chosen[0].number)
             return
-        for step in chosen[: self.jobs - len(self._beside) - len(self._joining)]:
+        for step in chosen[: max(0, self.jobs - len(self._beside) - len(self._joining))]:
             self._beside[asyncio.create_task(self._make_beside(step))] = step.number
 
     # ------------------------------------------------------------------------------------------ in a tree of its own

@@ -20,7 +20,7 @@ from cdd_agent.engine.run import named
 from cdd_agent.engine.whereabouts import forget_own_tree, load_own_tree
 from cdd_agent.errors import BadInput, NotApproved, StepFailed
 from cdd_agent.events import About, CommandProposed, Emit, Notice, Tone
-from cdd_agent.files.atomic import read_bytes, sync_folder, write_atomic
+from cdd_agent.files.atomic import read_bytes, remove_leftovers, sync_folder, write_atomic
 from cdd_agent.files.json_file import set_aside
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.process.policy import CommandRefused, CommandRunner
@@ -62,6 +62,7 @@ class Landing:
             locked(own.record.folder, own.ticket.slug),
             locked(self.record.folder, own.ticket.slug) if own.place.exists() else nullcontext(),
         ):
+            remove_leftovers(own.ticket.folder)
             await self._land(rebase=rebase)
 
     async def _land(self, *, rebase: bool) -> None:

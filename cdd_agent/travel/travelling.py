@@ -32,7 +32,7 @@ from cdd_agent.engine.whereabouts import (
 )
 from cdd_agent.errors import BadInput
 from cdd_agent.events import About, Emit, Notice, Tone
-from cdd_agent.files.atomic import digest, read_bytes, remove, sync_all, write_atomic
+from cdd_agent.files.atomic import digest, read_bytes, remove, remove_leftovers, sync_all, write_atomic
 from cdd_agent.files.read import holds_secrets
 from cdd_agent.git.checkpoint import Checkpoint, Checkpoints
 from cdd_agent.git.diff import Change
@@ -395,6 +395,7 @@ class Travel:
         lock = TicketLock.take(self.record.folder, self.ticket.slug, since)
         try:
             self.record.tidy()
+            remove_leftovers(self.ticket.folder)
             yield load_whereabouts(self.record.folder)
         except BaseException:
             if is_new and load_whereabouts(self.record.folder) is None:

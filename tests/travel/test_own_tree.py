@@ -246,9 +246,12 @@ def test_a_landing_that_was_killed_is_finished(mine: Sandbox, monkeypatch: pytes
     (mine.root / "later.txt").write_text("later\n")
     git(mine.root, "add", "later.txt")
     git(mine.root, "commit", "--quiet", "--message=Later")
+    torn = mine.ticket / ".cdd-0123456789ab-999999999-01234567.tmp"  # of the state, which was being written
+    torn.touch()
     at = head(mine)
     assert cdd(mine, "land", SLUG, "--rebase") == 0
     assert head(mine) == at
+    assert not torn.exists()
     assert not tree_of(mine).exists()
     assert mine.statuses() == ["completed"] * 3
 

@@ -45,7 +45,10 @@ def test_a_saved_reply_is_not_paid_for_twice(copies: Copies) -> None:
     (first.root / ".cdd" / "config.yaml").write_text("approval: ask\n")
     assert run(first, *GOOD) == 3
     assert cdd(first, "push", SLUG) == 0
+    torn = second.ticket / ".cdd-0123456789ab-999999999-01234567.tmp"  # by a pull that was killed
+    torn.touch()
     assert cdd(second, "pull", SLUG) == 0
+    assert not torn.exists()
     assert run(second, *GOOD[1:], more=("--yes",)) == 0
     assert second.text("a.txt") == "good\n"
 
