@@ -171,6 +171,24 @@ async def test_a_stop_loses_no_reply(sandbox: Sandbox) -> None:
     assert sorted(model.asked) == [1, 2, 3]
 
 
+async def test_a_plan_that_cannot_be_read_for_a_while_costs_no_reply(sandbox: Sandbox) -> None:
+    """An editor is just saving it when a step comes to its end."""
+    sandbox.write(*(Step(f"{name}.txt", check(f"{name}.txt")) for name in "abc"))
+    plan = sandbox.ticket / "plan.md"
+    whole = plan.read_text()
+
+    class Edited(Together):
+        def listen(self, event: Event) -> None:
+            if isinstance(event, StepFinished):
+                plan.write_text("" if event.step == 1 else whole)
+            super().listen(event)
+
+    model = Edited({n: says(f"{name}.txt", "good") for n, name in enumerate("abc", 1)}, at_once=3, after={2: 1, 3: 2})
+    await carried_out(sandbox, model)
+    assert sandbox.statuses() == ["completed"] * 3
+    assert sorted(model.asked) == [1, 2, 3]
+
+
 async def test_a_persons_edits_stay_and_are_seen(sandbox: Sandbox) -> None:
     sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), also=("README",)))
     root = sandbox.root
