@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -177,7 +178,11 @@ class SideBySide:
             self._stop(error)
         finally:
             if tree is not None:
-                self._sweeping.add(asyncio.create_task(self.trees.remove(tree)))
+                self._sweeping.add(asyncio.create_task(self._sweep(tree)))
+
+    async def _sweep(self, tree: SideTree) -> None:
+        with suppress(CddError):  # in the end all that are left are removed, and then it is told
+            await self.trees.remove(tree)
 
     async def _known_base(self) -> Checkpoint:
         """Nothing is done in the person's tree before there is one."""

@@ -1,6 +1,7 @@
 """Steps side by side: at once where that can be, and in the end as if they had been run one after the other."""
 
 import asyncio
+import gc
 import json
 import re
 from collections.abc import Callable
@@ -12,7 +13,8 @@ import pytest
 from cdd_agent.edits.review import Review
 from cdd_agent.engine.effort import effort_by_step
 from cdd_agent.engine.prompt import LAST_FAILED
-from cdd_agent.errors import NotApproved
+from cdd_agent.engine.side_tree import SideTree, SideTrees
+from cdd_agent.errors import BadInput, NotApproved
 from cdd_agent.events import About, Choice, Event, Notice, StepDiff, StepFinished, StepStarted, TestsStarted
 from cdd_agent.frontend import Nobody, Reviewed
 from cdd_agent.llm.port import ToolCall
@@ -169,6 +171,23 @@ async def test_a_stop_loses_no_reply(sandbox: Sandbox) -> None:
     await carried_out(sandbox, model)
     assert sandbox.statuses() == ["completed"] * 3
     assert sorted(model.asked) == [1, 2, 3]
+
+
+async def test_a_tree_that_cannot_be_removed_at_once_is_removed_in_the_end(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(trees: SideTrees, tree: SideTree) -> None:
+        raise BadInput(f"{tree.place} is in use")
+
+    monkeypatch.setattr(SideTrees, "remove", refuse)
+    unheard = list[object]()
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: unheard.append(context))
+    sandbox.write(*(Step(f"{name}.txt", check(f"{name}.txt")) for name in "ab"))
+    await carried_out(sandbox, Together({n: says(f"{name}.txt", "good") for n, name in enumerate("ab", 1)}, at_once=2))
+    gc.collect()
+    assert unheard == []
+    assert sandbox.statuses() == ["completed"] * 2
+    nothing_is_left(sandbox)
 
 
 async def test_a_plan_that_cannot_be_read_for_a_while_costs_no_reply(sandbox: Sandbox) -> None:
