@@ -108,7 +108,7 @@ class Desk:
                         return {"data": await in_thread(lambda: self._piece(offset), name="piece")}
                     case Told(events=events):
                         for line in events:
-                            self.tell(json.loads(line))
+                            self.tell({**json.loads(line)})
                     case Saved():
                         await self._save(asked)
                     case Hold():
@@ -121,10 +121,12 @@ class Desk:
                 return {"stop": self.is_stopping}
         except Gone:
             return {"gone": True}
-        except (ValidationError, ValueError) as error:
-            return {"error": f"The client does not understand this: {error}"}
         except CddError as error:
             return {"error": error.in_a_line}
+        except OSError as error:
+            return {"error": f"The client cannot go on: {error}"}
+        except (ValidationError, ValueError, TypeError, LookupError) as error:
+            return {"error": f"The client does not understand this: {error}"}
 
     def let_go(self) -> None:
         """Listen to no worker any more, until another one begins."""

@@ -58,6 +58,8 @@ class ClusterPlace:
     _asked: set[str] = field(default_factory=set)
     """Workers whose version is known."""
     _told_of_none: bool = False
+    _answers: dict[str, dict[str, Queue]] = field(default_factory=dict)
+    """The lines to the workers of each ticket."""
     _answering: set[asyncio.Task[None]] = field(default_factory=set)
 
     @classmethod
@@ -108,6 +110,8 @@ class ClusterPlace:
             over = await self._carried_out(job.name, desk, order)
         finally:
             del self._desks[job.name]
+            for queue in self._answers.pop(job.name, {}).values():
+                queue.close()
             await asyncio.shield(desk.end())
         return Ending(ExitCode(over.exit_code), over.words, over.budget_used_up)
 
@@ -204,22 +208,23 @@ class ClusterPlace:
 
     async def _hear(self) -> None:
         """Answer what workers ask, each as soon as it comes."""
-        inbox, answers = None, dict[str, Queue]()
+        inbox = None
         while True:
             try:
                 inbox = inbox or await Queue(self._inbox, client=self.client)
                 envelope = await inbox.get()
             except OSError:  # the scheduler is gone, and perhaps comes back
                 inbox = None
-                answers.clear()
+                self._answers.clear()
                 await asyncio.sleep(1.0)
                 continue
-            task = asyncio.create_task(self._answer(envelope, answers))
+            task = asyncio.create_task(self._answer(envelope))
             self._answering.add(task)
             task.add_done_callback(self._answering.discard)
 
-    async def _answer(self, envelope: dict[str, Any], answers: dict[str, Queue]) -> None:
+    async def _answer(self, envelope: dict[str, Any]) -> None:
         desk, name = self._desks.get(envelope["ticket"]), envelope["answer_to"]
+        answers = self._answers.setdefault(envelope["ticket"], {}) if desk else {}
         answer = await desk.answer(envelope["question"]) if desk else {"gone": True}
         with suppress(OSError):  # who has asked will give up
             if name not in answers:

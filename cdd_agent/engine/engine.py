@@ -30,7 +30,7 @@ from cdd_agent.engine.side_tree import remove_all
 from cdd_agent.engine.step import AttemptOutcome, StepRunner
 from cdd_agent.engine.step_commit import step_message
 from cdd_agent.engine.undo import Undoing
-from cdd_agent.errors import BudgetExhausted, CddError, ExitCode, NotApproved, StepFailed
+from cdd_agent.errors import BadInput, BudgetExhausted, CddError, ExitCode, NotApproved, StepFailed
 from cdd_agent.events import (
     About,
     AttemptFailed,
@@ -332,8 +332,11 @@ class Engine:
 
     @property
     def is_plan_as_read(self) -> bool:
-        """Nobody has edited the plan since. Raises `BadInput` for one that cannot be run."""
-        return _runnable_plan(self.run.ticket, self.runner) == self.run.plan
+        """Nobody has edited the plan since. One that cannot be run is for `reread` to refuse."""
+        try:
+            return _runnable_plan(self.run.ticket, self.runner) == self.run.plan
+        except BadInput:
+            return False
 
     def reread(self, *, is_known: bool = False) -> None:
         """Take up a plan that was edited meanwhile, and tell that unless it `is_known`. Raises `BadInput` for one that

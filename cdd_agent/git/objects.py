@@ -22,8 +22,9 @@ from cdd_agent.process.standing import ProgramEnded, StandingProgram, exactly, u
 from cdd_agent.sanitize import sanitize_for_display
 
 T = TypeVar("T")
-_AT_ONCE = 100
-"""Questions that are sent before their answers are read: both fit into the pipes."""
+_AT_ONCE = 4096
+"""Bytes of questions that are sent before their answers are read: every pipe takes so many, so that git never waits for
+its answers to be read by somebody who is still asking."""
 _CHUNK = 1 << 20
 _END = b"end\n"
 HINT = "Check that the folder can be written and the disk has space; files that may not be read can go to .gitignore."
@@ -123,10 +124,13 @@ class GitObjects:
             return {path for _, _, pattern, path in told if pattern and not pattern.startswith(b"!")}
 
         words, found = ("--stdin", "-z", "--verbose", "--non-matching", "--no-index"), set[bytes]()
-        for first in range(0, len(paths), _AT_ONCE):
-            some = paths[first : first + _AT_ONCE]
-            question = b"".join(path + b"\0" for path in some)
-            found |= self._ask(self.git, "check-ignore", *words, question=question, read=partial(answers, len(some)))
+        asked, question = 0, b""
+        for number, path in enumerate(paths, 1):
+            asked, question = asked + 1, question + path + b"\0"
+            following = len(paths[number]) if number < len(paths) else _AT_ONCE
+            if len(question) + following >= _AT_ONCE:
+                found |= self._ask(self.git, "check-ignore", *words, question=question, read=partial(answers, asked))
+                asked, question = 0, b""
         return found
 
     def forget_ignore_files(self) -> None:

@@ -60,7 +60,7 @@ class Shared:
         moment to end. Raises `BadInput` where it does not."""
         from filelock import FileLock, Timeout
 
-        lock = FileLock(self.folder / f"{self.name}.lock", timeout=_PATIENCE)
+        lock = FileLock(self.folder / f"{self.name}.run", timeout=_PATIENCE)
         try:
             lock.acquire()
         except Timeout as error:

@@ -15,6 +15,9 @@ from cdd_agent.cluster.identity import settings_to_send
 from cdd_agent.cluster.words import ClientFailed, Over
 from cdd_agent.config import load_config
 from cdd_agent.errors import BadInput, ExitCode
+from cdd_agent.fleet.board import Board
+from cdd_agent.fleet.place import TicketJob
+from cdd_agent.version import VERSION
 from tests.cluster.machines import Machine, Question, good, made_project, opened_desk
 from tests.llm.server import Answer, LoopbackServer
 from tests.projects import SLUG, Sandbox, says
@@ -362,3 +365,26 @@ def test_files_of_this_machine_are_named_before_anything_is_sent(
     config = load_config(tmp_path, {"model": model.format(root=tmp_path)})
     with pytest.raises(BadInput):
         settings_to_send(config, tmp_path)
+
+
+async def test_every_question_is_answered_whatever_is_wrong_with_it_or_here(client: Sandbox) -> None:
+    """A machine that hears nothing would wait until it takes the client for dead."""
+    board = Board.of([TicketJob(SLUG)])
+
+    def tell(event: Question) -> None:
+        board.rows[SLUG].told(event)
+
+    desk = await opened_desk(client, tell)
+    attempt = (await desk.answer({"kind": "begin", "worker": "one", "version": VERSION}))["attempt"]
+    desk._sent.unlink()
+    assert "error" in await desk.answer({"kind": "piece", "attempt": attempt, "offset": 0})
+    for event in (
+        "1",
+        '["a"]',
+        "{",
+        '{"event": "plan_opened", "steps": [1]}',
+        '{"event": "reply_finished", "step": 1, "usage": {}}',
+    ):
+        assert "error" in await desk.answer({"kind": "told", "attempt": attempt, "events": [event]})
+    assert "stop" in await desk.answer({"kind": "alive", "attempt": attempt})
+    await desk.end()

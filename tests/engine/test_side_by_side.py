@@ -13,11 +13,11 @@ from cdd_agent.edits.review import Review
 from cdd_agent.engine.effort import effort_by_step
 from cdd_agent.engine.prompt import LAST_FAILED
 from cdd_agent.errors import NotApproved
-from cdd_agent.events import About, Choice, Event, StepDiff, StepFinished, StepStarted, TestsStarted
+from cdd_agent.events import About, Choice, Event, Notice, StepDiff, StepFinished, StepStarted, TestsStarted
 from cdd_agent.frontend import Nobody, Reviewed
 from cdd_agent.llm.port import ToolCall
 from tests.engine.together import Together, WithTools, carried_out, project_in
-from tests.listening import collect, stop_at
+from tests.listening import collect, stop_at, told_to
 from tests.projects import SLUG, Sandbox, Step, check, noticed, says
 from tests.travel.copies import git
 
@@ -80,7 +80,7 @@ async def test_what_overlaps_is_done_once_more_on_top_of_the_others(sandbox: San
     events = await carried_out(sandbox, model)
     assert sandbox.statuses() == ["completed"] * 2
     assert sandbox.text("list.txt") == "a\nb\n"
-    assert model.asked == [1, 2, 2]
+    assert sorted(model.asked) == [1, 2, 2]
     assert About.OVERLAP in noticed(events)
     nothing_is_left(sandbox)
 
@@ -106,7 +106,7 @@ async def test_what_fails_on_top_of_the_others_is_repaired_there(sandbox: Sandbo
     )
     await carried_out(sandbox, model)
     assert sandbox.statuses() == ["completed"] * 2
-    assert model.asked == [1, 2, 2]
+    assert sorted(model.asked) == [1, 2, 2]
     assert LAST_FAILED in model.prompts[-1]
     assert not (sandbox.root / "b.txt").exists()
     assert sandbox.text("c.txt") == "instead\n"
@@ -166,6 +166,24 @@ async def test_a_stop_loses_no_reply(sandbox: Sandbox) -> None:
     nothing_is_left(sandbox)
 
     sandbox.flags["jobs"] = 1
+    await carried_out(sandbox, model)
+    assert sandbox.statuses() == ["completed"] * 3
+    assert sorted(model.asked) == [1, 2, 3]
+
+
+async def test_a_plan_that_cannot_be_read_for_a_while_costs_no_reply(sandbox: Sandbox) -> None:
+    """An editor is just saving it when a step comes to its end."""
+    sandbox.write(*(Step(f"{name}.txt", check(f"{name}.txt")) for name in "abc"))
+    plan = sandbox.ticket / "plan.md"
+    whole = plan.read_text()
+
+    class Edited(Together):
+        def listen(self, event: Event) -> None:
+            if isinstance(event, StepFinished):
+                plan.write_text("" if event.step == 1 else whole)
+            super().listen(event)
+
+    model = Edited({n: says(f"{name}.txt", "good") for n, name in enumerate("abc", 1)}, at_once=3, after={2: 1, 3: 2})
     await carried_out(sandbox, model)
     assert sandbox.statuses() == ["completed"] * 3
     assert sorted(model.asked) == [1, 2, 3]
@@ -296,10 +314,10 @@ async def test_a_no_stops_the_run_and_what_others_did_is_kept(sandbox: Sandbox) 
     sandbox.flags["approval"] = "ask"
     sandbox.write(*(Step(f"{name}.txt", check(f"{name}.txt")) for name in "ab"), Step("c.txt", depends="Step 2"))
     sandbox.frontend = SlowPerson(refuses=1)
-    model = Together({n: says(f"{name}.txt", "good") for n, name in enumerate("abc", 1)}, at_once=2)
+    model = Together({n: says(f"{name}.txt", "good") for n, name in enumerate("abc", 1)}, at_once=2, after={2: 1})
     sandbox.real_model = model
     engine = sandbox.engine()
-    with engine.recording():
+    with engine.recording(), told_to(model.listen):
         await collect(engine.run_all())
     assert isinstance(engine.stopped_by, NotApproved)
     engine.close()
@@ -315,3 +333,24 @@ async def test_what_a_step_lacked_of_another_is_there_in_the_end(sandbox: Sandbo
     await carried_out(sandbox, model)
     assert sandbox.statuses() == ["completed"] * 3
     assert sorted(model.asked) == [1, 2, 2, 3]
+
+
+async def test_what_is_said_in_words_has_its_step(sandbox: Sandbox) -> None:
+    """Here that a file of the step cannot be shown."""
+    (sandbox.root / "data.bin").write_bytes(b"\xff\xfe\x00\x80")
+    sandbox.write(Step("a.txt", "none", also=("data.bin",)), Step("b.txt", "none"))
+    events = await carried_out(sandbox, Together({1: says("a.txt", "good"), 2: says("b.txt", "good")}, at_once=2))
+    assert sandbox.statuses() == ["completed"] * 2
+    assert [event.step for event in events if isinstance(event, Notice) and event.about is About.NOT_SHOWN] == [1]
+
+
+async def test_steps_with_a_file_in_common_wait_for_each_other(sandbox: Sandbox) -> None:
+    """Also where one names a folder that the other's file is in."""
+    sandbox.write(Step("a/one.txt", "none"), Step("b.txt", "none"), Step("a/one.txt", "none"), Step("a", "none"))
+    model = Together(
+        {1: says("a/one.txt", "1"), 2: says("b.txt", "2"), 3: says("a/one.txt", "3"), 4: says("a/two.txt", "4")}
+    )
+    await carried_out(sandbox, model, attempts=3)
+    assert sandbox.statuses() == ["completed"] * 4
+    assert [step for step in model.asked if step != 2] == [1, 3, 4]
+    assert sandbox.text("a/one.txt") == "3\n"

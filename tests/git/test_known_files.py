@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cdd_agent.git.checkpoint import Checkpoints
+from cdd_agent.threads import in_thread
 from tests.git.checkpoints import Files, counting_git, opened, write
 from tests.git.test_checkpoint_properties import Edit, apply, project
 from tests.git.test_status import git
@@ -139,3 +140,17 @@ async def test_a_program_that_was_killed_is_started_again(project: Path) -> None
 
 def refs(root: Path) -> list[str]:
     return git(root, "for-each-ref", "--format=%(refname)", "refs/cdd").split()
+
+
+async def test_many_new_files_with_long_names_are_asked_about_in_turns(project: Path) -> None:
+    """All the questions together, or all the answers, are more than a pipe holds."""
+    write(project, {"a.py": "1\n", ".gitignore": "*.log\n"})
+    checkpoints = await opened(project)
+    await checkpoints.take("first")
+    folder = "/".join(letter * 250 for letter in "abcdefg")
+    names = [f"{folder}/{number}{'x' * 200}.{kind}" for number in range(60) for kind in ("py", "log")]
+    asked = [os.fsencode(name) for name in names]
+    async with asyncio.timeout(60):
+        found = await in_thread(lambda: checkpoints.snapshots.objects.ignored(asked), name="ignored")
+    assert found == {name for name in asked if name.endswith(b".log")}
+    checkpoints.close()

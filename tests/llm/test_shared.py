@@ -12,6 +12,7 @@ from cdd_agent.llm.retrying import Retrying
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.shared import Shared
 from cdd_agent.llm.wrapper import ModelWrapper
+from cdd_agent.threads import in_thread
 from tests.projects import FakeTime
 from tests.replies import all_of
 
@@ -108,3 +109,14 @@ async def test_who_would_have_to_wait_for_too_long_is_told_when_to_come_back_wit
     with pytest.raises(RateLimited, match=r"Slow down\."):
         await all_of(Retrying(script, time.clock, shared), REQUEST)
     assert script.requests == []
+
+
+@pytest.mark.parametrize("name", ["budget", "waits"])
+async def test_a_run_may_be_called_as_the_files_that_all_of_them_share(name: str, tmp_path: Path) -> None:
+    Shared.begin(tmp_path, Limit(tokens=CEILING + 300), {})
+    shared = Shared(tmp_path, name)
+    shared.hold()
+    async with asyncio.timeout(60):
+        await in_thread(lambda: shared.account(Spent(100)), name="account")
+        await in_thread(lambda: shared.waits("openai").extend(0.0, ""), name="waits")
+    assert shared.its_account.spent == Spent(100)

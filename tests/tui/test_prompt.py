@@ -212,7 +212,7 @@ async def test_what_a_row_is_stands_beside_it(tickets: Sandbox) -> None:
         rows = [row.split("  ", 1) for row in person.screen.split("\n") if row.strip().startswith("/ex")]
         assert [(name.strip(), help_.strip()) for name, help_ in rows] == [
             ("/exec SLUG [--start-over] [--worktree]", "Carry out a ticket's plan, step by st…"),
-            ("/exit", "Leave the active agent; where none is…"),
+            ("/exit", "Leave the active agent; where none is active, the shell."),
         ]
         await person.press("down")
         assert person.activity == "Enter takes /exit · Esc back"

@@ -141,7 +141,7 @@ async def test_a_look_that_fails_is_told_and_the_turn_goes_on(sandbox: Sandbox) 
 
 def test_only_what_changes_nothing_runs_beside_something_else() -> None:
     now = {name for name in commands() if can_run_now(f"/{name}")}
-    assert now == {"status", "list", "diff", "criteria", "context", "cost", "model", "help"} | {
+    assert now == {"status", "list", "diff", "criteria", "context", "cost", "model", "help", "board"} | {
         "settings",
         "theme",
         "tickets",

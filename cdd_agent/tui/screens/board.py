@@ -62,8 +62,10 @@ class BoardScreen(Overlay):
 
     def on_mount(self) -> None:
         self.head("Runs: reading …")
-        self.look()
         self.set_interval(_EVERY, self.look)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self.look)  # also at the beginning: before, nobody knows how wide it is
 
     @work(group="board", exclusive=True)
     async def look(self) -> None:

@@ -44,7 +44,7 @@ class HelpScreen(Overlay):
         self._situation = situation
 
     def content(self) -> Iterator[Widget]:
-        transcript = Transcript()
+        transcript = Transcript(follows=False)
         transcript.can_focus = False  # every key is the screen's
         yield transcript
 
@@ -54,7 +54,6 @@ class HelpScreen(Overlay):
         for title, text in sections(self._situation):
             transcript.add(BlockKind.HEADING, title)
             transcript.add(BlockKind.MARKDOWN, text)
-        self.call_after_refresh(transcript.scroll_home, animate=False)
 
     def seen(self) -> Hashable:
         return self.query_one(Transcript).scroll_target_y
