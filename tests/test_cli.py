@@ -219,6 +219,15 @@ def test_a_wrong_argument_exits_2(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Traceback" not in capsys.readouterr().err
 
 
+def test_an_unknown_flag_is_answered_with_the_usage_of_its_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_info:
+        main(["board", "--colour"])
+    assert exit_info.value.code == 2
+    told = capsys.readouterr().err
+    assert told.startswith("usage: cdd board")
+    assert "--colour" in told
+
+
 def test_a_mistyped_command_is_answered_with_the_one_that_was_meant(sandbox: Sandbox) -> None:
     out, err = process(sandbox, "exce", "x").communicate()
     assert "exec?" in err

@@ -57,7 +57,7 @@ def execute_many(options: Namespace, flags: Mapping[str, Any]) -> int:
         jobs = {TicketJob(ticket.slug): ticket for ticket in tickets}
         board, code = carry_out(project, prefix, folder, jobs, given, options)
         if not options.json:
-            _tell_what_next(board)
+            _tell_what_next(project.root, board)
     return code
 
 
@@ -130,7 +130,7 @@ def carry_out(
 
 def _again(row: Row) -> Row:
     """A run that has failed is tried again."""
-    return row if row.state is RunState.DONE else replace(row, state=RunState.WAITING)
+    return row if row.state is RunState.DONE else replace(row, state=RunState.WAITING, steps={}, why="")
 
 
 @asynccontextmanager
@@ -191,13 +191,19 @@ def _flag(options: Namespace, name: str) -> list[str]:
     return [] if value is None else [f"--{name.replace('_', '-')}", str(value)]
 
 
-def _tell_what_next(board: Board) -> None:
+def _tell_what_next(root: Path, board: Board) -> None:
+    from cdd_agent.engine.whereabouts import load_own_tree
+    from cdd_agent.fleet.known import folder_of
+
     done = [row.job.slug for row in board.rows.values() if row.state is RunState.DONE]
+    done = [slug for slug in done if load_own_tree(folder_of(root, slug)) is not None]  # others have landed
     left = [row for row in board.rows.values() if row.state is not RunState.DONE]
     if done:
         sys.stdout.write(f"Bring over what is done: {' && '.join(f'cdd land {slug}' for slug in done[:3])}")
         sys.stdout.write(" ...\n" if len(done) > 3 else "\n")
     if waiting := next((row.job.slug for row in left if row.state is RunState.NEEDS_YOU), None):
         sys.stdout.write(f"For a yes: cdd exec {waiting} --worktree, which asks you; or the same command with --yes\n")
+    if any(row.state is RunState.NO_BUDGET for row in left):
+        sys.stdout.write("The budget is used up: raise `budget` in .cdd/config.yaml to go on.\n")
     if left:
-        sys.stdout.write("The same command goes on with the others.\n")
+        sys.stdout.write("The same command goes on with what is not done.\n")

@@ -97,7 +97,7 @@ class _ParserMadeLater:
 
     def parse_known_args(self, arguments: Sequence[str], namespace: Namespace | None) -> tuple[Namespace, list[str]]:
         form, run = self._find()
-        parser = ArgumentParser(
+        parser = _Parser(
             usage=form.usage,
             epilog="\n  ".join(["examples:", *dedent(form.examples).strip().split("\n")]),
             formatter_class=RawDescriptionHelpFormatter,
@@ -107,7 +107,7 @@ class _ParserMadeLater:
         if form.one_of:
             _add(parser.add_mutually_exclusive_group(), form.one_of)
         parser.set_defaults(carry_out=run, interrupted=form.interrupted)
-        return parser.parse_known_args(arguments, namespace)
+        return parser.parse_args(arguments, namespace), []  # refuses what it does not know with its own usage
 
 
 def _add(parser: _ActionsContainer, arguments: Iterable[Argument]) -> None:

@@ -168,8 +168,8 @@ def expect_here(root: Path, record: Path, now: datetime) -> None:
     slug = record.name
     if (tree := load_own_tree(record)) is not None:
         raise RunElsewhere(
-            f"{slug} goes on in a tree of its own, on the branch {tree.branch}",
-            hint=f"`cdd exec {slug} --worktree` goes on there, `cdd land {slug}` brings it over.",
+            f"{slug} has a tree of its own, on the branch {tree.branch}",
+            hint=f"`cdd exec {slug} --worktree` goes on there, `cdd land {slug}` brings it over when all is done.",
         )
     known = load_whereabouts(record)
     if known is not None:

@@ -24,7 +24,7 @@ from cdd_agent.fleet.place import TicketJob
 from cdd_agent.llm.budget import Spent
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.state import load_state
-from cdd_agent.tickets.status import RunStatus
+from cdd_agent.tickets.status import RunStatus, StepStatus
 from cdd_agent.tickets.store import Ticket
 
 TOGETHER, COMPARING = ".together", ".compare"
@@ -58,15 +58,18 @@ def known(root: Path, prefix: str, job: TicketJob, ticket: Ticket, require: Lite
         state = load_state(found[1].state_path, ticket.slug, plan)
         if state is None:
             return row
-        row = row.told(to_json(PlanOpened.of("", plan, state)))
+        opened = PlanOpened.of("", plan, state)
+        row = row.told(to_json(opened))
         match RunFinished.of(plan, state, require).status:
             case RunStatus.COMPLETED:
-                row = replace(row, state=RunState.DONE)
+                return replace(row, state=RunState.DONE)
             case RunStatus.FAILED:
-                row = replace(row, state=RunState.FAILED)
+                failed = [step for step in opened.steps if step.status is StepStatus.FAILED]
+                titles = {step.number: step.title for step in failed}
+                return replace(row, state=RunState.FAILED, steps=titles, why=failed[0].error or "" if failed else "")
             case RunStatus.IN_PROGRESS:
-                pass
-        return row
+                begun = (step for step in opened.steps if step.status is StepStatus.IN_PROGRESS)
+                return replace(row, steps={step.number: step.title for step in begun})
     except CddError:
         return row
 

@@ -56,6 +56,9 @@ class Landing:
         """Move the person's branch on to a commit with the run's work. Raises `CddError`; then it is where it was."""
         own = self.own
         if load_own_tree(own.record.folder) is None:
+            if own.ticket.state_path.exists():
+                hint = f"`cdd status {own.ticket.slug}` shows it."
+                raise BadInput(f"{own.ticket.slug} has nothing to land: its run is in your own tree", hint=hint)
             hint = f"`cdd exec {own.ticket.slug} --worktree` makes one."
             raise BadInput(f"{own.ticket.slug} has no tree of its own", hint=hint)
         with (

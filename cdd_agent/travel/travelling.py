@@ -389,7 +389,7 @@ class Travel:
         since = self.now().replace(microsecond=0).isoformat()
         if (tree := load_own_tree(self.record.folder)) is not None:
             raise RunElsewhere(
-                f"{self.ticket.slug} goes on in a tree of its own, on the branch {tree.branch}",
+                f"{self.ticket.slug} has a tree of its own, on the branch {tree.branch}",
                 hint=f"`cdd land {self.ticket.slug}` brings it over; then it can travel.",
             )
         lock = TicketLock.take(self.record.folder, self.ticket.slug, since)

@@ -51,6 +51,20 @@ def test_a_run_is_known_from_its_own_tree_and_by_its_rule(root: Path) -> None:
     assert known(root, "", TicketJob("bug-a"), a, "verified").state is not RunState.DONE
 
 
+def test_a_run_that_failed_or_is_under_way_is_known_with_its_step(root: Path) -> None:
+    a = TicketStore(root).list()[0]
+    path = tree(root, "bug-a") / "tickets" / "bug-a" / "execution-state.json"
+    state = json.loads(path.read_text())
+    state["step_executions"]["1"] |= {"status": "failed", "error": "`pytest` failed"}
+    path.write_text(json.dumps(state | {"status": "failed"}))
+    row = known(root, "", TicketJob("bug-a"), a)
+    assert (row.state, list(row.steps), row.why) == (RunState.FAILED, [1], "`pytest` failed")
+    state["step_executions"]["1"]["status"] = "in_progress"
+    path.write_text(json.dumps(state | {"status": "in_progress"}))
+    row = known(root, "", TicketJob("bug-a"), a)
+    assert (list(row.steps), row.why) == ([1], "")
+
+
 def test_the_board_of_the_shell_has_runs_that_go_on_and_trees_that_wait(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

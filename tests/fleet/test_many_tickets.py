@@ -53,6 +53,11 @@ def test_one_of_three_fails_and_the_same_command_goes_on_with_that_alone(
     assert cdd(root, *words) == 0  # nothing is left, and no model is needed
     assert cdd(root, "land", "bug-b") == 0
     assert (root / "a.txt").read_text() == "better\n"
+    capsys.readouterr()
+    assert cdd(root, "exec", "bug-b", "bug-c") == 0
+    out = capsys.readouterr().out
+    assert "cdd land bug-c" in out
+    assert "cdd land bug-b" not in out  # it has landed
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])

@@ -92,6 +92,8 @@ def test_the_persons_tree_is_left_alone_and_the_run_lands(mine: Sandbox, capsys:
     assert not tree_of(mine).exists()
     assert git(mine.root, "branch", "--list", "cdd/*") == ""
     assert git(mine.root, "worktree", "list").count("\n") == 0
+    assert cdd(mine, "land", SLUG) == 2
+    assert "--worktree" not in capsys.readouterr().err  # nothing is left to be made or landed
     assert cdd(mine, "diff", SLUG, "--step", "3") == 0
     assert "c.txt" in capsys.readouterr().out
     assert cdd(mine, "undo", SLUG, "--step", "3") == 0
