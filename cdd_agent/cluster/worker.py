@@ -261,12 +261,10 @@ class _Run:
         try:
             while not self.is_stopped:
                 await asyncio.sleep(_TICK)
-                if self._told:
-                    await self._tell()
-                elif clock() - last > self.patience / _SIGN_OF_LIFE:
-                    await self._say({"kind": "alive", "attempt": self.begun.attempt})
-                else:
+                if not self._told and clock() - last <= self.patience / _SIGN_OF_LIFE:
                     continue
+                with suppress(ClientFailed):  # it matters where the run is kept, and is told there
+                    await (self._tell() if self._told else self._say({"kind": "alive", "attempt": self.begun.attempt}))
                 last = clock()
         except ClientGone as error:
             self.gone = error

@@ -16,7 +16,7 @@ from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.whereabouts import CAME_BACK
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import sync_all
-from cdd_agent.files.json_file import JsonFile
+from cdd_agent.files.json_file import JsonFile, stamp
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.git.command import Git
 from cdd_agent.git.repository import repository_of
@@ -84,7 +84,8 @@ async def put_what_came_back(own: OwnTree, leave_out: Sequence[str]) -> None:
 
 
 async def put_in_place(own: OwnTree, here: RunHere, reference: RunReference) -> None:
-    """The same, by who has the run's locks. To do it again is harmless."""
+    """The same, by who has the run's locks. To do it again is harmless: what it finds then is kept at
+    `refs/cdd/…/travel/found-TIME`."""
     folder = own.record.folder
     known = CameBack.of(folder)
     if known.tip is None:
@@ -94,7 +95,8 @@ async def put_in_place(own: OwnTree, here: RunHere, reference: RunReference) -> 
         head, git = arrival.manifest.head or "", Git(own.place)
         base = str(await own.trees.commit_of(f"refs/heads/{own.branch}"))
         is_ahead = (await git("merge-base", "--is-ancestor", base, head, codes=(0, 1, 128))).return_code == 0
-        found = await here.checkpoints.take(FOUND)
+        # Where it was begun before, files are of both kinds, and may be edited: what is there stays in a checkpoint.
+        found = await here.checkpoints.take(f"{FOUND}-{stamp()}" if known.arriving else FOUND)
         if not known.arriving and (not is_ahead or found.id != known.project):
             raise BadInput(
                 f"{own.place} was changed while the run was carried out elsewhere",

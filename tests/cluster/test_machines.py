@@ -358,6 +358,17 @@ async def test_edits_in_the_runs_tree_are_not_lost(client: Sandbox, tmp_path: Pa
     assert content(client) == DONE
 
 
+async def test_edits_in_a_tree_into_which_the_run_came_half_are_kept(client: Sandbox, tmp_path: Path) -> None:
+    desk = await opened_desk(client)
+    await Machine(tmp_path / "one", desk).works()
+    desk.kept.model_copy(update={"arriving": True}).keep(desk.own.record.folder)  # killed while it was put there
+    (desk.own.root / "README").write_text("mine\n")
+    await desk.end()
+    assert content(client) == DONE
+    (kept,) = [name for name in git(client.root, "for-each-ref", "--format=%(refname)").split() if "/found-" in name]
+    assert git(client.root, "show", f"{kept}:files/README") == "mine"
+
+
 @pytest.mark.parametrize("model", ["script:{root}/replies.yaml", "replay:/home/nobody/x"])
 def test_files_of_this_machine_are_named_before_anything_is_sent(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
