@@ -7,7 +7,7 @@ whose checks have passed; so a conflict or a failed check changes nothing. Kille
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -156,7 +156,8 @@ class Landing:
         if self.record.folder.exists():
             theirs = await Checkpoints.open(own.root, self.record.folder / STORE, own.ticket.slug, self.leave_out)
             here = await Checkpoints.open(own.record.root, target / STORE, own.ticket.slug, self.leave_out)
-            await theirs.snapshots.move_references(own.ticket.slug, here.snapshots)
+            with closing(theirs), closing(here):
+                await theirs.snapshots.move_references(own.ticket.slug, here.snapshots)
             await in_thread(partial(_move, self.record.folder, target), name="record")
         state = read_bytes(own.ticket_in_it.state_path)
         if state is not None:

@@ -11,7 +11,7 @@ import asyncio
 import platform
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Container, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -359,10 +359,12 @@ class Travel:
     async def _taken(self, name: str, repository: Repository | None) -> AsyncIterator[Taken]:
         """The run's checkpoints, and one of the project as it is now: it is taken while the remote is spoken to."""
 
+        opened = ExitStack()
+
         async def take() -> tuple[Checkpoints, Checkpoint]:
             folder = self.record.folder / STORE
             where = self.record.root, folder, self.ticket.slug, self.leave_out
-            checkpoints = await Checkpoints.open(*where, repository)
+            checkpoints = opened.enter_context(closing(await Checkpoints.open(*where, repository)))
             return checkpoints, await checkpoints.take(name)
 
         taking = asyncio.ensure_future(take())
@@ -372,6 +374,7 @@ class Travel:
         finally:
             taking.cancel()
             await asyncio.gather(taking, return_exceptions=True)
+            opened.close()
 
     async def _refer(self, checkpoints: Checkpoints, names: dict[str, str]) -> None:
         snapshots = checkpoints.snapshots

@@ -2,8 +2,10 @@
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from cdd_agent.engine.whereabouts import load_whereabouts, save_whereabouts
@@ -38,6 +40,31 @@ def test_a_run_goes_on_elsewhere_where_it_stopped_and_comes_back(begun: Copies) 
     assert files(first.root) == files(second.root)
     assert cdd(first, "undo", SLUG, "--step", "1") == 0
     assert not (first.root / "a.txt").exists()
+
+
+def gits(folder: Path) -> list[list[str]]:
+    """Programs of git that this process has started there, and that have not ended."""
+    found = []
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):  # another test's, which ends just now
+            if Path(child.cwd()).is_relative_to(folder):
+                found.append(child.cmdline())
+    return found
+
+
+def test_no_command_leaves_a_program_behind(begun: Copies) -> None:
+    first, second = begun.first, begun.second
+    for sandbox, words in (
+        (first, ("push", SLUG)),
+        (second, ("pull", SLUG)),
+        (second, ("diff", SLUG)),
+        (second, ("undo", SLUG)),
+        (second, ("redo", SLUG)),
+        (second, ("status", SLUG)),
+        (second, ("push", SLUG)),
+    ):
+        assert cdd(sandbox, *words) == 0
+        assert gits(begun.folder) == [], words
 
 
 def test_a_saved_reply_is_not_paid_for_twice(copies: Copies) -> None:
