@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cdd_agent.errors import BadInput
+from cdd_agent.files.atomic import remove_folder
 from cdd_agent.git.command import Git, GitUnusable, refusal
 from cdd_agent.git.repository import Repository
 from cdd_agent.process.run import CommandResult
@@ -192,15 +193,8 @@ class Remote:
 
     async def clear(self) -> None:
         """Remove what came and was not accepted, and what was needed meanwhile. Raises `BadInput`."""
-        import shutil
-
         for place in (self.incoming, self._folder / "refs" / "travel"):
-            try:
-                shutil.rmtree(place)
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                raise BadInput(f"{place} could not be removed: {error.strerror or error}") from error
+            remove_folder(place)
 
     async def swap(self, reference: str, expected: str | None, new: str) -> bool:
         """Move it from one commit (None: it is not there) to another; False where it was not there any more.
