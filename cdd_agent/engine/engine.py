@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, Self
 
-from cdd_agent.engine.accepted import accepted, known_so_far
+from cdd_agent.engine.accepted import accepted
 from cdd_agent.engine.load_state import drift
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.report import Report
@@ -309,7 +309,7 @@ class Engine:
 
     async def known_before(self, step: PlanStep) -> Before:
         """What is known of the tests before this step, which is about to run."""
-        before = await asyncio.to_thread(known_so_far, self.run.state, self.run.record)
+        before = await asyncio.to_thread(self.run.known_tests.so_far, self.run.state)
         return replace(before, agenda=self.run.agenda(step))
 
     def end_by(self, step: PlanStep, error: CddError) -> None:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from cdd_agent.edits.file_diff import LeftOut
-from cdd_agent.engine.accepted import accepted, known_so_far
+from cdd_agent.engine.accepted import KnownTests, accepted
 from cdd_agent.engine.effort import RunCost, effort_by_step
 from cdd_agent.engine.log import LogEntry, with_folders
 from cdd_agent.engine.record import RunRecord
@@ -107,7 +107,7 @@ class Report:
         """Reads the record and its log. Secrets are redacted. Raises `BadInput` when one cannot be read."""
         efforts = effort_by_step(record.log.entries())
         logged = _FromLog.of(record.log.entries())
-        known = known_so_far(state, record)
+        known = KnownTests(record).so_far(state)
         files = _net(step.files for step in accepted(state))
         found = unproven(plan, state)
         steps = []

@@ -16,6 +16,7 @@ from msgspec import structs
 
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.edits.excerpts import Ranges
+from cdd_agent.engine.accepted import KnownTests
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.effort import effort_by_step
 from cdd_agent.engine.history import History, no_part
@@ -70,6 +71,7 @@ class Run:
     history: History
     lock: TicketLock
     recorder: Recorder
+    known_tests: KnownTests
     own: tuple[str, ...] = ()
     """Files and folders that this program writes beside `.cdd`, relative to the root."""
     code: CodeFinder | None = None
@@ -123,7 +125,21 @@ class Run:
         if any(step.attempts and step.lacks_costs for step in state.known_steps.values()):
             costs = {folder: effort.cost for folder, effort in effort_by_step(record.log.entries()).items()}
             state = state.with_costs(costs, instead=True)
-        return cls(ticket, spec, plan, state, record, history, lock, recorder, own, code, require, [*opened.news])
+        return cls(
+            ticket,
+            spec,
+            plan,
+            state,
+            record,
+            history,
+            lock,
+            recorder,
+            KnownTests(record),
+            own,
+            code,
+            require,
+            [*opened.news],
+        )
 
     def close(self) -> None:
         self.history.end()

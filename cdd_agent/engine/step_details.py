@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from cdd_agent.engine.accepted import known_so_far
+from cdd_agent.engine.accepted import KnownTests
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import BadInput
@@ -94,7 +94,7 @@ def _seen_by_check(record: RunRecord, state: ExecutionState, step: StepExecution
         return ()
     before = saved.tests_before
     if before is None:  # an older record: it is found out from those of all steps before
-        before = known_so_far(state, record, before=step).reference.otherwise(tests)
+        before = KnownTests(record).so_far(state, before=step).reference.otherwise(tests)
 
     def rank(test: SeenTest) -> int:
         match test.result, test.before:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from cdd_agent.engine.accepted import known_so_far
+from cdd_agent.engine.accepted import KnownTests
 from cdd_agent.engine.history import STORE
 from cdd_agent.engine.lock import locked
 from cdd_agent.engine.record import RunRecord
@@ -121,7 +121,7 @@ class Landing:
 
     async def _check(self, commands: CommandRunner, plan: ImplementationPlan, state: ExecutionState) -> None:
         """Run the project's check and those of the steps on the result. Raises `StepFailed`."""
-        before = known_so_far(state, self.record)
+        before = KnownTests(self.record).so_far(state)
         checks = dict[str, Check]()
         if check := project_check(self.test_command, commands):
             checks[check.shown] = check
