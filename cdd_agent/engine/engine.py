@@ -13,11 +13,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Literal, Self
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cdd_agent.engine.accepted import accepted
 from cdd_agent.engine.load_state import drift
@@ -65,8 +67,7 @@ def utc_now() -> datetime:
     return datetime.now(UTC).replace(microsecond=0)
 
 
-@dataclass
-class Engine:
+class Engine(Struct):
     """Carries out one ticket's run."""
 
     run: Run

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Literal, Self
 
-from msgspec import structs
+from msgspec import Struct, field, structs
 
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.edits.excerpts import Ranges
@@ -59,8 +58,7 @@ _asked_for: ContextVar[int] = ContextVar("asked_for", default=0)
 """The number of the step that the model was asked for last; each of several that run side by side has its own."""
 
 
-@dataclass
-class Run:
+class Run(Struct):
     """A ticket's run. What this process believes of it is never ahead of the disk."""
 
     ticket: Ticket

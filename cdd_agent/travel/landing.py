@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import closing, nullcontext
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+
+from msgspec import Struct
 
 from cdd_agent.engine.accepted import KnownTests
 from cdd_agent.engine.history import STORE
@@ -36,8 +37,7 @@ from cdd_agent.verification.verdict import Before, useful_end
 _STAYS = ("lock", "holder.json", STORE)
 
 
-@dataclass(frozen=True)
-class Landing:
+class Landing(Struct, frozen=True):
     """Of a run whose steps are done."""
 
     own: OwnTree
