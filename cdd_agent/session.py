@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from cdd_agent.agents.base import Agent, GeneralAgent, Meaning
 from cdd_agent.agents.store import LastActive
@@ -35,8 +34,7 @@ if TYPE_CHECKING:
     from cdd_agent.files.index import FileIndex
 
 
-@dataclass(frozen=True)
-class Project:
+class Project(Struct, frozen=True):
     """The folder that everything happens in, its settings and its tickets."""
 
     root: Path
@@ -58,8 +56,7 @@ _SHOWN_AT_FIRST = 6
 FindServers = Callable[[], Awaitable[Sequence[LocalServer]]]
 
 
-@dataclass(eq=False)
-class Session:
+class Session(Struct, eq=False, dict=True):
     """One person's way through a project. Lines go to the agent that is active on a ticket, else to chat."""
 
     project: Project
@@ -82,13 +79,13 @@ class Session:
     """Makes a tree of its own for a ticket's run, or sees that it is ready; the ticket there. Raises `CddError`."""
     land_run: Callable[..., Awaitable[None]]
     """Brings a `Ticket`'s run over from its own tree, by `rebase` or by merging. Raises `CddError`."""
-    last_prompt: PromptMade | None = field(default=None, init=False)
+    last_prompt: PromptMade | None = None
     """The last prompt."""
-    agent: Agent | None = field(default=None, init=False)
-    offers: tuple[OfferedModel, ...] = field(default=(), init=False)
+    agent: Agent | None = None
+    offers: tuple[OfferedModel, ...] = ()
     """The models of this computer's servers, as they were found last."""
-    _worked_on: str | None = field(default=None, init=False)
-    _remembered: LastActive | None = field(default=None, init=False)
+    _worked_on: str | None = None
+    _remembered: LastActive | None = None
 
     @property
     def last_ticket(self) -> str | None:

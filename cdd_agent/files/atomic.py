@@ -140,6 +140,18 @@ def remove(path: Path) -> None:
         raise BadInput(f"{path} could not be removed: {error.strerror or error}") from error
 
 
+def remove_folder(folder: Path) -> None:
+    """Remove a folder with all that is in it, if it is there. Raises `BadInput` when the disk refuses."""
+    import shutil  # with the archives' libraries, which nobody else needs
+
+    try:
+        shutil.rmtree(folder)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise BadInput(f"{folder} could not be removed: {error.strerror or error}") from error
+
+
 def remove_leftovers(folder: Path) -> None:
     """Remove what writes in a folder left whose process was killed in their middle; one that goes on is let be."""
     for file in folder.glob(".cdd-*.tmp"):

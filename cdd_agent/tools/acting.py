@@ -1,9 +1,9 @@
 """The tools that change something or ask somebody: the actions, as a model calls them."""
 
-from dataclasses import replace
 from typing import Annotated, Any, Protocol, TypeVar
 
 from msgspec import Meta
+from msgspec.structs import replace
 
 from cdd_agent.actions.model import (
     Action,
