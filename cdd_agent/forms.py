@@ -33,8 +33,8 @@ _LIMITS = {
     "maximum": "at most {}",
     "minLength": "not empty",
     "maxLength": "at most {} characters",
-    "minItems": "at least {}",
-    "maxItems": "at most {}",
+    "minItems": "not empty",
+    "maxItems": "at most {} items",
 }
 _TYPES = {
     "string": "a text",
@@ -183,7 +183,7 @@ def _described(schema: dict[str, Any]) -> str:
     if "enum" in schema:
         return f"one of {', '.join(f'`{value}`' for value in schema['enum'])}"
     each = schema.get("items") or schema.get("additionalProperties")
-    limits = [f"each {_described(each)}"] if each else []
+    limits = [f"each {_described(each).partition(' (')[0]}"] if each else []
     limits += [words.format(f"{schema[key]:,}") for key, words in _LIMITS.items() if key in schema]
     name = "mapping" if schema.get("additionalProperties") else str(schema.get("type"))
     return _TYPES.get(name, "an object") + (f" ({', '.join(limits)})" if limits else "")
