@@ -57,7 +57,7 @@ class Fault(Struct, frozen=True):
     kind: Literal["value", "missing", "unknown", "rule"] = "value"
     """A wrong value, none, a key that must not be there, or what a form's own `__post_init__` refuses."""
     allowed: tuple[str, ...] = ()
-    """The keys that may be where an unknown one is."""
+    """The keys that may be where one is unknown or missing."""
 
     @property
     def path(self) -> str:
@@ -137,7 +137,7 @@ def _made(kind: Any, value: Any, place: tuple[str | int, ...], faults: list[Faul
             unknown = itertools.islice((key for key in value if key not in fields), _MOST_FAULTS)
             faults += [Fault((*place, key), "unknown", "unknown", tuple(fields)) for key in unknown]
         needed = (name for name, field in fields.items() if field.required and name not in value)
-        faults += [Fault((*place, name), "missing", "missing") for name in needed]
+        faults += [Fault((*place, name), "missing", "missing", tuple(fields)) for name in needed]
         given = ((name, field.type) for name, field in fields.items() if name in value)
         value = {name: _made(its_kind, value[name], (*place, name), faults) for name, its_kind in given}
     elif get_origin(bare) is tuple and isinstance(value, list | tuple):

@@ -122,7 +122,7 @@ def _read(turn: Turn, kind: type[T]) -> tuple[T | None, tuple[str, ...]]:
 
 
 def _told(fault: Fault) -> str:
-    allowed = f"; allowed are {', '.join(f'`{name}`' for name in fault.allowed)}" if fault.allowed else ""
+    allowed = f"; allowed are {', '.join(f'`{name}`' for name in fault.allowed)}" if fault.kind == "unknown" else ""
     return f"{fault}{allowed}"
 
 
