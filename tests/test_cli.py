@@ -256,10 +256,10 @@ def test_no_help_imports_what_a_command_needs_to_run() -> None:
     assert result.stdout.splitlines()[-1] == "[]"
 
 
-def test_what_only_looks_at_tickets_imports_no_engine(sandbox: Sandbox) -> None:
+def test_what_only_looks_at_tickets_imports_no_session_and_no_event_loop(sandbox: Sandbox) -> None:
     code = (
         "import sys; from cdd_agent.cli.main import main; main(['list'])\n"
-        "heavy = {'cdd_agent.engine.engine', 'cdd_agent.agents.planning', 'httpx', 'textual'}\n"
+        "heavy = {'asyncio', 'rich', 'httpx', 'textual', 'cdd_agent.session', 'cdd_agent.agents', 'cdd_agent.redaction'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=sandbox.root)
