@@ -259,7 +259,7 @@ def test_no_help_imports_what_a_command_needs_to_run() -> None:
 def test_what_only_looks_at_tickets_imports_no_session_and_no_event_loop(sandbox: Sandbox) -> None:
     code = (
         "import sys; from cdd_agent.cli.main import main; main(['list'])\n"
-        "heavy = {'asyncio', 'rich', 'httpx', 'textual', 'cdd_agent.session', 'cdd_agent.agents', 'cdd_agent.redaction'}\n"
+        "heavy = {'asyncio', 'rich', 'httpx', 'cdd_agent.session', 'cdd_agent.agents', 'cdd_agent.redaction'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=sandbox.root)
