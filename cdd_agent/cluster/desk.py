@@ -28,7 +28,7 @@ from cdd_agent.git.new_commit import OUT
 from cdd_agent.llm.budget import Limit, Spent
 from cdd_agent.llm.port import Usage
 from cdd_agent.llm.shared import SharedAccount
-from cdd_agent.session import Project
+from cdd_agent.open_project import Project
 from cdd_agent.threads import in_thread
 from cdd_agent.travel.bundles import RunHere, bundle
 from cdd_agent.travel.came_back import CameBack, in_its_own_tree, opened, put_in_place, reference_of
