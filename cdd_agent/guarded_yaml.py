@@ -7,11 +7,11 @@ the ordinary way (`YamlEntry.value`, `constructed`).
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import yaml
+from msgspec import Struct
 
 from cdd_agent.errors import BadInput
 
@@ -28,8 +28,7 @@ LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the one in C is n
 _NULL, _TEXT = "tag:yaml.org,2002:null", "tag:yaml.org,2002:str"
 
 
-@dataclass(frozen=True)
-class YamlEntry:
+class YamlEntry(Struct, frozen=True):
     """One key of a mapping: its value as text and as YAML means it, and its line, from 1."""
 
     tree: Tree

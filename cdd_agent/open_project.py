@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from cdd_agent.config import Config, load_config
 from cdd_agent.errors import BadInput
@@ -13,8 +14,7 @@ from cdd_agent.files.paths import PathRefused, confine, find_root
 from cdd_agent.tickets.store import TicketStore
 
 
-@dataclass(frozen=True)
-class Project:
+class Project(Struct, frozen=True):
     root: Path
     config: Config
     tickets: TicketStore

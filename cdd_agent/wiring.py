@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cdd_agent.config import ROLES, Config, Role, fallbacks_of, of_role, provider_of
 from cdd_agent.errors import BadInput, CddError
@@ -65,8 +67,7 @@ async def _local_servers() -> Sequence[LocalServer]:
     return await find_local_servers()
 
 
-@dataclass(frozen=True)
-class Wiring:
+class Wiring(Struct, frozen=True, dict=True):
     """A session, whose agents use the configured models, made once and when first needed, or ones chosen later. What
     happens in it is told by `emit`."""
 
@@ -82,9 +83,9 @@ class Wiring:
     """Whether somebody reads along; see `make_model`."""
     shared: Shared | None = None
     """What a run has in common with others that are under way."""
-    tally: Tally = field(default_factory=Tally, init=False)
-    models: dict[Role, SwappableModel] = field(default_factory=dict, init=False)
-    environments: dict[Path, Mapping[str, str]] = field(default_factory=dict, init=False)
+    tally: Tally = field(default_factory=Tally)
+    models: dict[Role, SwappableModel] = field(default_factory=dict)
+    environments: dict[Path, Mapping[str, str]] = field(default_factory=dict)
     """The variables that commands need in runs' own trees, by their roots."""
 
     @cached_property

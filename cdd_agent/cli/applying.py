@@ -2,8 +2,9 @@
 
 import difflib
 import sys
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from cdd_agent.cli.without_screen import print_json
 from cdd_agent.edits.build import EditPolicy, change_set
@@ -20,8 +21,7 @@ _LARGEST = 50_000_000
 _NONE = ChangeSet(())
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """The outcome of a reply: its changes, or why there are none."""
 
     changes: ChangeSet = _NONE

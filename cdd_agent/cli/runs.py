@@ -97,7 +97,7 @@ def execute(options: Namespace) -> int:
         own = {"variant": options.variant, "base": options.base}
         project, slug = in_own_tree(project, slug, flags, as_json=options.json, **own)
     if options.variant:
-        from dataclasses import replace
+        from msgspec.structs import replace
 
         project = replace(project, config=only_model(project.config, options.model, options.api_base))
     lands = options.worktree and shared is None

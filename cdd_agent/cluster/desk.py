@@ -11,10 +11,10 @@ import asyncio
 import json
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct, field
 from pydantic import ValidationError
 
 from cdd_agent.cluster.words import PIECE, QUESTION, Alive, Answer, Begin, Begun, Hold, Piece, Saved, Told, Took
@@ -44,8 +44,7 @@ class Gone(Exception):
     """Whoever asks has the ticket no more."""
 
 
-@dataclass
-class Desk:
+class Desk(Struct):
     """Of one ticket, as long as it is carried out elsewhere."""
 
     project: Project

@@ -9,11 +9,11 @@ import os
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from distributed import Client, Future, KilledWorker, LocalCluster, Queue
+from msgspec import Struct, field
 
 from cdd_agent.cluster.desk import Desk
 from cdd_agent.cluster.identity import author_of, project_id, settings_to_send
@@ -41,8 +41,7 @@ _CONNECT = 15.0
 _PROBE = 10.0
 
 
-@dataclass
-class ClusterPlace:
+class ClusterPlace(Struct):
     """The workers of one Dask cluster. Several tickets at once: what no worker is free for waits with the scheduler."""
 
     project: Project

@@ -14,12 +14,12 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from msgspec import structs
+from msgspec import Struct, field, structs
+from msgspec.structs import replace
 
 from cdd_agent.cluster.cache import Cache, cache_folder
 from cdd_agent.cluster.purse import ClientsAccount, shared_by_client
@@ -96,8 +96,7 @@ async def carry_out(order: Mapping[str, Any], ask: Ask, scratch: Path, name: str
         return Over(attempt=attempt, exit_code=code, words=words, not_here=_has_no_room(error), worker=name)
 
 
-@dataclass
-class _Run:
+class _Run(Struct, dict=True):
     """One ticket's run, on this machine."""
 
     begun: Begun

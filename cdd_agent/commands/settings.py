@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from msgspec import Struct
 from pydantic import BaseModel
 
 from cdd_agent.commands.initialise import CONFIG, initialise
@@ -38,8 +38,7 @@ _SECRET = ("request.headers", "request.body", "models", "fallbacks")
 """Settings that may hold a key: only whether they are set is shown, and they are changed in the file alone."""
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """One setting as it is now."""
 
     name: str

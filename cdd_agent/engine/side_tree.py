@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cdd_agent.engine.history import History
 from cdd_agent.engine.record import RunRecord
@@ -27,8 +29,7 @@ from cdd_agent.threads import to_its_end
 _SIDE = "side"
 
 
-@dataclass(frozen=True)
-class SideTree:
+class SideTree(Struct, frozen=True):
     """One of them, ready to be worked in."""
 
     place: Path
@@ -42,8 +43,7 @@ class SideTree:
         return self.record.root
 
 
-@dataclass
-class SideTrees:
+class SideTrees(Struct):
     """Those of one run."""
 
     record: RunRecord

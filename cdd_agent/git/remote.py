@@ -11,8 +11,10 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import remove_folder
@@ -51,8 +53,7 @@ class PushRefused(GitUnusable):
     """The remote does not take it: nothing was changed there."""
 
 
-@dataclass(frozen=True)
-class Address:
+class Address(Struct, frozen=True):
     """Where a remote is."""
 
     name: str
@@ -106,8 +107,7 @@ async def address_of(repository: Repository | None, name: str) -> Address:
     return Address(name, resolved(fetch), resolved(push), tuple(settings))
 
 
-@dataclass(frozen=True)
-class Remote:
+class Remote(Struct, frozen=True):
     """A remote, from a folder of git's own with a place for what comes from there."""
 
     address: Address

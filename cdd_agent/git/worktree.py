@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct
 
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import remove_folder
@@ -37,12 +38,11 @@ class Conflict(CddError):
         self.files = tuple(files)
 
 
-@dataclass(frozen=True)
-class Trees:
+class Trees(Struct, frozen=True):
     """The working trees of one repository, from the person's own."""
 
     top: Path
-    git: Git = field(repr=False)
+    git: Git
 
     @classmethod
     def of(cls, top: Path) -> Trees:

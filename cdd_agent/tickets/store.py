@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
 from cdd_agent.tickets.slugs import kebab, short
@@ -28,8 +30,7 @@ _NEAR = 100
 """Letters of an unknown slug that are compared with those there are."""
 
 
-@dataclass(frozen=True)
-class Ticket:
+class Ticket(Struct, frozen=True):
     """A ticket's folder. Its files are read anew at each call."""
 
     slug: str
