@@ -5,7 +5,7 @@ What streams (a reply, a command's output) and what can be long (a diff) is not 
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, get_args
@@ -98,9 +98,11 @@ def _in_short(event: Event) -> Event:
     """The event without what can be long."""
     match event:
         case ToolFinished():
-            return structs.replace(event, output="", files=tuple(replace(file, diff="") for file in event.files))
+            return structs.replace(
+                event, output="", files=tuple(structs.replace(file, diff="") for file in event.files)
+            )
         case ChangesApplied():
-            return structs.replace(event, files=tuple(replace(file, diff="") for file in event.files))
+            return structs.replace(event, files=tuple(structs.replace(file, diff="") for file in event.files))
         case TestsFinished():
             return structs.replace(
                 event, failures=tuple(structs.replace(failure, text="") for failure in event.failures)

@@ -8,6 +8,8 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from msgspec import structs
+
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.dialogue.looking import told_if_slow
 from cdd_agent.dialogue.token_budget import for_answers, left_out_in_words
@@ -150,7 +152,7 @@ class StepRunner:
         if check is not None:
             self.emit(BaselineStarted(step.number, check.shown))
         baseline, output = await take_baseline(step.number, check, self.commands, self.test_timeout, record.folder)
-        record.save_baseline(baseline.model_copy(update={"already": already}), output)
+        record.save_baseline(structs.replace(baseline, already=already), output)
         if check is not None:
             self.emit(as_event(baseline))
 

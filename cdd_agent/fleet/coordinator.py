@@ -6,8 +6,10 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec.structs import replace
 
 from cdd_agent.errors import CddError, ExitCode
 from cdd_agent.fleet.board import Board, Row, RunState

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from msgspec import Struct
+
 
 class StepStatus(StrEnum):
     """Where one step is."""
@@ -37,8 +39,7 @@ class Verification(StrEnum):
     """Only failures that were there before step 1 remain."""
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """The grounds on which a step was decided: the reason in a line, and how many tests there were of each kind.
 
     `passed` is None where the check tells nothing of single tests.
@@ -60,8 +61,7 @@ class Evidence:
         return (self.passed or 0) - self.fixed - self.new
 
 
-@dataclass(frozen=True)
-class Cost:
+class Cost(Struct, frozen=True):
     """The price of model calls: of all attempts, those that came to nothing included."""
 
     tokens: int = 0

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from cdd_agent.engine.accepted import known_so_far
 from cdd_agent.engine.history import STORE
 from cdd_agent.engine.lock import locked
@@ -101,7 +103,7 @@ class Landing:
         if await trees.commit_of("HEAD") != base:
             raise BadInput("Your branch has moved meanwhile", hint="Nothing was changed; try again.")
         assert made is not None, "seen by whoever asks for it"
-        made.model_copy(update={"landing": result, "landing_of": tip}).keep(own.record.folder)
+        replace(made, landing=result, landing_of=tip).keep(own.record.folder)
         await trees.forward(result)
         await self._finish(result)
 
