@@ -6,7 +6,6 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, structs
@@ -19,8 +18,9 @@ from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events import About, AgentChanged, Emit, ModelsFound, Notice
 from cdd_agent.llm.budget import Tally
 from cdd_agent.llm.local_servers import LocalServer, OfferedModel
+from cdd_agent.open_project import Project
 from cdd_agent.tickets.status import RunStatus
-from cdd_agent.tickets.store import Ticket, TicketStore
+from cdd_agent.tickets.store import Ticket
 
 if TYPE_CHECKING:
     from cdd_agent.agents.plan_desk import PlanDesk
@@ -32,14 +32,6 @@ if TYPE_CHECKING:
     from cdd_agent.engine.timeline import Timeline
     from cdd_agent.events import PromptMade, UndoPreview
     from cdd_agent.files.index import FileIndex
-
-
-class Project(Struct, frozen=True):
-    """The folder that everything happens in, its settings and its tickets."""
-
-    root: Path
-    config: Config
-    tickets: TicketStore
 
 
 Opener = Callable[..., Agent]

@@ -9,20 +9,20 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from cdd_agent.config import ROLES, Config, Role, fallbacks_of, load_config, of_role, provider_of
+from cdd_agent.config import ROLES, Config, Role, fallbacks_of, of_role, provider_of
 from cdd_agent.errors import BadInput, CddError
-from cdd_agent.files.paths import PathRefused, confine, find_root
 from cdd_agent.frontend import AnswersTold, Frontend
 from cdd_agent.llm.budget import Budgeted, Limit, Spent, Tally, ToldWhileItRuns
 from cdd_agent.llm.port import Model, Usage
 from cdd_agent.llm.retrying import Clock, Retrying
 from cdd_agent.llm.wrapper import SwappableModel
-from cdd_agent.session import FindServers, Project, Session
+from cdd_agent.open_project import Project
+from cdd_agent.session import FindServers, Session
 from cdd_agent.tickets.store import Ticket, TicketStore
 
 if TYPE_CHECKING:
@@ -59,25 +59,6 @@ Choose one of:
 - no model at all: `cdd demo`
 `/model NAME --save` sets one here. `model` and `api_base` go into .cdd/config.yaml, or CDD_MODEL and CDD_API_BASE;
 a key is read from the environment that the shell was started in."""
-
-
-def open_project(folder: Path, flags: Mapping[str, Any], *, exactly: bool = False) -> Project:
-    """The project that `folder` is in, or is, with the settings that hold there. Raises `BadInput`.
-
-    `exactly`: the folder itself is the root, whatever it lies in.
-    """
-    try:
-        if not folder.is_dir():
-            raise BadInput(f"{folder} is not a folder")
-    except OSError as error:  # a name that is too long, a folder that is closed
-        raise BadInput(f"{folder} cannot be used: {error.strerror or error}") from error
-    root = folder.resolve() if exactly else find_root(folder)
-    config = load_config(root, flags)
-    try:
-        confine(root, config.tickets_dir)
-    except PathRefused as refusal:
-        raise BadInput(f"tickets_dir: {refusal.message}", hint="It is a folder inside the project.") from refusal
-    return Project(root, config, TicketStore(root, config.tickets_dir))
 
 
 async def _local_servers() -> Sequence[LocalServer]:

@@ -14,8 +14,8 @@ from cdd_agent.edits.model import Doubt, EditProblem, ReplyRefused
 from cdd_agent.edits.parse import parse_reply
 from cdd_agent.errors import BadInput, CddError, ExitCode
 from cdd_agent.files.atomic import read_bytes
+from cdd_agent.open_project import Project
 from cdd_agent.sanitize import sanitize_for_display
-from cdd_agent.session import Project
 
 _LARGEST = 50_000_000
 _NONE = ChangeSet(())

@@ -26,7 +26,7 @@ from cdd_agent.events import About, Notice, Tone, to_json
 from cdd_agent.fleet.place import Ending, Tell, TicketJob
 from cdd_agent.llm.budget import Limit
 from cdd_agent.llm.shared import Shared
-from cdd_agent.session import Project
+from cdd_agent.open_project import Project
 from cdd_agent.version import VERSION
 from cdd_agent.wiring import open_own_tree
 

@@ -47,9 +47,9 @@ from cdd_agent.git.repository import repository_of
 from cdd_agent.llm.budget import Limit
 from cdd_agent.llm.port import Done, Hear, Model, Request
 from cdd_agent.llm.wrapper import ModelWrapper
+from cdd_agent.open_project import Project
 from cdd_agent.project.tree_needs import link_shared, own_packages
 from cdd_agent.redaction import Redactor
-from cdd_agent.session import Project
 from cdd_agent.tickets.store import Ticket, TicketStore
 from cdd_agent.travel.arrival import Arrival
 from cdd_agent.travel.bundles import RunHere, bundle

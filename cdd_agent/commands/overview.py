@@ -11,7 +11,7 @@ from cdd_agent.commands.listing import type_of, view
 from cdd_agent.engine.whereabouts import in_its_tree
 from cdd_agent.errors import CddError
 from cdd_agent.events import TicketView
-from cdd_agent.session import Project
+from cdd_agent.open_project import Project
 from cdd_agent.tickets.store import Ticket
 
 _LARGEST = 4_000_000

@@ -28,8 +28,9 @@ from cdd_agent.config import (
 from cdd_agent.files.atomic import write_atomic
 from cdd_agent.files.paths import confine
 from cdd_agent.guarded_yaml import read_file, read_mapping
+from cdd_agent.open_project import Project
 from cdd_agent.redaction import Redactor
-from cdd_agent.session import Project, Session
+from cdd_agent.session import Session
 from cdd_agent.threads import to_its_end
 
 _LINE = re.compile(r"# (?P<margin> *)(?P<key>[a-z_]+):(?P<rest>.*)$")

@@ -5,7 +5,6 @@ import errno
 import hashlib
 import os
 import re
-import secrets
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -247,7 +246,7 @@ def _put_beside(target: Path, shown: Path) -> Iterator[Path]:
 def _temporary(target: Path) -> Path:
     """A name that no other write uses, and by which a later process finds what a killed one left."""
     of = hashlib.sha256(target.name.encode("utf-8", "surrogateescape")).hexdigest()[:12]
-    return target.parent / f".cdd-{of}-{os.getpid()}-{secrets.token_hex(4)}.tmp"
+    return target.parent / f".cdd-{of}-{os.getpid()}-{os.urandom(4).hex()}.tmp"
 
 
 def _is_being_written(temporary: Path, pid: int) -> bool:
