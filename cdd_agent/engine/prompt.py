@@ -1,6 +1,5 @@
 """The prompt of a step: first what stays the same for the whole run (cacheable), last the step itself."""
 
-import dataclasses
 from collections.abc import Collection, Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -64,7 +63,7 @@ class StepPrompt(Struct, frozen=True):
     def with_tools(self) -> "StepPrompt":
         """The same to a model that is offered tools."""
         first, *others = self.request.messages
-        told = dataclasses.replace(first, content=f"{first.content}\n\n{_text('tools.md')}")
+        told = replace(first, content=f"{first.content}\n\n{_text('tools.md')}")
         shares = (PromptShare("how to use tools", size_with_tools()), *self.shares)
         return replace(self, request=Request((told, *others)), shares=shares)
 
