@@ -4,12 +4,13 @@ import os
 import platform
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
+from msgspec import Struct
+from msgspec.structs import force_setattr
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from cdd_agent.errors import CddError
@@ -166,8 +167,7 @@ class ActionStatus(StrEnum):
     COMPLETED = "COMPLETED"
 
 
-@dataclass(frozen=True)
-class ActionResult:
+class ActionResult(Struct, frozen=True):
     """One action and what became of it. Raises `ValueError` for any other status."""
 
     action: Action
@@ -180,7 +180,7 @@ class ActionResult:
     """A command's; None for all else."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "status", ActionStatus(self.status))
+        force_setattr(self, "status", ActionStatus(self.status))
 
     def to_json(self) -> dict[str, Any]:
         code = {} if self.return_code is None else {"return_code": self.return_code}
@@ -193,8 +193,7 @@ class ActionResult:
         }
 
 
-@dataclass(frozen=True)
-class RunSummary:
+class RunSummary(Struct, frozen=True):
     """How a run went as a whole; `duration` in seconds."""
 
     status: ActionStatus
@@ -202,16 +201,14 @@ class RunSummary:
     duration: float
 
 
-@dataclass(frozen=True)
-class RunEnvironment:
+class RunEnvironment(Struct, frozen=True):
     """Where a run took place."""
 
     os: str
     cwd: str
 
 
-@dataclass(frozen=True)
-class ExecutionReport:
+class ExecutionReport(Struct, frozen=True):
     """The result of every action of a plan, in its order. Raises `TypeError` for logs that are no results."""
 
     run_summary: RunSummary
@@ -222,7 +219,7 @@ class ExecutionReport:
         logs: Any = self.action_logs
         if not isinstance(logs, list | tuple) or not all(isinstance(log, ActionResult) for log in logs):
             raise TypeError("action_logs is a list of ActionResult")
-        object.__setattr__(self, "action_logs", tuple(logs))
+        force_setattr(self, "action_logs", tuple(logs))
 
     @classmethod
     def of(cls, root: Path, logs: Sequence[ActionResult], started_at: datetime, duration: float) -> "ExecutionReport":

@@ -1,10 +1,10 @@
 """Action plans: a list of actions in YAML, as a person or a model writes it. The format is in docs/action-plan.md."""
 
 import difflib
-from dataclasses import dataclass
 from typing import Self
 
 import yaml
+from msgspec import Struct
 from pydantic import ValidationError
 
 from cdd_agent.actions.model import KINDS, Action
@@ -37,8 +37,7 @@ class ActionPlanRefused(BadInput):
     """A text that is no action plan; the message names file, line and reason."""
 
 
-@dataclass(frozen=True)
-class ActionPlan:
+class ActionPlan(Struct, frozen=True):
     """Actions in the order in which they are done, at least one."""
 
     actions: tuple[Action, ...]

@@ -2,10 +2,9 @@
 
 import contextlib
 import stat
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from cdd_agent.actions.model import FileAlreadyExistsError
 from cdd_agent.edits.file_diff import FileDiff
@@ -17,8 +16,7 @@ from cdd_agent.git.diff import Change
 from cdd_agent.git.restore import Contents, held, restore
 
 
-@dataclass(frozen=True)
-class FileChange:
+class FileChange(Struct, frozen=True):
     """One file before (None: it did not exist) and after (None: it goes), as bytes on the disk."""
 
     path: PurePosixPath
@@ -34,8 +32,7 @@ class FileChange:
         return Change(str(self.path), before, after)
 
 
-@dataclass(frozen=True)
-class ChangeSet:
+class ChangeSet(Struct, frozen=True):
     """Changes that are known to apply together. Files whose content stays as it was are not in it."""
 
     changes: tuple[FileChange, ...]

@@ -7,9 +7,9 @@ the attempts do to that leads back to it, and no further.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import ClassVar
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cdd_agent.files.json_file import JsonFile
@@ -35,8 +35,7 @@ class Between(Segment, frozen=True):
     is_ours: ClassVar[bool] = False
 
 
-@dataclass(frozen=True)
-class NetChanges:
+class NetChanges(Struct, frozen=True):
     """The sum of what attempts changed."""
 
     changes: tuple[Change, ...] = ()
@@ -78,8 +77,7 @@ def fold(segments: Iterable[tuple[Segment, Sequence[Change]]]) -> NetChanges:
     )
 
 
-@dataclass(frozen=True)
-class _Origin:
+class _Origin(Struct, frozen=True):
     """Where an undo leads to."""
 
     entry: TreeEntry | None
@@ -88,8 +86,7 @@ class _Origin:
     """By a person, between the attempts or after them."""
 
 
-@dataclass
-class _Course:
+class _Course(Struct):
     """One file on its way through the segments."""
 
     origin: _Origin

@@ -33,11 +33,10 @@ attempt replaced stays here also when it is restored: nothing that was in a file
 Texts are kept without secrets, but for what is used again as it is: replies, what files held, names of tests and paths.
 """
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from msgspec import structs
+from msgspec import Struct, field, structs
 
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.choices import Choices
@@ -75,8 +74,7 @@ class GoingBack(JsonFile, frozen=True):
     again: bool = False
 
 
-@dataclass(frozen=True)
-class RunRecord:
+class RunRecord(Struct, frozen=True):
     """The folder of a ticket's runs, private to this machine and ignored by git."""
 
     root: Path

@@ -8,11 +8,10 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from msgspec import structs
+from msgspec import Struct, structs
 from pydantic import ValidationError
 
 from cdd_agent.actions.model import Action, ActionResult, ActionStatus, CreateFileAction, EditAction
@@ -37,8 +36,7 @@ _FOUND = re.compile(r"(?P<path>[^:]+):(?P<line>\d{1,7}):(?P<text>.*)")
 """A line that `grep_files` has found."""
 
 
-@dataclass
-class StepTools:
+class StepTools(Struct):
     """The tools of one attempt, and how far the model is with them."""
 
     transaction: StepTransaction

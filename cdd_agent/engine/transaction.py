@@ -8,11 +8,11 @@ way it is one transaction: the journal (`journal.py`) knows what all of it repla
 import asyncio
 import codecs
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-from msgspec import structs
+from msgspec import Struct, field, structs
+from msgspec.structs import replace
 
 from cdd_agent.edits.build import EditPolicy, change_set
 from cdd_agent.edits.changes import ChangeSet, FileChange, changed_meanwhile
@@ -36,8 +36,7 @@ from cdd_agent.verification.test_id import TestId
 from cdd_agent.work_clock import WorkClock
 
 
-@dataclass
-class StepTransaction:
+class StepTransaction(Struct):
     """The files of one attempt."""
 
     root: Path

@@ -1,6 +1,5 @@
 """The words for where a step and a run are. Apart from the state itself, because faces need only the words."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from msgspec import Struct
@@ -78,8 +77,7 @@ class Cost(Struct, frozen=True):
 NO_COST = Cost()
 
 
-@dataclass(frozen=True)
-class Unproven:
+class Unproven(Struct, frozen=True):
     """A step that is over, and of which no tests have shown that it is done; or that has failed for just that."""
 
     step: int

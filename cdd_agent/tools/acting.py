@@ -1,8 +1,8 @@
 """The tools that change something or ask somebody: the actions, as a model calls them."""
 
-from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
+from msgspec.structs import replace
 from pydantic import Field
 
 from cdd_agent.actions.model import (

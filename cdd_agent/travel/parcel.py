@@ -18,12 +18,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import Meta, Struct, field
 
 from cdd_agent.config import PROJECT_FILE
 from cdd_agent.engine.attempt import Attempt
@@ -97,8 +96,7 @@ class Manifest(JsonFile, frozen=True, kw_only=True):
     """Files of the project and of the record that did not travel."""
 
 
-@dataclass
-class Parcel:
+class Parcel(Struct):
     """A run as it is to travel."""
 
     ticket: Ticket
