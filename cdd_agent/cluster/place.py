@@ -14,6 +14,7 @@ from typing import Any
 
 from distributed import Client, Future, KilledWorker, LocalCluster, Queue
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cdd_agent.cluster.desk import Desk
 from cdd_agent.cluster.identity import author_of, project_id, settings_to_send
@@ -94,7 +95,7 @@ class ClusterPlace(Struct):
         ticket = self.project.tickets.find(job.slug)
         config = of_role(self.project.config, "executor")
         if job.model:
-            config = config.model_copy(update={"model": job.model})
+            config = replace(config, model=job.model)
         settings = settings_to_send(config, self.project.root)
         async with self._busy:
             own = await open_own_tree(self.project, ticket)

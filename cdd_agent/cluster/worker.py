@@ -39,6 +39,7 @@ from cdd_agent.events import (
     Tone,
     to_json,
 )
+from cdd_agent.forms import read
 from cdd_agent.frontend import Nobody
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.git.command import Git
@@ -289,7 +290,7 @@ class _Run(Struct, dict=True):
         return found.env(self.root)
 
     def _config(self) -> Config:
-        return Config.model_validate(self.begun.settings)
+        return read(Config, self.begun.settings)
 
 
 class AsksWhenKept(ModelWrapper):
