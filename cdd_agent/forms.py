@@ -35,8 +35,8 @@ _LIMITS = {
     "maximum": "at most {}",
     "minLength": "not empty",
     "maxLength": "at most {} characters",
-    "minItems": "at least {}",
-    "maxItems": "at most {}",
+    "minItems": "not empty",
+    "maxItems": "at most {} items",
 }
 _TYPES = {
     "string": "a text",
@@ -68,7 +68,7 @@ class Fault(Struct, frozen=True):
     kind: Literal["value", "missing", "unknown", "rule"] = "value"
     """A wrong value, none, a key that must not be there, or what a form's own `__post_init__` refuses."""
     allowed: tuple[str, ...] = ()
-    """The keys that may be where an unknown one is."""
+    """The keys that may be where one is unknown or missing."""
 
     @property
     def path(self) -> str:
@@ -150,7 +150,7 @@ def _made(kind: Any, value: Any, place: tuple[str | int, ...], faults: list[Faul
             unknown = itertools.islice((key for key in value if key not in fields), _MOST_FAULTS)
             faults += [Fault((*place, key), "unknown", "unknown", tuple(fields)) for key in unknown]
         needed = (name for name, field in fields.items() if field.required and name not in value)
-        faults += [Fault((*place, name), "missing", "missing") for name in needed]
+        faults += [Fault((*place, name), "missing", "missing", tuple(fields)) for name in needed]
         given = ((name, field.type) for name, field in fields.items() if name in value)
         value = {name: _made(its_kind, value[name], (*place, name), faults) for name, its_kind in given}
     elif get_origin(its) is tuple and isinstance(value, list | tuple):
@@ -207,7 +207,7 @@ def _described(schema: dict[str, Any]) -> str:
     if "enum" in schema:
         return f"one of {', '.join(f'`{value}`' for value in schema['enum'])}"
     each = schema.get("items") or schema.get("additionalProperties")
-    limits = [f"each {_described(each)}"] if each else []
+    limits = [f"each {_described(each).partition(' (')[0]}"] if each else []
     limits += [words.format(f"{schema[key]:,}") for key, words in _LIMITS.items() if key in schema]
     name = "mapping" if schema.get("additionalProperties") else str(schema.get("type"))
     return _TYPES.get(name, "an object") + (f" ({', '.join(limits)})" if limits else "")
