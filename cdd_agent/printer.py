@@ -13,6 +13,7 @@ from cdd_agent.events import (
     ActionFinished,
     ActionOutput,
     AgentChanged,
+    BaselineAwaited,
     BaselineStarted,
     CheckpointStarted,
     CommandOutput,
@@ -158,7 +159,7 @@ class TextPrinter:
                     words = f"reply: {about}{usage.prompt_tokens:,} tokens in{cached}"
                     words += f", {about}{usage.completion_tokens:,} out"
                     self._line(words + (f", {about}${usage.usd:.4f}" if usage.usd else ""), Tone.QUIET)
-            case BaselineStarted(command=command):
+            case BaselineStarted(command=command) | BaselineAwaited(command=command):
                 self._wait(f"Running {command} before anything is changed")
             case TestsStarted(command=command):
                 self._output = ""
