@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from dataclasses import dataclass
 from typing import Any, Self
 
 from cdd_agent.events import BaselineAwaited, BaselineStarted, Emit
@@ -17,7 +16,6 @@ from cdd_agent.verification.baseline import as_event
 from cdd_agent.verification.verdict import Before
 
 
-@dataclass
 class KnownBefore:
     """To be awaited by calling it, as often as one likes, within `async with`; what is still under way at its end is
     stopped.
@@ -26,14 +24,14 @@ class KnownBefore:
     story, whichever of the two takes longer.
     """
 
-    finding: Coroutine[Any, Any, Before]
-    baseline: BaselineStarted | None
-    """None where none is taken now."""
-    emit: Emit
-    _is_awaited: bool = False
+    def __init__(self, finding: Coroutine[Any, Any, Before], baseline: BaselineStarted | None, emit: Emit) -> None:
+        self.baseline = baseline
+        """None where none is taken now."""
+        self._finding, self._emit = finding, emit
+        self._is_awaited = False
 
     async def __aenter__(self) -> Self:
-        self._found = asyncio.create_task(self.finding)
+        self._found = asyncio.create_task(self._finding)
         return self
 
     async def __aexit__(self, *error: object) -> None:
@@ -44,8 +42,8 @@ class KnownBefore:
         """Raises what finding it out raised, such as `BadInput` when the disk refuses."""
         is_first, self._is_awaited = not self._is_awaited, True
         if is_first and self.baseline is not None:
-            self.emit(BaselineAwaited(self.baseline.step, self.baseline.command))
+            self._emit(BaselineAwaited(self.baseline.step, self.baseline.command))
         before = await asyncio.shield(self._found)
         if is_first and self.baseline is not None and before.baseline is not None:
-            self.emit(as_event(before.baseline))
+            self._emit(as_event(before.baseline))
         return before

@@ -1,10 +1,13 @@
 """The prompt of a step: first what stays the same for the whole run (cacheable), last the step itself."""
 
+import dataclasses
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.context.query import Query
@@ -28,8 +31,7 @@ from cdd_agent.tickets.state import ExecutionState
 from cdd_agent.tickets.status import StepStatus
 
 
-@dataclass(frozen=True)
-class Earlier:
+class Earlier(Struct, frozen=True):
     """The attempt before this one: what it did, and why that was not good."""
 
     reason: str
@@ -45,8 +47,7 @@ _MARGIN = 200
 _UNSEEN = "You have not seen these: do not replace them."
 
 
-@dataclass(frozen=True)
-class StepPrompt:
+class StepPrompt(Struct, frozen=True):
     """A request, and what it shows."""
 
     request: Request
@@ -63,7 +64,7 @@ class StepPrompt:
     def with_tools(self) -> "StepPrompt":
         """The same to a model that is offered tools."""
         first, *others = self.request.messages
-        told = replace(first, content=f"{first.content}\n\n{_text('tools.md')}")
+        told = dataclasses.replace(first, content=f"{first.content}\n\n{_text('tools.md')}")
         shares = (PromptShare("how to use tools", size_with_tools()), *self.shares)
         return replace(self, request=Request((told, *others)), shares=shares)
 

@@ -7,10 +7,13 @@ way it is one transaction: the journal (`journal.py`) knows what all of it repla
 
 import asyncio
 import codecs
+import dataclasses
 from collections.abc import Awaitable, Callable, Sequence, Set
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cdd_agent.edits.build import EditPolicy, change_set
 from cdd_agent.edits.changes import ChangeSet, FileChange, changed_meanwhile
@@ -38,8 +41,7 @@ Known = Callable[[], Awaitable[Before]]
 """What is known of the tests before a step; from then on the project may be changed. See `KnownBefore`."""
 
 
-@dataclass
-class StepTransaction:
+class StepTransaction(Struct):
     """The files of one attempt."""
 
     root: Path
@@ -130,7 +132,7 @@ class StepTransaction:
         if not changes:
             return
         await self.begin()
-        again = [replace(change, before=change.after, after=change.before) for change in changes]
+        again = [dataclasses.replace(change, before=change.after, after=change.before) for change in changes]
         done = await to_its_end(partial(restore, self.root, again, contents), name="beside")
         if done.kept:
             raise changed_meanwhile(PurePosixPath(done.kept[0]))
