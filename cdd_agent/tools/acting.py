@@ -1,9 +1,9 @@
 """The tools that change something or ask somebody: the actions, as a model calls them."""
 
-from typing import Any, Protocol, TypeVar
+from typing import Annotated, Any, Protocol, TypeVar
 
+from msgspec import Meta
 from msgspec.structs import replace
-from pydantic import Field
 
 from cdd_agent.actions.model import (
     Action,
@@ -29,8 +29,8 @@ class RunsActions(Protocol):
         ...
 
 
-class _CommandArguments(ExecuteAction):
-    cwd: str = Field(".", description="The folder to run it in, relative to the project; made when missing.")
+class _CommandArguments(ExecuteAction, frozen=True):
+    cwd: Annotated[str, Meta(description="The folder to run it in, relative to the project; made when missing.")] = "."
 
 
 _RULES = {

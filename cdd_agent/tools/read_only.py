@@ -2,15 +2,15 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field
+from msgspec import Meta
 
-from cdd_agent.actions.model import Written
 from cdd_agent.context.finder import CodeFinder, in_words
 from cdd_agent.context.query import Query
 from cdd_agent.files.found import Found
 from cdd_agent.files.read import read_source
+from cdd_agent.forms import Written
 from cdd_agent.git.status import git_diff, git_log, git_status
 from cdd_agent.project.search import glob_files, grep_files, list_files
 from cdd_agent.threads import in_thread
@@ -27,10 +27,10 @@ class _ReadOnlyTool(Tool[A]):
         self._root = root
 
 
-class ReadArguments(Arguments):
-    path: Written = Field(description="The file or folder, relative to the project.")
-    start_line: int = Field(1, ge=1, description="The first line to show, from 1.")
-    end_line: int | None = Field(None, ge=1, description="The last line to show; without it, to the end.")
+class ReadArguments(Arguments, frozen=True):
+    path: Annotated[Written, Meta(description="The file or folder, relative to the project.")]
+    start_line: Annotated[int, Meta(ge=1, description="The first line to show, from 1.")] = 1
+    end_line: Annotated[int, Meta(ge=1, description="The last line to show; without it, to the end.")] | None = None
 
 
 class ReadFileTool(_ReadOnlyTool[ReadArguments]):
@@ -53,9 +53,9 @@ class ReadFileTool(_ReadOnlyTool[ReadArguments]):
         return {"output": source.as_text(), "cut": source.cut}
 
 
-class _ListArguments(Arguments):
-    path: str = Field(".", description="The folder, relative to the project.")
-    limit: int = Field(200, ge=1, le=_MOST_LINES, description="How many entries at most.")
+class _ListArguments(Arguments, frozen=True):
+    path: Annotated[str, Meta(description="The folder, relative to the project.")] = "."
+    limit: Annotated[int, Meta(ge=1, le=_MOST_LINES, description="How many entries at most.")] = 200
 
 
 class ListFilesTool(_ReadOnlyTool[_ListArguments]):
@@ -71,9 +71,9 @@ class ListFilesTool(_ReadOnlyTool[_ListArguments]):
         return _found(await asyncio.to_thread(list_files, self._root, arguments.path, limit=arguments.limit))
 
 
-class _GlobArguments(Arguments):
-    pattern: Written = Field(description="As in `src/**/*.py`; `**` stands for any folders.")
-    limit: int = Field(200, ge=1, le=_MOST_LINES, description="How many files at most.")
+class _GlobArguments(Arguments, frozen=True):
+    pattern: Annotated[Written, Meta(description="As in `src/**/*.py`; `**` stands for any folders.")]
+    limit: Annotated[int, Meta(ge=1, le=_MOST_LINES, description="How many files at most.")] = 200
 
 
 class GlobFilesTool(_ReadOnlyTool[_GlobArguments]):
@@ -90,12 +90,12 @@ class GlobFilesTool(_ReadOnlyTool[_GlobArguments]):
         return _found(await asyncio.to_thread(glob_files, self._root, arguments.pattern, limit=arguments.limit))
 
 
-class _GrepArguments(Arguments):
-    pattern: Written = Field(description="A regular expression of Python, matched line by line.")
-    path: str = Field(".", description="The folder or file to search, relative to the project.")
-    glob: str | None = Field(None, description="Only files whose path fits, as in `*.py`.")
-    ignore_case: bool = Field(False, description="Upper and lower case are the same.")
-    limit: int = Field(200, ge=1, le=_MOST_LINES, description="How many lines at most.")
+class _GrepArguments(Arguments, frozen=True):
+    pattern: Annotated[Written, Meta(description="A regular expression of Python, matched line by line.")]
+    path: Annotated[str, Meta(description="The folder or file to search, relative to the project.")] = "."
+    glob: Annotated[str | None, Meta(description="Only files whose path fits, as in `*.py`.")] = None
+    ignore_case: Annotated[bool, Meta(description="Upper and lower case are the same.")] = False
+    limit: Annotated[int, Meta(ge=1, le=_MOST_LINES, description="How many lines at most.")] = 200
 
 
 class GrepFilesTool(_ReadOnlyTool[_GrepArguments]):
@@ -124,9 +124,9 @@ class GrepFilesTool(_ReadOnlyTool[_GrepArguments]):
         return _found(found)
 
 
-class _CodeArguments(Arguments):
-    query: Written = Field(description="Plain words, names, an error message.")
-    limit: int = Field(8, ge=1, le=50, description="How many files at most.")
+class _CodeArguments(Arguments, frozen=True):
+    query: Annotated[Written, Meta(description="Plain words, names, an error message.")]
+    limit: Annotated[int, Meta(ge=1, le=50, description="How many files at most.")] = 8
 
 
 class FindCodeTool(_ReadOnlyTool[_CodeArguments]):
@@ -155,7 +155,7 @@ class FindCodeTool(_ReadOnlyTool[_CodeArguments]):
         return in_words(self._root, ranked) or "Nothing in the project is about that."
 
 
-class _NoArguments(Arguments):
+class _NoArguments(Arguments, frozen=True):
     pass
 
 
@@ -176,9 +176,9 @@ class GitStatusTool(_GitTool[_NoArguments]):
         return _found(await git_status(self._root))
 
 
-class _LogArguments(Arguments):
-    path: str | None = Field(None, description="Only commits that changed this file or folder.")
-    limit: int = Field(20, ge=1, le=200, description="How many commits at most.")
+class _LogArguments(Arguments, frozen=True):
+    path: Annotated[str | None, Meta(description="Only commits that changed this file or folder.")] = None
+    limit: Annotated[int, Meta(ge=1, le=200, description="How many commits at most.")] = 20
 
 
 class GitLogTool(_GitTool[_LogArguments]):
@@ -194,10 +194,12 @@ class GitLogTool(_GitTool[_LogArguments]):
         return _found(await git_log(self._root, arguments.path, arguments.limit))
 
 
-class _DiffArguments(Arguments):
-    path: str | None = Field(None, description="Only this file or folder.")
-    staged: bool = Field(False, description="What is staged for the next commit, instead of what is not.")
-    commit: Written | None = Field(None, description="What this commit changed, instead: a hash, or as `HEAD~1`.")
+class _DiffArguments(Arguments, frozen=True):
+    path: Annotated[str | None, Meta(description="Only this file or folder.")] = None
+    staged: Annotated[bool, Meta(description="What is staged for the next commit, instead of what is not.")] = False
+    commit: Annotated[
+        Written | None, Meta(description="What this commit changed, instead: a hash, or as `HEAD~1`.")
+    ] = None
 
 
 class GitDiffTool(_GitTool[_DiffArguments]):
