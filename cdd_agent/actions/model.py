@@ -55,9 +55,9 @@ class ExecuteAction(Action):
 
     action_type: ClassVar[str] = "execute"
 
-    command: Written = Field(description="The command with its arguments, as one text.")
-    cwd: str | None = Field(None, description="The folder to run it in, relative to the project; made when missing.")
-    env: dict[str, str] | None = Field(None, description="Variables for this command alone.")
+    command: Written
+    cwd: str | None = None
+    env: dict[str, str] | None = None
 
     def title(self) -> str:
         where = f" in {self.cwd}" if self.cwd else ""
@@ -73,8 +73,8 @@ class CreateFileAction(Action):
 
     action_type: ClassVar[str] = "create_file"
 
-    file_path: Written = Field(description="The file, relative to the project.")
-    content: Text = Field("", description="All of its content.")
+    file_path: Written
+    content: Text = ""
 
     def title(self) -> str:
         count = len(self.content.splitlines())
@@ -89,9 +89,10 @@ class EditAction(Action):
 
     action_type: ClassVar[str] = "edit"
 
-    file_path: Written = Field(description="The file, relative to the project.")
-    find: Text = Field(description="The text to replace, as it is in the file. Empty: the whole file.")
-    replace: Text = Field(description="What stands there afterwards. Empty: the text found is removed.")
+    file_path: Written
+    find: Text
+    """Empty: the whole file."""
+    replace: Text
 
     def title(self) -> str:
         return f"edit {self.file_path}" if self.find else f"replace the whole of {self.file_path}"
@@ -107,7 +108,8 @@ class ReadAction(Action):
 
     action_type: ClassVar[str] = "read"
 
-    source: Written = Field(description="A path relative to the project, or an http(s) address.")
+    source: Written
+    """A path relative to the project, or an http(s) address."""
 
     def is_remote(self) -> bool:
         """It is a page of the web."""
@@ -122,7 +124,7 @@ class ChatWithUserAction(Action):
 
     action_type: ClassVar[str] = "chat_with_user"
 
-    prompt: Written = Field(description="The question, as the person will see it.")
+    prompt: Written
 
     def title(self) -> str:
         return f"ask you: {_one_line(self.prompt)}"
@@ -136,7 +138,7 @@ class ResearchAction(Action):
 
     action_type: ClassVar[str] = "research"
 
-    queries: Annotated[tuple[Written, ...], Field(min_length=1)] = Field(description="What to search for.")
+    queries: Annotated[tuple[Written, ...], Field(min_length=1)]
 
     def title(self) -> str:
         return f"search the web: {'; '.join(self.queries)}"

@@ -19,7 +19,7 @@ Answer = dict[str, Any]
 
 
 class Arguments(BaseModel):
-    """The arguments of a call. Field descriptions are written for the model."""
+    """The arguments of a call. A field has a description, for the model, only where its name and type leave a doubt."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -62,6 +62,14 @@ class Tool(ABC, Generic[A]):
         required = schema.get("required", [])
         return {"type": "object", "properties": properties, "required": required}
 
+    @property
+    def schema_to_send(self) -> dict[str, Any]:
+        """The same without defaults: who leaves an argument out has no need to know."""
+        schema = self.parameters_schema
+        fields = schema["properties"].items()
+        said = {name: {key: value for key, value in field.items() if key != "default"} for name, field in fields}
+        return {**schema, "properties": said}
+
     async def execute(self, **kwargs: object) -> Answer:
         """Do it. Wrong arguments and whatever goes wrong are answers with an `error`."""
         try:
@@ -88,7 +96,8 @@ class Tool(ABC, Generic[A]):
         for name, field in schema["properties"].items():
             need = f"default {json.dumps(field['default'])}" if "default" in field else "optional"
             need = "required" if name in schema["required"] else need
-            parameters.append(f"- `{name}` ({_type(field)}, {need}): {field['description']}")
+            said = f": {field['description']}" if "description" in field else ""
+            parameters.append(f"- `{name}` ({_type(field)}, {need}){said}")
         calls = [json.dumps({"tool": self.name, "arguments": example}, ensure_ascii=False) for example in self.examples]
         parts = [
             f"## {self.name}\n\n{self.description}\n\nParameters:",
@@ -100,7 +109,7 @@ class Tool(ABC, Generic[A]):
 
     def get_openrouter_tool_definition(self) -> dict[str, Any]:
         """The function form of OpenAI's chat completions, which OpenRouter and litellm take too."""
-        function = {"name": self.name, "description": self.purpose, "parameters": self.parameters_schema}
+        function = {"name": self.name, "description": self.purpose, "parameters": self.schema_to_send}
         return {"type": "function", "function": function}
 
 
@@ -111,10 +120,12 @@ def _schema_of(arguments: type[BaseModel]) -> Mapping[str, Any]:
 
 
 def _simple(field: Mapping[str, Any]) -> dict[str, Any]:
-    """A field without what says nothing to a model: titles, and the null of what can be left out."""
+    """A field without what a model can do without: titles, what stands for "left out", and limits, which a call that
+    passes them is told."""
     kinds = [kind for kind in field.get("anyOf", ()) if kind.get("type") != "null"]
     merged = {**field, **(kinds[0] if kinds else {})}
-    unsaid = {"title", "anyOf"} | ({"default"} if merged.get("default") is None else set())
+    unsaid = {"title", "anyOf", "minimum", "maximum", "minItems", "pattern"}
+    unsaid |= set() if merged.get("default") else {"default"}
     return {key: value for key, value in merged.items() if key not in unsaid}
 
 
