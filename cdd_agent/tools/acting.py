@@ -34,8 +34,8 @@ class _CommandArguments(ExecuteAction):
 _RULES = {
     "safe": "There is no shell: no pipes, redirection, `&&`, `*` or `$X`. Only these programs may be run: {allowed}.",
     "ask": "The person is asked before a shell runs what needs one (pipes, redirection, `&&`), and before any other "
-    "program is run than {allowed}; where nobody is there, that is refused. Without a shell `*`, `~`, `$X` stay as they "
-    "are. Nothing carries over to the next call.",
+    "program is run than {allowed}; where nobody is there, that is refused. Without a shell `*`, `~`, `$X` stay as "
+    "they are. Nothing carries over to the next call.",
     "unsafe": "It runs through the system's shell, and any program may be run. Nothing carries over to the next call.",
 }
 _REFUSED = {
