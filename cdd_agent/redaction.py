@@ -8,7 +8,7 @@ beginning of a text it is known what could still become a secret: that is what a
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -27,8 +27,7 @@ _CONTEXT = 2
 Value = TypeVar("Value")
 
 
-@dataclass(frozen=True)
-class _Run:
+class _Run(Struct, frozen=True):
     """So many characters of a kind."""
 
     characters: str

@@ -8,9 +8,9 @@ import sys
 import threading
 from collections.abc import Awaitable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from rich.console import Console
 from rich.text import Text
 
@@ -107,14 +107,13 @@ def _settle(answer: asyncio.Future[bytes], line: bytes) -> None:
         answer.set_result(line)
 
 
-@dataclass
-class AnswersFromPipe:
+class AnswersFromPipe(Struct):
     """Takes answers in words from a pipe, a line each; `others` approve, and answer what it has no line for."""
 
     pipe: int
     others: Frontend
-    _rest: bytes = field(default=b"", init=False)
-    _is_over: bool = field(default=False, init=False)
+    _rest: bytes = b""
+    _is_over: bool = False
 
     async def approve(self, proposal: Proposal) -> Choice:
         return await self.others.approve(proposal)

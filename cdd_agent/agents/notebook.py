@@ -5,9 +5,10 @@ spec.yaml it keeps only what identifies the fields: the file itself is what coun
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Literal
 
+from msgspec import Struct, field
 from pydantic import BaseModel, ConfigDict
 
 from cdd_agent.agents.spec_draft import Draft
@@ -50,8 +51,7 @@ class _Saved(BaseModel):
     spent: Spent
 
 
-@dataclass
-class Notebook:
+class Notebook(Struct):
     """The draft of a ticket's spec and the conversation about it."""
 
     kept: AgentFile[_Saved]

@@ -1,9 +1,10 @@
 """The spec as a person and Socrates work it out: what spec.yaml says, and over it what is not written yet."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
+from msgspec import Struct, field
+from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field
 
 from cdd_agent.events import CriterionView, SpecShown
@@ -66,8 +67,7 @@ class Proposal(_Model):
     )
 
 
-@dataclass(frozen=True)
-class Draft:
+class Draft(Struct, frozen=True):
     """A value: each change makes another one."""
 
     file: TicketSpec

@@ -9,11 +9,12 @@ import contextlib
 import json
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
+from msgspec import Struct
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from cdd_agent.engine.lock import TicketLock
@@ -58,8 +59,7 @@ def without_secrets(messages: Iterable[Message], redactor: Redactor) -> tuple[Me
 # ------------------------------------------------------------------------------------------- work on a ticket
 
 
-@dataclass
-class AgentFile(Generic[Form]):
+class AgentFile(Struct, Generic[Form]):
     """One JSON file of one form, in the ticket's record. While it is open it holds the ticket's lock, so that of two
     processes the second is told who the first is."""
 
@@ -68,7 +68,7 @@ class AgentFile(Generic[Form]):
     lock: TicketLock
     found: Form | None = None
     """Kept by an earlier process."""
-    news: tuple[Notice, ...] = field(default=(), kw_only=True)
+    news: tuple[Notice, ...] = ()
     """For people, of how it was opened."""
 
     @classmethod
@@ -250,8 +250,7 @@ def key_of(file: Path) -> str:
     return f"chat-{file.stem}"
 
 
-@dataclass(frozen=True)
-class _Look:
+class _Look(Struct, frozen=True):
     """A conversation's row in a list. Of one in a large file it says only how it ended."""
 
     began: datetime

@@ -17,10 +17,10 @@ from cdd_agent.files.paths import find_root
 from cdd_agent.git.status import current_branch
 from cdd_agent.llm.local_servers import USUAL_PORTS, OfferedModel, find_local_servers, models_at
 from cdd_agent.llm.port import ModelError
-from cdd_agent.session import Project
+from cdd_agent.open_project import Project, open_project
 from cdd_agent.verification.checks import detect, parse_command
 from cdd_agent.version import VERSION
-from cdd_agent.wiring import NO_MODEL_HINT, direct_endpoint, make_model, open_project
+from cdd_agent.wiring import NO_MODEL_HINT, direct_endpoint, make_model
 
 _PATIENCE = 5.0
 """Seconds for the list of models of a server that may be far away."""

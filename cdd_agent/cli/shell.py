@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shlex
 import sys
@@ -40,8 +41,11 @@ def open_shell(options: Namespace) -> int:
 
 def run_shell(options: Namespace, note: str = _OPENING, first: str = "") -> int:
     """Run the shell to its end, from the words that it says first and a line that is typed for the person."""
+    gc.disable()
     from cdd_agent.tui.app import Shell
 
+    gc.freeze()  # what was imported stays: no collection need look through it
+    gc.enable()
     os.environ.pop("TEXTUAL_DRIVER", None)  # Textual has read it; a `cdd` that is started in here is in no browser
 
     def session(frontend: Frontend, emit: Emit) -> tuple[Session, tuple[Notice, ...]]:

@@ -11,10 +11,10 @@ import asyncio
 import json
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct, field
 from pydantic import ValidationError
 
 from cdd_agent.cluster.words import PIECE, QUESTION, Alive, Answer, Begin, Begun, Hold, Piece, Saved, Told, Took
@@ -28,7 +28,7 @@ from cdd_agent.git.new_commit import OUT
 from cdd_agent.llm.budget import Limit, Spent
 from cdd_agent.llm.port import Usage
 from cdd_agent.llm.shared import SharedAccount
-from cdd_agent.session import Project
+from cdd_agent.open_project import Project
 from cdd_agent.threads import in_thread
 from cdd_agent.travel.bundles import RunHere, bundle
 from cdd_agent.travel.came_back import CameBack, in_its_own_tree, opened, put_in_place, reference_of
@@ -44,8 +44,7 @@ class Gone(Exception):
     """Whoever asks has the ticket no more."""
 
 
-@dataclass
-class Desk:
+class Desk(Struct):
     """Of one ticket, as long as it is carried out elsewhere."""
 
     project: Project

@@ -9,11 +9,11 @@ import os
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from distributed import Client, Future, KilledWorker, LocalCluster, Queue
+from msgspec import Struct, field
 
 from cdd_agent.cluster.desk import Desk
 from cdd_agent.cluster.identity import author_of, project_id, settings_to_send
@@ -26,7 +26,7 @@ from cdd_agent.events import About, Notice, Tone, to_json
 from cdd_agent.fleet.place import Ending, Tell, TicketJob
 from cdd_agent.llm.budget import Limit
 from cdd_agent.llm.shared import Shared
-from cdd_agent.session import Project
+from cdd_agent.open_project import Project
 from cdd_agent.version import VERSION
 from cdd_agent.wiring import open_own_tree
 
@@ -41,8 +41,7 @@ _CONNECT = 15.0
 _PROBE = 10.0
 
 
-@dataclass
-class ClusterPlace:
+class ClusterPlace(Struct):
     """The workers of one Dask cluster. Several tickets at once: what no worker is free for waits with the scheduler."""
 
     project: Project

@@ -14,12 +14,12 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from msgspec import structs
+from msgspec import Struct, field, structs
+from msgspec.structs import replace
 
 from cdd_agent.cluster.cache import Cache, cache_folder
 from cdd_agent.cluster.purse import ClientsAccount, shared_by_client
@@ -47,9 +47,9 @@ from cdd_agent.git.repository import repository_of
 from cdd_agent.llm.budget import Limit
 from cdd_agent.llm.port import Done, Hear, Model, Request
 from cdd_agent.llm.wrapper import ModelWrapper
+from cdd_agent.open_project import Project
 from cdd_agent.project.tree_needs import link_shared, own_packages
 from cdd_agent.redaction import Redactor
-from cdd_agent.session import Project
 from cdd_agent.tickets.store import Ticket, TicketStore
 from cdd_agent.travel.arrival import Arrival
 from cdd_agent.travel.bundles import RunHere, bundle
@@ -96,8 +96,7 @@ async def carry_out(order: Mapping[str, Any], ask: Ask, scratch: Path, name: str
         return Over(attempt=attempt, exit_code=code, words=words, not_here=_has_no_room(error), worker=name)
 
 
-@dataclass
-class _Run:
+class _Run(Struct, dict=True):
     """One ticket's run, on this machine."""
 
     begun: Begun

@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from msgspec import Struct
 from pydantic import BaseModel
 
 from cdd_agent.commands.initialise import CONFIG, initialise
@@ -28,8 +28,9 @@ from cdd_agent.config import (
 from cdd_agent.files.atomic import write_atomic
 from cdd_agent.files.paths import confine
 from cdd_agent.guarded_yaml import read_file, read_mapping
+from cdd_agent.open_project import Project
 from cdd_agent.redaction import Redactor
-from cdd_agent.session import Project, Session
+from cdd_agent.session import Session
 from cdd_agent.threads import to_its_end
 
 _LINE = re.compile(r"# (?P<margin> *)(?P<key>[a-z_]+):(?P<rest>.*)$")
@@ -37,8 +38,7 @@ _SECRET = ("request.headers", "request.body", "models", "fallbacks")
 """Settings that may hold a key: only whether they are set is shown, and they are changed in the file alone."""
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """One setting as it is now."""
 
     name: str

@@ -5,9 +5,10 @@ A person sees the words before it, as they come, and not the JSON. It works with
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
+from msgspec import Struct
 from pydantic import BaseModel, ValidationError
 
 from cdd_agent.dialogue.turns import Added, Dialogue, Turn
@@ -29,8 +30,7 @@ Check = Callable[[T], Sequence[str]]
 """Finds what is wrong with a value beyond its form, a sentence each; in words that a model can act on."""
 
 
-@dataclass(frozen=True)
-class Structured(Generic[T]):
+class Structured(Struct, Generic[T], frozen=True):
     """A model's answer. `problems` are those that it did not get rid of; its form is right all the same."""
 
     value: T

@@ -5,12 +5,15 @@ cost is bounded by rounds and time; at the bound the model is asked for its last
 """
 
 import asyncio
+import dataclasses
 import json
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import groupby, islice, takewhile
 from typing import Any, Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cdd_agent.dialogue import text_tools
 from cdd_agent.dialogue.hidden_blocks import HiddenBlockFilter
@@ -86,8 +89,7 @@ _STOPPED = {
 }
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """Of one turn."""
 
     rounds: int = 25
@@ -96,8 +98,7 @@ class Limits:
     """No round is begun after that, and no call is made."""
 
 
-@dataclass(frozen=True)
-class Used:
+class Used(Struct, frozen=True):
     """How much of a turn's limits is used."""
 
     rounds: int = 0
@@ -107,8 +108,7 @@ class Used:
 _NOTHING = Used()
 
 
-@dataclass(frozen=True)
-class Added:
+class Added(Struct, frozen=True):
     """The messages of a round: the model's and, if it called tools, the answers.
 
     To be kept by whoever holds the conversation. A round that was stopped in the middle adds nothing.
@@ -119,8 +119,7 @@ class Added:
     """By the turn so far."""
 
 
-@dataclass(frozen=True)
-class Turn:
+class Turn(Struct, frozen=True):
     """The model has had its say."""
 
     text: str
@@ -135,8 +134,7 @@ async def _nobody(call: ToolCall, answer: str) -> None:
     del call, answer
 
 
-@dataclass(frozen=True)
-class Dialogue:
+class Dialogue(Struct, frozen=True):
     """A model and its tools. It keeps nothing: the conversation is the caller's."""
 
     model: Model
@@ -293,7 +291,7 @@ class Dialogue:
         if not self.tools or self.is_native:
             return as_seen_by(self.model, Request(tuple(_joined(messages)), definitions(self.tools)))
         first, *others = text_tools.in_words(messages)
-        told = replace(first, content=f"{first.content}\n\n{text_tools.instructions(self.tools)}")
+        told = dataclasses.replace(first, content=f"{first.content}\n\n{text_tools.instructions(self.tools)}")
         return as_seen_by(self.model, Request(tuple(_joined((told, *others)))))
 
     def _started(self, call: ToolCall, step: int | None) -> ToolStarted:

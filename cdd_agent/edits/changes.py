@@ -2,8 +2,10 @@
 
 import contextlib
 import stat
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
+
+from msgspec import Struct
 
 from cdd_agent.actions.model import FileAlreadyExistsError
 from cdd_agent.edits.file_diff import FileDiff
@@ -15,8 +17,7 @@ from cdd_agent.git.diff import Change
 from cdd_agent.git.restore import Contents, held, restore
 
 
-@dataclass(frozen=True)
-class FileChange:
+class FileChange(Struct, frozen=True):
     """One file before (None: it did not exist) and after (None: it goes), as bytes on the disk."""
 
     path: PurePosixPath
@@ -32,8 +33,7 @@ class FileChange:
         return Change(str(self.path), before, after)
 
 
-@dataclass(frozen=True)
-class ChangeSet:
+class ChangeSet(Struct, frozen=True):
     """Changes that are known to apply together. Files whose content stays as it was are not in it."""
 
     changes: tuple[FileChange, ...]

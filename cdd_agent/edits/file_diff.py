@@ -2,14 +2,15 @@
 
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 LONGEST_DIFF = 200_000
 """Characters of a diff that is told."""
 _LARGEST_COMPARED = 500_000
 _MOST_LINES = 10_000
 
 
-@dataclass(frozen=True)
-class FileDiff:
+class FileDiff(Struct, frozen=True):
     """The difference between two states of a file's text."""
 
     path: str

@@ -4,9 +4,10 @@ What it wrote is in its journal (`journal.py`).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
+from msgspec import Struct, field
 from pydantic import Field
 
 from cdd_agent.edits.excerpts import Ranges
@@ -117,8 +118,7 @@ class _Dialogue(JsonFile):
     seconds: float = 0.0
 
 
-@dataclass(frozen=True)
-class Attempt:
+class Attempt(Struct, frozen=True):
     """One attempt's folder. What was not saved is None."""
 
     root: Path

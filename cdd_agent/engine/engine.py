@@ -13,13 +13,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Literal, Self
 
-from cdd_agent.engine.accepted import accepted, known_so_far
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from cdd_agent.engine.accepted import accepted
 from cdd_agent.engine.load_state import drift
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.report import Report
@@ -65,8 +67,7 @@ def utc_now() -> datetime:
     return datetime.now(UTC).replace(microsecond=0)
 
 
-@dataclass
-class Engine:
+class Engine(Struct):
     """Carries out one ticket's run."""
 
     run: Run
@@ -309,7 +310,7 @@ class Engine:
 
     async def known_before(self, step: PlanStep) -> Before:
         """What is known of the tests before this step, which is about to run."""
-        before = await asyncio.to_thread(known_so_far, self.run.state, self.run.record)
+        before = await asyncio.to_thread(self.run.known_tests.so_far, self.run.state)
         return replace(before, agenda=self.run.agenda(step))
 
     def end_by(self, step: PlanStep, error: CddError) -> None:

@@ -13,8 +13,9 @@ import asyncio
 import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct
 
 from cdd_agent.engine.attempt import Attempt, AttemptCheckpoints
 from cdd_agent.engine.net_changes import NetChanges, Segment, fold
@@ -38,14 +39,13 @@ def no_part(root: Path, own: Iterable[str]) -> tuple[str, ...]:
     return (".cdd/runs", ".cdd/cache", ".cdd/conversations", *sorted(literal), *links, "**/.cdd-*.tmp")
 
 
-@dataclass
-class History:
+class History(Struct):
     """The checkpoints of one ticket's run."""
 
     record: RunRecord
     leave_out: tuple[str, ...] = ()
     """Patterns of files that are no part of them, as git's `:(glob)` has them."""
-    _opened: Checkpoints | None = field(default=None, repr=False)
+    _opened: Checkpoints | None = None
     _told: frozenset[str] = frozenset()
 
     async def open(self) -> Checkpoints:

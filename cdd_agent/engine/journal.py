@@ -11,9 +11,10 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
+from msgspec import Struct
 from pydantic import Field, field_validator
 
 from cdd_agent.edits.changes import ChangeSet, permissions
@@ -65,8 +66,7 @@ class _Copies(JsonFile):
         return files
 
 
-@dataclass(frozen=True)
-class WrittenFile:
+class WrittenFile(Struct, frozen=True):
     """A file as a command left it."""
 
     content: bytes
@@ -77,8 +77,7 @@ CommandWrites = Mapping[PurePosixPath, WrittenFile | None]
 """Files as a command left them; None: it removed them."""
 
 
-@dataclass(frozen=True)
-class Journal:
+class Journal(Struct, frozen=True):
     """Kept in the attempt's folder; paths in it are relative to the project's `root`."""
 
     root: Path

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import BadInput
@@ -28,8 +29,7 @@ from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tickets.store import Ticket
 
 
-@dataclass(frozen=True)
-class Opened:
+class Opened(Struct, frozen=True):
     """A state, and what a person has to know of where it comes from."""
 
     state: ExecutionState

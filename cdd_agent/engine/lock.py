@@ -7,10 +7,12 @@ import os
 import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes, remove, write_atomic
@@ -47,8 +49,7 @@ class LockGone(BadInput):
         self.folder = folder
 
 
-@dataclass(frozen=True)
-class TicketLock:
+class TicketLock(Struct, frozen=True):
     """Held by one process. Who it is stands in a file beside it, for whoever is refused."""
 
     lock: FileLock

@@ -7,8 +7,9 @@ the attempts do to that leads back to it, and no further.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
+from msgspec import Struct, field
 from pydantic import Field
 
 from cdd_agent.files.json_file import JsonFile
@@ -29,8 +30,7 @@ class Segment(JsonFile):
     """It was an attempt's doing, and did not come between two of them."""
 
 
-@dataclass(frozen=True)
-class NetChanges:
+class NetChanges(Struct, frozen=True):
     """The sum of what attempts changed."""
 
     changes: tuple[Change, ...] = ()
@@ -72,8 +72,7 @@ def fold(segments: Iterable[tuple[Segment, Sequence[Change]]]) -> NetChanges:
     )
 
 
-@dataclass(frozen=True)
-class _Origin:
+class _Origin(Struct, frozen=True):
     """Where an undo leads to."""
 
     entry: TreeEntry | None
@@ -82,8 +81,7 @@ class _Origin:
     """By a person, between the attempts or after them."""
 
 
-@dataclass
-class _Course:
+class _Course(Struct):
     """One file on its way through the segments."""
 
     origin: _Origin

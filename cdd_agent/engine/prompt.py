@@ -1,10 +1,11 @@
 """The prompt of a step: first what stays the same for the whole run (cacheable), last the step itself."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.context.query import Query
@@ -36,8 +37,7 @@ from cdd_agent.tickets.state import ExecutionState
 from cdd_agent.tickets.status import StepStatus
 
 
-@dataclass(frozen=True)
-class Earlier:
+class Earlier(Struct, frozen=True):
     """The attempt before this one: what it did, and why that was not good."""
 
     reason: str
@@ -53,8 +53,7 @@ _MARGIN = 200
 _UNSEEN = "You have not seen these: do not replace them."
 
 
-@dataclass(frozen=True)
-class StepPrompt:
+class StepPrompt(Struct, frozen=True):
     """A request, and what it shows."""
 
     request: Request

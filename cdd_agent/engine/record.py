@@ -33,9 +33,11 @@ attempt replaced stays here also when it is restored: nothing that was in a file
 Texts are kept without secrets, but for what is used again as it is: replies, what files held, names of tests and paths.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
+
+from msgspec import Struct, field
 
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.choices import Choices
@@ -73,8 +75,7 @@ class GoingBack(JsonFile):
     again: bool = False
 
 
-@dataclass(frozen=True)
-class RunRecord:
+class RunRecord(Struct, frozen=True):
     """The folder of a ticket's runs, private to this machine and ignored by git."""
 
     root: Path

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Literal, Self
 
-from msgspec import structs
+from msgspec import Struct, field, structs
 
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.edits.excerpts import Ranges
+from cdd_agent.engine.accepted import KnownTests
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.effort import effort_by_step
 from cdd_agent.engine.history import History, no_part
@@ -57,8 +57,7 @@ _asked_for: ContextVar[int] = ContextVar("asked_for", default=0)
 """The number of the step that the model was asked for last; each of several that run side by side has its own."""
 
 
-@dataclass
-class Run:
+class Run(Struct):
     """A ticket's run. What this process believes of it is never ahead of the disk."""
 
     ticket: Ticket
@@ -69,6 +68,7 @@ class Run:
     history: History
     lock: TicketLock
     recorder: Recorder
+    known_tests: KnownTests
     own: tuple[str, ...] = ()
     """Files and folders that this program writes beside `.cdd`, relative to the root."""
     code: CodeFinder | None = None
@@ -122,7 +122,21 @@ class Run:
         if any(step.attempts and step.lacks_costs for step in state.known_steps.values()):
             costs = {folder: effort.cost for folder, effort in effort_by_step(record.log.entries()).items()}
             state = state.with_costs(costs, instead=True)
-        return cls(ticket, spec, plan, state, record, history, lock, recorder, own, code, require, [*opened.news])
+        return cls(
+            ticket,
+            spec,
+            plan,
+            state,
+            record,
+            history,
+            lock,
+            recorder,
+            KnownTests(record),
+            own,
+            code,
+            require,
+            [*opened.news],
+        )
 
     def close(self) -> None:
         self.history.end()

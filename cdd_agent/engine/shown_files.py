@@ -3,9 +3,10 @@
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
+
+from msgspec import Struct, field
 
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.context.places import RankedFile
@@ -55,8 +56,7 @@ _LEAST = 400
 """Tokens that are kept free for each file that comes later, so that a large one before it does not hide it."""
 
 
-@dataclass(frozen=True)
-class CodeLook:
+class CodeLook(Struct, frozen=True, dict=True):
     """A look for the code that a step is about; made when something depends on it."""
 
     finder: CodeFinder | None
@@ -74,8 +74,7 @@ class CodeLook:
         return self.finder.outline(path) if self.finder else ""
 
 
-@dataclass
-class ShownFiles:
+class ShownFiles(Struct):
     """The files of a prompt: each whole, in part, or only named."""
 
     root: Path

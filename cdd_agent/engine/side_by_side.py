@@ -30,12 +30,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from msgspec import structs
+from msgspec import Struct, field, structs
+from msgspec.structs import replace
 
 from cdd_agent.engine.attempt import AttemptFailure
 from cdd_agent.engine.run import named
@@ -54,8 +54,7 @@ if TYPE_CHECKING:
     from cdd_agent.engine.engine import Engine
 
 
-@dataclass(frozen=True)
-class Failed:
+class Failed(Struct, frozen=True):
     """The last attempt at a step, which failed."""
 
     reason: str
@@ -65,8 +64,7 @@ class Failed:
     """From which its tree was made, if it was in one."""
 
 
-@dataclass
-class SideBySide:
+class SideBySide(Struct):
     """Carries out what is left of a plan, several steps at once."""
 
     engine: Engine

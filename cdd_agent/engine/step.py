@@ -5,8 +5,10 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.dialogue.looking import told_if_slow
@@ -71,8 +73,7 @@ MakePrompt = Callable[[int | None, int], StepPrompt]
 """Makes the prompt for a window of so many tokens, beside so many for tools and their answers; 0: without tools."""
 
 
-@dataclass(frozen=True)
-class AttemptOutcome:
+class AttemptOutcome(Struct, frozen=True):
     """How an attempt ended. `verification` is None when it failed; `detail` is then what the model should see."""
 
     changes: ChangeSet
@@ -104,8 +105,7 @@ class _NoRoomForTools(RequestRejected):
     """The step alone may fit into the model's window, but not with what is said of tools."""
 
 
-@dataclass(frozen=True)
-class StepRunner:
+class StepRunner(Struct, frozen=True):
     """Makes attempts at steps. `model` is called only when a reply is needed that was not saved before."""
 
     root: Path

@@ -8,12 +8,10 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from msgspec import structs
-from pydantic import ValidationError
+from msgspec import Struct, structs
 
 from cdd_agent.actions.model import Action, ActionResult, ActionStatus, CreateFileAction, EditAction
 from cdd_agent.context.finder import CodeFinder
@@ -24,6 +22,7 @@ from cdd_agent.engine.transaction import StepTransaction
 from cdd_agent.errors import CddError
 from cdd_agent.events import Event, ToolFinished
 from cdd_agent.files.read import read_source
+from cdd_agent.forms import NotOfForm, read_json
 from cdd_agent.llm.port import Message, ToolCall
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.process.run import CommandResult
@@ -49,8 +48,7 @@ _FOUND = re.compile(r"(?P<path>[^:]+):(?P<line>\d{1,7}):(?P<text>.*)")
 """A line that `grep_files` has found."""
 
 
-@dataclass
-class StepTools:
+class StepTools(Struct):
     """The tools of one attempt, and how far the model is with them."""
 
     transaction: StepTransaction
@@ -172,7 +170,7 @@ class StepTools:
 
     def _remember(self, call: ToolCall, answer: Answer) -> None:
         if call.name == ReadFileTool.name and "output" in answer:
-            asked = ReadArguments.model_validate_json(call.arguments)
+            asked = read_json(ReadArguments, call.arguments)
             is_whole = asked == ReadArguments(path=asked.path, start_line=1, end_line=None)
             self.transaction.remember(asked.path, str(answer["output"]), asked.start_line, is_whole=is_whole)
         elif call.name == GrepFilesTool.name and "output" in answer:
@@ -209,8 +207,8 @@ def _edit_of(call: ToolCall) -> Edit | None:
     kinds: dict[str, type[Action]] = {CreateFileTool.name: CreateFileAction, EditFileTool.name: EditAction}
     kind = kinds.get(call.name)
     try:
-        return edit_of(kind.model_validate_json(call.arguments)) if kind else None
-    except ValidationError as error:
+        return edit_of(read_json(kind, call.arguments)) if kind else None
+    except NotOfForm as error:
         raise ReplyRefused(f"The saved call of {call.name} is damaged.") from error
 
 

@@ -7,10 +7,13 @@ way it is one transaction: the journal (`journal.py`) knows what all of it repla
 
 import asyncio
 import codecs
+import dataclasses
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cdd_agent.edits.build import EditPolicy, change_set
 from cdd_agent.edits.changes import ChangeSet, FileChange, changed_meanwhile
@@ -34,8 +37,7 @@ from cdd_agent.verification.test_id import TestId
 from cdd_agent.work_clock import WorkClock
 
 
-@dataclass
-class StepTransaction:
+class StepTransaction(Struct):
     """The files of one attempt."""
 
     root: Path
@@ -125,7 +127,7 @@ class StepTransaction:
         if not changes:
             return
         await self.begin()
-        again = [replace(change, before=change.after, after=change.before) for change in changes]
+        again = [dataclasses.replace(change, before=change.after, after=change.before) for change in changes]
         done = await to_its_end(partial(restore, self.root, again, contents), name="beside")
         if done.kept:
             raise changed_meanwhile(PurePosixPath(done.kept[0]))

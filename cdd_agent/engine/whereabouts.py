@@ -5,9 +5,6 @@ It is a file in the run's record, and private to this copy. A run that never tra
 
 from __future__ import annotations
 
-import hashlib
-import platform
-import secrets
 from contextlib import suppress
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -19,7 +16,6 @@ from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import create_exclusive, read_bytes, remove
 from cdd_agent.files.json_file import JsonFile
 from cdd_agent.files.state_folder import state_folder
-from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.store import Ticket
 
 MARGIN = timedelta(minutes=5)
@@ -70,6 +66,8 @@ class Whereabouts(JsonFile):
     @property
     def shown(self) -> str:
         """The remote without a password."""
+        from cdd_agent.redaction import Redactor  # not for a list of tickets of which none is elsewhere
+
         return Redactor().redact(self.remote)
 
     def expect_here(self, slug: str, holder: str, now: datetime) -> None:
@@ -128,21 +126,19 @@ def forget_own_tree(record: Path) -> None:
 def in_its_tree(ticket: Ticket) -> Ticket:
     """The ticket where its run goes on: in the tree that the run has of its own, or else where the person has it. Its
     record and state are below its `root`. Raises `Damaged`."""
-    record = ticket.root / ".cdd" / "runs" / ticket.slug
-    made = load_own_tree(record)
+    made = load_own_tree(ticket.record)
     if made is None:
         return ticket
-    root = record / TREE / made.prefix
+    root = ticket.record / TREE / made.prefix
     there = Ticket(ticket.slug, root / ticket.folder.relative_to(ticket.root), root)
     return there if there.plan_path.exists() else ticket
 
 
 def where_in_short(ticket: Ticket) -> str:
     """Where a ticket's run goes on, for a list; empty where it does among the person's own files. Raises `Damaged`."""
-    record = ticket.root / ".cdd" / "runs" / ticket.slug
-    if load_own_tree(record) is not None:
+    if load_own_tree(ticket.record) is not None:
         return "in its own tree"
-    known = load_whereabouts(record)
+    known = load_whereabouts(ticket.record)
     if known is None or known.phase is Phase.HERE:
         return ""
     return f"pushed to {known.shown}" if known.phase is not Phase.ARRIVING else f"half pulled from {known.shown}"
@@ -186,6 +182,10 @@ def save_whereabouts(record: Path, whereabouts: Whereabouts | None) -> None:
 
 def copy_id(root: Path) -> str:
     """The name of this copy of a project in leases: another folder or machine has another one. Raises `BadInput`."""
+    import hashlib
+    import platform
+    import secrets
+
     file = state_folder() / "machine"
     with suppress(FileExistsError):
         if read_bytes(file) is None:

@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 
+from msgspec import Struct
+
 from cdd_agent.git.command import GitUnusable
 from cdd_agent.git.diff import Change, TreeEntry, read_raw
 from cdd_agent.git.repository import Repository
@@ -46,8 +48,7 @@ class Checkpoint:
         return f"{self.id}:files"
 
 
-@dataclass(frozen=True)
-class Checkpoints:
+class Checkpoints(Struct, frozen=True):
     """The checkpoints of one ticket."""
 
     snapshots: Snapshots

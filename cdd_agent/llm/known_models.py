@@ -3,19 +3,21 @@
 Importing litellm takes seconds, and its own tables are megabytes.
 """
 
+import dataclasses
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from cdd_agent.llm.port import Usage
 
 
-@dataclass(frozen=True)
-class Price:
+class Price(Struct, frozen=True):
     """US dollars for a token."""
 
     prompt: float
@@ -38,18 +40,17 @@ class Price:
 
     def saved(self, usage: Usage) -> float:
         """How much more the same tokens would have cost without a cache."""
-        return self.of(replace(usage, cached_tokens=0, cache_write_tokens=0)) - self.of(usage)
+        return self.of(dataclasses.replace(usage, cached_tokens=0, cache_write_tokens=0)) - self.of(usage)
 
     def at_most(self, usage: Usage) -> float:
         """The cost where nobody knows what a cache will do: all of the prompt may be written to it."""
-        return max(self.of(usage), self.of(replace(usage, cache_write_tokens=usage.prompt_tokens)))
+        return max(self.of(usage), self.of(dataclasses.replace(usage, cache_write_tokens=usage.prompt_tokens)))
 
 
 FREE = Price(0.0, 0.0)
 
 
-@dataclass(frozen=True)
-class KnownModel:
+class KnownModel(Struct, frozen=True):
     """The facts about one model; None where nobody knows, and False of what only some can."""
 
     window: int | None = None

@@ -1,10 +1,13 @@
 """An entry of a script that was recorded: the request itself, and what came, with its times."""
 
+import dataclasses
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.llm.port import Done, Message, ModelError, ModelEvent, Request
 from cdd_agent.redaction import Redactor
@@ -14,8 +17,7 @@ _DIFFERS_ALWAYS = re.compile(r"\b\d+(?:\.\d+)? ?m?s\b|\b0x[0-9a-f]{6,}\b")
 _LONGEST_QUOTE = 80
 
 
-@dataclass(frozen=True)
-class RecordedCall:
+class RecordedCall(Struct, frozen=True, dict=True):
     """Is for the same request again, once."""
 
     request: Request
@@ -72,8 +74,8 @@ def as_recorded(request: Request, redactor: Redactor) -> Request:
     """Without secrets, and with the hash of a picture. A tool's definition is the program's own text, without any."""
 
     def brief(message: Message) -> Message:
-        pictures = (replace(picture, data=sha256(picture.data).digest()) for picture in message.pictures)
-        return replace(message, pictures=tuple(pictures)) if message.pictures else message
+        pictures = (dataclasses.replace(picture, data=sha256(picture.data).digest()) for picture in message.pictures)
+        return dataclasses.replace(message, pictures=tuple(pictures)) if message.pictures else message
 
     return Request(tuple(redactor.redacted(brief(message)) for message in request.messages), request.tools)
 

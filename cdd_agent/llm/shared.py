@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from cdd_agent.errors import BadInput, BudgetExhausted
 from cdd_agent.files.shared_json import json_changed, json_read
@@ -24,8 +25,7 @@ _locks = list["FileLock"]()
 """A lock is let go of when nobody has its object any more."""
 
 
-@dataclass(frozen=True)
-class Shared:
+class Shared(Struct, frozen=True):
     """A folder that several runs share, as one of them."""
 
     folder: Path
@@ -85,8 +85,7 @@ class Shared:
         return self.folder / "budget.json"
 
 
-@dataclass(frozen=True)
-class SharedAccount:
+class SharedAccount(Struct, frozen=True):
     """What one run took of a budget that it shares. A call begins only where it would fit beside those that others
     have begun, at their worst; where it would fit but for these, it waits for their end."""
 
@@ -142,8 +141,7 @@ class SharedAccount:
         return True
 
 
-@dataclass(frozen=True)
-class SharedWaits:
+class SharedWaits(Struct, frozen=True):
     """When a provider may be asked again; in Unix time, as the processes that share it are on one machine."""
 
     path: Path

@@ -4,10 +4,12 @@ import os
 import platform
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path, PurePath
 from typing import Any, Literal, get_args
+
+from msgspec import Struct, field, to_builtins
+from msgspec.structs import asdict
 
 from cdd_agent.files.read import SourceMissing, SourceUnreadable, read_source
 from cdd_agent.files.walk import Kind, WalkEntry, walk
@@ -28,8 +30,7 @@ _GITIGNORE = 10_000
 FileStatus = Literal["found", "not_found"]
 
 
-@dataclass(frozen=True)
-class FileContext:
+class FileContext(Struct, frozen=True):
     """A file that was asked for; `content` is None when there is no such file, or it cannot be read."""
 
     file_path: str
@@ -43,8 +44,7 @@ class FileContext:
             raise ValueError(f"status is {' or '.join(get_args(FileStatus))}, not {self.status!r}")
 
 
-@dataclass(frozen=True)
-class Environment:
+class Environment(Struct, frozen=True):
     """Where commands will run."""
 
     os: str
@@ -54,8 +54,7 @@ class Environment:
     git: str
 
 
-@dataclass(frozen=True)
-class ContextResult:
+class ContextResult(Struct, frozen=True):
     """The context of a project."""
 
     repo_tree: str
@@ -65,7 +64,8 @@ class ContextResult:
     file_contexts: tuple[FileContext, ...]
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        result: dict[str, Any] = to_builtins(self)
+        return result
 
     def as_text(self) -> str:
         """All of it in Markdown, whatever the files hold."""
@@ -109,8 +109,7 @@ def _file(root: Path, text: str) -> FileContext:
     return FileContext(sanitize_for_display(str(source.path)), source.as_text(), "found")
 
 
-@dataclass(slots=True)
-class _Node:
+class _Node(Struct):
     """A file or folder of the tree."""
 
     line: str

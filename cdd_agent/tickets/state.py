@@ -5,12 +5,12 @@ States are values: a transition gives a new one. Only the engine writes the file
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
+from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_core import to_json
 
@@ -60,8 +60,7 @@ class _Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow")  # newer versions may have added keys: keep them
 
 
-@dataclass(frozen=True)
-class Files:
+class Files(Struct, frozen=True):
     """The files that a step touched."""
 
     created: tuple[str, ...] = ()

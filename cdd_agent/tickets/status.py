@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from msgspec import Struct
+
 
 class StepStatus(StrEnum):
     """Where one step is."""
@@ -78,8 +80,7 @@ class Cost:
 NO_COST = Cost()
 
 
-@dataclass(frozen=True)
-class Unproven:
+class Unproven(Struct, frozen=True):
     """A step that is over, and of which no tests have shown that it is done; or that has failed for just that."""
 
     step: int

@@ -1,7 +1,8 @@
 """The tools that change something or ask somebody: the actions, as a model calls them."""
 
-from dataclasses import replace
 from typing import Any, Protocol, TypeVar
+
+from msgspec.structs import replace
 
 from cdd_agent.actions.model import (
     Action,
@@ -27,7 +28,7 @@ class RunsActions(Protocol):
         ...
 
 
-class _CommandArguments(ExecuteAction):
+class _CommandArguments(ExecuteAction, frozen=True):
     cwd: str = "."
 
 

@@ -10,21 +10,22 @@ from functools import cache
 from inspect import cleandoc
 from typing import Any, ClassVar, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from msgspec import NODEFAULT, Struct, structs
 
 from cdd_agent.errors import CddError
+from cdd_agent.forms import NotOfForm, read, schema_of
 
 Answer = dict[str, Any]
 """The answer of a tool, as a JSON object: its findings, or `error` with words that a model can act on."""
 
 
-class Arguments(BaseModel):
+class Arguments(Struct, frozen=True, forbid_unknown_fields=True):
     """The arguments of a call. A field has a description, for the model, only where its name and type leave a doubt."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
-
-A = TypeVar("A", bound=BaseModel)
+A = TypeVar("A", bound=Struct)
+_MOST_NAMED = 10
+_UNSENT = {"default", "minimum", "maximum", "minItems"}
 
 
 class Tool(ABC, Generic[A]):
@@ -57,25 +58,22 @@ class Tool(ABC, Generic[A]):
     @property
     def parameters_schema(self) -> dict[str, Any]:
         """The arguments as a JSON Schema object, derived from their type."""
-        schema = _schema_of(self.arguments)
-        properties = {name: _simple(field) for name, field in schema["properties"].items()}
-        required = schema.get("required", [])
-        return {"type": "object", "properties": properties, "required": required}
+        return _schema_of(self.arguments)
 
     @property
     def schema_to_send(self) -> dict[str, Any]:
-        """The same without defaults: who leaves an argument out has no need to know."""
-        schema = self.parameters_schema
-        fields = schema["properties"].items()
-        said = {name: {key: value for key, value in field.items() if key != "default"} for name, field in fields}
-        return {**schema, "properties": said}
+        """The same without defaults and limits: a call that passes one is told so."""
+        schema, sent = self.parameters_schema, dict[str, Any]()
+        for name, field in schema["properties"].items():
+            sent[name] = {key: value for key, value in field.items() if key not in _UNSENT}
+        return {**schema, "properties": sent}
 
-    async def execute(self, **kwargs: object) -> Answer:
+    async def execute(self, /, **kwargs: object) -> Answer:
         """Do it. Wrong arguments and whatever goes wrong are answers with an `error`."""
         try:
-            return await self.run(self.arguments.model_validate(kwargs))
-        except ValidationError as error:
-            problems = "; ".join(_problem(detail) for detail in error.errors()[:5])
+            return await self.run(read(self.arguments, kwargs))
+        except NotOfForm as error:
+            problems = "; ".join(map(str, error.faults[:_MOST_NAMED]))
             required = set(self.parameters_schema["required"])
             parameters = ", ".join(
                 f"`{name}` ({_type(field)}{', required' if name in required else ''})"
@@ -114,36 +112,17 @@ class Tool(ABC, Generic[A]):
 
 
 @cache
-def _schema_of(arguments: type[BaseModel]) -> Mapping[str, Any]:
+def _schema_of(arguments: type[Struct]) -> dict[str, Any]:
     """It is asked for many times, and takes a while to make."""
-    return arguments.model_json_schema()
-
-
-def _simple(field: Mapping[str, Any]) -> dict[str, Any]:
-    """A field without what a model can do without: titles, what stands for "left out", and limits, which a call that
-    passes them is told."""
-    kinds = [kind for kind in field.get("anyOf", ()) if kind.get("type") != "null"]
-    merged = {**field, **(kinds[0] if kinds else {})}
-    unsaid = {"title", "anyOf", "minimum", "maximum", "minItems", "pattern"}
-    unsaid |= set() if merged.get("default") else {"default"}
-    return {key: value for key, value in merged.items() if key not in unsaid}
+    fields = structs.fields(arguments)
+    properties = {field.name: schema_of(field.type) for field in fields}
+    for field in fields:
+        if field.default is not NODEFAULT and field.default is not None:
+            properties[field.name]["default"] = field.default
+    required = [field.name for field in fields if field.required]
+    return {"type": "object", "properties": properties, "required": required}
 
 
 def _type(field: Mapping[str, Any]) -> str:
     kind = str(field.get("type", "any"))
     return f"list of {field['items'].get('type', 'any')}s" if kind == "array" else kind
-
-
-def _problem(detail: Any) -> str:
-    name = ".".join(map(str, detail["loc"])) or "it"
-    match detail["type"]:
-        case "missing":
-            return f"`{name}` is missing"
-        case "extra_forbidden":
-            return f"there is no parameter `{name}`"
-        case "tuple_type":
-            return f"`{name}` is a list"
-        case "string_pattern_mismatch":
-            return f"`{name}` is empty"
-        case _:
-            return f"`{name}`: {str(detail['msg'])[:1].lower()}{str(detail['msg'])[1:]}"

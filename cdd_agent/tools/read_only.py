@@ -2,15 +2,15 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field
+from msgspec import Meta
 
-from cdd_agent.actions.model import Written
 from cdd_agent.context.finder import CodeFinder, in_words
 from cdd_agent.context.query import Query
 from cdd_agent.files.found import Found
 from cdd_agent.files.read import read_source
+from cdd_agent.forms import Written
 from cdd_agent.git.status import current_branch, git_diff, git_log, git_status
 from cdd_agent.project.search import glob_files, grep_files, list_files
 from cdd_agent.threads import in_thread
@@ -27,10 +27,10 @@ class _ReadOnlyTool(Tool[A]):
         self._root = root
 
 
-class ReadArguments(Arguments):
-    path: Written = Field(description="Relative to the project, as all paths.")
-    start_line: int = Field(1, ge=1)
-    end_line: int | None = Field(None, ge=1)
+class ReadArguments(Arguments, frozen=True):
+    path: Annotated[Written, Meta(description="Relative to the project, as all paths.")]
+    start_line: Annotated[int, Meta(ge=1)] = 1
+    end_line: Annotated[int, Meta(ge=1)] | None = None
 
 
 class ReadFileTool(_ReadOnlyTool[ReadArguments]):
@@ -53,9 +53,9 @@ class ReadFileTool(_ReadOnlyTool[ReadArguments]):
         return {"output": source.as_text(), "cut": source.cut}
 
 
-class _ListArguments(Arguments):
+class _ListArguments(Arguments, frozen=True):
     path: str = "."
-    limit: int = Field(200, ge=1, le=_MOST_LINES)
+    limit: Annotated[int, Meta(ge=1, le=_MOST_LINES)] = 200
 
 
 class ListFilesTool(_ReadOnlyTool[_ListArguments]):
@@ -71,9 +71,9 @@ class ListFilesTool(_ReadOnlyTool[_ListArguments]):
         return _found(await asyncio.to_thread(list_files, self._root, arguments.path, limit=arguments.limit))
 
 
-class _GlobArguments(Arguments):
+class _GlobArguments(Arguments, frozen=True):
     pattern: Written
-    limit: int = Field(200, ge=1, le=_MOST_LINES)
+    limit: Annotated[int, Meta(ge=1, le=_MOST_LINES)] = 200
 
 
 class GlobFilesTool(_ReadOnlyTool[_GlobArguments]):
@@ -90,12 +90,12 @@ class GlobFilesTool(_ReadOnlyTool[_GlobArguments]):
         return _found(await asyncio.to_thread(glob_files, self._root, arguments.pattern, limit=arguments.limit))
 
 
-class _GrepArguments(Arguments):
+class _GrepArguments(Arguments, frozen=True):
     pattern: Written
     path: str = "."
-    glob: str | None = Field(None, description="Only these files, as in `*.py`.")
+    glob: Annotated[str | None, Meta(description="Only these files, as in `*.py`.")] = None
     ignore_case: bool = False
-    limit: int = Field(200, ge=1, le=_MOST_LINES)
+    limit: Annotated[int, Meta(ge=1, le=_MOST_LINES)] = 200
 
 
 class GrepFilesTool(_ReadOnlyTool[_GrepArguments]):
@@ -124,9 +124,9 @@ class GrepFilesTool(_ReadOnlyTool[_GrepArguments]):
         return _found(found)
 
 
-class _CodeArguments(Arguments):
-    query: Written = Field(description="Plain words, names, an error message.")
-    limit: int = Field(8, ge=1, le=50)
+class _CodeArguments(Arguments, frozen=True):
+    query: Annotated[Written, Meta(description="Plain words, names, an error message.")]
+    limit: Annotated[int, Meta(ge=1, le=50)] = 8
 
 
 class FindCodeTool(_ReadOnlyTool[_CodeArguments]):
@@ -155,7 +155,7 @@ class FindCodeTool(_ReadOnlyTool[_CodeArguments]):
         return in_words(self._root, ranked) or "Nothing in the project is about that."
 
 
-class _NoArguments(Arguments):
+class _NoArguments(Arguments, frozen=True):
     pass
 
 
@@ -176,9 +176,9 @@ class GitStatusTool(_GitTool[_NoArguments]):
         return _found(await git_status(self._root))
 
 
-class _LogArguments(Arguments):
+class _LogArguments(Arguments, frozen=True):
     path: str | None = None
-    limit: int = Field(20, ge=1, le=200)
+    limit: Annotated[int, Meta(ge=1, le=200)] = 20
 
 
 class GitLogTool(_GitTool[_LogArguments]):
@@ -194,10 +194,10 @@ class GitLogTool(_GitTool[_LogArguments]):
         return _found(await git_log(self._root, arguments.path, arguments.limit))
 
 
-class _DiffArguments(Arguments):
+class _DiffArguments(Arguments, frozen=True):
     path: str | None = None
     staged: bool = False
-    commit: Written | None = Field(None, description="A hash, or as `HEAD~1`.")
+    commit: Annotated[Written | None, Meta(description="A hash, or as `HEAD~1`.")] = None
 
 
 class GitDiffTool(_GitTool[_DiffArguments]):

@@ -11,9 +11,9 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from msgspec import Struct
 from pydantic import ValidationError
 
 from cdd_agent.engine.attempt import Attempt
@@ -52,8 +52,7 @@ _CHUNK = 1 << 20
 _LINK, _FILE = "120000", "100644"
 
 
-@dataclass(frozen=True)
-class Arrival:
+class Arrival(Struct, frozen=True):
     """The content of a commit, as it was judged to be a run."""
 
     tip: str

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
+
+from msgspec import Struct
 
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.run import named
@@ -27,8 +28,7 @@ from cdd_agent.travel.reference import NotARun
 FOUND = "travel/found"
 
 
-@dataclass(frozen=True)
-class RunHere:
+class RunHere(Struct, frozen=True):
     """A ticket's run in one copy of a project, with checkpoints that nobody else uses meanwhile."""
 
     ticket: Ticket

@@ -12,10 +12,10 @@ that the other one is dead: then that one finds out when it next looks, and cann
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from msgspec import Struct
 from pydantic import AwareDatetime, Field
 
 from cdd_agent.engine.whereabouts import MARGIN, Phase, RunElsewhere, Whereabouts
@@ -69,8 +69,7 @@ class Moved(RunElsewhere):
         super().__init__(f"{slug} was changed in the remote just now, by somebody else", hint="Try again.")
 
 
-@dataclass
-class Claim:
+class Claim(Struct):
     """One copy's dealings with the reference of one run."""
 
     slug: str

@@ -7,8 +7,9 @@ What tests need and git does not have is found there too: `.venv` and `node_modu
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from cdd_agent.engine.lock import locked
 from cdd_agent.engine.record import RunRecord
@@ -22,8 +23,7 @@ from cdd_agent.project.tree_needs import link_shared, own_packages
 from cdd_agent.tickets.store import Ticket
 
 
-@dataclass(frozen=True)
-class OwnTree:
+class OwnTree(Struct, frozen=True):
     """Of one ticket's run."""
 
     record: RunRecord

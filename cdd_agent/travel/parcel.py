@@ -18,10 +18,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
+from msgspec import Struct, field
 from pydantic import AwareDatetime, Field
 
 from cdd_agent.config import PROJECT_FILE
@@ -96,8 +96,7 @@ class Manifest(JsonFile):
     """Files of the project and of the record that did not travel."""
 
 
-@dataclass
-class Parcel:
+class Parcel(Struct):
     """A run as it is to travel."""
 
     ticket: Ticket

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Self
 
+from msgspec import Struct, field
 from pydantic import ValidationError
 
 from cdd_agent.engine.history import STORE
@@ -33,8 +33,7 @@ class NotARun(BadInput):
         super().__init__(f"What the remote has is not a run as cdd pushes it: {why}", hint="Nothing of it was taken.")
 
 
-@dataclass
-class RunReference:
+class RunReference(Struct):
     """`refs/cdd/runs/SLUG` in a remote."""
 
     slug: str

@@ -12,10 +12,12 @@ import platform
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Container, Iterable, Iterator
 from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.engine.history import STORE, no_part
 from cdd_agent.engine.lock import TicketLock
@@ -57,8 +59,7 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-@dataclass
-class Travel:
+class Travel(Struct):
     """One run, and the way that it goes."""
 
     ticket: Ticket

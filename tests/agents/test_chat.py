@@ -6,10 +6,11 @@ import re
 import shutil
 import stat
 from collections.abc import Coroutine
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.agents.store import Conversation, read_conversation

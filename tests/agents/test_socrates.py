@@ -5,10 +5,10 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from cdd_agent.agents.notebook import NAME
 from cdd_agent.agents.prompt_files import load_prompt

@@ -17,9 +17,10 @@ from cdd_agent.fleet.known import folder_of
 from cdd_agent.llm.budget import Limit, Spent
 from cdd_agent.llm.port import Request
 from cdd_agent.llm.shared import Shared
+from cdd_agent.open_project import open_project
 from cdd_agent.redaction import Redactor
 from cdd_agent.version import VERSION
-from cdd_agent.wiring import open_own_tree, open_project
+from cdd_agent.wiring import open_own_tree
 from tests.llm.server import Answer as ModelAnswer
 from tests.projects import SLUG, Sandbox, says
 from tests.travel.copies import STEPS, git

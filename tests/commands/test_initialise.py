@@ -13,10 +13,9 @@ from cdd_agent.config import PROJECT_FILE, Config, load_config
 from cdd_agent.errors import BadInput
 from cdd_agent.events import About, Notice
 from cdd_agent.files.atomic import NotWritten
-from cdd_agent.session import Project
+from cdd_agent.open_project import Project, open_project
 from cdd_agent.tickets.spec import TicketType
 from cdd_agent.tickets.store import TicketStore
-from cdd_agent.wiring import open_project
 from tests.listening import collect
 from tests.projects import Sandbox, noticed
 

@@ -3,9 +3,10 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec.structs import replace
 from pydantic import BaseModel
 
 from cdd_agent.dialogue.structured import Structured, structured

@@ -1,6 +1,5 @@
 """The context of a project; and that looking at a project never opens anything outside it."""
 
-import dataclasses
 import json
 import os
 import subprocess
@@ -124,7 +123,7 @@ def test_they_do_not_change_and_know_no_other_status(tmp_path: Path) -> None:
     file = FileContext("a.py", None, "not_found")
     context = ContextResult("", Environment("", "", "", "", ""), "", (file,))
     for value, name in ((file, "status"), (context, "repo_tree"), (context.environment_info, "os")):
-        with pytest.raises(dataclasses.FrozenInstanceError):
+        with pytest.raises(AttributeError):
             setattr(value, name, "other")
     for status in ("FOUND", "", "missing", None, 1):
         with pytest.raises(ValueError, match="status is found or not_found"):

@@ -1,11 +1,11 @@
 """Changing a plan and its plan.md: what nobody asked for stays as it is, byte for byte."""
 
 import json
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from pydantic import ValidationError
 
 from cdd_agent.errors import BadInput

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.edits.formats.file_names import SHELLS, Grade, grade, is_in_language
 from cdd_agent.edits.formats.known import NOTHING_KNOWN, KnownNames
@@ -28,8 +30,7 @@ _STAND_INS = [chr(code) for code in (*range(0xE000, 0xF900), *range(0xF0000, 0xF
 """Characters that mean nothing: a pair that a text does not have hides fences in it."""
 
 
-@dataclass(frozen=True)
-class Fence:
+class Fence(Struct, frozen=True):
     """One code block. Lines are numbered from 0; `end` is the line after its closing fence."""
 
     start: int
