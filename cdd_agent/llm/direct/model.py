@@ -5,7 +5,6 @@ event loop, and cancelling the call closes the connection.
 """
 
 import asyncio
-import json
 import ssl
 import sys
 import threading
@@ -18,6 +17,7 @@ from cdd_agent.lean_import import import_without
 from cdd_agent.llm.direct.answers import documents, read_complaint
 from cdd_agent.llm.direct.anthropic_messages import AnthropicMessages
 from cdd_agent.llm.direct.chat_completions import ChatCompletions
+from cdd_agent.llm.direct.json_values import as_bytes
 from cdd_agent.llm.direct.ollama_chat import OllamaChat
 from cdd_agent.llm.direct.openai_responses import OpenAIResponses
 from cdd_agent.llm.direct.protocol import NoReply, ReplyReader, ServerFailed, WireProtocol
@@ -147,7 +147,7 @@ class DirectModel:
         headers = httpx.Headers({**_HEADERS, **self.endpoint.headers, **call.headers})
         headers.update(self.options.headers)  # a name may be written in other letters
         async with (
-            client.stream("POST", url, content=json.dumps(call.body).encode(), headers=headers) as response,
+            client.stream("POST", url, content=as_bytes(call.body), headers=headers) as response,
             aclosing(cast("AsyncGenerator[bytes, None]", response.aiter_bytes())) as pieces,
         ):
             if not response.is_success:
