@@ -442,7 +442,7 @@ def _joined(messages: Sequence[Message]) -> Iterator[Message]:
 
 def definitions(tools: Sequence[Tool[Any]]) -> tuple[ToolDefinition, ...]:
     """The tools as a request offers them."""
-    return tuple(ToolDefinition(tool.name, tool.purpose, tool.parameters_schema) for tool in tools)
+    return tuple(ToolDefinition(tool.name, tool.purpose, tool.schema_to_send) for tool in tools)
 
 
 def _arguments(call: ToolCall) -> dict[str, Any] | None:

@@ -5,7 +5,6 @@ event loop, and cancelling the call closes the connection.
 """
 
 import asyncio
-import json
 import ssl
 import sys
 import threading
@@ -14,9 +13,11 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
+from cdd_agent.lean_import import import_without
 from cdd_agent.llm.direct.answers import documents, read_complaint
 from cdd_agent.llm.direct.anthropic_messages import AnthropicMessages
 from cdd_agent.llm.direct.chat_completions import ChatCompletions
+from cdd_agent.llm.direct.json_values import as_bytes
 from cdd_agent.llm.direct.ollama_chat import OllamaChat
 from cdd_agent.llm.direct.openai_responses import OpenAIResponses
 from cdd_agent.llm.direct.protocol import NoReply, ReplyReader, ServerFailed, WireProtocol
@@ -146,7 +147,7 @@ class DirectModel:
         headers = httpx.Headers({**_HEADERS, **self.endpoint.headers, **call.headers})
         headers.update(self.options.headers)  # a name may be written in other letters
         async with (
-            client.stream("POST", url, content=json.dumps(call.body).encode(), headers=headers) as response,
+            client.stream("POST", url, content=as_bytes(call.body), headers=headers) as response,
             aclosing(cast("AsyncGenerator[bytes, None]", response.aiter_bytes())) as pieces,
         ):
             if not response.is_success:
@@ -182,7 +183,7 @@ class DirectModel:
 
 def prepare(base: str) -> None:
     """Do what is slow before the first call, once."""
-    _import_lean()
+    import_without(["httpx._main", "h2"], "httpx", "httpcore")  # its command line, and HTTP/2
     import httpx
 
     with suppress(ImportError):  # what httpx would import in the middle of the first call
@@ -190,19 +191,6 @@ def prepare(base: str) -> None:
         import_module("httpcore._async.http11")
     with suppress(httpx.InvalidURL, OSError):  # the call says so
         _trusted(_is_plain_and_local(_url(base)))
-
-
-def _import_lean() -> None:
-    """Import httpx without its command line and HTTP/2: nobody uses them here, and they are half of it. To Python a
-    module that is None is one that is not installed, which httpx puts up with."""
-    unused = [name for name in ("httpx._main", "h2") if name not in sys.modules]
-    sys.modules |= dict.fromkeys(unused)  # type: ignore[arg-type]
-    try:
-        import_module("httpx")
-        import_module("httpcore")
-    finally:
-        for name in unused:
-            del sys.modules[name]
 
 
 def _url(base: str, end: str = "") -> "httpx.URL":
