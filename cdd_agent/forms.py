@@ -68,7 +68,7 @@ class Fault(Struct, frozen=True):
     kind: Literal["value", "missing", "unknown", "rule"] = "value"
     """A wrong value, none, a key that must not be there, or what a form's own `__post_init__` refuses."""
     allowed: tuple[str, ...] = ()
-    """The keys that may be where one is unknown or missing."""
+    """The keys that may be where one is unknown or missing; the words that a wrong value may be."""
 
     @property
     def path(self) -> str:
@@ -178,7 +178,8 @@ def _made(kind: Any, value: Any, place: tuple[str | int, ...], faults: list[Faul
         elif value == () or (its is str and isinstance(value, str) and not value.strip()):
             faults.append(Fault(place, "empty"))
         else:
-            faults.append(Fault(place, f"not {_described(schema_of(kind))}"))
+            words = get_args(its) if get_origin(its) is Literal else ()
+            faults.append(Fault(place, f"not {_described(schema_of(kind))}", allowed=words))
         return None
     except ValueError as error:
         faults.append(Fault(place, str(error), "rule"))
