@@ -28,8 +28,9 @@ from cdd_agent.files.atomic import (
     read_lines,
     read_tail,
     remove,
+    write_atomic,
 )
-from cdd_agent.files.json_file import JsonFile, as_json, set_aside, write_text
+from cdd_agent.files.json_file import JsonFile, as_json, set_aside
 from cdd_agent.llm.port import Message
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class AgentFile(Struct, Generic[Form]):
     def write(self, content: Form) -> None:
         """Whole or not at all. Raises `BadInput` when the disk refuses, and when the ticket is not held any more."""
         self.lock.check()
-        write_text(self._path, as_json(content))
+        write_atomic(self._path, as_json(content))
 
     def discard(self) -> None:
         self.lock.check()
@@ -301,7 +302,7 @@ def read_conversation(file: Path) -> tuple[tuple[Message, ...], int]:
 # ---------------------------------------------------------------------------------------- who was active last
 
 
-class LastActive(JsonFile):
+class LastActive(JsonFile, frozen=True):
     """An agent on a ticket, or chat, for which both are None; for `/resume` in a later session."""
 
     agent: str | None

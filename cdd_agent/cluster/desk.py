@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 from pydantic import ValidationError
 
 from cdd_agent.cluster.words import PIECE, QUESTION, Alive, Answer, Begin, Begun, Hold, Piece, Saved, Told, Took
@@ -91,7 +92,7 @@ class Desk(Struct):
         return CameBack.of(self.own.record.folder)
 
     def _keep(self, **changes: Any) -> None:
-        self.kept.model_copy(update=changes).keep(self.own.record.folder)
+        replace(self.kept, **changes).keep(self.own.record.folder)
 
     async def answer(self, question: Mapping[str, Any]) -> Answer:
         """The answer to a worker's question. Raises nothing: what is wrong here is in the answer."""

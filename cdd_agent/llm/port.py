@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
 
+from msgspec import Struct
+
 from cdd_agent.errors import CddError, ExitCode
 
 if TYPE_CHECKING:
@@ -95,8 +97,7 @@ class Request:
     tools: tuple[ToolDefinition, ...] = ()
 
 
-@dataclass(frozen=True)
-class PromptShare:
+class PromptShare(Struct, frozen=True):
     """A part of a prompt: its name, its tokens by an estimate, and why it is there."""
 
     name: str

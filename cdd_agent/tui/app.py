@@ -164,9 +164,12 @@ class Shell(Sparing, Guarded, App[CddError]):
         return asking(super().get_driver_class())
 
     def get_default_screen(self) -> Screen[None]:
-        """It has the classes of its size from the beginning: with the first resize every widget would be styled anew."""
+        """It has the classes of its size from the beginning; with the first resize every widget were styled anew."""
         size = self.size
-        for breakpoints, length in ((self.HORIZONTAL_BREAKPOINTS, size.width), (self.VERTICAL_BREAKPOINTS, size.height)):
+        for breakpoints, length in (
+            (self.HORIZONTAL_BREAKPOINTS, size.width),
+            (self.VERTICAL_BREAKPOINTS, size.height),
+        ):
             self.home.add_class(max(point for point in breakpoints if point[0] <= length)[1], update=False)
         return self.home
 
