@@ -7,9 +7,10 @@ import time
 from argparse import Namespace
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.fleet.board import Board, Row, RunState

@@ -15,9 +15,22 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
-from pydantic import ValidationError
+from msgspec.structs import replace
 
-from cdd_agent.cluster.words import PIECE, QUESTION, Alive, Answer, Begin, Begun, Hold, Piece, Saved, Told, Took
+from cdd_agent.cluster.words import (
+    PIECE,
+    Alive,
+    Answer,
+    AnyQuestion,
+    Begin,
+    Begun,
+    Hold,
+    Piece,
+    Saved,
+    Told,
+    Took,
+    heard,
+)
 from cdd_agent.engine.history import no_part
 from cdd_agent.engine.lock import locked
 from cdd_agent.errors import BadInput, BudgetExhausted, CddError
@@ -91,12 +104,12 @@ class Desk(Struct):
         return CameBack.of(self.own.record.folder)
 
     def _keep(self, **changes: Any) -> None:
-        self.kept.model_copy(update=changes).keep(self.own.record.folder)
+        replace(self.kept, **changes).keep(self.own.record.folder)
 
     async def answer(self, question: Mapping[str, Any]) -> Answer:
         """The answer to a worker's question. Raises nothing: what is wrong here is in the answer."""
         try:
-            asked = QUESTION.validate_python(question)
+            asked: AnyQuestion = heard(question, AnyQuestion)
             async with self._turn:
                 if isinstance(asked, Begin):
                     async with self.busy:
@@ -124,7 +137,7 @@ class Desk(Struct):
             return {"error": error.in_a_line}
         except OSError as error:
             return {"error": f"The client cannot go on: {error}"}
-        except (ValidationError, ValueError, TypeError, LookupError) as error:
+        except (ValueError, TypeError, LookupError) as error:
             return {"error": f"The client does not understand this: {error}"}
 
     def let_go(self) -> None:
@@ -168,7 +181,7 @@ class Desk(Struct):
             author=self.author,
         )
         self.tell(to_json(Notice(text, tone, about=About.AT_WORKER)))
-        return begun.model_dump(mode="json")
+        return begun.told()
 
     @property
     def _sent(self) -> Path:

@@ -5,7 +5,6 @@ cost is bounded by rounds and time; at the bound the model is asked for its last
 """
 
 import asyncio
-import dataclasses
 import json
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -291,7 +290,7 @@ class Dialogue(Struct, frozen=True):
         if not self.tools or self.is_native:
             return as_seen_by(self.model, Request(tuple(_joined(messages)), definitions(self.tools)))
         first, *others = text_tools.in_words(messages)
-        told = dataclasses.replace(first, content=f"{first.content}\n\n{text_tools.instructions(self.tools)}")
+        told = replace(first, content=f"{first.content}\n\n{text_tools.instructions(self.tools)}")
         return as_seen_by(self.model, Request(tuple(_joined((told, *others)))))
 
     def _started(self, call: ToolCall, step: int | None) -> ToolStarted:

@@ -2,10 +2,9 @@
 
 import contextlib
 import stat
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from cdd_agent.actions.model import FileAlreadyExistsError
 from cdd_agent.edits.file_diff import FileDiff
@@ -84,7 +83,7 @@ class ChangeSet(Struct, frozen=True):
             for change in sorted(self.changes, key=lambda change: change.after is None):
                 if read_bytes(root / change.path) != change.before:
                     raise changed_meanwhile(change.path)
-                by_id = replace(change.by_id(root), path=without_links(root, str(change.path)))
+                by_id = structs.replace(change.by_id(root), path=without_links(root, str(change.path)))
                 if by_id.before is not None and change.before is not None:
                     contents[by_id.before.content] = change.before
                 begun.append(by_id)

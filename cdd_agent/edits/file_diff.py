@@ -1,7 +1,5 @@
 """How one file changed, as people are shown it."""
 
-from dataclasses import dataclass
-
 from msgspec import Struct
 
 LONGEST_DIFF = 200_000
@@ -38,8 +36,7 @@ class FileDiff(Struct, frozen=True):
         return cls(path, added, removed, diff)
 
 
-@dataclass(frozen=True)
-class LeftOut:
+class LeftOut(Struct, frozen=True):
     """A part of the proposed changes that the person did not take."""
 
     path: str

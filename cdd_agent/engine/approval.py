@@ -70,7 +70,7 @@ async def ask_about(
             review = replace(answer.review, problem=refusal.message)
 
 
-class _Saved(JsonFile):
+class _Saved(JsonFile, frozen=True):
     proposed: str
     choice: Choice
     reason: str

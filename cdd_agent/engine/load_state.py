@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import BadInput
@@ -106,7 +107,7 @@ def drift(plan: ImplementationPlan, state: ExecutionState) -> Iterator[Notice]:
 
 def save(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, state: ExecutionState) -> ExecutionState:
     """The ticket's file first, then its copy. Returns what is in them: the state with the plan's step to come."""
-    state = state.model_copy(update={"current_step": to_come(plan, state)})
+    state = replace(state, current_step=to_come(plan, state))
     save_state(state, ticket.state_path, record.state)
     return state
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated, get_args
 
 from msgspec import Meta, Struct, convert, structs
-from msgspec.structs import replace
 
 from cdd_agent.events import (
     ActionOutput,
@@ -96,9 +95,11 @@ def _in_short(event: Event) -> Event:
     """The event without what can be long."""
     match event:
         case ToolFinished():
-            return structs.replace(event, output="", files=tuple(replace(file, diff="") for file in event.files))
+            return structs.replace(
+                event, output="", files=tuple(structs.replace(file, diff="") for file in event.files)
+            )
         case ChangesApplied():
-            return structs.replace(event, files=tuple(replace(file, diff="") for file in event.files))
+            return structs.replace(event, files=tuple(structs.replace(file, diff="") for file in event.files))
         case TestsFinished():
             return structs.replace(
                 event, failures=tuple(structs.replace(failure, text="") for failure in event.failures)

@@ -7,10 +7,10 @@ the attempts do to that leads back to it, and no further.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from typing import ClassVar
 
 from msgspec import Struct, field
-from pydantic import Field
+from msgspec.structs import replace
 
 from cdd_agent.files.json_file import JsonFile
 from cdd_agent.git.checkpoint import Checkpoint
@@ -19,15 +19,20 @@ from cdd_agent.git.diff import Change, TreeEntry
 _Content = tuple[str, str, int | None] | None
 
 
-class Segment(JsonFile):
-    """A piece of a run's history, between two checkpoints."""
+class Segment(JsonFile, frozen=True):
+    """An attempt's doing, or a part of it: a piece of a run's history, between two checkpoints."""
 
+    is_ours: ClassVar[bool] = True
     before: Checkpoint
     after: Checkpoint
     own: tuple[str, ...] = ()
     """Files that are no part of what the attempt did: its journal restored them, or kept them as somebody else's."""
-    is_ours: bool = Field(default=True, exclude=True)
-    """It was an attempt's doing, and did not come between two of them."""
+
+
+class Between(Segment, frozen=True):
+    """What came between two attempts."""
+
+    is_ours: ClassVar[bool] = False
 
 
 class NetChanges(Struct, frozen=True):

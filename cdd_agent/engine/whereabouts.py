@@ -10,11 +10,11 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 
-from pydantic import AwareDatetime, Field
+from msgspec import field
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import create_exclusive, read_bytes, remove
-from cdd_agent.files.json_file import JsonFile
+from cdd_agent.files.json_file import JsonFile, Moment
 from cdd_agent.files.state_folder import state_folder
 from cdd_agent.tickets.store import Ticket
 
@@ -42,7 +42,7 @@ class Phase(StrEnum):
     """A pull was begun: files of the run and of the project are on their way to their places."""
 
 
-class Whereabouts(JsonFile):
+class Whereabouts(JsonFile, frozen=True):
     """This copy's knowledge of a run that travels."""
 
     phase: Phase
@@ -54,13 +54,13 @@ class Whereabouts(JsonFile):
     """The last commit of the run's reference that this copy knows of."""
     content: str | None = None
     """The commit with the run as this copy has it, or had it when it was pulled. While it is leaving: the one sent."""
-    until: AwareDatetime | None = None
+    until: Moment | None = None
     """The end of this copy's lease."""
     project: str | None = None
     """The tree of the project's files as they travelled last."""
     left_out: tuple[str, ...] = ()
     """Files of this copy that did not travel when it was pushed, from the root."""
-    ticket: dict[str, str] = Field(default_factory=dict)
+    ticket: dict[str, str] = field(default_factory=dict)
     """The digests of the ticket's files as they travelled last, by name."""
 
     @property
@@ -96,7 +96,7 @@ class Whereabouts(JsonFile):
             )
 
 
-class OwnTreeMade(JsonFile):
+class OwnTreeMade(JsonFile, frozen=True):
     """That a run has a tree of its own, beside the person's: it is there until it has landed."""
 
     branch: str

@@ -6,10 +6,10 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cdd_agent.errors import CddError, ExitCode
 from cdd_agent.fleet.board import Board, Row, RunState

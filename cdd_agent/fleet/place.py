@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -12,8 +11,7 @@ from cdd_agent.errors import ExitCode
 from cdd_agent.llm.budget import Limit
 
 
-@dataclass(frozen=True)
-class TicketJob:
+class TicketJob(Struct, frozen=True):
     """A ticket's run that is to be carried out to its end, in a tree of its own."""
 
     slug: str

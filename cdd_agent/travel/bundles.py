@@ -40,8 +40,9 @@ class RunHere(Struct, frozen=True):
         travel. `head` is the commit that the project is at. Raises `CddError`, such as where secrets would travel."""
         project = await self.checkpoints.take(PROJECT)
         parcel = Parcel(self.ticket, self.record, self.checkpoints.snapshots, self.record.redactor, head)
-        known = {"slug": self.ticket.slug, "host": platform.node()[:255], "pushed": datetime.now(UTC), "head": head}
-        tip, _ = await parcel.pack(project, partial(Manifest, **known), parent)
+        slug, host, now = self.ticket.slug, platform.node()[:255], datetime.now(UTC)
+        manifest = partial(Manifest, slug=slug, host=host, pushed=now, head=head)
+        tip, _ = await parcel.pack(project, manifest, parent)
         return tip, project.id
 
     async def put_in_place(self, arrival: Arrival) -> None:

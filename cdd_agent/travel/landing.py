@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.engine.accepted import KnownTests
 from cdd_agent.engine.history import STORE
@@ -101,7 +102,7 @@ class Landing(Struct, frozen=True):
         if await trees.commit_of("HEAD") != base:
             raise BadInput("Your branch has moved meanwhile", hint="Nothing was changed; try again.")
         assert made is not None, "seen by whoever asks for it"
-        made.model_copy(update={"landing": result, "landing_of": tip}).keep(own.record.folder)
+        replace(made, landing=result, landing_of=tip).keep(own.record.folder)
         await trees.forward(result)
         await self._finish(result)
 

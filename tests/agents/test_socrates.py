@@ -138,9 +138,9 @@ async def test_a_model_that_wants_to_write_code_has_no_tool_for_it(sandbox: Sand
     ("wrong", "reason"),
     [
         ("Who-needs-it?", "There is no code block of `json`"),
-        ("Who?\n```json\n{\n```\n", "Invalid JSON"),
+        ("Who?\n```json\n{\n```\n", "not valid JSON"),
         (asks("a?", "b?", "c?", "d?"), "at most 3 items"),
-        (asks("Who?", titel="x"), "`titel`: Extra inputs are not permitted"),
+        (asks("Who?", titel="x"), "`titel` is unknown; allowed are `title`, "),
         (asks("Who?", title="<what it is about>"), "`title` is a placeholder"),
         (asks(title="Say words"), "You ask nothing, although something is open"),
         (asks("Who?", acceptance_criteria=[{"text": "a"}, {"text": "a", "check": "x"}]), "twice: a"),

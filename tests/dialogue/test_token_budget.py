@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from pydantic import BaseModel
+from msgspec import Struct
 
 from cdd_agent.dialogue.structured import Structured, how_to_answer
 from cdd_agent.dialogue.token_budget import TokenBudget, most_of
@@ -15,7 +15,7 @@ from cdd_agent.tools.read_only import read_only_tools
 from tests.dialogue.talking import ASKED, answered, heard
 
 
-class Fruit(BaseModel):
+class Fruit(Struct):
     name: str
     count: int | None = None
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cdd_agent.errors import BadInput
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.plan_step import PlanStep
-from cdd_agent.tickets.state import ExecutionState, Files, StateUnreadable, load_state, ready, save_state
+from cdd_agent.tickets.state import ExecutionState, Files, StateUnreadable, StepExecution, load_state, ready, save_state
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 
 NOW = datetime(2026, 11, 21, 10, tzinfo=UTC)
@@ -32,8 +32,8 @@ def plan(**dependencies: tuple[int, ...]) -> ImplementationPlan:
 
 
 def state(**statuses: StepStatus) -> ExecutionState:
-    entries = {int(name[1:]): {"step_number": int(name[1:]), "status": status} for name, status in statuses.items()}
-    return ExecutionState.model_validate({"ticket_slug": "feature-user-auth", "step_executions": entries})
+    entries = {int(name[1:]): StepExecution(int(name[1:]), status=StepStatus(of)) for name, of in statuses.items()}
+    return ExecutionState("feature-user-auth", step_executions=entries)
 
 
 def test_an_older_file_with_only_the_promised_keys_loads(tmp_path: Path) -> None:

@@ -208,7 +208,7 @@ async def test_what_cannot_be_started_has_the_promised_code(root: Path, monkeypa
         ("execute_command", {"command": ""}, "`command` is empty"),
         ("execute_command", {"command": "ls", "shell": True}, "`shell` is unknown"),
         ("create_file", {"content": "x"}, "`file_path` is missing"),
-        ("research", {"queries": "one"}, "`queries` is not a list (each a text, at least 1)"),
+        ("research", {"queries": "one"}, "`queries` is not a list (each a text, not empty)"),
         ("execute_command", {"command": "ls", "env": '{"A": "b"}'}, "`env` is not a mapping (each a text)"),
         ("list_files", {"path": "\ud800"}, "`path` is no text that can be written"),
         ("read_file", {"path": "a", "self": 1}, "`self` is unknown"),

@@ -13,6 +13,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
+from cdd_agent.lean_import import import_without
 from cdd_agent.llm.direct.answers import documents, read_complaint
 from cdd_agent.llm.direct.anthropic_messages import AnthropicMessages
 from cdd_agent.llm.direct.chat_completions import ChatCompletions
@@ -186,7 +187,7 @@ class DirectModel:
 
 def prepare(base: str) -> None:
     """Do what is slow before the first call, once."""
-    _import_lean()
+    import_without(["httpx._main", "h2"], "httpx", "httpcore")  # its command line, and HTTP/2
     import httpx
 
     with suppress(ImportError):  # what httpx would import in the middle of the first call
@@ -194,19 +195,6 @@ def prepare(base: str) -> None:
         import_module("httpcore._async.http11")
     with suppress(httpx.InvalidURL, OSError):  # the call says so
         _trusted(_is_plain_and_local(_url(base)))
-
-
-def _import_lean() -> None:
-    """Import httpx without its command line and HTTP/2: nobody uses them here, and they are half of it. To Python a
-    module that is None is one that is not installed, which httpx puts up with."""
-    unused = [name for name in ("httpx._main", "h2") if name not in sys.modules]
-    sys.modules |= dict.fromkeys(unused)  # type: ignore[arg-type]
-    try:
-        import_module("httpx")
-        import_module("httpcore")
-    finally:
-        for name in unused:
-            del sys.modules[name]
 
 
 def _url(base: str, end: str = "") -> "httpx.URL":
