@@ -154,6 +154,8 @@ def _made(kind: Any, value: Any, place: tuple[str | int, ...], faults: list[Faul
         given = ((name, field.type) for name, field in fields.items() if name in value)
         value = {name: _made(its_kind, value[name], (*place, name), faults) for name, its_kind in given}
     elif get_origin(its) is tuple and isinstance(value, list | tuple):
+        if any(isinstance(one, Meta) and len(value) > (one.max_length or len(value)) for one in _added(kind)):
+            faults.append(Fault(place, f"not {_described(schema_of(kind))}"))  # whatever is wrong with the items
         value = tuple(_made(get_args(its)[0], item, (*place, i), faults) for i, item in enumerate(value))
     elif get_origin(its) is dict and isinstance(value, dict):
         key, item = get_args(its)
