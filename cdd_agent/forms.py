@@ -27,6 +27,7 @@ _ANSWERS: dict[object, bool] = {
     **dict.fromkeys((1, "true", "t", "yes", "y", "on", "1"), True),
     **dict.fromkeys((0, "false", "f", "no", "n", "off", "0"), False),
 }
+_HALF = re.compile("[\ud800-\udfff]")
 _MOST_FAULTS = 50
 _LONGEST_PATH = 100
 """Characters of a place that are told: keys may be anything."""
@@ -142,7 +143,7 @@ def _made(kind: Any, value: Any, place: tuple[str | int, ...], faults: list[Faul
         return None
     for each in _added(kind):
         value = each.spelled(value) if isinstance(each, Before) else value
-    if isinstance(value, str) and not _is_encodable(value):
+    if isinstance(value, str) and _HALF.search(value):
         faults.append(Fault(place, "no text that can be written: it has half of a character (a lone surrogate)"))
     elif isinstance(its, msgspec.StructMeta) and isinstance(value, dict):
         fields = {field.name: field for field in structs.fields(cast("type[Struct]", its))}
@@ -185,14 +186,6 @@ def _made(kind: Any, value: Any, place: tuple[str | int, ...], faults: list[Faul
     except ValueError as error:
         faults.append(Fault(place, str(error), "rule"))
         return None
-
-
-def _is_encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _as_number(value: Any) -> Any:
