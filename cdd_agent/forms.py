@@ -4,9 +4,11 @@ msgspec itself stops at the first fault, and a model that is told one at a time 
 that are written as text, too, but not in all the spellings that models use.
 """
 
+import contextlib
 import itertools
 import json
 import re
+from collections.abc import Callable, Iterator
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
@@ -33,8 +35,8 @@ _LIMITS = {
     "maximum": "at most {}",
     "minLength": "not empty",
     "maxLength": "at most {} characters",
-    "minItems": "at least {}",
-    "maxItems": "at most {}",
+    "minItems": "not empty",
+    "maxItems": "at most {} items",
 }
 _TYPES = {
     "string": "a text",
@@ -47,6 +49,15 @@ _TYPES = {
 """In words, by the names of JSON schemas."""
 
 
+class Before(Struct, frozen=True):
+    """In a kind's `Annotated`: what is read is not the value but what this makes of it, another spelling of the same.
+
+    A plain function there is a rule: it is given a value that is of the kind, and returns it, or raises `ValueError`.
+    """
+
+    spelled: Callable[[Any], Any]
+
+
 class Fault(Struct, frozen=True):
     """One thing that is wrong; as a text a sentence without its full stop."""
 
@@ -57,7 +68,7 @@ class Fault(Struct, frozen=True):
     kind: Literal["value", "missing", "unknown", "rule"] = "value"
     """A wrong value, none, a key that must not be there, or what a form's own `__post_init__` refuses."""
     allowed: tuple[str, ...] = ()
-    """The keys that may be where an unknown one is."""
+    """The keys that may be where one is unknown or missing."""
 
     @property
     def path(self) -> str:
@@ -105,7 +116,7 @@ def schema_of(kind: Any) -> dict[str, Any]:
     what can be left out, empty defaults, and that a text must not be blank."""
     (schema,), forms = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
     if "$ref" in schema:
-        schema = forms.pop(kind.__name__)
+        schema = forms.pop(bare(kind).__name__)
     plain: dict[str, Any] = _plain({"$defs": forms, **schema} if forms else schema)
     return plain
 
@@ -126,38 +137,51 @@ def _plain(schema: Any) -> Any:
 
 def _made(kind: Any, value: Any, place: tuple[str | int, ...], faults: list[Fault]) -> Any:
     """The value as one of its kind, or None and its faults."""
-    so_far, bare = len(faults), _bare(kind)
+    so_far, its = len(faults), bare(kind)
     if so_far >= _MOST_FAULTS:
         return None
+    for each in _added(kind):
+        value = each.spelled(value) if isinstance(each, Before) else value
     if isinstance(value, str) and not _is_encodable(value):
         faults.append(Fault(place, "no text that can be written: it has half of a character (a lone surrogate)"))
-    elif isinstance(bare, msgspec.StructMeta) and isinstance(value, dict):
-        fields = {field.name: field for field in structs.fields(cast("type[Struct]", bare))}
-        if bare.__struct_config__.forbid_unknown_fields:
+    elif isinstance(its, msgspec.StructMeta) and isinstance(value, dict):
+        fields = {field.name: field for field in structs.fields(cast("type[Struct]", its))}
+        if its.__struct_config__.forbid_unknown_fields:
             unknown = itertools.islice((key for key in value if key not in fields), _MOST_FAULTS)
             faults += [Fault((*place, key), "unknown", "unknown", tuple(fields)) for key in unknown]
         needed = (name for name, field in fields.items() if field.required and name not in value)
-        faults += [Fault((*place, name), "missing", "missing") for name in needed]
+        faults += [Fault((*place, name), "missing", "missing", tuple(fields)) for name in needed]
         given = ((name, field.type) for name, field in fields.items() if name in value)
         value = {name: _made(its_kind, value[name], (*place, name), faults) for name, its_kind in given}
-    elif get_origin(bare) is tuple and isinstance(value, list | tuple):
-        value = tuple(_made(get_args(bare)[0], item, (*place, i), faults) for i, item in enumerate(value))
-    elif get_origin(bare) is dict and isinstance(value, dict):
-        key, item = get_args(bare)
+    elif get_origin(its) is tuple and isinstance(value, list | tuple):
+        value = tuple(_made(get_args(its)[0], item, (*place, i), faults) for i, item in enumerate(value))
+    elif get_origin(its) is dict and isinstance(value, dict):
+        key, item = get_args(its)
         value = {_made(key, k, (*place, k), faults): _made(item, v, (*place, k), faults) for k, v in value.items()}
-    elif bare is int:
+    elif its is int:
         value = _as_number(value)
-    elif bare is bool and isinstance(value, str | int | float):
+    elif its is float and isinstance(value, str | bool):
+        with contextlib.suppress(ValueError):
+            value = float(value)
+    elif its is bool and isinstance(value, str | int | float):
         value = _ANSWERS.get(value.lower() if isinstance(value, str) else value, value)
+    if len(faults) > so_far:
+        return None
     try:
-        return msgspec.convert(value, kind) if len(faults) == so_far else None
+        made = msgspec.convert(value, kind)
+        for rule in filter(callable, _added(kind)):
+            made = rule(made) if made is not None else None
+        return made
     except msgspec.ValidationError as error:
         if isinstance(error.__cause__, ValueError):
             faults.append(Fault(place, str(error.__cause__), "rule"))
-        elif value == () or (bare is str and isinstance(value, str) and not value.strip()):
+        elif value == () or (its is str and isinstance(value, str) and not value.strip()):
             faults.append(Fault(place, "empty"))
         else:
             faults.append(Fault(place, f"not {_described(schema_of(kind))}"))
+        return None
+    except ValueError as error:
+        faults.append(Fault(place, str(error), "rule"))
         return None
 
 
@@ -183,16 +207,26 @@ def _described(schema: dict[str, Any]) -> str:
     if "enum" in schema:
         return f"one of {', '.join(f'`{value}`' for value in schema['enum'])}"
     each = schema.get("items") or schema.get("additionalProperties")
-    limits = [f"each {_described(each)}"] if each else []
+    limits = [f"each {_described(each).partition(' (')[0]}"] if each else []
     limits += [words.format(f"{schema[key]:,}") for key, words in _LIMITS.items() if key in schema]
     name = "mapping" if schema.get("additionalProperties") else str(schema.get("type"))
     return _TYPES.get(name, "an object") + (f" ({', '.join(limits)})" if limits else "")
 
 
-def _bare(kind: Any) -> Any:
+def bare(kind: Any) -> Any:
     """Without null and what `Annotated` adds."""
     if get_origin(kind) is Annotated:
-        return _bare(get_args(kind)[0])
+        return bare(get_args(kind)[0])
     if get_origin(kind) in (Union, UnionType):
-        return next(_bare(one) for one in get_args(kind) if one is not NoneType)
+        return next(bare(one) for one in get_args(kind) if one is not NoneType)
     return kind
+
+
+def _added(kind: Any) -> Iterator[Any]:
+    """What `Annotated` adds to a kind, or to those of a union."""
+    if get_origin(kind) is Annotated:
+        yield from _added(get_args(kind)[0])
+        yield from kind.__metadata__
+    elif get_origin(kind) in (Union, UnionType):
+        for one in get_args(kind):
+            yield from _added(one)

@@ -18,6 +18,7 @@ from cdd_agent.events import (
     ActionFinished,
     ActionOutput,
     AgentChanged,
+    BaselineAwaited,
     BaselineStarted,
     CheckpointStarted,
     CommandOutput,
@@ -177,7 +178,7 @@ class TextPrinter:
                     words = f"reply: {about}{usage.prompt_tokens:,} tokens in{cached}"
                     words += f", {about}{usage.completion_tokens:,} out"
                     self._line(words + (f", {about}${usage.usd:.4f}" if usage.usd else ""), Tone.QUIET)
-            case BaselineStarted(command=command):
+            case BaselineStarted(command=command) | BaselineAwaited(command=command):
                 self._wait(f"Running {command} before anything is changed")
             case TestsStarted(command=command):
                 self._output = ""

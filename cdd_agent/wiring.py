@@ -217,7 +217,7 @@ class Wiring(Struct, frozen=True, dict=True):
         if root != project.root:
             from cdd_agent.context.finder import CodeFinder
 
-            config = config.model_copy(update={"commit": "step"})
+            config = replace(config, commit="step")
             tickets = TicketStore(root, project.config.tickets_dir)
             project = replace(project, root=root, tickets=tickets)
             code = CodeFinder(root, tickets.places)

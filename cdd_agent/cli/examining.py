@@ -8,6 +8,7 @@ from pathlib import Path
 from textwrap import indent
 from typing import Any
 
+from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 
@@ -99,7 +100,7 @@ def _tests(project: Project, say: Callable[[bool | None, str, str], None]) -> bo
 
 def _others(config: Config) -> dict[str, Config]:
     """The settings of the roles that have a model or settings of their own, and of the fallbacks."""
-    general = config.model_copy(update={"models": Models()})
+    general = replace(config, models=Models())
     roles = {role: own for role in ROLES if (own := of_role(config, role)) != general}
     return {**roles} | {f"fallback {number}": other for number, other in enumerate(fallbacks_of(config), 1)}
 

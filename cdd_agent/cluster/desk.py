@@ -16,9 +16,21 @@ from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
-from pydantic import ValidationError
 
-from cdd_agent.cluster.words import PIECE, QUESTION, Alive, Answer, Begin, Begun, Hold, Piece, Saved, Told, Took
+from cdd_agent.cluster.words import (
+    PIECE,
+    Alive,
+    Answer,
+    AnyQuestion,
+    Begin,
+    Begun,
+    Hold,
+    Piece,
+    Saved,
+    Told,
+    Took,
+    heard,
+)
 from cdd_agent.engine.history import no_part
 from cdd_agent.engine.lock import locked
 from cdd_agent.errors import BadInput, BudgetExhausted, CddError
@@ -97,7 +109,7 @@ class Desk(Struct):
     async def answer(self, question: Mapping[str, Any]) -> Answer:
         """The answer to a worker's question. Raises nothing: what is wrong here is in the answer."""
         try:
-            asked = QUESTION.validate_python(question)
+            asked: AnyQuestion = heard(question, AnyQuestion)
             async with self._turn:
                 if isinstance(asked, Begin):
                     async with self.busy:
@@ -125,7 +137,7 @@ class Desk(Struct):
             return {"error": error.in_a_line}
         except OSError as error:
             return {"error": f"The client cannot go on: {error}"}
-        except (ValidationError, ValueError, TypeError, LookupError) as error:
+        except (ValueError, TypeError, LookupError) as error:
             return {"error": f"The client does not understand this: {error}"}
 
     def let_go(self) -> None:
@@ -169,7 +181,7 @@ class Desk(Struct):
             author=self.author,
         )
         self.tell(to_json(Notice(text, tone, about=About.AT_WORKER)))
-        return begun.model_dump(mode="json")
+        return begun.told()
 
     @property
     def _sent(self) -> Path:

@@ -14,11 +14,12 @@ from typing import Any
 
 from distributed import Client, Future, KilledWorker, LocalCluster, Queue
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cdd_agent.cluster.desk import Desk
 from cdd_agent.cluster.identity import author_of, project_id, settings_to_send
 from cdd_agent.cluster.task import carry_out, version
-from cdd_agent.cluster.words import ClientGone, Order, Over
+from cdd_agent.cluster.words import ClientGone, Order, Over, heard
 from cdd_agent.cluster.worker import ENVIRONMENT
 from cdd_agent.config import of_role
 from cdd_agent.errors import BadInput, CddError, ExitCode
@@ -94,7 +95,7 @@ class ClusterPlace(Struct):
         ticket = self.project.tickets.find(job.slug)
         config = of_role(self.project.config, "executor")
         if job.model:
-            config = config.model_copy(update={"model": job.model})
+            config = replace(config, model=job.model)
         settings = settings_to_send(config, self.project.root)
         async with self._busy:
             own = await open_own_tree(self.project, ticket)
@@ -104,7 +105,7 @@ class ClusterPlace(Struct):
         self._desks[job.name] = desk
         order = Order(
             ticket=job.name, project=project, version=VERSION, inbox=self._inbox, patience=self.patience
-        ).model_dump()
+        ).told()
         try:
             over = await self._carried_out(job.name, desk, order)
         finally:
@@ -155,7 +156,7 @@ class ClusterPlace(Struct):
         finally:
             settled.cancel()
         if future.status == "finished":
-            over = Over.model_validate(await future.result())
+            over: Over = heard(await future.result(), Over)
             return over if over.attempt in (0, desk.attempt) or over.not_here else None
         if future.status == "error":
             error = await future.exception()

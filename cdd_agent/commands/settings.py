@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from msgspec import Struct
-from pydantic import BaseModel
+from msgspec import Struct, to_builtins
 
 from cdd_agent.commands.initialise import CONFIG, initialise
 from cdd_agent.config import (
@@ -112,7 +111,7 @@ def words_of_settings() -> Mapping[str, str]:
         key, about = found["key"], found["rest"].rpartition(" # ")[2].strip() if " # " in found["rest"] else ""
         if found["margin"]:
             words[f"{section}.{key}"] = about or words.get(section, "")
-        elif key in Config.model_fields:
+        elif key in Config.__struct_fields__:
             section, words[key] = key, about
     sections = {name.partition(".")[0] for name in words if "." in name}
     return {name: text for name, text in words.items() if name not in sections}
@@ -127,6 +126,4 @@ def _value(config: Config, name: str) -> Any:
 
 def _plain(value: Any) -> Any:
     """As YAML and JSON have it."""
-    if isinstance(value, BaseModel):
-        return value.model_dump(mode="json", exclude_unset=True)
-    return [_plain(part) for part in value] if isinstance(value, tuple) else value
+    return to_builtins(value)

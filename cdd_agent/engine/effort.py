@@ -129,6 +129,9 @@ def effort_by_step(entries: Iterable[LogEntry]) -> Mapping[int, RunCost]:
                 if not resumed:
                     efforts.clear()
                 began.clear()
+            case BaselineTaken() if step in began:  # beside the model's call: both took this time
+                efforts[step] += spent
+                began[step] = time
             case BaselineTaken(seconds=seconds):
                 efforts[step] += RunCost(seconds=seconds)
             case StepStarted() | QuestionAsked():

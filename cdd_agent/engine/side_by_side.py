@@ -38,6 +38,7 @@ from msgspec import Struct, field, structs
 from msgspec.structs import replace
 
 from cdd_agent.engine.attempt import AttemptFailure
+from cdd_agent.engine.known_before import KnownBefore
 from cdd_agent.engine.run import named
 from cdd_agent.engine.side_tree import SideTree, SideTrees, remove_all
 from cdd_agent.engine.steering import Steering
@@ -232,10 +233,10 @@ class SideBySide(Struct):
         run.save(run.state.started(step, self.engine.clock(), attempt=number))
         runner.emit(StepStarted(step.number, step.title, number, side_tree=True))
         run.recorder.check()
-        before = await self.engine.known_before(step)
         earlier = [run.attempt(step.number, other, tree.record) for other in made]
         prompt = partial(run.prompt, step, number, also_show, root=tree.root)
-        outcome = await runner.attempt(step, prompt, attempt, before, tree.history, earlier)
+        async with KnownBefore(self.engine.known_before(step), None, runner.emit) as known:
+            outcome = await runner.attempt(step, prompt, attempt, known, tree.history, earlier)
         run.recorder.check()
         return outcome
 

@@ -7,7 +7,7 @@ way it is one transaction: the journal (`journal.py`) knows what all of it repla
 
 import asyncio
 import codecs
-from collections.abc import Sequence, Set
+from collections.abc import Awaitable, Callable, Sequence, Set
 from functools import partial
 from pathlib import Path, PurePosixPath
 
@@ -33,7 +33,11 @@ from cdd_agent.threads import to_its_end
 from cdd_agent.tickets.plan_step import PlanStep
 from cdd_agent.verification.mandate import StepMandate
 from cdd_agent.verification.test_id import TestId
+from cdd_agent.verification.verdict import Before
 from cdd_agent.work_clock import WorkClock
+
+Known = Callable[[], Awaitable[Before]]
+"""What is known of the tests before a step; from then on the project may be changed. See `KnownBefore`."""
 
 
 class StepTransaction(Struct):
@@ -49,6 +53,7 @@ class StepTransaction(Struct):
     clock: WorkClock
     """Stands still while a person is asked."""
     emit: Emit
+    known: Known
     is_begun: bool = False
     """Its checkpoint is taken."""
     call_by_call: bool = False
@@ -143,6 +148,7 @@ class StepTransaction(Struct):
         Raises `ReplyRefused` with reasons for the model, `NotApproved`, `GitUnusable` when no checkpoint can be taken,
         or `BadInput` when the disk refuses.
         """
+        await self.known()
         changes = await asyncio.to_thread(change_set, self.root, edits, self._policy(), self.protected)
         for note in () if again else changes.notes:
             self.emit(Notice(f"{note}.", about=About.FILE_NOTE))
@@ -197,6 +203,7 @@ class StepTransaction(Struct):
     async def begin(self, touched: Sequence[str] = ()) -> None:
         """See that there is a checkpoint from before the attempt, in which all is that will be written."""
         if not self.is_begun:
+            await self.known()
             self.emit(CheckpointStarted(self.step.number))
             if self.call_by_call:  # what the plan names for the step can be changed also where git ignores it
                 named = [_plain(self.root, file.path) for file in self.step.files_affected]

@@ -54,11 +54,15 @@ def from_json(data: bytes | str, kind: type[Kind]) -> Kind:
 
 def as_json(saved: object, indent: int = 1) -> bytes:
     """Texts from models and tools as JSON, where half of a character becomes `?`."""
+    return msgspec.json.format(as_short_json(saved), indent=indent)
+
+
+def as_short_json(saved: object) -> bytes:
+    """The same without white space."""
     try:
-        data = msgspec.json.encode(saved)
+        return msgspec.json.encode(saved)
     except UnicodeEncodeError:
-        data = json.dumps(msgspec.to_builtins(saved), ensure_ascii=False).encode(errors="replace")
-    return msgspec.json.format(data, indent=indent)
+        return json.dumps(msgspec.to_builtins(saved), ensure_ascii=False).encode(errors="replace")
 
 
 def read_text(path: Path) -> str | None:

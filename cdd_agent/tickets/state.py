@@ -5,16 +5,16 @@ States are values: a transition gives a new one. Only the engine writes the file
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from msgspec import Struct, field, to_builtins
+from msgspec import Raw, Struct, field, to_builtins
 from msgspec.structs import force_setattr, replace
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes, write_atomic
-from cdd_agent.files.json_file import as_json, from_json
+from cdd_agent.files.json_file import as_json, as_short_json, from_json
 from cdd_agent.tickets.drift import Known, fingerprint, is_unchanged, places
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.plan_step import PlanStep
@@ -50,7 +50,7 @@ NO_FILES = Files()
 Kept = TypeVar("Kept", bound=_Record)
 
 
-class StepExecution(_Record, frozen=True):
+class StepExecution(_Record, frozen=True, dict=True):
     """The outcome of one step. Paths are relative to the project."""
 
     step_number: int
@@ -96,6 +96,11 @@ class StepExecution(_Record, frozen=True):
     def spent(self) -> Cost:
         """Of all attempts, also of those that failed, were interrupted or undone."""
         return self.costs or NO_COST
+
+    @cached_property
+    def json(self) -> Raw:
+        """As the file has it: of all steps a change of the state makes but one anew."""
+        return Raw(as_short_json(_laid_out(self)))
 
     @property
     def seconds(self) -> float | None:
@@ -323,7 +328,7 @@ class ExecutionState(_Record, frozen=True):
 
     def _ended(self, number: int, now: datetime, files: Files, **update: Any) -> Self:
         update |= {f"files_{kind}": getattr(files, kind) for kind in ("created", "modified", "deleted")}
-        update |= {"completed_at": now, "place": max((step.place for step in self.settled()), default=0) + 1}
+        update |= {"completed_at": now, "place": max((step.place for step in self.known_steps.values()), default=0) + 1}
         after = self._with(replace(self.of(number), **update))
         return replace(after, completed_at=now if after.status is RunStatus.COMPLETED else None)
 
@@ -333,10 +338,14 @@ class ExecutionState(_Record, frozen=True):
 
     def to_json(self) -> str:
         """The promised keys first, in their order; then whatever else the file held."""
-        data = _laid_out(to_builtins(self)) | {"status": self.status.value}
-        for place in ("step_executions", "former_steps"):
-            data[place] = {number: _laid_out(step) for number, step in data[place].items()}
-        data["undone"] = [_laid_out(undo) | {"steps": [*map(_laid_out, undo["steps"])]} for undo in data["undone"]]
+        data = _laid_out(replace(self, step_executions={}, former_steps={}, undone=())) | {
+            "status": self.status.value,
+            "step_executions": {number: step.json for number, step in self.step_executions.items()},
+            "former_steps": {number: step.json for number, step in self.former_steps.items()},
+            "undone": [
+                {"id": undo.id, "steps": [step.json for step in undo.steps]} | undo.more for undo in self.undone
+            ],
+        }
         for key in ("former_steps", "undone", "done_plan"):
             if not data[key]:
                 del data[key]
@@ -395,15 +404,16 @@ def _is_shallow(value: object, levels: int) -> bool:
     return levels > 0 and all(_is_shallow(each, levels - 1) for each in inner)
 
 
-def _laid_out(record: dict[str, Any]) -> dict[str, Any]:
+def _laid_out(record: _Record) -> dict[str, Any]:
     """A record as the file has it: UTC as `+00:00`, and what newer versions have added at the end."""
+    data: dict[str, Any] = to_builtins(record)
     for key in ("started_at", "completed_at"):
-        if moment := record.get(key):
-            record[key] = moment.replace("Z", "+00:00")
-    if record.get("spent", NO_COST) is None:  # of an older file: it still is not known
-        del record["spent"]
-    more: dict[str, Any] = record.pop("")
-    return record | more
+        if moment := data[key]:
+            data[key] = moment.replace("Z", "+00:00")
+    if data.get("spent", NO_COST) is None:  # of an older file: it still is not known
+        del data["spent"]
+    more: dict[str, Any] = data.pop("")
+    return data | more
 
 
 def read_state(path: Path, slug: str) -> ExecutionState | None:

@@ -146,7 +146,7 @@ def test_an_empty_text_is_a_text_where_it_means_something() -> None:
             "p.yaml:3: `command` is given twice, first in line 2",
         ),
         ("- action: execute\n  command: a\n  command: b", "p.yaml:3: the key command is there twice"),
-        ("- action: research\n  queries: one", "p.yaml:2: research: `queries` is not a list (each a text, at least 1)"),
+        ("- action: research\n  queries: one", "p.yaml:2: research: `queries` is not a list (each a text, not empty)"),
         ("- action: research\n  queries: []", "p.yaml:2: research: `queries` is empty"),
         ("- action: research\n  queries: [[a]]", "p.yaml:2: research: `queries.0` is not a text"),
         ("- action: read", "p.yaml:1: read: `source` is missing"),

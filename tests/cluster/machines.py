@@ -9,7 +9,7 @@ from typing import Any
 
 from cdd_agent.cluster.desk import Desk
 from cdd_agent.cluster.identity import author_of, project_id, settings_to_send
-from cdd_agent.cluster.words import Answer, ClientFailed, ClientGone, Order, Over
+from cdd_agent.cluster.words import Answer, ClientFailed, ClientGone, Order, Over, heard
 from cdd_agent.cluster.worker import carry_out
 from cdd_agent.config import of_role
 from cdd_agent.engine.record import RunRecord
@@ -88,7 +88,7 @@ class Machine:
         self.folder.mkdir(parents=True, exist_ok=True)
         known = {"ticket": SLUG, "version": VERSION, "inbox": "", "patience": 20.0}
         known |= {"project": await project_id(self.desk.own), **order}
-        Order.model_validate(known)
+        heard(known, Order)
         with suppress(ClientGone):
             return await carry_out(known, self.ask, self.folder, self.folder.name)
         return None

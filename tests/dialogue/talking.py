@@ -6,8 +6,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
-from pydantic import BaseModel
 
 from cdd_agent.dialogue.structured import Structured, structured
 from cdd_agent.dialogue.turns import Added, Dialogue, Turn, Used
@@ -55,7 +55,7 @@ async def heard(dialogue: Dialogue, messages: Sequence[Message] = ASKED, **how: 
     return result
 
 
-async def answered(dialogue: Dialogue, kind: type[BaseModel], messages: Sequence[Message] = ASKED, **how: Any) -> Heard:
+async def answered(dialogue: Dialogue, kind: type[Struct], messages: Sequence[Message] = ASKED, **how: Any) -> Heard:
     """An answer that is asked of it in a form."""
     result = Heard()
     talk = replace(dialogue, emit=result.events.append)

@@ -6,10 +6,12 @@ import time
 from pathlib import Path
 
 import pytest
+from msgspec.json import encode
 
 from cdd_agent.errors import BadInput
 from cdd_agent.llm.cassette import Recorded
 from cdd_agent.llm.port import (
+    BadAnswer,
     ConnectionFailed,
     Done,
     Hear,
@@ -17,10 +19,16 @@ from cdd_agent.llm.port import (
     Model,
     ModelError,
     ModelEvent,
+    ProviderData,
     RateLimited,
     Request,
+    StopReason,
     TextDelta,
+    ToolCall,
+    Usage,
 )
+from cdd_agent.llm.recorded_call import RecordedCall
+from cdd_agent.llm.script_file import read_script
 from cdd_agent.llm.scripted import NoReplyLeft, ScriptedModel, ScriptedReply
 from cdd_agent.redaction import Redactor
 from tests.replies import all_of, stopped
@@ -164,6 +172,44 @@ def test_a_file_that_is_no_script_is_refused(tmp_path: Path, text: str | None, w
     assert raised.value.hint
 
 
+def test_a_cassette_that_an_earlier_version_recorded_is_read() -> None:
+    kept = Path(__file__).parent / "kept" / "cassette.jsonl"
+    calls = [call for call in read_script(kept)[1] if isinstance(call, RecordedCall)]
+    assert [type(call.result) for call in calls] == [Done, Done, RateLimited, Done, ConnectionFailed, BadAnswer]
+    first, second, limit, *_ = calls
+
+    picture = first.request.messages[1].pictures[0]
+    assert (picture.width, len(picture.data)) == (2, 32)
+    assert first.request.tools[0].parameters["required"] == ["path"]
+    assert second.request.messages[2].tool_calls == (ToolCall("c1", "read_file", '{"path": "a.py"}'),)
+    assert second.request.messages[2].provider_data == ProviderData("m https://a", '{"x": 1}')
+    usage = Usage(12, 3, usd=0.5, cached_tokens=4, cache_write_tokens=1, thinking_tokens=2, saved_usd=-0.25)
+    assert first.result == Done(StopReason.STOP, usage, ProviderData("m https://a", '{"x": 1}'))
+    assert isinstance(limit.result, RateLimited)
+    assert (limit.result.hint, limit.result.retry_after) == ("Wait.", 2.0)
+
+    for line, call in zip(kept.read_text().splitlines(), calls, strict=True):
+        assert json.loads(line)["request"] == json.loads(encode(call.request))
+
+
+async def test_a_record_has_the_same_form_as_ever(path: Path) -> None:
+    usage = Usage(12, 3, usd=0.5, cached_tokens=4, cache_write_tokens=1, thinking_tokens=2, saved_usd=-0.25)
+    call = ToolCall("c1", "read_file", '{"path": "a.py"}')
+
+    class Full(ScriptedModel):
+        async def reply(self, request: Request, hear: Hear) -> Done:
+            await super().reply(request, hear)
+            return Done(StopReason.STOP, usage, ProviderData("m https://a", '{"x": 1}'))
+
+    await heard(
+        Recorded(Full([ScriptedReply("I look.", tool_calls=(call,), thinking="Hm, well.")]), path, REDACTOR), "?"
+    )
+    new = json.loads(path.read_text())
+    old = json.loads((Path(__file__).parent / "kept" / "cassette.jsonl").read_text().splitlines()[0])
+    assert [event[1:] for event in new["events"]] == [event[1:] for event in old["events"]]
+    assert new["request"]["messages"][0] == old["request"]["messages"][0]
+
+
 async def test_a_call_without_an_end_is_none(path: Path) -> None:
     await heard(recorded(path, "Hello"), "one")
     line = json.loads(path.read_text())
@@ -172,7 +218,7 @@ async def test_a_call_without_an_end_is_none(path: Path) -> None:
 
     with pytest.raises(BadInput, match=":1: ") as raised:
         replayed(path)
-    assert "done" in raised.value.hint
+    assert "done" in raised.value.message
 
 
 async def test_a_disk_that_refuses_is_told(tmp_path: Path) -> None:

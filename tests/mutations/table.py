@@ -225,7 +225,7 @@ MUTATIONS = [
     Mutation(
         "what was said by an older one is not believed",
         "engine/engine.py",
-        "if self.run.state.started_at is None:",
+        "if run.state.started_at is None:",
         "if False:",
         "tests/engine/test_baseline.py",
     ),
@@ -309,8 +309,8 @@ MUTATIONS = [
     Mutation(
         "a failed attempt is restored before the next",
         "engine/engine.py",
-        "            also_show |= frozenset(self.run.restore(step.number))",
-        "            also_show |= frozenset()",
+        "                also_show |= frozenset(self.run.restore(step.number))",
+        "                also_show |= frozenset()",
         _ENGINE,
     ),
     Mutation(
