@@ -6,11 +6,13 @@ import shutil
 import signal
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from tests.forked_pytest import quick_pytest
 from tests.projects import Sandbox
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # of a job in the background; what we start would inherit it
@@ -44,6 +46,14 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
     gc.enable()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_checks() -> Iterator[None]:
+    """That of the projects in tests."""
+    with quick_pytest() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", folder, prepend=os.pathsep)
+        yield
 
 
 @pytest.fixture(scope="session")

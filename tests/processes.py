@@ -1,8 +1,10 @@
 """Processes of the tests' own, which may be killed: forks of one that has imported what they need."""
 
 import multiprocessing
+from multiprocessing.util import get_temp_dir
 
 PROCESSES = multiprocessing.get_context("forkserver")
+get_temp_dir()  # now: that of a test which sets another TMPDIR may have too long a name, and goes with the test
 # There is one such server for all tests of a process, and the last list that it is given before it starts is the one.
 PROCESSES.set_forkserver_preload(
     [

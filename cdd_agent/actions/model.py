@@ -33,11 +33,9 @@ class _Action(Struct, frozen=True, forbid_unknown_fields=True, tag_field="action
 class ExecuteAction(_Action, frozen=True, tag="execute"):
     """Run one command in the project. Nothing carries over from one to the next: no folder, no variable."""
 
-    command: Annotated[Written, Meta(description="The command with its arguments, as one text.")]
-    cwd: Annotated[
-        str | None, Meta(description="The folder to run it in, relative to the project; made when missing.")
-    ] = None
-    env: Annotated[dict[str, str] | None, Meta(description="Variables for this command alone.")] = None
+    command: Written
+    cwd: str | None = None
+    env: dict[str, str] | None = None
 
     def title(self) -> str:
         where = f" in {self.cwd}" if self.cwd else ""
@@ -51,8 +49,8 @@ class ExecuteAction(_Action, frozen=True, tag="execute"):
 class CreateFileAction(_Action, frozen=True, tag="create_file"):
     """Create a file that does not exist yet; missing folders are made."""
 
-    file_path: Annotated[Written, Meta(description="The file, relative to the project.")]
-    content: Annotated[str, Meta(description="All of its content.")] = ""
+    file_path: Written
+    content: str = ""
 
     def title(self) -> str:
         count = len(self.content.splitlines())
@@ -65,9 +63,10 @@ class CreateFileAction(_Action, frozen=True, tag="create_file"):
 class EditAction(_Action, frozen=True, tag="edit"):
     """Replace a text in a file by another. The text must be there once; white space around its lines may differ."""
 
-    file_path: Annotated[Written, Meta(description="The file, relative to the project.")]
-    find: Annotated[str, Meta(description="The text to replace, as it is in the file. Empty: the whole file.")]
-    replace: Annotated[str, Meta(description="What stands there afterwards. Empty: the text found is removed.")]
+    file_path: Written
+    find: str
+    """Empty: the whole file."""
+    replace: str
 
     def title(self) -> str:
         return f"edit {self.file_path}" if self.find else f"replace the whole of {self.file_path}"
@@ -81,7 +80,8 @@ class EditAction(_Action, frozen=True, tag="edit"):
 class ReadAction(_Action, frozen=True, tag="read"):
     """Read a file or a folder of the project, or a page of the web."""
 
-    source: Annotated[Written, Meta(description="A path relative to the project, or an http(s) address.")]
+    source: Written
+    """A path relative to the project, or an http(s) address."""
 
     def is_remote(self) -> bool:
         """It is a page of the web."""
@@ -94,7 +94,7 @@ class ReadAction(_Action, frozen=True, tag="read"):
 class ChatWithUserAction(_Action, frozen=True, tag="chat_with_user"):
     """Ask the person at the other end, and take what they say as the output."""
 
-    prompt: Annotated[Written, Meta(description="The question, as the person will see it.")]
+    prompt: Written
 
     def title(self) -> str:
         return f"ask you: {_one_line(self.prompt)}"
@@ -106,7 +106,7 @@ class ChatWithUserAction(_Action, frozen=True, tag="chat_with_user"):
 class ResearchAction(_Action, frozen=True, tag="research"):
     """Search the web for one or more queries."""
 
-    queries: Annotated[tuple[Written, ...], Meta(min_length=1, description="What to search for.")]
+    queries: Annotated[tuple[Written, ...], Meta(min_length=1)]
 
     def title(self) -> str:
         return f"search the web: {'; '.join(self.queries)}"

@@ -159,7 +159,7 @@ class Planning:
         if not notes.proposal:
             if present.plan is None:
                 raise BadInput(f"The ticket {self.desk.ticket.slug} has no plan to change")
-            notes = notes.model_copy(update={"base": present.text, "is_anew": False})
+            notes = replace(notes, base=present.text, is_anew=False)
         plan = self.proposal or present.plan
         assert plan is not None
         parts = [] if notes.conversation else [await self._looked(spec)]
@@ -167,7 +167,7 @@ class Planning:
         conversation = (*notes.conversation, self._message(parts))
         self._refuse_too_long("change", conversation)
         if not notes.conversation:
-            notes = notes.model_copy(update={"spec": _identity(spec)})
+            notes = replace(notes, spec=_identity(spec))
         self._keep(notes, task="change", conversation=conversation, is_open=True, questions=(), asked=0)
         await self.go_on()
 
@@ -280,10 +280,10 @@ class Planning:
 
     def _keep(self, notes: PlanningNotes, **changes: object) -> None:
         """In the file without secrets; but plans are used again as they are."""
-        self.notes = notes = notes.model_copy(update=changes)
+        self.notes = notes = replace(notes, **changes)
         redactor = self.kept.redactor
         conversation, questions = without_secrets(notes.conversation, redactor), redactor.redacted(notes.questions)
-        self.kept.write(notes.model_copy(update={"conversation": conversation, "questions": questions}))
+        self.kept.write(replace(notes, conversation=conversation, questions=questions))
 
     # ------------------------------------------------------------------------------------ what is asked
 

@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.agents.notebook import Notebook, bounded, without_data
 from cdd_agent.agents.prompt_files import load_prompt

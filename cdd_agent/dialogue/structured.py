@@ -5,10 +5,10 @@ A person sees the words before it, as they come, and not the JSON. It works with
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Generic, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.dialogue.turns import Added, Dialogue, Turn
 from cdd_agent.events import Notice, Tone

@@ -5,7 +5,6 @@ cost is bounded by rounds and time; at the bound the model is asked for its last
 """
 
 import asyncio
-import dataclasses
 import json
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -238,8 +237,8 @@ class Dialogue(Struct, frozen=True):
 
     def refuse_too_long(self, messages: Sequence[Message]) -> None:
         """Raises `ContextTooLong` for a conversation that the model cannot take in."""
-        window, size = self.model.window, self.size(messages)
-        if window is not None and size > window:
+        window = self.model.window
+        if window is not None and (size := self.size(messages)) > window:
             raise ContextTooLong(
                 f"The request has about {size:,} tokens, more than the window of {self.model.name} holds: {window:,}; "
                 "it was not sent",
@@ -291,7 +290,7 @@ class Dialogue(Struct, frozen=True):
         if not self.tools or self.is_native:
             return as_seen_by(self.model, Request(tuple(_joined(messages)), definitions(self.tools)))
         first, *others = text_tools.in_words(messages)
-        told = dataclasses.replace(first, content=f"{first.content}\n\n{text_tools.instructions(self.tools)}")
+        told = replace(first, content=f"{first.content}\n\n{text_tools.instructions(self.tools)}")
         return as_seen_by(self.model, Request(tuple(_joined((told, *others)))))
 
     def _started(self, call: ToolCall, step: int | None) -> ToolStarted:
@@ -443,7 +442,7 @@ def _joined(messages: Sequence[Message]) -> Iterator[Message]:
 
 def definitions(tools: Sequence[Tool[Any]]) -> tuple[ToolDefinition, ...]:
     """The tools as a request offers them."""
-    return tuple(ToolDefinition(tool.name, tool.purpose, tool.parameters_schema) for tool in tools)
+    return tuple(ToolDefinition(tool.name, tool.purpose, tool.schema_to_send) for tool in tools)
 
 
 def _arguments(call: ToolCall) -> dict[str, Any] | None:

@@ -24,7 +24,6 @@ from cdd_agent.engine.lock import TicketLock, others_at_work
 from cdd_agent.engine.prompt import Earlier, StepPrompt, step_digest, step_prompt
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.recording import Recorder
-from cdd_agent.engine.related_code import MOST, MOST_WITH_TOOLS
 from cdd_agent.engine.whereabouts import expect_here
 from cdd_agent.errors import StepFailed
 from cdd_agent.events import (
@@ -337,7 +336,7 @@ class Run(Struct):
             guidance=self.attempt(step.number, number).guidance,
             code=self.code,
             choices=self.record.choices,
-            most_code=MOST_WITH_TOOLS if beside else MOST,
+            with_tools=beside > 0,
             kept=next((context for context in found if context is not None), None),
         )
 

@@ -32,7 +32,7 @@ from cdd_agent.llm.pictures import (
     picture_tokens,
 )
 from cdd_agent.llm.port import Picture, PromptShare
-from cdd_agent.project.context import repo_tree
+from cdd_agent.project.context import plain_tree
 from cdd_agent.sanitize import fenced
 from cdd_agent.tickets.plan_step import PlanStep
 from cdd_agent.tickets.state import ExecutionState
@@ -315,15 +315,16 @@ def _named(
     return named, unclear
 
 
-def tree(root: Path, found: Sequence[WalkEntry], room: TokenBudget) -> str:
-    """The project's files as a tree; empty where there is no room for it."""
-    _, _, inside = repo_tree(root, found).partition("\n")  # the root's name differs where a run is replayed
-    text = f"# Files of the project\n\n{fenced(inside, 'text')}"
-    return room.part(text, TREE)
+def tree(found: Sequence[WalkEntry], room: TokenBudget, lines: int) -> str:
+    """The project's files as a tree of about so many lines at most; empty where there is no room for it."""
+    return room.part(f"# Files of the project\n\n{fenced(plain_tree(found, lines), 'text')}", TREE)
 
 
 TREE = "the tree of the project's files"
 """Its name where a prompt had no room for it."""
+TREE_LINES = 1_000
+TREE_LINES_WITH_TOOLS = 200
+"""For a model that can look at folders by itself, and is sent the tree with each round."""
 
 
 def _plain(root: Path, name: str) -> str:

@@ -22,7 +22,7 @@ from cdd_agent.edits.parse import parse_reply
 from cdd_agent.engine.approval import Approval, ChangesRefused
 from cdd_agent.engine.attempt import Attempt, AttemptFailure
 from cdd_agent.engine.history import History
-from cdd_agent.engine.prompt import StepPrompt, size_with_tools
+from cdd_agent.engine.prompt import StepPrompt
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.steering import Steering
 from cdd_agent.engine.step_tools import StepTools, refused_calls
@@ -69,7 +69,7 @@ from cdd_agent.verification.verdict import (
 )
 
 MakePrompt = Callable[[int | None, int], StepPrompt]
-"""Makes the prompt for a window of so many tokens, beside so many for something else."""
+"""Makes the prompt for a window of so many tokens, beside so many for tools and their answers; 0: without tools."""
 
 
 class AttemptOutcome(Struct, frozen=True):
@@ -334,9 +334,9 @@ class StepRunner(Struct, frozen=True):
             if not dialogue.tools:
                 prompt = await self._made(lambda: make(window, 0))
             else:
-                taken = estimated_prompt(Request((), definitions(dialogue.tools))) + size_with_tools()
+                taken = estimated_prompt(Request((), definitions(dialogue.tools)))
                 try:
-                    prompt = (await self._made(lambda: make(window, taken + for_answers(window)))).with_tools()
+                    prompt = await self._made(lambda: make(window, taken + for_answers(window)))
                 except ContextTooLong as error:
                     text = f"There is no room for tools beside the step: the model takes in {window:,} tokens"
                     raise _NoRoomForTools(text, hint=error.hint) from error
@@ -348,7 +348,7 @@ class StepRunner(Struct, frozen=True):
                 attempt.save_context(prompt.context)
             shares = prompt.shares
             if dialogue.tools:
-                shares = (PromptShare("the tools", estimated_prompt(Request((), definitions(dialogue.tools)))), *shares)
+                shares = (PromptShare("the tools", taken), *shares)
             self.emit(PromptMade(transaction.step.number, shares, prompt.left_out, window))
             attempt.save_request(prompt.text, prompt.shown)
             transaction.show(prompt.shown)

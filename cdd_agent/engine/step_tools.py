@@ -28,10 +28,22 @@ from cdd_agent.process.policy import CommandRunner
 from cdd_agent.process.run import CommandResult
 from cdd_agent.tools.acting import CreateFileTool, EditFileTool, ExecuteCommandTool
 from cdd_agent.tools.base import Answer, Tool
-from cdd_agent.tools.read_only import FindCodeTool, GrepFilesTool, ReadArguments, ReadFileTool, read_only_tools
+from cdd_agent.tools.read_only import (
+    FindCodeTool,
+    GitDiffTool,
+    GitLogTool,
+    GitStatusTool,
+    GrepFilesTool,
+    ListFilesTool,
+    ReadArguments,
+    ReadFileTool,
+    read_only_tools,
+)
 
 _LONGEST_REFUSAL = 300
 """Characters of a call and why it was refused, where they are told once more."""
+_HISTORY = re.compile(r"\b(?:git|commit|branch|histor|revert|regress)", re.IGNORECASE)
+"""A step in whose words one of these is may need to look at what was before."""
 _FOUND = re.compile(r"(?P<path>[^:]+):(?P<line>\d{1,7}):(?P<text>.*)")
 """A line that `grep_files` has found."""
 
@@ -50,12 +62,17 @@ class StepTools(Struct):
     """The changes of the call that is made."""
 
     def offered(self) -> tuple[Tool[Any], ...]:
-        """For a model that calls them."""
+        """For a model that calls them: those that the step can be of use for, as each is paid for in every round."""
         self.transaction.call_by_call = True
+        step, root = self.transaction.step, self.transaction.root
+        words = f"{step.title}\n{step.description}\n{self.transaction.attempt.guidance}"
+        unneeded = {ListFilesTool.name}  # the prompt has the tree, and what it lacks `glob_files` finds
+        if not _HISTORY.search(words):
+            unneeded |= {GitStatusTool.name, GitLogTool.name, GitDiffTool.name}
+        code = None if step.files_affected else self.code  # who names the files need not look for them
+        looking = (tool for tool in read_only_tools(root, code) if tool.name not in unneeded)
         commands = ExecuteCommandTool(self, self.commands.settings, self.commands.allowed)
-        acting = (CreateFileTool(self), EditFileTool(self), commands)
-        code = None if self.transaction.step.files_affected else self.code  # who names the files need not look for them
-        return (*read_only_tools(self.transaction.root, code), *acting)
+        return (*looking, CreateFileTool(self), EditFileTool(self), commands)
 
     def next_call(self) -> None:
         """A call is over."""
@@ -146,7 +163,11 @@ class StepTools(Struct):
 
         Raises `CddError` where the step cannot go on.
         """
-        await asyncio.to_thread(self._remember, call, _parsed(answer))
+        told = _parsed(answer)
+        if "output" in told or "content" in told:  # a text that it may have seen of a file, which is read to compare
+            await asyncio.to_thread(self._remember, call, told)
+        else:
+            await asyncio.sleep(0)  # a stop that came with what the call has told is heard before its round counts
         self.next_call()
         if self.stopped is not None:
             raise self.stopped

@@ -4,11 +4,11 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput, BudgetExhausted
 from cdd_agent.llm.known_models import Price
@@ -33,8 +33,7 @@ CEILING = 8_192
 run with most of its budget left; so a reply that grows past the budget all the same is stopped on the way."""
 
 
-@dataclass(frozen=True)
-class Spent:
+class Spent(Struct, frozen=True):
     """The tokens and the money that calls took together. `usd` is that of the calls whose price is known."""
 
     tokens: int = 0

@@ -3,7 +3,6 @@
 Importing litellm takes seconds, and its own tables are megabytes.
 """
 
-import dataclasses
 import json
 import re
 from collections.abc import Mapping
@@ -40,11 +39,11 @@ class Price(Struct, frozen=True):
 
     def saved(self, usage: Usage) -> float:
         """How much more the same tokens would have cost without a cache."""
-        return self.of(dataclasses.replace(usage, cached_tokens=0, cache_write_tokens=0)) - self.of(usage)
+        return self.of(replace(usage, cached_tokens=0, cache_write_tokens=0)) - self.of(usage)
 
     def at_most(self, usage: Usage) -> float:
         """The cost where nobody knows what a cache will do: all of the prompt may be written to it."""
-        return max(self.of(usage), self.of(dataclasses.replace(usage, cache_write_tokens=usage.prompt_tokens)))
+        return max(self.of(usage), self.of(replace(usage, cache_write_tokens=usage.prompt_tokens)))
 
 
 FREE = Price(0.0, 0.0)

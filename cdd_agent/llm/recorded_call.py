@@ -1,6 +1,5 @@
 """An entry of a script that was recorded: the request itself, and what came, with its times."""
 
-import dataclasses
 import re
 from collections.abc import Callable, Iterator
 from functools import cached_property
@@ -74,8 +73,8 @@ def as_recorded(request: Request, redactor: Redactor) -> Request:
     """Without secrets, and with the hash of a picture. A tool's definition is the program's own text, without any."""
 
     def brief(message: Message) -> Message:
-        pictures = (dataclasses.replace(picture, data=sha256(picture.data).digest()) for picture in message.pictures)
-        return dataclasses.replace(message, pictures=tuple(pictures)) if message.pictures else message
+        pictures = (replace(picture, data=sha256(picture.data).digest()) for picture in message.pictures)
+        return replace(message, pictures=tuple(pictures)) if message.pictures else message
 
     return Request(tuple(redactor.redacted(brief(message)) for message in request.messages), request.tools)
 

@@ -20,11 +20,12 @@ Answer = dict[str, Any]
 
 
 class Arguments(Struct, frozen=True, forbid_unknown_fields=True):
-    """The arguments of a call. Field descriptions are written for the model."""
+    """The arguments of a call. A field has a description, for the model, only where its name and type leave a doubt."""
 
 
 A = TypeVar("A", bound=Struct)
 _MOST_NAMED = 10
+_UNSENT = {"default", "minimum", "maximum", "minItems"}
 
 
 class Tool(ABC, Generic[A]):
@@ -59,6 +60,11 @@ class Tool(ABC, Generic[A]):
         """The arguments as a JSON Schema object, derived from their type."""
         return _schema_of(self.arguments)
 
+    @property
+    def schema_to_send(self) -> dict[str, Any]:
+        """The same without defaults and limits: a call that passes one is told so."""
+        return _schema_to_send(self.arguments)
+
     async def execute(self, /, **kwargs: object) -> Answer:
         """Do it. Wrong arguments and whatever goes wrong are answers with an `error`."""
         try:
@@ -85,7 +91,8 @@ class Tool(ABC, Generic[A]):
         for name, field in schema["properties"].items():
             need = f"default {json.dumps(field['default'])}" if "default" in field else "optional"
             need = "required" if name in schema["required"] else need
-            parameters.append(f"- `{name}` ({_type(field)}, {need}): {field['description']}")
+            said = f": {field['description']}" if "description" in field else ""
+            parameters.append(f"- `{name}` ({_type(field)}, {need}){said}")
         calls = [json.dumps({"tool": self.name, "arguments": example}, ensure_ascii=False) for example in self.examples]
         parts = [
             f"## {self.name}\n\n{self.description}\n\nParameters:",
@@ -97,7 +104,7 @@ class Tool(ABC, Generic[A]):
 
     def get_openrouter_tool_definition(self) -> dict[str, Any]:
         """The function form of OpenAI's chat completions, which OpenRouter and litellm take too."""
-        function = {"name": self.name, "description": self.purpose, "parameters": self.parameters_schema}
+        function = {"name": self.name, "description": self.purpose, "parameters": self.schema_to_send}
         return {"type": "function", "function": function}
 
 
@@ -111,6 +118,14 @@ def _schema_of(arguments: type[Struct]) -> dict[str, Any]:
             properties[field.name]["default"] = field.default
     required = [field.name for field in fields if field.required]
     return {"type": "object", "properties": properties, "required": required}
+
+
+@cache
+def _schema_to_send(arguments: type[Struct]) -> dict[str, Any]:
+    schema, sent = _schema_of(arguments), dict[str, Any]()
+    for name, field in schema["properties"].items():
+        sent[name] = {key: value for key, value in field.items() if key not in _UNSENT}
+    return {**schema, "properties": sent}
 
 
 def _type(field: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from cdd_agent.context.query import Query
 from cdd_agent.files.found import Found
 from cdd_agent.files.read import read_source
 from cdd_agent.forms import Written
-from cdd_agent.git.status import git_diff, git_log, git_status
+from cdd_agent.git.status import current_branch, git_diff, git_log, git_status
 from cdd_agent.project.search import glob_files, grep_files, list_files
 from cdd_agent.threads import in_thread
 from cdd_agent.tools.base import A, Answer, Arguments, Tool
@@ -28,13 +28,13 @@ class _ReadOnlyTool(Tool[A]):
 
 
 class ReadArguments(Arguments, frozen=True):
-    path: Annotated[Written, Meta(description="The file or folder, relative to the project.")]
-    start_line: Annotated[int, Meta(ge=1, description="The first line to show, from 1.")] = 1
-    end_line: Annotated[int, Meta(ge=1, description="The last line to show; without it, to the end.")] | None = None
+    path: Annotated[Written, Meta(description="Relative to the project, as all paths.")]
+    start_line: Annotated[int, Meta(ge=1)] = 1
+    end_line: Annotated[int, Meta(ge=1)] | None = None
 
 
 class ReadFileTool(_ReadOnlyTool[ReadArguments]):
-    """Read a text file of the project, or some of its lines. A folder gives its listing. Very long files are cut."""
+    """Read a file or some of its lines, or what is in a folder."""
 
     name = "read_file"
     tags = ("file", "read")
@@ -54,12 +54,12 @@ class ReadFileTool(_ReadOnlyTool[ReadArguments]):
 
 
 class _ListArguments(Arguments, frozen=True):
-    path: Annotated[str, Meta(description="The folder, relative to the project.")] = "."
-    limit: Annotated[int, Meta(ge=1, le=_MOST_LINES, description="How many entries at most.")] = 200
+    path: str = "."
+    limit: Annotated[int, Meta(ge=1, le=_MOST_LINES)] = 200
 
 
 class ListFilesTool(_ReadOnlyTool[_ListArguments]):
-    """List the files under a folder, without those that git ignores."""
+    """List all files below a folder; none that git ignores."""
 
     name = "list_files"
     tags = ("file", "list", "folder")
@@ -72,12 +72,12 @@ class ListFilesTool(_ReadOnlyTool[_ListArguments]):
 
 
 class _GlobArguments(Arguments, frozen=True):
-    pattern: Annotated[Written, Meta(description="As in `src/**/*.py`; `**` stands for any folders.")]
-    limit: Annotated[int, Meta(ge=1, le=_MOST_LINES, description="How many files at most.")] = 200
+    pattern: Written
+    limit: Annotated[int, Meta(ge=1, le=_MOST_LINES)] = 200
 
 
 class GlobFilesTool(_ReadOnlyTool[_GlobArguments]):
-    """Find files by a pattern of their paths, without those that git ignores."""
+    """Find files by a pattern, as in `src/**/*.py`; none that git ignores."""
 
     name = "glob_files"
     main_argument = "pattern"
@@ -91,15 +91,15 @@ class GlobFilesTool(_ReadOnlyTool[_GlobArguments]):
 
 
 class _GrepArguments(Arguments, frozen=True):
-    pattern: Annotated[Written, Meta(description="A regular expression of Python, matched line by line.")]
-    path: Annotated[str, Meta(description="The folder or file to search, relative to the project.")] = "."
-    glob: Annotated[str | None, Meta(description="Only files whose path fits, as in `*.py`.")] = None
-    ignore_case: Annotated[bool, Meta(description="Upper and lower case are the same.")] = False
-    limit: Annotated[int, Meta(ge=1, le=_MOST_LINES, description="How many lines at most.")] = 200
+    pattern: Written
+    path: str = "."
+    glob: Annotated[str | None, Meta(description="Only these files, as in `*.py`.")] = None
+    ignore_case: bool = False
+    limit: Annotated[int, Meta(ge=1, le=_MOST_LINES)] = 200
 
 
 class GrepFilesTool(_ReadOnlyTool[_GrepArguments]):
-    """Search the text of the project's files by a regular expression, without those that git ignores."""
+    """Search files line by line for a regular expression of Python; none that git ignores."""
 
     name = "grep_files"
     main_argument = "pattern"
@@ -126,7 +126,7 @@ class GrepFilesTool(_ReadOnlyTool[_GrepArguments]):
 
 class _CodeArguments(Arguments, frozen=True):
     query: Annotated[Written, Meta(description="Plain words, names, an error message.")]
-    limit: Annotated[int, Meta(ge=1, le=50, description="How many files at most.")] = 8
+    limit: Annotated[int, Meta(ge=1, le=50)] = 8
 
 
 class FindCodeTool(_ReadOnlyTool[_CodeArguments]):
@@ -177,12 +177,12 @@ class GitStatusTool(_GitTool[_NoArguments]):
 
 
 class _LogArguments(Arguments, frozen=True):
-    path: Annotated[str | None, Meta(description="Only commits that changed this file or folder.")] = None
-    limit: Annotated[int, Meta(ge=1, le=200, description="How many commits at most.")] = 20
+    path: str | None = None
+    limit: Annotated[int, Meta(ge=1, le=200)] = 20
 
 
 class GitLogTool(_GitTool[_LogArguments]):
-    """Show the latest commits: hash, date, author and subject."""
+    """Show the latest commits, or those that changed a `path`: hash, date, author and subject."""
 
     name = "git_log"
     tags = ("git", "history")
@@ -195,15 +195,13 @@ class GitLogTool(_GitTool[_LogArguments]):
 
 
 class _DiffArguments(Arguments, frozen=True):
-    path: Annotated[str | None, Meta(description="Only this file or folder.")] = None
-    staged: Annotated[bool, Meta(description="What is staged for the next commit, instead of what is not.")] = False
-    commit: Annotated[
-        Written | None, Meta(description="What this commit changed, instead: a hash, or as `HEAD~1`.")
-    ] = None
+    path: str | None = None
+    staged: bool = False
+    commit: Annotated[Written | None, Meta(description="A hash, or as `HEAD~1`.")] = None
 
 
 class GitDiffTool(_GitTool[_DiffArguments]):
-    """Show what is changed and not staged, what is staged, or what a commit changed."""
+    """Show what is changed and not staged; what is `staged`, instead; or what a `commit` changed."""
 
     name = "git_diff"
     tags = ("git", "changes")
@@ -216,16 +214,14 @@ class GitDiffTool(_GitTool[_DiffArguments]):
 
 
 def read_only_tools(root: Path, code: CodeFinder | None = None) -> tuple[Tool[Any], ...]:
-    """All of them, for one project; with what finds `code` where there is that."""
+    """All of them, for one project; with what finds `code` where there is that, and with git's in a repository."""
     return (
         ReadFileTool(root),
         ListFilesTool(root),
         GlobFilesTool(root),
         GrepFilesTool(root),
         *([FindCodeTool(root, code)] if code else []),
-        GitStatusTool(root),
-        GitLogTool(root),
-        GitDiffTool(root),
+        *((GitStatusTool(root), GitLogTool(root), GitDiffTool(root)) if current_branch(root) else ()),
     )
 
 

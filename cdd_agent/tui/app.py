@@ -164,12 +164,9 @@ class Shell(Sparing, Guarded, App[CddError]):
         return asking(super().get_driver_class())
 
     def get_default_screen(self) -> Screen[None]:
-        """It has the classes of its size from the beginning; with the first resize every widget were styled anew."""
-        size = self.size
-        for breakpoints, length in (
-            (self.HORIZONTAL_BREAKPOINTS, size.width),
-            (self.VERTICAL_BREAKPOINTS, size.height),
-        ):
+        """It has the classes of its size from the beginning: with the first resize all widgets would be styled anew."""
+        (width, height), by_width, by_height = self.size, self.HORIZONTAL_BREAKPOINTS, self.VERTICAL_BREAKPOINTS
+        for length, breakpoints in ((width, by_width), (height, by_height)):
             self.home.add_class(max(point for point in breakpoints if point[0] <= length)[1], update=False)
         return self.home
 

@@ -7,14 +7,17 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Struct
 
+from cdd_agent.agents import notebook
+from cdd_agent.agents.planning_notes import PlanningNotes
 from cdd_agent.agents.store import LastActive, read_conversation
 from cdd_agent.engine import approval, attempt, journal
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.choices import Choices
 from cdd_agent.engine.record import GoingBack
 from cdd_agent.engine.whereabouts import OwnTreeMade, Whereabouts
-from cdd_agent.files.json_file import Damaged, JsonFile, as_json
+from cdd_agent.files.json_file import Damaged, JsonFile, as_json, from_json
 from cdd_agent.fleet.known import load_board, save_board
 from cdd_agent.tickets.state import ExecutionState
 from cdd_agent.travel.came_back import CameBack
@@ -47,10 +50,12 @@ FORMS: dict[str, type[JsonFile]] = {
     "whereabouts.json": Whereabouts,
 }
 
+OF_AGENTS: dict[str, type[Struct]] = {"planning.json": PlanningNotes, "socrates.json": notebook._Saved}
+
 
 def test_every_file_of_it_is_read_here() -> None:
     others = {"execution-state.json", "board.json", "conversation.jsonl"}
-    assert {path.name for path in KEPT.iterdir()} == FORMS.keys() | others
+    assert {path.name for path in KEPT.iterdir()} == FORMS.keys() | OF_AGENTS.keys() | others
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -59,6 +64,12 @@ def test_it_is_written_as_it_was(tmp_path: Path, name: str) -> None:
     assert value is not None
     value.save(tmp_path / name)
     assert (tmp_path / name).read_bytes() == as_json(value) == (KEPT / name).read_bytes()
+
+
+@pytest.mark.parametrize("name", OF_AGENTS)
+def test_so_is_what_an_agent_keeps(name: str) -> None:
+    data = (KEPT / name).read_bytes()
+    assert as_json(from_json(data, OF_AGENTS[name])) == data.rstrip(b"\n")
 
 
 def test_so_is_a_state() -> None:

@@ -15,7 +15,15 @@ from hypothesis import strategies as st
 from cdd_agent.errors import CddError
 from cdd_agent.files.paths import PathRefused
 from cdd_agent.files.read import read_source
-from cdd_agent.project.context import ContextResult, Environment, FileContext, project_context, repo_tree
+from cdd_agent.project.context import (
+    ContextResult,
+    Environment,
+    FileContext,
+    entries,
+    plain_tree,
+    project_context,
+    repo_tree,
+)
 from cdd_agent.project.search import glob_files, list_files
 
 
@@ -156,6 +164,13 @@ def test_deep_folders_and_odd_names_do_no_harm(tmp_path: Path) -> None:
     assert lines[1] == "├── caf\ufffd"
     assert lines[-3] == "│   " + "    " * 28 + "└── d/ (1 file)"
     assert lines[-2:] == ["├── link (link)", "└── two␊lines"]
+
+
+def test_without_drawn_lines_it_is_cut_to_what_is_wanted(tmp_path: Path) -> None:
+    touch(tmp_path, *(f"a/{number:04}" for number in range(1_203)), "b/c/d")
+    found = entries(tmp_path)
+    assert plain_tree(found, 1_000).splitlines()[-5:] == ["  0199", "  … and 1,003 more", "b/", "  c/", "    d"]
+    assert plain_tree(found, 200) == "a/ (1,203 files)\nb/ (1 file)\n"
 
 
 def test_an_empty_project_has_an_empty_tree(tmp_path: Path) -> None:
