@@ -280,7 +280,7 @@ def test_the_shells_start_imports_neither_litellm_nor_git() -> None:
     code = (
         "import sys, cdd_agent.tui.app, cdd_agent.wiring\n"
         "ours = {'cdd_agent.llm.direct.model', 'cdd_agent.engine.engine', 'cdd_agent.agents.chat'}\n"
-        "print(sorted(({'litellm', 'openai', 'httpx', 'git', 'markdown_it'} | ours) & set(sys.modules)))"
+        "print(sorted(({'litellm', 'openai', 'httpx', 'git', 'markdown_it', 'filelock'} | ours) & set(sys.modules)))"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[1])
     assert result.stdout == "[]\n", result.stderr

@@ -7,10 +7,13 @@ import secrets
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import ignore_runs
-from cdd_agent.files.lock import FileLock, Locked
+
+if TYPE_CHECKING:
+    from cdd_agent.files.file_lock import FileLock
 
 
 class Drafts:
@@ -31,7 +34,7 @@ class Drafts:
         """These are the drafts now."""
         if self._is_closed or list(lines) == self._kept or not (self._root / ".cdd").is_dir():
             return
-        with suppress(OSError, CddError, Locked):
+        with suppress(OSError, CddError, NotImplementedError):
             if self._lock is None:
                 ignore_runs(self._root)
                 self._folder.mkdir(parents=True, exist_ok=True)
@@ -63,6 +66,8 @@ class Drafts:
 
 
 def _locked(file: Path) -> FileLock:
+    from cdd_agent.files.file_lock import FileLock
+
     lock = FileLock(file.with_suffix(".lock"), timeout=0)
     lock.acquire()
     return lock
@@ -71,13 +76,15 @@ def _locked(file: Path) -> FileLock:
 def _release(lock: FileLock) -> None:
     lock.release()
     with suppress(OSError):
-        lock.path.unlink(missing_ok=True)
+        Path(lock.lock_file).unlink(missing_ok=True)
 
 
 def _taken_over(file: Path) -> list[str]:
+    from cdd_agent.files.file_lock import Timeout
+
     try:
         lock = _locked(file)
-    except (Locked, OSError):  # its shell lives
+    except (Timeout, OSError, NotImplementedError):  # its shell lives
         return []
     try:
         lines = json.loads(file.read_text(encoding="utf-8"))
