@@ -285,9 +285,6 @@ class Session(Struct, eq=False, dict=True):
 
     def _left_open(self) -> LastActive | None:
         """The agent that was active last, if there is something left for it to do."""
-        from cdd_agent.engine.whereabouts import in_its_tree
-        from cdd_agent.tickets.state import load_state
-
         last = LastActive.of(self.project.root)
         if last is None or last.ticket is None or last.agent not in _NAMES:
             return None
@@ -295,6 +292,9 @@ class Session(Struct, eq=False, dict=True):
             ticket = self.project.tickets.find(last.ticket)
             if last.agent != "executor":
                 return last
+            from cdd_agent.engine.whereabouts import in_its_tree
+            from cdd_agent.tickets.state import load_state
+
             ticket = in_its_tree(ticket)
             state = load_state(ticket.state_path, ticket.slug, ticket.read_plan())
         except CddError:

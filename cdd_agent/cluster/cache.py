@@ -11,11 +11,11 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from filelock import FileLock, Timeout
 from msgspec import Struct
 from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
+from cdd_agent.files.lock import FileLock, Locked
 from cdd_agent.git.command import CONFIG, Git
 
 _KNOWN = "refs/cdd/have"
@@ -49,13 +49,13 @@ class Cache(Struct, frozen=True):
         settings = ("core.fsync=none", "fetch.fsckObjects=true", "gc.autoDetach=false", "gc.pruneExpire=2.weeks.ago")
         git = Git(folder, {"GIT_DIR": str(folder)}, (*CONFIG, *settings), seconds=_SECONDS)
         form = "sha256" if project.endswith("-sha256") else "sha1"
-        lock = FileLock(folder.with_suffix(".lock"), blocking=False, thread_local=False)
+        lock = FileLock(folder.with_suffix(".lock"), timeout=0)
         while not (folder / "ready").exists():
             try:
                 with lock:
                     await git("init", "--quiet", "--bare", "--template=", f"--object-format={form}", str(folder))
                     (folder / "ready").touch()
-            except Timeout:  # another process makes it
+            except Locked:  # another process makes it
                 await asyncio.sleep(_LOOK)
         return cls(folder, git)
 

@@ -237,8 +237,8 @@ class Dialogue(Struct, frozen=True):
 
     def refuse_too_long(self, messages: Sequence[Message]) -> None:
         """Raises `ContextTooLong` for a conversation that the model cannot take in."""
-        window, size = self.model.window, self.size(messages)
-        if window is not None and size > window:
+        window = self.model.window
+        if window is not None and (size := self.size(messages)) > window:
             raise ContextTooLong(
                 f"The request has about {size:,} tokens, more than the window of {self.model.name} holds: {window:,}; "
                 "it was not sent",

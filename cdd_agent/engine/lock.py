@@ -9,17 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes, remove, write_atomic
-
-if TYPE_CHECKING:
-    from filelock import FileLock
-
+from cdd_agent.files.lock import FileLock, Locked
 
 _LOOK = 0.2
 """Seconds; longer than a look of `others_at_work` has a lock that nobody holds."""
@@ -61,17 +58,14 @@ class TicketLock(Struct, frozen=True):
     @classmethod
     def take(cls, folder: Path, slug: str, since: str) -> Self:
         """Raises `TicketTaken` when another process has it, or `BadInput` where files cannot be locked."""
-        from filelock import FileLock, Timeout  # slow to import, and not needed to show the shell
-
         lock, holder = FileLock(folder / "lock", timeout=_LOOK), folder / "holder.json"
         try:
             lock.acquire()
             taken = cls(lock, holder, _identity(folder / "lock"))
-        except Timeout as error:
+        except Locked as error:
             raise TicketTaken(slug, _who(holder)) from error
-        except (OSError, NotImplementedError) as error:
-            why = getattr(error, "strerror", None) or error
-            raise BadInput(f"{folder / 'lock'} could not be locked: {why}") from error
+        except OSError as error:
+            raise BadInput(f"{folder / 'lock'} could not be locked: {error.strerror or error}") from error
         try:
             who = {"pid": os.getpid(), "host": platform.node(), "since": since}
             write_atomic(holder, json.dumps(who).encode())
@@ -90,7 +84,7 @@ class TicketLock(Struct, frozen=True):
             raise LockGone(self.holder.parent)
 
     def release(self) -> None:
-        if self.lock.is_locked and not self.is_lent:
+        if self.lock.is_held and not self.is_lent:
             try:
                 if self._is_ours:
                     remove(self.holder)
@@ -100,7 +94,7 @@ class TicketLock(Struct, frozen=True):
     @property
     def _is_ours(self) -> bool:
         try:
-            return _identity(Path(self.lock.lock_file)) == self.identity
+            return _identity(self.lock.path) == self.identity
         except OSError:
             return False
 
@@ -118,16 +112,14 @@ def others_at_work(folder: Path) -> dict[str, str]:
 
 def is_at_work(folder: Path) -> bool:
     """Whether somebody is at work on the run that is kept in this folder, as far as that can be seen."""
-    from filelock import FileLock, Timeout
-
     if not (folder / "holder.json").exists():
         return False
     try:
         with FileLock(folder / "lock", timeout=0):
             return False  # whoever wrote that was killed
-    except Timeout:
+    except Locked:
         return True
-    except (OSError, NotImplementedError):
+    except OSError:
         return False  # it is only good to know
 
 

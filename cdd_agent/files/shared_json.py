@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from cdd_agent.files.atomic import read_bytes, write_atomic
+from cdd_agent.files.lock import FileLock
 
 
 @contextmanager
 def json_changed(path: Path) -> Iterator[dict[str, Any]]:
     """What is made of the value in the block is written, if it is left without an error; nobody else changes it
     meanwhile. Raises `BadInput` when the disk refuses."""
-    from filelock import FileLock
-
     with FileLock(path.with_suffix(".lock")):
         value = json_read(path)
         before = json.dumps(value)

@@ -6,22 +6,20 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
 from cdd_agent.errors import BadInput, BudgetExhausted
+from cdd_agent.files.lock import FileLock, Locked
 from cdd_agent.files.shared_json import json_changed, json_read
 from cdd_agent.llm.budget import Limit, Spent
 from cdd_agent.llm.port import Usage
 
-if TYPE_CHECKING:
-    from filelock import FileLock
-
 _LOOK = 0.3
 """Seconds between two looks at whether there is room for a call by now."""
 _PATIENCE = 30.0
-_locks = list["FileLock"]()
+_locks = list[FileLock]()
 """A lock is let go of when nobody has its object any more."""
 
 
@@ -58,12 +56,10 @@ class Shared(Struct, frozen=True):
     def hold(self) -> None:
         """For as long as this process lives, no other is this run. One that has just lost whoever began it may take a
         moment to end. Raises `BadInput` where it does not."""
-        from filelock import FileLock, Timeout
-
         lock = FileLock(self.folder / f"{self.name}.run", timeout=_PATIENCE)
         try:
             lock.acquire()
-        except Timeout as error:
+        except Locked as error:
             raise BadInput(f"Another process carries out {self.name} here, and does not end") from error
         _locks.append(lock)
 

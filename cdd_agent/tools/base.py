@@ -63,10 +63,7 @@ class Tool(ABC, Generic[A]):
     @property
     def schema_to_send(self) -> dict[str, Any]:
         """The same without defaults and limits: a call that passes one is told so."""
-        schema, sent = self.parameters_schema, dict[str, Any]()
-        for name, field in schema["properties"].items():
-            sent[name] = {key: value for key, value in field.items() if key not in _UNSENT}
-        return {**schema, "properties": sent}
+        return _schema_to_send(self.arguments)
 
     async def execute(self, /, **kwargs: object) -> Answer:
         """Do it. Wrong arguments and whatever goes wrong are answers with an `error`."""
@@ -121,6 +118,14 @@ def _schema_of(arguments: type[Struct]) -> dict[str, Any]:
             properties[field.name]["default"] = field.default
     required = [field.name for field in fields if field.required]
     return {"type": "object", "properties": properties, "required": required}
+
+
+@cache
+def _schema_to_send(arguments: type[Struct]) -> dict[str, Any]:
+    schema, sent = _schema_of(arguments), dict[str, Any]()
+    for name, field in schema["properties"].items():
+        sent[name] = {key: value for key, value in field.items() if key not in _UNSENT}
+    return {**schema, "properties": sent}
 
 
 def _type(field: Mapping[str, Any]) -> str:

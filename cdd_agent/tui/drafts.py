@@ -7,13 +7,10 @@ import secrets
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import ignore_runs
-
-if TYPE_CHECKING:
-    from filelock import FileLock
+from cdd_agent.files.lock import FileLock, Locked
 
 
 class Drafts:
@@ -34,7 +31,7 @@ class Drafts:
         """These are the drafts now."""
         if self._is_closed or list(lines) == self._kept or not (self._root / ".cdd").is_dir():
             return
-        with suppress(OSError, CddError, NotImplementedError):
+        with suppress(OSError, CddError, Locked):
             if self._lock is None:
                 ignore_runs(self._root)
                 self._folder.mkdir(parents=True, exist_ok=True)
@@ -66,8 +63,6 @@ class Drafts:
 
 
 def _locked(file: Path) -> FileLock:
-    from filelock import FileLock  # slow to import, and not needed to show the shell
-
     lock = FileLock(file.with_suffix(".lock"), timeout=0)
     lock.acquire()
     return lock
@@ -76,15 +71,13 @@ def _locked(file: Path) -> FileLock:
 def _release(lock: FileLock) -> None:
     lock.release()
     with suppress(OSError):
-        Path(lock.lock_file).unlink(missing_ok=True)
+        lock.path.unlink(missing_ok=True)
 
 
 def _taken_over(file: Path) -> list[str]:
-    from filelock import Timeout
-
     try:
         lock = _locked(file)
-    except (Timeout, OSError, NotImplementedError):  # its shell lives
+    except (Locked, OSError):  # its shell lives
         return []
     try:
         lines = json.loads(file.read_text(encoding="utf-8"))

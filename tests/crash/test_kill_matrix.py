@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
 
+from cdd_agent.files.lock import FileLock
 from tests.crash.points import Death, Point
 
 if os.name != "posix":

@@ -10,12 +10,12 @@ import threading
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
 
 from cdd_agent.cli.runs import run_plan
 from cdd_agent.engine.lock import LockGone
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.events import About, ChangesPutBack, Event, StepStarted
+from cdd_agent.files.lock import FileLock
 from cdd_agent.git.command import NoGit
 from tests.forked import ran
 from tests.listening import collect, told_to
@@ -359,7 +359,7 @@ async def test_another_tickets_run_in_the_same_project_is_named_once(sandbox: Sa
 def test_a_look_at_who_is_at_work_stops_nobody(sandbox: Sandbox) -> None:
     """It has the lock of a dead process for a moment."""
     sandbox.write(*TWO).engine().close()
-    looking = FileLock(sandbox.root / ".cdd/runs" / SLUG / "lock", thread_local=False)
+    looking = FileLock(sandbox.root / ".cdd/runs" / SLUG / "lock")
     looking.acquire()
     threading.Timer(0.05, looking.release).start()
     sandbox.engine().close()

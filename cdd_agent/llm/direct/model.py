@@ -58,6 +58,8 @@ class DirectModel:
         self.endpoint = endpoint
         self.options = options
         self._model_facts = facts = ModelFacts(endpoint, known_model(name))
+        self._is_prepared = False
+        """What comes before the first call alone is done."""
         self.protocol: WireProtocol
         match endpoint.speaks:
             case Speaks.CHAT_COMPLETIONS:
@@ -94,7 +96,8 @@ class DirectModel:
     async def reply(self, request: Request, hear: Hear) -> Done:
         outer = sys.exception()
         self._check_key()
-        await asyncio.to_thread(self._prepare)
+        if not self._is_prepared or self.endpoint.speaks is Speaks.OLLAMA_CHAT:
+            await asyncio.to_thread(self._prepare)
         import httpx
 
         reader, listener = self.protocol.reader(), Listener(hear)
@@ -127,6 +130,7 @@ class DirectModel:
             self._model_facts.facts()
         if self.endpoint.speaks is Speaks.OLLAMA_CHAT:
             self._model_facts.ask_ollama()  # others may have loaded the model with another window meanwhile
+        self._is_prepared = True
 
     async def _expect_read_whole(self, request: Request, usage: Usage) -> None:
         """Raises `ContextTooLong` where Ollama has cut the request: it says how much it takes in once it is loaded."""
@@ -193,6 +197,7 @@ def prepare(base: str) -> None:
         _trusted(_is_plain_and_local(_url(base)))
 
 
+@cache
 def _url(base: str, end: str = "") -> "httpx.URL":
     """Where calls go. Raises `InvalidURL`."""
     import httpx
