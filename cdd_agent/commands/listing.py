@@ -59,8 +59,12 @@ def view(ticket: Ticket, kind: str = "") -> TicketView:
         if not ticket.plan_path.exists():
             is_blank = ticket.spec_path.stat().st_size <= _LARGE and ticket.read_spec().is_blank
             return TicketView(ticket.slug, "empty" if is_blank else "spec", type=kind)
-        from cdd_agent.tickets.state import load_state
+        from cdd_agent.tickets.state import load_state, read_state
 
+        known = read_state(ticket.state_path, ticket.slug)
+        if known is not None and known.done_plan is not None and known.done_plan == ticket.plan_digest():
+            total = len(known.step_executions)
+            return TicketView(ticket.slug, "done", known.done, total, type=kind, where=where)
         plan = ticket.read_plan()
         plan.check(ticket.shown(ticket.plan_path))
         state = load_state(ticket.state_path, ticket.slug, plan)

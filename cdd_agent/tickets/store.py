@@ -78,10 +78,26 @@ class Ticket(Struct, frozen=True):
 
     def read_plan(self) -> ImplementationPlan:
         """The plan as it is written; whether it can be run says its `check`. Raises `BadInput` if there is none."""
+        return self._plan_in(self._plan_text())
+
+    def plan_digest(self, of: ImplementationPlan | None = None) -> str | None:
+        """The identity of plan.md's text; None where there is none, or it is not that `of` this plan."""
+        from cdd_agent.files.atomic import digest
+
+        try:
+            text = self._plan_text()
+            return digest(text.encode()) if of is None or self._plan_in(text) == of else None
+        except BadInput:
+            return None
+
+    def _plan_text(self) -> str:
         hint = f"`/plan {self.slug}` in the shell makes one, and so does `cdd plan {self.slug}`."
         text = self._read(self.plan_path, hint=hint)
         if not text.removeprefix("\ufeff").strip():
             raise BadInput(f"{self.shown(self.plan_path)} is empty.", hint=hint)
+        return text
+
+    def _plan_in(self, text: str) -> ImplementationPlan:
         plan = _plan_of(text)
         return plan if plan.ticket_slug else replace(plan, ticket_slug=self.slug)
 
