@@ -34,8 +34,8 @@ _DEEPEST = 100
 class _Record(Struct, frozen=True, kw_only=True):
     """What the file says of something."""
 
-    more: dict[str, Any] = field(default_factory=dict, name="")
-    """What newer versions have added to it, which is kept. In the file it has no name of its own."""
+    more: Any = field(default_factory=dict, name="")
+    """What newer versions have added to it, by its keys: it is kept. In the file it has no name of its own."""
 
 
 class Files(Struct, frozen=True):

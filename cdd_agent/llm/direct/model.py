@@ -197,6 +197,7 @@ def prepare(base: str) -> None:
         _trusted(_is_plain_and_local(_url(base)))
 
 
+@cache
 def _url(base: str, end: str = "") -> "httpx.URL":
     """Where calls go. Raises `InvalidURL`."""
     import httpx
