@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -95,14 +96,15 @@ class Server:
     script: list[str | Call]
     asked: list[float] = field(default_factory=list)
     answered: list[float] = field(default_factory=list)
-    characters: int = 0
+    sent: Counter[str] = field(default_factory=Counter)
+    """Characters of what it was told, by the parts of a request."""
     counted: list[int] = field(default_factory=list)
     log: Path | None = None
     """Where git processes are counted."""
 
     def answer(self, body: bytes) -> bytes:
         self.asked.append(time.perf_counter())
-        self.characters += len(body)
+        self._divide(body)
         if self.log is not None:
             self.counted.append(len(self.log.read_text().splitlines()) if self.log.exists() else 0)
         entry = self.script[len(self.asked) - 1]
@@ -123,6 +125,14 @@ class Server:
         told.append({"id": "1", "choices": [], "usage": usage})
         return b"".join(f"data: {json.dumps(each)}\n\n".encode() for each in told) + b"data: [DONE]\n\n"
 
+    def _divide(self, body: bytes) -> None:
+        told = json.loads(body)
+        system, step, *since = told["messages"] if len(told["messages"]) > 1 else ("", *told["messages"])
+        parts = {"definitions": told.get("tools", ""), "system": system, "step": step}
+        sizes = {name: _size(part) for name, part in parts.items() if part}
+        sizes["calls and answers"] = sum(map(_size, since))
+        self.sent.update({**sizes, "all else": len(body) - sum(sizes.values())})
+
     @contextmanager
     def running(self) -> Iterator[str]:
         http = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
@@ -139,6 +149,10 @@ class Server:
     def gaps(self, numbers: Sequence[int]) -> list[float]:
         """Seconds from the end of these answers to the next question."""
         return [self.asked[number + 1] - self.answered[number] for number in numbers]
+
+
+def _size(part: object) -> int:
+    return len(json.dumps(part, ensure_ascii=False, separators=(",", ":")).encode())
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -171,7 +185,12 @@ class Ran:
     """Seconds from the start to the first question."""
     gap: float
     """Between two questions with no command in between: the median."""
-    characters: int
+    sent: Counter[str]
+    """Characters, by the parts of a request."""
+
+    @property
+    def characters(self) -> int:
+        return self.sent.total()
 
 
 def one_reply(steps: int) -> list[str | Call]:
@@ -253,7 +272,7 @@ def run(command: Sequence[str], root: Path, server: Server, *, quiet: Sequence[i
             sys.exit(f"{' '.join(map(str, command))} ended with {process.returncode}:\n{output.read_text()[-3000:]}")
     gap = statistics.median(server.gaps(quiet))
     first = server.asked[0] - begun
-    return Ran(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, first, gap, server.characters)
+    return Ran(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, first, gap, server.sent)
 
 
 def job(folder: Path, kind: str) -> Ran:
@@ -354,6 +373,8 @@ def main() -> None:
             print(f"  git processes before the first call: {counted[0]}; by each step: {steps} (aim: at most 2)")
         sent, least = ([j.characters for j in jobs[kind]] for kind in ("tools", "one reply a step"))
         told("characters sent, tools / one reply a step", sent, least, 4, "characters")
+        for kind in ("tools", "one reply a step"):
+            print(f"  {kind}:", ", ".join(f"{name} {size:,}" for name, size in jobs[kind][-1].sent.items()))
         if "long" in sys.argv[1:]:
             long_run(folder, LONG)
 

@@ -21,9 +21,10 @@ from textual.widgets import Log
 from benchmarks.transcript import SECTION
 from cdd_agent.events import Emit, ReplyDelta, ReplyStarted, StepView
 from cdd_agent.frontend import Frontend
+from cdd_agent.open_project import open_project
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.app import Shell
-from cdd_agent.wiring import Wiring, open_project
+from cdd_agent.wiring import Wiring
 
 SIZE = Size(120, 40)
 PIECE, PAUSE, PIECES = 4, 0.02, 600

@@ -3,28 +3,32 @@
 The later wins, key by key. A wrong key or value is an error that names the file, the line and what is allowed.
 """
 
+import contextlib
 import difflib
 import json
+import math
 import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from msgspec import UNSET, Meta, Struct, UnsetType, field
+from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
+from cdd_agent.forms import Before, Fault, NotOfForm, read
 from cdd_agent.web_address import web_address
 
 PROJECT_FILE = Path(".cdd") / "config.yaml"
 
 Approval = Literal["ask", "edits", "auto"]
-_YamlOff = BeforeValidator(lambda value: "off" if value is False else value)  # YAML 1.1 reads `off` as false
-_YamlOn = BeforeValidator(lambda value: "on" if value is True else value)
+_YAML_OFF = Before(lambda value: "off" if value is False else value)  # YAML 1.1 reads `off` as false
+_YAML_ON = Before(lambda value: "on" if value is True else value)
 
 
-class _ConfigSection(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class _Section(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Settings that stand together. What is not allowed is found by `forms.read`."""
 
 
 def runs_others(program: str) -> bool:
@@ -66,6 +70,12 @@ def _header_value(value: str) -> str:
     return value
 
 
+def _finite(number: float) -> float:
+    if math.isinf(number):
+        raise ValueError(f"allowed: {_ALLOWED['budget.usd']}")
+    return number
+
+
 def _own_fields(body: dict[str, Any]) -> dict[str, Any]:
     """Fields for a request's JSON that do not take its content away."""
     if taken := sorted(body.keys() & _CONTENT):
@@ -79,91 +89,101 @@ def _own_fields(body: dict[str, Any]) -> dict[str, Any]:
 
 _CONTENT = frozenset({"model", "messages", "input", "system", "instructions", "tools", "stream"})
 """The fields of a request that say what is asked, and of whom."""
-VariableNames = tuple[Annotated[str, AfterValidator(_variable_name)], ...]
+VariableNames = tuple[Annotated[str, _variable_name], ...]
+Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 
 
-class Commands(_ConfigSection):
+class Commands(_Section, frozen=True):
     """Which commands may run: those that a model asks for, and the checks that a plan names."""
 
     mode: Literal["safe", "ask", "unsafe"] = "safe"
     """For a program that is not on the list, and a text that needs a shell: it is refused, a person is asked, or a
     real shell runs everything."""
-    allow: tuple[Annotated[str, AfterValidator(_allowed_program)], ...] = ()
+    allow: tuple[Annotated[str, _allowed_program], ...] = ()
     """Names of programs, beside those that are always on the list."""
-    timeout: float = Field(60, gt=0, le=86_400)
+    timeout: Seconds = 60
     hide_env: VariableNames = ()
     """Variables that no command sees, beside those that look like secrets."""
     pass_env: VariableNames = ()
     """Variables that commands see although they look like secrets."""
 
 
-class Web(_ConfigSection):
+class Web(_Section, frozen=True):
     """Pages that are read for a model."""
 
     private: bool = False
     """Also those of this machine and its network."""
 
 
-class Notifications(_ConfigSection):
+class Notifications(_Section, frozen=True):
     """How the shell calls a person who looks at something else."""
 
     bell: bool = True
-    desktop: Annotated[Literal["auto", "osc9", "osc777", "off"], _YamlOff] = "auto"
+    desktop: Annotated[Literal["auto", "osc9", "osc777", "off"], _YAML_OFF] = "auto"
     """A notification, and by which sequence; `auto`: by the one that the terminal is known to understand, if any."""
     title: bool = True
     """The terminal's title says how far a run is."""
-    progress: Annotated[Literal["auto", "on", "off"], _YamlOff, _YamlOn] = "auto"
+    progress: Annotated[Literal["auto", "on", "off"], _YAML_OFF, _YAML_ON] = "auto"
     """So does the taskbar; `auto`: where the terminal is known to understand that."""
 
 
-class Budget(_ConfigSection):
+class Budget(_Section, frozen=True):
     """The limits of a run, over all processes that it goes on in. It stops before the call that could pass one."""
 
-    usd: float | None = Field(None, gt=0, allow_inf_nan=False)
-    tokens: int | None = Field(None, gt=0)
+    usd: Annotated[float, Meta(gt=0), _finite] | None = None
+    tokens: Annotated[int, Meta(gt=0)] | None = None
 
 
-class OwnRequest(_ConfigSection):
+class OwnRequest(_Section, frozen=True):
     """Additions to every request of a model, for options that this program does not know."""
 
-    body: Annotated[dict[str, Any], AfterValidator(_own_fields)] = Field(default_factory=dict)
+    body: Annotated[dict[str, Any], _own_fields] = field(default_factory=dict)
     """Fields of its JSON, over those of the same name."""
-    headers: dict[Annotated[str, AfterValidator(_header_name)], Annotated[str, AfterValidator(_header_value)]] = Field(
-        default_factory=dict
-    )
+    headers: dict[Annotated[str, _header_name], Annotated[str, _header_value]] = field(default_factory=dict)
 
 
-class ModelSettings(_ConfigSection):
-    """Which model is asked, and how. None: whatever the provider does by itself."""
-
-    model: Annotated[str, AfterValidator(_model_string)] | None = None
-    """Any litellm model string, `script:FILE` for a scripted model, or `replay:FILE` for a recorded one."""
-    api_base: Annotated[str, AfterValidator(web_address)] | None = None
-    context_window: int | None = Field(None, ge=1_000)
-    """How many tokens the model takes in; None: what is known of it."""
-    pictures: bool | None = None
-    """Whether the model takes pictures; None: what is known of it."""
-    effort: Literal["none", "low", "medium", "high", "max"] | None = None
-    """How much it thinks."""
-    temperature: float | None = Field(None, ge=0, le=2)
-    max_output_tokens: int | None = Field(None, ge=1)
-    """The longest reply, thoughts included."""
-    request: OwnRequest = OwnRequest()
+ModelName = Annotated[str, _model_string] | None
+"""Any litellm model string, `script:FILE` for a scripted model, or `replay:FILE` for a recorded one."""
+Address = Annotated[str, web_address] | None
+Window = Annotated[int, Meta(ge=1_000)] | None
+"""How many tokens the model takes in; None: what is known of it."""
+Effort = Literal["none", "low", "medium", "high", "max"] | None
+"""How much it thinks."""
+Temperature = Annotated[float, Meta(ge=0, le=2)] | None
+LongestReply = Annotated[int, Meta(ge=1)] | None
+"""Tokens, thoughts included."""
 
 
-ModelChoice = Annotated[
-    ModelSettings, BeforeValidator(lambda given: {"model": given} if isinstance(given, str) else given)
-]
+class ModelSettings(_Section, frozen=True):
+    """Which model is asked, and how, as far as that is given."""
+
+    model: ModelName | UnsetType = UNSET
+    api_base: Address | UnsetType = UNSET
+    context_window: Window | UnsetType = UNSET
+    pictures: bool | UnsetType | None = UNSET
+    effort: Effort | UnsetType = UNSET
+    temperature: Temperature | UnsetType = UNSET
+    max_output_tokens: LongestReply | UnsetType = UNSET
+    request: OwnRequest | UnsetType = UNSET
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """Those of them that are, by name."""
+        values = {name: getattr(self, name) for name in self.__struct_fields__}
+        return {name: value for name, value in values.items() if value is not UNSET}
+
+
+ModelChoice = Annotated[ModelSettings, Before(lambda said: {"model": said} if isinstance(said, str) else said)]
 """A model string, or a mapping with more."""
 
 
 def _with_names(choices: tuple[ModelSettings, ...]) -> tuple[ModelSettings, ...]:
-    if any(choice.model is None for choice in choices):
+    if not all(choice.model for choice in choices):
         raise ValueError("each of them names a `model`")
     return choices
 
 
-class Models(_ConfigSection):
+class Models(_Section, frozen=True):
     """The settings that one role has instead of everyone's."""
 
     planner: ModelChoice = ModelSettings()
@@ -176,12 +196,22 @@ Role = Literal["planner", "executor", "chat", "socrates"]
 ROLES: tuple[Role, ...] = get_args(Role)
 
 
-class Config(ModelSettings):
-    """All settings, with their defaults. Times are in seconds."""
+class Config(_Section, frozen=True):
+    """All settings, with their defaults. Times are in seconds. Of how a model is asked, None means whatever the
+    provider does by itself."""
 
+    model: ModelName = None
+    api_base: Address = None
+    context_window: Window = None
+    pictures: bool | None = None
+    """Whether the model takes pictures; None: what is known of it."""
+    effort: Effort = None
+    temperature: Temperature = None
+    max_output_tokens: LongestReply = None
+    request: OwnRequest = OwnRequest()
     models: Models = Models()
     """By role, where one has a model or settings of its own."""
-    fallbacks: Annotated[tuple[ModelChoice, ...], AfterValidator(_with_names)] = ()
+    fallbacks: Annotated[tuple[ModelChoice, ...], _with_names] = ()
     """Asked in this order where a model's provider is down, or has no quota left."""
     model_adapter: Literal["auto", "litellm", "direct"] = "auto"
     """The way to the model: `direct` for servers whose protocol the program speaks, `litellm` for all; `auto` prefers
@@ -189,15 +219,15 @@ class Config(ModelSettings):
     tickets_dir: str = "tickets"
     test_command: str | None = None
     """None: found by what the project holds."""
-    test_timeout: float = Field(300, gt=0, le=86_400)
-    tool_calls: Annotated[Literal["auto", "on", "off"], _YamlOff, _YamlOn] = "auto"
+    test_timeout: Seconds = 300
+    tool_calls: Annotated[Literal["auto", "on", "off"], _YAML_OFF, _YAML_ON] = "auto"
     """Whether a model is offered tools: `auto` to those that are known to call them."""
-    max_attempts: int = Field(3, ge=1, le=100)
-    jobs: int = Field(1, ge=1, le=64)
+    max_attempts: Annotated[int, Meta(ge=1, le=100)] = 3
+    jobs: Annotated[int, Meta(ge=1, le=64)] = 1
     """How many steps of a plan run at once, where it is carried out to its end."""
     approval: Approval = "edits"
-    commit: Annotated[Literal["off", "step"], _YamlOff] = "off"
-    require: Annotated[Literal["off", "verified"], _YamlOff] = "off"
+    commit: Annotated[Literal["off", "step"], _YAML_OFF] = "off"
+    require: Annotated[Literal["off", "verified"], _YAML_OFF] = "off"
     """`verified`: a step that is only unharmed, unverified or skipped fails the run."""
     commands: Commands = Commands()
     web: Web = Web()
@@ -233,14 +263,14 @@ _ALLOWED = {
     "models": f"a mapping with {', '.join(ROLES)}",
     **{f"models.{role}": "a model string, or a mapping with model, effort, temperature, ..." for role in ROLES},
     "fallbacks": "a list of model strings, or of mappings with model, effort, temperature, ...",
-    "commands": f"a mapping with {', '.join(Commands.model_fields)}",
+    "commands": f"a mapping with {', '.join(Commands.__struct_fields__)}",
     "commands.allow": "a list of names of programs",
     "commands.timeout": "a number of seconds over 0, at most 86400",
     "commands.hide_env": "a list of names of variables",
     "commands.pass_env": "a list of names of variables",
     "web": "a mapping with private",
     "web.private": "true or false",
-    "notifications": f"a mapping with {', '.join(Notifications.model_fields)}",
+    "notifications": f"a mapping with {', '.join(Notifications.__struct_fields__)}",
     "notifications.bell": "true or false",
     "notifications.title": "true or false",
     "budget": "a mapping with usd, tokens",
@@ -280,10 +310,10 @@ def load_config(root: Path, flags: Mapping[str, Any], environment: Mapping[str, 
     for key in _FROM_ENVIRONMENT:
         if value := environment.get(f"CDD_{key.upper()}"):
             merged |= _checked({key: value}, lambda _, key=key: f"CDD_{key.upper()}")
-    merged["commands"] = switched(merged.get("commands", Commands()), environment)
+    if _is_switched(environment):
+        merged = _merged(merged, {"commands": {"mode": "unsafe"}})
     given = {key: value for key, value in flags.items() if value is not None}
-    merged |= _checked(given, lambda path: f"--{path[0].replace('_', '-')}")
-    return Config(**merged)
+    return _with(Config(), _merged(merged, _checked(given, lambda path: f"--{path[0].replace('_', '-')}")))
 
 
 def set_in_file(path: Path) -> frozenset[str]:
@@ -312,11 +342,7 @@ def with_setting(config: Config, name: str, value: object) -> Config:
     """The settings with another value for one of them, also in a section. Raises `BadInput`, which says what is
     allowed."""
     section, _, key = name.rpartition(".")
-    given = _checked({section: {key: value}} if section else {key: value}, lambda _: "The value")
-    if not section:
-        return config.model_copy(update=given)
-    changed = getattr(config, section).model_copy(update={key: getattr(given[section], key)})
-    return config.model_copy(update={section: changed})
+    return _with(config, _checked({section: {key: value}} if section else {key: value}, lambda _: "The value"))
 
 
 def with_model(config: Config, model: str, api_base: str | None, where: str, role: Role | None = None) -> Config:
@@ -325,14 +351,14 @@ def with_model(config: Config, model: str, api_base: str | None, where: str, rol
     chosen = ModelSettings(**_checked({"model": model, "api_base": api_base}, lambda _: where))
     if role is None:
         return with_settings(config, chosen)
-    return _with_role(config, role, chosen.model_dump(exclude_unset=True))
+    return _with_role(config, role, chosen.given)
 
 
 def only_model(config: Config, model: str, api_base: str | None) -> Config:
     """The settings where this model is the one that is asked, by every role and without fallbacks."""
     chosen = {"model": model, "api_base": api_base} if api_base else {"model": model}
     settings = ModelSettings(**_checked(chosen, lambda path: f"--{path[0].replace('_', '-')}"))
-    return with_settings(config, settings).model_copy(update={"models": Models(), "fallbacks": ()})
+    return replace(with_settings(config, settings), models=Models(), fallbacks=())
 
 
 def without_own_model(config: Config, role: Role) -> Config:
@@ -343,9 +369,8 @@ def without_own_model(config: Config, role: Role) -> Config:
 def _with_role(config: Config, role: Role, settings: dict[str, Any]) -> Config:
     """The settings with others of a role. How it asks stays."""
     now: ModelSettings = getattr(config.models, role)
-    kept = {name: getattr(now, name) for name in now.model_fields_set & {"effort", "temperature", "max_output_tokens"}}
-    own = ModelSettings(**(settings | kept))
-    return config.model_copy(update={"models": config.models.model_copy(update={role: own})})
+    kept = {name: now.given[name] for name in now.given.keys() & {"effort", "temperature", "max_output_tokens"}}
+    return _with(config, {"models": {role: ModelSettings(**(settings | kept))}})
 
 
 def with_settings(config: Config, other: ModelSettings) -> Config:
@@ -354,17 +379,17 @@ def with_settings(config: Config, other: ModelSettings) -> Config:
     What is meant for one server (`api_base`, `context_window`, `pictures`, `request`) is no other's: it holds where the
     provider stays the same, and the address.
     """
-    own = {name: getattr(other, name) for name in other.model_fields_set}
-    same_provider = other.model is None or provider_of(other.model) == provider_of(config.model)
+    own = other.given
+    same_provider = not other.model or provider_of(other.model) == provider_of(config.model)
     if same_provider and own.get("api_base", config.api_base) == config.api_base:
-        return config.model_copy(update=own)
+        return replace(config, **own)
     nobodys = {"api_base": None, "context_window": None, "pictures": None, "request": OwnRequest()}
-    return config.model_copy(update=nobodys | own)
+    return replace(config, **(nobodys | own))
 
 
 def of_role(config: Config, role: Role) -> Config:
     """The settings as they are for one role, and no other."""
-    return with_settings(config, getattr(config.models, role)).model_copy(update={"models": Models()})
+    return replace(with_settings(config, getattr(config.models, role)), models=Models())
 
 
 def fallbacks_of(config: Config) -> list[Config]:
@@ -464,8 +489,11 @@ def _as_yaml(value: object) -> str:
 
 def switched(commands: Commands, environment: Mapping[str, str]) -> Commands:
     """Unsafe where a switch in the environment says so, whatever the files say."""
-    on = any(environment.get(name, "").strip().lower() in ("true", "1", "yes") for name in _UNSAFE_SWITCHES)
-    return commands.model_copy(update={"mode": "unsafe"}) if on else commands
+    return replace(commands, mode="unsafe") if _is_switched(environment) else commands
+
+
+def _is_switched(environment: Mapping[str, str]) -> bool:
+    return any(environment.get(name, "").strip().lower() in ("true", "1", "yes") for name in _UNSAFE_SWITCHES)
 
 
 def user_file() -> Path:
@@ -491,43 +519,53 @@ def _merged(first: dict[str, Any], later: dict[str, Any]) -> dict[str, Any]:
     """The later wins, key by key, also inside sections."""
     both = first | later
     for name in first.keys() & later.keys():
-        if isinstance(section := later[name], _ConfigSection):
-            update = {key: getattr(section, key) for key in section.model_fields_set}
-            both[name] = first[name].model_copy(update=update)
+        if isinstance(section := later[name], dict):
+            both[name] = first[name] | section
     return both
 
 
+def _with(config: Config, given: Mapping[str, Any]) -> Config:
+    """The settings with others, of a section those that are given."""
+    sections = {name: replace(getattr(config, name), **own) for name, own in given.items() if isinstance(own, dict)}
+    return replace(config, **{**given, **sections})
+
+
 def _checked(content: dict[Any, Any], where: Any) -> dict[str, Any]:
-    """The given keys, valid; `where(path of keys)` names the place of a wrong one."""
+    """The given keys, also of sections, with valid values; `where(path of keys)` names the place of a wrong one."""
+    content = {str(key): value for key, value in content.items()}
     try:
-        valid = Config.model_validate({str(key): value for key, value in content.items()})
-    except ValidationError as error:
-        raise BadInput("\n".join(_complaint(detail, where) for detail in error.errors())) from error
-    return {key: getattr(valid, key) for key in valid.model_fields_set}
+        valid = read(Config, content)
+    except NotOfForm as error:
+        raise BadInput("\n".join(_complaint(fault, content, where) for fault in error.faults)) from error
+    given = dict[str, Any]()
+    for name in content:
+        value = getattr(valid, name)
+        is_section = isinstance(value, _Section)
+        given[name] = {key: getattr(value, key) for key in content[name]} if is_section else value
+    return given
 
 
-def _complaint(detail: Any, where: Any) -> str:
-    path = tuple(detail["loc"])
-    name = ".".join(key for key in path if isinstance(key, str))
-    if detail["type"] == "extra_forbidden":
-        section: Any = Config
-        for key in path[:-1]:
-            section = ModelSettings if isinstance(key, int) else section.model_fields[str(key)].annotation
-        near = difflib.get_close_matches(str(path[-1]), section.model_fields, n=1)
+def _complaint(fault: Fault, content: Any, where: Any) -> str:
+    name = ".".join(key for key in fault.place if isinstance(key, str))
+    if fault.kind == "unknown":
+        near = difflib.get_close_matches(str(fault.place[-1]), fault.allowed, n=1)
         hint = f"did you mean `{near[0]}`? " if near else ""
-        return f"{where(path)}: there is no setting `{name}`; {hint}allowed are {', '.join(section.model_fields)}"
-    match detail["type"]:
-        case "value_error":
-            allowed = str(detail["ctx"]["error"])
-        case "literal_error":
-            allowed = f"allowed: {detail['ctx']['expected']}"
-        case _:
-            of_all = re.sub(r"^(models\.\w+|fallbacks)\.", "", name)
-            allowed = f"allowed: {_ALLOWED.get(name) or _ALLOWED.get(of_all, 'a text')}"
-    value = "…" if "headers" in path else str(detail["input"])[:60]  # of a header: it may be a key
-    if isinstance(detail["input"], bool):
+        return f"{where(fault.place)}: there is no setting `{name}`; {hint}allowed are {', '.join(fault.allowed)}"
+    with contextlib.suppress(LookupError, TypeError):  # a model's name may stand for its settings
+        for key in fault.place:
+            content = content[key]
+    if fault.kind == "rule":
+        allowed = fault.why
+    elif fault.allowed:
+        *others, last = map(repr, fault.allowed)
+        allowed = f"allowed: {', '.join(others)} or {last}"
+    else:
+        of_all = re.sub(r"^(models\.\w+|fallbacks)\.", "", name)
+        allowed = f"allowed: {_ALLOWED.get(name) or _ALLOWED.get(of_all, 'a text')}"
+    value = "…" if "headers" in fault.place else str(content)[:60]  # of a header: it may be a key
+    if isinstance(content, bool):
         value, allowed = value.lower(), f"{allowed} (in YAML, yes and on mean true, no and off mean false)"
-    return f"{where(path)}: `{name}: {value}` is not allowed; {allowed}"
+    return f"{where(fault.place)}: `{name}: {value}` is not allowed; {allowed}"
 
 
 def _line(entries: Mapping[Any, Any], keys: tuple[str | int, ...], source: str) -> int:

@@ -699,10 +699,17 @@ AskingEvent = Proposal | ChangesProposed | ChangesReviewed | AcceptingAll | Pers
 
 
 class BaselineStarted(Struct, frozen=True):
-    """The project's own check is run before a run changes anything."""
+    """The project's own check is run before a run changes anything, while the model is asked."""
 
     step: int
     """The step that comes after it."""
+    command: str
+
+
+class BaselineAwaited(Struct, frozen=True):
+    """From here on the step has to know what came of the baseline: if that is not over yet, it is waited for."""
+
+    step: int
     command: str
 
 
@@ -981,6 +988,7 @@ class RunFinished(Struct, frozen=True):
 
 RunEvent = (
     BaselineStarted
+    | BaselineAwaited
     | BaselineTaken
     | CheckpointStarted
     | StepStarted

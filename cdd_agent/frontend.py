@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
 
 from cdd_agent.errors import NotApproved
 from cdd_agent.events import ActionProposed, Choice, CommandProposed, Proposal
@@ -14,8 +15,7 @@ if TYPE_CHECKING:
     from cdd_agent.edits.review import Review
 
 
-@dataclass(frozen=True)
-class Reviewed:
+class Reviewed(Struct, frozen=True):
     """A person's answer about changes. YES: those that `review` takes are to be written; ALWAYS: and all that come in
     this run. NO: nothing is written; with a `reason` the model is told and asked again, without one the work stops."""
 
@@ -48,8 +48,7 @@ class Frontend(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class AnswersTold:
+class AnswersTold(Struct, frozen=True):
     """Hands every question on, and tells of the answer before anything is done about it."""
 
     person: Frontend
@@ -71,8 +70,7 @@ class AnswersTold:
         return answer
 
 
-@dataclass(frozen=True)
-class OneAtATime:
+class OneAtATime(Struct, frozen=True):
     """Asks a person only while nobody else holds the lock: no two questions of work that goes on side by side."""
 
     person: Frontend

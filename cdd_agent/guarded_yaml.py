@@ -7,11 +7,11 @@ the ordinary way (`YamlEntry.value`, `constructed`).
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import yaml
+from msgspec import Struct
 
 from cdd_agent.errors import BadInput
 
@@ -24,12 +24,20 @@ _MAX_VALUES = 100_000
 _MAX_EXPANDED = 10_000_000
 """Characters and values of a document in which each alias is written out."""
 
-LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the one in C is not in every build of PyYAML
-_NULL = "tag:yaml.org,2002:null"
+
+def _number(loader: Any, node: yaml.Node) -> int:
+    number: int = loader.construct_yaml_int(node)
+    str(number)  # raises `ValueError` for one that is written otherwise and has more digits than Python prints
+    return number
 
 
-@dataclass(frozen=True)
-class YamlEntry:
+# The one in C is not in every build of PyYAML.
+LOADER: Any = type("Loader", (getattr(yaml, "CSafeLoader", yaml.SafeLoader),), {})
+LOADER.add_constructor("tag:yaml.org,2002:int", _number)
+_NULL, _TEXT = "tag:yaml.org,2002:null", "tag:yaml.org,2002:str"
+
+
+class YamlEntry(Struct, frozen=True):
     """One key of a mapping: its value as text and as YAML means it, and its line, from 1."""
 
     tree: Tree
@@ -169,24 +177,27 @@ def _refuse_hostile(text: str, source: str) -> None:
     anchors: dict[str, int] = {}
     open_nodes: list[tuple[str | None, int]] = [(None, 0)]
     for number, event in enumerate(yaml.parse(text, Loader=LOADER)):
-        where = f"{source}:{event.start_mark.line + 1}" if event.start_mark else source
-        if isinstance(event, yaml.CollectionStartEvent):
+        if isinstance(event, yaml.ScalarEvent):
+            _add(open_nodes, anchors, event.anchor, 1 + len(event.value))
+        elif isinstance(event, yaml.CollectionStartEvent):
             open_nodes.append((event.anchor, 1))
         elif isinstance(event, yaml.CollectionEndEvent):
             anchor, size = open_nodes.pop()
             _add(open_nodes, anchors, anchor, size)
-        elif isinstance(event, yaml.ScalarEvent):
-            _add(open_nodes, anchors, event.anchor, 1 + len(event.value))
         elif isinstance(event, yaml.AliasEvent):
             if event.anchor not in anchors and any(event.anchor == anchor for anchor, _ in open_nodes):
-                raise BadInput(f"{where}: the value *{event.anchor} contains itself.")
+                raise BadInput(f"{_line_of_event(event, source)}: the value *{event.anchor} contains itself.")
             _add(open_nodes, anchors, None, anchors.get(event.anchor or "", 1))
         if number > _MAX_VALUES:
-            raise BadInput(f"{where}: more than {_MAX_VALUES:,} values, which is too much.")
+            raise BadInput(f"{_line_of_event(event, source)}: more than {_MAX_VALUES:,} values, which is too much.")
         if len(open_nodes) > _MAX_DEPTH:
-            raise BadInput(f"{where}: nested more than {_MAX_DEPTH} levels deep.")
+            raise BadInput(f"{_line_of_event(event, source)}: nested more than {_MAX_DEPTH} levels deep.")
         if open_nodes[-1][1] > _MAX_EXPANDED:
-            raise BadInput(f"{where}: the aliases make the document too large.")
+            raise BadInput(f"{_line_of_event(event, source)}: the aliases make the document too large.")
+
+
+def _line_of_event(event: yaml.Event, source: str) -> str:
+    return f"{source}:{event.start_mark.line + 1}" if event.start_mark else source
 
 
 def _add(open_nodes: list[tuple[str | None, int]], anchors: dict[str, int], anchor: str | None, size: int) -> None:
@@ -202,7 +213,8 @@ def entries(node: yaml.Node, source: str) -> dict[object, YamlEntry]:
     found: dict[object, YamlEntry] = {}
     own = {id(key_node) for key_node, _ in node.value}  # these win over what `<<: *other` brings
     try:
-        LOADER("").flatten_mapping(node)  # `<<: *other`
+        if any(key_node.tag != _TEXT for key_node, _ in node.value):
+            LOADER("").flatten_mapping(node)  # `<<: *other`
     except yaml.MarkedYAMLError as error:
         raise BadInput(f"{_place(error, source)}: {_reason(error)}.") from error
     for key_node, value_node in node.value:
@@ -220,6 +232,8 @@ def entries(node: yaml.Node, source: str) -> dict[object, YamlEntry]:
 
 def constructed(node: yaml.Node, where: str) -> object:
     """A node's value as YAML means it. Raises `BadInput` for one that is not what it looks like."""
+    if node.tag == _TEXT and isinstance(node, yaml.ScalarNode):  # as most are; a loader takes longer to make
+        return node.value
     loader = LOADER("")
     try:
         return loader.construct_document(node)

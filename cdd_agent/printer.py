@@ -1,18 +1,24 @@
-"""Events without a screen: readable lines for people, or one JSON object a line for scripts."""
+"""Events without a screen: readable lines for people, or one JSON object a line for scripts.
+
+rich is imported for a terminal only: lines into a file or a pipe need no more than writing.
+"""
+
+from __future__ import annotations
 
 import json
+import os
 import sys
-from typing import Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol, TextIO
 
 from msgspec import structs
-from rich.console import Console
-from rich.text import Text
 
 from cdd_agent.engine.side_events import SideSteps
 from cdd_agent.events import (
     ActionFinished,
     ActionOutput,
     AgentChanged,
+    BaselineAwaited,
     BaselineStarted,
     CheckpointStarted,
     CommandOutput,
@@ -40,6 +46,9 @@ from cdd_agent.sanitize import sanitize_for_display, without_escapes
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.wording import described, tool_use
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 TONES = {
     Tone.PLAIN: ("", ""),
     Tone.QUIET: ("", "dim"),
@@ -57,6 +66,8 @@ _OUTPUT_LINES = 40
 _LONGEST_LINE = 10_000
 _KEPT = 100_000
 """Characters of a check's output, of which the last lines are shown when it fails."""
+_SAID_TO_BE_TERMINALS = frozenset({"FORCE_COLOR", "TTY_COMPATIBLE"})
+"""Variables by which a person tells rich that something else is one, or that this one is none."""
 
 
 class Printer(Protocol):
@@ -111,8 +122,8 @@ class TextPrinter:
 
     def __init__(self, *, to_stderr: bool = False, is_live: bool = True) -> None:
         """`is_live`: on a terminal, one line shows what is waited for."""
-        self._console = Console(stderr=to_stderr, highlight=False, markup=False, emoji=False, soft_wrap=True)
-        self._live = self._console.status("") if is_live and self._console.is_terminal else None
+        self._to_stderr = to_stderr
+        self._live = self._console.status("") if is_live and self.is_seen else None
         self._reply: list[str] = []
         self._delay = 0.0
         """The longest that a wait that was told can still take, in seconds."""
@@ -120,9 +131,18 @@ class TextPrinter:
         self._unfinished = ""
         self._side = SideSteps()
 
-    @property
+    @cached_property
     def is_seen(self) -> bool:
-        return self._console.is_terminal
+        is_one = self._file.isatty() or not _SAID_TO_BE_TERMINALS.isdisjoint(os.environ)
+        return is_one and self._console.is_terminal
+
+    @property
+    def _file(self) -> TextIO:
+        return sys.stderr if self._to_stderr else sys.stdout
+
+    @cached_property
+    def _console(self) -> Console:
+        return _console(to_stderr=self._to_stderr)
 
     def close(self) -> None:
         if self._live:
@@ -158,7 +178,7 @@ class TextPrinter:
                     words = f"reply: {about}{usage.prompt_tokens:,} tokens in{cached}"
                     words += f", {about}{usage.completion_tokens:,} out"
                     self._line(words + (f", {about}${usage.usd:.4f}" if usage.usd else ""), Tone.QUIET)
-            case BaselineStarted(command=command):
+            case BaselineStarted(command=command) | BaselineAwaited(command=command):
                 self._wait(f"Running {command} before anything is changed")
             case TestsStarted(command=command):
                 self._output = ""
@@ -202,13 +222,13 @@ class TextPrinter:
 
     def _diff(self, diff: str) -> None:
         """In colours at a terminal; into a file or a pipe as it is, so that it can be applied."""
-        console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+        console = _console()
         if not console.is_terminal:
             sys.stdout.write(diff)
             return
         for line in diff.splitlines():
             style = next((style for start, style in _DIFFTONES.items() if line.startswith(start)), "")
-            console.print(Text(sanitize_for_display(line), style))
+            _print(console, sanitize_for_display(line), style)
 
     def _describe(self, event: Event) -> None:
         prefix = self._side.prefix(event)
@@ -217,19 +237,34 @@ class TextPrinter:
 
     def _line(self, text: str, tone: Tone) -> None:
         glyph, style = TONES[tone]
-        if not self._console.is_terminal:  # plain text needs no laying out, and output can be long
-            self._console.file.write(glyph + "\n".join(map(sanitize_for_display, text.split("\n"))) + "\n")
-            return
-        self._console.print(Text(glyph + "\n".join(map(sanitize_for_display, text.split("\n"))), style))
+        shown = glyph + "\n".join(map(sanitize_for_display, text.split("\n")))
+        if self.is_seen:
+            _print(self._console, shown, style)
+        else:  # plain text needs no laying out, and output can be long
+            self._file.write(shown + "\n")
 
     def _wait(self, text: str) -> None:
         if self._live:
+            from rich.text import Text
+
             self._live.update(Text(sanitize_for_display(text)))
             self._live.start()
 
     def _rest(self) -> None:
         if self._live:
             self._live.stop()
+
+
+def _console(*, to_stderr: bool = False) -> Console:
+    from rich.console import Console
+
+    return Console(stderr=to_stderr, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+
+def _print(console: Console, text: str, style: str = "", end: str = "\n") -> None:
+    from rich.text import Text
+
+    console.print(Text(text, style), end=end)
 
 
 class PlainPrinter(TextPrinter):
@@ -299,5 +334,8 @@ class PlainPrinter(TextPrinter):
 
     def prompt(self, text: str) -> None:
         """Show the words before the line that people type now."""
-        self._console.print(Text(sanitize_for_display(text), "bold"), end="")
-        self._console.file.flush()
+        if self.is_seen:
+            _print(self._console, sanitize_for_display(text), "bold", end="")
+        else:
+            self._file.write(sanitize_for_display(text))
+        self._file.flush()

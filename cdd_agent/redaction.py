@@ -8,12 +8,12 @@ beginning of a text it is known what could still become a secret: that is what a
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from msgspec import Struct, structs
 
+from cdd_agent.late_regex import late_regex
 from cdd_agent.secret_names import is_secret_name
 
 _SHORTEST = 8
@@ -27,8 +27,7 @@ _CONTEXT = 2
 Value = TypeVar("Value")
 
 
-@dataclass(frozen=True)
-class _Run:
+class _Run(Struct, frozen=True):
     """So many characters of a kind."""
 
     characters: str
@@ -93,7 +92,7 @@ _SHAPES, _BEGUN = (
     f"(?:{_WORD_BEGINS}(?:{'|'.join(map(form, _WORDS))})|{'|'.join(map(form, _PLACED_ANYWHERE))})"
     for form, length in ((_whole, 2), (_begun, 1))
 )
-_BEGINNING = re.compile(rf"{_BEGUN}\Z")
+_BEGINNING = late_regex(rf"{_BEGUN}\Z")
 
 
 class Redactor:
@@ -120,7 +119,7 @@ class Redactor:
         return self._pattern.sub(self._replacement, text)
 
     def redacted(self, value: Value) -> Value:
-        """A frozen dataclass, such as an event, with all its texts redacted; the same object if none holds a secret."""
+        """A Struct, such as an event, with all its texts redacted; the same object if none holds a secret."""
         return cast("Value", self._redacted(value))
 
     def redacted_json(self, value: Any) -> Any:
@@ -145,16 +144,11 @@ class Redactor:
             items = tuple(map(self._redacted, value))
             return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
         if isinstance(value, Struct):
-            changed = self._changed({name: getattr(value, name) for name in value.__struct_fields__})
+            before = {name: getattr(value, name) for name in value.__struct_fields__}
+            after = {name: self._redacted(item) for name, item in before.items()}
+            changed = {name: item for name, item in after.items() if item is not before[name]}
             return structs.replace(value, **changed) if changed else value
-        if is_dataclass(value) and not isinstance(value, type):
-            changed = self._changed({field.name: getattr(value, field.name) for field in fields(value)})
-            return replace(value, **changed) if changed else value
         return value
-
-    def _changed(self, before: Mapping[str, object]) -> dict[str, Any]:
-        after = {name: self._redacted(item) for name, item in before.items()}
-        return {name: item for name, item in after.items() if item is not before[name]}
 
     def _replacement(self, match: re.Match[str]) -> str:
         text = match[0]

@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from cdd_agent.agents.base import Agent, GeneralAgent, Meaning
 from cdd_agent.agents.store import LastActive
@@ -20,8 +18,9 @@ from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events import About, AgentChanged, Emit, ModelsFound, Notice
 from cdd_agent.llm.budget import Tally
 from cdd_agent.llm.local_servers import LocalServer, OfferedModel
+from cdd_agent.open_project import Project
 from cdd_agent.tickets.status import RunStatus
-from cdd_agent.tickets.store import Ticket, TicketStore
+from cdd_agent.tickets.store import Ticket
 
 if TYPE_CHECKING:
     from cdd_agent.agents.plan_desk import PlanDesk
@@ -33,15 +32,6 @@ if TYPE_CHECKING:
     from cdd_agent.engine.timeline import Timeline
     from cdd_agent.events import PromptMade, UndoPreview
     from cdd_agent.files.index import FileIndex
-
-
-@dataclass(frozen=True)
-class Project:
-    """The folder that everything happens in, its settings and its tickets."""
-
-    root: Path
-    config: Config
-    tickets: TicketStore
 
 
 Opener = Callable[..., Agent]
@@ -58,8 +48,7 @@ _SHOWN_AT_FIRST = 6
 FindServers = Callable[[], Awaitable[Sequence[LocalServer]]]
 
 
-@dataclass(eq=False)
-class Session:
+class Session(Struct, eq=False, dict=True):
     """One person's way through a project. Lines go to the agent that is active on a ticket, else to chat."""
 
     project: Project
@@ -82,13 +71,13 @@ class Session:
     """Makes a tree of its own for a ticket's run, or sees that it is ready; the ticket there. Raises `CddError`."""
     land_run: Callable[..., Awaitable[None]]
     """Brings a `Ticket`'s run over from its own tree, by `rebase` or by merging. Raises `CddError`."""
-    last_prompt: PromptMade | None = field(default=None, init=False)
+    last_prompt: PromptMade | None = None
     """The last prompt."""
-    agent: Agent | None = field(default=None, init=False)
-    offers: tuple[OfferedModel, ...] = field(default=(), init=False)
+    agent: Agent | None = None
+    offers: tuple[OfferedModel, ...] = ()
     """The models of this computer's servers, as they were found last."""
-    _worked_on: str | None = field(default=None, init=False)
-    _remembered: LastActive | None = field(default=None, init=False)
+    _worked_on: str | None = None
+    _remembered: LastActive | None = None
 
     @property
     def last_ticket(self) -> str | None:
@@ -295,9 +284,6 @@ class Session:
 
     def _left_open(self) -> LastActive | None:
         """The agent that was active last, if there is something left for it to do."""
-        from cdd_agent.engine.whereabouts import in_its_tree
-        from cdd_agent.tickets.state import load_state
-
         last = LastActive.of(self.project.root)
         if last is None or last.ticket is None or last.agent not in _NAMES:
             return None
@@ -305,6 +291,9 @@ class Session:
             ticket = self.project.tickets.find(last.ticket)
             if last.agent != "executor":
                 return last
+            from cdd_agent.engine.whereabouts import in_its_tree
+            from cdd_agent.tickets.state import load_state
+
             ticket = in_its_tree(ticket)
             state = load_state(ticket.state_path, ticket.slug, ticket.read_plan())
         except CddError:

@@ -8,11 +8,10 @@ import sys
 import threading
 from collections.abc import Awaitable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.text import Text
+from msgspec import Struct
 
 from cdd_agent.errors import NotApproved
 from cdd_agent.events import ActionProposed, Choice, Proposal
@@ -23,6 +22,8 @@ from cdd_agent.threads import in_thread
 from cdd_agent.wording import answers, question
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from cdd_agent.edits.review import Review
 
 _LONGEST_ANSWER = 1_000_000
@@ -39,7 +40,12 @@ class Terminal:
         """`keyboard`: see `find_keyboard`. `follows`: the person sees what is printed of the run."""
         self._keyboard = keyboard
         self._follows = follows
-        self._console = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+    @cached_property
+    def _console(self) -> Console:
+        from rich.console import Console  # slow to import, and most runs ask nothing
+
+        return Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
     async def approve(self, proposal: Proposal) -> Choice:
         if isinstance(proposal, ActionProposed) and self._follows:
@@ -71,11 +77,11 @@ class Terminal:
         """`margin` sets apart what is not the program's own words."""
         lines = [margin + sanitize_for_display(line) for line in text.splitlines()]
         for line in lines:
-            self._console.print(Text(line))
+            self._console.print(line)
 
     async def _line(self, prompt: str) -> str:
         """One line. Raises `NotApproved` when the terminal is closed, or at its end (Ctrl+D)."""
-        self._console.print(Text(prompt, "bold"), end="")
+        self._console.print(prompt, style="bold", end="")
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[bytes] = loop.create_future()
 
@@ -107,14 +113,13 @@ def _settle(answer: asyncio.Future[bytes], line: bytes) -> None:
         answer.set_result(line)
 
 
-@dataclass
-class AnswersFromPipe:
+class AnswersFromPipe(Struct):
     """Takes answers in words from a pipe, a line each; `others` approve, and answer what it has no line for."""
 
     pipe: int
     others: Frontend
-    _rest: bytes = field(default=b"", init=False)
-    _is_over: bool = field(default=False, init=False)
+    _rest: bytes = b""
+    _is_over: bool = False
 
     async def approve(self, proposal: Proposal) -> Choice:
         return await self.others.approve(proposal)

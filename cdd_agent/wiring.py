@@ -7,20 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from cdd_agent.config import ROLES, Config, Role, fallbacks_of, load_config, of_role, provider_of
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from cdd_agent.config import ROLES, Config, Role, fallbacks_of, of_role, provider_of
 from cdd_agent.errors import BadInput, CddError
-from cdd_agent.files.paths import PathRefused, confine, find_root
 from cdd_agent.frontend import AnswersTold, Frontend
 from cdd_agent.llm.budget import Budgeted, Limit, Spent, Tally, ToldWhileItRuns
 from cdd_agent.llm.port import Model, Usage
 from cdd_agent.llm.retrying import Clock, Retrying
 from cdd_agent.llm.wrapper import SwappableModel
-from cdd_agent.session import FindServers, Project, Session
+from cdd_agent.open_project import Project
+from cdd_agent.session import FindServers, Session
 from cdd_agent.tickets.store import Ticket, TicketStore
 
 if TYPE_CHECKING:
@@ -59,33 +61,13 @@ Choose one of:
 a key is read from the environment that the shell was started in."""
 
 
-def open_project(folder: Path, flags: Mapping[str, Any], *, exactly: bool = False) -> Project:
-    """The project that `folder` is in, or is, with the settings that hold there. Raises `BadInput`.
-
-    `exactly`: the folder itself is the root, whatever it lies in.
-    """
-    try:
-        if not folder.is_dir():
-            raise BadInput(f"{folder} is not a folder")
-    except OSError as error:  # a name that is too long, a folder that is closed
-        raise BadInput(f"{folder} cannot be used: {error.strerror or error}") from error
-    root = folder.resolve() if exactly else find_root(folder)
-    config = load_config(root, flags)
-    try:
-        confine(root, config.tickets_dir)
-    except PathRefused as refusal:
-        raise BadInput(f"tickets_dir: {refusal.message}", hint="It is a folder inside the project.") from refusal
-    return Project(root, config, TicketStore(root, config.tickets_dir))
-
-
 async def _local_servers() -> Sequence[LocalServer]:
     from cdd_agent.llm.local_servers import find_local_servers
 
     return await find_local_servers()
 
 
-@dataclass(frozen=True)
-class Wiring:
+class Wiring(Struct, frozen=True, dict=True):
     """A session, whose agents use the configured models, made once and when first needed, or ones chosen later. What
     happens in it is told by `emit`."""
 
@@ -101,9 +83,9 @@ class Wiring:
     """Whether somebody reads along; see `make_model`."""
     shared: Shared | None = None
     """What a run has in common with others that are under way."""
-    tally: Tally = field(default_factory=Tally, init=False)
-    models: dict[Role, SwappableModel] = field(default_factory=dict, init=False)
-    environments: dict[Path, Mapping[str, str]] = field(default_factory=dict, init=False)
+    tally: Tally = field(default_factory=Tally)
+    models: dict[Role, SwappableModel] = field(default_factory=dict)
+    environments: dict[Path, Mapping[str, str]] = field(default_factory=dict)
     """The variables that commands need in runs' own trees, by their roots."""
 
     @cached_property
@@ -235,7 +217,7 @@ class Wiring:
         if root != project.root:
             from cdd_agent.context.finder import CodeFinder
 
-            config = config.model_copy(update={"commit": "step"})
+            config = replace(config, commit="step")
             tickets = TicketStore(root, project.config.tickets_dir)
             project = replace(project, root=root, tickets=tickets)
             code = CodeFinder(root, tickets.places)

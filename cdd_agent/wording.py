@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from cdd_agent.edits.file_diff import FileDiff
 from cdd_agent.events import (

@@ -3,11 +3,11 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass
-class WorkClock:
+class WorkClock(Struct):
     """A clock that stands still while a person is asked."""
 
     _asked: float = 0.0

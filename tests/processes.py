@@ -8,7 +8,7 @@ get_temp_dir()  # now: that of a test which sets another TMPDIR may have too lon
 # There is one such server for all tests of a process, and the last list that it is given before it starts is the one.
 PROCESSES.set_forkserver_preload(
     [
-        *("tests.crash.driver", "tests.projects", "cdd_agent.cli.without_screen", "cdd_agent.travel.travelling"),
+        *("tests.crash.driver", "tests.projects", "cdd_agent.cli.working", "cdd_agent.travel.travelling"),
         *("cdd_agent.cli.parser", "cdd_agent.cli.plain", "cdd_agent.tui.app", "cdd_agent.wiring", "tests.forked"),
         *("filelock", "markdown_it", "platformdirs", "psutil", "pytest"),
     ]

@@ -6,15 +6,16 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from cdd_agent.cli.main import main
-from cdd_agent.commands.registry import SlashCommand, commands
+from cdd_agent.commands import registry
 from cdd_agent.commands.terminal import JSON, Argument, TerminalForm, flag
-from cdd_agent.events import Notice
-from cdd_agent.session import Session
+from cdd_agent.events import Event, Notice
+from cdd_agent.open_project import Project
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.version import VERSION
 from tests.commandline import STEPS, cdd, events, process, script, started, without_override
@@ -177,15 +178,14 @@ def test_help_lists_the_commands_as_one_gets_to_know_them(capsys: pytest.Capture
 def test_a_slash_command_with_a_form_for_the_terminal_is_a_command_of_cdd(
     sandbox: Sandbox, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def greet(session: Session, name: str, *, out_loud: bool = False) -> None:
-        session.emit(Notice(f"{'HELLO' if out_loud else 'Hello'} {name}"))
+    def greet(project: Project, name: str, *, out_loud: bool = False) -> Iterator[Event]:
+        yield Notice(f"{'HELLO' if out_loud else 'Hello'} {name}")
 
     form = TerminalForm(
         "cdd greet Ada", Argument("name", "who", metavar="NAME"), flag("--out-loud", "with a voice"), JSON
     )
-    monkeypatch.setitem(
-        commands(), "greet", SlashCommand("greet", "NAME [--out-loud]", greet, tuple, form, "say hello")
-    )
+    monkeypatch.setattr(registry, "_registered", registry.commands().copy())
+    registry.project_command("greet", "NAME [--out-loud]", terminal=form, terminal_help="say hello")(greet)
 
     assert cdd(sandbox, "greet", "Ada", "--out-loud") == 0
     assert capsys.readouterr().out == "HELLO Ada\n"
@@ -256,14 +256,24 @@ def test_no_help_imports_what_a_command_needs_to_run() -> None:
     assert result.stdout.splitlines()[-1] == "[]"
 
 
-def test_what_only_looks_at_tickets_imports_no_engine(sandbox: Sandbox) -> None:
+def test_what_only_looks_at_tickets_imports_no_session_and_no_event_loop(sandbox: Sandbox) -> None:
     code = (
         "import sys; from cdd_agent.cli.main import main; main(['list'])\n"
-        "heavy = {'cdd_agent.engine.engine', 'cdd_agent.agents.planning', 'httpx', 'textual'}\n"
+        "heavy = {'asyncio', 'rich', 'httpx', 'cdd_agent.session', 'cdd_agent.agents', 'cdd_agent.redaction'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=sandbox.root)
     assert result.stdout.splitlines()[-1] == "[]"
+
+
+def test_neither_a_whole_run_nor_who_looks_at_it_needs_pydantic(sandbox: Sandbox) -> None:
+    sandbox.write(STEPS[0])
+    run = ["exec", SLUG, "--model", script(sandbox, says("a.txt", "good"))]
+    for arguments in (run, ["list"], ["status", SLUG]):
+        told = started(sandbox, *arguments, PYTHONPROFILEIMPORTTIME="1")
+        imported = set(re.findall(r"\| +(\S+)$", told.stderr, re.MULTILINE))
+        assert (told.returncode, "cdd_agent.tickets.state" in imported) == (0, True)
+        assert not imported & {"pydantic", "pydantic_core"}
 
 
 def test_the_shells_start_imports_neither_litellm_nor_git() -> None:

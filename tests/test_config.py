@@ -3,12 +3,15 @@
 import contextlib
 import json
 import re
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from cdd_agent.config import (
     Commands,
@@ -20,8 +23,10 @@ from cdd_agent.config import (
     of_role,
     runs_others,
     user_file,
+    with_setting,
 )
 from cdd_agent.errors import BadInput
+from cdd_agent.forms import read
 
 ALL = """\
 model: anthropic/claude-sonnet-4-5
@@ -67,14 +72,14 @@ def _documented() -> list[tuple[str, str]]:
 def test_the_readme_has_every_setting_once_and_no_other() -> None:
     documented = [key for key, _ in _documented()]
     assert len(documented) == len(set(documented))
-    assert set(documented) == set(Config.model_fields)
+    assert set(documented) == set(Config.__struct_fields__)
 
 
 @pytest.mark.parametrize(("key", "default"), _documented())
 def test_the_readme_has_the_defaults(key: str, default: str) -> None:
     value = getattr(Config(), key)
     if default.startswith("`") or default.isdecimal():
-        assert getattr(Config(**{key: yaml.safe_load(default.strip("`"))}), key) == value
+        assert getattr(read(Config, {key: yaml.safe_load(default.strip("`"))}), key) == value
     else:  # in words
         assert value in (None, (), Models(), OwnRequest())
 
@@ -142,9 +147,9 @@ OF_ALL = Config(
 def test_a_role_has_the_settings_of_all_but_for_its_own_and_for_those_of_another_server(
     own: object, what_differs: dict[str, object]
 ) -> None:
-    config = OF_ALL.model_copy(update={"models": Models.model_validate({"planner": own})})
+    config = replace(OF_ALL, models=read(Models, {"planner": own}))
     planner = of_role(config, "planner")
-    assert planner == OF_ALL.model_copy(update=what_differs)
+    assert planner == replace(OF_ALL, **what_differs)
     assert of_role(planner, "planner") == planner
     assert of_role(config, "executor") == OF_ALL
 
@@ -263,6 +268,7 @@ def test_ordinary_programs_may_be_on_the_list(tmp_path: Path, name: str) -> None
         ("budget:\n  usd: .inf\n", 2, "a number of dollars over 0"),
         ("budget:\n  tokens: many\n", 2, "a whole number over 0"),
         ("effort: maximal\n", 1, "'none', 'low', 'medium', 'high' or 'max'"),
+        ("fallbacks:\n- {model: a/b, effort: much}\n", 1, "'none', 'low', 'medium', 'high' or 'max'"),
         ("temperature: 3\n", 1, "a number from 0 to 2"),
         ("temperature: .nan\n", 1, "a number from 0 to 2"),
         ("max_output_tokens: 0\n", 1, "a whole number of tokens over 0"),
@@ -293,6 +299,63 @@ def test_a_wrong_setting_names_file_line_and_what_is_allowed(tmp_path: Path, tex
     assert words in caught.value.message
 
 
+def test_all_that_is_wrong_is_told_at_once_a_line_each(tmp_path: Path) -> None:
+    write(tmp_path, "modle: y\njobs: 0\ncommands:\n  alow: []\n  allow: [npm, bash, ./x]\n")
+    with pytest.raises(BadInput) as caught:
+        load_config(tmp_path, {})
+    places = [line.partition("config.yaml:")[2].partition(" is not")[0] for line in caught.value.message.splitlines()]
+    assert sorted(place.partition(";")[0] for place in places) == [
+        "1: there is no setting `modle`",
+        "2: `jobs: 0`",
+        "4: there is no setting `commands.alow`",
+        "5: `commands.allow: ./x`",
+        "5: `commands.allow: bash`",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "value"),
+    [
+        ("max_attempts", "7", 7),
+        ("max_attempts", "7.0", 7),
+        ("test_timeout", "30", 30.0),
+        ("test_timeout", "0.5", 0.5),
+        ("test_timeout", "1e2", 100.0),
+        ("pictures", "true", True),
+        ("pictures", "off", False),
+        ("tool_calls", "off", "off"),
+    ],
+)
+def test_numbers_and_yes_and_no_may_be_texts_as_variables_and_flags_are(
+    tmp_path: Path, key: str, text: str, value: object
+) -> None:
+    for config in (
+        load_config(tmp_path, {}, {f"CDD_{key.upper()}": text}),
+        load_config(tmp_path, {key: text}, {}),
+        load_config(write(tmp_path, f'{key}: "{text}"\n'), {}, {}),
+    ):
+        assert getattr(config, key) == value
+        assert type(getattr(config, key)) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "setting", "value"),
+    [
+        ("commit: off\n", "commit", "off"),
+        ("require: no\n", "require", "off"),
+        ("tool_calls: on\n", "tool_calls", "on"),
+        ("notifications: {desktop: off}\n", "notifications.desktop", "off"),
+        ("notifications: {progress: yes}\n", "notifications.progress", "on"),
+        ("test_timeout: 5\n", "test_timeout", 5.0),
+        ("max_attempts: 5.0\n", "max_attempts", 5),
+    ],
+)
+def test_what_yaml_takes_for_something_else_is_what_was_meant(
+    tmp_path: Path, text: str, setting: str, value: object
+) -> None:
+    assert attrgetter(setting)(load_config(write(tmp_path, text), {}, {})) == value
+
+
 def test_a_wrong_variable_or_flag_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="CDD_MAX_ATTEMPTS"):
         load_config(tmp_path, {}, {"CDD_MAX_ATTEMPTS": "many"})
@@ -315,7 +378,47 @@ def test_any_text_is_a_config_or_bad_input(tmp_path_factory: pytest.TempPathFact
         assert isinstance(load_config(root, {}, {}), Config)
 
 
-@pytest.mark.parametrize("text", ["[" * 50_000, "{a: " * 5_000, "a: b\n" * 300_000], ids=["lists", "maps", "huge"])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.dates() | st.text(max_size=9) | st.just("\ud83d"),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5) | st.integers(), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@st.composite
+def settings(draw: st.DrawFn) -> dict[object, object]:
+    """Something for some of the settings, of sections too, and perhaps for others that there are not."""
+    chosen = dict[object, object]()
+    for name in draw(st.sets(st.sampled_from(Config.__struct_fields__), min_size=1, max_size=4)):
+        section = getattr(Config(), name)
+        own = section.__struct_fields__ if isinstance(section, Struct) else ()
+        within = st.dictionaries(st.sampled_from(own) if own else st.text(max_size=5), VALUES, max_size=3)
+        chosen[name] = draw(within | VALUES if own else VALUES)
+    return chosen | draw(st.dictionaries(VALUES.filter(lambda key: isinstance(key, str | int)), VALUES, max_size=1))
+
+
+@given(settings())
+def test_any_value_of_any_setting_is_taken_or_told_with_its_name(chosen: dict[object, object]) -> None:
+    for name, value in chosen.items():
+        section = getattr(Config(), str(name), None)
+        inside = value if isinstance(section, Struct) and isinstance(value, dict) else {}
+        for whole, each in [(str(name), value)] if not inside else [(f"{name}.{key}", inside[key]) for key in inside]:
+            with contextlib.suppress(BadInput):
+                config = with_setting(Config(), whole, each)
+                assert read(Config, to_builtins(config)) == config
+
+
+DIGITS = f"0x{'f' * 6_000}"
+HOSTILE = {
+    "lists": "[" * 50_000,
+    "maps": "{a: " * 5_000,
+    "huge": "a: b\n" * 300_000,
+    "a number that Python does not print": f"max_attempts: {DIGITS}",
+    "and one within": f"request: {{body: {{a: {DIGITS}}}}}",
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_a_hostile_file_is_refused_quickly(tmp_path: Path, text: str) -> None:
     with pytest.raises(BadInput, match=r"config\.yaml"):
         load_config(write(tmp_path, text), {})

@@ -1,13 +1,13 @@
 """Secrets are taken out of text, whole or in pieces; other text stays as it is."""
 
 import time
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Struct
 
 from cdd_agent.redaction import Redactor
 
@@ -185,14 +185,12 @@ def test_hostile_text_takes_no_more_time_than_other_text(part: str) -> None:
 # --- Events and other values -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Inner:
+class Inner(Struct, frozen=True):
     text: str
     number: int = 1
 
 
-@dataclass(frozen=True)
-class Outer:
+class Outer(Struct, frozen=True):
     inner: Inner | None
     texts: tuple[str, ...] = ()
     many: tuple[Inner, ...] = ()

@@ -2,44 +2,24 @@
 
 import os
 import platform
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from msgspec import Meta, Struct, to_builtins
+from msgspec.structs import force_setattr
 
 from cdd_agent.errors import CddError
+from cdd_agent.forms import Written
 
 
-def _encodable(text: str) -> str:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError("half of a character (a lone surrogate) cannot be written") from error
-    return text
-
-
-Text = Annotated[str, AfterValidator(_encodable)]
-"""A text that a file can hold."""
-Written = Annotated[Text, StringConstraints(pattern=r"\S")]
-"""A text that says something: not empty, not only white space."""
-
-
-class Action(BaseModel, ABC):
-    """Something to be done, as a value. Every spelling (YAML, a tool call) ends in one of the classes below."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    action_type: ClassVar[str]
-    """The name of this kind of action: `execute`, `read`, ... Each class has its own."""
-
-    @abstractmethod
-    def title(self) -> str:
-        """The action in a line for people."""
+class _Action(Struct, frozen=True, forbid_unknown_fields=True, tag_field="action"):
+    @property
+    def action_type(self) -> str:
+        """The name of this kind of action: `execute`, `read`, ..."""
+        return str(self.__struct_config__.tag)
 
     def details(self) -> str:
         """All else that a person should see before they say yes to it."""
@@ -47,17 +27,15 @@ class Action(BaseModel, ABC):
 
     def to_json(self) -> dict[str, Any]:
         """`{"action": ..., ...}` with the fields that say something: what `ActionPlan` reads."""
-        return {"action": self.action_type, **self.model_dump(exclude_none=True)}
+        return {name: value for name, value in to_builtins(self).items() if value is not None}
 
 
-class ExecuteAction(Action):
+class ExecuteAction(_Action, frozen=True, tag="execute"):
     """Run one command in the project. Nothing carries over from one to the next: no folder, no variable."""
 
-    action_type: ClassVar[str] = "execute"
-
-    command: Written = Field(description="The command with its arguments, as one text.")
-    cwd: str | None = Field(None, description="The folder to run it in, relative to the project; made when missing.")
-    env: dict[str, str] | None = Field(None, description="Variables for this command alone.")
+    command: Written
+    cwd: str | None = None
+    env: dict[str, str] | None = None
 
     def title(self) -> str:
         where = f" in {self.cwd}" if self.cwd else ""
@@ -68,13 +46,11 @@ class ExecuteAction(Action):
         return "\n".join([*lines, *(f"{name}={value}" for name, value in (self.env or {}).items())])
 
 
-class CreateFileAction(Action):
+class CreateFileAction(_Action, frozen=True, tag="create_file"):
     """Create a file that does not exist yet; missing folders are made."""
 
-    action_type: ClassVar[str] = "create_file"
-
-    file_path: Written = Field(description="The file, relative to the project.")
-    content: Text = Field("", description="All of its content.")
+    file_path: Written
+    content: str = ""
 
     def title(self) -> str:
         count = len(self.content.splitlines())
@@ -84,14 +60,13 @@ class CreateFileAction(Action):
         return self.content
 
 
-class EditAction(Action):
+class EditAction(_Action, frozen=True, tag="edit"):
     """Replace a text in a file by another. The text must be there once; white space around its lines may differ."""
 
-    action_type: ClassVar[str] = "edit"
-
-    file_path: Written = Field(description="The file, relative to the project.")
-    find: Text = Field(description="The text to replace, as it is in the file. Empty: the whole file.")
-    replace: Text = Field(description="What stands there afterwards. Empty: the text found is removed.")
+    file_path: Written
+    find: str
+    """Empty: the whole file."""
+    replace: str
 
     def title(self) -> str:
         return f"edit {self.file_path}" if self.find else f"replace the whole of {self.file_path}"
@@ -102,12 +77,11 @@ class EditAction(Action):
         )
 
 
-class ReadAction(Action):
+class ReadAction(_Action, frozen=True, tag="read"):
     """Read a file or a folder of the project, or a page of the web."""
 
-    action_type: ClassVar[str] = "read"
-
-    source: Written = Field(description="A path relative to the project, or an http(s) address.")
+    source: Written
+    """A path relative to the project, or an http(s) address."""
 
     def is_remote(self) -> bool:
         """It is a page of the web."""
@@ -117,12 +91,10 @@ class ReadAction(Action):
         return f"read {self.source}"
 
 
-class ChatWithUserAction(Action):
+class ChatWithUserAction(_Action, frozen=True, tag="chat_with_user"):
     """Ask the person at the other end, and take what they say as the output."""
 
-    action_type: ClassVar[str] = "chat_with_user"
-
-    prompt: Written = Field(description="The question, as the person will see it.")
+    prompt: Written
 
     def title(self) -> str:
         return f"ask you: {_one_line(self.prompt)}"
@@ -131,28 +103,30 @@ class ChatWithUserAction(Action):
         return "" if _one_line(self.prompt) == self.prompt.strip() else self.prompt
 
 
-class ResearchAction(Action):
+class ResearchAction(_Action, frozen=True, tag="research"):
     """Search the web for one or more queries."""
 
-    action_type: ClassVar[str] = "research"
-
-    queries: Annotated[tuple[Written, ...], Field(min_length=1)] = Field(description="What to search for.")
+    queries: Annotated[tuple[Written, ...], Meta(min_length=1)]
 
     def title(self) -> str:
         return f"search the web: {'; '.join(self.queries)}"
 
 
-class ParsePlanAction(Action):
+class ParsePlanAction(_Action, frozen=True, tag="parse_plan"):
     """Reading the plan itself. Only reports hold it: its failure is how a wrong plan is reported."""
-
-    action_type: ClassVar[str] = "parse_plan"
 
     def title(self) -> str:
         return "read the plan"
 
 
+Action = (
+    ExecuteAction | CreateFileAction | EditAction | ReadAction | ChatWithUserAction | ResearchAction | ParsePlanAction
+)
+"""Something to be done, as a value: every spelling (YAML, a tool call) ends in one of these. Each has a `title`, the
+action in a line for people."""
+
 KINDS: dict[str, type[Action]] = {
-    kind.action_type: kind
+    str(kind.__struct_config__.tag): kind
     for kind in (ExecuteAction, CreateFileAction, EditAction, ReadAction, ChatWithUserAction, ResearchAction)
 }
 """The actions that a plan or a model can ask for, by name."""
@@ -166,8 +140,7 @@ class ActionStatus(StrEnum):
     COMPLETED = "COMPLETED"
 
 
-@dataclass(frozen=True)
-class ActionResult:
+class ActionResult(Struct, frozen=True):
     """One action and what became of it. Raises `ValueError` for any other status."""
 
     action: Action
@@ -180,7 +153,7 @@ class ActionResult:
     """A command's; None for all else."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "status", ActionStatus(self.status))
+        force_setattr(self, "status", ActionStatus(self.status))
 
     def to_json(self) -> dict[str, Any]:
         code = {} if self.return_code is None else {"return_code": self.return_code}
@@ -193,8 +166,7 @@ class ActionResult:
         }
 
 
-@dataclass(frozen=True)
-class RunSummary:
+class RunSummary(Struct, frozen=True):
     """How a run went as a whole; `duration` in seconds."""
 
     status: ActionStatus
@@ -202,16 +174,14 @@ class RunSummary:
     duration: float
 
 
-@dataclass(frozen=True)
-class RunEnvironment:
+class RunEnvironment(Struct, frozen=True):
     """Where a run took place."""
 
     os: str
     cwd: str
 
 
-@dataclass(frozen=True)
-class ExecutionReport:
+class ExecutionReport(Struct, frozen=True):
     """The result of every action of a plan, in its order. Raises `TypeError` for logs that are no results."""
 
     run_summary: RunSummary
@@ -222,7 +192,7 @@ class ExecutionReport:
         logs: Any = self.action_logs
         if not isinstance(logs, list | tuple) or not all(isinstance(log, ActionResult) for log in logs):
             raise TypeError("action_logs is a list of ActionResult")
-        object.__setattr__(self, "action_logs", tuple(logs))
+        force_setattr(self, "action_logs", tuple(logs))
 
     @classmethod
     def of(cls, root: Path, logs: Sequence[ActionResult], started_at: datetime, duration: float) -> "ExecutionReport":

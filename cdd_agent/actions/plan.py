@@ -1,14 +1,14 @@
 """Action plans: a list of actions in YAML, as a person or a model writes it. The format is in docs/action-plan.md."""
 
 import difflib
-from dataclasses import dataclass
 from typing import Self
 
 import yaml
-from pydantic import ValidationError
+from msgspec import Struct
 
 from cdd_agent.actions.model import KINDS, Action
 from cdd_agent.errors import BadInput
+from cdd_agent.forms import NotOfForm, read
 from cdd_agent.guarded_yaml import Tree, YamlEntry, described, entries, line_of, list_items, read_node
 
 _MAIN_FIELD = {
@@ -22,23 +22,13 @@ _MAIN_FIELD = {
 """The field that the plain form of an action gives: `- execute: "ls"`, `- read: README.md`."""
 _KINDS = ", ".join(KINDS)
 _MOST_PROBLEMS = 10
-_A_LIST = "is a list of texts"
-_PROBLEMS = {
-    "missing": "is missing",
-    "string_pattern_mismatch": "is empty",
-    "too_short": "is empty",
-    "string_type": "is not a text",
-    "dict_type": "is a mapping of names to texts",
-}
-"""Of a value, by pydantic's name for it."""
 
 
 class ActionPlanRefused(BadInput):
     """A text that is no action plan; the message names file, line and reason."""
 
 
-@dataclass(frozen=True)
-class ActionPlan:
+class ActionPlan(Struct, frozen=True):
     """Actions in the order in which they are done, at least one."""
 
     actions: tuple[Action, ...]
@@ -135,20 +125,16 @@ def _made(kind: str, fields: dict[str, YamlEntry], where: str, source: str) -> A
     """Values are taken as the text that was written: `replace: 1.10` and `PORT: 8080` stay what they are."""
     given: dict[str, Tree] = {name: entry.tree for name, entry in fields.items() if not entry.is_null}
     try:
-        return KINDS[kind].model_validate(given)
-    except ValidationError as error:
-        details = error.errors()  # a key that is not known says more than the one that it was meant to be
-        detail = next((one for one in details if one["type"] == "extra_forbidden"), details[0])
-        name, wrong = str(detail["loc"][0]), detail["type"]
+        return read(KINDS[kind], given)
+    except NotOfForm as error:
+        fault = error.faults[0]
+        name = str(fault.place[0])
         place = fields[name].at(source) if name in fields else where
-        if wrong == "extra_forbidden":
-            known = KINDS[kind].model_fields
-            near = difflib.get_close_matches(name, known, n=1)
-            meant = f"did you mean `{near[0]}`?" if near else f"its keys are {', '.join(known)}"
-            raise BadInput(f"{place}: {kind}: there is no key `{name}`; {meant}") from error
-        is_in_list = name == "queries" and wrong == "string_type"
-        why = _A_LIST if is_in_list else _PROBLEMS.get(wrong, _A_LIST)
-        raise BadInput(f"{place}: {kind}: `{name}` {why}") from error
+        if fault.kind != "unknown":
+            raise BadInput(f"{place}: {kind}: {fault}") from error
+        near = difflib.get_close_matches(name, fault.allowed, n=1)
+        meant = f"did you mean `{near[0]}`?" if near else f"its keys are {', '.join(fault.allowed)}"
+        raise BadInput(f"{place}: {kind}: there is no key `{name}`; {meant}") from error
 
 
 def _near(name: Tree) -> str:

@@ -1,9 +1,10 @@
 """Agents as the session knows them: plain text goes to them, and they say beforehand what they will do with it."""
 
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar, Literal, Protocol, TypeVar
+
+from msgspec import Struct
 
 from cdd_agent.agents.words import FOR_THE_MODEL, command_meant, shell_name
 from cdd_agent.engine.lock import TicketLock
@@ -14,19 +15,24 @@ _SHOWN = 50
 """Characters of a line that is repeated to whoever sent it."""
 
 
-@dataclass(frozen=True)
-class Meaning:
+class Meaning(Struct, frozen=True):
     """An agent's use of a line, known before it is sent: shown below the prompt, and then done.
 
     Two that are equal do the same: a line that had to wait is sent by itself only if it still means what it meant.
     """
 
     name: str
-    hint: str = field(compare=False)
+    hint: str
     """The effect of Enter, in a few words."""
-    act: Callable[[], Awaitable[None]] = field(compare=False, repr=False)
+    act: Callable[[], Awaitable[None]]
     about: object = None
     """Its object, where that can be another one by then: a step, a proposal."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Meaning) and (self.name, self.about) == (other.name, other.about)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.about))
 
 
 class Agent(Protocol):
@@ -79,8 +85,7 @@ class Agent(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Word:
+class Word(Struct, frozen=True):
     """A line that an agent understands by itself, declared with `word` at what it does."""
 
     names: tuple[str, ...]

@@ -3,11 +3,11 @@
 import asyncio
 import platform
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from msgspec import structs
+from msgspec import Struct, structs
+from msgspec.structs import replace
 
 from cdd_agent.agents.compaction import Shares, can_be_shorter, compact
 from cdd_agent.agents.mentions import with_mentions
@@ -42,8 +42,7 @@ _COMPACTING = "The conversation gets long: what was said first is being summed u
 _COMPACTED = "The older part of the conversation is a summary now; the newest part is kept word for word."
 
 
-@dataclass(frozen=True)
-class ChatTools:
+class ChatTools(Struct, frozen=True):
     """The tools of chat. `written` is filled by the tools that change files, and emptied by whoever tells of it."""
 
     tools: Sequence[Tool[Any]]
@@ -217,8 +216,7 @@ class _NeedsRoom(Exception):
     """The conversation got too long in the middle of a turn, and can be made shorter."""
 
 
-@dataclass(frozen=True)
-class _ChatPrompt:
+class _ChatPrompt(Struct, frozen=True):
     """The part that the rounds of a turn have in common."""
 
     dialogue: Dialogue
@@ -229,8 +227,7 @@ class _ChatPrompt:
     """The tokens of each of its parts."""
 
 
-@dataclass
-class _Turn:
+class _Turn(Struct):
     """How far one turn is."""
 
     said: Message

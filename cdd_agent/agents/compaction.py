@@ -1,8 +1,9 @@
 """Making room: what was said long ago is told in short, by the model itself; what was said last stays word for word."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.dialogue.token_budget import for_answers, most_of
@@ -20,8 +21,7 @@ _MARGIN = 40
 _SUMMARY = "# The conversation so far, in short"
 
 
-@dataclass(frozen=True)
-class Shares:
+class Shares(Struct, frozen=True):
     """How much of a conversation a model takes in, in tokens by our own estimate."""
 
     window: int

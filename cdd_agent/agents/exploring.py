@@ -2,16 +2,16 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from cdd_agent.tools.base import Answer, Tool
 
 _READS_FILES = "read_file"
 
 
-@dataclass
-class Exploration:
+class Exploration(Struct):
     """Counts what is looked at, up to a bound. One for each time that a model is asked."""
 
     most_files: int = 40

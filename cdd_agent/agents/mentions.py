@@ -7,8 +7,9 @@ decorator) is left alone.
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from cdd_agent.errors import CddError
 from cdd_agent.events import About, Notice, Tone
@@ -34,8 +35,7 @@ PLAIN_NAME = re.compile(r"[^\s\"'`()<>|]+")
 """A path that needs no quotes."""
 
 
-@dataclass(frozen=True)
-class Mentions:
+class Mentions(Struct, frozen=True):
     """A line with the files that it mentions, and what a person has to know of them."""
 
     text: str

@@ -5,10 +5,10 @@ spec.yaml it keeps only what identifies the fields: the file itself is what coun
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
 
 from cdd_agent.agents.spec_draft import Draft
 from cdd_agent.agents.store import AgentFile, without_secrets
@@ -17,6 +17,7 @@ from cdd_agent.dialogue.structured import FENCE
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.events import Answer, Event, PersonSaid
 from cdd_agent.files.atomic import read_bytes
+from cdd_agent.files.json_file import from_json
 from cdd_agent.llm.budget import Spent
 from cdd_agent.llm.port import Message, Picture, Usage
 from cdd_agent.tickets.spec_file import SpecOnDisk
@@ -24,9 +25,7 @@ from cdd_agent.tickets.spec_file import SpecOnDisk
 NAME = "socrates.json"
 
 
-class _Changes(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class _Changes(Struct, frozen=True, forbid_unknown_fields=True):
     title: str | None = None
     priority: str | None = None
     description: str | None = None
@@ -35,9 +34,7 @@ class _Changes(BaseModel):
     technical_notes: str | None = None
 
 
-class _Saved(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class _Saved(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     version: Literal[1] = 1
     known: dict[str, str]
     changes: _Changes
@@ -50,8 +47,7 @@ class _Saved(BaseModel):
     spent: Spent
 
 
-@dataclass
-class Notebook:
+class Notebook(Struct):
     """The draft of a ticket's spec and the conversation about it."""
 
     kept: AgentFile[_Saved]
@@ -76,7 +72,7 @@ class Notebook:
         saved, new = kept.found, Draft(seen.spec)
         if saved is None:
             return cls(kept, new, new.digests)
-        changes = {name: value for name in _Changes.model_fields if (value := getattr(saved.changes, name)) is not None}
+        changes = {name: value for name, value in asdict(saved.changes).items() if value is not None}
         draft = Draft(seen.spec, changes, saved.checks, saved.open_questions, saved.facts)
         notebook = cls(kept, draft, saved.known, saved.history, saved.said, saved.under_way, saved.spent)
         notebook.edited = notebook.meet(seen)
@@ -176,7 +172,7 @@ class Notebook:
 def said_before(record: RunRecord) -> tuple[Event, ...]:
     """The conversation about a ticket, without its last answer; nothing where none can be read."""
     try:
-        saved = _Saved.model_validate_json(read_bytes(record.folder / NAME) or b"")
+        saved = from_json(read_bytes(record.folder / NAME) or b"", _Saved)
     except ValueError:
         return ()
     told = [

@@ -3,8 +3,9 @@
 A plan is written under the ticket's lock, so never under a run that is at work, and what it replaces is kept.
 """
 
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.log import RunLog
@@ -27,8 +28,7 @@ KEPT = "plans"
 """Where in the ticket's record the plans are kept that others took the place of."""
 
 
-@dataclass(frozen=True)
-class Present:
+class Present(Struct, frozen=True):
     """plan.md as it is, and how far it was carried out."""
 
     text: str = ""
@@ -38,8 +38,7 @@ class Present:
     fixed: Fixed = field(default_factory=Fixed)
 
 
-@dataclass(frozen=True)
-class PlanDesk:
+class PlanDesk(Struct, frozen=True):
     """Where a ticket's plan is read, compiled and written."""
 
     root: Path

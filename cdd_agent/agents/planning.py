@@ -7,9 +7,10 @@ say, and `agents/plan_desk.py` writes it.
 import asyncio
 import difflib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
+
+from msgspec.structs import replace
 
 from cdd_agent.agents.exploring import Exploration
 from cdd_agent.agents.plan_desk import PlanDesk, Present, text_with
@@ -54,27 +55,27 @@ _FORMS: dict[Task, type[PlanReply] | type[ChangeReply]] = {"plan": PlanReply, "c
 """Of the answers."""
 
 
-@dataclass
 class Planning:
     """One ticket's planning. Whatever the model has said is on the disk before anything else is done with it."""
 
-    desk: PlanDesk
-    kept: AgentFile[PlanningNotes]
-    """Where the notes are; until it is closed, nobody else is at work on the ticket."""
-    model: Callable[[], Model]
-    """Made when it is first needed; raises `BadInput` where none is configured."""
-    recorder: Recorder
-    """Logs and tells what happens."""
-    tools: Sequence[Tool[Any]]
-    tool_calls: ToolCalls
-    may_ask: bool
-    """Somebody is there to answer questions."""
-    code: CodeFinder | None = None
-    """Finds the code that the ticket is about."""
-    notes: PlanningNotes = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.notes = self.kept.found or PlanningNotes()
+    def __init__(
+        self,
+        desk: PlanDesk,
+        kept: AgentFile[PlanningNotes],
+        model: Callable[[], Model],
+        recorder: Recorder,
+        tools: Sequence[Tool[Any]],
+        tool_calls: ToolCalls,
+        may_ask: bool,
+        code: CodeFinder | None = None,
+    ) -> None:
+        """Until `kept`, which has the notes, is closed, nobody else is at work on the ticket. `model` is called when
+        one is first needed, and raises `BadInput` where none is configured. `recorder` logs and tells what happens,
+        `may_ask` is whether somebody is there to answer questions, and `code` finds the code that the ticket is about.
+        """
+        self.desk, self.kept, self.model, self.recorder = desk, kept, model, recorder
+        self.tools, self.tool_calls, self.may_ask, self.code = tools, tool_calls, may_ask, code
+        self.notes = kept.found or PlanningNotes()
         self._left_out = Omitted()
 
     def close(self) -> None:
@@ -158,7 +159,7 @@ class Planning:
         if not notes.proposal:
             if present.plan is None:
                 raise BadInput(f"The ticket {self.desk.ticket.slug} has no plan to change")
-            notes = notes.model_copy(update={"base": present.text, "is_anew": False})
+            notes = replace(notes, base=present.text, is_anew=False)
         plan = self.proposal or present.plan
         assert plan is not None
         parts = [] if notes.conversation else [await self._looked(spec)]
@@ -166,7 +167,7 @@ class Planning:
         conversation = (*notes.conversation, self._message(parts))
         self._refuse_too_long("change", conversation)
         if not notes.conversation:
-            notes = notes.model_copy(update={"spec": _identity(spec)})
+            notes = replace(notes, spec=_identity(spec))
         self._keep(notes, task="change", conversation=conversation, is_open=True, questions=(), asked=0)
         await self.go_on()
 
@@ -279,10 +280,10 @@ class Planning:
 
     def _keep(self, notes: PlanningNotes, **changes: object) -> None:
         """In the file without secrets; but plans are used again as they are."""
-        self.notes = notes = notes.model_copy(update=changes)
+        self.notes = notes = replace(notes, **changes)
         redactor = self.kept.redactor
         conversation, questions = without_secrets(notes.conversation, redactor), redactor.redacted(notes.questions)
-        self.kept.write(notes.model_copy(update={"conversation": conversation, "questions": questions}))
+        self.kept.write(replace(notes, conversation=conversation, questions=questions))
 
     # ------------------------------------------------------------------------------------ what is asked
 

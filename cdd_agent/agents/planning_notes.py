@@ -2,17 +2,15 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from msgspec import Struct
 
 from cdd_agent.llm.port import Message
 
 NAME = "planning.json"
 
 
-class PlanningNotes(BaseModel):
+class PlanningNotes(Struct, frozen=True, forbid_unknown_fields=True):
     """The conversation with the model, what is open in it, and what came of it."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     task: Literal["plan", "change"] = "plan"
     conversation: tuple[Message, ...] = ()

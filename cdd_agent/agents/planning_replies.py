@@ -1,9 +1,9 @@
 """A model's answers when it plans: questions, a whole plan, or changes of one; and what is wrong with them."""
 
 from collections.abc import Callable
-from typing import Self
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from msgspec import Meta, Struct
 
 from cdd_agent.agents.plan_desk import PlanDesk, Present
 from cdd_agent.errors import BadInput
@@ -15,43 +15,36 @@ from cdd_agent.tickets.spec import TicketSpec
 MOST_QUESTIONS = 3
 
 
-class PlanQuestion(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    question: str = Field(min_length=1)
-    why: str = Field(min_length=1, description="What would be different in the plan, by the answer.")
+class PlanQuestion(Struct, frozen=True, forbid_unknown_fields=True):
+    question: Annotated[str, Meta(min_length=1)]
+    why: Annotated[str, Meta(min_length=1, description="What would be different in the plan, by the answer.")]
 
 
-class _Reply(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class _Reply(Struct, frozen=True, forbid_unknown_fields=True):
+    questions: Annotated[
+        tuple[PlanQuestion, ...],
+        Meta(max_length=MOST_QUESTIONS, description="Instead of a plan, if you cannot plan without the answers."),
+    ] = ()
 
-    questions: tuple[PlanQuestion, ...] = Field(
-        default=(), max_length=MOST_QUESTIONS, description="Instead of a plan, if you cannot plan without the answers."
-    )
 
-
-class PlanReply(_Reply):
+class PlanReply(_Reply, frozen=True):
     """Questions or a whole plan."""
 
     plan: PlanDraft | None = None
 
-    @model_validator(mode="after")
-    def _is_one_of_both(self) -> Self:
+    def __post_init__(self) -> None:
         if bool(self.questions) == (self.plan is not None):
             raise ValueError("give either `questions` or `plan`")
-        return self
 
 
-class ChangeReply(_Reply):
+class ChangeReply(_Reply, frozen=True):
     """Questions or the changes."""
 
     changes: PlanChanges | None = None
 
-    @model_validator(mode="after")
-    def _is_one_of_both(self) -> Self:
+    def __post_init__(self) -> None:
         if bool(self.questions) == (self.changes is not None):
             raise ValueError("give either `questions` or `changes`")
-        return self
 
 
 class ReplyJudge:

@@ -3,12 +3,12 @@
 import asyncio
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Self
 
 from msgspec import structs
+from msgspec.structs import replace
 
 from cdd_agent.agents.base import Meaning, ReadsWords, word
 from cdd_agent.agents.mentions import with_pictures

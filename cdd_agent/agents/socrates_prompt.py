@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.agents.notebook import Notebook, bounded, without_data
 from cdd_agent.agents.prompt_files import load_prompt
@@ -36,8 +38,7 @@ _MOST_HISTORY = 60_000
 """Characters of earlier turns that a model gets to see; what came of all of them is in the draft."""
 
 
-@dataclass(frozen=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True):
     """The project around a ticket; looked up anew for each turn."""
 
     rules: ProjectRules

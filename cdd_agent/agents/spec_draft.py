@@ -1,10 +1,10 @@
 """The spec as a person and Socrates work it out: what spec.yaml says, and over it what is not written yet."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from msgspec import Meta, Struct, field
+from msgspec.structs import replace
 
 from cdd_agent.events import CriterionView, SpecShown
 from cdd_agent.files.atomic import digest
@@ -12,62 +12,69 @@ from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.spec import TicketSpec, unwritten
 from cdd_agent.tickets.spec_writing import FIELDS
 
-_Line = Annotated[str, Field(max_length=500)]
-_Text = Annotated[str, Field(max_length=20_000)]
-_Criterion = Annotated[str, Field(max_length=2_000)]
-
+_Line = Annotated[str, Meta(max_length=500)]
+_Text = Annotated[str, Meta(max_length=20_000)]
+_Item = Annotated[str, Meta(max_length=2_000)]
 
 _NEEDED = ("title", "description", "acceptance_criteria")
 """The fields that a spec cannot be without."""
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Criterion(_Model):
+class Criterion(Struct, frozen=True, forbid_unknown_fields=True):
     """One thing that can be seen or tested when the work is done."""
 
-    text: _Criterion
-    check: _Criterion = Field(
-        "",
-        description="How it is checked: a command, a test, or steps and what is to be seen then. Empty while nobody "
-        "could say, for example as long as it holds a word like 'fast' without a number.",
-    )
+    text: _Item
+    check: Annotated[
+        _Item,
+        Meta(
+            description="How it is checked: a command, a test, or steps and what is to be seen then. Empty while "
+            "nobody could say, for example as long as it holds a word like 'fast' without a number."
+        ),
+    ] = ""
 
 
-class Proposal(_Model):
+_Criteria = Annotated[tuple[Criterion, ...], Meta(max_length=50)]
+_Scope = dict[_Line, tuple[_Item, ...]]
+
+
+class Proposal(Struct, frozen=True, forbid_unknown_fields=True):
     """The conversation as the model sums it up. A field of the spec that is left out, or null, stays as it is."""
 
-    title: _Line | None = Field(None, description="One line that says what is wanted.")
-    description: _Text | None = Field(None, description="What is wanted, for whom and why, in Markdown.")
-    acceptance_criteria: tuple[Criterion, ...] | None = Field(
-        None, max_length=50, description="All of them, those that were there before too."
-    )
-    implementation_scope: dict[_Line, tuple[_Criterion, ...]] | None = Field(
-        None, description="What is part of it, by area; `out_of_scope` for what is not."
-    )
-    technical_notes: _Text | None = Field(None, description="What the code must respect.")
+    title: Annotated[_Line | None, Meta(description="One line that says what is wanted.")] = None
+    description: Annotated[_Text | None, Meta(description="What is wanted, for whom and why, in Markdown.")] = None
+    acceptance_criteria: Annotated[
+        _Criteria | None, Meta(description="All of them, those that were there before too.")
+    ] = None
+    implementation_scope: Annotated[
+        _Scope | None, Meta(description="What is part of it, by area; `out_of_scope` for what is not.")
+    ] = None
+    technical_notes: Annotated[_Text | None, Meta(description="What the code must respect.")] = None
     priority: _Line | None = None
-    questions: tuple[_Criterion, ...] = Field(
-        (), max_length=3, description="The questions that you ask in this turn, as a person reads them: one to three."
-    )
-    open_questions: tuple[_Criterion, ...] = Field(
-        (), max_length=30, description="What is not clear yet, those of this turn too; none if all that matters is."
-    )
-    facts: tuple[_Criterion, ...] = Field(
-        (),
-        max_length=50,
-        description="All that you found in the project that matters for the spec, with its place: you will not see the "
-        "tools' answers of this turn again.",
-    )
-    approved: bool = Field(
-        False, description="True only if the person has just said that the spec is right as it is and is to be written."
-    )
+    questions: Annotated[
+        tuple[_Item, ...],
+        Meta(
+            max_length=3, description="The questions that you ask in this turn, as a person reads them: one to three."
+        ),
+    ] = ()
+    open_questions: Annotated[
+        tuple[_Item, ...],
+        Meta(max_length=30, description="What is not clear yet, those of this turn too; none if all that matters is."),
+    ] = ()
+    facts: Annotated[
+        tuple[_Item, ...],
+        Meta(
+            max_length=50,
+            description="All that you found in the project that matters for the spec, with its place: you will not see "
+            "the tools' answers of this turn again.",
+        ),
+    ] = ()
+    approved: Annotated[
+        bool,
+        Meta(description="True only if the person has just said that the spec is right as it is and is to be written."),
+    ] = False
 
 
-@dataclass(frozen=True)
-class Draft:
+class Draft(Struct, frozen=True):
     """A value: each change makes another one."""
 
     file: TicketSpec

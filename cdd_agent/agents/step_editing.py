@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+
+from msgspec import Struct
 
 from cdd_agent.agents.plan_desk import PlanDesk, Present
 from cdd_agent.engine.lock import TicketLock
@@ -19,8 +20,7 @@ from cdd_agent.tickets.status import StepStatus
 _FOLDER = "edits"
 
 
-@dataclass(frozen=True)
-class StepEditing:
+class StepEditing(Struct, frozen=True):
     """One step's text, in a file in the ticket's record for as long as it is not in the plan: whatever happens to the
     editor or the shell, it is there when the step is edited again."""
 

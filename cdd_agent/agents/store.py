@@ -9,12 +9,12 @@ import contextlib
 import json
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from msgspec import Struct, convert, to_builtins
+from msgspec.structs import replace
 
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.errors import CddError
@@ -27,15 +27,16 @@ from cdd_agent.files.atomic import (
     read_lines,
     read_tail,
     remove,
+    write_atomic,
 )
-from cdd_agent.files.json_file import JsonFile, as_json, set_aside, write_text
+from cdd_agent.files.json_file import JsonFile, as_json, from_json, set_aside
 from cdd_agent.llm.port import Message
 
 if TYPE_CHECKING:
     from cdd_agent.engine.record import RunRecord
     from cdd_agent.redaction import Redactor
 
-Form = TypeVar("Form", bound=BaseModel)
+Form = TypeVar("Form", bound=Struct)
 _CONVERSATIONS = Path(".cdd") / "conversations"
 _MOST = 50
 """Conversations that are kept; the oldest go."""
@@ -43,7 +44,6 @@ _LISTED = 1_000_000
 """Bytes of a conversation that are read for a list."""
 _LONGEST_LINE = 64 * 1024 * 1024
 """Bytes. Pictures are in it, and no provider takes more of them in a request."""
-_MESSAGES: TypeAdapter[tuple[Message, ...]] = TypeAdapter(tuple[Message, ...])
 
 
 def without_secrets(messages: Iterable[Message], redactor: Redactor) -> tuple[Message, ...]:
@@ -58,8 +58,7 @@ def without_secrets(messages: Iterable[Message], redactor: Redactor) -> tuple[Me
 # ------------------------------------------------------------------------------------------- work on a ticket
 
 
-@dataclass
-class AgentFile(Generic[Form]):
+class AgentFile(Struct, Generic[Form]):
     """One JSON file of one form, in the ticket's record. While it is open it holds the ticket's lock, so that of two
     processes the second is told who the first is."""
 
@@ -68,7 +67,7 @@ class AgentFile(Generic[Form]):
     lock: TicketLock
     found: Form | None = None
     """Kept by an earlier process."""
-    news: tuple[Notice, ...] = field(default=(), kw_only=True)
+    news: tuple[Notice, ...] = ()
     """For people, of how it was opened."""
 
     @classmethod
@@ -97,7 +96,7 @@ class AgentFile(Generic[Form]):
     def write(self, content: Form) -> None:
         """Whole or not at all. Raises `BadInput` when the disk refuses, and when the ticket is not held any more."""
         self.lock.check()
-        write_text(self._path, as_json(content))
+        write_atomic(self._path, as_json(content))
 
     def discard(self) -> None:
         self.lock.check()
@@ -114,10 +113,10 @@ class AgentFile(Generic[Form]):
         why = ""
         if not start_over:
             try:
-                self.found = form.model_validate_json(data)
+                self.found = from_json(data, form)
                 return
-            except ValidationError as error:
-                why = error.errors()[0]["msg"]
+            except ValueError as error:
+                why = str(error)
         aside = set_aside(self._path).relative_to(self.record.root).as_posix()
         if start_over:
             self.news = (Notice(f"Starting over. What was kept is in {aside}.", about=About.STARTED_OVER),)
@@ -217,7 +216,7 @@ class Conversation:
     def _save(self, key: str, messages: tuple[Message, ...], **more: str) -> None:
         if self._is_refused or not (self._root / ".cdd").is_dir():
             return
-        record = {"time": self._clock().isoformat(), **more, key: _MESSAGES.dump_python(messages, mode="json")}
+        record = {"time": self._clock().isoformat(), **more, key: to_builtins(messages)}
         try:
             if self._file is None:
                 self._file = self._new_file()
@@ -250,8 +249,7 @@ def key_of(file: Path) -> str:
     return f"chat-{file.stem}"
 
 
-@dataclass(frozen=True)
-class _Look:
+class _Look(Struct, frozen=True):
     """A conversation's row in a list. Of one in a large file it says only how it ended."""
 
     began: datetime
@@ -274,7 +272,7 @@ def _look(file: Path) -> _Look:
         for place, line in enumerate(read_tail(file, _LISTED)):
             with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
                 record = json.loads(line)
-                new = _MESSAGES.validate_python(record["instead" if "instead" in record else "messages"])
+                new = convert(record["instead" if "instead" in record else "messages"], tuple[Message, ...])
                 messages = new if "instead" in record else messages + new
                 if place == 0 and is_whole:
                     began, goes_on = datetime.fromisoformat(record["time"]), record.get("goes_on", "")
@@ -291,8 +289,8 @@ def read_conversation(file: Path) -> tuple[tuple[Message, ...], int]:
     for line in read_lines(file, _LONGEST_LINE):
         try:
             record = json.loads(line)
-            new = _MESSAGES.validate_python(record["instead" if "instead" in record else "messages"])
-        except (ValidationError, ValueError, KeyError, TypeError, RecursionError):
+            new = convert(record["instead" if "instead" in record else "messages"], tuple[Message, ...])
+        except (ValueError, KeyError, TypeError, RecursionError):
             damaged += bool(line.strip())
             continue
         messages = new if "instead" in record else messages + new
@@ -302,7 +300,7 @@ def read_conversation(file: Path) -> tuple[tuple[Message, ...], int]:
 # ---------------------------------------------------------------------------------------- who was active last
 
 
-class LastActive(JsonFile):
+class LastActive(JsonFile, frozen=True):
     """An agent on a ticket, or chat, for which both are None; for `/resume` in a later session."""
 
     agent: str | None

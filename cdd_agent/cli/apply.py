@@ -25,7 +25,7 @@ from cdd_agent.commands.terminal import Argument, flag, terminal_command
 )
 def apply(options: Namespace) -> int:
     from cdd_agent.cli.applying import apply_reply
-    from cdd_agent.wiring import open_project
+    from cdd_agent.open_project import open_project
 
     project = open_project(options.root or options.project, {}, exactly=options.root is not None)
     return apply_reply(project, options.reply, dry_run=options.dry_run, as_json=options.json)

@@ -2,8 +2,9 @@
 
 import difflib
 import sys
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from cdd_agent.cli.without_screen import print_json
 from cdd_agent.edits.build import EditPolicy, change_set
@@ -13,15 +14,14 @@ from cdd_agent.edits.model import Doubt, EditProblem, ReplyRefused
 from cdd_agent.edits.parse import parse_reply
 from cdd_agent.errors import BadInput, CddError, ExitCode
 from cdd_agent.files.atomic import read_bytes
+from cdd_agent.open_project import Project
 from cdd_agent.sanitize import sanitize_for_display
-from cdd_agent.session import Project
 
 _LARGEST = 50_000_000
 _NONE = ChangeSet(())
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """The outcome of a reply: its changes, or why there are none."""
 
     changes: ChangeSet = _NONE

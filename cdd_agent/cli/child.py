@@ -17,10 +17,10 @@ from contextlib import suppress
 from importlib import import_module
 
 _NEEDED = (
-    *("cdd_agent.cli.runs", "cdd_agent.cli.land", "cdd_agent.cli.without_screen", "cdd_agent.cli.parser"),
+    *("cdd_agent.cli.runs", "cdd_agent.cli.land", "cdd_agent.cli.working", "cdd_agent.cli.parser"),
     *("cdd_agent.wiring", "cdd_agent.engine.engine", "cdd_agent.travel.keeping", "cdd_agent.travel.own_tree"),
     *("cdd_agent.fleet.place", "cdd_agent.llm.shared", "cdd_agent.llm.direct.model", "cdd_agent.process.child"),
-    *("cdd_agent.context.finder", "cdd_agent.engine.report_page", "filelock", "psutil", "httpx"),
+    *("cdd_agent.context.project_map", "cdd_agent.engine.report_page", "cdd_agent.files.file_lock", "psutil", "httpx"),
 )
 """Any other module is imported by whoever needs it."""
 _LONGEST = 256 * 1024

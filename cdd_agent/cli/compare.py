@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from cdd_agent.fleet.board import Board
     from cdd_agent.fleet.place import TicketJob
-    from cdd_agent.session import Project
+    from cdd_agent.open_project import Project
     from cdd_agent.tickets.store import Ticket
     from cdd_agent.travel.own_tree import OwnTree
 
@@ -47,7 +47,7 @@ def compare(options: Namespace) -> int:
     from cdd_agent.cli.many import carry_out, one_at_a_time, own_tree
     from cdd_agent.cli.without_screen import reference
     from cdd_agent.fleet.known import COMPARING, folder_of
-    from cdd_agent.wiring import open_project
+    from cdd_agent.open_project import open_project
 
     flags = {"max_attempts": options.max_attempts, "approval": "auto" if options.yes else None}
     project = open_project(options.project, flags)
@@ -135,10 +135,9 @@ def _tell(board: Board, diffs: dict[str, Path], *, as_json: bool) -> None:
 
 
 def _clear(project: Project, slugs: Sequence[str]) -> ExitCode:
-    import shutil
-
     from cdd_agent.cli.many import own_tree
     from cdd_agent.engine.lock import locked
+    from cdd_agent.files.atomic import remove_folder
     from cdd_agent.fleet.known import COMPARING, folder_of
     from cdd_agent.threads import waited_for
 
@@ -152,7 +151,7 @@ def _clear(project: Project, slugs: Sequence[str]) -> ExitCode:
 
     for folder in chosen:
         waited_for(remove(own_tree(project, folder.name)))
-        shutil.rmtree(folder)
+        remove_folder(folder)
         (folder_of(project.root, COMPARING) / f"{folder.name}.diff").unlink(missing_ok=True)
     sys.stdout.write(f"Removed: {', '.join(folder.name for folder in chosen) or 'there was nothing'}\n")
     return ExitCode.DONE

@@ -11,7 +11,7 @@ from cdd_agent.commands.terminal import Argument, flag, terminal_command
 
 if TYPE_CHECKING:
     from cdd_agent.commands.code_context import FoundCode
-    from cdd_agent.session import Project
+    from cdd_agent.open_project import Project
 
 
 @terminal_command(

@@ -25,7 +25,7 @@ The project is a copy in {folder}. For your own: `cdd init`, and `cdd doctor` sa
 def demo(options: Namespace) -> int:
     from cdd_agent.cli.runs import run_plan
     from cdd_agent.demo.sample import SLUG, copy_sample, own_environment
-    from cdd_agent.wiring import open_project
+    from cdd_agent.open_project import open_project
 
     if options.model or options.api_base or options.record:
         raise BadInput(

@@ -8,6 +8,7 @@ from pathlib import Path
 from textwrap import indent
 from typing import Any
 
+from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 
@@ -17,10 +18,10 @@ from cdd_agent.files.paths import find_root
 from cdd_agent.git.status import current_branch
 from cdd_agent.llm.local_servers import USUAL_PORTS, OfferedModel, find_local_servers, models_at
 from cdd_agent.llm.port import ModelError
-from cdd_agent.session import Project
+from cdd_agent.open_project import Project, open_project
 from cdd_agent.verification.checks import detect, parse_command
 from cdd_agent.version import VERSION
-from cdd_agent.wiring import NO_MODEL_HINT, direct_endpoint, make_model, open_project
+from cdd_agent.wiring import NO_MODEL_HINT, direct_endpoint, make_model
 
 _PATIENCE = 5.0
 """Seconds for the list of models of a server that may be far away."""
@@ -99,7 +100,7 @@ def _tests(project: Project, say: Callable[[bool | None, str, str], None]) -> bo
 
 def _others(config: Config) -> dict[str, Config]:
     """The settings of the roles that have a model or settings of their own, and of the fallbacks."""
-    general = config.model_copy(update={"models": Models()})
+    general = replace(config, models=Models())
     roles = {role: own for role in ROLES if (own := of_role(config, role)) != general}
     return {**roles} | {f"fallback {number}": other for number, other in enumerate(fallbacks_of(config), 1)}
 

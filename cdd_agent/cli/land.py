@@ -10,7 +10,7 @@ from cdd_agent.commands.terminal import JSON, SLUG, flag, terminal_command
 from cdd_agent.errors import ExitCode
 
 if TYPE_CHECKING:
-    from cdd_agent.session import Project
+    from cdd_agent.open_project import Project
     from cdd_agent.travel.own_tree import OwnTree
 
 
@@ -30,10 +30,12 @@ if TYPE_CHECKING:
     interrupted="Nothing is lost; the same command goes on from here.",
 )
 def land(options: Namespace) -> int:
-    from cdd_agent.cli.without_screen import Output, printer_for, reference, whoever_is_there
+    from cdd_agent.cli.without_screen import printer_for, reference
+    from cdd_agent.cli.working import Output, whoever_is_there
     from cdd_agent.frontend import Nobody
+    from cdd_agent.open_project import open_project
     from cdd_agent.printer import JsonPrinter
-    from cdd_agent.wiring import open_landing, open_own_tree, open_project
+    from cdd_agent.wiring import open_landing, open_own_tree
 
     project = open_project(options.project, {"approval": "auto"} if options.yes else {})
     ticket = project.tickets.find(reference(options.slug))
@@ -55,9 +57,11 @@ def in_own_tree(
     Raises `CddError`."""
     import os
 
-    from cdd_agent.cli.without_screen import Output, printer_for
+    from cdd_agent.cli.without_screen import printer_for
+    from cdd_agent.cli.working import Output
     from cdd_agent.fleet.place import TicketJob
-    from cdd_agent.wiring import open_own_tree, open_project
+    from cdd_agent.open_project import open_project
+    from cdd_agent.wiring import open_own_tree
 
     ticket = project.tickets.find(slug)
     output = Output(printer_for(as_json))

@@ -7,16 +7,17 @@ import time
 from argparse import Namespace
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.fleet.board import Board, Row, RunState
 
 if TYPE_CHECKING:
     from cdd_agent.fleet.place import Place, TicketJob
-    from cdd_agent.session import Project
+    from cdd_agent.open_project import Project
     from cdd_agent.tickets.store import Ticket
     from cdd_agent.travel.own_tree import OwnTree
 
@@ -31,7 +32,7 @@ def execute_many(options: Namespace, flags: Mapping[str, Any]) -> int:
     from cdd_agent.cli.without_screen import reference
     from cdd_agent.fleet.known import folder_of, planned, remember_planned
     from cdd_agent.fleet.place import TicketJob
-    from cdd_agent.wiring import open_project
+    from cdd_agent.open_project import open_project
 
     project = open_project(options.project, flags)
     if options.all and options.slugs:
@@ -74,7 +75,7 @@ def carry_out(
     """See the runs to their end, and show their board meanwhile. Raises `KeyboardInterrupt` when interrupted; the board
     is shown then, too."""
     from cdd_agent.cli.boards import board_face
-    from cdd_agent.cli.without_screen import Output
+    from cdd_agent.cli.working import Output
     from cdd_agent.fleet.coordinator import Coordinator
     from cdd_agent.fleet.known import known, save_board, spent_before
     from cdd_agent.fleet.this_machine import ThisMachine

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from cdd_agent.commands.registry import commands
 from cdd_agent.commands.terminal import MODEL_FLAGS, OF_CDD, Argument, Run, TerminalForm, declared
+from cdd_agent.lean_import import import_without
 from cdd_agent.version import VERSION
 
 _FIRST = ("demo", "init", "new", "list", "status")
@@ -82,6 +83,7 @@ def _find(name: str) -> tuple[TerminalForm, Run]:
     assert known.terminal is not None
 
     def run(options: Namespace) -> int:
+        import_without(["typing_extensions"], "msgspec")  # `typing` has all that it needs of that
         from cdd_agent.cli.slash import run_slash_command
 
         return run_slash_command(known, options)

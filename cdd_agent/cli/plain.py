@@ -16,7 +16,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from cdd_agent.cli.without_screen import Output
+from cdd_agent.cli.working import Output
 from cdd_agent.commands.registry import can_run_now, handle
 from cdd_agent.errors import CddError, ExitCode, NotApproved
 from cdd_agent.events import Choice, Event, ExitRequested, Notice, Proposal, StepFinished, Tone, beside_the_turn

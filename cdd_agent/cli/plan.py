@@ -11,7 +11,7 @@ from cdd_agent.errors import BadInput, ExitCode
 
 if TYPE_CHECKING:
     from cdd_agent.agents.planning import Planning
-    from cdd_agent.session import Project
+    from cdd_agent.open_project import Project
     from cdd_agent.tickets.store import Ticket
 
 
@@ -91,7 +91,8 @@ def _make(project: Project, ticket: Ticket, options: Namespace) -> ExitCode:
     FAILED where compiling the plan finds errors and they are not approved: it is kept, and not written. What was learnt
     until an error or an interrupt is kept, too.
     """
-    from cdd_agent.cli.without_screen import Output, printer_for
+    from cdd_agent.cli.without_screen import printer_for
+    from cdd_agent.cli.working import Output
     from cdd_agent.events import About, Notice, Tone
     from cdd_agent.frontend import Nobody
     from cdd_agent.tickets.plan_check import errors
@@ -122,7 +123,7 @@ def _make(project: Project, ticket: Ticket, options: Namespace) -> ExitCode:
 
 async def _propose(planning: Planning, *, basic: bool, anew: bool) -> None:
     """Have a plan proposed: the one that an earlier planning left, or from where it was interrupted, or a new one."""
-    from cdd_agent.cli.without_screen import preparing_model
+    from cdd_agent.cli.working import preparing_model
     from cdd_agent.events import About, Notice
 
     notes, emit = planning.notes, planning.recorder.emit

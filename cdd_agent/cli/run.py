@@ -46,14 +46,16 @@ def run(options: Namespace) -> ExitCode:
     """Questions of the plan are answered from standard input, where that is a pipe or a file and not the plan itself;
     `NotApproved` where there is nobody to ask. A plan that cannot be read gives a report, too."""
     from cdd_agent.actions.model import ActionResult, ActionStatus, ExecutionReport, ParsePlanAction
-    from cdd_agent.cli.without_screen import Output, print_json, whoever_is_there
+    from cdd_agent.cli.without_screen import print_json
+    from cdd_agent.cli.working import Output, whoever_is_there
     from cdd_agent.dialogue.redacted_events import RedactedEvents
     from cdd_agent.engine.action_plan import ActionPlanRun
     from cdd_agent.events import ActionFinished
+    from cdd_agent.open_project import open_project
     from cdd_agent.printer import TextPrinter
     from cdd_agent.redaction import Redactor
     from cdd_agent.terminal import AnswersFromPipe, find_pipe
-    from cdd_agent.wiring import open_project, open_runner
+    from cdd_agent.wiring import open_runner
 
     project = open_project(options.root or options.project, {}, exactly=options.root is not None)
     printer = TextPrinter(to_stderr=options.json or options.yaml)

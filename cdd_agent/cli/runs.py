@@ -21,10 +21,10 @@ from cdd_agent.commands.terminal import (
 from cdd_agent.errors import BadInput, ExitCode
 
 if TYPE_CHECKING:
-    from cdd_agent.cli.without_screen import Output
+    from cdd_agent.cli.working import Output
     from cdd_agent.engine.engine import Engine
     from cdd_agent.llm.shared import Shared
-    from cdd_agent.session import Project
+    from cdd_agent.open_project import Project
 
 _STEP = Argument("--step", "the step (default: the last one)", type=int, metavar="N")
 
@@ -73,7 +73,7 @@ _STEP = Argument("--step", "the step (default: the last one)", type=int, metavar
 def execute(options: Namespace) -> int:
     from cdd_agent.cli.without_screen import reference
     from cdd_agent.config import only_model
-    from cdd_agent.wiring import open_project
+    from cdd_agent.open_project import open_project
 
     flags = {
         name: getattr(options, name) for name in ("model", "api_base", "max_attempts", "jobs", "require", "record")
@@ -97,7 +97,7 @@ def execute(options: Namespace) -> int:
         own = {"variant": options.variant, "base": options.base}
         project, slug = in_own_tree(project, slug, flags, as_json=options.json, **own)
     if options.variant:
-        from dataclasses import replace
+        from msgspec.structs import replace
 
         project = replace(project, config=only_model(project.config, options.model, options.api_base))
     lands = options.worktree and shared is None
@@ -161,7 +161,8 @@ def run_plan(
 ) -> ExitCode:
     """Run a ticket's plan to its end. `lands`: it is in a tree of its own, and a person is told how it gets from there.
     Raises `CddError`, `KeyboardInterrupt` when interrupted."""
-    from cdd_agent.cli.without_screen import Output, preparing_model, printer_for
+    from cdd_agent.cli.without_screen import printer_for
+    from cdd_agent.cli.working import Output, preparing_model
     from cdd_agent.engine.whereabouts import how_to_hand_back
     from cdd_agent.events import About, Notice
     from cdd_agent.tickets.status import RunStatus
@@ -189,10 +190,12 @@ def _going_through(
     """`is_look`: nothing is changed, and standard output has nothing but what is looked at."""
     from contextlib import nullcontext
 
-    from cdd_agent.cli.without_screen import Output, open_project_of, reference
+    from cdd_agent.cli.without_screen import open_project_of, reference
+    from cdd_agent.cli.working import Output
     from cdd_agent.engine.whereabouts import in_its_tree
+    from cdd_agent.open_project import open_project
     from cdd_agent.printer import JsonPrinter, TextPrinter
-    from cdd_agent.wiring import keeping_lease, open_project
+    from cdd_agent.wiring import keeping_lease
 
     output = Output(JsonPrinter() if options.json else TextPrinter(to_stderr=is_look))
     project = open_project_of(options)
@@ -224,7 +227,7 @@ def _recorded(engine: Engine, work: Coroutine[object, object, None], output: Out
 def _open_engine(
     project: Project, slug: str, output: Output, *, start_over: bool = False, shared: Shared | None = None
 ) -> Engine:
-    from cdd_agent.cli.without_screen import whoever_is_there
+    from cdd_agent.cli.working import whoever_is_there
     from cdd_agent.frontend import Nobody
     from cdd_agent.printer import JsonPrinter
     from cdd_agent.wiring import Wiring

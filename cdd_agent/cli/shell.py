@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shlex
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,8 +42,11 @@ def open_shell(options: Namespace) -> int:
 
 def run_shell(options: Namespace, note: str = _OPENING, first: str = "") -> int:
     """Run the shell to its end, from the words that it says first and a line that is typed for the person."""
+    gc.disable()
     from cdd_agent.tui.app import Shell
 
+    gc.freeze()  # what was imported stays: no collection need look through it
+    gc.enable()
     os.environ.pop("TEXTUAL_DRIVER", None)  # Textual has read it; a `cdd` that is started in here is in no browser
 
     def session(frontend: Frontend, emit: Emit) -> tuple[Session, tuple[Notice, ...]]:
@@ -94,6 +99,7 @@ def _opened(options: Namespace, frontend: Frontend, emit: Emit, note: str) -> tu
     from cdd_agent.cli.without_screen import open_project_of
     from cdd_agent.wiring import NO_MODEL_HINT, Wiring
 
+    import_module("cdd_agent.files.file_lock")  # for drafts: else the first key that is kept would wait for it
     project = open_project_of(options, "model", "api_base", "record")
     notices = [Notice(note)]
     if not (project.root / ".cdd").is_dir():

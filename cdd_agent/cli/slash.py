@@ -1,18 +1,17 @@
-"""A slash command that can be typed after `cdd`, too: carried out without a screen."""
+"""A slash command that can be typed after `cdd`, too: carried out without a screen, a session or an event loop."""
 
 from argparse import Namespace
 
-from cdd_agent.cli.without_screen import Output, open_project_of, printer_for, reference
+from cdd_agent.cli.without_screen import open_project_of, printer_for, reference
 from cdd_agent.commands.registry import SlashCommand, WrongUsage
 from cdd_agent.commands.terminal import OPTIONAL_SLUG, SLUG
 from cdd_agent.errors import BadInput, ExitCode
-from cdd_agent.frontend import Nobody
-from cdd_agent.wiring import Wiring
 
 
 def run_slash_command(command: SlashCommand, options: Namespace) -> ExitCode:
     """The command gets what was typed in the order in which its form has it, and flags by their names."""
     assert command.terminal is not None
+    assert command.of_project is not None
     typed, words, flags = vars(options), list[str](), dict[str, bool]()
     for argument in command.terminal.arguments:
         name = argument.names[-1].removeprefix("--").replace("-", "_")
@@ -25,10 +24,12 @@ def run_slash_command(command: SlashCommand, options: Namespace) -> ExitCode:
                 words.append(reference(word) if argument in (SLUG, OPTIONAL_SLUG) else word)
             case list(several):
                 words += several
-    output = Output(printer_for(typed.get("json", False)))
-    session = Wiring(open_project_of(options), Nobody(), output.emit).session
+    printer = printer_for(typed.get("json", False))
     try:
-        output.carry_out(command.run(session, *words, **flags))
+        for event in command.of_project(open_project_of(options), *words, **flags):
+            printer.show(event)
     except WrongUsage as error:
         raise BadInput(f"Usage: cdd {error.usage}", hint=error.hint) from error
+    finally:
+        printer.close()
     return ExitCode.DONE

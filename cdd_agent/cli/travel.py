@@ -10,7 +10,7 @@ from cdd_agent.commands.terminal import JSON, SLUG, Argument, flag, terminal_com
 from cdd_agent.errors import ExitCode
 
 if TYPE_CHECKING:
-    from cdd_agent.cli.without_screen import Output
+    from cdd_agent.cli.working import Output
     from cdd_agent.travel.travelling import Travel
 
 _REMOTE = Argument(
@@ -74,7 +74,8 @@ def pull(options: Namespace) -> int:
 
 
 def _open(options: Namespace, *, may_be_new: bool) -> tuple[Travel, Output]:
-    from cdd_agent.cli.without_screen import Output, open_project_of, printer_for, reference
+    from cdd_agent.cli.without_screen import open_project_of, printer_for, reference
+    from cdd_agent.cli.working import Output
     from cdd_agent.errors import BadInput
     from cdd_agent.tickets.store import Ticket
     from cdd_agent.wiring import open_travel

@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
-from filelock import FileLock, Timeout
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
+from cdd_agent.files.file_lock import FileLock, Timeout
 from cdd_agent.git.command import CONFIG, Git
 
 _KNOWN = "refs/cdd/have"
@@ -30,8 +31,7 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cdd" / "cluster"
 
 
-@dataclass(frozen=True)
-class Cache:
+class Cache(Struct, frozen=True):
     """Of one project."""
 
     folder: Path

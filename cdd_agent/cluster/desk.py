@@ -11,13 +11,26 @@ import asyncio
 import json
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from msgspec import Struct, field
+from msgspec.structs import replace
 
-from cdd_agent.cluster.words import PIECE, QUESTION, Alive, Answer, Begin, Begun, Hold, Piece, Saved, Told, Took
+from cdd_agent.cluster.words import (
+    PIECE,
+    Alive,
+    Answer,
+    AnyQuestion,
+    Begin,
+    Begun,
+    Hold,
+    Piece,
+    Saved,
+    Told,
+    Took,
+    heard,
+)
 from cdd_agent.engine.history import no_part
 from cdd_agent.engine.lock import locked
 from cdd_agent.errors import BadInput, BudgetExhausted, CddError
@@ -28,7 +41,7 @@ from cdd_agent.git.new_commit import OUT
 from cdd_agent.llm.budget import Limit, Spent
 from cdd_agent.llm.port import Usage
 from cdd_agent.llm.shared import SharedAccount
-from cdd_agent.session import Project
+from cdd_agent.open_project import Project
 from cdd_agent.threads import in_thread
 from cdd_agent.travel.bundles import RunHere, bundle
 from cdd_agent.travel.came_back import CameBack, in_its_own_tree, opened, put_in_place, reference_of
@@ -44,8 +57,7 @@ class Gone(Exception):
     """Whoever asks has the ticket no more."""
 
 
-@dataclass
-class Desk:
+class Desk(Struct):
     """Of one ticket, as long as it is carried out elsewhere."""
 
     project: Project
@@ -92,12 +104,12 @@ class Desk:
         return CameBack.of(self.own.record.folder)
 
     def _keep(self, **changes: Any) -> None:
-        self.kept.model_copy(update=changes).keep(self.own.record.folder)
+        replace(self.kept, **changes).keep(self.own.record.folder)
 
     async def answer(self, question: Mapping[str, Any]) -> Answer:
         """The answer to a worker's question. Raises nothing: what is wrong here is in the answer."""
         try:
-            asked = QUESTION.validate_python(question)
+            asked: AnyQuestion = heard(question, AnyQuestion)
             async with self._turn:
                 if isinstance(asked, Begin):
                     async with self.busy:
@@ -125,7 +137,7 @@ class Desk:
             return {"error": error.in_a_line}
         except OSError as error:
             return {"error": f"The client cannot go on: {error}"}
-        except (ValidationError, ValueError, TypeError, LookupError) as error:
+        except (ValueError, TypeError, LookupError) as error:
             return {"error": f"The client does not understand this: {error}"}
 
     def let_go(self) -> None:
@@ -169,7 +181,7 @@ class Desk:
             author=self.author,
         )
         self.tell(to_json(Notice(text, tone, about=About.AT_WORKER)))
-        return begun.model_dump(mode="json")
+        return begun.told()
 
     @property
     def _sent(self) -> Path:

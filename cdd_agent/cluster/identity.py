@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from msgspec import to_builtins
+
 from cdd_agent.config import Config
 from cdd_agent.errors import BadInput
 from cdd_agent.git.command import Git
@@ -20,7 +22,7 @@ _NOT_SENT = {"record", "notifications", "approval", "commit", "jobs"}
 def settings_to_send(config: Config, root: Path) -> dict[str, Any]:
     """The settings that a run goes by, as the worker gets them: without headers, which hold keys. Raises `BadInput`
     where something else in them must not travel."""
-    sent = config.model_dump(mode="json", exclude_defaults=True, exclude=_NOT_SENT)
+    sent = {name: value for name, value in to_builtins(config).items() if name not in _NOT_SENT}
     for part in (sent, *sent.get("fallbacks", ())):
         part.get("request", {}).pop("headers", None)
     text = json.dumps(sent)

@@ -9,16 +9,17 @@ import os
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from distributed import Client, Future, KilledWorker, LocalCluster, Queue
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cdd_agent.cluster.desk import Desk
 from cdd_agent.cluster.identity import author_of, project_id, settings_to_send
 from cdd_agent.cluster.task import carry_out, version
-from cdd_agent.cluster.words import ClientGone, Order, Over
+from cdd_agent.cluster.words import ClientGone, Order, Over, heard
 from cdd_agent.cluster.worker import ENVIRONMENT
 from cdd_agent.config import of_role
 from cdd_agent.errors import BadInput, CddError, ExitCode
@@ -26,7 +27,7 @@ from cdd_agent.events import About, Notice, Tone, to_json
 from cdd_agent.fleet.place import Ending, Tell, TicketJob
 from cdd_agent.llm.budget import Limit
 from cdd_agent.llm.shared import Shared
-from cdd_agent.session import Project
+from cdd_agent.open_project import Project
 from cdd_agent.version import VERSION
 from cdd_agent.wiring import open_own_tree
 
@@ -41,8 +42,7 @@ _CONNECT = 15.0
 _PROBE = 10.0
 
 
-@dataclass
-class ClusterPlace:
+class ClusterPlace(Struct):
     """The workers of one Dask cluster. Several tickets at once: what no worker is free for waits with the scheduler."""
 
     project: Project
@@ -95,7 +95,7 @@ class ClusterPlace:
         ticket = self.project.tickets.find(job.slug)
         config = of_role(self.project.config, "executor")
         if job.model:
-            config = config.model_copy(update={"model": job.model})
+            config = replace(config, model=job.model)
         settings = settings_to_send(config, self.project.root)
         async with self._busy:
             own = await open_own_tree(self.project, ticket)
@@ -105,7 +105,7 @@ class ClusterPlace:
         self._desks[job.name] = desk
         order = Order(
             ticket=job.name, project=project, version=VERSION, inbox=self._inbox, patience=self.patience
-        ).model_dump()
+        ).told()
         try:
             over = await self._carried_out(job.name, desk, order)
         finally:
@@ -156,7 +156,7 @@ class ClusterPlace:
         finally:
             settled.cancel()
         if future.status == "finished":
-            over = Over.model_validate(await future.result())
+            over: Over = heard(await future.result(), Over)
             return over if over.attempt in (0, desk.attempt) or over.not_here else None
         if future.status == "error":
             error = await future.exception()

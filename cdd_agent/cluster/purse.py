@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from cdd_agent.cluster.words import Ask, ClientGone
 from cdd_agent.errors import BudgetExhausted
@@ -18,8 +19,7 @@ _LOOK = 1.0
 """Seconds between two questions whether there is room for a call by now."""
 
 
-@dataclass
-class ClientsAccount:
+class ClientsAccount(Struct):
     """What this run took of a budget that the client keeps."""
 
     attempt: int
@@ -67,8 +67,7 @@ class ClientsAccount:
                 )
 
 
-@dataclass(frozen=True)
-class SharedByClient(Shared):
+class SharedByClient(Shared, frozen=True):
     """What this run has in common with all others of its client, and with those on this machine."""
 
     of_all: Limit

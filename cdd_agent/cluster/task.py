@@ -32,7 +32,7 @@ def carry_out(order: dict[str, Any]) -> dict[str, Any]:
     try:
         scratch = Path(worker.local_directory)
         over = asyncio.run(carried_out(order, line.ask, scratch, worker.address))
-        return over.model_dump(mode="json")
+        return over.told()
     finally:
         line.close()
 

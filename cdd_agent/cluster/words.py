@@ -6,9 +6,9 @@ All of it is plain values: no object of either side is made on the other by what
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from msgspec import Meta, Struct, convert, to_builtins
 
 from cdd_agent.errors import BadInput
 
@@ -17,7 +17,9 @@ PIECE = 4_000_000
 _MOST_KNOWN = 200
 """Commits that a worker names as known."""
 
-Commit = Annotated[str, Field(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})$")]
+Commit = Annotated[str, Meta(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})\Z")]
+Count = Annotated[int, Meta(ge=0)]
+Dollars = Annotated[float, Meta(ge=0)]
 Answer = Mapping[str, Any]
 Ask = Callable[[Mapping[str, Any]], Awaitable[Answer]]
 """Takes a question to the client, and brings its answer. Raises `ClientGone`, `ClientFailed`."""
@@ -31,11 +33,14 @@ class ClientFailed(BadInput):
     """The client could not do what a worker needs of it, such as write to its disk."""
 
 
-class _Said(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class _Said(Struct, frozen=True, forbid_unknown_fields=True):
+    def told(self) -> dict[str, Any]:
+        """As plain values, as it goes over the line."""
+        values: dict[str, Any] = to_builtins(self, builtin_types=(bytes,))
+        return values
 
 
-class Order(_Said):
+class Order(_Said, frozen=True):
     """What a task is given when it is submitted: enough to ask for the rest."""
 
     ticket: str
@@ -49,74 +54,75 @@ class Order(_Said):
     """Seconds without an answer after which either side is taken for dead."""
 
 
-class Begin(_Said):
+class _Question(_Said, frozen=True, tag_field="kind", tag=str.lower):
+    """Its `kind` is its name."""
+
+
+class Begin(_Question, frozen=True):
     """A worker has the task, and asks for the run."""
 
-    kind: Literal["begin"] = "begin"
-    worker: str = Field(max_length=500)
-    version: str = Field(max_length=100)
-    have: tuple[Commit, ...] = Field(default=(), max_length=_MOST_KNOWN)
+    worker: Annotated[str, Meta(max_length=500)]
+    version: Annotated[str, Meta(max_length=100)]
+    have: Annotated[tuple[Commit, ...], Meta(max_length=_MOST_KNOWN)] = ()
     """Commits of the project that are in its cache."""
 
 
-class Piece(_Said):
+class Piece(_Question, frozen=True):
     """The next part of the bundle with the run."""
 
-    kind: Literal["piece"] = "piece"
     attempt: int
-    offset: int = Field(ge=0)
+    offset: Count
 
 
-class Told(_Said):
+class Told(_Question, frozen=True):
     """Events of the run, each as a line of JSON."""
 
-    kind: Literal["told"] = "told"
     attempt: int
     events: tuple[str, ...]
 
 
-class Saved(_Said):
+class Saved(_Question, frozen=True):
     """A part of a bundle with the run as it is now. When the last part is answered, the client has it on its disk."""
 
-    kind: Literal["saved"] = "saved"
     attempt: int
     tip: Commit
-    offset: int = Field(ge=0)
-    data: bytes = Field(max_length=PIECE)
+    offset: Count
+    data: Annotated[bytes, Meta(max_length=PIECE)]
     is_last: bool
 
 
-class Alive(_Said):
+class Alive(_Question, frozen=True):
     """Nothing new."""
 
-    kind: Literal["alive"] = "alive"
     attempt: int
 
 
-class Hold(_Said):
+class Hold(_Question, frozen=True):
     """May a call be made that takes so much at worst? Asked where there is a budget."""
 
-    kind: Literal["hold"] = "hold"
     attempt: int
-    tokens: int = Field(ge=0)
-    usd: float = Field(ge=0)
+    tokens: Count
+    usd: Dollars
 
 
-class Took(_Said):
+class Took(_Question, frozen=True):
     """It is over, and took so much."""
 
-    kind: Literal["took"] = "took"
     attempt: int
-    tokens: int = Field(ge=0)
-    usd: float = Field(ge=0)
+    tokens: Count
+    usd: Dollars
     estimated: bool
 
 
 AnyQuestion = Begin | Piece | Told | Saved | Alive | Hold | Took
-QUESTION: TypeAdapter[AnyQuestion] = TypeAdapter(Annotated[AnyQuestion, Field(discriminator="kind")])
 
 
-class Begun(_Said):
+def heard(values: object, kind: Any) -> Any:
+    """What came over the line. Raises `ValueError` where it is nothing of that kind."""
+    return convert(values, kind, builtin_types=(bytes,))
+
+
+class Begun(_Said, frozen=True):
     """The run is the worker's now: its attempt has this number, and only the latest attempt is listened to."""
 
     attempt: int
@@ -140,7 +146,7 @@ class Begun(_Said):
     """Name and address, for commits."""
 
 
-class Over(_Said):
+class Over(_Said, frozen=True):
     """The end of a task, as its result: how the run ended, or why the ticket has to go elsewhere."""
 
     attempt: int

@@ -14,16 +14,16 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from msgspec import structs
+from msgspec import Struct, field, structs
+from msgspec.structs import replace
 
 from cdd_agent.cluster.cache import Cache, cache_folder
 from cdd_agent.cluster.purse import ClientsAccount, shared_by_client
-from cdd_agent.cluster.words import PIECE, Ask, Begin, Begun, ClientFailed, ClientGone, Order, Over
+from cdd_agent.cluster.words import PIECE, Ask, Begin, Begun, ClientFailed, ClientGone, Order, Over, heard
 from cdd_agent.config import Config
 from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.history import STORE, no_part
@@ -39,6 +39,7 @@ from cdd_agent.events import (
     Tone,
     to_json,
 )
+from cdd_agent.forms import read
 from cdd_agent.frontend import Nobody
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.git.command import Git
@@ -47,9 +48,9 @@ from cdd_agent.git.repository import repository_of
 from cdd_agent.llm.budget import Limit
 from cdd_agent.llm.port import Done, Hear, Model, Request
 from cdd_agent.llm.wrapper import ModelWrapper
+from cdd_agent.open_project import Project
 from cdd_agent.project.tree_needs import link_shared, own_packages
 from cdd_agent.redaction import Redactor
-from cdd_agent.session import Project
 from cdd_agent.tickets.store import Ticket, TicketStore
 from cdd_agent.travel.arrival import Arrival
 from cdd_agent.travel.bundles import RunHere, bundle
@@ -76,10 +77,10 @@ async def carry_out(order: Mapping[str, Any], ask: Ask, scratch: Path, name: str
         return Over(attempt=0, exit_code=ExitCode.BAD_INPUT, words=words, not_here=True, worker=name)
     attempt = 0
     try:
-        known = Order.model_validate(order)
+        known: Order = heard(order, Order)
         store = await Cache.open(known.project)
-        answer = await ask(Begin(worker=name, version=VERSION, have=await store.known()).model_dump())
-        begun = Begun.model_validate(answer)
+        answer = await ask(Begin(worker=name, version=VERSION, have=await store.known()).told())
+        begun: Begun = heard(answer, Begun)
         attempt = begun.attempt
         place = _folder_in(scratch, begun.slug)
         try:
@@ -96,8 +97,7 @@ async def carry_out(order: Mapping[str, Any], ask: Ask, scratch: Path, name: str
         return Over(attempt=attempt, exit_code=code, words=words, not_here=_has_no_room(error), worker=name)
 
 
-@dataclass
-class _Run:
+class _Run(Struct, dict=True):
     """One ticket's run, on this machine."""
 
     begun: Begun
@@ -212,6 +212,7 @@ class _Run:
         model: Callable[[], Model] = cache(lambda: AsksWhenKept(runner.model(), keep))
         commands = replace(runner.commands, env=env)
         engine.runner = replace(runner, model=model, saved=keep, commands=commands)
+        engine.waits_for_baseline = True  # the tests would run in the tree that is kept
         prepare_model(engine)
         with closing(engine):
             try:
@@ -290,7 +291,7 @@ class _Run:
         return found.env(self.root)
 
     def _config(self) -> Config:
-        return Config.model_validate(self.begun.settings)
+        return read(Config, self.begun.settings)
 
 
 class AsksWhenKept(ModelWrapper):

@@ -1,10 +1,10 @@
 """AGENTS.md, what coding agents and newcomers have to know of a project: a start, with what its files say already."""
 
 from cdd_agent.errors import BadInput
+from cdd_agent.open_project import Project
 from cdd_agent.project.profile import profile
 from cdd_agent.project.unfilled import COMMANDS, CONVENTIONS, DESCRIPTION, FOLDER
 from cdd_agent.sanitize import sanitize_for_display
-from cdd_agent.session import Project
 from cdd_agent.verification.checks import detect
 
 FILE = "AGENTS.md"

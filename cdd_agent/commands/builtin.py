@@ -5,14 +5,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from cdd_agent.commands.registry import WrongUsage, command, commands
+from cdd_agent.commands.registry import WrongUsage, command, commands, project_command, tell_as_found
 from cdd_agent.commands.terminal import JSON, OPTIONAL_SLUG, SLUG, Argument, TerminalForm, flag
 from cdd_agent.errors import BadInput
 
 if TYPE_CHECKING:
+    from cdd_agent.events import Event
+    from cdd_agent.open_project import Project
     from cdd_agent.session import Session
 
 _DOCUMENTATION = "documentation"
@@ -64,28 +66,41 @@ async def diff(session: Session, *which: str) -> None:
     await _tell(session, "diff", which)
 
 
+def _status(project: Project, slug: str | None = None) -> Iterator[Event]:
+    from cdd_agent.commands.listing import listed, opened, whereabouts
+
+    if slug is None:
+        yield listed(project.tickets, ())
+        return
+    ticket = project.tickets.find(slug)
+    yield opened(ticket)
+    yield from whereabouts(project.root, ticket)
+
+
 @command(
     "status",
     "[SLUG]",
     terminal_help="show how far a ticket is",
     terminal=TerminalForm("cdd status\ncdd status feature-user-auth", OPTIONAL_SLUG, JSON),
     any_time=True,
+    of_project=_status,
 )
 async def status(session: Session, slug: str | None = None) -> None:
     """Show how far a ticket is: the active one, the one named, or all of them."""
-    if slug is None and session.agent is None:
-        await list_tickets(session)
-        return
     if session.agent is not None and slug in (None, session.agent.ticket_slug):
         for event in session.agent.view():
             session.emit(event)
     else:
-        from cdd_agent.commands.listing import opened, whereabouts
+        await tell_as_found(session, _status(session.project, slug))
 
-        ticket = session.project.tickets.find(slug or "")
-        session.emit(opened(ticket))
-        for notice in whereabouts(session.project.root, ticket):
-            session.emit(notice)
+
+def _criteria(project: Project, slug: str) -> Iterator[Event]:
+    from cdd_agent.engine.criteria import criteria_of
+    from cdd_agent.engine.whereabouts import in_its_tree
+    from cdd_agent.redaction import Redactor
+
+    ticket = in_its_tree(project.tickets.find(slug))
+    yield criteria_of(ticket.root, ticket, Redactor.of_environment(project.config.commands.hide_env))
 
 
 @command(
@@ -94,22 +109,14 @@ async def status(session: Session, slug: str | None = None) -> None:
     terminal_help="show which steps, tests and files serve each acceptance criterion",
     terminal=TerminalForm("cdd criteria feature-user-auth\ncdd criteria feature-user-auth --json", SLUG, JSON),
     any_time=True,
+    of_project=_criteria,
 )
 async def criteria(session: Session, slug: str | None = None) -> None:
     """Show which steps, tests and files serve each acceptance criterion of a ticket, and which are seen to be met."""
-    import asyncio
-
-    from cdd_agent.engine.criteria import criteria_of
-    from cdd_agent.engine.whereabouts import in_its_tree
-    from cdd_agent.redaction import Redactor
-
     known = slug or session.last_ticket
     if known is None:
         raise BadInput(f"Which ticket? Usage: {commands()['criteria'].synopsis}")
-    ticket = session.project.tickets.find(known)
-    redactor = Redactor.of_environment(session.project.config.commands.hide_env)
-    ticket = in_its_tree(ticket)
-    session.emit(await asyncio.to_thread(criteria_of, ticket.root, ticket, redactor))
+    await tell_as_found(session, _criteria(session.project, known))
 
 
 def _types_and_states() -> tuple[tuple[str, ...], ...]:
@@ -118,7 +125,7 @@ def _types_and_states() -> tuple[tuple[str, ...], ...]:
     return TYPES, STATES
 
 
-@command(
+@project_command(
     "list",
     "[TYPE] [STATE]",
     _types_and_states,
@@ -135,13 +142,11 @@ def _types_and_states() -> tuple[tuple[str, ...], ...]:
     ),
     any_time=True,
 )
-async def list_tickets(session: Session, *words: str) -> None:
+def list_tickets(project: Project, *words: str) -> Iterator[Event]:
     """List the project's tickets and how far each is; with a type, a state or both, those alone."""
-    import asyncio
-
     from cdd_agent.commands.listing import listed
 
-    session.emit(await asyncio.to_thread(listed, session.project.tickets, words))
+    yield listed(project.tickets, words)
 
 
 @command("plan", "SLUG")
@@ -150,7 +155,7 @@ async def plan(session: Session, slug: str) -> None:
     await session.engage("planner", session.project.tickets.find(slug))
 
 
-@command(
+@project_command(
     "new",
     "TYPE [KIND] NAME",
     lambda: ((*_types_and_states()[0], _DOCUMENTATION),),
@@ -166,32 +171,29 @@ async def plan(session: Session, slug: str) -> None:
         Argument("name", "in a few words; it becomes the name of a folder or file", metavar="NAME"),
     ),
 )
-async def new(session: Session, kind: str, *words: str) -> None:
+def new(project: Project, kind: str, *words: str) -> Iterator[Event]:
     """Make a ticket: feature, bug, enhancement, spike or refactor; or a page: `/new documentation guide NAME`."""
     from cdd_agent.events import About, Notice, Tone
 
     if kind.lower() == _DOCUMENTATION:
-        import asyncio
-
         from cdd_agent.tickets.documentation import create_page
 
         if len(words) != 2:
             raise WrongUsage(f"new {_DOCUMENTATION} guide|feature NAME", hint=_QUOTE)
-        page = await asyncio.to_thread(create_page, session.project.root, *words)
-        text = f"Made {page.relative_to(session.project.root).as_posix()}: fill it in."
-        session.emit(Notice(text, Tone.GOOD, about=About.MADE))
+        page = create_page(project.root, *words)
+        yield Notice(f"Made {page.relative_to(project.root).as_posix()}: fill it in.", Tone.GOOD, about=About.MADE)
         return
     if len(words) != 1:
         raise WrongUsage("new TYPE NAME", hint=_QUOTE)
-    ticket = session.project.tickets.create(kind, words[0])
+    ticket = project.tickets.create(kind, words[0])
     text = (
         f"Made {ticket.shown(ticket.spec_path)}. `/socrates {ticket.slug}` fills it in with you, or you do by hand; "
         f"then `/plan {ticket.slug}` makes the plan."
     )
-    session.emit(Notice(text, Tone.GOOD, about=About.MADE))
+    yield Notice(text, Tone.GOOD, about=About.MADE)
 
 
-@command(
+@project_command(
     "init",
     "[--templates]",
     terminal_help="make this project a cdd project",
@@ -200,12 +202,11 @@ async def new(session: Session, kind: str, *words: str) -> None:
         flag("--templates", "copy the templates for tickets to .cdd/templates, to be changed"),
     ),
 )
-async def init(session: Session, *, templates: bool = False) -> None:
+def init(project: Project, *, templates: bool = False) -> Iterator[Event]:
     """Make this a cdd project: settings, a folder for tickets, AGENTS.md; with `--templates`, yours to change."""
     from cdd_agent.commands.initialise import initialise
 
-    for notice in initialise(session.project, templates=templates):
-        session.emit(notice)
+    return initialise(project, templates=templates)
 
 
 @command("context", "[PATH|WORDS|+FILE|-FILE...]", any_time=True)
@@ -298,15 +299,14 @@ async def show_tickets(session: Session) -> None:
     session.emit(ScreenAsked("tickets", "Only the shell with a screen has such a list; `/list` shows the tickets."))
 
 
-@command(
+@project_command(
     "board",
     terminal_help="show the runs of this project: how far each is, what it took, what it waits for",
     terminal=TerminalForm("cdd board"),
     any_time=True,
 )
-async def show_board(session: Session) -> None:
+def show_board(project: Project) -> Iterator[Event]:
     """Show the runs of this project on this machine: how far each is, what it took, and what it waits for."""
-    import asyncio
     import shutil
     import time
 
@@ -314,10 +314,9 @@ async def show_board(session: Session) -> None:
     from cdd_agent.fleet.known import board_here
     from cdd_agent.fleet.table import table
 
-    project, width = session.project, shutil.get_terminal_size().columns
-    board = await asyncio.to_thread(lambda: board_here(project.root, project.tickets.list()))
+    width, board = shutil.get_terminal_size().columns, board_here(project.root, project.tickets.list())
     lines = [line for line, _ in table(board, time.time(), width - 2)] if board.rows else ["There are no runs here."]
-    session.emit(ScreenAsked("board", "\n".join(lines)))
+    yield ScreenAsked("board", "\n".join(lines))
 
 
 @command("settings", any_time=True)

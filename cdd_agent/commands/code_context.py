@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from cdd_agent.context.places import RankedFile
 from cdd_agent.context.query import Query
@@ -24,8 +25,7 @@ _NEXT = 10
 """Files that are named as those that rank next."""
 
 
-@dataclass(frozen=True)
-class FoundCode:
+class FoundCode(Struct, frozen=True):
     """The code that a text is about, as a model would see it."""
 
     query: str

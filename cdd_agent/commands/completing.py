@@ -102,12 +102,13 @@ def _models(session: Session) -> Mapping[str, str]:
     environment has a key."""
     import os
 
+    from cdd_agent.config import fallbacks_of
     from cdd_agent.llm.known_models import known_model, models_of
     from cdd_agent.llm.providers import PROVIDERS
 
     models = {offer.name: f"by {offer.server}, on this computer" for offer in session.offers}
     config = session.project.config
-    for name in (config.model, *(choice.model for choice in config.fallbacks)):
+    for name in (config.model, *(other.model for other in fallbacks_of(config))):
         if name is not None:
             models.setdefault(name, "asked now" if name == config.model else "a fallback")
     for provider, row in PROVIDERS.items():

@@ -9,7 +9,7 @@ from cdd_agent.config import PROJECT_FILE
 from cdd_agent.errors import BadInput
 from cdd_agent.events import About, Notice, Tone
 from cdd_agent.files.atomic import create_exclusive, ignore_runs
-from cdd_agent.session import Project
+from cdd_agent.open_project import Project
 from cdd_agent.tickets.templates import copy_bundled
 
 CONFIG = """\

@@ -1,4 +1,6 @@
-"""Tickets as `/list` and `/status` show them: their states, and what is to be done next for one."""
+"""Tickets as `/list` and `/status` show them: their states, and what is to be done next for one.
+
+The modules that read plans and states are imported with the first ticket that has one."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -7,7 +9,6 @@ from pathlib import Path
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events import TICKET_STATES, About, Notice, PlanOpened, SpecOpened, TicketsListed, TicketView, Tone
 from cdd_agent.tickets.spec import SpecEmpty, TicketSpec, TicketType
-from cdd_agent.tickets.state import load_state, new_state
 from cdd_agent.tickets.status import RunStatus
 from cdd_agent.tickets.store import Ticket, TicketStore
 
@@ -49,13 +50,21 @@ def type_of(ticket: Ticket) -> str:
 
 def view(ticket: Ticket, kind: str = "") -> TicketView:
     """One ticket for the list. A file that cannot be read makes that ticket's line say so, not the list fail."""
-    from cdd_agent.engine.whereabouts import in_its_tree, where_in_short  # not for the shell's first screen
-
+    where = ""
     try:
-        where, ticket = where_in_short(ticket), in_its_tree(ticket)
+        if ticket.record.exists():
+            from cdd_agent.engine.whereabouts import in_its_tree, where_in_short
+
+            where, ticket = where_in_short(ticket), in_its_tree(ticket)
         if not ticket.plan_path.exists():
             is_blank = ticket.spec_path.stat().st_size <= _LARGE and ticket.read_spec().is_blank
             return TicketView(ticket.slug, "empty" if is_blank else "spec", type=kind)
+        from cdd_agent.tickets.state import load_state, read_state
+
+        known = read_state(ticket.state_path, ticket.slug)
+        if known is not None and known.done_plan is not None and known.done_plan == ticket.plan_digest():
+            total = len(known.step_executions)
+            return TicketView(ticket.slug, "done", known.done, total, type=kind, where=where)
         plan = ticket.read_plan()
         plan.check(ticket.shown(ticket.plan_path))
         state = load_state(ticket.state_path, ticket.slug, plan)
@@ -63,6 +72,8 @@ def view(ticket: Ticket, kind: str = "") -> TicketView:
         return TicketView(ticket.slug, "empty", type=kind)
     except CddError as error:
         return TicketView(ticket.slug, "unreadable", error=error.message.partition("\n")[0], type=kind)
+    except OSError as error:  # a folder that may not be looked into
+        return TicketView(ticket.slug, "unreadable", error=f"{error.filename}: {error.strerror}", type=kind)
     total = len(plan.steps)
     if state is None:
         return TicketView(ticket.slug, "planned", 0, total, type=kind, where=where)
@@ -80,6 +91,7 @@ def opened(ticket: Ticket) -> PlanOpened | SpecOpened:
         title = spec.title if spec.has_title else ""
         return SpecOpened(ticket.slug, title, ticket.shown(ticket.spec_path), tuple(spec.missing()))
     from cdd_agent.engine.whereabouts import in_its_tree  # not for the shell's first screen
+    from cdd_agent.tickets.state import load_state, new_state
 
     ticket = in_its_tree(ticket)
     plan = ticket.read_plan()

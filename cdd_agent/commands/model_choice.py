@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+from msgspec import to_builtins
+
 from cdd_agent.commands.initialise import initialise
 from cdd_agent.commands.registry import WrongUsage
 from cdd_agent.config import (
@@ -135,15 +137,15 @@ async def _meant(
 
 def _with_model_set(path: Path, now: Config, chosen: Config, role: Role | None) -> str:
     """The project's settings file with the chosen model. `api_base` is in it where there is one, or was."""
-    settings: ModelSettings = chosen if role is None else getattr(chosen.models, role)
-    changes: dict[str, object] = {"model": settings.model}
+    settings: Config | ModelSettings = chosen if role is None else getattr(chosen.models, role)
+    changes: dict[str, object] = {"model": settings.model or None}
     if settings.api_base or now.api_base:
-        changes["api_base"] = settings.api_base
+        changes["api_base"] = settings.api_base or None
     text = read_file(path) or ""
     if role is None:
         return changed_text(text, str(path), changes)
-    kept = settings.model_dump(exclude_unset=True, exclude={"model", "api_base"})
-    if settings.model is None:
+    kept = {name: value for name, value in to_builtins(settings).items() if name not in ("model", "api_base")}
+    if not settings.model:
         return changed_text(text, str(path), {"models": {role: kept}})
     return changed_text(
         text, str(path), {"models": {role: changes | kept if kept or len(changes) > 1 else settings.model}}

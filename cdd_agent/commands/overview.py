@@ -2,23 +2,23 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+
+from msgspec import Struct
 
 from cdd_agent.commands.listing import type_of, view
 from cdd_agent.engine.whereabouts import in_its_tree
 from cdd_agent.errors import CddError
 from cdd_agent.events import TicketView
-from cdd_agent.session import Project
+from cdd_agent.open_project import Project
 from cdd_agent.tickets.store import Ticket
 
 _LARGEST = 4_000_000
 """Bytes of a report that is read for the money in it."""
 
 
-@dataclass(frozen=True)
-class TicketOverview:
+class TicketOverview(Struct, frozen=True):
     """A ticket among the others. `next_line` is the command that goes on with it."""
 
     view: TicketView

@@ -5,16 +5,20 @@ Help, usage errors and completion (`completing.py`) are made from the registry. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Coroutine, Iterator
+from functools import wraps
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cdd_agent.commands.terminal import OF_CDD, TerminalForm
 from cdd_agent.errors import BadInput
 
 if TYPE_CHECKING:
+    from cdd_agent.events import Event
     from cdd_agent.session import Session
 
 Run = Callable[..., Coroutine[object, object, None]]
+OfProject = Callable[..., "Iterator[Event]"]
+"""A generator `(project, *arguments, **flags)`: what it yields is told. It needs no session and no event loop."""
 Words = Callable[[], tuple[tuple[str, ...], ...]]
 
 
@@ -35,6 +39,8 @@ class SlashCommand(NamedTuple):
     terminal_help: str = ""
     any_time: bool = False
     """It disturbs nothing that runs, so it need not wait for its end."""
+    of_project: OfProject | None = None
+    """Carries it out after `cdd`, with the arguments in the order in which `terminal` has them."""
 
     @property
     def help(self) -> str:
@@ -72,15 +78,40 @@ def command(
     terminal_help: str = "",
     *,
     any_time: bool = False,
+    of_project: OfProject | None = None,
 ) -> Callable[[Run], Run]:
-    """Register a function `(session, *arguments, **flags)` as `/name`; with a `terminal` form as `cdd name`, too, where
-    it gets its arguments in the order in which the form has them. `any_time`: also while something else runs."""
+    """Register a function `(session, *arguments, **flags)` as `/name`; with a `terminal` form also as `cdd name`, which
+    `of_project` carries out. `any_time`: also while something else runs."""
 
     def register(run: Run) -> Run:
-        _registered[name] = SlashCommand(name, usage, run, words, terminal, terminal_help, any_time)
+        _registered[name] = SlashCommand(name, usage, run, words, terminal, terminal_help, any_time, of_project)
         return run
 
     return register
+
+
+def project_command(
+    name: str, usage: str = "", words: Words = tuple, **others: Any
+) -> Callable[[OfProject], OfProject]:
+    """Register a generator that needs no more than the project as `/name` and `cdd name`; `others` as for `command`."""
+
+    def register(function: OfProject) -> OfProject:
+        @wraps(function)
+        async def run(session: Session, *arguments: str, **flags: bool) -> None:
+            await tell_as_found(session, function(session.project, *arguments, **flags))
+
+        command(name, usage, words, of_project=function, **others)(run)
+        return function
+
+    return register
+
+
+async def tell_as_found(session: Session, events: Iterator[Event]) -> None:
+    """Tell each event as it comes; finding it is the work of a thread."""
+    import asyncio
+
+    while (event := await asyncio.to_thread(next, events, None)) is not None:
+        session.emit(event)
 
 
 def can_run_now(line: str) -> bool:

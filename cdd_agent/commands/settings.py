@@ -8,11 +8,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from pydantic import BaseModel
+from msgspec import Struct, to_builtins
 
 from cdd_agent.commands.initialise import CONFIG, initialise
 from cdd_agent.config import (
@@ -28,8 +27,9 @@ from cdd_agent.config import (
 from cdd_agent.files.atomic import write_atomic
 from cdd_agent.files.paths import confine
 from cdd_agent.guarded_yaml import read_file, read_mapping
+from cdd_agent.open_project import Project
 from cdd_agent.redaction import Redactor
-from cdd_agent.session import Project, Session
+from cdd_agent.session import Session
 from cdd_agent.threads import to_its_end
 
 _LINE = re.compile(r"# (?P<margin> *)(?P<key>[a-z_]+):(?P<rest>.*)$")
@@ -37,8 +37,7 @@ _SECRET = ("request.headers", "request.body", "models", "fallbacks")
 """Settings that may hold a key: only whether they are set is shown, and they are changed in the file alone."""
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """One setting as it is now."""
 
     name: str
@@ -112,7 +111,7 @@ def words_of_settings() -> Mapping[str, str]:
         key, about = found["key"], found["rest"].rpartition(" # ")[2].strip() if " # " in found["rest"] else ""
         if found["margin"]:
             words[f"{section}.{key}"] = about or words.get(section, "")
-        elif key in Config.model_fields:
+        elif key in Config.__struct_fields__:
             section, words[key] = key, about
     sections = {name.partition(".")[0] for name in words if "." in name}
     return {name: text for name, text in words.items() if name not in sections}
@@ -127,6 +126,4 @@ def _value(config: Config, name: str) -> Any:
 
 def _plain(value: Any) -> Any:
     """As YAML and JSON have it."""
-    if isinstance(value, BaseModel):
-        return value.model_dump(mode="json", exclude_unset=True)
-    return [_plain(part) for part in value] if isinstance(value, tuple) else value
+    return to_builtins(value)

@@ -5,9 +5,10 @@ say alike in almost all grammars.
 """
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from cdd_agent.context.source import suffix_of
 
@@ -48,8 +49,7 @@ _QUERIES = (
 )
 
 
-@dataclass(frozen=True)
-class Definition:
+class Definition(Struct, frozen=True):
     name: str
     """With the names of what it is in: `Parser.parse`."""
     first: int

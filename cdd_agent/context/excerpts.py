@@ -3,8 +3,9 @@
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+
+from msgspec import Struct
 
 from cdd_agent.context.definitions import Definition
 from cdd_agent.context.words import BETWEEN, Vocabulary, words_in
@@ -22,8 +23,7 @@ _BESIDE, _WITHIN = 0.2, 0.3
 _WORDS = BETWEEN[:10] + b"\n" + BETWEEN[11:]
 
 
-@dataclass(frozen=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """Some lines."""
 
     first: int
@@ -67,8 +67,7 @@ def pieces(lines: int, found: Sequence[Definition]) -> list[Piece]:
     return result
 
 
-@dataclass(frozen=True)
-class Judged:
+class Judged(Struct, frozen=True):
     """A file's text, as far as it is about a question."""
 
     pieces: tuple[Piece, ...]

@@ -1,14 +1,19 @@
 """The map of a project for everybody who asks, from whichever thread."""
 
+from __future__ import annotations
+
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from threading import Lock, Timer
+from typing import TYPE_CHECKING
 
 from cdd_agent.context.places import RankedFile
-from cdd_agent.context.project_map import ProjectMap
 from cdd_agent.context.query import Query
 from cdd_agent.errors import CddError
 from cdd_agent.files.read import read_source
+
+if TYPE_CHECKING:
+    from cdd_agent.context.project_map import ProjectMap
 
 _IDLE_SECONDS = 30.0
 """After a question, until what the map holds is given back."""
@@ -24,9 +29,18 @@ class CodeFinder:
 
     def __init__(self, root: Path, own: Collection[str] = ()) -> None:
         """`own` are this program's files and folders, which are no part of the project."""
-        self._map = ProjectMap(root, own)
-        self._lock = Lock()
+        self._root, self._own = root, own
+        self._made: ProjectMap | None = None
+        self._making, self._lock = Lock(), Lock()
         self._idle: Timer | None = None
+
+    @property
+    def _map(self) -> ProjectMap:
+        from cdd_agent.context.project_map import ProjectMap  # most steps name their files, and need no map
+
+        with self._making:
+            self._made = self._made or ProjectMap(self._root, self._own)
+            return self._made
 
     def rank(self, query: Query, most: int = 100) -> list[RankedFile]:
         """The files that the query is about, the most likely first."""

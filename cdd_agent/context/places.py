@@ -1,11 +1,11 @@
 """The map's answer: files with reasons, and the places in them."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(Struct, frozen=True):
     """Some lines of a file, at most about 30."""
 
     first: int
@@ -20,8 +20,7 @@ class Place:
     """How useful it is beside the other places of an answer: the more the better, whichever file they are in."""
 
 
-@dataclass(frozen=True)
-class RankedFile:
+class RankedFile(Struct, frozen=True):
     path: str
     reasons: tuple[str, ...]
     """Short clauses for people, the most telling first."""

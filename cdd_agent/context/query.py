@@ -1,11 +1,11 @@
 """A question to the map of a project."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True)
-class Query:
+class Query(Struct, frozen=True):
     """A search for code: a text in plain words, and whatever else is known."""
 
     text: str

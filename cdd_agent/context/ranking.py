@@ -9,11 +9,12 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
+
+from msgspec import Struct, field
 
 from cdd_agent.context.cache import Cache, Holders
 from cdd_agent.context.definitions import Definition
@@ -76,8 +77,7 @@ _ASIDE = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Text:
+class Text(Struct, frozen=True):
     """A file's text, taken apart."""
 
     data: bytes
@@ -88,8 +88,7 @@ class Text:
         return self.data.count(b"\n") + (not self.data.endswith(b"\n"))
 
 
-@dataclass(frozen=True)
-class Searched:
+class Searched(Struct, frozen=True):
     """The files that are searched."""
 
     numbers: Mapping[str, int]
@@ -99,8 +98,7 @@ class Searched:
     root: Path
 
 
-@dataclass
-class _Sign:
+class _Sign(Struct):
     """One sign's verdict: a score for each file, and why."""
 
     scores: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))

@@ -6,7 +6,8 @@ as long. They read only the few files whose lines are shown (`definitions.py`).
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cdd_agent.files.ignore import IgnoreRules
 
@@ -39,8 +40,7 @@ def _expression(*alternatives: bytes) -> re.Pattern[bytes]:
 _NAME = rb"([A-Za-z_$\x80-\xff][\w$\x80-\xff]*)"
 
 
-@dataclass(frozen=True)
-class _Family:
+class _Family(Struct, frozen=True):
     """Languages that define and import in one way. Each expression's groups are names."""
 
     defined: re.Pattern[bytes]
@@ -117,8 +117,7 @@ _FAMILIES = {
 }
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(Struct, frozen=True):
     """The index's knowledge of a file's text."""
 
     defined: frozenset[str]

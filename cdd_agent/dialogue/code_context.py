@@ -1,9 +1,11 @@
 """Code as a prompt shows it: whole files, parts, outlines; and of what ranks best as much as there is room for."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cdd_agent.context.places import RankedFile, in_order
 from cdd_agent.edits.excerpts import Ranges, in_words, joined, lines_of
@@ -36,8 +38,7 @@ _FIRST_LINES = 40
 """Lines of a file of which nobody knows which part matters."""
 
 
-@dataclass(frozen=True)
-class ShownCode:
+class ShownCode(Struct, frozen=True):
     """A file as a prompt shows it."""
 
     path: str
@@ -62,8 +63,7 @@ class ShownCode:
         return estimated_tokens(self.text)
 
 
-@dataclass(frozen=True)
-class CodeContext:
+class CodeContext(Struct, frozen=True):
     """The part of a prompt that shows code which a text may be about."""
 
     files: tuple[ShownCode, ...] = ()
@@ -214,8 +214,7 @@ def packed(
     return _Packing(root, [file for file in ranked if file.path not in but], tokens, known or {}).done(outline)
 
 
-@dataclass
-class _Packing:
+class _Packing(Struct):
     root: Path
     ranked: Sequence[RankedFile]
     tokens: int

@@ -1,7 +1,9 @@
 """A prompt as a model's window has room for it: its parts by what matters, each as whole as it can be."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.dialogue.token_budget import MARGIN, TokenBudget, for_answers
 from cdd_agent.dialogue.turns import Dialogue
@@ -13,8 +15,7 @@ Form = str | tuple[Message, ...]
 """A paragraph of the system's message, or messages of the conversation."""
 
 
-@dataclass(frozen=True)
-class PromptPart:
+class PromptPart(Struct, frozen=True):
     """A piece of a prompt."""
 
     whole: Form
@@ -42,8 +43,7 @@ class PromptPart:
         return self.whole[:0] if self.rank else forms[-1]
 
 
-@dataclass(frozen=True)
-class FittedPrompt:
+class FittedPrompt(Struct, frozen=True):
     """A conversation to be had, and with which tools."""
 
     dialogue: Dialogue

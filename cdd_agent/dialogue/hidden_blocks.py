@@ -1,15 +1,15 @@
 """A reply as a person sees it while it streams: without the code blocks that are meant for the program."""
 
 import re
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 _OPENING = re.compile(r" {0,3}(?P<mark>`{3,}|~{3,})[ \t]*(?P<info>[\w-]*)[^`]*")
 _LONGEST_OPENING = 200
 """Characters of a line that may still become an opening fence, and so is not shown yet."""
 
 
-@dataclass
-class HiddenBlockFilter:
+class HiddenBlockFilter(Struct):
     """Keeps back the code blocks whose info string begins with one of `hidden`, and hands on the rest."""
 
     hidden: frozenset[str]

@@ -5,14 +5,14 @@ A person sees the words before it, as they come, and not the JSON. It works with
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.dialogue.turns import Added, Dialogue, Turn
-from cdd_agent.errors import CddError
 from cdd_agent.events import Notice, Tone
+from cdd_agent.forms import Fault, NotOfForm, read_json, schema_of
 from cdd_agent.llm.port import BadAnswer, Message
 from cdd_agent.sanitize import fenced
 
@@ -20,17 +20,14 @@ FENCE = "json"
 TRIES = 3
 """Replies that a model gets to be right: the first and two more."""
 _MOST_NAMED = 12
-_LONGEST_NAMED = 300
-"""Characters of a problem that are told: keys are the model's own words, and may be anything."""
 
-T = TypeVar("T", bound=BaseModel)
+T = TypeVar("T", bound=Struct)
 
 Check = Callable[[T], Sequence[str]]
 """Finds what is wrong with a value beyond its form, a sentence each; in words that a model can act on."""
 
 
-@dataclass(frozen=True)
-class Structured(Generic[T]):
+class Structured(Struct, Generic[T], frozen=True):
     """A model's answer. `problems` are those that it did not get rid of; its form is right all the same."""
 
     value: T
@@ -93,38 +90,21 @@ async def structured(
     return best
 
 
-def with_form(messages: Sequence[Message], kind: type[BaseModel]) -> tuple[Message, ...]:
+def with_form(messages: Sequence[Message], kind: type[Struct]) -> tuple[Message, ...]:
     """A conversation whose system's message says how to answer, too."""
     first, *others = messages
     return (replace(first, content=f"{first.content}\n\n{how_to_answer(kind)}"), *others)
 
 
-def how_to_answer(kind: type[BaseModel]) -> str:
+def how_to_answer(kind: type[Struct]) -> str:
     """The form of the answer as a prompt describes it."""
-    schema = json.dumps(_plain(kind.model_json_schema()), ensure_ascii=False, separators=(",", ":"))
+    schema = json.dumps(schema_of(kind), ensure_ascii=False, separators=(",", ":"))
     return (
         "# The form of your answer\n\n"
         f"End each answer with one code block of `{FENCE}` that holds one JSON object of this schema, and nothing "
         "after it. People see only the words before it: do not repeat there what it says.\n\n"
         f"{fenced(schema, FENCE)}"
     )
-
-
-def _plain(schema: Any) -> Any:
-    """A schema without what says little and takes room: titles, which repeat its keys, and the null of what can be left
-    out."""
-    if isinstance(schema, list):
-        return [_plain(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    is_named = isinstance(schema.get("title"), str)  # a property that is called `title` has a schema there
-    kinds = [kind for kind in schema.get("anyOf", ()) if kind != {"type": "null"}]
-    if len(kinds) == 1:
-        schema = {**schema, **kinds[0]}
-        del schema["anyOf"]
-    left_out = {"title"} if is_named else set()
-    left_out |= {"default"} if schema.get("default", ...) in (None, [], "") else set()
-    return {key: _plain(value) for key, value in schema.items() if key not in left_out}
 
 
 def _read(turn: Turn, kind: type[T]) -> tuple[T | None, tuple[str, ...]]:
@@ -136,19 +116,14 @@ def _read(turn: Turn, kind: type[T]) -> tuple[T | None, tuple[str, ...]]:
     if not turn.blocks and not written.startswith("{"):
         return None, (f"There is no code block of `{FENCE}` in the answer.",)
     try:
-        return kind.model_validate_json(written), ()
-    except ValidationError as error:
-        problems = []
-        for detail in error.errors()[:_MOST_NAMED]:
-            place = ".".join(map(str, detail["loc"]))
-            cause = detail.get("ctx", {}).get("error")
-            words = cause.message if isinstance(cause, CddError) else detail["msg"].removeprefix("Value error, ")
-            problems.append(_brief(f"`{_brief(place)}`: {words}" if place else words))
-        return None, tuple(problems)
+        return read_json(kind, written), ()
+    except NotOfForm as error:
+        return None, tuple(map(_told, error.faults[:_MOST_NAMED]))
 
 
-def _brief(text: str) -> str:
-    return text if len(text) <= _LONGEST_NAMED else f"{text[:_LONGEST_NAMED]}…"
+def _told(fault: Fault) -> str:
+    allowed = f"; allowed are {', '.join(f'`{name}`' for name in fault.allowed)}" if fault.kind == "unknown" else ""
+    return f"{fault}{allowed}"
 
 
 def _short(problems: Sequence[str]) -> str:

@@ -8,9 +8,11 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import groupby, islice, takewhile
 from typing import Any, Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cdd_agent.dialogue import text_tools
 from cdd_agent.dialogue.hidden_blocks import HiddenBlockFilter
@@ -86,8 +88,7 @@ _STOPPED = {
 }
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """Of one turn."""
 
     rounds: int = 25
@@ -96,8 +97,7 @@ class Limits:
     """No round is begun after that, and no call is made."""
 
 
-@dataclass(frozen=True)
-class Used:
+class Used(Struct, frozen=True):
     """How much of a turn's limits is used."""
 
     rounds: int = 0
@@ -107,8 +107,7 @@ class Used:
 _NOTHING = Used()
 
 
-@dataclass(frozen=True)
-class Added:
+class Added(Struct, frozen=True):
     """The messages of a round: the model's and, if it called tools, the answers.
 
     To be kept by whoever holds the conversation. A round that was stopped in the middle adds nothing.
@@ -119,8 +118,7 @@ class Added:
     """By the turn so far."""
 
 
-@dataclass(frozen=True)
-class Turn:
+class Turn(Struct, frozen=True):
     """The model has had its say."""
 
     text: str
@@ -135,8 +133,7 @@ async def _nobody(call: ToolCall, answer: str) -> None:
     del call, answer
 
 
-@dataclass(frozen=True)
-class Dialogue:
+class Dialogue(Struct, frozen=True):
     """A model and its tools. It keeps nothing: the conversation is the caller's."""
 
     model: Model
@@ -240,8 +237,8 @@ class Dialogue:
 
     def refuse_too_long(self, messages: Sequence[Message]) -> None:
         """Raises `ContextTooLong` for a conversation that the model cannot take in."""
-        window, size = self.model.window, self.size(messages)
-        if window is not None and size > window:
+        window = self.model.window
+        if window is not None and (size := self.size(messages)) > window:
             raise ContextTooLong(
                 f"The request has about {size:,} tokens, more than the window of {self.model.name} holds: {window:,}; "
                 "it was not sent",
@@ -445,7 +442,7 @@ def _joined(messages: Sequence[Message]) -> Iterator[Message]:
 
 def definitions(tools: Sequence[Tool[Any]]) -> tuple[ToolDefinition, ...]:
     """The tools as a request offers them."""
-    return tuple(ToolDefinition(tool.name, tool.purpose, tool.parameters_schema) for tool in tools)
+    return tuple(ToolDefinition(tool.name, tool.purpose, tool.schema_to_send) for tool in tools)
 
 
 def _arguments(call: ToolCall) -> dict[str, Any] | None:

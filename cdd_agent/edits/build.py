@@ -2,9 +2,10 @@
 
 import codecs
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import assert_never
+
+from msgspec import Struct, field
 
 from cdd_agent.actions.model import FileAlreadyExistsError, MultipleMatchesFoundError, SearchTextNotFoundError
 from cdd_agent.edits.changes import ChangeSet, FileChange, changed_meanwhile
@@ -39,8 +40,7 @@ _MOST_NAMED = 20
 """Problems that are told at once."""
 
 
-@dataclass(frozen=True)
-class EditPolicy:
+class EditPolicy(Struct, frozen=True):
     """On what terms a reply is used: what its author knew, and what the task lets them do."""
 
     seen: Seen | None = field(default_factory=dict)
@@ -121,8 +121,7 @@ def in_the_habit_of(before: bytes, content: str) -> bytes:
     return codecs.BOM_UTF8 + new if before.startswith(codecs.BOM_UTF8) else new
 
 
-@dataclass
-class _File:
+class _File(Struct):
     """One file on its way; `content` is None where there is none (any more)."""
 
     path: PurePosixPath

@@ -2,8 +2,9 @@
 
 import contextlib
 import stat
-from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
+
+from msgspec import Struct, structs
 
 from cdd_agent.actions.model import FileAlreadyExistsError
 from cdd_agent.edits.file_diff import FileDiff
@@ -15,8 +16,7 @@ from cdd_agent.git.diff import Change
 from cdd_agent.git.restore import Contents, held, restore
 
 
-@dataclass(frozen=True)
-class FileChange:
+class FileChange(Struct, frozen=True):
     """One file before (None: it did not exist) and after (None: it goes), as bytes on the disk."""
 
     path: PurePosixPath
@@ -32,8 +32,7 @@ class FileChange:
         return Change(str(self.path), before, after)
 
 
-@dataclass(frozen=True)
-class ChangeSet:
+class ChangeSet(Struct, frozen=True):
     """Changes that are known to apply together. Files whose content stays as it was are not in it."""
 
     changes: tuple[FileChange, ...]
@@ -84,7 +83,7 @@ class ChangeSet:
             for change in sorted(self.changes, key=lambda change: change.after is None):
                 if read_bytes(root / change.path) != change.before:
                     raise changed_meanwhile(change.path)
-                by_id = replace(change.by_id(root), path=without_links(root, str(change.path)))
+                by_id = structs.replace(change.by_id(root), path=without_links(root, str(change.path)))
                 if by_id.before is not None and change.before is not None:
                     contents[by_id.before.content] = change.before
                 begun.append(by_id)

@@ -1,6 +1,6 @@
 """How one file changed, as people are shown it."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 LONGEST_DIFF = 200_000
 """Characters of a diff that is told."""
@@ -8,8 +8,7 @@ _LARGEST_COMPARED = 500_000
 _MOST_LINES = 10_000
 
 
-@dataclass(frozen=True)
-class FileDiff:
+class FileDiff(Struct, frozen=True):
     """The difference between two states of a file's text."""
 
     path: str
@@ -37,8 +36,7 @@ class FileDiff:
         return cls(path, added, removed, diff)
 
 
-@dataclass(frozen=True)
-class LeftOut:
+class LeftOut(Struct, frozen=True):
     """A part of the proposed changes that the person did not take."""
 
     path: str

@@ -1,15 +1,15 @@
 """The vocabulary of edits: every form in which a model asks for changes of files ends in these values."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from cdd_agent.actions.model import Action, CreateFileAction, EditAction
 from cdd_agent.edits.excerpts import Ranges
 from cdd_agent.errors import StepFailed
 
 
-@dataclass(frozen=True)
-class EditProblem:
+class EditProblem(Struct, frozen=True):
     """Why one file of a reply cannot become what the reply says; `path` is empty where it is not known."""
 
     path: str
@@ -39,8 +39,7 @@ class ReplyRefused(StepFailed):
         self.problems = problems or (EditProblem(path, "\n".join(filter(None, (message, hint)))),)
 
 
-@dataclass(frozen=True)
-class PartialEdits:
+class PartialEdits(Struct, frozen=True):
     """How the author of edits can change a part of a file, in words for a hint."""
 
     name: str
@@ -56,8 +55,7 @@ BY_CALL = PartialEdits("`edit_file`", "use `edit_file`")
 BY_ACTION = PartialEdits("`edit`", "use `edit`")
 
 
-@dataclass(frozen=True)
-class WholeFile:
+class WholeFile(Struct, frozen=True):
     """One file as a reply gives it: the path's text unjudged, the content exact, lines ended by `\\n`."""
 
     path: str
@@ -66,8 +64,7 @@ class WholeFile:
     """It is given as one that is not there yet."""
 
 
-@dataclass(frozen=True)
-class Hint:
+class Hint(Struct, frozen=True):
     """Where an edit says it belongs, besides its text: this decides between several places, and finds none."""
 
     line: int | None = None
@@ -76,22 +73,20 @@ class Hint:
     """Lines that come before it, in this order, each somewhere after the one before."""
 
 
-@dataclass(frozen=True)
-class Replacement:
+class Replacement(Struct, frozen=True):
     """Lines that take the place of others. Both texts are whole lines without their last line end."""
 
     path: str
     find: tuple[str, ...]
     replace: tuple[str, ...]
-    hint: Hint = field(default=Hint())
+    hint: Hint = Hint()
     final_newline: bool | None = None
     """Whether the file's last line is ended afterwards; None: as it was."""
     otherwise: tuple[tuple[str, ...], tuple[str, ...]] | None = None
     """Another reading of both texts, for when the first is not found."""
 
 
-@dataclass(frozen=True)
-class TextReplacement:
+class TextReplacement(Struct, frozen=True):
     """A text, perhaps less than a line, that takes the place of another: the `edit` action."""
 
     path: str
@@ -99,24 +94,21 @@ class TextReplacement:
     replace: str
 
 
-@dataclass(frozen=True)
-class Deletion:
+class Deletion(Struct, frozen=True):
     """A file that goes. `lines` are its content, where the reply shows it: then they must be what is there."""
 
     path: str
     lines: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True)
-class Renaming:
+class Renaming(Struct, frozen=True):
     """A file that goes on under another name, with its permissions."""
 
     path: str
     to: str
 
 
-@dataclass(frozen=True)
-class ModeChange:
+class ModeChange(Struct, frozen=True):
     """Other permissions for a file. Nobody gives them: what a reply changes is content."""
 
     path: str
@@ -138,8 +130,7 @@ def edit_of(action: Action) -> Edit | None:
             return None
 
 
-@dataclass(frozen=True)
-class Doubt:
+class Doubt(Struct, frozen=True):
     """A code block that no form says to be a file, and that could be one: it was taken for explanation."""
 
     line: int
@@ -152,8 +143,7 @@ class Doubt:
         return f"The code block in line {self.line} of the reply could be {self.path}, and was taken for explanation"
 
 
-@dataclass(frozen=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """A reply as it was read: its edits in the order in which they are done, and its words."""
 
     edits: tuple[Edit, ...]

@@ -10,8 +10,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.edits.formats.diffs import Diffs, quoted_fences
 from cdd_agent.edits.formats.fences import Fence, find_fences, unwrapped
@@ -57,8 +59,7 @@ def parse_reply(text: str, known: KnownNames = NOTHING_KNOWN) -> Reply:
     return _Reading(answer, known, frozenset(crlf)).reply()
 
 
-@dataclass(frozen=True)
-class _Part:
+class _Part(Struct, frozen=True):
     """Some lines of a reply, and the edits that they are; a fence is kept for what its end means for the next one."""
 
     start: int

@@ -6,9 +6,11 @@ the encoding and the line ends, and what is left out is exactly as it was before
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cdd_agent.edits.changes import ChangeSet, FileChange
 from cdd_agent.edits.file_diff import LeftOut
@@ -26,8 +28,7 @@ _LONGEST_TOLD = 2_000
 """Characters of what was left out that the model is shown again."""
 
 
-@dataclass(frozen=True)
-class Hunk:
+class Hunk(Struct, frozen=True):
     """Lines of a file and those that take their place; both numbered from 0, the second number is behind the last."""
 
     old: tuple[int, int]
@@ -48,8 +49,7 @@ class Hunk:
         return self.diff.split("\n")[1:]
 
 
-@dataclass(frozen=True)
-class FileReview:
+class FileReview(Struct, frozen=True):
     """The change of one file, and which of its parts are left out, each with the reason."""
 
     change: FileChange
@@ -167,8 +167,7 @@ class FileReview:
         return max(map(len, sides)) <= _LARGEST_COMPARED and max(data.count(b"\n") for data in sides) <= _MOST_LINES
 
 
-@dataclass(frozen=True)
-class Review:
+class Review(Struct, frozen=True):
     """All changes that a person is asked about at once. `step` is None in chat."""
 
     step: int | None

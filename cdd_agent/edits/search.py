@@ -18,8 +18,9 @@ import difflib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from cdd_agent.actions.model import MultipleMatchesFoundError, SearchTextNotFoundError
 from cdd_agent.edits.model import Hint, Replacement
@@ -272,8 +273,7 @@ class TextDraft:
         return "\n".join(f"{place + 1:>5}  {self.lines[place]}" for place in places)
 
 
-@dataclass(frozen=True)
-class _Match:
+class _Match(Struct, frozen=True):
     """A place in a file, and both texts as the file would write them."""
 
     start: int
@@ -284,8 +284,7 @@ class _Match:
 _Rung = Callable[[Lines, Lines], Iterator[_Match]]
 
 
-@dataclass(frozen=True)
-class _Shift:
+class _Shift(Struct, frozen=True):
     """White space that lines lose, and get, at their beginning."""
 
     less: str

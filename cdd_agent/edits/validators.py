@@ -6,10 +6,10 @@ import re
 import tomllib
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import yaml
+from msgspec import Struct
 
 from cdd_agent.edits.model import PartialEdits, ReplyRefused
 from cdd_agent.edits.newer_syntax import KNOWN_PYTHON, OLDER
@@ -178,8 +178,7 @@ def _is_wrong_on_purpose(path: PurePosixPath, new: bytes) -> bool:
     return _TEMPLATE.search(new.decode("utf-8", errors="replace")) is not None
 
 
-@dataclass(frozen=True)
-class _SyntaxReading:
+class _SyntaxReading(Struct, frozen=True):
     """Either field says something, or the file can be read."""
 
     wrong: str = ""

@@ -1,8 +1,12 @@
 """The steps whose work stands, and what is known of the tests from them."""
 
+from itertools import takewhile
+from typing import NamedTuple
+
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.tickets.state import NO_FILES, ExecutionState, StepExecution
 from cdd_agent.tickets.status import StepStatus
+from cdd_agent.verification.baseline import Baseline
 from cdd_agent.verification.outcomes import Reference
 from cdd_agent.verification.verdict import Before
 
@@ -17,16 +21,39 @@ def accepted(state: ExecutionState) -> tuple[StepExecution, ...]:
     return tuple(found for found in state.settled() if counts(found))
 
 
-def known_so_far(state: ExecutionState, record: RunRecord, *, before: StepExecution | None = None) -> Before:
-    """The knowledge about tests: from the baseline, and from each state of the project that was accepted since; of
-    these only those that are older than a step that is over, where one is given.
+class KnownTests:
+    """The knowledge about tests: from the baseline, and from each state of the project that was accepted since.
+
+    What came of the steps that were accepted is kept for the next question, and counts while their work stands.
     """
-    baseline = record.baseline
-    reference = Reference().after(baseline.tests) if baseline and baseline.tests else Reference()
-    for step in accepted(state):
-        if before is not None and step.folder == before.folder:
-            break
-        seen_by_baseline = baseline is not None and (step.folder, step.attempts) in baseline.already
-        if not seen_by_baseline and (tests := record.attempt(step.folder, step.attempts).tests):
-            reference = reference.after(tests)
-    return Before(baseline, reference)
+
+    def __init__(self, record: RunRecord) -> None:
+        self._record = record
+        self._kept = _Sum()  # replaced as a whole: several threads may ask
+
+    def so_far(self, state: ExecutionState, *, before: StepExecution | None = None) -> Before:
+        """All of it; where a step that is over is given, only what is older than that step."""
+        baseline = self._record.baseline
+        steps = [(step.folder, step.attempts) for step in accepted(state)]
+        if before is not None:
+            steps = list(takewhile(lambda step: step[0] != before.folder, steps))
+        kept = self._kept
+        if baseline == kept.baseline and kept.steps == tuple(steps[: len(kept.steps)]):
+            reference = kept.reference
+        else:
+            kept = _Sum()
+            reference = Reference().after(baseline.tests) if baseline and baseline.tests else Reference()
+        for folder, attempt in steps[len(kept.steps) :]:
+            seen_by_baseline = baseline is not None and (folder, attempt) in baseline.already
+            if not seen_by_baseline and (tests := self._record.attempt(folder, attempt).tests):
+                reference = reference.after(tests)
+        self._kept = _Sum(baseline, tuple(steps), reference)
+        return Before(baseline, reference)
+
+
+class _Sum(NamedTuple):
+    """What is known after these attempts at steps, by the numbers of their folders."""
+
+    baseline: Baseline | None = None
+    steps: tuple[tuple[int, int], ...] = ()
+    reference: Reference = Reference()

@@ -1,8 +1,10 @@
 """Carrying out an action plan: each action is shown, asked about, done and reported, in the plan's order."""
 
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from time import monotonic
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cdd_agent.actions.model import (
     Action,
@@ -33,8 +35,7 @@ _SHOWN_LINES = 20
 """Lines of a file's present content that are shown with a failure; the report has all."""
 
 
-@dataclass
-class ActionPlanRun:
+class ActionPlanRun(Struct):
     """One run of an action plan. A failed action does not stop those after it."""
 
     runner: ActionRunner

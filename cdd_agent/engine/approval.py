@@ -7,9 +7,11 @@ after an interruption is what they have seen.
 
 import asyncio
 import re
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.edits.file_diff import LeftOut
@@ -25,13 +27,11 @@ from cdd_agent.frontend import Frontend, OneAtATime, Reviewed
 _OF_CALL = re.compile(r"answer-([0-9]+)(?:-[0-9]+|\.json)")
 
 
-@dataclass
-class _Accepted:
+class _Accepted(Struct):
     is_on: bool = False
 
 
-@dataclass(frozen=True)
-class Approval:
+class Approval(Struct, frozen=True):
     """Whom to ask about changes, until they accept everything of the run."""
 
     person: Frontend
@@ -70,7 +70,7 @@ async def ask_about(
             review = replace(answer.review, problem=refusal.message)
 
 
-class _Saved(JsonFile):
+class _Saved(JsonFile, frozen=True):
     proposed: str
     choice: Choice
     reason: str
@@ -81,8 +81,7 @@ class _Saved(JsonFile):
     """The name of the copy of each file that was taken, None for one that goes; all together None: as proposed."""
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """A person's answer about changes, and those of them that are to be made."""
 
     reviewed: ChangesReviewed
@@ -104,8 +103,7 @@ class ChangesRefused(ReplyRefused):
         self.reason = answer.reviewed.reason or "; ".join(map(str, answer.reviewed.left_out))
 
 
-@dataclass(frozen=True)
-class KeptAnswers:
+class KeptAnswers(Struct, frozen=True):
     """The answers in an attempt's folder: one for each call of a tool that changed files, and one for the reply."""
 
     folder: Path

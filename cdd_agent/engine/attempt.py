@@ -4,10 +4,10 @@ What it wrote is in its journal (`journal.py`).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pydantic import Field
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cdd_agent.edits.excerpts import Ranges
 from cdd_agent.engine.approval import KeptAnswers
@@ -23,7 +23,7 @@ from cdd_agent.redaction import Redactor
 from cdd_agent.verification.outcomes import Reference, Result, SuiteRun
 
 
-class Shown(JsonFile):
+class Shown(JsonFile, frozen=True):
     """The parts of a prompt: the step's own text and guidance as a digest, and each file's (None: no such file).
 
     A reply is applied only to the step and the files that the model was shown.
@@ -31,12 +31,12 @@ class Shown(JsonFile):
 
     step: str
     files: dict[str, str | None]
-    in_part: dict[str, Ranges] = Field(default_factory=dict)
+    in_part: dict[str, Ranges] = field(default_factory=dict)
     """The lines that were shown of those of which no others were."""
-    changed: dict[str, str | None] = Field(default_factory=dict)
+    changed: dict[str, str | None] = field(default_factory=dict)
     """The same of what tools have changed besides, as it was before: a dialogue goes on only where that is there."""
 
-    read: dict[str, str | None] = Field(default_factory=dict)
+    read: dict[str, str | None] = field(default_factory=dict)
     """The same of what else tools have read of it in a tree beside the person's: it counts as shown."""
 
     @property
@@ -44,28 +44,28 @@ class Shown(JsonFile):
         return {**self.read, **self.changed, **self.files}
 
 
-class RankedContext(JsonFile):
+class RankedContext(JsonFile, frozen=True):
     """The code that a step's first prompt shows because it may be about it: later ones show the very same."""
 
     step: str
     """Identifies the step, without guidance, and the files that a person has pinned and left out."""
     text: str = ""
-    files: dict[str, str | None] = Field(default_factory=dict)
-    in_part: dict[str, Ranges] = Field(default_factory=dict)
+    files: dict[str, str | None] = field(default_factory=dict)
+    in_part: dict[str, Ranges] = field(default_factory=dict)
     """As in `Shown`."""
     shares: tuple[PromptShare, ...] = ()
 
 
-class AttemptFailure(JsonFile):
+class AttemptFailure(JsonFile, frozen=True):
     """Why a reply was no good, and which files the next attempt has to be shown."""
 
     detail: str
     unseen: frozenset[str] = frozenset()
-    lines: dict[str, Ranges] = Field(default_factory=dict)
+    lines: dict[str, Ranges] = field(default_factory=dict)
     """The lines that matter of those of them of which not all do."""
 
 
-class AttemptCheckpoints(JsonFile):
+class AttemptCheckpoints(JsonFile, frozen=True):
     """The checkpoints around what an attempt did."""
 
     before: Checkpoint
@@ -95,30 +95,29 @@ class AttemptCheckpoints(JsonFile):
         return (*self.segments(), *closed)
 
 
-class _Beside(JsonFile):
+class _Beside(JsonFile, frozen=True):
     changes: tuple[Change, ...]
     """The content that the N-th of them led to is in `beside-N`."""
 
 
-class _Tests(JsonFile):
+class _Tests(JsonFile, frozen=True):
     tests: SuiteRun
 
 
-class _Before(JsonFile):
+class _Before(JsonFile, frozen=True):
     otherwise: dict[str, Result | None]
 
 
-class _Meanwhile(JsonFile):
+class _Meanwhile(JsonFile, frozen=True):
     words: tuple[str, ...]
 
 
-class _Dialogue(JsonFile):
+class _Dialogue(JsonFile, frozen=True):
     messages: tuple[Message, ...]
     seconds: float = 0.0
 
 
-@dataclass(frozen=True)
-class Attempt:
+class Attempt(Struct, frozen=True):
     """One attempt's folder. What was not saved is None."""
 
     root: Path
@@ -183,7 +182,7 @@ class Attempt:
 
     def save_dialogue(self, messages: Sequence[Message], seconds: float) -> None:
         """All that was said so far, with the request: word for word, as it is what goes on; and what it took."""
-        self._write("dialogue.json", as_json(_Dialogue(messages=tuple(messages), seconds=seconds)))
+        write_atomic(self.folder / "dialogue.json", as_json(_Dialogue(tuple(messages), seconds)))
 
     def drop_dialogue(self) -> None:
         """It cannot go on, and neither can what it led to; both are kept to be looked at."""
@@ -226,8 +225,8 @@ class Attempt:
         write_text(self.doings / "changes.diff", self.redactor.redact(text))
 
     def save_failure(self, failure: AttemptFailure) -> None:
-        presentable = failure.model_copy(update={"detail": self.redactor.redact(failure.detail)})
-        self._write("failure.json", as_json(presentable))
+        presentable = replace(failure, detail=self.redactor.redact(failure.detail))
+        write_atomic(self.folder / "failure.json", as_json(presentable))
 
     def forget_failure(self) -> None:
         """It goes on from the same reply."""

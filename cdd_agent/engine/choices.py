@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 from cdd_agent.files.json_file import JsonFile
 
 
-class Choices(JsonFile):
+class Choices(JsonFile, frozen=True):
     """Files, and folders with all that is in them; in the order of their names."""
 
     pinned: tuple[str, ...] = ()

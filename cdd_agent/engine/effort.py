@@ -5,8 +5,10 @@ The log is history: attempts that were restored, calls that were cut off, steps 
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import astuple, dataclass
 from datetime import datetime
+
+from msgspec import Struct
+from msgspec.structs import astuple
 
 from cdd_agent.engine.log import LogEntry, with_folders
 from cdd_agent.events import (
@@ -35,8 +37,7 @@ from cdd_agent.llm.port import Usage
 from cdd_agent.tickets.status import Cost, StepStatus
 
 
-@dataclass(frozen=True)
-class RunCost:
+class RunCost(Struct, frozen=True):
     """`seconds` are those of work: waiting for a person is left out, and so is what a killed process did last."""
 
     seconds: float = 0.0
@@ -128,6 +129,9 @@ def effort_by_step(entries: Iterable[LogEntry]) -> Mapping[int, RunCost]:
                 if not resumed:
                     efforts.clear()
                 began.clear()
+            case BaselineTaken() if step in began:  # beside the model's call: both took this time
+                efforts[step] += spent
+                began[step] = time
             case BaselineTaken(seconds=seconds):
                 efforts[step] += RunCost(seconds=seconds)
             case StepStarted() | QuestionAsked():

@@ -13,13 +13,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Literal, Self
 
-from cdd_agent.engine.accepted import accepted, known_so_far
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from cdd_agent.engine.accepted import accepted
+from cdd_agent.engine.known_before import KnownBefore
 from cdd_agent.engine.load_state import drift
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.report import Report
@@ -34,6 +37,7 @@ from cdd_agent.errors import BadInput, BudgetExhausted, CddError, ExitCode, NotA
 from cdd_agent.events import (
     About,
     AttemptFailed,
+    BaselineStarted,
     Emit,
     Notice,
     StepCommitted,
@@ -65,8 +69,7 @@ def utc_now() -> datetime:
     return datetime.now(UTC).replace(microsecond=0)
 
 
-@dataclass
-class Engine:
+class Engine(Struct):
     """Carries out one ticket's run."""
 
     run: Run
@@ -76,6 +79,8 @@ class Engine:
     clock: Clock = utc_now
     jobs: int = 1
     """How many steps run at once where the whole plan is carried out."""
+    waits_for_baseline: bool = False
+    """The model is not asked before the baseline is over: somebody else looks at the project before each call."""
     stopped_by: CddError | None = None
     """The error that ended the last step, besides its own check, for whoever turns it into an exit code."""
     edited: dict[int, frozenset[str]] = field(default_factory=dict)
@@ -210,23 +215,28 @@ class Engine:
         also_show = frozenset(self.run.restore(step.number))
         first = self.first_attempt(step, guidance)
         number, left = first, attempts
-        while True:
-            also_show |= frozenset(self.run.restore(step.number))
-            if number == first:
-                await self._baseline(step)
-            try:
-                outcome = await self._attempt(step, number, guidance, also_show)
-            except asyncio.CancelledError:  # whoever stops it wants to see what comes next
-                self.ask_again()
-                raise
-            if outcome is None or outcome.verification is not None:
-                break
-            left -= not outcome.is_by_person
-            will_retry = left > 0 and outcome.insufficient is None
-            self.run.emit(AttemptFailed(step.number, number, outcome.reason, will_retry=will_retry))
-            if not will_retry:
-                break
-            number += 1
+        async with self._begin_baseline(step) as known:
+            if self.waits_for_baseline:
+                await known()
+            while True:
+                also_show |= frozenset(self.run.restore(step.number))
+                try:
+                    outcome = await self._attempt(step, number, guidance, also_show, known)
+                except asyncio.CancelledError:  # whoever stops it wants to see what comes next
+                    self.ask_again()
+                    raise
+                if outcome is None:
+                    with suppress(CddError):  # what ended the step is known
+                        await known()  # the baseline is kept for when the run goes on
+                if outcome is None or outcome.verification is not None:
+                    break
+                is_outdated = number == first and known.baseline is not None and self._is_outdated(step, outcome)
+                left -= not (outcome.is_by_person or is_outdated)
+                will_retry = left > 0 and outcome.insufficient is None
+                self.run.emit(AttemptFailed(step.number, number, outcome.reason, will_retry=will_retry))
+                if not will_retry:
+                    break
+                number += 1
         self.run.emit(StepFinished.of(step, self.run.plan, self.run.state))
         self._tell_why_it_stopped(self.stopped_by)
         if self.run.next_step is None:
@@ -304,12 +314,13 @@ class Engine:
         side = await SideBySide.of(self, self.jobs, attempts)
         if side is not None:
             self.stopped_by = None
-            await self._baseline(left[0])
+            async with self._begin_baseline(left[0]) as known:
+                await known()  # no tree is made of a project in which the tests are running
         return side
 
     async def known_before(self, step: PlanStep) -> Before:
         """What is known of the tests before this step, which is about to run."""
-        before = await asyncio.to_thread(known_so_far, self.run.state, self.run.record)
+        before = await asyncio.to_thread(self.run.known_tests.so_far, self.run.state)
         return replace(before, agenda=self.run.agenda(step))
 
     def end_by(self, step: PlanStep, error: CddError) -> None:
@@ -411,17 +422,34 @@ class Engine:
         if self.runner.approval is not None:
             self.runner.approval.accept_all(self.run.emit, is_on=False)
 
-    async def _baseline(self, step: PlanStep) -> None:
-        """Before the first step of a run: what the tests are like. Taken once, and kept for when the run goes on."""
-        if self.run.state.started_at is None:
-            self.run.record.set_baseline_aside()  # of a run whose state is gone
-        if self.run.record.baseline is None:
-            left = [other for other in self.run.plan.steps if not self.run.state.of(other.number).status.over]
-            already = tuple((done.folder, done.attempts) for done in accepted(self.run.state))
-            await self.runner.baseline(step, left, already, self.run.record)
+    def _begin_baseline(self, step: PlanStep) -> KnownBefore:
+        """What is known before a step. Before the first one of a run it begins with the baseline, which is taken once,
+        and kept for when the run goes on."""
+        run, runner = self.run, self.runner
+        if run.state.started_at is None:
+            run.record.set_baseline_aside()  # of a run whose state is gone
+        left = [other for other in run.plan.steps if not run.state.of(other.number).status.over]
+        if run.record.baseline is not None or not runner.is_compared(left):
+            return KnownBefore(self.known_before(step), None, run.emit)
+        check = runner.project_check()
+        started = BaselineStarted(step.number, check.shown) if check is not None else None
+        if started is not None:
+            run.emit(started)
+        already = tuple((done.folder, done.attempts) for done in accepted(run.state))
+
+        async def take_and_know() -> Before:
+            await runner.take_baseline(step, check, already, run.record)
+            return await self.known_before(step)
+
+        return KnownBefore(take_and_know(), started, run.emit)
+
+    def _is_outdated(self, step: PlanStep, outcome: AttemptOutcome) -> bool:
+        """Whether a reply was refused for a file that the baseline, or somebody else, has changed since the model was
+        shown it: that is no failure of the model's."""
+        return not outcome.changes.changes and not outcome.unseen.isdisjoint(self.run.overlap(step))
 
     async def _attempt(
-        self, step: PlanStep, number: int, guidance: str, also_show: frozenset[str]
+        self, step: PlanStep, number: int, guidance: str, also_show: frozenset[str], known: KnownBefore
     ) -> AttemptOutcome | None:
         """One attempt, with its state saved before and after. On every way out but its own end it is restored; None:
         what ended it is in `stopped_by`."""
@@ -434,9 +462,8 @@ class Engine:
             self.run.emit(StepStarted(step.number, step.title, number))
             self.run.recorder.check()
             prompt = partial(self.run.prompt, step, number, also_show)
-            before = await self.known_before(step)
             earlier = self.run.standing(self.run.state.of(step.number))[:-1]
-            attempted = await self.runner.attempt(step, prompt, attempt, before, self.run.history, earlier)
+            attempted = await self.runner.attempt(step, prompt, attempt, known, self.run.history, earlier)
             self.run.recorder.check()
             outcome = self._as_required(attempted)
             if outcome.verification is None and outcome.insufficient is None:

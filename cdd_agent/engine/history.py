@@ -13,11 +13,13 @@ import asyncio
 import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from cdd_agent.engine.attempt import Attempt, AttemptCheckpoints
-from cdd_agent.engine.net_changes import NetChanges, Segment, fold
+from cdd_agent.engine.net_changes import Between, NetChanges, Segment, fold
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import BadInput
 from cdd_agent.files.json_file import stamp
@@ -38,14 +40,13 @@ def no_part(root: Path, own: Iterable[str]) -> tuple[str, ...]:
     return (".cdd/runs", ".cdd/cache", ".cdd/conversations", *sorted(literal), *links, "**/.cdd-*.tmp")
 
 
-@dataclass
-class History:
+class History(Struct):
     """The checkpoints of one ticket's run."""
 
     record: RunRecord
     leave_out: tuple[str, ...] = ()
     """Patterns of files that are no part of them, as git's `:(glob)` has them."""
-    _opened: Checkpoints | None = field(default=None, repr=False)
+    _opened: Checkpoints | None = None
     _told: frozenset[str] = frozenset()
 
     async def open(self) -> Checkpoints:
@@ -76,14 +77,14 @@ class History:
         new = [path for path in paths if path not in span.paths]
         missed = await (await self.open()).ignored(span.before, new)
         if new and not missed:
-            attempt.save_span(span.model_copy(update={"paths": (*span.paths, *new)}))
+            attempt.save_span(replace(span, paths=(*span.paths, *new)))
         return tuple(sorted(missed))
 
     async def saw(self, attempt: Attempt) -> None:
         """To be called when a command of the attempt is over: what differs by now is the attempt's doing, also when
         it is interrupted later."""
         if (span := attempt.span) is not None and span.after is None:
-            attempt.save_span(span.model_copy(update={"seen": await self._take(attempt, "seen", span.paths)}))
+            attempt.save_span(replace(span, seen=await self._take(attempt, "seen", span.paths)))
 
     async def saw_beside(self, attempt: Attempt) -> None:
         """The same in a tree beside the person's: what commands made there of other files than the step's own is kept,
@@ -122,7 +123,7 @@ class History:
                 f"{attempt.folder} was removed while the step ran, and with it the record of what it changed",
                 hint="Does the check clean the project? It must leave .cdd/runs alone.",
             )
-        attempt.save_span(span.model_copy(update={"after": await self._take(attempt, "after", span.paths)}))
+        attempt.save_span(replace(span, after=await self._take(attempt, "after", span.paths)))
         if attempt.side is None:
             attempt.save_diff(await self.diff([attempt]))
 
@@ -132,7 +133,7 @@ class History:
         if span is None or not span.segments():
             return ()
         left = await self.net([attempt])
-        attempt.save_span(span.model_copy(update={"closed": await self._take(attempt, "closed", span.paths)}))
+        attempt.save_span(replace(span, closed=await self._take(attempt, "closed", span.paths)))
         return tuple(change.path for change in left.changes if change.path not in span.paths)
 
     async def net(self, attempts: Sequence[Attempt], until: Checkpoint | None = None) -> NetChanges:
@@ -147,10 +148,10 @@ class History:
             return NetChanges()
         checkpoints, row, last = await self.open(), list[Segment](), ours[0].before
         for segment in ours:
-            row += (Segment(before=last, after=segment.before, is_ours=False), segment)
+            row += (Between(last, segment.before), segment)
             last = segment.after
         if until is not None:
-            row.append(Segment(before=last, after=until, is_ours=False))
+            row.append(Between(last, until))
         return fold([(segment, await checkpoints.changes(segment.before, segment.after)) for segment in row])
 
     async def found_by(self, undo: str) -> Checkpoint | None:

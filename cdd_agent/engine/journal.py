@@ -11,10 +11,11 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
+from typing import Annotated
 
-from pydantic import Field, field_validator
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from cdd_agent.edits.changes import ChangeSet, permissions
 from cdd_agent.edits.model import ReplyRefused
@@ -35,38 +36,31 @@ def expect_inside(paths: Iterable[str]) -> None:
             raise ValueError(f"{path} is not in the project")
 
 
-class _Entries(JsonFile):
+class _Entries(JsonFile, frozen=True):
     files: tuple[Change, ...]
     """The files that were written, in that order; the content before the N-th is in `before-N`.
 
     A file that was written more than once is there more than once, each time with what it was before the first.
     """
 
-    @field_validator("files")
-    @classmethod
-    def _are_inside(cls, files: tuple[Change, ...]) -> tuple[Change, ...]:
-        expect_inside(change.path for change in files)
-        return files
+    def __post_init__(self) -> None:
+        expect_inside(change.path for change in self.files)
 
 
-class _Copy(JsonFile):
-    name: str = Field(pattern=r"^call-[0-9]+-[0-9]+$")
+class _Copy(JsonFile, frozen=True):
+    name: Annotated[str, Meta(pattern=r"^call-[0-9]+-[0-9]+\Z")]
     permissions: int
 
 
-class _Copies(JsonFile):
+class _Copies(JsonFile, frozen=True):
     files: dict[str, _Copy | None]
     """By path; None for a file that is gone."""
 
-    @field_validator("files")
-    @classmethod
-    def _are_inside(cls, files: dict[str, _Copy | None]) -> dict[str, _Copy | None]:
-        expect_inside(files)
-        return files
+    def __post_init__(self) -> None:
+        expect_inside(self.files)
 
 
-@dataclass(frozen=True)
-class WrittenFile:
+class WrittenFile(Struct, frozen=True):
     """A file as a command left it."""
 
     content: bytes
@@ -77,8 +71,7 @@ CommandWrites = Mapping[PurePosixPath, WrittenFile | None]
 """Files as a command left them; None: it removed them."""
 
 
-@dataclass(frozen=True)
-class Journal:
+class Journal(Struct, frozen=True):
     """Kept in the attempt's folder; paths in it are relative to the project's `root`."""
 
     root: Path

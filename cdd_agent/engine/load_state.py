@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import BadInput
@@ -24,12 +26,11 @@ from cdd_agent.tickets.state import (
     to_come,
     with_words_of,
 )
-from cdd_agent.tickets.status import StepStatus
+from cdd_agent.tickets.status import RunStatus, StepStatus
 from cdd_agent.tickets.store import Ticket
 
 
-@dataclass(frozen=True)
-class Opened:
+class Opened(Struct, frozen=True):
     """A state, and what a person has to know of where it comes from."""
 
     state: ExecutionState
@@ -106,7 +107,10 @@ def drift(plan: ImplementationPlan, state: ExecutionState) -> Iterator[Notice]:
 
 def save(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, state: ExecutionState) -> ExecutionState:
     """The ticket's file first, then its copy. Returns what is in them: the state with the plan's step to come."""
-    state = state.model_copy(update={"current_step": to_come(plan, state)})
+    is_over = state.status is RunStatus.COMPLETED
+    state = replace(
+        state, current_step=to_come(plan, state), done_plan=ticket.plan_digest(of=plan) if is_over else None
+    )
     save_state(state, ticket.state_path, record.state)
     return state
 

@@ -7,16 +7,18 @@ import os
 import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes, remove, write_atomic
 
 if TYPE_CHECKING:
-    from filelock import FileLock
+    from cdd_agent.files.file_lock import FileLock
 
 
 _LOOK = 0.2
@@ -47,8 +49,7 @@ class LockGone(BadInput):
         self.folder = folder
 
 
-@dataclass(frozen=True)
-class TicketLock:
+class TicketLock(Struct, frozen=True):
     """Held by one process. Who it is stands in a file beside it, for whoever is refused."""
 
     lock: FileLock
@@ -60,7 +61,7 @@ class TicketLock:
     @classmethod
     def take(cls, folder: Path, slug: str, since: str) -> Self:
         """Raises `TicketTaken` when another process has it, or `BadInput` where files cannot be locked."""
-        from filelock import FileLock, Timeout  # slow to import, and not needed to show the shell
+        from cdd_agent.files.file_lock import FileLock, Timeout
 
         lock, holder = FileLock(folder / "lock", timeout=_LOOK), folder / "holder.json"
         try:
@@ -117,7 +118,7 @@ def others_at_work(folder: Path) -> dict[str, str]:
 
 def is_at_work(folder: Path) -> bool:
     """Whether somebody is at work on the run that is kept in this folder, as far as that can be seen."""
-    from filelock import FileLock, Timeout
+    from cdd_agent.files.file_lock import FileLock, Timeout
 
     if not (folder / "holder.json").exists():
         return False

@@ -5,12 +5,11 @@ What streams (a reply, a command's output) and what can be long (a diff) is not 
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, get_args
 
-from msgspec import Meta, convert, structs
+from msgspec import Meta, Struct, convert, structs
 
 from cdd_agent.events import (
     ActionOutput,
@@ -37,16 +36,14 @@ _LONGEST = 4 * 1024 * 1024
 _KINDS: dict[str, type[Event]] = {event_name(kind): kind for kind in get_args(Event)}
 
 
-@dataclass(frozen=True)
-class LogEntry:
+class LogEntry(Struct, frozen=True):
     """One event, and when it was."""
 
     time: datetime
     event: Event
 
 
-@dataclass(frozen=True)
-class RunLog:
+class RunLog(Struct, frozen=True):
     """The log in one file, which need not be there yet. One process at a time adds to it (the ticket's lock)."""
 
     path: Path
@@ -98,9 +95,11 @@ def _in_short(event: Event) -> Event:
     """The event without what can be long."""
     match event:
         case ToolFinished():
-            return structs.replace(event, output="", files=tuple(replace(file, diff="") for file in event.files))
+            return structs.replace(
+                event, output="", files=tuple(structs.replace(file, diff="") for file in event.files)
+            )
         case ChangesApplied():
-            return structs.replace(event, files=tuple(replace(file, diff="") for file in event.files))
+            return structs.replace(event, files=tuple(structs.replace(file, diff="") for file in event.files))
         case TestsFinished():
             return structs.replace(
                 event, failures=tuple(structs.replace(failure, text="") for failure in event.failures)

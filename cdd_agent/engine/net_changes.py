@@ -7,9 +7,10 @@ the attempts do to that leads back to it, and no further.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
-from pydantic import Field
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cdd_agent.files.json_file import JsonFile
 from cdd_agent.git.checkpoint import Checkpoint
@@ -18,19 +19,23 @@ from cdd_agent.git.diff import Change, TreeEntry
 _Content = tuple[str, str, int | None] | None
 
 
-class Segment(JsonFile):
-    """A piece of a run's history, between two checkpoints."""
+class Segment(JsonFile, frozen=True):
+    """An attempt's doing, or a part of it: a piece of a run's history, between two checkpoints."""
 
+    is_ours: ClassVar[bool] = True
     before: Checkpoint
     after: Checkpoint
     own: tuple[str, ...] = ()
     """Files that are no part of what the attempt did: its journal restored them, or kept them as somebody else's."""
-    is_ours: bool = Field(default=True, exclude=True)
-    """It was an attempt's doing, and did not come between two of them."""
 
 
-@dataclass(frozen=True)
-class NetChanges:
+class Between(Segment, frozen=True):
+    """What came between two attempts."""
+
+    is_ours: ClassVar[bool] = False
+
+
+class NetChanges(Struct, frozen=True):
     """The sum of what attempts changed."""
 
     changes: tuple[Change, ...] = ()
@@ -72,8 +77,7 @@ def fold(segments: Iterable[tuple[Segment, Sequence[Change]]]) -> NetChanges:
     )
 
 
-@dataclass(frozen=True)
-class _Origin:
+class _Origin(Struct, frozen=True):
     """Where an undo leads to."""
 
     entry: TreeEntry | None
@@ -82,8 +86,7 @@ class _Origin:
     """By a person, between the attempts or after them."""
 
 
-@dataclass
-class _Course:
+class _Course(Struct):
     """One file on its way through the segments."""
 
     origin: _Origin

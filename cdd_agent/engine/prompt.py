@@ -1,10 +1,11 @@
 """The prompt of a step: first what stays the same for the whole run (cacheable), last the step itself."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.context.query import Query
@@ -12,8 +13,16 @@ from cdd_agent.dialogue.token_budget import TokenBudget
 from cdd_agent.edits.excerpts import Ranges, joined
 from cdd_agent.engine.attempt import RankedContext, Shown
 from cdd_agent.engine.choices import Choices
-from cdd_agent.engine.related_code import MOST, follow, ranked_context
-from cdd_agent.engine.shown_files import TREE, CodeLook, ShownFiles, show_files, tree
+from cdd_agent.engine.related_code import MOST, MOST_WITH_TOOLS, follow, ranked_context
+from cdd_agent.engine.shown_files import (
+    TREE,
+    TREE_LINES,
+    TREE_LINES_WITH_TOOLS,
+    CodeLook,
+    ShownFiles,
+    show_files,
+    tree,
+)
 from cdd_agent.files.atomic import digest
 from cdd_agent.files.walk import Kind
 from cdd_agent.llm.budget import estimated_tokens
@@ -28,8 +37,7 @@ from cdd_agent.tickets.state import ExecutionState
 from cdd_agent.tickets.status import StepStatus
 
 
-@dataclass(frozen=True)
-class Earlier:
+class Earlier(Struct, frozen=True):
     """The attempt before this one: what it did, and why that was not good."""
 
     reason: str
@@ -45,8 +53,7 @@ _MARGIN = 200
 _UNSEEN = "You have not seen these: do not replace them."
 
 
-@dataclass(frozen=True)
-class StepPrompt:
+class StepPrompt(Struct, frozen=True):
     """A request, and what it shows."""
 
     request: Request
@@ -59,13 +66,6 @@ class StepPrompt:
     """Its parts, in their order."""
     context: RankedContext | None = None
     """The code that was looked for; to be kept for the next attempts. None where none was."""
-
-    def with_tools(self) -> "StepPrompt":
-        """The same to a model that is offered tools."""
-        first, *others = self.request.messages
-        told = replace(first, content=f"{first.content}\n\n{_text('tools.md')}")
-        shares = (PromptShare("how to use tools", size_with_tools()), *self.shares)
-        return replace(self, request=Request((told, *others)), shares=shares)
 
     @property
     def text(self) -> str:
@@ -88,22 +88,24 @@ def step_prompt(
     code: CodeFinder | None = None,
     choices: Choices = Choices(),  # noqa: B008
     kept: RankedContext | None = None,
-    most_code: int = MOST,
+    with_tools: bool = False,
 ) -> StepPrompt:
     """Build the prompt of one attempt. Reads the project's files as they are now.
 
     What belongs to the step comes first, then its files, then those that it is related to; a file that does not fit
     under `window`, the tokens that the model takes in, is shown in part or left out, and named. `beside` of them are
     for something else. `own` are files and folders of this program, which are no part of the project. `code` finds
-    what a step is about that names no files; `kept` is what it found for the first attempt, `most_code` the tokens
-    that this may have. What is for this attempt alone comes after all that is the same for each: providers keep the
-    beginning of a prompt.
+    what a step is about that names no files; `kept` is what it found for the first attempt. A model that acts
+    `with_tools` is told of these instead of the forms of a reply, and shown less of what it can look at by itself. What
+    is for this attempt alone comes after all that is the same for each: providers keep the beginning of a prompt.
 
     Raises `ContextTooLong` where not even the step itself fits.
     """
     rules = project_rules(root)
-    how, what, opening = _text("rules.md"), f"{_ticket(spec)}\n\n{_overview(plan)}", _earlier(plan, state, step)
-    asked, failed = _step(plan, step), _failed(earlier)
+    rules_file = files("cdd_agent.engine").joinpath("tools.md" if with_tools else "rules.md")
+    how = rules_file.read_text(encoding="utf-8").strip()
+    what, opening = f"{_ticket(spec)}\n\n{_overview(plan)}", _earlier(plan, state, step)
+    asked, failed = _step(plan, step), _failed(earlier, "make every change" if with_tools else "send every file")
     guided = f"# Guidance for this step\n\n{guidance}" if guidance else ""
     needed = sum(map(estimated_tokens, (how, what, opening, asked, failed, guided)))
     room = TokenBudget(window, _MARGIN + beside + needed)
@@ -122,13 +124,13 @@ def step_prompt(
     shown = ShownFiles(root, room, CodeLook(code, query))
     found = entries(root, (".cdd", *own))
     show_files(shown, root, state, step, guidance=guidance, missed=also_show, choices=choices, found=found)
-    context = ranked_context(shown, step, step_digest(step, ""), choices, kept, most_code)
+    context = ranked_context(shown, step, step_digest(step, ""), choices, kept, MOST_WITH_TOOLS if with_tools else MOST)
     if earlier is not None:
         there = {entry.text for entry in found if entry.kind is Kind.FILE and not choices.leaves_out(entry.text)}
         follow(shown, earlier.reason, also_show, query, there)
     parts = [
         (opening, "what earlier steps did"),
-        (tree(root, found, room), TREE),
+        (tree(found, room, TREE_LINES_WITH_TOOLS if with_tools else TREE_LINES), TREE),
         (shown.text, ""),
         (context.text if context else "", ""),
         (room.note(_UNSEEN), "what was left out"),
@@ -139,16 +141,20 @@ def step_prompt(
         (guided, "guidance"),
     ]
     files_shown = [*shown.shares, *(context.shares if context else ())]
-    system = [(how, "how to reply"), (rules_said, RULES_FOR_AGENTS), (what, "the ticket and the plan")]
+    system = [
+        (how, "how to work" if with_tools else "how to reply"),
+        (rules_said, RULES_FOR_AGENTS),
+        (what, "the ticket and the plan"),
+    ]
     text = "\n\n".join(part for part, _ in parts if part)
     first = "\n\n".join(part for part, _ in system if part)
     request = Request((Message("system", first), Message("user", text, pictures=tuple(shown.pictures))))
-    files = {**(context.files if context else {}), **shown.seen}
+    seen = {**(context.files if context else {}), **shown.seen}
     in_part = dict(shown.in_part)
     for path, lines in (context.in_part if context else {}).items():
         if path in in_part or path not in shown.seen:
             in_part[path] = joined((*in_part.get(path, ()), *lines))
-    identity = Shown(step=step_digest(step, guidance), files=files, in_part=in_part)
+    identity = Shown(step=step_digest(step, guidance), files=seen, in_part=in_part)
     shares = [PromptShare(name, estimated_tokens(part)) for part, name in (*system, *parts) if part and name]
     at = next(place for place, share in enumerate(shares) if share.name == "the step")
     notes = (*rules.notes, *shown.notes)
@@ -168,15 +174,6 @@ def _query(spec: TicketSpec, step: PlanStep) -> str:
     serves = (spec.acceptance_criteria[number - 1] for number in step.serves if number <= len(spec.acceptance_criteria))
     check = step.verify if step.verify not in (None, NO_CHECK) else ""
     return "\n".join(filter(None, (step.title, step.description, *files_affected, check, *serves, spec.title)))
-
-
-def size_with_tools() -> int:
-    """Tokens that `with_tools` adds to a prompt."""
-    return estimated_tokens(_text("tools.md")) + 1
-
-
-def _text(name: str) -> str:
-    return files("cdd_agent.engine").joinpath(name).read_text(encoding="utf-8").strip()
 
 
 def _ticket(spec: TicketSpec) -> str:
@@ -222,11 +219,11 @@ def _step(plan: ImplementationPlan, step: PlanStep) -> str:
     return head + (f"\n\nFiles of this step:\n{files_affected}" if files_affected else "") + check
 
 
-def _failed(earlier: Earlier | None) -> str:
+def _failed(earlier: Earlier | None, again: str) -> str:
     if earlier is None:
         return ""
     return (
-        f"{LAST_FAILED}\n\nEverything it wrote was restored, so send every file that this step needs.\n\n"
+        f"{LAST_FAILED}\n\nEverything it wrote was restored, so {again} that this step needs.\n\n"
         f"What went wrong:\n\n{fenced(earlier.reason)}"
     )
 

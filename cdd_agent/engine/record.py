@@ -33,9 +33,10 @@ attempt replaced stays here also when it is restored: nothing that was in a file
 Texts are kept without secrets, but for what is used again as it is: replies, what files held, names of tests and paths.
 """
 
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
+
+from msgspec import Struct, field, structs
 
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.choices import Choices
@@ -63,7 +64,7 @@ _KEPT = (
 """Beginnings of the names of what is not set aside with a run."""
 
 
-class GoingBack(JsonFile):
+class GoingBack(JsonFile, frozen=True):
     """An undo that is under way, or with `again` a redo: after a kill it is brought to its end."""
 
     id: str
@@ -73,8 +74,7 @@ class GoingBack(JsonFile):
     again: bool = False
 
 
-@dataclass(frozen=True)
-class RunRecord:
+class RunRecord(Struct, frozen=True):
     """The folder of a ticket's runs, private to this machine and ignored by git."""
 
     root: Path
@@ -125,8 +125,8 @@ class RunRecord:
 
     def save_baseline(self, baseline: Baseline, output: str) -> None:
         write_text(self.folder / "baseline.txt", self.redactor.redact(output))
-        tests = replace(baseline.tests, texts={}) if baseline.tests else None
-        baseline.model_copy(update={"tests": tests}).save(self._baseline)
+        tests = structs.replace(baseline.tests, texts={}) if baseline.tests else None
+        structs.replace(baseline, tests=tests).save(self._baseline)
 
     def set_baseline_aside(self) -> None:
         """Of a run whose state is gone."""

@@ -1,8 +1,9 @@
 """The code that a step may be about without naming it, and, after a failure, the code that the failure is about."""
 
 from collections.abc import Collection
-from dataclasses import replace
 from pathlib import PurePosixPath
+
+from msgspec.structs import replace
 
 from cdd_agent.context.places import Place, RankedFile
 from cdd_agent.context.query import Query

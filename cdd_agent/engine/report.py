@@ -1,12 +1,13 @@
 """The report of a ticket's run: what stands, as the state says, and what it took, as the log says."""
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Literal
 
+from msgspec import Struct, to_builtins
+
 from cdd_agent.edits.file_diff import LeftOut
-from cdd_agent.engine.accepted import accepted, known_so_far
+from cdd_agent.engine.accepted import KnownTests, accepted
 from cdd_agent.engine.effort import RunCost, effort_by_step
 from cdd_agent.engine.log import LogEntry, with_folders
 from cdd_agent.engine.record import RunRecord
@@ -25,8 +26,7 @@ from cdd_agent.tickets.status import RunStatus, StepStatus, Unproven, Verificati
 from cdd_agent.verification.outcomes import Result, SuiteRun
 
 
-@dataclass(frozen=True)
-class Counts:
+class Counts(Struct, frozen=True):
     """How many tests passed, failed, and were skipped or expected to fail."""
 
     passed: int
@@ -39,8 +39,7 @@ class Counts:
         return cls(found.count(Result.PASSED), found.count(Result.FAILED), found.count(Result.SKIPPED))
 
 
-@dataclass(frozen=True)
-class StepReport:
+class StepReport(Struct, frozen=True):
     """One step: where it stands, and what all its attempts together took."""
 
     number: int
@@ -69,8 +68,7 @@ class StepReport:
     """Their reasons for taking nothing of a change, in all its attempts."""
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(Struct, frozen=True):
     """A ticket's run so far."""
 
     ticket_slug: str
@@ -107,7 +105,7 @@ class Report:
         """Reads the record and its log. Secrets are redacted. Raises `BadInput` when one cannot be read."""
         efforts = effort_by_step(record.log.entries())
         logged = _FromLog.of(record.log.entries())
-        known = known_so_far(state, record)
+        known = KnownTests(record).so_far(state)
         files = _net(step.files for step in accepted(state))
         found = unproven(plan, state)
         steps = []
@@ -165,7 +163,7 @@ class Report:
 
 def _fields(report: Report | StepReport) -> dict[str, Any]:
     """By their names, those of its effort among them."""
-    fields = asdict(report)
+    fields: dict[str, Any] = to_builtins(report)
     del fields["effort"]
     return fields | report.effort.to_json()
 
@@ -188,8 +186,7 @@ def _net(steps: Iterable[Files]) -> Files:
     return Files(those("created"), those("modified"), those("deleted"))
 
 
-@dataclass(frozen=True)
-class _FromLog:
+class _FromLog(Struct, frozen=True):
     """Of the run that goes on; of an attempt by the step's folder and its number, of a step by its folder."""
 
     notes: dict[tuple[int, int], tuple[str, ...]]

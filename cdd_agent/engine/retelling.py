@@ -17,6 +17,7 @@ from cdd_agent.events import (
     About,
     Answer,
     AttemptFailed,
+    BaselineAwaited,
     BaselineStarted,
     ChangesApplied,
     CheckpointStarted,
@@ -47,7 +48,15 @@ LONGEST_TEXT = 20_000
 """Characters of a reply, an answer, an output."""
 _TAIL = 4_000_000
 """Bytes of the log that are read."""
-_ONLY_LIVE = (ReplyStarted, ReplyLost, CheckpointStarted, BaselineStarted, ToolStarted, TestsStarted)
+_ONLY_LIVE = (
+    ReplyStarted,
+    ReplyLost,
+    CheckpointStarted,
+    BaselineStarted,
+    BaselineAwaited,
+    ToolStarted,
+    TestsStarted,
+)
 """Events that only say what is waited for, or are told with the one that ends it."""
 _OF_THE_MOMENT = (About.NEXT_STEP, About.WHAT_NEXT, About.GOING_ON, About.PROPOSED_BEFORE, About.INTERRUPTED)
 """Notices of what could be typed next, or is found on coming back: the agent says it anew."""

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Literal, Self
 
-from msgspec import structs
+from msgspec import Struct, field, structs
 
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.edits.excerpts import Ranges
+from cdd_agent.engine.accepted import KnownTests
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.effort import effort_by_step
 from cdd_agent.engine.history import History, no_part
@@ -24,7 +24,6 @@ from cdd_agent.engine.lock import TicketLock, others_at_work
 from cdd_agent.engine.prompt import Earlier, StepPrompt, step_digest, step_prompt
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.recording import Recorder
-from cdd_agent.engine.related_code import MOST, MOST_WITH_TOOLS
 from cdd_agent.engine.whereabouts import expect_here
 from cdd_agent.errors import StepFailed
 from cdd_agent.events import (
@@ -58,8 +57,7 @@ _asked_for: ContextVar[int] = ContextVar("asked_for", default=0)
 """The number of the step that the model was asked for last; each of several that run side by side has its own."""
 
 
-@dataclass
-class Run:
+class Run(Struct):
     """A ticket's run. What this process believes of it is never ahead of the disk."""
 
     ticket: Ticket
@@ -70,6 +68,7 @@ class Run:
     history: History
     lock: TicketLock
     recorder: Recorder
+    known_tests: KnownTests
     own: tuple[str, ...] = ()
     """Files and folders that this program writes beside `.cdd`, relative to the root."""
     code: CodeFinder | None = None
@@ -123,7 +122,21 @@ class Run:
         if any(step.attempts and step.lacks_costs for step in state.known_steps.values()):
             costs = {folder: effort.cost for folder, effort in effort_by_step(record.log.entries()).items()}
             state = state.with_costs(costs, instead=True)
-        return cls(ticket, spec, plan, state, record, history, lock, recorder, own, code, require, [*opened.news])
+        return cls(
+            ticket,
+            spec,
+            plan,
+            state,
+            record,
+            history,
+            lock,
+            recorder,
+            KnownTests(record),
+            own,
+            code,
+            require,
+            [*opened.news],
+        )
 
     def close(self) -> None:
         self.history.end()
@@ -323,7 +336,7 @@ class Run:
             guidance=self.attempt(step.number, number).guidance,
             code=self.code,
             choices=self.record.choices,
-            most_code=MOST_WITH_TOOLS if beside else MOST,
+            with_tools=beside > 0,
             kept=next((context for context in found if context is not None), None),
         )
 

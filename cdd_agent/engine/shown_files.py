@@ -3,9 +3,10 @@
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
+
+from msgspec import Struct, field
 
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.context.places import RankedFile
@@ -31,7 +32,7 @@ from cdd_agent.llm.pictures import (
     picture_tokens,
 )
 from cdd_agent.llm.port import Picture, PromptShare
-from cdd_agent.project.context import repo_tree
+from cdd_agent.project.context import plain_tree
 from cdd_agent.sanitize import fenced
 from cdd_agent.tickets.plan_step import PlanStep
 from cdd_agent.tickets.state import ExecutionState
@@ -55,8 +56,7 @@ _LEAST = 400
 """Tokens that are kept free for each file that comes later, so that a large one before it does not hide it."""
 
 
-@dataclass(frozen=True)
-class CodeLook:
+class CodeLook(Struct, frozen=True, dict=True):
     """A look for the code that a step is about; made when something depends on it."""
 
     finder: CodeFinder | None
@@ -74,8 +74,7 @@ class CodeLook:
         return self.finder.outline(path) if self.finder else ""
 
 
-@dataclass
-class ShownFiles:
+class ShownFiles(Struct):
     """The files of a prompt: each whole, in part, or only named."""
 
     root: Path
@@ -316,15 +315,16 @@ def _named(
     return named, unclear
 
 
-def tree(root: Path, found: Sequence[WalkEntry], room: TokenBudget) -> str:
-    """The project's files as a tree; empty where there is no room for it."""
-    _, _, inside = repo_tree(root, found).partition("\n")  # the root's name differs where a run is replayed
-    text = f"# Files of the project\n\n{fenced(inside, 'text')}"
-    return room.part(text, TREE)
+def tree(found: Sequence[WalkEntry], room: TokenBudget, lines: int) -> str:
+    """The project's files as a tree of about so many lines at most; empty where there is no room for it."""
+    return room.part(f"# Files of the project\n\n{fenced(plain_tree(found, lines), 'text')}", TREE)
 
 
 TREE = "the tree of the project's files"
 """Its name where a prompt had no room for it."""
+TREE_LINES = 1_000
+TREE_LINES_WITH_TOOLS = 200
+"""For a model that can look at folders by itself, and is sent the tree with each round."""
 
 
 def _plain(root: Path, name: str) -> str:

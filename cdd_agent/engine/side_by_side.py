@@ -30,14 +30,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from msgspec import structs
+from msgspec import Struct, field, structs
+from msgspec.structs import replace
 
 from cdd_agent.engine.attempt import AttemptFailure
+from cdd_agent.engine.known_before import KnownBefore
 from cdd_agent.engine.run import named
 from cdd_agent.engine.side_tree import SideTree, SideTrees, remove_all
 from cdd_agent.engine.steering import Steering
@@ -54,8 +55,7 @@ if TYPE_CHECKING:
     from cdd_agent.engine.engine import Engine
 
 
-@dataclass(frozen=True)
-class Failed:
+class Failed(Struct, frozen=True):
     """The last attempt at a step, which failed."""
 
     reason: str
@@ -65,8 +65,7 @@ class Failed:
     """From which its tree was made, if it was in one."""
 
 
-@dataclass
-class SideBySide:
+class SideBySide(Struct):
     """Carries out what is left of a plan, several steps at once."""
 
     engine: Engine
@@ -234,10 +233,10 @@ class SideBySide:
         run.save(run.state.started(step, self.engine.clock(), attempt=number))
         runner.emit(StepStarted(step.number, step.title, number, side_tree=True))
         run.recorder.check()
-        before = await self.engine.known_before(step)
         earlier = [run.attempt(step.number, other, tree.record) for other in made]
         prompt = partial(run.prompt, step, number, also_show, root=tree.root)
-        outcome = await runner.attempt(step, prompt, attempt, before, tree.history, earlier)
+        async with KnownBefore(self.engine.known_before(step), None, runner.emit) as known:
+            outcome = await runner.attempt(step, prompt, attempt, known, tree.history, earlier)
         run.recorder.check()
         return outcome
 

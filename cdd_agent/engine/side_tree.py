@@ -8,16 +8,17 @@ before anything else is done.
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cdd_agent.engine.history import History
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import BadInput
-from cdd_agent.files.atomic import sync_folder
+from cdd_agent.files.atomic import remove_folder, sync_folder
 from cdd_agent.files.json_file import stamp
 from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.git.repository import repository_of
@@ -28,8 +29,7 @@ from cdd_agent.threads import to_its_end
 _SIDE = "side"
 
 
-@dataclass(frozen=True)
-class SideTree:
+class SideTree(Struct, frozen=True):
     """One of them, ready to be worked in."""
 
     place: Path
@@ -43,8 +43,7 @@ class SideTree:
         return self.record.root
 
 
-@dataclass
-class SideTrees:
+class SideTrees(Struct):
     """Those of one run."""
 
     record: RunRecord
@@ -89,7 +88,7 @@ class SideTrees:
         async with self._one_at_a_time:  # git names them itself
             await self.trees.add(place, self.head, is_empty=not self.prefix)
         if self.prefix:  # what is around the project is as the last commit has it
-            await to_its_end(partial(_clear, root), name="cleared")
+            await to_its_end(partial(remove_folder, root), name="cleared")
             _make(root)
         record = replace(self.record, root=root, folder=folder)
         main, name = await self.history.open(), f"{_SIDE}/{folder.name}"
@@ -112,7 +111,7 @@ class SideTrees:
         await to_its_end(tree.history.end, name="end")
         async with self._one_at_a_time:
             await self.trees.remove(tree.place)
-        await to_its_end(partial(_clear, tree.record.folder), name="removed")
+        await to_its_end(partial(remove_folder, tree.record.folder), name="removed")
 
 
 async def remove_all(history: History) -> None:
@@ -126,7 +125,7 @@ async def remove_all(history: History) -> None:
         for step in folder.iterdir():
             await trees.remove(step / "tree")
     await (await history.open()).forget(_SIDE)
-    await to_its_end(partial(_clear, folder), name="removed")
+    await to_its_end(partial(remove_folder, folder), name="removed")
 
 
 def _make(folder: Path) -> None:
@@ -134,12 +133,3 @@ def _make(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadInput(f"{folder} could not be made: {error.strerror or error}") from error
-
-
-def _clear(folder: Path) -> None:
-    try:
-        shutil.rmtree(folder)
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        raise BadInput(f"{folder} could not be removed: {error.strerror or error}") from error

@@ -5,8 +5,10 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from msgspec import Struct, field, structs
+from msgspec.structs import replace
 
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.dialogue.looking import told_if_slow
@@ -20,15 +22,14 @@ from cdd_agent.edits.parse import parse_reply
 from cdd_agent.engine.approval import Approval, ChangesRefused
 from cdd_agent.engine.attempt import Attempt, AttemptFailure
 from cdd_agent.engine.history import History
-from cdd_agent.engine.prompt import StepPrompt, size_with_tools
+from cdd_agent.engine.prompt import StepPrompt
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.steering import Steering
 from cdd_agent.engine.step_tools import StepTools, refused_calls
-from cdd_agent.engine.transaction import StepTransaction
+from cdd_agent.engine.transaction import Known, StepTransaction
 from cdd_agent.errors import BadInput, CddError, NotApproved
 from cdd_agent.events import (
     About,
-    BaselineStarted,
     ChangesApplied,
     CommandOutput,
     CommandProposed,
@@ -49,7 +50,7 @@ from cdd_agent.process.policy import CommandRefused, CommandRunner
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.plan_step import PlanStep
 from cdd_agent.tickets.status import Evidence, Verification
-from cdd_agent.verification.baseline import as_event, is_of_use, take_baseline
+from cdd_agent.verification.baseline import is_of_use, take_baseline
 from cdd_agent.verification.checks import Check, check_for, project_check
 from cdd_agent.verification.failures import failed_tests
 from cdd_agent.verification.mandate import StepMandate
@@ -68,11 +69,10 @@ from cdd_agent.verification.verdict import (
 )
 
 MakePrompt = Callable[[int | None, int], StepPrompt]
-"""Makes the prompt for a window of so many tokens, beside so many for something else."""
+"""Makes the prompt for a window of so many tokens, beside so many for tools and their answers; 0: without tools."""
 
 
-@dataclass(frozen=True)
-class AttemptOutcome:
+class AttemptOutcome(Struct, frozen=True):
     """How an attempt ended. `verification` is None when it failed; `detail` is then what the model should see."""
 
     changes: ChangeSet
@@ -104,8 +104,7 @@ class _NoRoomForTools(RequestRejected):
     """The step alone may fit into the model's window, but not with what is said of tools."""
 
 
-@dataclass(frozen=True)
-class StepRunner:
+class StepRunner(Struct, frozen=True):
     """Makes attempts at steps. `model` is called only when a reply is needed that was not saved before."""
 
     root: Path
@@ -137,50 +136,52 @@ class StepRunner:
         if problems:
             raise BadInput("\n".join(problem.message for problem in problems), hint=problems[0].hint)
 
-    async def baseline(
-        self, step: PlanStep, left: Sequence[PlanStep], already: tuple[tuple[int, int], ...], record: RunRecord
-    ) -> None:
-        """Take and save the baseline before `step`, if one of the steps that are left will be compared with it.
+    def is_compared(self, left: Sequence[PlanStep]) -> bool:
+        """Whether one of the steps that are left will be compared with a baseline."""
+        return is_of_use(left, self.test_command, self.commands)
 
-        `already` are the steps, with their attempts, whose work is there.
-        """
-        if not is_of_use(left, self.test_command, self.commands):
-            return
-        check = project_check(self.test_command, self.commands)
-        if check is not None:
-            self.emit(BaselineStarted(step.number, check.shown))
+    def project_check(self) -> Check | None:
+        """The check that a baseline is made by. Raises `BadInput`."""
+        return project_check(self.test_command, self.commands)
+
+    async def take_baseline(
+        self, step: PlanStep, check: Check | None, already: tuple[tuple[int, int], ...], record: RunRecord
+    ) -> None:
+        """Take and save the baseline before `step`. `already` are the steps, with their attempts, whose work is
+        there."""
         baseline, output = await take_baseline(step.number, check, self.commands, self.test_timeout, record.folder)
-        record.save_baseline(baseline.model_copy(update={"already": already}), output)
-        if check is not None:
-            self.emit(as_event(baseline))
+        record.save_baseline(structs.replace(baseline, already=already), output)
 
     async def attempt(
         self,
         step: PlanStep,
         prompt: MakePrompt,
         attempt: Attempt,
-        before: Before,
+        known: Known,
         history: History,
         earlier: Sequence[Attempt] = (),
     ) -> AttemptOutcome:
-        """Make it. `earlier` are attempts at this step of which something may be left.
+        """Make it. The model may be asked, and may look around, before it is `known` what the tests were like; all else
+        waits for that. `earlier` are attempts at this step of which something may be left.
 
         Raises `ModelError` when no reply came, `BudgetExhausted`, `NotApproved`, `GitUnusable` when no checkpoint can
         be taken, or `BadInput` when the disk or the check's command refuses.
         """
         check = check_for(step, self.test_command, self.commands)
-        await self._permit(step, check)
+        await self._permit(step, check, known)
         clock = self.commands.clock
         transaction = StepTransaction(
-            self.root, step, attempt, history, self.approval, self.protected, clock, self.emit
+            self.root, step, attempt, history, self.approval, self.protected, clock, self.emit, known
         )
         try:
             await self._reply(prompt, transaction)
+            before = await known()
             reply = await asyncio.to_thread(_usable, transaction, attempt.reply or "")
             for doubt in reply.doubts:
                 self.emit(Notice(f"{doubt}.", Tone.WARNING, about=About.DOUBT))
             await transaction.change(reply.edits)
         except ReplyRefused as refusal:
+            await known()  # it may have been refused before anything had to wait
             if transaction.is_begun:
                 await history.after(attempt)
             detail, by_person = "\n".join(filter(None, (refusal.message, refusal.hint))), transaction.told
@@ -269,10 +270,11 @@ class StepRunner:
         detail = "\n\n".join(filter(None, (verdict.reason, verdict.advice, useful_end(verdict.output))))
         return AttemptOutcome(changes, None, verdict.reason, detail, unseen=verdict.to_show, evidence=verdict.evidence)
 
-    async def _permit(self, step: PlanStep, check: Check | None) -> None:
+    async def _permit(self, step: PlanStep, check: Check | None, known: Known) -> None:
         """A check that a person must agree to is asked about before anything is done, or paid for."""
         if check is None or not self.commands.must_ask(check.command):
             return
+        await known()
         self.emit(CommandProposed(check.shown, check.command.objection))
         try:
             await self.commands.ask(check.command)
@@ -332,9 +334,9 @@ class StepRunner:
             if not dialogue.tools:
                 prompt = await self._made(lambda: make(window, 0))
             else:
-                taken = estimated_prompt(Request((), definitions(dialogue.tools))) + size_with_tools()
+                taken = estimated_prompt(Request((), definitions(dialogue.tools)))
                 try:
-                    prompt = (await self._made(lambda: make(window, taken + for_answers(window)))).with_tools()
+                    prompt = await self._made(lambda: make(window, taken + for_answers(window)))
                 except ContextTooLong as error:
                     text = f"There is no room for tools beside the step: the model takes in {window:,} tokens"
                     raise _NoRoomForTools(text, hint=error.hint) from error
@@ -346,7 +348,7 @@ class StepRunner:
                 attempt.save_context(prompt.context)
             shares = prompt.shares
             if dialogue.tools:
-                shares = (PromptShare("the tools", estimated_prompt(Request((), definitions(dialogue.tools)))), *shares)
+                shares = (PromptShare("the tools", taken), *shares)
             self.emit(PromptMade(transaction.step.number, shares, prompt.left_out, window))
             attempt.save_request(prompt.text, prompt.shown)
             transaction.show(prompt.shown)

@@ -1,9 +1,10 @@
 """Everything that is known of one step, for a person to look at: read from the plan, the state and the run's record."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
-from cdd_agent.engine.accepted import known_so_far
+from msgspec import Struct
+
+from cdd_agent.engine.accepted import KnownTests
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import BadInput
@@ -17,8 +18,7 @@ from cdd_agent.tickets.store import Ticket
 from cdd_agent.verification.outcomes import Result
 
 
-@dataclass(frozen=True)
-class SeenTest:
+class SeenTest(Struct, frozen=True):
     """One test as a check saw it. `before` is None where nothing was known of it."""
 
     name: str
@@ -26,8 +26,7 @@ class SeenTest:
     before: Result | None
 
 
-@dataclass(frozen=True)
-class AttemptDetails:
+class AttemptDetails(Struct, frozen=True):
     """One attempt; what was not kept, or never was, is empty."""
 
     number: int
@@ -42,8 +41,7 @@ class AttemptDetails:
     tests: tuple[SeenTest, ...]
 
 
-@dataclass(frozen=True)
-class StepDetails:
+class StepDetails(Struct, frozen=True):
     """One step as the plan has it, where it stands, and its attempts, the first one first."""
 
     ticket_slug: str
@@ -94,7 +92,7 @@ def _seen_by_check(record: RunRecord, state: ExecutionState, step: StepExecution
         return ()
     before = saved.tests_before
     if before is None:  # an older record: it is found out from those of all steps before
-        before = known_so_far(state, record, before=step).reference.otherwise(tests)
+        before = KnownTests(record).so_far(state, before=step).reference.otherwise(tests)
 
     def rank(test: SeenTest) -> int:
         match test.result, test.before:

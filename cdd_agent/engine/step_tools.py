@@ -8,12 +8,10 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from msgspec import structs
-from pydantic import ValidationError
+from msgspec import Struct, structs
 
 from cdd_agent.actions.model import Action, ActionResult, ActionStatus, CreateFileAction, EditAction
 from cdd_agent.context.finder import CodeFinder
@@ -24,21 +22,33 @@ from cdd_agent.engine.transaction import StepTransaction
 from cdd_agent.errors import CddError
 from cdd_agent.events import Event, ToolFinished
 from cdd_agent.files.read import read_source
+from cdd_agent.forms import NotOfForm, read_json
 from cdd_agent.llm.port import Message, ToolCall
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.process.run import CommandResult
 from cdd_agent.tools.acting import CreateFileTool, EditFileTool, ExecuteCommandTool
 from cdd_agent.tools.base import Answer, Tool
-from cdd_agent.tools.read_only import FindCodeTool, GrepFilesTool, ReadArguments, ReadFileTool, read_only_tools
+from cdd_agent.tools.read_only import (
+    FindCodeTool,
+    GitDiffTool,
+    GitLogTool,
+    GitStatusTool,
+    GrepFilesTool,
+    ListFilesTool,
+    ReadArguments,
+    ReadFileTool,
+    read_only_tools,
+)
 
 _LONGEST_REFUSAL = 300
 """Characters of a call and why it was refused, where they are told once more."""
+_HISTORY = re.compile(r"\b(?:git|commit|branch|histor|revert|regress)", re.IGNORECASE)
+"""A step in whose words one of these is may need to look at what was before."""
 _FOUND = re.compile(r"(?P<path>[^:]+):(?P<line>\d{1,7}):(?P<text>.*)")
 """A line that `grep_files` has found."""
 
 
-@dataclass
-class StepTools:
+class StepTools(Struct):
     """The tools of one attempt, and how far the model is with them."""
 
     transaction: StepTransaction
@@ -52,12 +62,17 @@ class StepTools:
     """The changes of the call that is made."""
 
     def offered(self) -> tuple[Tool[Any], ...]:
-        """For a model that calls them."""
+        """For a model that calls them: those that the step can be of use for, as each is paid for in every round."""
         self.transaction.call_by_call = True
+        step, root = self.transaction.step, self.transaction.root
+        words = f"{step.title}\n{step.description}\n{self.transaction.attempt.guidance}"
+        unneeded = {ListFilesTool.name}  # the prompt has the tree, and what it lacks `glob_files` finds
+        if not _HISTORY.search(words):
+            unneeded |= {GitStatusTool.name, GitLogTool.name, GitDiffTool.name}
+        code = None if step.files_affected else self.code  # who names the files need not look for them
+        looking = (tool for tool in read_only_tools(root, code) if tool.name not in unneeded)
         commands = ExecuteCommandTool(self, self.commands.settings, self.commands.allowed)
-        acting = (CreateFileTool(self), EditFileTool(self), commands)
-        code = None if self.transaction.step.files_affected else self.code  # who names the files need not look for them
-        return (*read_only_tools(self.transaction.root, code), *acting)
+        return (*looking, CreateFileTool(self), EditFileTool(self), commands)
 
     def next_call(self) -> None:
         """A call is over."""
@@ -148,14 +163,18 @@ class StepTools:
 
         Raises `CddError` where the step cannot go on.
         """
-        await asyncio.to_thread(self._remember, call, _parsed(answer))
+        told = _parsed(answer)
+        if "output" in told or "content" in told:  # a text that it may have seen of a file, which is read to compare
+            await asyncio.to_thread(self._remember, call, told)
+        else:
+            await asyncio.sleep(0)  # a stop that came with what the call has told is heard before its round counts
         self.next_call()
         if self.stopped is not None:
             raise self.stopped
 
     def _remember(self, call: ToolCall, answer: Answer) -> None:
         if call.name == ReadFileTool.name and "output" in answer:
-            asked = ReadArguments.model_validate_json(call.arguments)
+            asked = read_json(ReadArguments, call.arguments)
             is_whole = asked == ReadArguments(path=asked.path, start_line=1, end_line=None)
             self.transaction.remember(asked.path, str(answer["output"]), asked.start_line, is_whole=is_whole)
         elif call.name == GrepFilesTool.name and "output" in answer:
@@ -192,8 +211,8 @@ def _edit_of(call: ToolCall) -> Edit | None:
     kinds: dict[str, type[Action]] = {CreateFileTool.name: CreateFileAction, EditFileTool.name: EditAction}
     kind = kinds.get(call.name)
     try:
-        return edit_of(kind.model_validate_json(call.arguments)) if kind else None
-    except ValidationError as error:
+        return edit_of(read_json(kind, call.arguments)) if kind else None
+    except NotOfForm as error:
         raise ReplyRefused(f"The saved call of {call.name} is damaged.") from error
 
 

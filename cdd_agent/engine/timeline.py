@@ -1,14 +1,13 @@
 """A run as a row of points: how far the project had come when each step was over, and what an undo went back from."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from cdd_agent.events import StepView
 from cdd_agent.tickets.state import load_state
 from cdd_agent.tickets.store import Ticket
 
 
-@dataclass(frozen=True)
-class Timeline:
+class Timeline(Struct, frozen=True):
     """The steps of a run in the order in which they were over, or failed."""
 
     ticket_slug: str

@@ -7,10 +7,12 @@ way it is one transaction: the journal (`journal.py`) knows what all of it repla
 
 import asyncio
 import codecs
-from collections.abc import Sequence, Set
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Sequence, Set
 from functools import partial
 from pathlib import Path, PurePosixPath
+
+from msgspec import Struct, field, structs
+from msgspec.structs import replace
 
 from cdd_agent.edits.build import EditPolicy, change_set
 from cdd_agent.edits.changes import ChangeSet, FileChange, changed_meanwhile
@@ -31,11 +33,14 @@ from cdd_agent.threads import to_its_end
 from cdd_agent.tickets.plan_step import PlanStep
 from cdd_agent.verification.mandate import StepMandate
 from cdd_agent.verification.test_id import TestId
+from cdd_agent.verification.verdict import Before
 from cdd_agent.work_clock import WorkClock
 
+Known = Callable[[], Awaitable[Before]]
+"""What is known of the tests before a step; from then on the project may be changed. See `KnownBefore`."""
 
-@dataclass
-class StepTransaction:
+
+class StepTransaction(Struct):
     """The files of one attempt."""
 
     root: Path
@@ -48,6 +53,7 @@ class StepTransaction:
     clock: WorkClock
     """Stands still while a person is asked."""
     emit: Emit
+    known: Known
     is_begun: bool = False
     """Its checkpoint is taken."""
     call_by_call: bool = False
@@ -116,7 +122,7 @@ class StepTransaction:
         """In a tree beside the person's it matters also what was only read."""
         shown = self.attempt.shown if self.attempt.side is not None else None
         if shown is not None and path not in shown.all_files and PurePosixPath(path) not in self._made:
-            self.attempt.save_shown(shown.model_copy(update={"read": {**shown.read, path: now}}))
+            self.attempt.save_shown(structs.replace(shown, read={**shown.read, path: now}))
 
     async def redo_beside(self) -> None:
         """Make once more what commands made beside the step's own files, in a tree beside the person's. Raises
@@ -125,7 +131,7 @@ class StepTransaction:
         if not changes:
             return
         await self.begin()
-        again = [replace(change, before=change.after, after=change.before) for change in changes]
+        again = [structs.replace(change, before=change.after, after=change.before) for change in changes]
         done = await to_its_end(partial(restore, self.root, again, contents), name="beside")
         if done.kept:
             raise changed_meanwhile(PurePosixPath(done.kept[0]))
@@ -142,6 +148,7 @@ class StepTransaction:
         Raises `ReplyRefused` with reasons for the model, `NotApproved`, `GitUnusable` when no checkpoint can be taken,
         or `BadInput` when the disk refuses.
         """
+        await self.known()
         changes = await asyncio.to_thread(change_set, self.root, edits, self._policy(), self.protected)
         for note in () if again else changes.notes:
             self.emit(Notice(f"{note}.", about=About.FILE_NOTE))
@@ -196,6 +203,7 @@ class StepTransaction:
     async def begin(self, touched: Sequence[str] = ()) -> None:
         """See that there is a checkpoint from before the attempt, in which all is that will be written."""
         if not self.is_begun:
+            await self.known()
             self.emit(CheckpointStarted(self.step.number))
             if self.call_by_call:  # what the plan names for the step can be changed also where git ignores it
                 named = [_plain(self.root, file.path) for file in self.step.files_affected]
@@ -263,7 +271,7 @@ class StepTransaction:
         is_needed = self.call_by_call or self.attempt.side is None  # a reply finds its places again, or is refused
         if first is None and shown is not None and path not in shown.all_files and is_needed:
             changed = {**shown.changed, path: digest(change.before)}
-            self.attempt.save_shown(shown.model_copy(update={"changed": changed}))
+            self.attempt.save_shown(structs.replace(shown, changed=changed))
         is_known = change.before is None or self._seen.get(path) == digest(change.before)
         if is_known or change.after is None:  # who has changed a part has not seen the rest
             self._seen[path] = digest(change.after)

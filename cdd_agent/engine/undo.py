@@ -7,7 +7,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cdd_agent.engine.net_changes import NetChanges
 from cdd_agent.engine.record import GoingBack
@@ -38,8 +39,7 @@ class ChangesUnknown(BadInput):
         self.step = step
 
 
-@dataclass(frozen=True)
-class Undoing:
+class Undoing(Struct, frozen=True):
     """Undo, redo and diff of a run that is in order (`Engine.recover`), with no other undo under way."""
 
     run: Run

@@ -5,21 +5,17 @@ It is a file in the run's record, and private to this copy. A run that never tra
 
 from __future__ import annotations
 
-import hashlib
-import platform
-import secrets
 from contextlib import suppress
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 
-from pydantic import AwareDatetime, Field
+from msgspec import field
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import create_exclusive, read_bytes, remove
-from cdd_agent.files.json_file import JsonFile
+from cdd_agent.files.json_file import JsonFile, Moment
 from cdd_agent.files.state_folder import state_folder
-from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.store import Ticket
 
 MARGIN = timedelta(minutes=5)
@@ -46,7 +42,7 @@ class Phase(StrEnum):
     """A pull was begun: files of the run and of the project are on their way to their places."""
 
 
-class Whereabouts(JsonFile):
+class Whereabouts(JsonFile, frozen=True):
     """This copy's knowledge of a run that travels."""
 
     phase: Phase
@@ -58,18 +54,20 @@ class Whereabouts(JsonFile):
     """The last commit of the run's reference that this copy knows of."""
     content: str | None = None
     """The commit with the run as this copy has it, or had it when it was pulled. While it is leaving: the one sent."""
-    until: AwareDatetime | None = None
+    until: Moment | None = None
     """The end of this copy's lease."""
     project: str | None = None
     """The tree of the project's files as they travelled last."""
     left_out: tuple[str, ...] = ()
     """Files of this copy that did not travel when it was pushed, from the root."""
-    ticket: dict[str, str] = Field(default_factory=dict)
+    ticket: dict[str, str] = field(default_factory=dict)
     """The digests of the ticket's files as they travelled last, by name."""
 
     @property
     def shown(self) -> str:
         """The remote without a password."""
+        from cdd_agent.redaction import Redactor  # not for a list of tickets of which none is elsewhere
+
         return Redactor().redact(self.remote)
 
     def expect_here(self, slug: str, holder: str, now: datetime) -> None:
@@ -98,7 +96,7 @@ class Whereabouts(JsonFile):
             )
 
 
-class OwnTreeMade(JsonFile):
+class OwnTreeMade(JsonFile, frozen=True):
     """That a run has a tree of its own, beside the person's: it is there until it has landed."""
 
     branch: str
@@ -128,21 +126,19 @@ def forget_own_tree(record: Path) -> None:
 def in_its_tree(ticket: Ticket) -> Ticket:
     """The ticket where its run goes on: in the tree that the run has of its own, or else where the person has it. Its
     record and state are below its `root`. Raises `Damaged`."""
-    record = ticket.root / ".cdd" / "runs" / ticket.slug
-    made = load_own_tree(record)
+    made = load_own_tree(ticket.record)
     if made is None:
         return ticket
-    root = record / TREE / made.prefix
+    root = ticket.record / TREE / made.prefix
     there = Ticket(ticket.slug, root / ticket.folder.relative_to(ticket.root), root)
     return there if there.plan_path.exists() else ticket
 
 
 def where_in_short(ticket: Ticket) -> str:
     """Where a ticket's run goes on, for a list; empty where it does among the person's own files. Raises `Damaged`."""
-    record = ticket.root / ".cdd" / "runs" / ticket.slug
-    if load_own_tree(record) is not None:
+    if load_own_tree(ticket.record) is not None:
         return "in its own tree"
-    known = load_whereabouts(record)
+    known = load_whereabouts(ticket.record)
     if known is None or known.phase is Phase.HERE:
         return ""
     return f"pushed to {known.shown}" if known.phase is not Phase.ARRIVING else f"half pulled from {known.shown}"
@@ -186,6 +182,10 @@ def save_whereabouts(record: Path, whereabouts: Whereabouts | None) -> None:
 
 def copy_id(root: Path) -> str:
     """The name of this copy of a project in leases: another folder or machine has another one. Raises `BadInput`."""
+    import hashlib
+    import platform
+    import secrets
+
     file = state_folder() / "machine"
     with suppress(FileExistsError):
         if read_bytes(file) is None:

@@ -5,7 +5,6 @@ import errno
 import hashlib
 import os
 import re
-import secrets
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -140,6 +139,18 @@ def remove(path: Path) -> None:
         raise BadInput(f"{path} could not be removed: {error.strerror or error}") from error
 
 
+def remove_folder(folder: Path) -> None:
+    """Remove a folder with all that is in it, if it is there. Raises `BadInput` when the disk refuses."""
+    import shutil  # with the archives' libraries, which nobody else needs
+
+    try:
+        shutil.rmtree(folder)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise BadInput(f"{folder} could not be removed: {error.strerror or error}") from error
+
+
 def remove_leftovers(folder: Path) -> None:
     """Remove what writes in a folder left whose process was killed in their middle; one that goes on is let be."""
     for file in folder.glob(".cdd-*.tmp"):
@@ -235,7 +246,7 @@ def _put_beside(target: Path, shown: Path) -> Iterator[Path]:
 def _temporary(target: Path) -> Path:
     """A name that no other write uses, and by which a later process finds what a killed one left."""
     of = hashlib.sha256(target.name.encode("utf-8", "surrogateescape")).hexdigest()[:12]
-    return target.parent / f".cdd-{of}-{os.getpid()}-{secrets.token_hex(4)}.tmp"
+    return target.parent / f".cdd-{of}-{os.getpid()}-{os.urandom(4).hex()}.tmp"
 
 
 def _is_being_written(temporary: Path, pid: int) -> bool:

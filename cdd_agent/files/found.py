@@ -1,10 +1,9 @@
 """An answer in lines: files that were found, lines of a search, what git says."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(Struct, frozen=True):
     """Lines that were found."""
 
     lines: tuple[str, ...]

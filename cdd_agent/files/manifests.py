@@ -4,9 +4,10 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from cdd_agent.errors import BadInput
 
@@ -21,8 +22,7 @@ class ManifestUnreadable(BadInput):
         self.name, self.why = name, why
 
 
-@dataclass(frozen=True)
-class Manifests:
+class Manifests(Struct, frozen=True):
     """Those of a project, or of a folder in it. What is not there is empty."""
 
     root: Path

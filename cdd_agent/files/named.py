@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _TICKED = re.compile(r"(?<!`)(`{1,2})(?!`)(?P<text>[^\n]{1,300}?)(?<!`)\1(?!`)")
 _WORD = re.compile(r"[^\s`'\"“”‘’()\[\]{}<>,;:!?*|=]+")
@@ -10,8 +11,7 @@ _SAYS_SO = re.compile(r"[./\\A-Z]")
 """In a plain word that is no English one: `src/app`, `app.py`, `Makefile`; not `run`, for which there may be a file."""
 
 
-@dataclass(frozen=True)
-class NamedFile:
+class NamedFile(Struct, frozen=True):
     """A name in a text, and the files that it may mean: one, unless several are called so."""
 
     name: str

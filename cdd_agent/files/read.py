@@ -6,11 +6,12 @@ the reader wait.
 
 import re
 import stat
-from dataclasses import dataclass
 from difflib import get_close_matches
 from io import BufferedReader
 from itertools import islice
 from pathlib import Path, PurePosixPath
+
+from msgspec import Struct
 
 from cdd_agent.errors import CddError
 from cdd_agent.files.paths import PathRefused, confine
@@ -52,8 +53,7 @@ class SourceMissing(SourceUnreadable):
     """Nothing of this name is there."""
 
 
-@dataclass(frozen=True)
-class SourceText:
+class SourceText(Struct, frozen=True):
     """A file's text or a folder's listing, as far as it is shown."""
 
     path: PurePosixPath

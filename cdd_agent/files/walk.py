@@ -10,11 +10,12 @@ import contextlib
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from io import BufferedReader
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from cdd_agent.files.ignore import IgnoreRules
 from cdd_agent.sanitize import sanitize_for_display
@@ -164,8 +165,7 @@ def _ignore_file(place: Path, offset: int) -> tuple[IgnoreRules, ...]:
     return (rules,) if rules else ()
 
 
-@dataclass(frozen=True)
-class _WalkedFolder:
+class _WalkedFolder(Struct, frozen=True):
     """A folder on the way, and the ignore files that have a say in it."""
 
     place: str

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cdd_agent.errors import ExitCode
 from cdd_agent.fleet.place import Ending, TicketJob
@@ -53,8 +55,7 @@ _WORST_FIRST = (
 )
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Struct, frozen=True):
     """One run."""
 
     job: TicketJob
@@ -160,8 +161,7 @@ class Row:
         return replace(self, state=state, ended=now, wait="", why=why, question=question)
 
 
-@dataclass(frozen=True)
-class Board:
+class Board(Struct, frozen=True):
     """All runs, in the order in which they were asked for."""
 
     rows: Mapping[str, Row]

@@ -6,8 +6,10 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cdd_agent.errors import CddError, ExitCode
 from cdd_agent.fleet.board import Board, Row, RunState
@@ -18,8 +20,7 @@ _END_ALL = (RunState.NO_BUDGET, RunState.LATER)
 """After one of these no other run is begun: it would stop at the same."""
 
 
-@dataclass
-class Coordinator:
+class Coordinator(Struct):
     """Carries out the runs of a board that are not over."""
 
     board: Board

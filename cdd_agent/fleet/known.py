@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from pydantic import TypeAdapter
+from msgspec import json as msgspec_json
+from msgspec.structs import replace
 
 from cdd_agent.engine.effort import effort_of
 from cdd_agent.engine.lock import is_at_work
@@ -18,6 +18,7 @@ from cdd_agent.engine.whereabouts import load_own_tree
 from cdd_agent.errors import CddError
 from cdd_agent.events import PlanOpened, RunFinished, to_json
 from cdd_agent.files.atomic import read_bytes, write_atomic
+from cdd_agent.files.json_file import from_json
 from cdd_agent.files.shared_json import json_read
 from cdd_agent.fleet.board import Board, Row, RunState
 from cdd_agent.fleet.place import TicketJob
@@ -28,7 +29,6 @@ from cdd_agent.tickets.status import RunStatus, StepStatus
 from cdd_agent.tickets.store import Ticket
 
 TOGETHER, COMPARING = ".together", ".compare"
-_BOARD: TypeAdapter[Board] = TypeAdapter(Board)
 
 
 def folder_of(root: Path, name: str = TOGETHER) -> Path:
@@ -103,14 +103,14 @@ def remember_planned(folder: Path, tickets: Sequence[Ticket]) -> None:
 
 def save_board(folder: Path, board: Board) -> None:
     """For the shell, which shows it. Raises `BadInput` when the disk refuses."""
-    write_atomic(folder / "board.json", _BOARD.dump_json(board))
+    write_atomic(folder / "board.json", msgspec_json.encode(board))
 
 
 def load_board(folder: Path) -> Board | None:
     """As it was saved last; None where there is none that can be read."""
     data = read_bytes(folder / "board.json")
     try:
-        return None if data is None else _BOARD.validate_json(data)
+        return None if data is None else from_json(data, Board)
     except ValueError:
         return None
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from cdd_agent.errors import ExitCode
 from cdd_agent.llm.budget import Limit
 
 
-@dataclass(frozen=True)
-class TicketJob:
+class TicketJob(Struct, frozen=True):
     """A ticket's run that is to be carried out to its end, in a tree of its own."""
 
     slug: str
@@ -32,8 +32,7 @@ class TicketJob:
         return f"cdd/{self.name}"
 
 
-@dataclass(frozen=True)
-class Ending:
+class Ending(Struct, frozen=True):
     """The end of a job: the exit code as that of `cdd exec`, and words for people that no event had."""
 
     exit_code: ExitCode

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from cdd_agent.errors import ExitCode
 from cdd_agent.fleet.place import Ending, Tell, TicketJob
@@ -14,8 +15,7 @@ from cdd_agent.llm.shared import Shared
 from cdd_agent.process.child import Children
 
 
-@dataclass(frozen=True)
-class ThisMachine:
+class ThisMachine(Struct, frozen=True):
     """Carries out runs in trees of their own in this project."""
 
     root: Path

@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.git.command import GitUnusable
 from cdd_agent.git.diff import Change, TreeEntry, read_raw
@@ -28,8 +30,7 @@ _LONGEST_READ = 500_000
 """Bytes of a file that are read to be looked at."""
 
 
-@dataclass(frozen=True)
-class Checkpoint:
+class Checkpoint(Struct, frozen=True):
     """A snapshot under its name."""
 
     name: str
@@ -46,8 +47,7 @@ class Checkpoint:
         return f"{self.id}:files"
 
 
-@dataclass(frozen=True)
-class Checkpoints:
+class Checkpoints(Struct, frozen=True):
     """The checkpoints of one ticket."""
 
     snapshots: Snapshots

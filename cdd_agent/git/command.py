@@ -7,9 +7,11 @@ no pager, no hooks, no file-system monitor, no fetching of what is missing.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cdd_agent.errors import CddError
 from cdd_agent.sanitize import sanitize_for_display
@@ -49,8 +51,7 @@ class NoRepository(GitUnusable):
         self.folder = folder
 
 
-@dataclass(frozen=True)
-class Git:
+class Git(Struct, frozen=True):
     """The git program in a folder. `env` says which repository, index and files are meant."""
 
     folder: Path

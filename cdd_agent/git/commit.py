@@ -18,9 +18,10 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Self
+
+from msgspec import Struct
 
 from cdd_agent.errors import CddError
 from cdd_agent.git.command import CONFIG, HIDDEN, Git
@@ -112,8 +113,7 @@ async def already_committed(root: Path, trailer: str) -> str | None:
     return next((name for name, _, text in commits if carries(text, trailer)), None)
 
 
-@dataclass(frozen=True)
-class _CommitGit:
+class _CommitGit(Struct, frozen=True):
     """Git at the top of the user's files. Every path it is told, and tells, is relative to there."""
 
     top: Path
@@ -184,8 +184,7 @@ class _CommitGit:
             await self.ask("update-index", "-z", "--index-info", given=entries)
 
 
-@dataclass(frozen=True)
-class _CommitDraft:
+class _CommitDraft(Struct, frozen=True):
     """A commit in the making, in an index of its own, on the last commit or on nothing."""
 
     git: _CommitGit

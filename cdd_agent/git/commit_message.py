@@ -4,7 +4,8 @@ Subject and body may hold a model's words. The trailer is ours: by it a commit i
 """
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cdd_agent.sanitize import UNSEEN
 
@@ -16,8 +17,7 @@ _MEANT_FOR_GIT = re.compile(r"[\w-]+-by[ \t]*:|---|#|>*From |diff -|Index: ", re
 """Beginnings of a line in which git, or who hosts it, reads a signature, a comment, or the start of a patch."""
 
 
-@dataclass(frozen=True)
-class CommitMessage:
+class CommitMessage(Struct, frozen=True):
     """A subject, a body of any length, and a trailer such as `Cdd-Step: feature-user-auth/2`."""
 
     subject: str

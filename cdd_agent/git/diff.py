@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 _ABSENT = "000000"
 
 
-@dataclass(frozen=True)
-class TreeEntry:
+class TreeEntry(Struct, frozen=True):
     """A file in a tree: git's mode, the id of its content, and, in a checkpoint, permissions where they are unusual.
 
     Two are equal when git would say so.
@@ -17,11 +17,16 @@ class TreeEntry:
 
     mode: str
     content: str
-    permissions: int | None = field(default=None, compare=False)
+    permissions: int | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TreeEntry) and (self.mode, self.content) == (other.mode, other.content)
+
+    def __hash__(self) -> int:
+        return hash((self.mode, self.content))
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(Struct, frozen=True):
     """One path before and after; None where nothing is there."""
 
     path: str

@@ -12,9 +12,10 @@ import re
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from cdd_agent.files.ignore import IgnoreRules
 from cdd_agent.files.walk import open_file
@@ -53,8 +54,7 @@ class _File(NamedTuple):
     stamp: Stamp
 
 
-@dataclass
-class _Folder:
+class _Folder(Struct):
     id: str = ""
     """Of its tree; empty where no file is in it."""
     files: dict[bytes, _File] = field(default_factory=dict)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+
+from msgspec import Struct
 
 from cdd_agent.errors import BadInput
 from cdd_agent.git.command import Git
@@ -15,8 +16,7 @@ OUT = "refs/travel/out"
 """The reference that is at the last one, in the private repository."""
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A path in a commit: a file's content, the id of a tree, or None where it is not to be."""
 
     path: str

@@ -10,11 +10,13 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from io import BufferedReader
 from pathlib import Path
 from typing import NamedTuple, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
 from cdd_agent.git.command import Git, GitUnusable
@@ -42,8 +44,7 @@ class TreeItem(NamedTuple):
         return f"{self.mode} {kind} {self.id}\t".encode() + self.name + b"\0"
 
 
-@dataclass
-class GitObjects:
+class GitObjects(Struct):
     """Used by one thread at a time, and by no process that goes on without this one.
 
     All raise `GitUnusable` where git ends instead of answering; the next question begins with another one.

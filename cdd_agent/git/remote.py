@@ -11,10 +11,13 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from dataclasses import dataclass, replace
 from pathlib import Path
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from cdd_agent.errors import BadInput
+from cdd_agent.files.atomic import remove_folder
 from cdd_agent.git.command import Git, GitUnusable, refusal
 from cdd_agent.git.repository import Repository
 from cdd_agent.process.run import CommandResult
@@ -50,8 +53,7 @@ class PushRefused(GitUnusable):
     """The remote does not take it: nothing was changed there."""
 
 
-@dataclass(frozen=True)
-class Address:
+class Address(Struct, frozen=True):
     """Where a remote is."""
 
     name: str
@@ -105,8 +107,7 @@ async def address_of(repository: Repository | None, name: str) -> Address:
     return Address(name, resolved(fetch), resolved(push), tuple(settings))
 
 
-@dataclass(frozen=True)
-class Remote:
+class Remote(Struct, frozen=True):
     """A remote, from a folder of git's own with a place for what comes from there."""
 
     address: Address
@@ -192,15 +193,8 @@ class Remote:
 
     async def clear(self) -> None:
         """Remove what came and was not accepted, and what was needed meanwhile. Raises `BadInput`."""
-        import shutil
-
         for place in (self.incoming, self._folder / "refs" / "travel"):
-            try:
-                shutil.rmtree(place)
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                raise BadInput(f"{place} could not be removed: {error.strerror or error}") from error
+            remove_folder(place)
 
     async def swap(self, reference: str, expected: str | None, new: str) -> bool:
         """Move it from one commit (None: it is not there) to another; False where it was not there any more.

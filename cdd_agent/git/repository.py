@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.files.atomic import read_bytes
 from cdd_agent.files.walk import git_folder, read_small
 from cdd_agent.git.command import Git
 
 
-@dataclass(frozen=True)
-class Repository:
+class Repository(Struct, frozen=True):
     top: Path
     """Of the working tree."""
     folder: Path

@@ -8,9 +8,10 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import Enum, auto
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.files.atomic import put_file, put_link, remove, remove_leftovers
@@ -36,16 +37,14 @@ _UNKNOWN = TreeEntry("", "")
 """Something that no checkpoint holds: a pipe, or what may not be read."""
 
 
-@dataclass(frozen=True)
-class RestoreResult:
+class RestoreResult(Struct, frozen=True):
     """The fate of files: `restored` are as they were before, `kept` were changed since and left alone."""
 
     restored: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """A part of a file, in bytes."""
 
     source: Path
@@ -53,8 +52,7 @@ class Piece:
     size: int
 
 
-@dataclass(frozen=True)
-class Contents:
+class Contents(Struct, frozen=True):
     """The contents of files, or where they are kept, by their ids."""
 
     places: Mapping[str, Piece | bytes] = field(default_factory=dict)

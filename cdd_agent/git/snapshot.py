@@ -17,9 +17,11 @@ import shutil
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes, remove, remove_leftovers, write_atomic
@@ -66,8 +68,7 @@ _LEFT_OUT = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Notes:
+class Notes(Struct, frozen=True):
     """Things that git does not know of the files in a snapshot."""
 
     modes: Mapping[str, int]
@@ -78,8 +79,7 @@ class Notes:
     """The ignored files that were asked for, whether they were there or not."""
 
 
-@dataclass
-class Snapshots:
+class Snapshots(Struct):
     """Makes snapshots of a project, and keeps references to them under names.
 
     A snapshot is a git tree with the entry `files`, the tree of the project's files, and where needed the lists of its

@@ -7,12 +7,13 @@ What the repository configures for checking files out (filters, merge drivers) c
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from cdd_agent.errors import BadInput, CddError
+from msgspec import Struct
+
+from cdd_agent.errors import CddError
+from cdd_agent.files.atomic import remove_folder
 from cdd_agent.git.command import Git, GitUnusable
 from cdd_agent.sanitize import sanitize_for_display
 
@@ -37,12 +38,11 @@ class Conflict(CddError):
         self.files = tuple(files)
 
 
-@dataclass(frozen=True)
-class Trees:
+class Trees(Struct, frozen=True):
     """The working trees of one repository, from the person's own."""
 
     top: Path
-    git: Git = field(repr=False)
+    git: Git
 
     @classmethod
     def of(cls, top: Path) -> Trees:
@@ -64,15 +64,9 @@ class Trees:
 
     async def remove(self, place: Path) -> None:
         """Remove a tree with all that is in it, or what is left of one. Raises `BadInput`."""
-        words = ("worktree", "remove", "--force", "--force", "--", str(place))
-        await self.git(*words, codes=(0, 128))  # 128: it is not known as one, or torn
-        try:
-            shutil.rmtree(place)
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise BadInput(f"{place} could not be removed: {error.strerror or error}") from error
-        await self.git(*words, codes=(0, 128))
+        remove_folder(place)
+        forget = ("worktree", "remove", "--force", "--force", "--", str(place))
+        await self.git(*forget, codes=(0, 128))  # 128: it was not known as one
 
     async def commit_of(self, name: str) -> str | None:
         words = ("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")

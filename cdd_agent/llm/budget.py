@@ -4,9 +4,11 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput, BudgetExhausted
 from cdd_agent.llm.known_models import Price
@@ -31,8 +33,7 @@ CEILING = 8_192
 run with most of its budget left; so a reply that grows past the budget all the same is stopped on the way."""
 
 
-@dataclass(frozen=True)
-class Spent:
+class Spent(Struct, frozen=True):
     """The tokens and the money that calls took together. `usd` is that of the calls whose price is known."""
 
     tokens: int = 0
@@ -68,8 +69,7 @@ class Spent:
         return f"{self.cached_tokens:,} tokens came from the cache" if self.cached_tokens else ""
 
 
-@dataclass
-class Tally:
+class Tally(Struct):
     """A sum of what calls took so far, for whoever wants to know while they go on."""
 
     spent: Spent = Spent()
@@ -144,8 +144,7 @@ class ToldWhileItRuns(ModelWrapper):
             self._tally.under_way -= 1
 
 
-@dataclass(frozen=True)
-class Limit:
+class Limit(Struct, frozen=True):
     """The most that a run may take; None: as much as it likes."""
 
     tokens: int | None = None
@@ -239,8 +238,7 @@ class Budgeted(ModelWrapper):
             raise _exhausted("usd", used, why.format(f"~${then.usd - spent.usd:.4f}"))
 
 
-@dataclass
-class _Call:
+class _Call(Struct):
     """One call, and what it has taken so far, by an estimate."""
 
     prompt: int

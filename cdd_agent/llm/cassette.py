@@ -3,10 +3,9 @@
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 
-from pydantic import TypeAdapter
+from msgspec import to_builtins
 
 from cdd_agent.files.atomic import append_line
 from cdd_agent.llm.port import (
@@ -27,7 +26,6 @@ from cdd_agent.llm.wrapper import ModelWrapper
 from cdd_agent.redaction import Redactor
 
 _NAMES = {kind: name for name, kind in EVENTS.items()}
-_REQUEST = TypeAdapter(Request)
 
 
 class Recorded(ModelWrapper):
@@ -64,8 +62,8 @@ class Recorded(ModelWrapper):
     ) -> None:
         line = {
             "model": self.name,
-            "request": _REQUEST.dump_python(as_recorded(request, self._redactor), mode="json"),
-            "events": [[at, _NAMES[type(event)], asdict(event)] for at, event in self._redacted(events)],
+            "request": to_builtins(as_recorded(request, self._redactor)),
+            "events": [[at, _NAMES[type(event)], to_builtins(event)] for at, event in self._redacted(events)],
             "error": None,
         }
         if error is not None:

@@ -5,9 +5,10 @@ Knows errors by the names of their classes and by what they carry: no vendor's p
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Self
+
+from msgspec import Struct
 
 from cdd_agent.llm.port import (
     AuthenticationFailed,
@@ -28,8 +29,7 @@ from cdd_agent.llm.quoting import quoted
 from cdd_agent.llm.retry_after import seconds_to_wait
 
 
-@dataclass(frozen=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """The facts of a call that failed, whoever noticed them."""
 
     kinds: frozenset[str] = frozenset()
@@ -172,8 +172,7 @@ _STATUS_OF_NAME = {
 """Names of errors in the middle of a stream, where they have no number."""
 
 
-@dataclass(frozen=True)
-class _Rule:
+class _Rule(Struct, frozen=True):
     """Failures of some classes, HTTP statuses or wordings, and what they mean to a person."""
 
     becomes: type[ModelError]

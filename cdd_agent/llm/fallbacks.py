@@ -1,7 +1,8 @@
 """Fallbacks: where a model's provider is down, or has no quota left, the next model is asked, and that is told."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.pictures import as_seen_by, has_pictures
@@ -26,8 +27,7 @@ REST = 600.0
 """Seconds for which a model that could not be asked is left alone, or longer where its provider says so."""
 
 
-@dataclass
-class _Resting:
+class _Resting(Struct):
     """A model that could not be asked, and until when it is left alone."""
 
     model: Model

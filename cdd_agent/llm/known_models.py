@@ -6,16 +6,17 @@ Importing litellm takes seconds, and its own tables are megabytes.
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from cdd_agent.llm.port import Usage
 
 
-@dataclass(frozen=True)
-class Price:
+class Price(Struct, frozen=True):
     """US dollars for a token."""
 
     prompt: float
@@ -48,8 +49,7 @@ class Price:
 FREE = Price(0.0, 0.0)
 
 
-@dataclass(frozen=True)
-class KnownModel:
+class KnownModel(Struct, frozen=True):
     """The facts about one model; None where nobody knows, and False of what only some can."""
 
     window: int | None = None

@@ -6,7 +6,8 @@ What answers at such a port may be anything: another program, a page, nonsense w
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cdd_agent.llm.direct.json_values import as_dict, as_string, read_json
 from cdd_agent.llm.port import ConnectionFailed
@@ -19,8 +20,7 @@ _LONGEST_ANSWER = 2_000_000
 _LONGEST_NAME = 200
 
 
-@dataclass(frozen=True)
-class LocalServer:
+class LocalServer(Struct, frozen=True):
     """A server that speaks OpenAI's protocol, or Ollama by its own, and the models that it offers, by its own names
     for them."""
 
@@ -29,8 +29,7 @@ class LocalServer:
     models: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class OfferedModel:
+class OfferedModel(Struct, frozen=True):
     """One model of a server, and the two settings that choose it."""
 
     name: str

@@ -10,11 +10,13 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.errors import CddError
 from cdd_agent.llm.direct.json_values import as_amount, as_dict, as_int, as_list, as_string, read_json
@@ -220,8 +222,7 @@ def fetched(address: str, key: str | None, patience: float, body: object = None)
     return read_json(came.decode(errors="replace"))
 
 
-@dataclass(frozen=True)
-class _CachedList:
+class _CachedList(Struct, frozen=True):
     """OpenRouter's list as it is kept in the user's cache folder."""
 
     base: str

@@ -1,9 +1,10 @@
 """Settings of how a model works, in the same words for every provider; adapters translate."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct, field
 
 
 class Effort(StrEnum):
@@ -16,8 +17,7 @@ class Effort(StrEnum):
     MAX = "max"
 
 
-@dataclass(frozen=True)
-class ModelOptions:
+class ModelOptions(Struct, frozen=True):
     """None: whatever the provider does by itself."""
 
     effort: Effort | None = None

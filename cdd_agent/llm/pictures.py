@@ -8,8 +8,9 @@ or more. Five pictures at once are what Groq takes, the fewest (console.groq.com
 import struct
 from base64 import b64encode
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
+
+from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.files.read import read_bytes

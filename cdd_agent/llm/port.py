@@ -1,9 +1,10 @@
 """The model port: what the program needs of a language model, and how that can go wrong."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+
+from msgspec import Struct
 
 from cdd_agent.errors import CddError, ExitCode
 
@@ -11,8 +12,7 @@ if TYPE_CHECKING:
     from cdd_agent.llm.known_models import Price
 
 
-@dataclass(frozen=True)
-class ToolDefinition:
+class ToolDefinition(Struct, frozen=True):
     """A tool that the model may call; `parameters` is a JSON schema of an object."""
 
     name: str
@@ -20,8 +20,7 @@ class ToolDefinition:
     parameters: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class ToolCall:
+class ToolCall(Struct, frozen=True):
     """The model wants a tool to be used. As an event of a reply it is whole: its pieces were put together."""
 
     id: str
@@ -30,8 +29,7 @@ class ToolCall:
     """JSON as the model wrote it: it may be anything."""
 
 
-@dataclass(frozen=True)
-class ProviderData:
+class ProviderData(Struct, frozen=True):
     """Data that a provider sent with an assistant's message and wants back unchanged: thoughts, signatures, ids.
 
     Only the adapter that made it reads it; everybody else keeps it with its message, or drops it whole.
@@ -43,17 +41,7 @@ class ProviderData:
     """JSON, in a form of the adapter's own."""
 
 
-class _InBase64:
-    """How bytes are kept as JSON. For pydantic, which is not imported where nothing is kept."""
-
-    def __get_pydantic_core_schema__(self, source: object, handler: Any) -> Any:
-        from pydantic import Base64Bytes
-
-        return handler.generate_schema(Base64Bytes)
-
-
-@dataclass(frozen=True)
-class Picture:
+class Picture(Struct, frozen=True):
     """A picture that a person's message carries; `llm/pictures.py` makes it."""
 
     name: str
@@ -62,12 +50,17 @@ class Picture:
     """As `image/png`."""
     width: int
     height: int
-    data: Annotated[bytes, _InBase64()] = field(repr=False)
+    data: bytes
     """The file's content."""
 
+    def __rich_repr__(self) -> list[tuple[str, object]]:
+        return [(name, getattr(self, name)) for name in self.__struct_fields__ if name != "data"]
 
-@dataclass(frozen=True)
-class Message:
+    def __repr__(self) -> str:
+        return f"Picture({', '.join(f'{name}={value!r}' for name, value in self.__rich_repr__())})"
+
+
+class Message(Struct, frozen=True):
     """One message of a conversation, in the roles of OpenAI's chat completions."""
 
     role: Literal["system", "user", "assistant", "tool"]
@@ -87,16 +80,14 @@ class Message:
         return data.data if data is not None and data.origin == origin else ""
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(Struct, frozen=True):
     """All that a model gets for one answer."""
 
     messages: tuple[Message, ...]
     tools: tuple[ToolDefinition, ...] = ()
 
 
-@dataclass(frozen=True)
-class PromptShare:
+class PromptShare(Struct, frozen=True):
     """A part of a prompt: its name, its tokens by an estimate, and why it is there."""
 
     name: str
@@ -104,22 +95,19 @@ class PromptShare:
     why: str = ""
 
 
-@dataclass(frozen=True)
-class TextDelta:
+class TextDelta(Struct, frozen=True):
     """A piece of the reply, as it arrived."""
 
     text: str
 
 
-@dataclass(frozen=True)
-class ThoughtDelta:
+class ThoughtDelta(Struct, frozen=True):
     """A piece of the model's thoughts, or of their summary: no part of the reply."""
 
     text: str
 
 
-@dataclass(frozen=True)
-class WasThought:
+class WasThought(Struct, frozen=True):
     """All text of the reply so far was thought: the mark at its end came, and its server had left out the first."""
 
 
@@ -135,8 +123,7 @@ class StopReason(StrEnum):
     """For a reason that is not known to mean that the reply is whole."""
 
 
-@dataclass(frozen=True)
-class Usage:
+class Usage(Struct, frozen=True):
     """Tokens of one call, as the provider counted them."""
 
     prompt_tokens: int
@@ -157,8 +144,7 @@ class Usage:
     """How much cheaper the cache made them, or dearer where it is less than 0; None where no price is known."""
 
 
-@dataclass(frozen=True)
-class Done:
+class Done(Struct, frozen=True):
     """How a reply ended."""
 
     stop_reason: StopReason = StopReason.STOP
@@ -169,8 +155,7 @@ class Done:
     """The provider's own word for an `UNKNOWN` reason."""
 
 
-@dataclass(frozen=True)
-class Waiting:
+class Waiting(Struct, frozen=True):
     """The call will be made again after a while; nothing of the reply is lost, as nothing of it counts yet."""
 
     seconds: float
@@ -178,13 +163,11 @@ class Waiting:
     """Why, as a sentence."""
 
 
-@dataclass(frozen=True)
-class StartedAgain:
+class StartedAgain(Struct, frozen=True):
     """The call is made again: what came of the reply so far does not count."""
 
 
-@dataclass(frozen=True)
-class Replaced:
+class Replaced(Struct, frozen=True):
     """Another model is asked from here on: what comes, and the `Done`, are its."""
 
     model: str

@@ -7,8 +7,10 @@ import ipaddress
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
 from cdd_agent.llm.known_models import known_model
@@ -24,8 +26,7 @@ class Speaks(StrEnum):
     OLLAMA_CHAT = "ollama chat"
 
 
-@dataclass(frozen=True)
-class Provider:
+class Provider(Struct, frozen=True):
     """One row of the table."""
 
     address: str
@@ -119,8 +120,7 @@ _WITHOUT_PREFIX = {
 """Models that people name without their provider."""
 
 
-@dataclass(frozen=True)
-class Endpoint:
+class Endpoint(Struct, frozen=True):
     """Where one model is asked, and as who."""
 
     base: str
@@ -130,12 +130,19 @@ class Endpoint:
     """The prefix of the model string."""
     is_chosen: bool = False
     """Somebody has set the address: what is there may not be the provider's own."""
-    key: str | None = field(default=None, repr=False)
+    key: str | None = None
     key_variable: str = ""
     """Where the key is from, or would be."""
     needs_key: bool = False
     speaks: Speaks = Speaks.CHAT_COMPLETIONS
     headers: Mapping[str, str] = field(default_factory=dict)
+
+    def __rich_repr__(self) -> list[tuple[str, object]]:
+        """All but the key, which is not for logs and tracebacks."""
+        return [(name, getattr(self, name)) for name in self.__struct_fields__ if name != "key"]
+
+    def __repr__(self) -> str:
+        return f"Endpoint({', '.join(f'{name}={value!r}' for name, value in self.__rich_repr__())})"
 
     @property
     def lacks_key(self) -> bool:

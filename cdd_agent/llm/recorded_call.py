@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.llm.port import Done, Message, ModelError, ModelEvent, Request
 from cdd_agent.redaction import Redactor
@@ -14,8 +16,7 @@ _DIFFERS_ALWAYS = re.compile(r"\b\d+(?:\.\d+)? ?m?s\b|\b0x[0-9a-f]{6,}\b")
 _LONGEST_QUOTE = 80
 
 
-@dataclass(frozen=True)
-class RecordedCall:
+class RecordedCall(Struct, frozen=True, dict=True):
     """Is for the same request again, once."""
 
     request: Request

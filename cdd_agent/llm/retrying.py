@@ -6,9 +6,10 @@ import random
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from cdd_agent.llm.port import (
     Done,
@@ -37,8 +38,7 @@ _OTHER_CALLS = 3
 _SAVED = "What was done is saved, and the next run goes on from there."
 
 
-@dataclass(frozen=True)
-class Clock:
+class Clock(Struct, frozen=True):
     """Time and chance, as far as waiting needs them."""
 
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep

@@ -4,20 +4,12 @@ import contextlib
 import json
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    TypeAdapter,
-    ValidationError,
-    model_validator,
-)
+from msgspec import Meta, Struct, convert
 
 from cdd_agent.errors import BadInput
+from cdd_agent.forms import NotOfForm, read
 from cdd_agent.guarded_yaml import decoded, read_mapping
 from cdd_agent.llm.port import (
     Done,
@@ -44,7 +36,7 @@ EVENTS: dict[str, type[ModelEvent | Done]] = {
 """All that an adapter says, which makes exactly one call, by the names in the file."""
 _IS_LINES = re.compile(rb'\s*\{"(?!replies"|pace")')
 _LONGEST_SHOWN = 60
-Part = TypeVar("Part", bound=BaseModel)
+Part = TypeVar("Part", bound="_Part")
 
 
 def read_script(path: Path) -> tuple[float, list[ScriptedReply | RecordedCall]]:
@@ -65,7 +57,15 @@ def read_script(path: Path) -> tuple[float, list[ScriptedReply | RecordedCall]]:
         script = _valid(_Script, values, source, {str(key): entry.line for key, entry in content.items()})
         lines = [node.start_mark.line + 1 for node in content["replies"].node.value]
         pace, found = script.pace, list(zip(lines, script.replies, strict=True))
-    return pace, [_valid(_form(entry), entry, source, {"": line}).entry(line) for line, entry in found]
+    return pace, [_entry(entry, source, line) for line, entry in found]
+
+
+def _entry(content: Any, source: str, line: int) -> ScriptedReply | RecordedCall:
+    part = _valid(_form(content), content, source, {"": line})
+    try:
+        return part.entry(line)
+    except ValueError as error:
+        raise BadInput(f"{source}:{line}: {error}.", hint="Fix the entry there, or record the call again.") from error
 
 
 def _event(came: Any) -> tuple[float, ModelEvent | Done]:
@@ -73,52 +73,54 @@ def _event(came: Any) -> tuple[float, ModelEvent | Done]:
         case [float(at) | int(at), str(kind), dict(fields)] if kind in EVENTS:
             if (usage := fields.get("usage")) and "reasoning_tokens" in usage:  # as older records call them
                 fields = {**fields, "usage": {**usage, "thinking_tokens": usage["reasoning_tokens"]}}
-            return float(at), TypeAdapter(EVENTS[kind]).validate_python(fields)
-    raise ValueError(f"[seconds, kind, fields]; the kinds are {', '.join(EVENTS)}")
+            return float(at), convert(fields, EVENTS[kind])
+    raise ValueError(f"an event is [seconds, kind, fields]; the kinds are {', '.join(EVENTS)}")
 
 
-def _error(name: str) -> str:
+def _error(name: str, message: str, hint: str = "", retry_after: float | None = None) -> ModelError:
     if name not in ERRORS:
-        raise ValueError(f"allowed: {', '.join(ERRORS)}")
-    return name
+        raise ValueError(f"`error` is {name!r:.{_LONGEST_SHOWN}}; there are {', '.join(ERRORS)}")
+    error = ERRORS[name](message, hint=hint)
+    if isinstance(error, RateLimited):
+        error.retry_after = retry_after
+    return error
 
 
-_Error = Annotated[str, AfterValidator(_error)]
-_Seconds = Annotated[float | None, Field(strict=True, ge=0, le=10**6)]
+_Seconds = Annotated[float, Meta(ge=0, le=10**6)]
 
 
-class _ScriptPart(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class _Part(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    pass
 
 
-class _Script(_ScriptPart):
+class _Script(_Part, frozen=True, kw_only=True):
     replies: list[Any]
-    pace: Annotated[float, Field(strict=True, ge=0)] = 0.0
+    pace: Annotated[float, Meta(ge=0)] = 0.0
 
 
-class _WrittenEntry(_ScriptPart):
+class _WrittenEntry(_Part, frozen=True, kw_only=True):
     when: str | None = None
-    slow: Annotated[float, Field(strict=True, ge=0, le=3_600)] = 0.0
+    slow: Annotated[float, Meta(ge=0, le=3_600)] = 0.0
 
     def entry(self, line: int) -> ScriptedReply | RecordedCall:
         return ScriptedReply(when=self.when, slow=self.slow)
 
 
-class _EmptyReply(_WrittenEntry):
+class _EmptyReply(_WrittenEntry, frozen=True, kw_only=True):
     empty: bool
 
 
-class _WrittenCall(_ScriptPart):
+class _WrittenCall(_Part, frozen=True, kw_only=True):
     name: str
     arguments: Any = {}
 
 
-class _WrittenReply(_WrittenEntry):
+class _WrittenReply(_WrittenEntry, frozen=True, kw_only=True):
     reply: str
     thinking: str = ""
     tool_calls: tuple[_WrittenCall, ...] = ()
     stop: StopReason = StopReason.STOP
-    cut: Annotated[int, Field(strict=True, ge=0)] | None = None
+    cut: Annotated[int, Meta(ge=0)] | None = None
 
     def entry(self, line: int) -> ScriptedReply:
         calls = []
@@ -126,59 +128,59 @@ class _WrittenReply(_WrittenEntry):
             written = call.arguments  # a text stays as it is, so that broken JSON can be played, too
             written = written if isinstance(written, str) else json.dumps(written, ensure_ascii=False, default=str)
             calls.append(ToolCall(f"call_{line}_{number}", call.name, written))
-        return ScriptedReply(self.reply, tool_calls=tuple(calls), **self.model_dump(exclude={"reply", "tool_calls"}))
+        return ScriptedReply(
+            self.reply,
+            when=self.when,
+            stop=self.stop,
+            tool_calls=tuple(calls),
+            cut=self.cut,
+            slow=self.slow,
+            thinking=self.thinking,
+        )
 
 
-class _WrittenCalls(_WrittenReply):
+class _WrittenCalls(_WrittenReply, frozen=True, kw_only=True):
     reply: str = ""
 
 
-class _WrittenError(_WrittenEntry):
-    error: _Error
+class _WrittenError(_WrittenEntry, frozen=True, kw_only=True):
+    error: str
 
     def entry(self, line: int) -> ScriptedReply:
-        error = ERRORS[self.error](f"Scripted error: {self.error}.")
+        error = _error(self.error, f"Scripted error: {self.error}.")
         return ScriptedReply(when=self.when, error=error, slow=self.slow)
 
 
-class _WrittenLimit(_WrittenEntry):
+class _WrittenLimit(_WrittenEntry, frozen=True, kw_only=True):
     error: Literal["rate_limited"]
-    retry_after: _Seconds = None
+    retry_after: _Seconds | None = None
 
     def entry(self, line: int) -> ScriptedReply:
-        error = RateLimited("Scripted error: rate_limited.", retry_after=self.retry_after)
+        error = _error(self.error, "Scripted error: rate_limited.", retry_after=self.retry_after)
         return ScriptedReply(when=self.when, error=error, slow=self.slow)
 
 
-class _RecordedError(_ScriptPart):
-    kind: _Error
+class _RecordedError(_Part, frozen=True, kw_only=True):
+    kind: str
     message: str
     hint: str
-    retry_after: _Seconds = None
-
-    def error(self) -> ModelError:
-        error = ERRORS[self.kind](self.message, hint=self.hint)
-        if isinstance(error, RateLimited):
-            error.retry_after = self.retry_after
-        return error
+    retry_after: _Seconds | None = None
 
 
-class _RecordedEntry(_ScriptPart):
+class _RecordedEntry(_Part, frozen=True, kw_only=True):
     model: str
-    request: Request
-    events: list[Annotated[Any, BeforeValidator(_event)]]
+    request: Any
+    events: list[Any]
     error: _RecordedError | None
 
     def entry(self, line: int) -> RecordedCall:
-        events = tuple((at, event) for at, event in self.events if not isinstance(event, Done))
-        seconds, end = self.events[-1] if self.events else (0.0, Done())
-        return RecordedCall(self.request, events, seconds, self.error.error() if self.error else end)
-
-    @model_validator(mode="after")
-    def _has_an_end(self) -> Self:
-        if self.error is None and not (self.events and isinstance(self.events[-1][1], Done)):
+        came, failed = [_event(event) for event in self.events], self.error
+        seconds, last = came[-1] if came else (0.0, None)
+        end = last if failed is None else _error(failed.kind, failed.message, failed.hint, failed.retry_after)
+        if not isinstance(end, Done | ModelError):
             raise ValueError("a call ends with `done` or an error")
-        return self
+        events = tuple((at, event) for at, event in came if not isinstance(event, Done))
+        return RecordedCall(convert(self.request, Request), events, seconds, end)
 
 
 def _form(entry: Any) -> type[_WrittenEntry | _RecordedEntry]:
@@ -200,16 +202,16 @@ def _form(entry: Any) -> type[_WrittenEntry | _RecordedEntry]:
 def _valid(form: type[Part], content: Any, source: str, lines: dict[str, int]) -> Part:
     """`lines`: of the keys, and as "" that of the whole."""
     try:
-        return form.model_validate(content)
-    except ValidationError as error:
-        details = error.errors()  # a key that is not known says more than the one that it was meant to be
-        detail = next((one for one in details if one["type"] == "extra_forbidden"), details[0])
-    key, shown = ".".join(map(str, detail["loc"])), repr(detail["input"])
-    place = f"{source}:{lines.get(str((detail['loc'] or ('',))[0]), lines.get('', 1))}"
-    problem, hint = f"`{key}` is {shown[:_LONGEST_SHOWN]}", f"{detail['msg'].removeprefix('Value error, ')}."
-    if not key:
-        problem = "not an entry of a script"
-    elif detail["type"] in {"extra_forbidden", "missing"}:
-        problem = f"`{key}` is {'missing' if detail['type'] == 'missing' else 'not a key here'}"
-        hint = f"Allowed: {', '.join(form.model_fields)}."
-    raise BadInput(f"{place}: {problem}.", hint=hint)
+        return read(form, content)
+    except NotOfForm as error:
+        fault = error.faults[0]
+    place = f"{source}:{lines.get(str((fault.place or ('',))[0]), lines.get('', 1))}"
+    if not fault.place:
+        raise BadInput(f"{place}: not an entry of a script.", hint=f"It is {fault.why}.")
+    if fault.kind in ("unknown", "missing"):
+        problem = "missing" if fault.kind == "missing" else "not a key here"
+        raise BadInput(f"{place}: `{fault.path}` is {problem}.", hint=f"Allowed: {', '.join(fault.allowed)}.")
+    shown = content
+    for key in fault.place:
+        shown = shown[key]
+    raise BadInput(f"{place}: `{fault.path}` is {shown!r:.{_LONGEST_SHOWN}}.", hint=f"It is {fault.why}.")

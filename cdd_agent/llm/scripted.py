@@ -3,9 +3,10 @@
 import asyncio
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
+
+from msgspec import Struct
 
 from cdd_agent.llm.known_models import FREE, Price
 from cdd_agent.llm.pictures import has_pictures
@@ -54,8 +55,7 @@ class NoReplyLeft(BadAnswer):
     is_transient = False
 
 
-@dataclass(frozen=True)
-class ScriptedReply:
+class ScriptedReply(Struct, frozen=True):
     """An entry of a script that was written: a text to say and tools to call, or an error to raise."""
 
     text: str = ""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from cdd_agent.errors import BadInput, BudgetExhausted
 from cdd_agent.files.shared_json import json_changed, json_read
@@ -15,7 +16,7 @@ from cdd_agent.llm.budget import Limit, Spent
 from cdd_agent.llm.port import Usage
 
 if TYPE_CHECKING:
-    from filelock import FileLock
+    from cdd_agent.files.file_lock import FileLock
 
 _LOOK = 0.3
 """Seconds between two looks at whether there is room for a call by now."""
@@ -24,8 +25,7 @@ _locks = list["FileLock"]()
 """A lock is let go of when nobody has its object any more."""
 
 
-@dataclass(frozen=True)
-class Shared:
+class Shared(Struct, frozen=True):
     """A folder that several runs share, as one of them."""
 
     folder: Path
@@ -58,7 +58,7 @@ class Shared:
     def hold(self) -> None:
         """For as long as this process lives, no other is this run. One that has just lost whoever began it may take a
         moment to end. Raises `BadInput` where it does not."""
-        from filelock import FileLock, Timeout
+        from cdd_agent.files.file_lock import FileLock, Timeout
 
         lock = FileLock(self.folder / f"{self.name}.run", timeout=_PATIENCE)
         try:
@@ -85,8 +85,7 @@ class Shared:
         return self.folder / "budget.json"
 
 
-@dataclass(frozen=True)
-class SharedAccount:
+class SharedAccount(Struct, frozen=True):
     """What one run took of a budget that it shares. A call begins only where it would fit beside those that others
     have begun, at their worst; where it would fit but for these, it waits for their end."""
 
@@ -142,8 +141,7 @@ class SharedAccount:
         return True
 
 
-@dataclass(frozen=True)
-class SharedWaits:
+class SharedWaits(Struct, frozen=True):
     """When a provider may be asked again; in Unix time, as the processes that share it are on one machine."""
 
     path: Path

@@ -14,8 +14,9 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from cdd_agent.errors import BadInput
 
@@ -28,8 +29,7 @@ _WORDS = 4_000
 _KILLED = -9
 
 
-@dataclass
-class _Begun:
+class _Begun(Struct):
     """A process, by the pipes to it."""
 
     stdin: int

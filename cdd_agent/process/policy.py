@@ -9,10 +9,11 @@ import logging
 import os
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
+
+from msgspec import Struct, field
 
 from cdd_agent.config import Commands
 from cdd_agent.errors import BadInput
@@ -86,8 +87,7 @@ class CommandRefused(BadInput):
         )
 
 
-@dataclass(frozen=True)
-class Refused(CommandResult):
+class Refused(CommandResult, frozen=True):
     """Nothing ran; `stderr` says why. `program` and `allowed` are as in `CommandRefused`."""
 
     program: str = ""
@@ -119,8 +119,7 @@ async def nobody(command: str, reason: str) -> Permission:
     return Permission.NO
 
 
-@dataclass(frozen=True)
-class Words:
+class Words(Struct, frozen=True):
     """A command text as a POSIX shell would read it, without anything being done about it."""
 
     argv: tuple[str, ...]
@@ -130,8 +129,7 @@ class Words:
     """A shell might change the words: variables, patterns, comments. Without one they stay as they are."""
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(Struct, frozen=True):
     """A command text that was judged, and how it is started."""
 
     text: str
@@ -186,18 +184,17 @@ class IShellExecutor(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class CommandRunner:
+class CommandRunner(Struct, frozen=True):
     """Runs command texts in a project, as far as its settings and the person allow."""
 
     root: Path
     settings: Commands = field(default_factory=Commands)
     permit: Permit = nobody
-    clock: WorkClock = field(default_factory=WorkClock, repr=False, compare=False)
+    clock: WorkClock = field(default_factory=WorkClock)
     """Stands still while a person is asked."""
     env: Mapping[str, str] = field(default_factory=dict)
     """Variables that all commands get, unless they have their own."""
-    always: set[tuple[str, str]] = field(default_factory=set, repr=False, compare=False)
+    always: set[tuple[str, str]] = field(default_factory=set)
     """The commands that a person lets through from now on, and their folders, from the root."""
 
     @property

@@ -16,10 +16,11 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct, field
 
 from cdd_agent.process.programs import find_program
 from cdd_agent.secret_names import is_secret_name
@@ -49,8 +50,7 @@ _MARK = "CDD_COMMAND"
 StreamName = Literal["stdout", "stderr"]
 
 
-@dataclass(frozen=True)
-class OutputChunk:
+class OutputChunk(Struct, frozen=True):
     """A piece of a running command's output, decoded; bytes that are not UTF-8 become replacement characters."""
 
     text: str
@@ -58,8 +58,7 @@ class OutputChunk:
     """Where it was written to; of a piece that is joined from both, its end."""
 
 
-@dataclass(frozen=True)
-class CommandResult:
+class CommandResult(Struct, frozen=True):
     """The end of a command. `return_code` is 127 when there is no such program, 126 when it could not be started or
     was refused, negative for a signal."""
 
@@ -452,8 +451,7 @@ def _for_display(kept: "HeadTailBuffer", length: int) -> str:
     return f"{begin}… ({length - len(begin) - len(end):,} characters are not shown) …\n{end}"
 
 
-@dataclass
-class HeadTailBuffer:
+class HeadTailBuffer(Struct):
     """The head and the tail of a stream, within a bound of characters."""
 
     most: int = _KEPT

@@ -4,10 +4,12 @@ import os
 import platform
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path, PurePath
 from typing import Any, Literal, get_args
+
+from msgspec import Struct, field, to_builtins
+from msgspec.structs import asdict
 
 from cdd_agent.files.read import SourceMissing, SourceUnreadable, read_source
 from cdd_agent.files.walk import Kind, WalkEntry, walk
@@ -28,8 +30,7 @@ _GITIGNORE = 10_000
 FileStatus = Literal["found", "not_found"]
 
 
-@dataclass(frozen=True)
-class FileContext:
+class FileContext(Struct, frozen=True):
     """A file that was asked for; `content` is None when there is no such file, or it cannot be read."""
 
     file_path: str
@@ -43,8 +44,7 @@ class FileContext:
             raise ValueError(f"status is {' or '.join(get_args(FileStatus))}, not {self.status!r}")
 
 
-@dataclass(frozen=True)
-class Environment:
+class Environment(Struct, frozen=True):
     """Where commands will run."""
 
     os: str
@@ -54,8 +54,7 @@ class Environment:
     git: str
 
 
-@dataclass(frozen=True)
-class ContextResult:
+class ContextResult(Struct, frozen=True):
     """The context of a project."""
 
     repo_tree: str
@@ -65,7 +64,8 @@ class ContextResult:
     file_contexts: tuple[FileContext, ...]
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        result: dict[str, Any] = to_builtins(self)
+        return result
 
     def as_text(self) -> str:
         """All of it in Markdown, whatever the files hold."""
@@ -109,14 +109,18 @@ def _file(root: Path, text: str) -> FileContext:
     return FileContext(sanitize_for_display(str(source.path)), source.as_text(), "found")
 
 
-@dataclass(slots=True)
-class _Node:
+class _Node(Struct):
     """A file or folder of the tree."""
 
     line: str
     inner: list["_Node"] = field(default_factory=list)
     files: int = 0
     """How many are in it, at any depth."""
+
+    @property
+    def count(self) -> str:
+        """The same in words, where it is a folder that is not opened; empty for a file."""
+        return f" ({self.files:,} file{'' if self.files == 1 else 's'})" if self.inner else ""
 
 
 def entries(root: Path, without: Collection[str] = ()) -> list[WalkEntry]:
@@ -126,15 +130,22 @@ def entries(root: Path, without: Collection[str] = ()) -> list[WalkEntry]:
     return list(islice(found, _COUNTED + 1))
 
 
-def repo_tree(root: Path, found: Sequence[WalkEntry] | None = None) -> str:
-    """The project's files as a tree: as many of its levels as fit, with counts for what does not.
-
-    `found` are its entries, for whoever has them already.
-    """
-    found = entries(root) if found is None else found
+def repo_tree(root: Path) -> str:
+    """The project's files as a tree: as many of its levels as fit, with counts for what does not."""
+    found = entries(root)
     top = _tree(sanitize_for_display(root.absolute().name) or ".", found[:_COUNTED])
-    more = [f"… and more: only {_COUNTED:,} entries were looked at"] if len(found) > _COUNTED else []
-    return "\n".join([top.line, *_drawn(top, _levels(top)), *more]) + "\n"
+    return "\n".join([top.line, *_drawn(top, _levels(top, _LINES)), *_unseen(found)]) + "\n"
+
+
+def plain_tree(found: Sequence[WalkEntry], lines: int) -> str:
+    """The same in about so many lines at most, without the root and by indentation alone: to a model drawn lines say no
+    more, and cost more than the names."""
+    top = _tree("", found[:_COUNTED])
+    return "\n".join((*_indented(top, _levels(top, lines)), *_unseen(found))) + "\n"
+
+
+def _unseen(found: Sequence[WalkEntry]) -> list[str]:
+    return [f"… and more: only {_COUNTED:,} entries were looked at"] if len(found) > _COUNTED else []
 
 
 def _tree(name: str, entries: Iterable[WalkEntry]) -> _Node:
@@ -152,13 +163,13 @@ def _tree(name: str, entries: Iterable[WalkEntry]) -> _Node:
     return top
 
 
-def _levels(top: _Node) -> int:
-    """How many levels of the tree fit; the first always does."""
+def _levels(top: _Node, most: int) -> int:
+    """How many levels of the tree fit into so many lines; the first always does."""
     levels, level, lines = 0, [top], 0
     while level and levels < _DEPTH:
         level = [inner for node in level for inner in node.inner[:_WIDTH]]
         lines += len(level)
-        if lines > _LINES:
+        if lines > most:
             break
         levels += 1
     return levels
@@ -169,10 +180,18 @@ def _drawn(folder: _Node, levels: int, indent: str = "") -> Iterator[str]:
     shown, more = folder.inner[:_WIDTH], len(folder.inner) - _WIDTH
     for node in shown:
         is_last = node is shown[-1] and more <= 0
-        closed = node.inner and levels == 1
-        count = f" ({node.files:,} file{'' if node.files == 1 else 's'})" if closed else ""
-        yield f"{indent}{'└── ' if is_last else '├── '}{node.line}{count}"
+        yield f"{indent}{'└── ' if is_last else '├── '}{node.line}{node.count if levels == 1 else ''}"
         if levels > 1:
             yield from _drawn(node, levels - 1, indent + ("    " if is_last else "│   "))
     if more > 0:
         yield f"{indent}└── … and {more:,} more"
+
+
+def _indented(folder: _Node, levels: int, indent: str = "") -> Iterator[str]:
+    """The same without lines."""
+    for node in folder.inner[:_WIDTH]:
+        yield f"{indent}{node.line}{node.count if levels == 1 else ''}"
+        if levels > 1:
+            yield from _indented(node, levels - 1, f"{indent}  ")
+    if (more := len(folder.inner) - _WIDTH) > 0:
+        yield f"{indent}… and {more:,} more"

@@ -8,8 +8,9 @@ import re
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from cdd_agent.files.manifests import Manifests, ManifestUnreadable, section
 from cdd_agent.process.programs import find_program, own_python
@@ -35,8 +36,7 @@ except ValueError as error:
 """
 
 
-@dataclass(frozen=True)
-class Opinion:
+class Opinion(Struct, frozen=True):
     """An interpreter's opinion of a text."""
 
     version: Version

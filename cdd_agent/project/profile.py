@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
+
+from msgspec import Struct, field
 
 from cdd_agent.files.manifests import Manifests, ManifestUnreadable, section
 
@@ -20,8 +21,7 @@ _PURPOSES = {
 """The purposes of commands, and the names that people give such targets and scripts."""
 
 
-@dataclass
-class Profile:
+class Profile(Struct):
     """Commands are by what they are for; nothing that a file does not say is guessed."""
 
     name: str

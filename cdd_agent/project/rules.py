@@ -1,8 +1,9 @@
 """A project's rules for agents: the files in which people write down how work is to be done here."""
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from cdd_agent.errors import CddError
 from cdd_agent.files.read import read_source
@@ -17,8 +18,7 @@ RULES_FOR_AGENTS = "the project's rules for agents"
 """Their name where a prompt had no room for them."""
 
 
-@dataclass(frozen=True)
-class ProjectRules:
+class ProjectRules(Struct, frozen=True):
     """The texts of the files, the nearest first, and what has to be said of how they were read."""
 
     text: str = ""

@@ -8,12 +8,14 @@ import re
 import stat
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from functools import partial
 from itertools import takewhile
 from json import dumps, loads
 from pathlib import Path, PurePosixPath
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.files.found import Found
@@ -112,8 +114,7 @@ def search(wanted: str) -> None:
         sys.stdout.buffer.flush()
 
 
-@dataclass(frozen=True)
-class _Wanted:
+class _Wanted(Struct, frozen=True):
     """The search, as the process is told it."""
 
     root: str

@@ -7,9 +7,10 @@ reached by way of another module, or by a name that is put together while the te
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Self
+
+from msgspec import Struct
 
 _TEST_NAME = re.compile(r"tests?[_-](.+)|(.+?)[._-](?:tests?|spec)")
 _SCRIPTS = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx")
@@ -22,8 +23,7 @@ _LARGEST = 1_000_000
 """Bytes of a test file that is looked into."""
 
 
-@dataclass(frozen=True)
-class TestFile:
+class TestFile(Struct, frozen=True):
     """A test file, by its path in the project and its text."""
 
     path: PurePosixPath

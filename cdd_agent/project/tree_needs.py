@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from cdd_agent.errors import BadInput
 from cdd_agent.process.programs import find_program, own_python
@@ -42,8 +43,7 @@ def link_shared(source: Path, root: Path) -> None:
                 raise BadInput(f"{link} could not be made: {error.strerror or error}") from error
 
 
-@dataclass(frozen=True)
-class OwnPackages:
+class OwnPackages(Struct, frozen=True):
     """Packages that would be imported from another tree, were it not for its environment."""
 
     names: tuple[str, ...] = ()

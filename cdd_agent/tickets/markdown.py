@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from cdd_agent.errors import BadInput
 
@@ -46,8 +47,7 @@ def split_lines(text: str) -> list[str]:
 # ------------------------------------------------------------------------------------------------- blocks
 
 
-@dataclass(frozen=True)
-class Heading:
+class Heading(Struct, frozen=True):
     """A heading that is not inside a list or a quote; `end` is the line after it (setext ones have more)."""
 
     line: int
@@ -56,8 +56,7 @@ class Heading:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """A line of text; `code` if it is to be taken as it is."""
 
     text: str
@@ -74,8 +73,7 @@ class Line:
         return (len(found["indent"]), found["text"] or "") if found else None
 
 
-@dataclass(frozen=True)
-class Document:
+class Document(Struct, frozen=True):
     """The lines of a Markdown text, counted from 0, and what CommonMark says about them."""
 
     lines: list[str]
@@ -188,8 +186,7 @@ def _escaped(line: str) -> str:
 # --------------------------------------------------------------------------------------------- code spans
 
 
-@dataclass(frozen=True)
-class CodeSpan:
+class CodeSpan(Struct, frozen=True):
     """A code span of a line, and its place there with its backticks."""
 
     start: int

@@ -2,12 +2,13 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from heapq import heapify, heappop, heappush
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Self
+
+from msgspec import Struct
 
 from cdd_agent.errors import BadInput
 from cdd_agent.tickets.markdown import code_span, code_spans, one_line, plain_text
@@ -19,8 +20,7 @@ from cdd_agent.tickets.plan_writing import heading, overview_block, risks_block,
 _TYPE = "feature"
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """Something in a plan that keeps it from being carried out, or from being carried out well."""
 
     kind: str
@@ -48,8 +48,7 @@ class PlanInvalid(BadInput):
     """A plan that cannot be run; the message has a line `plan.md:LINE: reason` for each problem."""
 
 
-@dataclass(frozen=True)
-class ImplementationPlan:
+class ImplementationPlan(Struct, frozen=True, dict=True):
     """The steps by which a ticket becomes code: for every plan, `from_markdown(plan.to_markdown()) == plan`."""
 
     ticket_slug: str = ""

@@ -1,8 +1,10 @@
 """Changing a plan: what is done stays, numbers are not used again, and what nobody asked for is left alone."""
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
 from typing import Self
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.plan_draft import PlanChanges
@@ -13,8 +15,7 @@ class ChangeRefused(ValueError):
     """A change that would break a rule of plans, in words for whoever proposed it: a line for each reason."""
 
 
-@dataclass(frozen=True)
-class Fixed:
+class Fixed(Struct, frozen=True):
     """The part of a plan that a change leaves alone."""
 
     steps: frozenset[int] = frozenset()

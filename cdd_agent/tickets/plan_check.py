@@ -7,8 +7,9 @@ plan that a person wrote by hand, in few words, has only those.
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+
+from msgspec import Struct, field
 
 from cdd_agent.files.paths import PathRefused, confine
 from cdd_agent.tickets.plan import ImplementationPlan, Problem
@@ -23,8 +24,7 @@ _HOURS = {"h": 1.0, "d": 8.0, "w": 40.0}
 """Of work."""
 
 
-@dataclass(frozen=True)
-class Places:
+class Places(Struct, frozen=True):
     """The paths of a plan, as the project has them."""
 
     there: frozenset[str]

@@ -6,8 +6,9 @@ is a plan, if an empty one. Lines are counted from 0.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from enum import Enum, auto
+
+from msgspec import Struct, field
 
 from cdd_agent.tickets.markdown import Document, Heading, Line, is_rule, parse, prose, split_lines
 from cdd_agent.tickets.plan_labels import PLAN_FIELDS, Field, field_in, has_label
@@ -16,8 +17,7 @@ from cdd_agent.tickets.plan_wrapping import plan_lines
 from cdd_agent.tickets.step_reading import StepReader
 
 
-@dataclass(frozen=True)
-class ParsedStep:
+class ParsedStep(Struct, frozen=True):
     """A step, and where it stands."""
 
     step: PlanStep
@@ -29,8 +29,7 @@ class ParsedStep:
     """From its heading to the next section."""
 
 
-@dataclass
-class ParsedPlan:
+class ParsedPlan(Struct):
     """The parts of a plan, and where they stand."""
 
     source: list[str]
@@ -92,8 +91,7 @@ class _Kind(Enum):
     OTHER = auto()
 
 
-@dataclass
-class _Section:
+class _Section(Struct):
     kind: _Kind
     depth: int
     line: int

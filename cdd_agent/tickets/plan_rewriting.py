@@ -6,7 +6,9 @@ Everything else stays byte for byte: introductions, comments, sections of other 
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
 from cdd_agent.tickets.plan import ImplementationPlan
@@ -16,8 +18,7 @@ from cdd_agent.tickets.plan_wrapping import wrapped_again
 from cdd_agent.tickets.plan_writing import overview_block, risks_block, step_blocks
 
 
-@dataclass(frozen=True)
-class _Edit:
+class _Edit(Struct, frozen=True):
     """A text to stand in place of some lines of the file."""
 
     lines: range

@@ -1,7 +1,9 @@
 """A step of a plan, as a value: what it asks for, what it touches, how it is checked."""
 
 import re
-from dataclasses import dataclass, field
+
+from msgspec import Struct
+from msgspec.structs import astuple, force_setattr
 
 from cdd_agent.tickets.markdown import one_line, plain_text
 
@@ -20,8 +22,7 @@ _DELETED = re.compile(r"(?:to be )?(?:deleted?|removed?)\s*(?:[,;:.(–—-].*)?
 _MAX_NUMBER = 999_999_999  # CommonMark's own limit for a list number
 
 
-@dataclass(frozen=True)
-class AffectedFile:
+class AffectedFile(Struct, frozen=True):
     """A file that a step creates or changes."""
 
     path: str
@@ -40,8 +41,7 @@ class AffectedFile:
         return _DELETED.fullmatch(self.note) is not None
 
 
-@dataclass(frozen=True)
-class PlanStep:
+class PlanStep(Struct, frozen=True):
     """One step of a plan. What Markdown cannot carry is normalised away, so that it survives plan.md."""
 
     number: int
@@ -55,8 +55,8 @@ class PlanStep:
     """The command that checks this step; `NO_CHECK` for no check, None to leave the choice to the engine."""
     serves: tuple[int, ...] = ()
     """The acceptance criteria that it serves, by their place in the spec, from 1."""
-    line: int = field(default=0, compare=False, repr=False)
-    """Where its heading stands in plan.md, from 1; 0 if it was not read from there."""
+    line: int = 0
+    """Where its heading stands in plan.md, from 1; 0 if it was not read from there. The last field: not compared."""
 
     def __post_init__(self) -> None:
         if not all(0 <= number <= _MAX_NUMBER for number in (self.number, *self.dependencies, *self.serves)):
@@ -74,8 +74,14 @@ class PlanStep:
             serves=tuple(sorted(set(self.serves))),
         )
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PlanStep) and astuple(self)[:-1] == astuple(other)[:-1]
 
-def normalise(value: object, **attributes: object) -> None:
+    def __hash__(self) -> int:
+        return hash(astuple(self)[:-1])
+
+
+def normalise(value: Struct, **attributes: object) -> None:
     """Set attributes of a frozen value that is being made."""
     for name, attribute in attributes.items():
-        object.__setattr__(value, name, attribute)
+        force_setattr(value, name, attribute)

@@ -3,7 +3,8 @@
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cdd_agent.errors import CddError
 from cdd_agent.tickets.store import Ticket
@@ -15,8 +16,7 @@ _LARGEST = 100_000
 _WORD = re.compile(r"\w{3,}")
 
 
-@dataclass(frozen=True)
-class Related:
+class Related(Struct, frozen=True):
     """A ticket, and its title if its spec can be read."""
 
     slug: str

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Self
 
 import yaml
+from msgspec import Struct, field
+from msgspec.structs import force_setattr
 
 from cdd_agent.errors import BadInput
 from cdd_agent.guarded_yaml import Tree, YamlEntry, as_items, as_text, described, read_mapping
@@ -46,8 +47,7 @@ _HEADED = {
 """Where earlier tools put the description, in reading order, and the words before it there."""
 
 
-@dataclass(frozen=True)
-class TicketSpec:
+class TicketSpec(Struct, frozen=True):
     """All that is wanted. `from_yaml(spec.to_yaml()) == spec`; comments of a file are not kept."""
 
     title: str = ""
@@ -75,7 +75,7 @@ class TicketSpec:
             "priority": " ".join(_text(self.priority).split()) or _PRIORITY,
         }
         for name, value in normalised.items():
-            object.__setattr__(self, name, value)
+            force_setattr(self, name, value)
 
     @classmethod
     def from_yaml(cls, text: str, source: str = "spec.yaml", *, slug: str = "") -> Self:

@@ -1,6 +1,6 @@
 """A ticket's spec.yaml on the disk: read as it is, and written only over what was read."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import create_exclusive, read_bytes, write_atomic
@@ -27,8 +27,7 @@ class ChangedMeanwhile(BadInput):
     """The file is not what it was when it was read; nothing was written."""
 
 
-@dataclass(frozen=True)
-class SpecOnDisk:
+class SpecOnDisk(Struct, frozen=True):
     """A file as it was read."""
 
     data: bytes | None
@@ -37,8 +36,7 @@ class SpecOnDisk:
     """There is a file, and more than comments in it."""
 
 
-@dataclass(frozen=True)
-class SpecFile:
+class SpecFile(Struct, frozen=True):
     ticket: Ticket
 
     @property

@@ -8,11 +8,11 @@ that were inside a value are put above it. What comes out is read again before a
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
 import yaml
+from msgspec import Struct, field
 
 from cdd_agent.errors import BadInput
 from cdd_agent.guarded_yaml import YamlEntry, read_events, read_mapping
@@ -69,8 +69,7 @@ class _ValuePlace(NamedTuple):
     """Of a list that has one item a line: where each begins, behind its dash, and ends."""
 
 
-@dataclass(frozen=True)
-class SpecText:
+class SpecText(Struct, frozen=True):
     """The text of a spec.yaml that has one key a line, and the places in it."""
 
     text: str
@@ -219,8 +218,7 @@ def _written(value: object, key: int, indent: str = "") -> tuple[str, str]:
     return first[key:].rstrip(), "".join(f"\n{indent}{line}" if line else "\n" for line in rest)
 
 
-@dataclass
-class _Reader:
+class _Reader(Struct):
     """Walks through YAML's events and notes where things are."""
 
     text: str

@@ -3,19 +3,18 @@
 States are values: a transition gives a new one. Only the engine writes the file.
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
-from pydantic_core import to_json
+from msgspec import Raw, Struct, field, to_builtins
+from msgspec.structs import force_setattr, replace
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes, write_atomic
+from cdd_agent.files.json_file import as_json, as_short_json, from_json
 from cdd_agent.tickets.drift import Known, fingerprint, is_unchanged, places
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.plan_step import PlanStep
@@ -26,42 +25,20 @@ class StateUnreadable(BadInput):
     """The state file is torn, not a state, or that of another ticket."""
 
 
-class _PromisedStep(BaseModel):
-    step_number: int
-    status: StepStatus
-    started_at: datetime | None
-    completed_at: datetime | None
-    error: str | None
-    files_created: tuple[str, ...]
-    files_modified: tuple[str, ...]
+_PROMISED = ("ticket_slug", "current_step", "status", "started_at", "completed_at", "step_executions")
+_PROMISED_OF_STEP = ("step_number", "status", "started_at", "completed_at", "error", "files_created", "files_modified")
+_DEEPEST = 100
+"""Levels of what a newer version has added."""
 
 
-class _Promised(BaseModel):
-    """The keys of a state that are promised. What lacks one, or has another type there, is damaged."""
+class _Record(Struct, frozen=True, kw_only=True):
+    """What the file says of something."""
 
-    ticket_slug: str
-    current_step: int
-    status: str
-    started_at: datetime | None
-    completed_at: datetime | None
-    step_executions: dict[int, _PromisedStep]
-    former_steps: dict[int, _PromisedStep] = Field(default_factory=dict)
-
-    @field_validator("step_executions", "former_steps")
-    @classmethod
-    def _are_under_their_numbers(cls, steps: dict[int, _PromisedStep]) -> dict[int, _PromisedStep]:
-        for number, step in steps.items():
-            if step.step_number != number:
-                raise ValueError(f"its step_number is {step.step_number} under the key {number}")
-        return steps
+    more: Any = field(default_factory=dict, name="")
+    """What newer versions have added to it, by its keys: it is kept. In the file it has no name of its own."""
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="allow")  # newer versions may have added keys: keep them
-
-
-@dataclass(frozen=True)
-class Files:
+class Files(Struct, frozen=True):
     """The files that a step touched."""
 
     created: tuple[str, ...] = ()
@@ -70,9 +47,10 @@ class Files:
 
 
 NO_FILES = Files()
+Kept = TypeVar("Kept", bound=_Record)
 
 
-class StepExecution(_Record):
+class StepExecution(_Record, frozen=True, dict=True):
     """The outcome of one step. Paths are relative to the project."""
 
     step_number: int
@@ -98,8 +76,8 @@ class StepExecution(_Record):
     """The reason why it was completed or failed, with the counts of tests; None in older files."""
     attempts: int = 0
     """Attempts at this step so far; an interrupted one that goes on is counted once."""
-    spent: Cost = NO_COST
-    """Of all of them, also of those that failed, were interrupted or undone; not in older files."""
+    costs: Cost | None = field(default=NO_COST, name="spent")
+    """See `spent`; None in older files."""
     taken_back: int = 0
     """The first of them that left nothing behind any more: they were undone."""
     forgotten: int = 0
@@ -109,13 +87,20 @@ class StepExecution(_Record):
     recorded_as: int = 0
     """The number under which the run's record has it, where that is not its own: it stays when steps are renumbered."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _unseen_is_unverified(cls, values: Any) -> Any:
-        """Earlier tools did not say how a completed step was verified: nobody saw it."""
-        if isinstance(values, dict) and values.get("status") == "completed" and not values.get("verification"):
-            return {**values, "verification": Verification.NONE}
-        return values
+    def __post_init__(self) -> None:
+        if self.status is StepStatus.COMPLETED and self.verification is None:
+            # Earlier tools did not say how it was verified: nobody saw it.
+            force_setattr(self, "verification", Verification.NONE)
+
+    @property
+    def spent(self) -> Cost:
+        """Of all attempts, also of those that failed, were interrupted or undone."""
+        return self.costs or NO_COST
+
+    @cached_property
+    def json(self) -> Raw:
+        """As the file has it: of all steps a change of the state makes but one anew."""
+        return Raw(as_short_json(_laid_out(self)))
 
     @property
     def seconds(self) -> float | None:
@@ -132,7 +117,7 @@ class StepExecution(_Record):
     @property
     def lacks_costs(self) -> bool:
         """Not all of `spent` is there: the file is older, or its process was killed in the middle of an attempt."""
-        return "spent" not in self.model_fields_set or self.status is StepStatus.IN_PROGRESS
+        return self.costs is None or self.status is StepStatus.IN_PROGRESS
 
     @property
     def was_begun(self) -> bool:
@@ -154,14 +139,14 @@ class StepExecution(_Record):
         return range(self.taken_back + 1, self.attempts + 1)
 
 
-class Undo(_Record):
+class Undo(_Record, frozen=True):
     """Steps that were undone together, as they were, in the order in which they were over."""
 
     id: str
     steps: tuple[StepExecution, ...]
 
 
-class ExecutionState(_Record):
+class ExecutionState(_Record, frozen=True):
     """How far the executor is."""
 
     ticket_slug: str
@@ -169,11 +154,14 @@ class ExecutionState(_Record):
     """The step to come, see `to_come`: for readers of the file; it is never believed."""
     started_at: datetime | None = None
     completed_at: datetime | None = None
-    step_executions: dict[int, StepExecution] = Field(default_factory=dict)
-    former_steps: dict[int, StepExecution] = Field(default_factory=dict)
+    step_executions: dict[int, StepExecution] = field(default_factory=dict)
+    former_steps: dict[int, StepExecution] = field(default_factory=dict)
     """Steps that are no longer in the plan: kept as history, not counted."""
     undone: tuple[Undo, ...] = ()
     """The undos that can be done again, the last one last."""
+    done_plan: str | None = None
+    """The digest of plan.md as all its steps were over; None before that, and in older files. As long as the file is
+    the same, it need not be read to know that."""
 
     @property
     def status(self) -> RunStatus:
@@ -204,8 +192,8 @@ class ExecutionState(_Record):
     @property
     def is_of_earlier_version(self) -> bool:
         """Whether it was read from the file of a tool that did not keep the words of what it had done."""
-        steps = self.step_executions.values()
-        return any(step.status.over and "title" not in step.model_fields_set for step in steps)
+        over = (step for step in self.step_executions.values() if step.status.over)
+        return any(step.title is None and step.reason is None for step in over)  # that of skipped steps was always kept
 
     def of(self, number: int) -> StepExecution:
         return self.step_executions.get(number) or self.former_steps.get(number) or StepExecution(step_number=number)
@@ -222,13 +210,13 @@ class ExecutionState(_Record):
             if entry is None and number in folders:  # an earlier step's record is there
                 entry, free = StepExecution(step_number=number, recorded_as=free), free + 1
             entries[number] = entry or StepExecution(step_number=number)
-        return self.model_copy(update={"step_executions": entries, "former_steps": known})
+        return replace(self, step_executions=entries, former_steps=known)
 
     def renumbered(self, numbers: Mapping[int, int]) -> Self:
         """The same state where the steps that were begun have other numbers; their record stays where it is."""
 
         def moved(step: StepExecution, number: int) -> StepExecution:
-            return step.model_copy(update={"step_number": number, "recorded_as": step.folder})
+            return replace(step, step_number=number, recorded_as=step.folder)
 
         if all(old == new for old, new in numbers.items()):
             return self
@@ -236,13 +224,10 @@ class ExecutionState(_Record):
         entries = {new: known[old] if old == new else moved(known[old], new) for old, new in numbers.items()}
         now = {step.folder: step.step_number for step in entries.values()}
         undone = tuple(
-            undo.model_copy(
-                update={"steps": tuple(moved(step, now.get(step.folder, step.step_number)) for step in undo.steps)}
-            )
+            replace(undo, steps=tuple(moved(step, now.get(step.folder, step.step_number)) for step in undo.steps))
             for undo in self.undone
         )
-        update = {"step_executions": entries, "former_steps": {}, "undone": undone}
-        return self.model_copy(update=update)
+        return replace(self, step_executions=entries, former_steps={}, undone=undone)
 
     def started(self, step: PlanStep, now: datetime, *, attempt: int) -> Self:
         """Nothing that was undone before can be done again from here on: the files go another way."""
@@ -258,10 +243,9 @@ class ExecutionState(_Record):
             taken_back=previous.taken_back,
             forgotten=previous.forgotten,
             recorded_as=previous.recorded_as,
-            spent=previous.spent,
+            costs=previous.spent,
         )
-        update = {"started_at": self.started_at or now, "completed_at": None, "undone": ()}
-        return self._with(entry).model_copy(update=update)
+        return replace(self._with(entry), started_at=self.started_at or now, completed_at=None, undone=())
 
     def completed(
         self,
@@ -292,13 +276,13 @@ class ExecutionState(_Record):
         """The files are those that were kept of a failed attempt. What was undone before cannot be done again."""
         words = {"title": step.title, "fingerprint": fingerprint(step)}
         ended = self._ended(step.number, now, files, status=StepStatus.SKIPPED, reason=reason, **words)
-        return ended.model_copy(update={"undone": ()})
+        return replace(ended, undone=())
 
     def restore(self, number: int) -> Self:
         """An interrupted step is pending again: it left no trace. Its attempt goes on under the same number."""
         before = self.of(number)
-        kept = {"title", "fingerprint", "attempts", "taken_back", "forgotten", "recorded_as", "spent"}
-        return self._with(StepExecution(step_number=number, **before.model_dump(include=kept)))
+        kept = ("title", "fingerprint", "attempts", "taken_back", "forgotten", "recorded_as", "costs")
+        return self._with(StepExecution(number, **{name: getattr(before, name) for name in kept}))
 
     def with_costs(self, costs: Mapping[int, Cost], *, instead: bool = False) -> Self:
         """With what was spent on steps, by the numbers of their folders: beside what is known, or `instead` of it."""
@@ -306,13 +290,13 @@ class ExecutionState(_Record):
         for step in self.known_steps.values() if costs else ():
             if cost := costs.get(step.folder):
                 cost = cost if instead else step.spent + cost
-                after = after._with(step.model_copy(update={"spent": cost}))
+                after = after._with(replace(step, costs=cost))
         return after
 
     def forgot(self, number: int) -> Self:
         """Later attempts at this step are not told of those before."""
         step = self.of(number)
-        return self._with(step.model_copy(update={"forgotten": step.attempts}))
+        return self._with(replace(step, forgotten=step.attempts))
 
     def settled(self) -> tuple[StepExecution, ...]:
         """The steps that are over or failed, in the order in which that came about."""
@@ -327,63 +311,109 @@ class ExecutionState(_Record):
         """These steps are pending again; `redo` brings them back."""
         after = self
         for step in steps:
-            kept = step.model_dump(include={"step_number", "title", "fingerprint", "recorded_as", "spent"})
+            kept = {name: getattr(step, name) for name in ("title", "fingerprint", "recorded_as", "costs")}
             n = step.attempts
-            after = after._with(StepExecution(**kept, attempts=n, taken_back=n, forgotten=n))
-        return after.model_copy(
-            update={"undone": (*self.undone, Undo(id=undo_id, steps=tuple(steps))), "completed_at": None}
-        )
+            after = after._with(StepExecution(step.step_number, **kept, attempts=n, taken_back=n, forgotten=n))
+        return replace(after, undone=(*self.undone, Undo(undo_id, tuple(steps))), completed_at=None)
 
     def redo(self) -> Self:
         """The steps that were undone last are what they were."""
         *others, last = self.undone
         after = self
         for step in last.steps:
-            after = after._with(step.model_copy(update={"spent": self.of(step.step_number).spent}))
+            after = after._with(replace(step, costs=self.of(step.step_number).spent))
         done = max((step.completed_at for step in last.steps), default=None, key=_instant)
         completed_at = done if after.status is RunStatus.COMPLETED else None
-        return after.model_copy(update={"undone": tuple(others), "completed_at": completed_at})
+        return replace(after, undone=tuple(others), completed_at=completed_at)
 
     def _ended(self, number: int, now: datetime, files: Files, **update: Any) -> Self:
         update |= {f"files_{kind}": getattr(files, kind) for kind in ("created", "modified", "deleted")}
-        update |= {"completed_at": now, "place": max((step.place for step in self.settled()), default=0) + 1}
-        after = self._with(self.of(number).model_copy(update=update))
-        return after.model_copy(update={"completed_at": now if after.status is RunStatus.COMPLETED else None})
+        update |= {"completed_at": now, "place": max((step.place for step in self.known_steps.values()), default=0) + 1}
+        after = self._with(replace(self.of(number), **update))
+        return replace(after, completed_at=now if after.status is RunStatus.COMPLETED else None)
 
     def _with(self, step: StepExecution) -> Self:
         place = "former_steps" if step.step_number in self.former_steps else "step_executions"
-        return self.model_copy(update={place: {**getattr(self, place), step.step_number: step}})
+        return replace(self, **{place: {**getattr(self, place), step.step_number: step}})
 
     def to_json(self) -> str:
         """The promised keys first, in their order; then whatever else the file held."""
-        data = {**self.model_dump(mode="json"), "status": self.status.value}
-        undone = [step for undo in data["undone"] for step in undo["steps"]]
-        for record in (data, *data["step_executions"].values(), *data["former_steps"].values(), *undone):
-            for key in ("started_at", "completed_at"):
-                record[key] = record[key].replace("Z", "+00:00") if record[key] else None
-        for key in ("former_steps", "undone"):
+        data = _laid_out(replace(self, step_executions={}, former_steps={}, undone=())) | {
+            "status": self.status.value,
+            "step_executions": {number: step.json for number, step in self.step_executions.items()},
+            "former_steps": {number: step.json for number, step in self.former_steps.items()},
+            "undone": [
+                {"id": undo.id, "steps": [step.json for step in undo.steps]} | undo.more for undo in self.undone
+            ],
+        }
+        for key in ("former_steps", "undone", "done_plan"):
             if not data[key]:
                 del data[key]
-        ordered = {key: data[key] for key in _Promised.model_fields if key in data} | data
-        return to_json(ordered, indent=2).decode() + "\n"
+        return as_json({key: data[key] for key in _PROMISED} | data, indent=2).decode() + "\n"
 
     @classmethod
     def from_json(cls, data: bytes, source: str) -> Self:
         """Raises `StateUnreadable`, with `source` as the file's name, where anything that is promised is missing."""
         try:
-            _Promised.model_validate_json(data, strict=True)
-            content = json.loads(data)
-            content.pop("status")  # computed from the steps, never believed
-            return cls.model_validate(content)
-        except (ValueError, RecursionError) as error:  # JSON, encoding and validation errors are ValueErrors
-            reason = str(error)
-            if isinstance(error, ValidationError):
-                first = error.errors()[0]
-                reason = f"{'.'.join(map(str, first['loc'])) or 'the whole'}: {first['msg']}"
+            state, content = from_json(data, cls), from_json(data, dict[str, Any])
+            state = _completed(state, content, *_PROMISED)
+            if not isinstance(state.more.pop("status"), str):  # computed from the steps, never believed
+                raise ValueError("its `status` is no text")
+            return replace(
+                state,
+                step_executions=_steps(state.step_executions, content["step_executions"]),
+                former_steps=_steps(state.former_steps, content.get("former_steps", {})),
+                undone=tuple(map(_undo, state.undone, content.get("undone", ()))),
+            )
+        except ValueError as error:
             raise StateUnreadable(
-                f"{source} is not a readable execution state: {reason}",
+                f"{source} is not a readable execution state: {error}",
                 hint="`cdd exec` sets it aside, and rebuilds it from the run's record where there is one.",
             ) from error
+
+
+def _completed(record: Kept, content: Mapping[str, Any], *promised: str) -> Kept:
+    """The record with what its file says beside what this version knows. Raises `ValueError` where it lacks something
+    that is promised."""
+    if missing := [key for key in promised if key not in content]:
+        raise ValueError(f"`{missing[0]}` is missing")
+    known = set(record.__struct_encode_fields__) - {""}
+    more = {key: value for key, value in content.items() if key not in known}
+    if not _is_shallow(more, _DEEPEST):
+        raise ValueError("it is nested too deeply")
+    return replace(record, more=more)
+
+
+def _step(step: StepExecution, content: Mapping[str, Any], *promised: str) -> StepExecution:
+    step = _completed(step, content, *promised)
+    return step if "spent" in content else replace(step, costs=None)
+
+
+def _steps(steps: Mapping[int, StepExecution], content: Mapping[str, Any]) -> dict[int, StepExecution]:
+    if wrong := [number for number, step in steps.items() if step.step_number != number]:
+        raise ValueError(f"under the key {wrong[0]} is another `step_number`")
+    return {int(key): _step(steps[int(key)], step, *_PROMISED_OF_STEP) for key, step in content.items()}
+
+
+def _undo(undo: Undo, content: Mapping[str, Any]) -> Undo:
+    return replace(_completed(undo, content), steps=tuple(map(_step, undo.steps, content["steps"])))
+
+
+def _is_shallow(value: object, levels: int) -> bool:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return levels > 0 and all(_is_shallow(each, levels - 1) for each in inner)
+
+
+def _laid_out(record: _Record) -> dict[str, Any]:
+    """A record as the file has it: UTC as `+00:00`, and what newer versions have added at the end."""
+    data: dict[str, Any] = to_builtins(record)
+    for key in ("started_at", "completed_at"):
+        if moment := data[key]:
+            data[key] = moment.replace("Z", "+00:00")
+    if data.get("spent", NO_COST) is None:  # of an older file: it still is not known
+        del data["spent"]
+    more: dict[str, Any] = data.pop("")
+    return data | more
 
 
 def read_state(path: Path, slug: str) -> ExecutionState | None:
@@ -432,7 +462,7 @@ def with_words_of(state: ExecutionState, plan: ImplementationPlan) -> ExecutionS
         known = state.of(step.number)
         if known.status.over and known.title is None:
             words = {"title": step.title, "fingerprint": fingerprint(step)}
-            state = state._with(known.model_copy(update=words))
+            state = state._with(replace(known, **words))
     return state
 
 

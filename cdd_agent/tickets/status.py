@@ -1,7 +1,8 @@
 """The words for where a step and a run are. Apart from the state itself, because faces need only the words."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 
 class StepStatus(StrEnum):
@@ -37,8 +38,7 @@ class Verification(StrEnum):
     """Only failures that were there before step 1 remain."""
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """The grounds on which a step was decided: the reason in a line, and how many tests there were of each kind.
 
     `passed` is None where the check tells nothing of single tests.
@@ -60,8 +60,7 @@ class Evidence:
         return (self.passed or 0) - self.fixed - self.new
 
 
-@dataclass(frozen=True)
-class Cost:
+class Cost(Struct, frozen=True):
     """The price of model calls: of all attempts, those that came to nothing included."""
 
     tokens: int = 0
@@ -78,8 +77,7 @@ class Cost:
 NO_COST = Cost()
 
 
-@dataclass(frozen=True)
-class Unproven:
+class Unproven(Struct, frozen=True):
     """A step that is over, and of which no tests have shown that it is done; or that has failed for just that."""
 
     step: int

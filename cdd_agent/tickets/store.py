@@ -1,21 +1,21 @@
 """The tickets of a project: finding them, making them, reading their files.
 
 Starting the shell lists the tickets, so importing this module is cheap: the modules that know YAML and Markdown
-are imported where a file is read.
+are imported where a file is read, and those that write where one is made.
 """
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from cdd_agent.errors import BadInput
-from cdd_agent.files.atomic import create_exclusive
 from cdd_agent.tickets.slugs import kebab, short
 
 if TYPE_CHECKING:
@@ -30,8 +30,7 @@ _NEAR = 100
 """Letters of an unknown slug that are compared with those there are."""
 
 
-@dataclass(frozen=True)
-class Ticket:
+class Ticket(Struct, frozen=True):
     """A ticket's folder. Its files are read anew at each call."""
 
     slug: str
@@ -51,11 +50,17 @@ class Ticket:
     def state_path(self) -> Path:
         return self.folder / _STATE
 
+    @property
+    def record(self) -> Path:
+        """The folder of its run's record, which is there once a run was begun."""
+        return Path(self.root, ".cdd", "runs", self.slug)
+
     def shown(self, path: Path) -> str:
         """`path` as messages name it, for `plan.check(source=ticket.shown(ticket.plan_path))`."""
-        if path.is_relative_to(self.root):
+        try:
             return path.relative_to(self.root).as_posix()
-        return str(path)
+        except ValueError:
+            return str(path)
 
     def refuse_to_write(self, path: Path) -> None:
         """Raises `BadInput` for a file of the ticket that leads out of the project by a link, or is read-only."""
@@ -73,10 +78,26 @@ class Ticket:
 
     def read_plan(self) -> ImplementationPlan:
         """The plan as it is written; whether it can be run says its `check`. Raises `BadInput` if there is none."""
+        return self._plan_in(self._plan_text())
+
+    def plan_digest(self, of: ImplementationPlan | None = None) -> str | None:
+        """The identity of plan.md's text; None where there is none, or it is not that `of` this plan."""
+        from cdd_agent.files.atomic import digest
+
+        try:
+            text = self._plan_text()
+            return digest(text.encode()) if of is None or self._plan_in(text) == of else None
+        except BadInput:
+            return None
+
+    def _plan_text(self) -> str:
         hint = f"`/plan {self.slug}` in the shell makes one, and so does `cdd plan {self.slug}`."
         text = self._read(self.plan_path, hint=hint)
         if not text.removeprefix("\ufeff").strip():
             raise BadInput(f"{self.shown(self.plan_path)} is empty.", hint=hint)
+        return text
+
+    def _plan_in(self, text: str) -> ImplementationPlan:
         plan = _plan_of(text)
         return plan if plan.ticket_slug else replace(plan, ticket_slug=self.slug)
 
@@ -157,6 +178,8 @@ class TicketStore:
             return tickets[found[0]]
         if found:
             raise BadInput(f"{short(reference)} could be any of: {', '.join(found)}.", hint="Name one in full.")
+        import difflib
+
         word, slugs = reference.lower()[:_NEAR], sorted(tickets)
         near = [slug for slug in slugs if word in slug] or difflib.get_close_matches(word, slugs, n=3, cutoff=0.5)
         hint = "`cdd list` shows the tickets." if tickets else "There are no tickets yet: make one with `cdd new`."
@@ -165,6 +188,7 @@ class TicketStore:
 
     def create(self, ticket_type: str, name: str) -> Ticket:
         """A new ticket with the template of its type. Raises `BadInput` rather than touch one that is there."""
+        from cdd_agent.files.atomic import create_exclusive
         from cdd_agent.tickets.spec import TicketType
         from cdd_agent.tickets.templates import spec_template
 

@@ -1,9 +1,8 @@
 """The tools that change something or ask somebody: the actions, as a model calls them."""
 
-from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
-from pydantic import Field
+from msgspec.structs import replace
 
 from cdd_agent.actions.model import (
     Action,
@@ -29,17 +28,16 @@ class RunsActions(Protocol):
         ...
 
 
-class _CommandArguments(ExecuteAction):
-    cwd: str = Field(".", description="The folder to run it in, relative to the project; made when missing.")
+class _CommandArguments(ExecuteAction, frozen=True):
+    cwd: str = "."
 
 
 _RULES = {
-    "safe": "There is no shell: pipes, redirection and `&&` are refused, and `*`, `~`, `$X` stay as they are. Make "
-    "several calls instead. Only these programs may be run: {allowed}.",
+    "safe": "There is no shell: no pipes, redirection, `&&`, `*` or `$X`. Only these programs may be run: {allowed}.",
     "ask": "The person is asked before a shell runs what needs one (pipes, redirection, `&&`), and before any other "
-    "program is run than {allowed}; where nobody is there to ask, it is refused. Without a shell `*`, `~`, `$X` stay "
-    "as they are.",
-    "unsafe": "It runs through the system's shell: pipes, redirection and `&&` work, and any program may be run.",
+    "program is run than {allowed}; where nobody is there, that is refused. Without a shell `*`, `~`, `$X` stay as "
+    "they are. Nothing carries over to the next call.",
+    "unsafe": "It runs through the system's shell, and any program may be run. Nothing carries over to the next call.",
 }
 _REFUSED = {
     "safe": "it was refused, with `allowed_commands` if its text is not one that may run",
@@ -55,12 +53,8 @@ _RETURNS = (
 
 
 class ExecuteCommandTool(Tool[_CommandArguments]):
-    """Run one command in the project and wait for its end.
-
-    Use it when you need to see what a program says: the tests, a linter, a build, a script. Look at files and change
-    them with the other tools. It runs in the project's folder, or in `cwd` below it, and has no input. Nothing carries
-    over from one call to the next, no folder and no variable.
-    """
+    """Run a command in the project. Use it when you need to see what a program says: tests, a linter, a build. For
+    files there are other tools."""
 
     name = "execute_command"
     main_argument = "command"
@@ -84,9 +78,7 @@ class ExecuteCommandTool(Tool[_CommandArguments]):
     @property
     def purpose(self) -> str:
         rules = _RULES[self._settings.mode].format(allowed=", ".join(self._allowed))
-        limit = f"After {self._settings.timeout:g} seconds it is ended, with all that it started."
-        told = "You are told `return_code`, `stdout`, `stderr` and `cwd`, or `error`."
-        return f"{super().purpose}\n\n{rules} {limit} {told}"
+        return f"{super().purpose} {rules} After {self._settings.timeout:g} seconds it is ended."
 
     async def run(self, arguments: _CommandArguments) -> Answer:
         result = await self._executor.execute(arguments.command, arguments.cwd, arguments.env)
@@ -116,7 +108,7 @@ class _ActionTool(Tool[B]):
 
 
 class CreateFileTool(_ActionTool[CreateFileAction]):
-    """Create a file that does not exist yet; missing folders are made. Use it for new files only."""
+    """Create a file, and the folders it needs. Use it for new files only."""
 
     name = "create_file"
     main_argument = "file_path"
@@ -131,8 +123,8 @@ class CreateFileTool(_ActionTool[CreateFileAction]):
 
 
 class EditFileTool(_ActionTool[EditAction]):
-    """Replace a text in a file by another. It must be there exactly, and once; an empty one means the whole file.
-    Use it for every change of a file that is there."""
+    """Replace a text in a file by another. Use it for every change. `find` must be there exactly, and once; empty, it
+    means the whole file."""
 
     name = "edit_file"
     main_argument = "file_path"

@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from cdd_agent.actions.model import (
     Action,
@@ -37,8 +38,7 @@ async def _permitted(changes: ChangeSet) -> tuple[ChangeSet, str]:
     return changes, ""
 
 
-@dataclass(frozen=True)
-class ActionRunner:
+class ActionRunner(Struct, frozen=True):
     """Does actions in a project, one at a time. Nothing carries over from one to the next."""
 
     root: Path

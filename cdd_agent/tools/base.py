@@ -10,21 +10,22 @@ from functools import cache
 from inspect import cleandoc
 from typing import Any, ClassVar, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from msgspec import NODEFAULT, Struct, structs
 
 from cdd_agent.errors import CddError
+from cdd_agent.forms import NotOfForm, read, schema_of
 
 Answer = dict[str, Any]
 """The answer of a tool, as a JSON object: its findings, or `error` with words that a model can act on."""
 
 
-class Arguments(BaseModel):
-    """The arguments of a call. Field descriptions are written for the model."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class Arguments(Struct, frozen=True, forbid_unknown_fields=True):
+    """The arguments of a call. A field has a description, for the model, only where its name and type leave a doubt."""
 
 
-A = TypeVar("A", bound=BaseModel)
+A = TypeVar("A", bound=Struct)
+_MOST_NAMED = 10
+_UNSENT = {"default", "minimum", "maximum", "minItems"}
 
 
 class Tool(ABC, Generic[A]):
@@ -57,17 +58,19 @@ class Tool(ABC, Generic[A]):
     @property
     def parameters_schema(self) -> dict[str, Any]:
         """The arguments as a JSON Schema object, derived from their type."""
-        schema = _schema_of(self.arguments)
-        properties = {name: _simple(field) for name, field in schema["properties"].items()}
-        required = schema.get("required", [])
-        return {"type": "object", "properties": properties, "required": required}
+        return _schema_of(self.arguments)
 
-    async def execute(self, **kwargs: object) -> Answer:
+    @property
+    def schema_to_send(self) -> dict[str, Any]:
+        """The same without defaults and limits: a call that passes one is told so."""
+        return _schema_to_send(self.arguments)
+
+    async def execute(self, /, **kwargs: object) -> Answer:
         """Do it. Wrong arguments and whatever goes wrong are answers with an `error`."""
         try:
-            return await self.run(self.arguments.model_validate(kwargs))
-        except ValidationError as error:
-            problems = "; ".join(_problem(detail) for detail in error.errors()[:5])
+            return await self.run(read(self.arguments, kwargs))
+        except NotOfForm as error:
+            problems = "; ".join(map(str, error.faults[:_MOST_NAMED]))
             required = set(self.parameters_schema["required"])
             parameters = ", ".join(
                 f"`{name}` ({_type(field)}{', required' if name in required else ''})"
@@ -88,7 +91,8 @@ class Tool(ABC, Generic[A]):
         for name, field in schema["properties"].items():
             need = f"default {json.dumps(field['default'])}" if "default" in field else "optional"
             need = "required" if name in schema["required"] else need
-            parameters.append(f"- `{name}` ({_type(field)}, {need}): {field['description']}")
+            said = f": {field['description']}" if "description" in field else ""
+            parameters.append(f"- `{name}` ({_type(field)}, {need}){said}")
         calls = [json.dumps({"tool": self.name, "arguments": example}, ensure_ascii=False) for example in self.examples]
         parts = [
             f"## {self.name}\n\n{self.description}\n\nParameters:",
@@ -100,39 +104,30 @@ class Tool(ABC, Generic[A]):
 
     def get_openrouter_tool_definition(self) -> dict[str, Any]:
         """The function form of OpenAI's chat completions, which OpenRouter and litellm take too."""
-        function = {"name": self.name, "description": self.purpose, "parameters": self.parameters_schema}
+        function = {"name": self.name, "description": self.purpose, "parameters": self.schema_to_send}
         return {"type": "function", "function": function}
 
 
 @cache
-def _schema_of(arguments: type[BaseModel]) -> Mapping[str, Any]:
+def _schema_of(arguments: type[Struct]) -> dict[str, Any]:
     """It is asked for many times, and takes a while to make."""
-    return arguments.model_json_schema()
+    fields = structs.fields(arguments)
+    properties = {field.name: schema_of(field.type) for field in fields}
+    for field in fields:
+        if field.default is not NODEFAULT and field.default is not None:
+            properties[field.name]["default"] = field.default
+    required = [field.name for field in fields if field.required]
+    return {"type": "object", "properties": properties, "required": required}
 
 
-def _simple(field: Mapping[str, Any]) -> dict[str, Any]:
-    """A field without what says nothing to a model: titles, and the null of what can be left out."""
-    kinds = [kind for kind in field.get("anyOf", ()) if kind.get("type") != "null"]
-    merged = {**field, **(kinds[0] if kinds else {})}
-    unsaid = {"title", "anyOf"} | ({"default"} if merged.get("default") is None else set())
-    return {key: value for key, value in merged.items() if key not in unsaid}
+@cache
+def _schema_to_send(arguments: type[Struct]) -> dict[str, Any]:
+    schema, sent = _schema_of(arguments), dict[str, Any]()
+    for name, field in schema["properties"].items():
+        sent[name] = {key: value for key, value in field.items() if key not in _UNSENT}
+    return {**schema, "properties": sent}
 
 
 def _type(field: Mapping[str, Any]) -> str:
     kind = str(field.get("type", "any"))
     return f"list of {field['items'].get('type', 'any')}s" if kind == "array" else kind
-
-
-def _problem(detail: Any) -> str:
-    name = ".".join(map(str, detail["loc"])) or "it"
-    match detail["type"]:
-        case "missing":
-            return f"`{name}` is missing"
-        case "extra_forbidden":
-            return f"there is no parameter `{name}`"
-        case "tuple_type":
-            return f"`{name}` is a list"
-        case "string_pattern_mismatch":
-            return f"`{name}` is empty"
-        case _:
-            return f"`{name}`: {str(detail['msg'])[:1].lower()}{str(detail['msg'])[1:]}"

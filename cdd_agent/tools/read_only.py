@@ -2,16 +2,16 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field
+from msgspec import Meta
 
-from cdd_agent.actions.model import Written
 from cdd_agent.context.finder import CodeFinder, in_words
 from cdd_agent.context.query import Query
 from cdd_agent.files.found import Found
 from cdd_agent.files.read import read_source
-from cdd_agent.git.status import git_diff, git_log, git_status
+from cdd_agent.forms import Written
+from cdd_agent.git.status import current_branch, git_diff, git_log, git_status
 from cdd_agent.project.search import glob_files, grep_files, list_files
 from cdd_agent.threads import in_thread
 from cdd_agent.tools.base import A, Answer, Arguments, Tool
@@ -27,14 +27,14 @@ class _ReadOnlyTool(Tool[A]):
         self._root = root
 
 
-class ReadArguments(Arguments):
-    path: Written = Field(description="The file or folder, relative to the project.")
-    start_line: int = Field(1, ge=1, description="The first line to show, from 1.")
-    end_line: int | None = Field(None, ge=1, description="The last line to show; without it, to the end.")
+class ReadArguments(Arguments, frozen=True):
+    path: Annotated[Written, Meta(description="Relative to the project, as all paths.")]
+    start_line: Annotated[int, Meta(ge=1)] = 1
+    end_line: Annotated[int, Meta(ge=1)] | None = None
 
 
 class ReadFileTool(_ReadOnlyTool[ReadArguments]):
-    """Read a text file of the project, or some of its lines. A folder gives its listing. Very long files are cut."""
+    """Read a file or some of its lines, or what is in a folder."""
 
     name = "read_file"
     tags = ("file", "read")
@@ -53,13 +53,13 @@ class ReadFileTool(_ReadOnlyTool[ReadArguments]):
         return {"output": source.as_text(), "cut": source.cut}
 
 
-class _ListArguments(Arguments):
-    path: str = Field(".", description="The folder, relative to the project.")
-    limit: int = Field(200, ge=1, le=_MOST_LINES, description="How many entries at most.")
+class _ListArguments(Arguments, frozen=True):
+    path: str = "."
+    limit: Annotated[int, Meta(ge=1, le=_MOST_LINES)] = 200
 
 
 class ListFilesTool(_ReadOnlyTool[_ListArguments]):
-    """List the files under a folder, without those that git ignores."""
+    """List all files below a folder; none that git ignores."""
 
     name = "list_files"
     tags = ("file", "list", "folder")
@@ -71,13 +71,13 @@ class ListFilesTool(_ReadOnlyTool[_ListArguments]):
         return _found(await asyncio.to_thread(list_files, self._root, arguments.path, limit=arguments.limit))
 
 
-class _GlobArguments(Arguments):
-    pattern: Written = Field(description="As in `src/**/*.py`; `**` stands for any folders.")
-    limit: int = Field(200, ge=1, le=_MOST_LINES, description="How many files at most.")
+class _GlobArguments(Arguments, frozen=True):
+    pattern: Written
+    limit: Annotated[int, Meta(ge=1, le=_MOST_LINES)] = 200
 
 
 class GlobFilesTool(_ReadOnlyTool[_GlobArguments]):
-    """Find files by a pattern of their paths, without those that git ignores."""
+    """Find files by a pattern, as in `src/**/*.py`; none that git ignores."""
 
     name = "glob_files"
     main_argument = "pattern"
@@ -90,16 +90,16 @@ class GlobFilesTool(_ReadOnlyTool[_GlobArguments]):
         return _found(await asyncio.to_thread(glob_files, self._root, arguments.pattern, limit=arguments.limit))
 
 
-class _GrepArguments(Arguments):
-    pattern: Written = Field(description="A regular expression of Python, matched line by line.")
-    path: str = Field(".", description="The folder or file to search, relative to the project.")
-    glob: str | None = Field(None, description="Only files whose path fits, as in `*.py`.")
-    ignore_case: bool = Field(False, description="Upper and lower case are the same.")
-    limit: int = Field(200, ge=1, le=_MOST_LINES, description="How many lines at most.")
+class _GrepArguments(Arguments, frozen=True):
+    pattern: Written
+    path: str = "."
+    glob: Annotated[str | None, Meta(description="Only these files, as in `*.py`.")] = None
+    ignore_case: bool = False
+    limit: Annotated[int, Meta(ge=1, le=_MOST_LINES)] = 200
 
 
 class GrepFilesTool(_ReadOnlyTool[_GrepArguments]):
-    """Search the text of the project's files by a regular expression, without those that git ignores."""
+    """Search files line by line for a regular expression of Python; none that git ignores."""
 
     name = "grep_files"
     main_argument = "pattern"
@@ -124,9 +124,9 @@ class GrepFilesTool(_ReadOnlyTool[_GrepArguments]):
         return _found(found)
 
 
-class _CodeArguments(Arguments):
-    query: Written = Field(description="Plain words, names, an error message.")
-    limit: int = Field(8, ge=1, le=50, description="How many files at most.")
+class _CodeArguments(Arguments, frozen=True):
+    query: Annotated[Written, Meta(description="Plain words, names, an error message.")]
+    limit: Annotated[int, Meta(ge=1, le=50)] = 8
 
 
 class FindCodeTool(_ReadOnlyTool[_CodeArguments]):
@@ -155,7 +155,7 @@ class FindCodeTool(_ReadOnlyTool[_CodeArguments]):
         return in_words(self._root, ranked) or "Nothing in the project is about that."
 
 
-class _NoArguments(Arguments):
+class _NoArguments(Arguments, frozen=True):
     pass
 
 
@@ -176,13 +176,13 @@ class GitStatusTool(_GitTool[_NoArguments]):
         return _found(await git_status(self._root))
 
 
-class _LogArguments(Arguments):
-    path: str | None = Field(None, description="Only commits that changed this file or folder.")
-    limit: int = Field(20, ge=1, le=200, description="How many commits at most.")
+class _LogArguments(Arguments, frozen=True):
+    path: str | None = None
+    limit: Annotated[int, Meta(ge=1, le=200)] = 20
 
 
 class GitLogTool(_GitTool[_LogArguments]):
-    """Show the latest commits: hash, date, author and subject."""
+    """Show the latest commits, or those that changed a `path`: hash, date, author and subject."""
 
     name = "git_log"
     tags = ("git", "history")
@@ -194,14 +194,14 @@ class GitLogTool(_GitTool[_LogArguments]):
         return _found(await git_log(self._root, arguments.path, arguments.limit))
 
 
-class _DiffArguments(Arguments):
-    path: str | None = Field(None, description="Only this file or folder.")
-    staged: bool = Field(False, description="What is staged for the next commit, instead of what is not.")
-    commit: Written | None = Field(None, description="What this commit changed, instead: a hash, or as `HEAD~1`.")
+class _DiffArguments(Arguments, frozen=True):
+    path: str | None = None
+    staged: bool = False
+    commit: Annotated[Written | None, Meta(description="A hash, or as `HEAD~1`.")] = None
 
 
 class GitDiffTool(_GitTool[_DiffArguments]):
-    """Show what is changed and not staged, what is staged, or what a commit changed."""
+    """Show what is changed and not staged; what is `staged`, instead; or what a `commit` changed."""
 
     name = "git_diff"
     tags = ("git", "changes")
@@ -214,16 +214,14 @@ class GitDiffTool(_GitTool[_DiffArguments]):
 
 
 def read_only_tools(root: Path, code: CodeFinder | None = None) -> tuple[Tool[Any], ...]:
-    """All of them, for one project; with what finds `code` where there is that."""
+    """All of them, for one project; with what finds `code` where there is that, and with git's in a repository."""
     return (
         ReadFileTool(root),
         ListFilesTool(root),
         GlobFilesTool(root),
         GrepFilesTool(root),
         *([FindCodeTool(root, code)] if code else []),
-        GitStatusTool(root),
-        GitLogTool(root),
-        GitDiffTool(root),
+        *((GitStatusTool(root), GitLogTool(root), GitDiffTool(root)) if current_branch(root) else ()),
     )
 
 

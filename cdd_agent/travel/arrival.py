@@ -11,17 +11,16 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from pydantic import ValidationError
+from msgspec import Struct
 
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.journal import expect_inside
 from cdd_agent.engine.record import GoingBack, RunRecord
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.files.atomic import read_bytes, remove, write_atomic
-from cdd_agent.files.json_file import set_aside
+from cdd_agent.files.json_file import from_json, set_aside
 from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.git.diff import Change
 from cdd_agent.tickets.plan import ImplementationPlan
@@ -52,8 +51,7 @@ _CHUNK = 1 << 20
 _LINK, _FILE = "120000", "100644"
 
 
-@dataclass(frozen=True)
-class Arrival:
+class Arrival(Struct, frozen=True):
     """The content of a commit, as it was judged to be a run."""
 
     tip: str
@@ -228,9 +226,9 @@ async def read_manifest(reference: RunReference, tip: str) -> Manifest:
     if version and int(version[1]) > VERSION_OF_FORM:
         raise NotARun("it was pushed by a newer cdd; install that one here, too")
     try:
-        manifest = Manifest.model_validate_json(data)
-    except ValidationError as error:
-        raise NotARun(f"{MANIFEST}: {error.errors()[0]['msg']}") from error
+        manifest = from_json(data, Manifest)
+    except ValueError as error:
+        raise NotARun(f"{MANIFEST}: {error}") from error
     if manifest.slug != reference.slug:
         raise NotARun(f"it is the run of {manifest.slug[:100]!r}")
     for name in manifest.checkpoints:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
+
+from msgspec import Struct
 
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.run import named
@@ -27,8 +28,7 @@ from cdd_agent.travel.reference import NotARun
 FOUND = "travel/found"
 
 
-@dataclass(frozen=True)
-class RunHere:
+class RunHere(Struct, frozen=True):
     """A ticket's run in one copy of a project, with checkpoints that nobody else uses meanwhile."""
 
     ticket: Ticket
@@ -40,8 +40,9 @@ class RunHere:
         travel. `head` is the commit that the project is at. Raises `CddError`, such as where secrets would travel."""
         project = await self.checkpoints.take(PROJECT)
         parcel = Parcel(self.ticket, self.record, self.checkpoints.snapshots, self.record.redactor, head)
-        known = {"slug": self.ticket.slug, "host": platform.node()[:255], "pushed": datetime.now(UTC), "head": head}
-        tip, _ = await parcel.pack(project, partial(Manifest, **known), parent)
+        slug, host, now = self.ticket.slug, platform.node()[:255], datetime.now(UTC)
+        manifest = partial(Manifest, slug=slug, host=host, pushed=now, head=head)
+        tip, _ = await parcel.pack(project, manifest, parent)
         return tip, project.id
 
     async def put_in_place(self, arrival: Arrival) -> None:

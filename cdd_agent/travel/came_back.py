@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from cdd_agent.engine.history import STORE
 from cdd_agent.engine.lock import locked
 from cdd_agent.engine.record import RunRecord
@@ -28,7 +30,7 @@ from cdd_agent.travel.reference import RunReference
 from cdd_agent.travel.travelling import utc_now
 
 
-class CameBack(JsonFile):
+class CameBack(JsonFile, frozen=True):
     """What came back of a run, as far as its own tree does not have it yet."""
 
     attempt: int = 0
@@ -102,7 +104,7 @@ async def put_in_place(own: OwnTree, here: RunHere, reference: RunReference) -> 
                 f"{own.place} was changed while the run was carried out elsewhere",
                 hint=f"What came back is kept at {reference_of(own)}. Take your changes away, and try again.",
             )
-        known.model_copy(update={"arriving": True}).keep(folder)
+        replace(known, arriving=True).keep(folder)
         await git("reset", "--quiet", "--hard", head)
         await here.put_in_place(arrival)
         await in_thread(sync_all, name="sync")

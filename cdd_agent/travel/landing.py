@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import closing, nullcontext
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from cdd_agent.engine.accepted import known_so_far
+from msgspec import Struct
+from msgspec.structs import replace
+
+from cdd_agent.engine.accepted import KnownTests
 from cdd_agent.engine.history import STORE
 from cdd_agent.engine.lock import locked
 from cdd_agent.engine.record import RunRecord
@@ -36,8 +38,7 @@ from cdd_agent.verification.verdict import Before, useful_end
 _STAYS = ("lock", "holder.json", STORE)
 
 
-@dataclass(frozen=True)
-class Landing:
+class Landing(Struct, frozen=True):
     """Of a run whose steps are done."""
 
     own: OwnTree
@@ -101,7 +102,7 @@ class Landing:
         if await trees.commit_of("HEAD") != base:
             raise BadInput("Your branch has moved meanwhile", hint="Nothing was changed; try again.")
         assert made is not None, "seen by whoever asks for it"
-        made.model_copy(update={"landing": result, "landing_of": tip}).keep(own.record.folder)
+        replace(made, landing=result, landing_of=tip).keep(own.record.folder)
         await trees.forward(result)
         await self._finish(result)
 
@@ -121,7 +122,7 @@ class Landing:
 
     async def _check(self, commands: CommandRunner, plan: ImplementationPlan, state: ExecutionState) -> None:
         """Run the project's check and those of the steps on the result. Raises `StepFailed`."""
-        before = known_so_far(state, self.record)
+        before = KnownTests(self.record).so_far(state)
         checks = dict[str, Check]()
         if check := project_check(self.test_command, commands):
             checks[check.shown] = check

@@ -12,14 +12,14 @@ that the other one is dead: then that one finds out when it next looks, and cann
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Annotated, Protocol
 
-from pydantic import AwareDatetime, Field
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from cdd_agent.engine.whereabouts import MARGIN, Phase, RunElsewhere, Whereabouts
-from cdd_agent.files.json_file import JsonFile
+from cdd_agent.files.json_file import JsonFile, Moment
 from cdd_agent.git.remote import PushRefused
 from cdd_agent.sanitize import sanitize_for_display
 
@@ -27,15 +27,15 @@ DURATION = timedelta(hours=2)
 _TRIES = 3
 
 
-class Lease(JsonFile):
+class Lease(JsonFile, frozen=True):
     """Who holds a run, and until when."""
 
-    holder: str = Field(max_length=64)
+    holder: Annotated[str, Meta(max_length=64)]
     """A copy of the project, see `copy_id`."""
-    host: str = Field(max_length=255)
+    host: Annotated[str, Meta(max_length=255)]
     """Its machine, for people."""
-    since: AwareDatetime
-    until: AwareDatetime
+    since: Moment
+    until: Moment
 
     def __str__(self) -> str:
         since, until = (f"{moment.astimezone():%Y-%m-%d %H:%M}" for moment in (self.since, self.until))
@@ -69,8 +69,7 @@ class Moved(RunElsewhere):
         super().__init__(f"{slug} was changed in the remote just now, by somebody else", hint="Try again.")
 
 
-@dataclass
-class Claim:
+class Claim(Struct):
     """One copy's dealings with the reference of one run."""
 
     slug: str
@@ -116,7 +115,7 @@ class Claim:
             lease = self._lease()
             new = await self.shared.leased(tip, lease)
             if await self.shared.swap(tip, new):
-                renewed = known.model_copy(update={"tip": new, "until": lease.until})
+                renewed = replace(known, tip=new, until=lease.until)
                 self.save(renewed)
                 return renewed
         raise Moved(self.slug)
@@ -146,7 +145,7 @@ class Claim:
         if tip is not None and not by_word and not await self._may_replace(known, tip):
             raise self._held(await self.shared.lease(tip))
         new = await content(tip)
-        sent = leaving().model_copy(update={"phase": Phase.LEAVING, "tip": tip, "content": new, "until": None})
+        sent = replace(leaving(), phase=Phase.LEAVING, tip=tip, content=new, until=None)
         self.save(sent)
         try:
             arrived = await self.shared.swap(tip, new)
@@ -156,7 +155,7 @@ class Claim:
         if not arrived:
             self.save(known)
             raise Moved(self.slug)
-        pushed = sent.model_copy(update={"phase": Phase.AWAY, "tip": new})
+        pushed = replace(sent, phase=Phase.AWAY, tip=new)
         self.save(pushed)
         return pushed
 

@@ -7,8 +7,10 @@ What tests need and git does not have is found there too: `.venv` and `node_modu
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.engine.lock import locked
 from cdd_agent.engine.record import RunRecord
@@ -22,8 +24,7 @@ from cdd_agent.project.tree_needs import link_shared, own_packages
 from cdd_agent.tickets.store import Ticket
 
 
-@dataclass(frozen=True)
-class OwnTree:
+class OwnTree(Struct, frozen=True):
     """Of one ticket's run."""
 
     record: RunRecord
@@ -119,7 +120,7 @@ class OwnTree:
         await self.trees.add(self.place, head, self.branch)
         if self.is_variant:  # what the person has committed of their own run is not its
             remove(self.ticket_in_it.state_path)
-        making.model_copy(update={"is_made": True}).keep(self.record.folder)
+        replace(making, is_made=True).keep(self.record.folder)
         text = f"The run has a tree of its own, on the branch {self.branch}; your files are left alone."
         if await self.trees.changed(self.trees.top, untracked=False):
             text += " What you have changed and not committed is not in it."

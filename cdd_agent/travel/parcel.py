@@ -18,11 +18,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
+from typing import Annotated
 
-from pydantic import AwareDatetime, Field
+from msgspec import Meta, Struct, field
 
 from cdd_agent.config import PROJECT_FILE
 from cdd_agent.engine.attempt import Attempt
@@ -30,7 +30,7 @@ from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.run import named
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes
-from cdd_agent.files.json_file import JsonFile
+from cdd_agent.files.json_file import JsonFile, Moment, as_json
 from cdd_agent.files.read import holds_secrets
 from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.git.new_commit import Entry, new_commit
@@ -79,15 +79,15 @@ PROJECT = "travel/project"
 """The name of the checkpoint that is taken for it."""
 
 
-class Manifest(JsonFile):
+class Manifest(JsonFile, frozen=True, kw_only=True):
     """The list of what is in a commit of a run's reference."""
 
     version: int = VERSION_OF_FORM
-    made_by: str = Field(default=VERSION, max_length=100)
-    slug: str = Field(max_length=200)
-    host: str = Field(max_length=255)
-    pushed: AwareDatetime
-    head: str | None = Field(default=None, pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})$")
+    made_by: Annotated[str, Meta(max_length=100)] = VERSION
+    slug: Annotated[str, Meta(max_length=200)]
+    host: Annotated[str, Meta(max_length=255)]
+    pushed: Moment
+    head: Annotated[str, Meta(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})\Z")] | None = None
     """The commit that the project was at."""
     checkpoints: dict[str, str]
     """The ids of the trees, by name."""
@@ -96,8 +96,7 @@ class Manifest(JsonFile):
     """Files of the project and of the record that did not travel."""
 
 
-@dataclass
-class Parcel:
+class Parcel(Struct):
     """A run as it is to travel."""
 
     ticket: Ticket
@@ -128,7 +127,7 @@ class Parcel:
         made = manifest(checkpoints=checkpoints, project=sent["project"], left_out=tuple(sorted(self.left_out)))
         trees = [Entry(f"checkpoints/{name}", tree) for name, tree in checkpoints.items()]
         entries = [
-            Entry(MANIFEST, made.model_dump_json(indent=1).encode()),
+            Entry(MANIFEST, as_json(made)),
             *files,
             *trees,
             Entry("project", made.project),

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Self
 
-from pydantic import ValidationError
+from msgspec import Struct, field
 
 from cdd_agent.engine.history import STORE
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes
+from cdd_agent.files.json_file import as_json, from_json
 from cdd_agent.git.command import Git
 from cdd_agent.git.new_commit import Entry, new_commit
 from cdd_agent.git.remote import Remote, address_of
@@ -33,8 +33,7 @@ class NotARun(BadInput):
         super().__init__(f"What the remote has is not a run as cdd pushes it: {why}", hint="Nothing of it was taken.")
 
 
-@dataclass
-class RunReference:
+class RunReference(Struct):
     """`refs/cdd/runs/SLUG` in a remote."""
 
     slug: str
@@ -105,12 +104,12 @@ class RunReference:
             return await self.lease(self.fetched) if self.fetched else None  # who has it now is what counts
         data = await self.content(name, LARGEST_LEASE)
         try:
-            return None if data is None else Lease.model_validate_json(data)
-        except ValidationError as error:
-            raise NotARun(f"{LEASE}: {error.errors()[0]['msg']}") from error
+            return None if data is None else from_json(data, Lease)
+        except ValueError as error:
+            raise NotARun(f"{LEASE}: {error}") from error
 
     async def leased(self, tip: str, lease: Lease) -> str:
-        entry = Entry(LEASE, lease.model_dump_json(indent=1).encode())
+        entry = Entry(LEASE, as_json(lease))
         message = f"{self.slug} is held by {lease.host}"
         return await new_commit(self.git, self.folder, message, self.now(), [tip], [entry], afresh=False)
 

@@ -12,10 +12,12 @@ import platform
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Container, Iterable, Iterator
 from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
+
+from msgspec import Struct, structs
+from msgspec.structs import replace
 
 from cdd_agent.engine.history import STORE, no_part
 from cdd_agent.engine.lock import TicketLock
@@ -57,8 +59,7 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-@dataclass
-class Travel:
+class Travel(Struct):
     """One run, and the way that it goes."""
 
     ticket: Ticket
@@ -109,7 +110,7 @@ class Travel:
         def leaving() -> Whereabouts:
             left_out = packed[-1].left_out
             known = self._known(Phase.LEAVING, name, None, packed[-1].project)
-            return known.model_copy(update={"left_out": left_out})
+            return structs.replace(known, left_out=left_out)
 
         pushed = await claim.hand_over(known, leaving, content, by_word=by_word)
         if left_out := packed[-1].left_out:
@@ -159,7 +160,7 @@ class Travel:
         new, lease = await claim.take(tip, by_word=by_word)
         reference.accept()
         held_now = {"phase": Phase.HERE, "remote": name, "holder": claim.holder, "tip": new, "until": lease.until}
-        known = known.model_copy(update=held_now)
+        known = structs.replace(known, **held_now)
         save_whereabouts(self.record.folder, known)
         return known
 
@@ -184,16 +185,10 @@ class Travel:
             changes = await self._changes(checkpoints, theirs, ours, arrival.manifest, known, reference.head)
             await self._expect_same_ticket(arrival, known)
             new, lease = await claim.take(tip, by_word=by_word)
-            before = known.model_dump(include={"project", "ticket", "left_out"}) if known else {}
-            arriving = Whereabouts(
-                phase=Phase.ARRIVING,
-                remote=name,
-                holder=claim.holder,
-                tip=new,
-                content=tip,
-                until=lease.until,
-                **before,
-            )
+            arriving = Whereabouts(Phase.ARRIVING, name, claim.holder, new, content=tip, until=lease.until)
+            if known:
+                before = {name: getattr(known, name) for name in ("project", "ticket", "left_out")}
+                arriving = structs.replace(arriving, **before)
             save_whereabouts(self.record.folder, arriving)
             if replace:
                 aside = self.record.start_over()
@@ -209,7 +204,7 @@ class Travel:
             await in_thread(sync_all, name="sync")
             here = self._known(Phase.HERE, name, new, arrival.manifest.project)
             left_out = arriving.left_out
-            here = here.model_copy(update={"content": tip, "until": lease.until, "left_out": left_out})
+            here = structs.replace(here, content=tip, until=lease.until, left_out=left_out)
             save_whereabouts(self.record.folder, here)
             text = f"The run was pulled from {here.shown}, where {arrival.manifest.host} had pushed it."
             self.record.log.add(self.redactor.redacted(Notice(text, about=About.RUN_PULLED)))

@@ -11,18 +11,17 @@ import asyncio
 import os
 import re
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
 from math import inf
 from time import monotonic, perf_counter
 
+from msgspec import Struct
 from textual.events import Event, Key, Paste
 
 _NO = re.compile(r"no?[\s,:]\s*(.*\w.*)", re.IGNORECASE | re.DOTALL)
 """A no with a reason."""
 
 
-@dataclass(frozen=True)
-class KeyClock:
+class KeyClock(Struct, frozen=True):
     """The time by which keys are judged."""
 
     now: Callable[[], float] = perf_counter if os.name == "nt" else monotonic  # as Textual stamps its events

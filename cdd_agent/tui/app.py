@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     Meant = tuple[Agent | None, Meaning | None]
 
 _QUIET = 0.1
-"""Seconds after the start in which imports do not compete with the first screen and the first keys."""
+"""Seconds after the first screen in which imports do not compete with the first keys."""
 _TWICE = 3.0
 """Seconds in which to ask once more to leave."""
 _MOVING = ("tab", "shift+tab")
@@ -164,6 +164,10 @@ class Shell(Sparing, Guarded, App[CddError]):
         return asking(super().get_driver_class())
 
     def get_default_screen(self) -> Screen[None]:
+        """It has the classes of its size from the beginning: with the first resize all widgets would be styled anew."""
+        (width, height), by_width, by_height = self.size, self.HORIZONTAL_BREAKPOINTS, self.VERTICAL_BREAKPOINTS
+        for length, breakpoints in ((width, by_width), (height, by_height)):
+            self.home.add_class(max(point for point in breakpoints if point[0] <= length)[1], update=False)
         return self.home
 
     def get_css_variables(self) -> dict[str, str]:
@@ -187,7 +191,7 @@ class Shell(Sparing, Guarded, App[CddError]):
         self.app_suspend_signal.subscribe(self, lambda _: self.attention.lend(), immediate=True)
         self.app_resume_signal.subscribe(self, self._come_back)
         self.ask_for_background()
-        self.set_timer(_QUIET, self.open)
+        self.call_after_refresh(self.set_timer, _QUIET, self.open)
 
     def ask_for_background(self) -> None:
         """Unless the person has chosen a theme, it is the one that fits the terminal."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from cdd_agent.events import AgentChanged, Choice, CommandProposed, Event, PlanOpened, Proposal, StepFinished
 from cdd_agent.sanitize import sanitize_for_display
@@ -36,8 +37,7 @@ _NORMAL, _FAILED, _WAITING = 1, 2, 4
 Desktop = Literal["osc9", "osc777", ""]
 
 
-@dataclass(frozen=True)
-class TerminalKind:
+class TerminalKind(Struct, frozen=True):
     """A terminal, by the sequences that it understands and others do not."""
 
     titles: bool
@@ -250,8 +250,7 @@ class Attention:
             self._write(text)
 
 
-@dataclass(frozen=True)
-class Calling:
+class Calling(Struct, frozen=True):
     """The `Frontend` port: a person who is called when they are asked. Others may read what a call says, and it
     may stay on the desktop: so it has no words of a model, a command or a file."""
 

@@ -19,6 +19,7 @@ from cdd_agent.events import (
     AcceptingAll,
     AgentChanged,
     Answer,
+    BaselineAwaited,
     BaselineStarted,
     ChangesApplied,
     CheckpointStarted,
@@ -206,7 +207,7 @@ class Home(GuardedWidget, Screen[None]):
                 activity.busy("Taking a checkpoint")
             case StepDiff(diff=diff) if diff:
                 self._actions.show(event)
-            case BaselineStarted(command=command):
+            case BaselineStarted(command=command) | BaselineAwaited(command=command):
                 activity.busy(f"Running {command} before anything is changed")
             case TestsStarted(command=command):
                 self._actions.show(event)

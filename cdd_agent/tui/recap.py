@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from time import monotonic
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from cdd_agent.events import AgentChanged, Event, StepFinished
 from cdd_agent.tickets.status import StepStatus
@@ -17,24 +18,22 @@ if TYPE_CHECKING:
 _WORDS = {StepStatus.COMPLETED: "done", StepStatus.FAILED: "failed", StepStatus.SKIPPED: "skipped"}
 
 
-@dataclass
 class Recap:
     """Counts what it hears from now on."""
 
-    spent: Callable[[], Spent]
-    """The tokens and the money of the session so far."""
-    questions: int = 0
-    """That were asked."""
-    turns: int = 0
-    """That are over."""
-    problem: str = ""
-    """The error that ended the last of these."""
-    ticket: str | None = None
-    """That of the agent that is active, or was last."""
-    _steps: dict[tuple[str | None, int], StepStatus] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self._began, self._before = monotonic(), self.spent()
+    def __init__(self, spent: Callable[[], Spent], ticket: str | None = None) -> None:
+        """`spent` are the tokens and the money of the session so far."""
+        self.spent = spent
+        self.questions = 0
+        """That were asked."""
+        self.turns = 0
+        """That are over."""
+        self.problem = ""
+        """The error that ended the last of these."""
+        self.ticket = ticket
+        """That of the agent that is active, or was last."""
+        self._steps: dict[tuple[str | None, int], StepStatus] = {}
+        self._began, self._before = monotonic(), spent()
 
     def hear(self, event: Event) -> None:
         match event:

@@ -6,11 +6,11 @@ Textual sends the whole region of a widget that it has drawn again, however litt
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec import Struct, field
 from rich.cells import split_graphemes
 from rich.color import ColorSystem
 from rich.console import Console
@@ -68,8 +68,7 @@ class Look(NamedTuple):
         return other._replace(background=self.background, link=self.link)
 
 
-@dataclass
-class Row:
+class Row(Struct):
     """The cells of a row of the screen. Two lists, and no object for each cell: those would be looked through whenever
     garbage is collected."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar
 
@@ -82,12 +81,12 @@ class StepScreen(GuardedWidget, ModalScreen[str]):
         Binding("u", "say('undo')", show=False),
     ]
 
-    @dataclass
     class EditAsked(Message):
         """The person wants to edit the step's text in plan.md."""
 
-        ticket_slug: str
-        number: int
+        def __init__(self, ticket_slug: str, number: int) -> None:
+            super().__init__()
+            self.ticket_slug, self.number = ticket_slug, number
 
     PARTS: ClassVar[tuple[str, ...]] = ("Step", "Prompt", "Reply", "Changes", "Checks")
 

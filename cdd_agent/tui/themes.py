@@ -10,10 +10,10 @@ import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec import Struct
 from textual.color import Color
 from textual.theme import Theme
 
@@ -64,8 +64,7 @@ _CONTRAST = Theme(
 )
 
 
-@dataclass(frozen=True)
-class ThemeChoice:
+class ThemeChoice(Struct, frozen=True):
     """Which theme, and whether the person said so."""
 
     name: str

@@ -6,7 +6,7 @@ Old failures are then not blamed on a step, and a test that vanishes is missed. 
 from collections.abc import Iterable
 from pathlib import Path
 
-from pydantic import ValidationInfo, field_validator
+from msgspec.structs import force_setattr
 
 from cdd_agent.errors import BadInput
 from cdd_agent.events import BaselineTaken
@@ -17,7 +17,7 @@ from cdd_agent.verification.checks import Check, check_for, project_check, run_c
 from cdd_agent.verification.outcomes import Result, SuiteRun
 
 
-class Baseline(JsonFile):
+class Baseline(JsonFile, frozen=True):
     """The project's own check, as it ended before a run changed anything."""
 
     step: int
@@ -34,11 +34,9 @@ class Baseline(JsonFile):
     already: tuple[tuple[int, int], ...] = ()
     """Steps, with the number of their attempt, whose work was there already."""
 
-    @field_validator("tests")
-    @classmethod
-    def _only_if_of_use(cls, tests: SuiteRun | None, so_far: ValidationInfo) -> SuiteRun | None:
-        """Also of one that an earlier version saved."""
-        return None if so_far.data.get("problem") else tests
+    def __post_init__(self) -> None:
+        if self.problem:  # also in one that an earlier version saved
+            force_setattr(self, "tests", None)
 
     @property
     def is_empty(self) -> bool:

@@ -11,10 +11,12 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.config import Commands, runs_others
 from cdd_agent.errors import BadInput
@@ -33,8 +35,7 @@ _NPM_PLACEHOLDER = "no test specified"  # what `npm init` writes as the test scr
 _INTERPRETERS = re.compile(r"(python|node|ruby|perl|bash|sh)[\d.]*")
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(Struct, frozen=True, dict=True):
     """One command that decides about a step."""
 
     command: Command
@@ -83,8 +84,7 @@ class Check:
         return self.invocation is not None and result.return_code == self.invocation.runner.nothing_ran
 
 
-@dataclass(frozen=True)
-class Ran:
+class Ran(Struct, frozen=True):
     """A check's run, before anybody says what it means."""
 
     result: CommandResult
@@ -196,8 +196,7 @@ def _new_folder(parent: Path) -> Iterator[Path]:
         yield Path(folder)
 
 
-@dataclass
-class _Shown:
+class _Shown(Struct):
     """Output as people read it, as it comes: a line that may be about the report is held back until its end is
     there."""
 

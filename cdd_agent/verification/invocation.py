@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath
+
+from msgspec import Struct
 
 from cdd_agent.files.manifests import Manifests, ManifestUnreadable, section
 from cdd_agent.process.policy import CommandRefused, split
@@ -18,8 +19,7 @@ _ECHO = ("> ", "$ ")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 
 
-@dataclass(frozen=True)
-class Invocation:
+class Invocation(Struct, frozen=True):
     """A command that runs tests, with what it comes to."""
 
     runner: TestRunner

@@ -6,10 +6,11 @@ Read narrowly: a test may go where a sentence says so of that test, its class or
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Self
+
+from msgspec import Struct, field
 
 from cdd_agent.late_regex import late_regex
 from cdd_agent.tickets.plan_step import PlanStep
@@ -62,8 +63,7 @@ _MAY_FAIL = late_regex(
 """Said of a test that is written before what it tests, or that is another step's concern."""
 
 
-@dataclass(frozen=True)
-class StepMandate:
+class StepMandate(Struct, frozen=True, dict=True):
     """The words of a step and of the person who guides it."""
 
     sentences: tuple[str, ...] = ()
@@ -191,8 +191,7 @@ def _folders(file: str) -> set[str]:
     return {_as_word(name) for folder in folders for name in (f"{folder}/", folder) if "/" in name}
 
 
-@dataclass(frozen=True)
-class _Name:
+class _Name(Struct, frozen=True):
     """The names of one test."""
 
     file: str

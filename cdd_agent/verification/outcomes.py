@@ -7,9 +7,10 @@ stands for every test in it.
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import PurePosixPath
+
+from msgspec import Struct, field
 
 from cdd_agent.tickets.status import Evidence
 from cdd_agent.verification.test_id import TestId
@@ -25,8 +26,7 @@ class Result(StrEnum):
     PASSED = "passed"
 
 
-@dataclass(frozen=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """Which tests a command asks for: the files, folders and tests it names, and the options that may choose."""
 
     paths: tuple[str, ...] = ()
@@ -49,11 +49,13 @@ class Selection:
         return not names_tests and all(self.must_reach(test, run.selection) for test in run.results)
 
 
-@dataclass(frozen=True)
-class SuiteRun:
+NO_SELECTION = Selection()
+
+
+class SuiteRun(Struct, frozen=True):
     """The results of one run. `texts` are the words of its failures."""
 
-    selection: Selection = Selection()
+    selection: Selection = NO_SELECTION
     results: Mapping[str, Result] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
     is_finished: bool = True
@@ -74,8 +76,7 @@ _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _WORST_FIRST = tuple(Result)
 
 
-@dataclass
-class Results:
+class Results(Struct):
     """Results while a report is read: of several results under one id, the worst."""
 
     results: dict[str, Result] = field(default_factory=dict)
@@ -91,12 +92,11 @@ class Results:
         """The words of a failure: the first that there are."""
         self.texts.setdefault(_UNSEEN.sub("�", test), _NO_TEXT.sub("�", text[:_LONGEST_TEXT]))
 
-    def run(self, selection: Selection = Selection(), *, is_finished: bool = True) -> SuiteRun:
+    def run(self, selection: Selection = NO_SELECTION, *, is_finished: bool = True) -> SuiteRun:
         return SuiteRun(selection, self.results, self.texts, is_finished)
 
 
-@dataclass(frozen=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """How a run differs from what was known before it; each a list of tests."""
 
     new_failures: tuple[str, ...] = ()
@@ -108,16 +108,14 @@ class Difference:
     """They ran before, or were written just now, and are skipped or expected to fail."""
 
 
-@dataclass(frozen=True)
-class Known:
+class Known(Struct, frozen=True):
     """The last result of a test, and the commands that saw it."""
 
     result: Result
     seen_by: frozenset[Selection]
 
 
-@dataclass(frozen=True)
-class Reference:
+class Reference(Struct, frozen=True):
     """All that is known of the tests before a step: from the baseline, and from the steps that were completed since."""
 
     tests: Mapping[str, Known] = field(default_factory=dict)

@@ -2,9 +2,10 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
+
+from msgspec import Struct, field
 
 from cdd_agent.process.run import LARGEST_COPY, CommandResult
 from cdd_agent.verification.outcomes import Selection, SuiteRun
@@ -19,16 +20,14 @@ class ReportUnreadable(ValueError):
     """Not a whole report of a run of tests: why, as a clause."""
 
 
-@dataclass(frozen=True)
-class Reporting:
+class Reporting(Struct, frozen=True):
     """A command with a report on every test."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Reported:
+class Reported(Struct, frozen=True):
     """The files and output that a run left, in a folder that was new."""
 
     folder: Path

@@ -7,8 +7,9 @@ does something else than before is only told.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+
+from msgspec import Struct, field
 
 from cdd_agent.files.read import holds_secrets
 from cdd_agent.verification.mandate import StepMandate
@@ -18,8 +19,7 @@ from cdd_agent.verification.testcode_plain import read_plainly
 from cdd_agent.verification.testcode_python import HARMLESS, Unparsable, read_python
 
 
-@dataclass(frozen=True)
-class Versions:
+class Versions(Struct, frozen=True):
     """One file before a step and after it; None where it is not there."""
 
     path: str
@@ -27,8 +27,7 @@ class Versions:
     after: bytes | None
 
 
-@dataclass(frozen=True)
-class TestChanges:
+class TestChanges(Struct, frozen=True):
     """A step's changes of the tests that were there."""
 
     gone: tuple[TestId, ...] = ()
@@ -59,8 +58,7 @@ def compare(files: Iterable[Versions]) -> TestChanges:
     return _Comparison(list(files)).result()
 
 
-@dataclass(frozen=True)
-class _Found:
+class _Found(Struct, frozen=True):
     """A test in one of two versions of a file."""
 
     test: TestId

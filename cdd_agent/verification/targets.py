@@ -5,10 +5,11 @@ written before what they test, and the tests of one file may belong to several s
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Self
+
+from msgspec import Struct, field
 
 from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.project.subjects import TestFile, is_test_file
@@ -17,16 +18,14 @@ from cdd_agent.verification.mandate import StepMandate
 from cdd_agent.verification.test_id import TestId
 
 
-@dataclass(frozen=True)
-class Agenda:
+class Agenda(Struct, frozen=True):
     """The ticket beside the step that runs: its acceptance criteria, and the steps that are left, in their order."""
 
     criteria: tuple[str, ...] = ()
     later: tuple[PlanStep, ...] = ()
 
 
-@dataclass(frozen=True)
-class Targets:
+class Targets(Struct, frozen=True):
     """Of the tests that failed before, those that matter to a step."""
 
     due: Mapping[str, str] = field(default_factory=dict)
@@ -35,8 +34,7 @@ class Targets:
     """They are left to a later step, of this number."""
 
 
-@dataclass(frozen=True)
-class _Scope:
+class _Scope(Struct, frozen=True):
     """All that one step is about."""
 
     step: PlanStep
@@ -67,8 +65,7 @@ class _Scope:
         return next(filter(None, (file.tie(root, path) for path in sorted(self.files))), "")
 
 
-@dataclass(frozen=True)
-class Assignment:
+class Assignment(Struct, frozen=True, dict=True):
     """A step's task, in view of the steps that are left after it."""
 
     root: Path

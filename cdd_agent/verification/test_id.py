@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 _VALUE = re.compile(r"%[#$%A-Za-z]|\$\{[^{}]*\}|\$(?:#|[A-Za-z_][\w.]*)")
 """Stands in a title for a value that the test is run for: `%i`, `${name}`, `$name`."""
@@ -11,8 +12,7 @@ _MOST_KEPT = 50_000
 """Ids that are read once, not again for each comparison."""
 
 
-@dataclass(frozen=True)
-class TestId:
+class TestId(Struct, frozen=True):
     """One test, known by the same id from run to run: `tests/test_user.py::TestLogin::test_it[empty]`,
     `test/user.test.js::login > works`, `user_test.go::TestLogin/works`.
 

@@ -6,9 +6,10 @@ what neither can read, a file counts as a whole.
 """
 
 import re
-from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import PurePosixPath
+
+from msgspec import Struct
 
 from cdd_agent.late_regex import late_regex
 
@@ -46,8 +47,7 @@ class Skipped(IntEnum):
     YES = 2
 
 
-@dataclass(frozen=True)
-class Declared:
+class Declared(Struct, frozen=True):
     """One test, as a file declares it."""
 
     name: str

@@ -8,8 +8,10 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.late_regex import late_regex
 from cdd_agent.verification.testcode import CODE, SCRIPTS, Declared, Skipped
@@ -68,8 +70,7 @@ _IDLE = frozenset(
 )
 
 
-@dataclass(frozen=True)
-class _Text:
+class _Text(Struct, frozen=True):
     """A text with the places of its comments and strings blanked out; all three are of one length."""
 
     whole: str
@@ -107,8 +108,7 @@ def _blank(text: str, *, quotes: bool = False) -> str:
     return f"{text[0]}{blank[1:-1]}{text[-1]}" if quotes and len(text) > 1 else blank
 
 
-@dataclass(frozen=True)
-class _Place:
+class _Place(Struct, frozen=True):
     """Where a declaration is: from `start`, with a body from `inside`, to `end`."""
 
     start: int
@@ -354,8 +354,7 @@ def _indented(text: _Text, *, ended: bool) -> Iterator[_Place]:
 # ------------------------------------------------------------------------------------------------------------ languages
 
 
-@dataclass(frozen=True)
-class _Language:
+class _Language(Struct, frozen=True):
     noise: re.Pattern[str]
     finders: tuple[_Finder, ...] = ()
 

@@ -6,7 +6,8 @@ import builtins
 import re
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from cdd_agent.late_regex import late_regex
 from cdd_agent.verification.testcode import Declared, Skipped

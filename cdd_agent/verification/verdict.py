@@ -7,8 +7,10 @@ fail, and nothing that the step is about. Any other command passes by its exit c
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.process.policy import CommandRunner
@@ -29,8 +31,7 @@ _NAMED, _LISTED = 3, 20
 """Tests that are named in a line, and in a list."""
 
 
-@dataclass(frozen=True)
-class Before:
+class Before(Struct, frozen=True):
     """All that is known from before a step."""
 
     baseline: Baseline | None = None
@@ -50,8 +51,7 @@ class Before:
         return self.baseline.step if self.baseline else 1
 
 
-@dataclass(frozen=True)
-class Work:
+class Work(Struct, frozen=True):
     """A step's doings, beside what it was asked to do."""
 
     changes: ChangeSet = field(default_factory=lambda: ChangeSet(()))
@@ -69,8 +69,7 @@ Look = Callable[[], Awaitable[TestChanges]]
 """Looks what became of the tests by now, the check's own doings included."""
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """`verification` is None when the check failed; `reason` says what was seen, in a line."""
 
     verification: Verification | None
@@ -89,8 +88,7 @@ class Verdict:
     evidence: Evidence | None = None
 
 
-@dataclass(frozen=True)
-class _Objection:
+class _Objection(Struct, frozen=True):
     """Why a step is not believed: to people in a line, and to the model with what to do about it."""
 
     reason: str

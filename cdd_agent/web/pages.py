@@ -5,8 +5,9 @@ import zlib
 from asyncio import timeout
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
+
+from msgspec import Struct
 
 from cdd_agent.errors import CddError
 from cdd_agent.threads import in_thread
@@ -30,8 +31,7 @@ _HEADERS = {
 }
 
 
-@dataclass(frozen=True)
-class Page:
+class Page(Struct, frozen=True):
     """The text at a URL."""
 
     text: str
@@ -48,8 +48,7 @@ class PageUnreadable(CddError):
     """A page that is not there, that may not be read, or that is not text."""
 
 
-@dataclass(frozen=True)
-class PageReader:
+class PageReader(Struct, frozen=True):
     """Reads one page at a time, directly (through no proxy), and keeps nothing from one to the next.
 
     Whatever a URL or a server does, it ends within the time limit, in a `Page` or in `PageUnreadable`.

@@ -3,8 +3,9 @@
 from asyncio import timeout
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from cdd_agent.errors import CddError
 from cdd_agent.threads import in_thread
@@ -15,8 +16,7 @@ _LONGEST_SNIPPET = 1000
 _LONGEST_URL = 2000
 
 
-@dataclass(frozen=True)
-class SearchResult:
+class SearchResult(Struct, frozen=True):
     """A page that a search found, and what the search engine shows of it."""
 
     title: str
@@ -24,16 +24,14 @@ class SearchResult:
     snippet: str = ""
 
 
-@dataclass(frozen=True)
-class QueryResult:
+class QueryResult(Struct, frozen=True):
     """The pages that were found for one query, the best first."""
 
     query: str
     search_results: tuple[SearchResult, ...] = ()
 
 
-@dataclass(frozen=True)
-class SERPReport:
+class SERPReport(Struct, frozen=True):
     """The search engine result pages (SERP) of some queries, in the order in which they were asked."""
 
     results: tuple[QueryResult, ...] = ()
@@ -72,15 +70,12 @@ async def research(searcher: IWebSearcher, queries: Iterable[str]) -> SERPReport
     return SERPReport(tuple([await searcher.search(query) for query in queries]))
 
 
-@dataclass
 class ScriptedSearcher:
     """Plays what is found, query by query, and keeps the queries."""
 
-    script: Iterable[Sequence[SearchResult] | WebSearchError] = ()
-    queries: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self._left = deque(self.script)
+    def __init__(self, script: Iterable[Sequence[SearchResult] | WebSearchError] = ()) -> None:
+        self.queries: list[str] = []
+        self._left = deque(script)
 
     async def search(self, query: str) -> QueryResult:
         self.queries.append(query)
@@ -113,8 +108,7 @@ def ddgs_client() -> DdgsClient:
     return DDGS()
 
 
-@dataclass(frozen=True)
-class DdgsSearcher:
+class DdgsSearcher(Struct, frozen=True):
     """Searches through the `ddgs` library: it asks several public search engines and needs no key."""
 
     client: Callable[[], DdgsClient] = ddgs_client

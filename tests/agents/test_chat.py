@@ -6,10 +6,11 @@ import re
 import shutil
 import stat
 from collections.abc import Coroutine
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.agents.store import Conversation, read_conversation
@@ -433,7 +434,7 @@ async def test_room_is_made_in_the_middle_of_a_turn_too(project: Sandbox) -> Non
     (project.root / "big.txt").write_text("word " * 3_000)
     reads = (calls("read_file", path="big.txt"), calls("read_file", path="big.txt", start_line=1))
     script = (*reads, SUMMARY, LAST_WORD)
-    project.model = ScriptedModel(script, window=8_000)
+    project.model = ScriptedModel(script, window=6_000)
     events = await say(project.session(), "what is in big.txt?")
     assert About.SUMMED_UP in noticed(events)
     assert seen(events) == LAST_WORD

@@ -179,7 +179,7 @@ async def test_a_question_can_only_look(sandbox: Sandbox) -> None:
     session = sandbox.write(*TWO).replies("Nothing.").session()
     await say(session, f"/exec {SLUG}", "What is there?")
     names = re.findall(r"^## (\w+)$", sandbox.prompt(), re.MULTILINE)
-    assert set(names) >= {"read_file", "git_diff"}
+    assert set(names) >= {"read_file", "grep_files"}
     assert not {"create_file", "edit_file", "execute_command"} & set(names)
     session.leave()
 

@@ -183,7 +183,7 @@ async def test_the_model_looks_around_and_that_is_told(ticket: Sandbox) -> None:
     assert "GOOD = 'good'" in ticket.prompt(1)
     assert TicketSpec.from_yaml(SPEC).acceptance_criteria[0] in ticket.prompt(0)
     assert {tool.name for tool in ticket.model.requests[0].tools} == {
-        *("read_file", "list_files", "glob_files", "grep_files", "find_code", "git_status", "git_log", "git_diff"),
+        *("read_file", "list_files", "glob_files", "grep_files", "find_code"),
     }
 
 

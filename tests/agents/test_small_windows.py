@@ -207,16 +207,16 @@ async def test_the_planner_plans_with_what_there_is_room_for(specified: Sandbox,
     else:
         assert error is None
         assert (specified.ticket / "plan.md").exists()
-        assert (RULES_FOR_AGENTS in left_out(events)) is (window <= (4_096 if tool_calls == "on" else 6_000))
+        assert (RULES_FOR_AGENTS in left_out(events)) is (window <= 4_096)
     session.leave()
 
 
 async def test_many_wishes_do_not_fill_the_window_and_the_last_one_stays(specified: Sandbox) -> None:
-    specified.flags = {"context_window": 6_000, "tool_calls": "on"}
+    specified.flags = {"context_window": 5_500, "tool_calls": "on"}
     wordy = [changes(steps=[step(1, "a.txt", description=f"Version {number}. " + "So. " * 200)]) for number in range(6)]
     session = specified.replies(plan(step(1, "a.txt")), reads("a_file_of_the_project_1.py"), *wordy).session()
     events = await say(session, f"/plan {SLUG}", *WISHES)
-    fits(specified, 6_000)
+    fits(specified, 5_500)
     assert specified.prompt().rpartition("# ")[2].endswith(f"\n\n{WISHES[5]}")
     assert TicketSpec.from_yaml(COMPLETE).acceptance_criteria[0] in specified.prompt()
     assert WISHES[0] not in specified.prompt()
@@ -248,7 +248,7 @@ async def test_a_question_about_a_run_is_told_what_there_is_room_for(busy: Sandb
     fits(busy, window)
     assert error is None
     assert "Make a.txt" in busy.prompt()
-    assert (PLAN_TEXT in left_out(events)) is (window < 4_096)
+    assert (PLAN_TEXT in left_out(events)) is (window < 3_000)
     session.leave()
 
 

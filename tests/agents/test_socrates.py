@@ -5,10 +5,10 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from cdd_agent.agents.notebook import NAME
 from cdd_agent.agents.prompt_files import load_prompt
@@ -110,16 +110,7 @@ async def test_it_looks_at_the_code_with_tools_that_only_read(sandbox: Sandbox) 
     assert "hello" in sandbox.prompt()
     assert "MEANT?" in streamed(events)
     names = {tool.name for tool in sandbox.model.requests[0].tools}
-    assert names == {
-        "read_file",
-        "list_files",
-        "glob_files",
-        "grep_files",
-        "find_code",
-        "git_status",
-        "git_log",
-        "git_diff",
-    }
+    assert names == {"read_file", "list_files", "glob_files", "grep_files", "find_code"}
     session.leave()
 
 
@@ -147,9 +138,9 @@ async def test_a_model_that_wants_to_write_code_has_no_tool_for_it(sandbox: Sand
     ("wrong", "reason"),
     [
         ("Who-needs-it?", "There is no code block of `json`"),
-        ("Who?\n```json\n{\n```\n", "Invalid JSON"),
+        ("Who?\n```json\n{\n```\n", "not valid JSON"),
         (asks("a?", "b?", "c?", "d?"), "at most 3 items"),
-        (asks("Who?", titel="x"), "`titel`: Extra inputs are not permitted"),
+        (asks("Who?", titel="x"), "`titel` is unknown; allowed are `title`, "),
         (asks("Who?", title="<what it is about>"), "`title` is a placeholder"),
         (asks(title="Say words"), "You ask nothing, although something is open"),
         (asks("Who?", acceptance_criteria=[{"text": "a"}, {"text": "a", "check": "x"}]), "twice: a"),
@@ -230,7 +221,7 @@ async def test_earlier_turns_are_told_in_words_and_facts_are_kept(sandbox: Sandb
     session.leave()
 
 
-@pytest.mark.parametrize(("window", "earliest"), [(None, 4), (24_000, 6)])
+@pytest.mark.parametrize(("window", "earliest"), [(None, 4), (24_000, 5)])
 async def test_a_very_long_conversation_keeps_its_latest_turns(
     sandbox: Sandbox, window: int | None, earliest: int
 ) -> None:

@@ -1,11 +1,11 @@
 """The draft of a spec: what a model proposes and a person edits, field by field."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from cdd_agent.agents.notebook import bounded
 from cdd_agent.agents.spec_draft import Criterion, Draft, Proposal

@@ -9,7 +9,7 @@ from typing import Any
 
 from cdd_agent.cluster.desk import Desk
 from cdd_agent.cluster.identity import author_of, project_id, settings_to_send
-from cdd_agent.cluster.words import Answer, ClientFailed, ClientGone, Order, Over
+from cdd_agent.cluster.words import Answer, ClientFailed, ClientGone, Order, Over, heard
 from cdd_agent.cluster.worker import carry_out
 from cdd_agent.config import of_role
 from cdd_agent.engine.record import RunRecord
@@ -17,9 +17,10 @@ from cdd_agent.fleet.known import folder_of
 from cdd_agent.llm.budget import Limit, Spent
 from cdd_agent.llm.port import Request
 from cdd_agent.llm.shared import Shared
+from cdd_agent.open_project import open_project
 from cdd_agent.redaction import Redactor
 from cdd_agent.version import VERSION
-from cdd_agent.wiring import open_own_tree, open_project
+from cdd_agent.wiring import open_own_tree
 from tests.llm.server import Answer as ModelAnswer
 from tests.projects import SLUG, Sandbox, says
 from tests.travel.copies import STEPS, git
@@ -87,7 +88,7 @@ class Machine:
         self.folder.mkdir(parents=True, exist_ok=True)
         known = {"ticket": SLUG, "version": VERSION, "inbox": "", "patience": 20.0}
         known |= {"project": await project_id(self.desk.own), **order}
-        Order.model_validate(known)
+        heard(known, Order)
         with suppress(ClientGone):
             return await carry_out(known, self.ask, self.folder, self.folder.name)
         return None

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from cdd_agent.cluster.cache import Cache
 from cdd_agent.cluster.identity import settings_to_send
@@ -361,7 +362,7 @@ async def test_edits_in_the_runs_tree_are_not_lost(client: Sandbox, tmp_path: Pa
 async def test_edits_in_a_tree_into_which_the_run_came_half_are_kept(client: Sandbox, tmp_path: Path) -> None:
     desk = await opened_desk(client)
     await Machine(tmp_path / "one", desk).works()
-    desk.kept.model_copy(update={"arriving": True}).keep(desk.own.record.folder)  # killed while it was put there
+    replace(desk.kept, arriving=True).keep(desk.own.record.folder)  # killed while it was put there
     (desk.own.root / "README").write_text("mine\n")
     await desk.end()
     assert content(client) == DONE

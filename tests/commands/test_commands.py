@@ -1,9 +1,9 @@
 """Slash commands, without a screen."""
 
 import re
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from cdd_agent.commands.registry import commands, handle
 from cdd_agent.errors import BadInput

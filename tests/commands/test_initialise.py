@@ -13,10 +13,9 @@ from cdd_agent.config import PROJECT_FILE, Config, load_config
 from cdd_agent.errors import BadInput
 from cdd_agent.events import About, Notice
 from cdd_agent.files.atomic import NotWritten
-from cdd_agent.session import Project
+from cdd_agent.open_project import Project, open_project
 from cdd_agent.tickets.spec import TicketType
 from cdd_agent.tickets.store import TicketStore
-from cdd_agent.wiring import open_project
 from tests.listening import collect
 from tests.projects import Sandbox, noticed
 
@@ -71,7 +70,7 @@ def test_every_setting_is_in_the_config_with_its_default(tmp_path: Path) -> None
     text = (tmp_path / PROJECT_FILE).read_text()
     assert load_config(tmp_path, {}, {}) == Config()
     settings = text.partition("\n\n")[2].replace("# model:", "model:").replace("\n# ", "\n")
-    assert set(yaml.safe_load(settings)) == set(Config.model_fields)
+    assert set(yaml.safe_load(settings)) == set(Config.__struct_fields__)
     (tmp_path / PROJECT_FILE).write_text(settings.replace("model: anthropic/claude-sonnet-4-5", "model: null"))
     assert load_config(tmp_path, {}, {}) == Config()
 

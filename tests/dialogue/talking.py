@@ -3,10 +3,11 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from pydantic import BaseModel
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.dialogue.structured import Structured, structured
 from cdd_agent.dialogue.turns import Added, Dialogue, Turn, Used
@@ -54,7 +55,7 @@ async def heard(dialogue: Dialogue, messages: Sequence[Message] = ASKED, **how: 
     return result
 
 
-async def answered(dialogue: Dialogue, kind: type[BaseModel], messages: Sequence[Message] = ASKED, **how: Any) -> Heard:
+async def answered(dialogue: Dialogue, kind: type[Struct], messages: Sequence[Message] = ASKED, **how: Any) -> Heard:
     """An answer that is asked of it in a form."""
     result = Heard()
     talk = replace(dialogue, emit=result.events.append)

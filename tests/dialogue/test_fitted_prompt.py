@@ -34,7 +34,7 @@ def test_with_room_everything_is_said_in_the_order_in_which_it_is_read(tmp_path:
     assert places == sorted(places)
     assert messages == [*SAID, Message("user", "Now.")]
     assert prompt.left_out == ()
-    assert len(prompt.dialogue.tools) == 7
+    assert len(prompt.dialogue.tools) == 4
 
 
 @pytest.mark.parametrize(

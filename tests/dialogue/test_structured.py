@@ -4,9 +4,10 @@ import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field
+from msgspec import Meta, Struct
 
 from cdd_agent.dialogue.structured import NoUsableAnswer, how_to_answer
 from cdd_agent.dialogue.turns import Dialogue
@@ -17,11 +18,9 @@ from cdd_agent.tools.read_only import read_only_tools
 from tests.dialogue.talking import answered
 
 
-class Finding(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class Finding(Struct, forbid_unknown_fields=True):
     title: str
-    count: int = Field(ge=1)
+    count: Annotated[int, Meta(ge=1)]
 
 
 GOOD = json.dumps({"title": "files", "count": 2})
@@ -63,12 +62,12 @@ async def test_small_faults_of_form_are_overlooked(reply: str) -> None:
     ("wrong", "reason"),
     [
         ("No JSON at all.", "There is no code block of `json`"),
-        (block("{"), "Invalid JSON"),
-        (block('{"title": "files"}'), "`count`: Field required"),
-        (block('{"title": "files", "count": 0}'), "`count`: Input should be greater than or equal to 1"),
-        (block('{"title": "files", "count": 2, "x": 1}'), "`x`: Extra inputs are not permitted"),
+        (block("{"), "not valid JSON"),
+        (block('{"title": "files"}'), "`count` is missing"),
+        (block('{"title": "files", "count": 0}'), "`count` is not a whole number (at least 1)"),
+        (block('{"title": "files", "count": 2, "x": 1}'), "`x` is unknown; allowed are `title`, `count`"),
         (block('{"title": "files", "count": 1}'), "One is not enough."),
-        (block("[" * 5_000), "Invalid JSON"),
+        (block("[" * 5_000), "not valid JSON"),
         (ScriptedReply(block(GOOD), stop=StopReason.LENGTH), "cut by the model's length limit"),
     ],
 )

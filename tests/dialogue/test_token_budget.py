@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from pydantic import BaseModel
+from msgspec import Struct
 
 from cdd_agent.dialogue.structured import Structured, how_to_answer
 from cdd_agent.dialogue.token_budget import TokenBudget, most_of
@@ -15,7 +15,7 @@ from cdd_agent.tools.read_only import read_only_tools
 from tests.dialogue.talking import ASKED, answered, heard
 
 
-class Fruit(BaseModel):
+class Fruit(Struct):
     name: str
     count: int | None = None
 
@@ -81,14 +81,14 @@ async def test_where_the_window_is_full_the_model_says_its_last_word(root: Path)
 
 def test_tools_are_offered_as_far_as_there_is_room(root: Path) -> None:
     talk, _ = talking(root, 8_000, tool_calls="on")
-    assert len(talk.with_tools_that_fit(TokenBudget(None, 0), 1_000).tools) == 7
-    room = TokenBudget(1_900, 1_000)
+    assert len(talk.with_tools_that_fit(TokenBudget(None, 0), 1_000).tools) == 4
+    room = TokenBudget(1_740, 1_000)
     some = talk.with_tools_that_fit(room, 100)
     assert [tool.name for tool in some.tools] == ["read_file", "list_files"]
     assert any("grep_files" in name for name in room.left_out)
     assert room.left is not None
     assert room.left >= 100
-    assert some.size(ASKED) - Dialogue(talk.model).size(ASKED) <= most_of(1_900) - 1_000 - room.left
+    assert some.size(ASKED) - Dialogue(talk.model).size(ASKED) <= most_of(1_740) - 1_000 - room.left
 
 
 @pytest.mark.parametrize("tool_calls", ["on", "off"])

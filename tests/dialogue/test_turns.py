@@ -1,11 +1,11 @@
 """A model with tools: rounds, answers, bounds, and what is kept when it is stopped."""
 
 import json
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from cdd_agent.dialogue.turns import (
     LONGEST_ANSWER,

@@ -4,9 +4,8 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from cdd_agent.events import StepStarted
-from tests.listening import stop_at
-from tests.projects import Sandbox, Step, plan
+from cdd_agent.llm.port import QuotaUsedUp
+from tests.projects import Sandbox, Step, plan, run_all
 
 CALC = "def add(a, b):\n    return a + b\n\n\ndef sub(a, b):\n    return a + b\n"
 """`sub` adds, so its test fails."""
@@ -30,12 +29,8 @@ def calculator(sandbox: Sandbox, *steps: Step, **files: str) -> Sandbox:
 
 
 async def begin(sandbox: Sandbox) -> None:
-    """Take the baseline, and be stopped before the first reply: the run goes on from there."""
-    engine = sandbox.engine()
-    try:
-        await stop_at(engine.run_all(), lambda event: isinstance(event, StepStarted))
-    finally:
-        engine.close()
+    """Take the baseline, and get no reply: the run goes on from there."""
+    await run_all(sandbox.replies(QuotaUsedUp("Nothing is left")))
 
 
 def begun(sandbox: Sandbox, original: Path, *steps: Step) -> Sandbox:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cdd_agent.engine.net_changes import Segment, fold
+from cdd_agent.engine.net_changes import Between, Segment, fold
 from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.git.diff import Change, TreeEntry
 
@@ -22,7 +22,8 @@ def segments(*parts: tuple[str, str, str]) -> list[tuple[Segment, tuple[Change, 
         changes = () if before == after else (Change("f", entry(before), entry(after)),)
         own = ("f",) if whose == OWN else ()
         first, second = Checkpoint(f"{number}", f"{number}:{before}"), Checkpoint(f"{number + 1}", f"{number}:{after}")
-        made.append((Segment(before=first, after=second, own=own, is_ours=whose != BETWEEN), changes))
+        kind = Between if whose == BETWEEN else Segment
+        made.append((kind(first, second, own), changes))
     return made
 
 

@@ -62,8 +62,8 @@ def test_without_a_bound_all_of_it_is_there(busy: Sandbox) -> None:
     prompt = prompt_of(busy)
     assert shown(prompt) == {"own.py", "checked.py", "named.py"}
     assert prompt.left_out == ()
-    listing = next(part for part in prompt.text.split("\n# ") if "── own.py" in part)
-    assert "checked.py" in listing
+    listing = next(part for part in prompt.text.split("\n# ") if part.startswith("Files of the project"))
+    assert "\nchecked.py\n" in listing
     assert "tickets" not in listing
 
 
@@ -257,7 +257,7 @@ async def test_tools_have_their_room_in_the_window_too(sandbox: Sandbox) -> None
 
 async def test_where_there_is_no_room_for_tools_the_model_is_asked_without(sandbox: Sandbox) -> None:
     sandbox.write(Step("a.txt", check("a.txt")))
-    sandbox.flags = {"context_window": 2_600}
+    sandbox.flags = {"context_window": 1_800}
     unused = ScriptedReply("", tool_calls=(ToolCall("1", "list_files", "{}"),))
     events = await run_once(sandbox.replies(says("a.txt", "good"), unused))
     assert not sandbox.model.requests[0].tools

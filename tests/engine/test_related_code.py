@@ -13,7 +13,7 @@ from cdd_agent.context.places import RankedFile
 from cdd_agent.context.query import Query
 from cdd_agent.engine.choices import Choices
 from cdd_agent.engine.prompt import LAST_FAILED, Earlier, StepPrompt, step_prompt
-from cdd_agent.engine.related_code import MOST, MOST_WITH_TOOLS
+from cdd_agent.engine.related_code import MOST
 from cdd_agent.events import About, AttemptFailed, Event, PromptMade, ReplyFinished
 from cdd_agent.llm.budget import estimated_prompt, estimated_tokens
 from cdd_agent.tickets.status import StepStatus
@@ -263,7 +263,7 @@ async def test_with_tools_nothing_is_known_any_more_once_all_that_was_shown_is_d
     service.flags = {"tool_calls": "on"}
     service.write(Step(None, "none", description=WANTED.description))
     lines = service.text("src/traffic.py").splitlines(keepends=True)
-    shown = prompt_of(service, most_code=MOST_WITH_TOOLS).shown.in_part["src/traffic.py"]
+    shown = prompt_of(service, with_tools=True).shown.in_part["src/traffic.py"]
     gone = ["".join(lines[first - 1 : last]) for first, last in shown]
     left = "".join(line for at, line in enumerate(lines, 1) if not any(a <= at <= b for a, b in shown))
     first = left.splitlines()[shown[0][0] - 1 :][:4]

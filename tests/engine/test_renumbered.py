@@ -3,11 +3,11 @@
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from msgspec import structs
+from msgspec.structs import replace
 
 from cdd_agent.engine.prompt import LAST_FAILED
 from cdd_agent.engine.run import Run

@@ -397,6 +397,27 @@ async def test_a_server_that_takes_no_tools_is_asked_without(sandbox: Sandbox) -
     assert WITH_TOOLS not in sandbox.model.requests[1].messages[0].content
 
 
+async def test_what_goes_with_every_round_is_short(sandbox: Sandbox) -> None:
+    await run(sandbox.write(STEP).replies(calls(create("a.txt", "good\n")), "Done."))
+    request = sandbox.model.requests[0]
+    definitions = [(tool.name, tool.description, dict(tool.parameters)) for tool in request.tools]
+    assert len(json.dumps(definitions, separators=(",", ":"))) < 2_000
+    assert len(WITH_TOOLS) < 900
+    assert "SEARCH" not in request.messages[0].content  # the forms of a reply are not needed where there are tools
+
+
+@pytest.mark.parametrize(("words", "offered"), [("Make it.", False), ("As it was before the last commit.", True)])
+async def test_history_can_be_looked_at_where_the_steps_words_are_about_it(
+    sandbox: Sandbox, words: str, offered: bool
+) -> None:
+    git(sandbox.root, "init", "--quiet")
+    step = Step("a.txt", check("a.txt"), description=words)
+    await run(sandbox.write(step).replies(calls(create("a.txt", "good\n")), "Done."))
+    names = {tool.name for tool in sandbox.model.requests[0].tools}
+    assert ({"git_status", "git_log", "git_diff"} <= names) is offered
+    assert names >= {"read_file", "glob_files", "grep_files", "create_file", "edit_file", "execute_command"}
+
+
 @pytest.mark.parametrize(("setting", "offered"), [("off", False), ("on", True), ("auto", False)])
 async def test_the_setting_decides_whether_tools_are_offered(sandbox: Sandbox, setting: str, offered: bool) -> None:
     sandbox.flags = {"tool_calls": setting}

@@ -8,7 +8,7 @@ import pytest
 
 from cdd_agent.engine.attempt import AttemptFailure, Shown
 from cdd_agent.errors import BadInput
-from cdd_agent.files.json_file import as_json, aside_of, set_aside, write_text
+from cdd_agent.files.json_file import as_json, aside_of, set_aside
 
 
 def test_what_was_saved_is_read_back(tmp_path: Path) -> None:
@@ -28,7 +28,7 @@ def test_what_is_damaged_is_told_and_stays(tmp_path: Path, text: str) -> None:
 
 
 def test_half_of_a_character_in_a_models_words_is_no_reason_not_to_save_them(tmp_path: Path) -> None:
-    write_text(tmp_path / "failure.json", as_json(AttemptFailure(detail="half \ud83d")))
+    (tmp_path / "failure.json").write_bytes(as_json(AttemptFailure(detail="half \ud83d")))
     assert AttemptFailure.load(tmp_path / "failure.json") == AttemptFailure(detail="half ?")
 
 

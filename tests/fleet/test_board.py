@@ -1,9 +1,9 @@
 """The board: a value that the events of runs change, and its lines."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from rich.cells import cell_len
 
 from cdd_agent.errors import ExitCode

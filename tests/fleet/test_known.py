@@ -1,10 +1,10 @@
 """What the disk says of runs: which are planned, which are done, and the board that the shell shows."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.fleet.board import Board, Row, RunState

@@ -18,6 +18,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, cast
 
+from msgspec import structs
+
 from cdd_agent.llm.direct.model import DirectModel
 from cdd_agent.llm.port import (
     AuthenticationFailed,
@@ -360,8 +362,8 @@ def directly(base: str, speaks: Speaks = Speaks.CHAT_COMPLETIONS) -> Model:
     endpoint = endpoint_of("openai/test-model", base)
     assert endpoint is not None
     if speaks is Speaks.OLLAMA_CHAT:
-        endpoint = replace(endpoint, base=endpoint.base.removesuffix("/v1"))
-    return DirectModel("openai/test-model", replace(endpoint, speaks=speaks))
+        endpoint = structs.replace(endpoint, base=endpoint.base.removesuffix("/v1"))
+    return DirectModel("openai/test-model", structs.replace(endpoint, speaks=speaks))
 
 
 def main() -> None:

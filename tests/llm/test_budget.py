@@ -1,9 +1,9 @@
 """A budget: every call is counted, also a lost one, and none begins that could pass what is left."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput, BudgetExhausted, ExitCode
 from cdd_agent.llm.budget import CEILING, Budgeted, Limit, Spent, Tally, estimated_prompt

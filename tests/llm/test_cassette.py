@@ -3,13 +3,18 @@
 import asyncio
 import json
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.json import encode
 
 from cdd_agent.errors import BadInput
 from cdd_agent.llm.cassette import Recorded
 from cdd_agent.llm.port import (
+    BadAnswer,
     ConnectionFailed,
     Done,
     Hear,
@@ -17,14 +22,22 @@ from cdd_agent.llm.port import (
     Model,
     ModelError,
     ModelEvent,
+    ProviderData,
     RateLimited,
     Request,
+    StopReason,
     TextDelta,
+    ToolCall,
+    Usage,
 )
+from cdd_agent.llm.recorded_call import RecordedCall
+from cdd_agent.llm.script_file import read_script
 from cdd_agent.llm.scripted import NoReplyLeft, ScriptedModel, ScriptedReply
 from cdd_agent.redaction import Redactor
+from tests.files.test_kept_files import spoilt
 from tests.replies import all_of, stopped
 
+KEPT = Path(__file__).parent / "kept" / "cassette.jsonl"
 SECRET = "hunter2-hunter2-42"
 REDACTOR = Redactor({SECRET: "SERVICE_TOKEN"})
 
@@ -153,6 +166,14 @@ async def test_a_torn_line_is_passed_over_and_harms_no_later_one(path: Path) -> 
         ("", ":1: `replies` is missing"),
         ('{"a": 1}\n', ":1: `a` is not a key"),
         ('{"request": {"messages": []}, "events": [], "error": null}\n', ":1: `model` is missing"),
+        (
+            '{"model": "m", "request": {"messages": [{"role": "boss"}]}, "events": [[0, "done", {}]], "error": null}\n',
+            ":1: Invalid enum value 'boss'",
+        ),
+        (
+            '{"model": "m", "request": {"messages": []}, "events": [[0, "text", {}]], "error": null}\n',
+            ":1: .* missing required field `text`",
+        ),
     ],
 )
 def test_a_file_that_is_no_script_is_refused(tmp_path: Path, text: str | None, words: str) -> None:
@@ -164,6 +185,57 @@ def test_a_file_that_is_no_script_is_refused(tmp_path: Path, text: str | None, w
     assert raised.value.hint
 
 
+def test_a_cassette_that_an_earlier_version_recorded_is_read() -> None:
+    calls = [call for call in read_script(KEPT)[1] if isinstance(call, RecordedCall)]
+    assert [type(call.result) for call in calls] == [Done, Done, RateLimited, Done, ConnectionFailed, BadAnswer]
+    first, second, limit, *_ = calls
+
+    picture = first.request.messages[1].pictures[0]
+    assert (picture.width, len(picture.data)) == (2, 32)
+    assert first.request.tools[0].parameters["required"] == ["path"]
+    assert second.request.messages[2].tool_calls == (ToolCall("c1", "read_file", '{"path": "a.py"}'),)
+    assert second.request.messages[2].provider_data == ProviderData("m https://a", '{"x": 1}')
+    usage = Usage(12, 3, usd=0.5, cached_tokens=4, cache_write_tokens=1, thinking_tokens=2, saved_usd=-0.25)
+    assert first.result == Done(StopReason.STOP, usage, ProviderData("m https://a", '{"x": 1}'))
+    assert isinstance(limit.result, RateLimited)
+    assert (limit.result.hint, limit.result.retry_after) == ("Wait.", 2.0)
+
+    for line, call in zip(KEPT.read_text().splitlines(), calls, strict=True):
+        assert json.loads(line)["request"] == json.loads(encode(call.request))
+
+
+@st.composite
+def damaged_calls(draw: st.DrawFn) -> str:
+    line = draw(st.sampled_from(KEPT.read_text().splitlines()))
+    return json.dumps(spoilt(draw, json.loads(line)))
+
+
+@given(damaged_calls())
+def test_whatever_is_in_a_cassette_it_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, line: str) -> None:
+    path = tmp_path_factory.mktemp("any") / "run.jsonl"
+    path.write_text(line)
+    with suppress(BadInput):
+        read_script(path)
+
+
+async def test_a_record_has_the_same_form_as_ever(path: Path) -> None:
+    usage = Usage(12, 3, usd=0.5, cached_tokens=4, cache_write_tokens=1, thinking_tokens=2, saved_usd=-0.25)
+    call = ToolCall("c1", "read_file", '{"path": "a.py"}')
+
+    class Full(ScriptedModel):
+        async def reply(self, request: Request, hear: Hear) -> Done:
+            await super().reply(request, hear)
+            return Done(StopReason.STOP, usage, ProviderData("m https://a", '{"x": 1}'))
+
+    await heard(
+        Recorded(Full([ScriptedReply("I look.", tool_calls=(call,), thinking="Hm, well.")]), path, REDACTOR), "?"
+    )
+    new = json.loads(path.read_text())
+    old = json.loads(KEPT.read_text().splitlines()[0])
+    assert [event[1:] for event in new["events"]] == [event[1:] for event in old["events"]]
+    assert new["request"]["messages"][0] == old["request"]["messages"][0]
+
+
 async def test_a_call_without_an_end_is_none(path: Path) -> None:
     await heard(recorded(path, "Hello"), "one")
     line = json.loads(path.read_text())
@@ -172,7 +244,7 @@ async def test_a_call_without_an_end_is_none(path: Path) -> None:
 
     with pytest.raises(BadInput, match=":1: ") as raised:
         replayed(path)
-    assert "done" in raised.value.hint
+    assert "done" in raised.value.message
 
 
 async def test_a_disk_that_refuses_is_told(tmp_path: Path) -> None:

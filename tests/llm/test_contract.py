@@ -294,6 +294,17 @@ async def test_a_conversation_with_tools_is_sent_as_it_is(served: MakeServed) ->
     assert server.requests[0].request == Request((conversation[0], said, *conversation[2:]), (tool,))
 
 
+@pytest.mark.parametrize(("text", "size"), [("naïve ├──", 16), ("half: \ud83d", 12)])
+async def test_a_request_is_sent_in_few_bytes_whatever_is_in_it(text: str, size: int) -> None:
+    with LoopbackServer(["Fine.", "Fine."]) as server:
+        for said in ("", text):
+            await events_of(directly(server.url), Request((Message("user", said),)))
+    without, with_text = (int(request.headers["Content-Length"]) for request in server.requests)
+    assert server.requests[1].body["messages"][0]["content"] == text
+    assert with_text - without == size
+    assert without == len(json.dumps(server.requests[0].body, separators=(",", ":")))
+
+
 @in_chat_completions
 async def test_every_tool_is_sent_as_it_defines_itself(served: MakeServed, tmp_path: Path) -> None:
     tools = read_only_tools(tmp_path)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import httpx
+import msgspec
 import pytest
-from pydantic import TypeAdapter
 
 from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.events import Event, ReplyFinished, ThinkingDelta
@@ -41,7 +41,6 @@ ASKED = (Message("system", "You carry out steps. " * 40), Message("user", "What 
 LOOKS = [Said(f"Look {n}.", f"Perhaps in a{n}.", (("read_file", {"path": f"a{n}.txt"}),)) for n in range(5)]
 LAST = "They say what they say."
 SIX_ROUNDS = [*LOOKS, Said(LAST, "That is all.")]
-_MESSAGES = TypeAdapter(tuple[Message, ...])
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ def usages(events: list[Event]) -> list[Usage]:
 
 def as_saved(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """A dialogue after it was written to the disk and read again."""
-    return _MESSAGES.validate_json(_MESSAGES.dump_json(messages))
+    return msgspec.json.decode(msgspec.json.encode(messages), type=tuple[Message, ...])
 
 
 async def test_a_reply_comes_whole_with_its_usage(provider: Provider) -> None:

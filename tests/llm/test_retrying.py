@@ -1,9 +1,9 @@
 """Transient errors are asked for again, after a wait that can be seen and ended; all others are told at once."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from cdd_agent.llm.port import (
     AuthenticationFailed,

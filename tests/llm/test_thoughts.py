@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.llm import timeouts
@@ -104,7 +105,7 @@ async def test_thoughts_go_back_with_their_calls_and_only_to_their_model(served:
         made = tuple(event for event in calls if isinstance(event, ToolCall))
         said = Message("assistant", "", made, provider_data=done.provider_data)
         assert said.provider_data is not None
-        other = replace(said, provider_data=replace(said.provider_data, origin="another model"))
+        other = structs.replace(said, provider_data=structs.replace(said.provider_data, origin="another model"))
         for message in (said, other):
             request = Request((*ASKED, message, Message("tool", "{}", tool_call_id="c1")))
             await events_of(served(server.url), request)

@@ -218,14 +218,14 @@ MUTATIONS = [
     Mutation(
         "what was of no use is not used",
         "verification/baseline.py",
-        'return None if so_far.data.get("problem") else tests',
-        "return tests",
+        'force_setattr(self, "tests", None)',
+        "pass",
         "tests/engine/test_baseline.py",
     ),
     Mutation(
         "what was said by an older one is not believed",
         "engine/engine.py",
-        "if self.run.state.started_at is None:",
+        "if run.state.started_at is None:",
         "if False:",
         "tests/engine/test_baseline.py",
     ),
@@ -309,8 +309,8 @@ MUTATIONS = [
     Mutation(
         "a failed attempt is restored before the next",
         "engine/engine.py",
-        "            also_show |= frozenset(self.run.restore(step.number))",
-        "            also_show |= frozenset()",
+        "                also_show |= frozenset(self.run.restore(step.number))",
+        "                also_show |= frozenset()",
         _ENGINE,
     ),
     Mutation(
@@ -630,8 +630,8 @@ MUTATIONS = [
     Mutation(
         "what another step has replaced cannot be done again",
         "tickets/state.py",
-        '"completed_at": None, "undone": ()}\n        return self._with',
-        '"completed_at": None}\n        return self._with',
+        "completed_at=None, undone=())",
+        "completed_at=None)",
         "tests/engine/test_undo.py tests/tickets/test_state.py",
     ),
     # --- workspace --------------------------------------------------------------------------------------------------

@@ -2,12 +2,12 @@
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec import Struct, field
 
 from cdd_agent.config import Commands, runs_others
 from cdd_agent.process.policy import (
@@ -220,8 +220,7 @@ ASSIGNMENTS = [
 ATTEMPTS = [*CHAINS, *SUBSTITUTIONS, *REDIRECTIONS, *OTHER_PROGRAMS, *PATHS, *LOOK_ALIKES, *ASSIGNMENTS]
 
 
-@dataclass(frozen=True)
-class Mine:
+class Mine(Struct, frozen=True):
     """A project full of canaries: whatever program is started, allowed or not, sings."""
 
     root: Path
@@ -336,8 +335,7 @@ PIECES = st.sampled_from([*"|;&<>`$()'\"\\\n\r\t \0=#*~{}!-/.", *WORDS])
 TEXTS = st.lists(PIECES, max_size=12).map("".join) | st.text(max_size=40)
 
 
-@dataclass(frozen=True)
-class Watched(CommandRunner):
+class Watched(CommandRunner, frozen=True):
     """Keeps what would be started, and starts nothing."""
 
     started: list[Command] = field(default_factory=list)

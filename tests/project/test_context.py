@@ -1,6 +1,5 @@
 """The context of a project; and that looking at a project never opens anything outside it."""
 
-import dataclasses
 import json
 import os
 import subprocess
@@ -16,7 +15,15 @@ from hypothesis import strategies as st
 from cdd_agent.errors import CddError
 from cdd_agent.files.paths import PathRefused
 from cdd_agent.files.read import read_source
-from cdd_agent.project.context import ContextResult, Environment, FileContext, project_context, repo_tree
+from cdd_agent.project.context import (
+    ContextResult,
+    Environment,
+    FileContext,
+    entries,
+    plain_tree,
+    project_context,
+    repo_tree,
+)
 from cdd_agent.project.search import glob_files, list_files
 
 
@@ -116,7 +123,7 @@ def test_they_do_not_change_and_know_no_other_status(tmp_path: Path) -> None:
     file = FileContext("a.py", None, "not_found")
     context = ContextResult("", Environment("", "", "", "", ""), "", (file,))
     for value, name in ((file, "status"), (context, "repo_tree"), (context.environment_info, "os")):
-        with pytest.raises(dataclasses.FrozenInstanceError):
+        with pytest.raises(AttributeError):
             setattr(value, name, "other")
     for status in ("FOUND", "", "missing", None, 1):
         with pytest.raises(ValueError, match="status is found or not_found"):
@@ -157,6 +164,13 @@ def test_deep_folders_and_odd_names_do_no_harm(tmp_path: Path) -> None:
     assert lines[1] == "├── caf\ufffd"
     assert lines[-3] == "│   " + "    " * 28 + "└── d/ (1 file)"
     assert lines[-2:] == ["├── link (link)", "└── two␊lines"]
+
+
+def test_without_drawn_lines_it_is_cut_to_what_is_wanted(tmp_path: Path) -> None:
+    touch(tmp_path, *(f"a/{number:04}" for number in range(1_203)), "b/c/d")
+    found = entries(tmp_path)
+    assert plain_tree(found, 1_000).splitlines()[-5:] == ["  0199", "  … and 1,003 more", "b/", "  c/", "    d"]
+    assert plain_tree(found, 200) == "a/ (1,203 files)\nb/ (1 file)\n"
 
 
 def test_an_empty_project_has_an_empty_tree(tmp_path: Path) -> None:

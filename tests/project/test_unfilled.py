@@ -7,9 +7,9 @@ import pytest
 
 from cdd_agent.commands.agents_file import agents_file
 from cdd_agent.config import Config
+from cdd_agent.open_project import Project
 from cdd_agent.project.rules import project_rules
 from cdd_agent.project.unfilled import COMMANDS, CONVENTIONS, DESCRIPTION, FOLDER, without_unfilled
-from cdd_agent.session import Project
 from cdd_agent.tickets.store import TicketStore
 
 BESIDE = "- Set up: uv sync"

@@ -1,9 +1,9 @@
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from cdd_agent.engine.prompt import step_digest
 from cdd_agent.errors import BadInput

@@ -1,14 +1,12 @@
 """Changing a plan and its plan.md: what nobody asked for stays as it is, byte for byte."""
 
-import json
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
+from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
+from cdd_agent.forms import NotOfForm, read
 from cdd_agent.tickets.basic_plan import MARK, basic_plan
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.plan_changing import ChangeRefused, Fixed, carried_over, changed, made_anew
@@ -71,7 +69,7 @@ def draft(number: int, title: str = "New", **values: object) -> dict[str, object
 
 
 def changes(**values: object) -> PlanChanges:
-    return PlanChanges.model_validate_json(json.dumps({"summary": "As asked.", **values}))
+    return read(PlanChanges, {"summary": "As asked.", **values})
 
 
 def refined(text: str, fixed: Fixed | None = None, **values: object) -> str:
@@ -280,13 +278,13 @@ def test_a_models_plan_becomes_a_plan() -> None:
         "steps": [draft(1, "One", files=files, verify="pytest -q", serves=[1, 2])],
         "risks": ["Assumed: one database"],
     }
-    plan = PlanDraft.model_validate_json(json.dumps(written)).to_plan(SPEC, "feature-sign-in")
+    plan = read(PlanDraft, written).to_plan(SPEC, "feature-sign-in")
     assert (plan.ticket_slug, plan.ticket_title, plan.ticket_type) == ("feature-sign-in", "Sign in", "feature")
     assert plan.steps[0].files_affected == (AffectedFile("a.py", "new"), AffectedFile("b.py"))
     assert plan.steps[0].serves == (1, 2)
     assert problems_of(plan, SPEC, Places(frozenset({"b.py"}))) == []
-    with pytest.raises(ValidationError, match="verfy"):
-        PlanDraft.model_validate_json(json.dumps(written | {"verfy": "x"}))
+    with pytest.raises(NotOfForm, match="verfy"):
+        read(PlanDraft, written | {"verfy": "x"})
 
 
 def test_a_basic_plan_has_a_step_for_each_criterion_says_what_it_is_and_can_be_run() -> None:

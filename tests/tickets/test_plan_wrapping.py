@@ -1,10 +1,10 @@
 """A plan.md that is one code block, as it is pasted from a chat: read as the plan in it, and changed inside of it."""
 
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
+from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
 from cdd_agent.tickets.markdown import split_lines

@@ -1,4 +1,3 @@
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -6,6 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
 from cdd_agent.tickets.spec import TicketSpec, TicketType

@@ -1,9 +1,9 @@
 """spec.yaml on the disk is written only over what was read."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
 from cdd_agent.tickets.spec import TicketSpec, TicketType

@@ -1,13 +1,13 @@
 """A spec.yaml is a person's file: what the program writes into it leaves all the rest as it is."""
 
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
 from cdd_agent.tickets.spec import TicketSpec, TicketType

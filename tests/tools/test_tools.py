@@ -57,6 +57,7 @@ def root(tmp_path: Path) -> Path:
     (tmp_path / "src/app.py").write_text("def login():\n    return 'TODO'\n")
     (tmp_path / ".gitignore").write_text("*.log\n")
     (tmp_path / "noise.log").write_text("login\n")
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
     return tmp_path
 
 
@@ -81,6 +82,12 @@ def test_what_finds_code_is_offered_where_there_is_a_map() -> None:
     assert "find_code" not in {tool.name for tool in read_only_tools(Path())}
 
 
+def test_gits_tools_are_offered_in_a_repository(root: Path, tools: dict[str, Tool[Any]]) -> None:
+    assert any(tool.category == "Git" for tool in tools.values())
+    (root / ".git").rename(root / "was-git")
+    assert not any(tool.category == "Git" for tool in read_only_tools(root))
+
+
 def test_there_are_the_promised_tools(tools: dict[str, Tool[Any]]) -> None:
     assert list(tools) == READ_ONLY + ACTING
 
@@ -93,13 +100,14 @@ def test_a_definition_says_all_that_a_model_needs(tools: dict[str, Tool[Any]], n
     assert definition["function"]["name"] == name
     assert definition["function"]["description"] == tool.purpose
     schema = definition["function"]["parameters"]
-    assert schema == tool.parameters_schema
+    assert schema["required"] == tool.parameters_schema["required"]
     assert schema["type"] == "object"
     assert set(schema["required"]) <= set(schema["properties"])
-    assert all(field["description"] and field["type"] for field in schema["properties"].values())
+    assert schema["properties"].keys() == tool.parameters_schema["properties"].keys()
+    assert all(field["type"] for field in schema["properties"].values())
     assert tool.category
     assert tool.tags
-    assert not re.search(r"\$ref|anyOf|\btitle\b", json.dumps(schema))
+    assert not re.search(r"\$ref|anyOf|\btitle\b|default|m(in|ax)imum", json.dumps(schema))  # paid for in every round
 
 
 @pytest.mark.parametrize("name", READ_ONLY + ACTING)
@@ -192,16 +200,20 @@ async def test_what_cannot_be_started_has_the_promised_code(root: Path, monkeypa
     ("name", "arguments", "words"),
     [
         ("read_file", {}, "`path` is missing"),
-        ("read_file", {"file": "README.md"}, "there is no parameter `file`"),
-        ("read_file", {"path": ["a"]}, "`path`: input should be a valid string"),
+        ("read_file", {"file": "README.md"}, "`file` is unknown"),
+        ("read_file", {"path": ["a"]}, "`path` is not a text"),
         ("read_file", {"path": ""}, "`path` is empty"),
-        ("read_file", {"path": "README.md", "start_line": 0}, "`start_line`: input should be greater than"),
-        ("grep_files", {"pattern": "x", "limit": 10**9}, "`limit`: input should be less than"),
+        ("read_file", {"path": "README.md", "start_line": 0}, "`start_line` is not a whole number (at least 1)"),
+        ("grep_files", {"pattern": "x", "limit": 10**9}, "`limit` is not a whole number (at least 1, at most 1,000)"),
         ("execute_command", {"command": ""}, "`command` is empty"),
-        ("execute_command", {"command": "ls", "shell": True}, "there is no parameter `shell`"),
+        ("execute_command", {"command": "ls", "shell": True}, "`shell` is unknown"),
         ("create_file", {"content": "x"}, "`file_path` is missing"),
-        ("research", {"queries": "one"}, "`queries`"),
-        ("git_status", {"path": "."}, "there is no parameter `path`"),
+        ("research", {"queries": "one"}, "`queries` is not a list (each a text, not empty)"),
+        ("execute_command", {"command": "ls", "env": '{"A": "b"}'}, "`env` is not a mapping (each a text)"),
+        ("list_files", {"path": "\ud800"}, "`path` is no text that can be written"),
+        ("read_file", {"path": "a", "self": 1}, "`self` is unknown"),
+        ("create_file", {"file_path": "a", "action": "create_file"}, "`action` is unknown"),
+        ("git_status", {"path": "."}, "`path` is unknown"),
     ],
 )
 async def test_wrong_arguments_come_back_as_an_error_that_says_how_to_call_it(
@@ -214,9 +226,17 @@ async def test_wrong_arguments_come_back_as_an_error_that_says_how_to_call_it(
     assert "Its parameters: " in answer["error"]
 
 
+async def test_all_that_is_wrong_in_a_call_is_said_at_once(tools: dict[str, Tool[Any]]) -> None:
+    wrong = {"regex": "x", "path": 1, "glob": [], "ignore_case": "maybe", "limit": 0, "case": True}
+    said = (await tools["grep_files"].execute(**wrong))["error"]
+    assert all(f"`{name}` is " in said for name in (*wrong, "pattern"))
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "output"),
     [
+        ("read_file", {"path": "README.md", "start_line": "3", "end_line": 3.0}, "Words."),
+        ("grep_files", {"pattern": "LOGIN", "ignore_case": "yes", "limit": "5"}, "src/app.py:1"),
         ("read_file", {"path": "README.md"}, "# Shop\n\nWords."),
         ("read_file", {"path": "README.md", "start_line": 3, "end_line": 3}, "Words."),
         ("read_file", {"path": "src"}, "app.py"),
@@ -309,7 +329,7 @@ async def test_actions_answer_with_what_is_needed_for_the_next_try(tools: dict[s
 
 
 ANYTHING: st.SearchStrategy[Any] = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=10),
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=10) | st.just("\ud800"),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
     max_leaves=4,
 )
@@ -322,6 +342,7 @@ ANYTHING: st.SearchStrategy[Any] = st.recursive(
         st.sampled_from(
             ["path", "pattern", "limit", "command", "cwd", "env", "file_path", "content", "find", "replace"]
         )
+        | st.sampled_from(["self", "kwargs", "\ud800"])
         | st.text(max_size=5),
         ANYTHING,
         max_size=4,
@@ -330,7 +351,7 @@ ANYTHING: st.SearchStrategy[Any] = st.recursive(
 async def test_whatever_a_model_sends_it_gets_an_answer(root: Path, name: str, arguments: dict[str, Any]) -> None:
     tools = {tool.name: tool for tool in (*read_only_tools(root, CodeFinder(root)), *acting_tools(runner(root)))}
     answer = await tools[name].execute(**arguments)
-    assert json.dumps(answer)
+    assert json.dumps(answer, ensure_ascii=False).encode()
 
 
 def test_the_documentation_shows_the_tool_as_it_is() -> None:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from cdd_agent.engine.whereabouts import MARGIN, Phase, RunElsewhere, Whereabouts
 from cdd_agent.git.command import GitUnusable
@@ -145,7 +146,7 @@ class Machine:
         self.save(arriving)
         await Turn()
         self.has_run = True
-        self.save(arriving.model_copy(update={"phase": Phase.HERE}))
+        self.save(replace(arriving, phase=Phase.HERE))
 
     async def keep(self) -> None:
         if self.known is not None and self.known.phase is Phase.HERE:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from msgspec.structs import replace
 
 from cdd_agent.engine.whereabouts import load_whereabouts, save_whereabouts
 from cdd_agent.travel.lease import DURATION
@@ -23,7 +24,7 @@ def lapse(sandbox: Sandbox) -> None:
     known = load_whereabouts(record_of(sandbox))
     assert known
     assert known.until
-    save_whereabouts(record_of(sandbox), known.model_copy(update={"until": known.until - DURATION}))
+    save_whereabouts(record_of(sandbox), replace(known, until=known.until - DURATION))
 
 
 def test_a_run_goes_on_elsewhere_where_it_stopped_and_comes_back(begun: Copies) -> None:

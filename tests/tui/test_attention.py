@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from msgspec import convert
 from textual import events
 
 from cdd_agent.config import Notifications
@@ -24,7 +25,7 @@ class Called:
         self.written = ""
         self.spent = Spent()
         self.attention = Attention(self._write, terminal, "shop")
-        self.attention.open(Notifications.model_validate(settings), lambda: self.spent)
+        self.attention.open(convert(settings, Notifications), lambda: self.spent)
 
     def _write(self, text: str) -> None:
         self.written += text

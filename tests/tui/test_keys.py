@@ -3,9 +3,9 @@ done nothing."""
 
 import re
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 from textual.screen import Screen
 
 from cdd_agent.edits.review import Review

@@ -1,11 +1,11 @@
 """How the plan, a step, the criteria and earlier sessions look, at three sizes and in the smallest window."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 from msgspec import structs
+from msgspec.structs import replace
 from textual.pilot import Pilot
 
 from cdd_agent.engine.step_details import StepDetails

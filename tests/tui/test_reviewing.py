@@ -4,7 +4,6 @@ import json
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -152,11 +151,10 @@ async def test_where_all_is_left_out_nothing_is_there_to_agree_to(sandbox: Sandb
 async def test_a_no_with_a_reason_is_said_before_enter_and_sent_by_it(sandbox: Sandbox, line: str) -> None:
     async with reviewing(sandbox) as (person, asked):
         await person.rest()
-        for typed in accumulate(line):
-            await person.press(typed[-1])
-            await person.until(lambda typed=typed: person.prompt.text == typed)
-        asking = person.app.asking
-        await person.until(lambda: asking.open is not None and asking.open.meant(line) == "no: use tabs")
+        await person.type(line, gap=0)
+        await person.until(lambda: "no: use tabs …   Enter" in person.screen)
+        await person.pilot.resize_terminal(60, 20)
+        await person.until(lambda: "no: use tabs …   Enter" in person.screen)
         await person.rest(60)
         assert not asked.is_finished
         await person.press("enter")

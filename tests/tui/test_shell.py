@@ -6,11 +6,11 @@ from cdd_agent.events import (
     About,
     Answer,
     BaselineTaken,
+    ChangesApplied,
     Notice,
     PlanOpened,
     RunFinished,
     StepFinished,
-    StepStarted,
     StepView,
     Tone,
 )
@@ -66,18 +66,18 @@ async def test_a_word_or_enter_alone_runs_the_next_step(sandbox: Sandbox, word: 
         assert person.activity.startswith("Enter runs step 2: Make b.txt")
 
 
-async def test_before_the_first_step_the_tests_are_run_once_and_that_is_shown(sandbox: Sandbox) -> None:
+async def test_before_the_first_change_the_tests_are_run_once_and_that_is_shown(sandbox: Sandbox) -> None:
     (sandbox.root / "test_a.py").write_text("import time\n\n\ndef test_slow():\n    time.sleep(0.5)\n    assert 0\n")
     sandbox.write(Step("a.txt"), Step("b.txt")).replies(*GOOD)
     async with person_at(sandbox, f"/exec {SLUG}") as person:
         await person.begin("all")
         await person.until(lambda: "Running pytest" in person.activity)
-        assert not sandbox.model.requests
+        assert not (sandbox.root / "a.txt").exists()
         await person.until(lambda: not person.is_waiting)
 
         (taken,) = [event for event in person.shown if isinstance(event, BaselineTaken)]
         assert (taken.step, taken.failed) == (1, 1)
-        (first, *_) = [event for event in person.shown if isinstance(event, BaselineTaken | StepStarted)]
+        (first, *_) = [event for event in person.shown if isinstance(event, BaselineTaken | ChangesApplied)]
         assert first is taken
         assert "test_a.py::test_slow" in person.told
         assert run_finished(person).with_old_failures == 2

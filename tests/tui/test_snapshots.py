@@ -1,12 +1,12 @@
 """How the shell looks. The states are shown event by event, so that no time and no path varies."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from math import inf
 from pathlib import Path
 
 import pytest
 from msgspec import structs
+from msgspec.structs import replace
 from textual.events import Paste
 from textual.pilot import Pilot
 

@@ -2,10 +2,10 @@
 
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from cdd_agent.config import Commands
 from cdd_agent.errors import BadInput, ExitCode, NotApproved

@@ -15,6 +15,7 @@ from socket import AI_NUMERICHOST, AddressFamily, gaierror, getaddrinfo
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from cdd_agent.version import VERSION
 from cdd_agent.web.addresses import Address, is_public, system_resolve
@@ -182,7 +183,7 @@ class TestHostileMarkup:
         assert time.monotonic() - started < 60
 
     async def test_a_page_that_is_converted_too_slowly_is_bare_text(self) -> None:
-        page = await read(Answer(b"<p>The start<p>" + b"<!--" * 200_000), replace(READER, time_limit=4))
+        page = await read(Answer(b"<p>The start<p>" + b"<!--" * 200_000), structs.replace(READER, time_limit=4))
         assert page.text.startswith("The start\n")
 
     @pytest.mark.parametrize(
@@ -204,24 +205,24 @@ class TestLimits:
             while True:
                 yield b"0123456789" * 1000
 
-        page = await read(Answer(b"start ", "text/plain", endless=more), replace(READER, size_limit=50_000))
+        page = await read(Answer(b"start ", "text/plain", endless=more), structs.replace(READER, size_limit=50_000))
         assert page.cut
         assert len(page.text) == 50_000
         assert page.text.startswith("start 0123")
 
     async def test_a_body_of_just_the_limit_is_whole(self) -> None:
-        reader = replace(READER, size_limit=1000, text_limit=1000)
+        reader = structs.replace(READER, size_limit=1000, text_limit=1000)
         for length, cut in ((1000, False), (1001, True)):
             for headers, body in (({}, b"a" * length), ({"Content-Encoding": "gzip"}, gzip.compress(b"a" * length))):
                 page = await read(Answer(body, "text/plain", headers=headers), reader)
                 assert (page.cut, page.text) == (cut, "a" * 1000)
 
     async def test_text_is_cut_at_its_own_limit(self) -> None:
-        page = await read(Answer("ü".encode() * 20, "text/plain"), replace(READER, text_limit=7))
+        page = await read(Answer("ü".encode() * 20, "text/plain"), structs.replace(READER, text_limit=7))
         assert (page.text, page.cut) == ("ü" * 7, True)
 
     async def test_a_cut_character_leaves_no_trace(self) -> None:
-        page = await read(Answer("aü".encode(), "text/plain"), replace(READER, size_limit=2))
+        page = await read(Answer("aü".encode(), "text/plain"), structs.replace(READER, size_limit=2))
         assert (page.text, page.cut) == ("a", True)
 
     async def test_a_server_that_drips_is_left_in_time(self) -> None:
@@ -232,7 +233,7 @@ class TestLimits:
 
         for answer in (Answer(endless=drips), Answer(raw=b"HTTP/1.1 200 OK\r\nX: ", endless=drips)):
             started = time.monotonic()
-            error = await refusal(answer, replace(READER, time_limit=0.5))
+            error = await refusal(answer, structs.replace(READER, time_limit=0.5))
             assert "within 0.5 seconds" in error.message
             assert time.monotonic() - started < 60
 
@@ -247,7 +248,7 @@ class TestLimits:
         }
         async with PageServer(answers) as server:
             with pytest.raises(PageUnreadable, match="within 1 seconds"):
-                await replace(READER, time_limit=1).read(server.url("/0"))
+                await structs.replace(READER, time_limit=1).read(server.url("/0"))
             assert len(server.requests) < 5
 
     async def test_a_look_up_that_hangs_is_left_in_time(self) -> None:
@@ -256,7 +257,7 @@ class TestLimits:
             return ()
 
         with pytest.raises(PageUnreadable, match=r"within 0\.2 seconds"):
-            await replace(READER, time_limit=0.2, resolve=hangs).read("http://example.com/")
+            await structs.replace(READER, time_limit=0.2, resolve=hangs).read("http://example.com/")
 
     async def test_who_stops_waiting_is_not_held_up(self) -> None:
         async def silence() -> AsyncIterator[bytes]:
@@ -405,12 +406,12 @@ class TestServers:
 
     async def test_the_next_address_is_tried_when_one_does_not_answer(self) -> None:
         async with PageServer({"/": Answer(b"here", "text/plain")}) as server:
-            reader = replace(READER, resolve=table({"two.example": ["::1", "127.0.0.1"]}))
+            reader = structs.replace(READER, resolve=table({"two.example": ["::1", "127.0.0.1"]}))
             assert (await reader.read(server.url(host="two.example"))).text == "here"
 
     async def test_the_server_sees_the_name_that_was_asked_for(self) -> None:
         async with PageServer({"/": Answer()}) as server:
-            reader = replace(READER, resolve=table({"docs.example": ["127.0.0.1"]}))
+            reader = structs.replace(READER, resolve=table({"docs.example": ["127.0.0.1"]}))
             await reader.read(server.url(host="docs.example"))
             assert server.requests[0].headers["host"] == f"docs.example:{server.port}"
 
@@ -421,7 +422,7 @@ class TestServers:
         server = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0, ssl=context)
         async with server:
             port = server.sockets[0].getsockname()[1]
-            reader = replace(READER, resolve=table({"docs.example.": ["127.0.0.1"]}))
+            reader = structs.replace(READER, resolve=table({"docs.example.": ["127.0.0.1"]}))
             with pytest.raises(PageUnreadable):
                 await reader.read(f"https://docs.example.:{port}/")
         assert asked == ["docs.example"]
@@ -593,7 +594,7 @@ def test_any_path_any_redirect_and_any_body_end_in_a_page_or_in_words(path: str,
     async def story() -> None:
         answers = {"/": Answer(body, None), "/r": redirect(location)}
         async with PageServer(answers) as server:
-            reader = replace(READER, resolve=nowhere_else, time_limit=5)
+            reader = structs.replace(READER, resolve=nowhere_else, time_limit=5)
             for url in (f"/{path}", "/", "/r"):
                 with contextlib.suppress(PageUnreadable):
                     assert isinstance(await reader.read(server.url(url, host="here.example")), Page)

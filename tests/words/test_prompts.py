@@ -14,7 +14,7 @@ STEP = """\
 # Files of the project
 
 ```text
-└── old.txt
+old.txt
 ```
 
 # Present files

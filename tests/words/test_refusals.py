@@ -120,11 +120,11 @@ async def test_a_reply(project: Sandbox, reply: str, why: str) -> None:
         (execute("ls | wc"), "`|` needs a shell, and commands run without one"),
         (
             ("read_file", {"file": "x"}),
-            "read_file was called wrongly: `path` is missing; there is no parameter `file`. Its parameters: `path` (string, required), `start_line` (integer), `end_line` (integer).",
+            "read_file was called wrongly: `file` is unknown; `path` is missing. Its parameters: `path` (string, required), `start_line` (integer), `end_line` (integer).",
         ),
         (
             ("launch", {}),
-            "There is no tool 'launch'. The tools are read_file, list_files, glob_files, grep_files, git_status, git_log, git_diff, create_file, edit_file, execute_command.",
+            "There is no tool 'launch'. The tools are read_file, glob_files, grep_files, create_file, edit_file, execute_command.",
         ),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",

@@ -8,9 +8,10 @@ decides between several places.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
+
+from msgspec import Struct, field
 
 from cdd_agent.edits.formats.fences import Fence
 from cdd_agent.edits.formats.form import Form, Span
@@ -69,8 +70,7 @@ class Diffs(Form):
         return _read(fence.lines, fence.path)
 
 
-@dataclass
-class _Hunk:
+class _Hunk(Struct):
     """Its lines as they are written, without its head."""
 
     line: int | None = None
@@ -105,8 +105,7 @@ class _Hunk:
         return _names_follow(lines, place) and (self.is_full or self.old_count is None or is_head)
 
 
-@dataclass
-class _DiffSection:
+class _DiffSection(Struct):
     """The part of a diff that is about one file."""
 
     old: str = ""

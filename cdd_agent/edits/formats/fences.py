@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
-from itertools import islice
+from itertools import chain, islice
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.edits.formats.file_names import SHELLS, Grade, grade, is_in_language
 from cdd_agent.edits.formats.known import NOTHING_KNOWN, KnownNames
@@ -24,12 +26,11 @@ if TYPE_CHECKING:
 
 _OPENING = late_regex(r"^(?P<container>[\s>]*)(?P<mark>`{3,}|~{3,})(?P<info>.*)$")
 _WRAPPERS = {"", "markdown", "md", "text", "txt", "plaintext"}
-_STAND_INS = [chr(code) for code in (*range(0xE000, 0xF900), *range(0xF0000, 0xFFFFE))]
-"""Characters that mean nothing: a pair that a text does not have hides fences in it."""
+_STAND_INS = (range(0xE000, 0xF900), range(0xF0000, 0xFFFFE))
+"""The numbers of characters that mean nothing: a pair that a text does not have hides fences in it."""
 
 
-@dataclass(frozen=True)
-class Fence:
+class Fence(Struct, frozen=True):
     """One code block. Lines are numbered from 0; `end` is the line after its closing fence."""
 
     start: int
@@ -77,7 +78,7 @@ def find_fences(lines: Sequence[str], hidden: Collection[int] = (), known: Known
     show: dict[int, str] = {}
     if hidden_lines:  # a line that has no fence is made of one that may have, also behind the mark of a list
         there = set().union(*lines)
-        backtick, tilde = islice((char for char in _STAND_INS if char not in there), 2)
+        backtick, tilde = islice((char for char in map(chr, chain(*_STAND_INS)) if char not in there), 2)
         hide, show = {ord("`"): backtick, ord("~"): tilde}, {ord(backtick): "`", ord(tilde): "~"}
     text = "\n".join(line.translate(hide) if place in hidden_lines else line for place, line in enumerate(lines))
     fences: list[Fence] = []

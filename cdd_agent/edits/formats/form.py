@@ -2,15 +2,15 @@
 in the list there."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cdd_agent.edits.formats.fences import Fence
 from cdd_agent.edits.formats.known import KnownNames
 from cdd_agent.edits.model import Edit
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(Struct, frozen=True):
     """The lines of a reply, from `start` to before `end`, that are edits by their own marks."""
 
     start: int

@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Self
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import read_bytes
@@ -13,8 +15,7 @@ _SET_OFF = re.compile(r"`([^`\n]+)`|\"([^\"\n]+)\"|“([^”\n]+)”|\*\*([^*\n]
 """Set off from the other words of a sentence; such a name may have spaces in it."""
 
 
-@dataclass(frozen=True)
-class KnownNames:
+class KnownNames(Struct, frozen=True):
     """Tells of a name whether it is a file's; without a project, nobody knows."""
 
     root: Path | None = None

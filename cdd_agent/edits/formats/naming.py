@@ -5,9 +5,10 @@ Read narrowly: a sentence that mentions a file names no block, and the language 
 
 import re
 import unicodedata
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import PurePosixPath
+
+from msgspec import Struct
 
 from cdd_agent.edits.formats.file_names import (
     BARE_NAMES,
@@ -73,8 +74,7 @@ _COMMENT = late_regex(
 _FILE_LABEL = late_regex(r"^(?!file:/)(?:file\s?name|file\s?path|file|path)\s*[:=]\s*", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class Named:
+class Named(Struct, frozen=True):
     """The name that a block is given."""
 
     path: str

@@ -2,8 +2,9 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from cdd_agent.llm.direct.event_stream import EventStream, EventTooLong
 from cdd_agent.llm.direct.json_values import read_json

@@ -6,8 +6,9 @@ The rules are those of platform.claude.com/docs (thinking, prompt caching, handl
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from cdd_agent.llm.direct.json_values import as_dict, as_int, as_list, as_object, as_string, read_json
 from cdd_agent.llm.direct.protocol import Call
@@ -174,8 +175,7 @@ def _mark_for_the_cache(body: dict[str, Any]) -> None:
             blocks[-1] = {**blocks[-1], "cache_control": _MARK}
 
 
-@dataclass
-class _ContentBlock:
+class _ContentBlock(Struct):
     """A block of the answer in the making, as it began, and what was added to each of its texts."""
 
     began: dict[str, Any]

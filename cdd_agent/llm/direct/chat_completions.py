@@ -6,11 +6,12 @@
 import math
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from hashlib import sha256
 from itertools import pairwise
 from typing import Any
 from uuid import uuid4
+
+from msgspec.structs import replace
 
 from cdd_agent.llm.direct.chat_reply import THOUGHTS, ChatReply
 from cdd_agent.llm.direct.dialects import DIALECTS, PLAIN, UNSIGNED, effort_fields

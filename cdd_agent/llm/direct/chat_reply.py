@@ -5,8 +5,9 @@ What servers write is never trusted to have a shape.
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from cdd_agent.llm.direct.json_values import as_amount, as_dict, as_int, as_list, as_string
 from cdd_agent.llm.direct.reply_text import ReplyText, whole_characters
@@ -28,8 +29,7 @@ THOUGHTS = ("reasoning_content", "reasoning", "reasoning_text")
 loop with tools; later it does not read them, or refuses them."""
 
 
-@dataclass
-class _CallInPieces:
+class _CallInPieces(Struct):
     id: str
     name: str
     arguments: list[str] = field(default_factory=list)

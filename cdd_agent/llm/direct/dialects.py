@@ -5,15 +5,15 @@ before. `docs/models.md` has the sources.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from cdd_agent.llm.known_models import UNKNOWN, KnownModel
 from cdd_agent.llm.options import Effort
 
 
-@dataclass(frozen=True)
-class Dialect:
+class Dialect(Struct, frozen=True):
     """One provider's."""
 
     asks_for_usage: bool = True

@@ -1,6 +1,7 @@
 """JSON from servers and models, which is never trusted to have a shape: what is not of a kind is empty."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 
@@ -21,6 +22,14 @@ def as_dict(value: object) -> dict[str, Any]:
 
 def as_list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
+
+
+def as_bytes(body: Mapping[str, Any]) -> bytes:
+    """JSON as it is sent: UTF-8, without white space between values."""
+    try:
+        return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:  # half of a character can only be written as an escape
+        return json.dumps(body, separators=(",", ":")).encode()
 
 
 def as_string(value: object) -> str:

@@ -6,8 +6,9 @@ The rules are those of docs.ollama.com (chat, thinking, tool calling, errors) an
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from cdd_agent.llm.budget import CEILING, estimated_prompt
 from cdd_agent.llm.direct.chat_completions import tools_of

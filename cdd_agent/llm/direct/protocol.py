@@ -1,8 +1,9 @@
 """The wire protocols: ways in which models are asked over HTTP, seen from the one place that sends and receives."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from cdd_agent.llm.failures import Failure
 from cdd_agent.llm.port import Done, ModelEvent, Request
@@ -42,8 +43,7 @@ class ReplyReader(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(Struct, frozen=True):
     """The body and the headers that a protocol sends for a request."""
 
     body: Mapping[str, Any]

@@ -19,7 +19,7 @@ from cdd_agent.events import Tone
 from cdd_agent.fleet.board import Board
 from cdd_agent.fleet.known import board_here
 from cdd_agent.fleet.table import table
-from cdd_agent.session import Project
+from cdd_agent.open_project import Project
 from cdd_agent.tui.screens.overlay import Overlay
 
 _EVERY = 1.0

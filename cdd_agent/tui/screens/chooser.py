@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import ClassVar
 
+from msgspec import Struct
 from rich.cells import cell_len, set_cell_size
 from textual.binding import Binding, BindingType
 from textual.content import Content
@@ -17,8 +17,7 @@ from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tui.screens.overlay import Overlay
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Struct, frozen=True):
     """One line of a list: what it is, what there is to say of it, and what it is known by to whoever made it."""
 
     key: str

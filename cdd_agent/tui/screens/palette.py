@@ -17,7 +17,7 @@ from cdd_agent.tui.screens.chooser import Chooser, Row
 from cdd_agent.tui.themes import THEMES
 
 if TYPE_CHECKING:
-    from cdd_agent.session import Project
+    from cdd_agent.open_project import Project
 
 ACTION = "action:"
 """Begins what the palette is closed with where that is no line for the prompt, but what the shell does at once; none of

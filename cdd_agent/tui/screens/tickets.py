@@ -13,7 +13,7 @@ from textual.binding import Binding, BindingType
 
 from cdd_agent.commands.overview import TicketOverview, overviews
 from cdd_agent.errors import CddError
-from cdd_agent.session import Project
+from cdd_agent.open_project import Project
 from cdd_agent.tui.screens.chooser import Chooser, Row
 
 _SIGNS = {"done": "✓", "in progress": "◐", "failed": "✗", "unreadable": "!", "planned": "○"}

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
+
+from msgspec import Struct, field
 
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tui.transcript.bounds import MAX_UNSETTLED
@@ -17,8 +18,7 @@ _UNDECIDED = re.compile(r" {0,3}(`+|~+)")
 """The start of a line that may become the end of a fence."""
 
 
-@dataclass(slots=True, eq=False)
-class CodeWindow:
+class CodeWindow(Struct, eq=False):
     """Neighbouring lines of code that are coloured together, when one of them is first drawn.
 
     Until its last line has come, each line is coloured by itself, so a stream never colours a line twice.
@@ -39,8 +39,7 @@ class CodeWindow:
         return _window_inks(self)[number] if self.closed else _line_inks(self.language, self.texts[number])
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _CodeLine(TranscriptLine):
+class _CodeLine(TranscriptLine, eq=False, kw_only=True):
     window: CodeWindow
     number: int
 

@@ -5,11 +5,11 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import pairwise, zip_longest
 
+from msgspec import Struct
 from rich.cells import cell_len
 
 from cdd_agent.tui.transcript.code import CodeWindow
@@ -28,8 +28,7 @@ LINE_INKS = {" ": "diff", "-": "diff removed", "+": "diff added"}
 _WORD_INKS = {"-": "removed-word", "+": "added-word"}
 
 
-@dataclass
-class DiffLayout:
+class DiffLayout(Struct):
     """Whether the diffs of a transcript are shown side by side where there is room for it. The lines look here."""
 
     is_side_by_side: bool = True
@@ -38,8 +37,7 @@ class DiffLayout:
         return self.is_side_by_side and width >= SIDE_BY_SIDE_WIDTH
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class DiffLine(TranscriptLine):
+class DiffLine(TranscriptLine, eq=False, kw_only=True):
     """A line of a file, as it was or is. Side by side, what was added is shown by the line that it stands beside."""
 
     sign: str
@@ -83,8 +81,7 @@ class DiffLine(TranscriptLine):
         return _on_top(code, before if self.sign == "-" else after, _WORD_INKS[self.sign], len(self.text))
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _TwoColumns(TranscriptLine):
+class _TwoColumns(TranscriptLine, eq=False, kw_only=True):
     """One row of two lines beside each other."""
 
     halves: tuple["_Half", "_Half"]
@@ -94,23 +91,18 @@ class _TwoColumns(TranscriptLine):
         return [*left.marks(0), *right.marks(len(left.text))]
 
 
-@dataclass(slots=True, eq=False)
 class _Half:
     """The part of a line that one column holds, with its number where it begins."""
 
-    line: DiffLine | None
-    part: tuple[int, int]
-    number: int
-    width: int
-    gutter: str = field(init=False, default="")
-    text: str = field(init=False, default="")
+    __slots__ = ("gutter", "line", "part", "text")
 
-    def __post_init__(self) -> None:
-        if (line := self.line) is not None:
-            start, end = self.part
-            self.gutter = " " * (line.digits + 1) + "↳ " if start else f"{self.number:>{line.digits}} {line.sign} "
+    def __init__(self, line: DiffLine | None, part: tuple[int, int], number: int, width: int) -> None:
+        self.line, self.part, self.gutter, self.text = line, part, "", ""
+        if line is not None:
+            start, end = part
+            self.gutter = " " * (line.digits + 1) + "↳ " if start else f"{number:>{line.digits}} {line.sign} "
             self.text = self.gutter + line.text[start:end]
-        self.text += " " * (self.width - cell_len(self.text))
+        self.text += " " * (width - cell_len(self.text))
 
     def marks(self, shift: int) -> Iterator[Mark]:
         """Its inks, the whole column's beneath them."""

@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from cdd_agent.tui.transcript.folds import Fold, Foldable, FoldedLine, FoldHeader, Opening
 from cdd_agent.tui.transcript.lines import TranscriptLine
@@ -63,8 +62,7 @@ class FoldedOutput:
         return [FoldedLine(fold=self.header.fold, line=line) for line in lines]
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class ThoughtsHeader(FoldHeader):
+class ThoughtsHeader(FoldHeader, eq=False, kw_only=True):
     """Says how much was thought."""
 
     title: str = ""

@@ -1,9 +1,9 @@
 """Blocks that fold: a header that stays, and below it lines of which all, some or none are shown."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 
+from msgspec import Struct
 from rich.cells import cell_len, set_cell_size
 
 from cdd_agent.tui.transcript.lines import READING_WIDTH, Ink, Mark, Row, TranscriptLine, blank, clip
@@ -18,8 +18,7 @@ class Opening(IntEnum):
     ALL = 2
 
 
-@dataclass(slots=True, eq=False)
-class Fold:
+class Fold(Struct, eq=False):
     """The state that a header shares with the lines below it."""
 
     opening: Opening = Opening.HEADER
@@ -38,8 +37,7 @@ class Fold:
             self.opening = Opening.ALL
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class FoldedLine(TranscriptLine):
+class FoldedLine(TranscriptLine, eq=False, kw_only=True):
     """A line below a header, which has rows only while the block is opened that far."""
 
     fold: Fold
@@ -53,8 +51,7 @@ class FoldedLine(TranscriptLine):
         return self.line.laid_out()
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class MoreLine(TranscriptLine):
+class MoreLine(TranscriptLine, eq=False, kw_only=True):
     """Says how many lines are left out of a sample. A click on it opens them."""
 
     fold: Fold
@@ -67,8 +64,7 @@ class MoreLine(TranscriptLine):
         return ()  # no text of the block's
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class FoldHeader(TranscriptLine):
+class FoldHeader(TranscriptLine, eq=False, kw_only=True):
     """The line that stays. It is always one row: a remark stands at its right, and of a long title the end is cut."""
 
     fold: Fold
@@ -107,8 +103,7 @@ def shortened(text: str, room: int) -> str:
     return text if cell_len(text) <= room else f"{set_cell_size(text, max(room - 1, 0)).rstrip()}…"
 
 
-@dataclass(frozen=True)
-class Foldable:
+class Foldable(Struct, frozen=True):
     """A block that is complete: its header, and what is below it."""
 
     header: FoldHeader

@@ -5,9 +5,9 @@ a new width only costs new breaks between rows.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+from msgspec import Struct
 from rich.cells import cell_len
 
 from cdd_agent.tui.transcript.wrapping import wrap
@@ -46,8 +46,7 @@ class Row(NamedTuple):
     end: int
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class TranscriptLine:
+class TranscriptLine(Struct, eq=False, kw_only=True):
     """A line of text before it is broken into rows."""
 
     text: str = ""
@@ -83,8 +82,7 @@ class TranscriptLine:
         return [Row(self, start, end) for start, end in wrap(self.text, self.room(width), by_words=self.by_words)]
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class ItemLine(TranscriptLine):
+class ItemLine(TranscriptLine, eq=False, kw_only=True):
     """A line of a list: its further rows, with a wider gutter, stand below its words."""
 
     lead: int

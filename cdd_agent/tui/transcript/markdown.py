@@ -4,10 +4,11 @@ markdown_it is imported when the first Markdown is met: the shell's start must n
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import takewhile
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from cdd_agent.tui.transcript.code import CodeBlock
 from cdd_agent.tui.transcript.inline import inline_texts
@@ -35,8 +36,7 @@ def _parser() -> "MarkdownIt":
     return MarkdownIt("commonmark", {"html": False, "maxNesting": 100}).enable(["table", "strikethrough"])
 
 
-@dataclass(slots=True)
-class _Container:
+class _Container(Struct):
     """A quote, a list or a list item that is open."""
 
     first: Gutter = ()

@@ -1,7 +1,6 @@
 """The output of a program, line by line, without its colours."""
 
 import re
-from dataclasses import dataclass
 
 from rich.cells import cell_len
 
@@ -70,8 +69,7 @@ def _rule_around(text: str) -> tuple[int, int] | None:
     return before, after
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _OutputRule(TranscriptLine):
+class _OutputRule(TranscriptLine, eq=False, kw_only=True):
     """A rule such as `==== 5 passed ====`. It is shortened at its ends so that it fits in one row."""
 
     before: int

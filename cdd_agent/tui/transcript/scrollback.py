@@ -2,8 +2,9 @@
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from cdd_agent.tui.transcript.folds import Fold, Opening
 from cdd_agent.tui.transcript.lines import Row, TranscriptLine
@@ -15,8 +16,7 @@ PART_SIZE = 4_000
 """Characters that are handled, and later left out, together."""
 
 
-@dataclass(slots=True)
-class Part:
+class Part(Struct):
     """Some text of a block that was settled together; the unit in which old text is left out."""
 
     source: str

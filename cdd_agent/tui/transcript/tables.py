@@ -1,10 +1,10 @@
 """A Markdown table: a grid where there is room for its columns, else one line for each cell."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TypeAlias
 
+from msgspec import field
 from rich.cells import cell_len
 
 from cdd_agent.tui.transcript.lines import MIN_ROOM, Ink, Mark, Row, TranscriptLine, clip
@@ -13,8 +13,7 @@ from cdd_agent.tui.transcript.wrapping import wrap
 Cell: TypeAlias = tuple[str, tuple[Mark, ...]]
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class Table(TranscriptLine):
+class Table(TranscriptLine, eq=False, kw_only=True):
     """A table; which lines it has depends on the width."""
 
     head: list[Cell]

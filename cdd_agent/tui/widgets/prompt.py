@@ -2,7 +2,6 @@
 Ctrl+G opens an editor."""
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from os.path import commonprefix
 
 from rich.cells import cell_len
@@ -60,21 +59,23 @@ class Prompt(GuardedWidget, Vertical):
     Prompt PromptArea { width: 1fr; height: auto; max-height: 6; background: $surface; scrollbar-size-vertical: 1; }
     """
 
-    @dataclass
     class Submitted(Message):
         """A line was sent, and is out of the prompt. To be answered by `accepted`, `hold`, `set_aside` or
         `bring_back`."""
 
-        line: str
+        def __init__(self, line: str) -> None:
+            super().__init__()
+            self.line = line
 
     class Stopped(Message):
         """Escape, with nothing of the prompt's own to close."""
 
-    @dataclass
     class NothingDone(Message):
         """A key has changed nothing."""
 
-        key: str
+        def __init__(self, key: str) -> None:
+            super().__init__()
+            self.key = key
 
     class DoingChanged(Message):
         """Enter does something else by now, though the text is the same."""

@@ -136,6 +136,7 @@ class Question(GuardedWidget, Vertical):
         super().__init__()
         self._answers = answers
         self._is_read = self._typed = False
+        self._answer: str | None = None
         self._said = 0
         """How often it was answered, or said why a key was no answer."""
         text = "\n".join(map(sanitize_for_display, text.split("\n")))
@@ -152,7 +153,7 @@ class Question(GuardedWidget, Vertical):
     def show_keys(self, *, typed: bool, answer: str | None = None) -> None:
         """How to answer now: by a letter; with something else `typed` in the prompt, when that is out of the way; or
         this is the `answer`, if nothing follows."""
-        self._typed = typed
+        self._typed, self._answer = typed, answer
         if answer is not None:
             self._keys.update(f"{sanitize_for_display(answer)} …   Enter: at once")
         else:
@@ -243,7 +244,7 @@ class ReviewQuestion(Question):
 
     def on_resize(self) -> None:
         self._fit_keys()
-        self.show_keys(typed=self._typed)
+        self.show_keys(typed=self._typed, answer=self._answer)
 
     def _fit_keys(self) -> None:
         """The answers in as many words as there is room for."""

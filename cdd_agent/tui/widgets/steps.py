@@ -5,7 +5,6 @@ each step has one row.
 """
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
 from typing import ClassVar
 
 from msgspec import structs
@@ -67,11 +66,12 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         Binding("enter", "open", show=False),
     ]
 
-    @dataclass
     class StepChosen(Message):
         """The person wants to see all of a step."""
 
-        number: int
+        def __init__(self, number: int) -> None:
+            super().__init__()
+            self.number = number
 
     def __init__(self) -> None:
         super().__init__()

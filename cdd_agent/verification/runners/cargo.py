@@ -6,9 +6,10 @@ Cargo says on one stream which program of tests it starts, and the program on an
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
+
+from msgspec import Struct, field
 
 from cdd_agent.files.manifests import Manifests, ManifestUnreadable, parsed, section
 from cdd_agent.verification.outcomes import Result, Results, Selection, SuiteRun
@@ -66,8 +67,7 @@ class Cargo(TestRunner):
         return _test_keys if path.name == "Cargo.toml" else None
 
 
-@dataclass
-class _Block:
+class _Block(Struct):
     """The output of one program of tests."""
 
     count: int
@@ -149,17 +149,15 @@ def _read_doc_tests(blocks: Sequence[_Block], found: Results) -> None:
         found.add(str(TestId(file, f"doc test > {item}{number}")), result, words)
 
 
-@dataclass
 class _Sources:
     """The files of a project's packages. A program's source is told as it is in its package."""
 
-    root: Path
-    current: str | None = None
-    """The folder of the package that the last program was of."""
-
-    def __post_init__(self) -> None:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.current: str | None = None
+        """The folder of the package that the last program was of."""
         patterns = ("Cargo.toml", "*/Cargo.toml", "*/*/Cargo.toml", "*/*/*/Cargo.toml")
-        files = [file for pattern in patterns for file in sorted(self.root.glob(pattern))]
+        files = [file for pattern in patterns for file in sorted(root.glob(pattern))]
         found = [(file.parent.relative_to(self.root).as_posix(), _package(file.parent)) for file in files]
         self.packages = {
             folder: str(package.get("name", "")).replace("-", "_")

@@ -4,11 +4,12 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePath, PurePosixPath
 from posixpath import normpath
 from typing import Any
+
+from msgspec import Struct, field
 
 from cdd_agent.verification.outcomes import Result, Results, Selection, SuiteRun
 from cdd_agent.verification.runner import Reported, Reporting, ReportUnreadable, TestRunner
@@ -62,8 +63,7 @@ class Go(TestRunner):
         return output if isinstance(output, str) else ""
 
 
-@dataclass
-class _Package:
+class _Package(Struct):
     """All that is told of one package."""
 
     tests: dict[str, Result] = field(default_factory=dict)
@@ -116,8 +116,7 @@ def _event(line: str) -> dict[str, Any] | None:
     return event if isinstance(event, dict) and "Action" in event else None
 
 
-@dataclass(frozen=True)
-class _Folder:
+class _Folder(Struct, frozen=True):
     """A package's folder, by its path in the project."""
 
     path: str
@@ -129,8 +128,7 @@ class _Folder:
         return self.files.get(test.partition("/")[0], self.path)
 
 
-@dataclass(frozen=True)
-class _Modules:
+class _Modules(Struct, frozen=True, dict=True):
     """The modules of a project: which package is in which folder."""
 
     root: Path

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path, PurePath, PurePosixPath
+
+from msgspec.structs import replace
 
 from cdd_agent.verification.outcomes import Selection, SuiteRun, is_in
 from cdd_agent.verification.paths import exists, from_root

@@ -1,9 +1,9 @@
 """The board's screen: runs of other processes, as they go on."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 from textual.pilot import Pilot
 from textual.widgets import Static
 

@@ -1,11 +1,10 @@
 """The entries of an expense list."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 from datetime import date
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One expense, in cents. A refund is negative."""
 
     day: date

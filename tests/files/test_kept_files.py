@@ -1,0 +1,158 @@
+"""Files that the version before this one wrote: they are read, and what is read is written just so."""
+
+import contextlib
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Struct
+
+from cdd_agent.agents import notebook
+from cdd_agent.agents.planning_notes import PlanningNotes
+from cdd_agent.agents.store import LastActive, read_conversation
+from cdd_agent.engine import approval, attempt, journal
+from cdd_agent.engine.attempt import Attempt
+from cdd_agent.engine.choices import Choices
+from cdd_agent.engine.record import GoingBack
+from cdd_agent.engine.whereabouts import OwnTreeMade, Whereabouts
+from cdd_agent.files.json_file import Damaged, JsonFile, as_json, from_json
+from cdd_agent.fleet.known import load_board, save_board
+from cdd_agent.tickets.state import ExecutionState, StateUnreadable
+from cdd_agent.travel.came_back import CameBack
+from cdd_agent.travel.lease import Lease
+from cdd_agent.travel.parcel import Manifest
+from cdd_agent.verification.baseline import Baseline
+
+KEPT = Path(__file__).with_name("kept")
+FORMS: dict[str, type[JsonFile]] = {
+    "answer-4.json": approval._Saved,
+    "baseline.json": Baseline,
+    "before.json": attempt._Before,
+    "beside.json": attempt._Beside,
+    "call-4.json": journal._Copies,
+    "changes.json": journal._Entries,
+    "choices.json": Choices,
+    "cluster.json": CameBack,
+    "context.json": attempt.RankedContext,
+    "dialogue.json": attempt._Dialogue,
+    "failure.json": attempt.AttemptFailure,
+    "going-back.json": GoingBack,
+    "last-active.json": LastActive,
+    "lease.json": Lease,
+    "meanwhile.json": attempt._Meanwhile,
+    "run.json": Manifest,
+    "shown.json": attempt.Shown,
+    "span.json": attempt.AttemptCheckpoints,
+    "tests.json": attempt._Tests,
+    "tree.json": OwnTreeMade,
+    "whereabouts.json": Whereabouts,
+}
+
+OF_AGENTS: dict[str, type[Struct]] = {"planning.json": PlanningNotes, "socrates.json": notebook._Saved}
+
+
+def test_every_file_of_it_is_read_here() -> None:
+    others = {"execution-state.json", "board.json", "conversation.jsonl"}
+    assert {path.name for path in KEPT.iterdir()} == FORMS.keys() | OF_AGENTS.keys() | others
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_it_is_written_as_it_was(tmp_path: Path, name: str) -> None:
+    value = FORMS[name].load(KEPT / name)
+    assert value is not None
+    value.save(tmp_path / name)
+    assert (tmp_path / name).read_bytes() == as_json(value) == (KEPT / name).read_bytes()
+
+
+@pytest.mark.parametrize("name", OF_AGENTS)
+def test_so_is_what_an_agent_keeps(name: str) -> None:
+    data = (KEPT / name).read_bytes()
+    assert as_json(from_json(data, OF_AGENTS[name])) == data.rstrip(b"\n")
+
+
+def test_so_is_a_state() -> None:
+    data = (KEPT / "execution-state.json").read_bytes()
+    assert ExecutionState.from_json(data, "s").to_json().encode() == data
+
+
+def test_so_is_a_board(tmp_path: Path) -> None:
+    board = load_board(KEPT)
+    assert board is not None
+    save_board(tmp_path, board)
+    assert (tmp_path / "board.json").read_bytes() == (KEPT / "board.json").read_bytes()
+
+
+def test_a_dialogue_goes_on_with_its_pictures_and_its_providers_data() -> None:
+    system, user, assistant, tool = Attempt(KEPT, KEPT).dialogue
+    assert (system.role, user.content) == ("system", "Step 1: ü ☃ 🚀")
+    assert (user.pictures[0].data[:4], len(user.pictures[0].data)) == (b"\x89PNG", 115)
+    assert (assistant.tool_calls[0].id, tool.tool_call_id) == ("call_1", "call_1")
+    assert assistant.data_from("anthropic/x https://models.example").startswith('[{"type":"thinking"')
+
+
+def test_a_conversation_is_taken_up_again() -> None:
+    messages, damaged = read_conversation(KEPT / "conversation.jsonl")
+    assert [message.role for message in messages] == ["user", "assistant", "tool"]
+    assert len(messages[0].pictures[0].data) == 115
+    assert not damaged
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9) | st.just("\ud83d"),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def spoilt(draw: st.DrawFn, content: object) -> object:
+    """The content with something else in one place, or without it, or with something more."""
+    if isinstance(content, (dict, list)) and content and draw(st.integers(0, 4)):
+        places = list(content) if isinstance(content, dict) else list(range(len(content)))
+        place = draw(st.sampled_from(places))
+        changed = content.copy()
+        match draw(st.integers(0, 4)):
+            case 0:
+                del changed[place]
+            case 1 if isinstance(changed, dict):
+                changed[draw(st.text(max_size=5))] = draw(JSON)
+            case _:
+                changed[place] = spoilt(draw, content[place])
+        return changed
+    return draw(JSON)
+
+
+@st.composite
+def damaged_files(draw: st.DrawFn, *names: str) -> tuple[str, bytes]:
+    name = draw(st.sampled_from(names))
+    data = (KEPT / name).read_bytes()
+    match draw(st.integers(0, 3)):
+        case 0:
+            cut = draw(st.integers(0, len(data)))
+            return name, data[:cut] + draw(st.binary(max_size=9)) + data[cut + draw(st.integers(0, 5)) :]
+        case 1:
+            deep = draw(st.sampled_from([b"[" * 100_000, b'{"a":' * 100_000, b"1" * 9_000, b"1e999", b"NaN", b"\xff"]))
+            return name, draw(st.sampled_from([deep, b'{"step": ' + deep + b"}", data[:-1] + b', "files": ' + deep]))
+        case _:
+            return name, json.dumps(spoilt(draw, json.loads(data))).encode()
+
+
+@given(damaged_files(*FORMS))
+def test_whatever_is_in_a_file_it_is_read_or_told_to_be_damaged(
+    tmp_path_factory: pytest.TempPathFactory, file: tuple[str, bytes]
+) -> None:
+    name, data = file
+    path = tmp_path_factory.mktemp("any") / name
+    path.write_bytes(data)
+    with contextlib.suppress(Damaged):
+        value = FORMS[name].load(path)
+        assert value is not None
+        as_json(value)
+
+
+@given(damaged_files("execution-state.json"))
+def test_so_is_a_state_and_what_was_read_is_kept(file: tuple[str, bytes]) -> None:
+    with contextlib.suppress(StateUnreadable):
+        state = ExecutionState.from_json(file[1], "s")
+        assert ExecutionState.from_json(state.to_json().encode(), "s") == state
