@@ -4,7 +4,6 @@ The later wins, key by key. A wrong key or value is an error that names the file
 """
 
 import contextlib
-import difflib
 import json
 import math
 import os
@@ -548,6 +547,8 @@ def _checked(content: dict[Any, Any], where: Any) -> dict[str, Any]:
 def _complaint(fault: Fault, content: Any, where: Any) -> str:
     name = ".".join(key for key in fault.place if isinstance(key, str))
     if fault.kind == "unknown":
+        import difflib
+
         near = difflib.get_close_matches(str(fault.place[-1]), fault.allowed, n=1)
         hint = f"did you mean `{near[0]}`? " if near else ""
         return f"{where(fault.place)}: there is no setting `{name}`; {hint}allowed are {', '.join(fault.allowed)}"
