@@ -4,20 +4,19 @@ The later wins, key by key. A wrong key or value is an error that names the file
 """
 
 import contextlib
-import difflib
 import json
 import math
 import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
-from cdd_agent.forms import Before, Fault, NotOfForm, bare, read
+from cdd_agent.forms import Before, Fault, NotOfForm, read
 from cdd_agent.web_address import web_address
 
 PROJECT_FILE = Path(".cdd") / "config.yaml"
@@ -548,19 +547,18 @@ def _checked(content: dict[Any, Any], where: Any) -> dict[str, Any]:
 def _complaint(fault: Fault, content: Any, where: Any) -> str:
     name = ".".join(key for key in fault.place if isinstance(key, str))
     if fault.kind == "unknown":
+        import difflib
+
         near = difflib.get_close_matches(str(fault.place[-1]), fault.allowed, n=1)
         hint = f"did you mean `{near[0]}`? " if near else ""
         return f"{where(fault.place)}: there is no setting `{name}`; {hint}allowed are {', '.join(fault.allowed)}"
-    kind: Any = Config
-    for key in fault.place:
-        fields = get_type_hints(kind, include_extras=True) if isinstance(kind, type) else {}
-        kind = bare(fields.get(str(key), str))
-        with contextlib.suppress(LookupError, TypeError):
+    with contextlib.suppress(LookupError, TypeError):  # a model's name may stand for its settings
+        for key in fault.place:
             content = content[key]
     if fault.kind == "rule":
         allowed = fault.why
-    elif get_origin(kind) is Literal:
-        *others, last = map(repr, get_args(kind))
+    elif fault.allowed:
+        *others, last = map(repr, fault.allowed)
         allowed = f"allowed: {', '.join(others)} or {last}"
     else:
         of_all = re.sub(r"^(models\.\w+|fallbacks)\.", "", name)

@@ -27,6 +27,7 @@ _ANSWERS: dict[object, bool] = {
     **dict.fromkeys((1, "true", "t", "yes", "y", "on", "1"), True),
     **dict.fromkeys((0, "false", "f", "no", "n", "off", "0"), False),
 }
+_HALF = re.compile("[\ud800-\udfff]")
 _MOST_FAULTS = 50
 _LONGEST_PATH = 100
 """Characters of a place that are told: keys may be anything."""
@@ -68,7 +69,7 @@ class Fault(Struct, frozen=True):
     kind: Literal["value", "missing", "unknown", "rule"] = "value"
     """A wrong value, none, a key that must not be there, or what a form's own `__post_init__` refuses."""
     allowed: tuple[str, ...] = ()
-    """The keys that may be where one is unknown or missing."""
+    """The keys that may be where one is unknown or missing; the words that a wrong value may be."""
 
     @property
     def path(self) -> str:
@@ -142,7 +143,7 @@ def _made(kind: Any, value: Any, place: tuple[str | int, ...], faults: list[Faul
         return None
     for each in _added(kind):
         value = each.spelled(value) if isinstance(each, Before) else value
-    if isinstance(value, str) and not _is_encodable(value):
+    if isinstance(value, str) and _HALF.search(value):
         faults.append(Fault(place, "no text that can be written: it has half of a character (a lone surrogate)"))
     elif isinstance(its, msgspec.StructMeta) and isinstance(value, dict):
         fields = {field.name: field for field in structs.fields(cast("type[Struct]", its))}
@@ -154,6 +155,8 @@ def _made(kind: Any, value: Any, place: tuple[str | int, ...], faults: list[Faul
         given = ((name, field.type) for name, field in fields.items() if name in value)
         value = {name: _made(its_kind, value[name], (*place, name), faults) for name, its_kind in given}
     elif get_origin(its) is tuple and isinstance(value, list | tuple):
+        if any(isinstance(one, Meta) and len(value) > (one.max_length or len(value)) for one in _added(kind)):
+            faults.append(Fault(place, f"not {_described(schema_of(kind))}"))  # whatever is wrong with the items
         value = tuple(_made(get_args(its)[0], item, (*place, i), faults) for i, item in enumerate(value))
     elif get_origin(its) is dict and isinstance(value, dict):
         key, item = get_args(its)
@@ -178,19 +181,12 @@ def _made(kind: Any, value: Any, place: tuple[str | int, ...], faults: list[Faul
         elif value == () or (its is str and isinstance(value, str) and not value.strip()):
             faults.append(Fault(place, "empty"))
         else:
-            faults.append(Fault(place, f"not {_described(schema_of(kind))}"))
+            words = get_args(its) if get_origin(its) is Literal else ()
+            faults.append(Fault(place, f"not {_described(schema_of(kind))}", allowed=words))
         return None
     except ValueError as error:
         faults.append(Fault(place, str(error), "rule"))
         return None
-
-
-def _is_encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _as_number(value: Any) -> Any:

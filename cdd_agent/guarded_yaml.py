@@ -24,7 +24,16 @@ _MAX_VALUES = 100_000
 _MAX_EXPANDED = 10_000_000
 """Characters and values of a document in which each alias is written out."""
 
-LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the one in C is not in every build of PyYAML
+
+def _number(loader: Any, node: yaml.Node) -> int:
+    number: int = loader.construct_yaml_int(node)
+    str(number)  # raises `ValueError` for one that is written otherwise and has more digits than Python prints
+    return number
+
+
+# The one in C is not in every build of PyYAML.
+LOADER: Any = type("Loader", (getattr(yaml, "CSafeLoader", yaml.SafeLoader),), {})
+LOADER.add_constructor("tag:yaml.org,2002:int", _number)
 _NULL, _TEXT = "tag:yaml.org,2002:null", "tag:yaml.org,2002:str"
 
 

@@ -266,6 +266,16 @@ def test_what_only_looks_at_tickets_imports_no_session_and_no_event_loop(sandbox
     assert result.stdout.splitlines()[-1] == "[]"
 
 
+def test_neither_a_whole_run_nor_who_looks_at_it_needs_pydantic(sandbox: Sandbox) -> None:
+    sandbox.write(STEPS[0])
+    run = ["exec", SLUG, "--model", script(sandbox, says("a.txt", "good"))]
+    for arguments in (run, ["list"], ["status", SLUG]):
+        told = started(sandbox, *arguments, PYTHONPROFILEIMPORTTIME="1")
+        imported = set(re.findall(r"\| +(\S+)$", told.stderr, re.MULTILINE))
+        assert (told.returncode, "cdd_agent.tickets.state" in imported) == (0, True)
+        assert not imported & {"pydantic", "pydantic_core"}
+
+
 def test_the_shells_start_imports_neither_litellm_nor_git() -> None:
     code = (
         "import sys, cdd_agent.tui.app, cdd_agent.wiring\n"

@@ -268,6 +268,7 @@ def test_ordinary_programs_may_be_on_the_list(tmp_path: Path, name: str) -> None
         ("budget:\n  usd: .inf\n", 2, "a number of dollars over 0"),
         ("budget:\n  tokens: many\n", 2, "a whole number over 0"),
         ("effort: maximal\n", 1, "'none', 'low', 'medium', 'high' or 'max'"),
+        ("fallbacks:\n- {model: a/b, effort: much}\n", 1, "'none', 'low', 'medium', 'high' or 'max'"),
         ("temperature: 3\n", 1, "a number from 0 to 2"),
         ("temperature: .nan\n", 1, "a number from 0 to 2"),
         ("max_output_tokens: 0\n", 1, "a whole number of tokens over 0"),
@@ -407,7 +408,17 @@ def test_any_value_of_any_setting_is_taken_or_told_with_its_name(chosen: dict[ob
                 assert read(Config, to_builtins(config)) == config
 
 
-@pytest.mark.parametrize("text", ["[" * 50_000, "{a: " * 5_000, "a: b\n" * 300_000], ids=["lists", "maps", "huge"])
+DIGITS = f"0x{'f' * 6_000}"
+HOSTILE = {
+    "lists": "[" * 50_000,
+    "maps": "{a: " * 5_000,
+    "huge": "a: b\n" * 300_000,
+    "a number that Python does not print": f"max_attempts: {DIGITS}",
+    "and one within": f"request: {{body: {{a: {DIGITS}}}}}",
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_a_hostile_file_is_refused_quickly(tmp_path: Path, text: str) -> None:
     with pytest.raises(BadInput, match=r"config\.yaml"):
         load_config(write(tmp_path, text), {})

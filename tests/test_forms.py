@@ -191,6 +191,13 @@ def test_every_fault_is_told_at_once() -> None:
     assert caught.value.faults[2] == Fault(("parts", 0, "y"), "unknown", "unknown", ("name", "change"))
 
 
+def test_of_a_list_that_is_too_long_its_items_are_told_too() -> None:
+    assert faults({"title": "a", "parts": [{}, {"name": "b"}, {"name": "c"}]}) == [
+        "`parts` is not a list (each an object, at most 2 items)",
+        "`parts.0.name` is missing",
+    ]
+
+
 def test_a_rule_of_a_part_is_told_with_its_place() -> None:
     class Two(Struct):
         whole: Whole

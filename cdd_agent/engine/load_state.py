@@ -26,7 +26,7 @@ from cdd_agent.tickets.state import (
     to_come,
     with_words_of,
 )
-from cdd_agent.tickets.status import StepStatus
+from cdd_agent.tickets.status import RunStatus, StepStatus
 from cdd_agent.tickets.store import Ticket
 
 
@@ -107,7 +107,10 @@ def drift(plan: ImplementationPlan, state: ExecutionState) -> Iterator[Notice]:
 
 def save(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, state: ExecutionState) -> ExecutionState:
     """The ticket's file first, then its copy. Returns what is in them: the state with the plan's step to come."""
-    state = replace(state, current_step=to_come(plan, state))
+    is_over = state.status is RunStatus.COMPLETED
+    state = replace(
+        state, current_step=to_come(plan, state), done_plan=ticket.plan_digest(of=plan) if is_over else None
+    )
     save_state(state, ticket.state_path, record.state)
     return state
 

@@ -18,7 +18,7 @@ from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes, remove, write_atomic
 
 if TYPE_CHECKING:
-    from filelock import FileLock
+    from cdd_agent.files.file_lock import FileLock
 
 
 _LOOK = 0.2
@@ -61,7 +61,7 @@ class TicketLock(Struct, frozen=True):
     @classmethod
     def take(cls, folder: Path, slug: str, since: str) -> Self:
         """Raises `TicketTaken` when another process has it, or `BadInput` where files cannot be locked."""
-        from filelock import FileLock, Timeout  # slow to import, and not needed to show the shell
+        from cdd_agent.files.file_lock import FileLock, Timeout
 
         lock, holder = FileLock(folder / "lock", timeout=_LOOK), folder / "holder.json"
         try:
@@ -118,7 +118,7 @@ def others_at_work(folder: Path) -> dict[str, str]:
 
 def is_at_work(folder: Path) -> bool:
     """Whether somebody is at work on the run that is kept in this folder, as far as that can be seen."""
-    from filelock import FileLock, Timeout
+    from cdd_agent.files.file_lock import FileLock, Timeout
 
     if not (folder / "holder.json").exists():
         return False

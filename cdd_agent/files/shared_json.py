@@ -15,7 +15,7 @@ from cdd_agent.files.atomic import read_bytes, write_atomic
 def json_changed(path: Path) -> Iterator[dict[str, Any]]:
     """What is made of the value in the block is written, if it is left without an error; nobody else changes it
     meanwhile. Raises `BadInput` when the disk refuses."""
-    from filelock import FileLock
+    from cdd_agent.files.file_lock import FileLock
 
     with FileLock(path.with_suffix(".lock")):
         value = json_read(path)

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, convert
 
 from cdd_agent.errors import BadInput
 from cdd_agent.forms import NotOfForm, read
@@ -73,7 +73,7 @@ def _event(came: Any) -> tuple[float, ModelEvent | Done]:
         case [float(at) | int(at), str(kind), dict(fields)] if kind in EVENTS:
             if (usage := fields.get("usage")) and "reasoning_tokens" in usage:  # as older records call them
                 fields = {**fields, "usage": {**usage, "thinking_tokens": usage["reasoning_tokens"]}}
-            return float(at), read(EVENTS[kind], fields)
+            return float(at), convert(fields, EVENTS[kind])
     raise ValueError(f"an event is [seconds, kind, fields]; the kinds are {', '.join(EVENTS)}")
 
 
@@ -169,7 +169,7 @@ class _RecordedError(_Part, frozen=True, kw_only=True):
 
 class _RecordedEntry(_Part, frozen=True, kw_only=True):
     model: str
-    request: Request
+    request: Any
     events: list[Any]
     error: _RecordedError | None
 
@@ -180,7 +180,7 @@ class _RecordedEntry(_Part, frozen=True, kw_only=True):
         if not isinstance(end, Done | ModelError):
             raise ValueError("a call ends with `done` or an error")
         events = tuple((at, event) for at, event in came if not isinstance(event, Done))
-        return RecordedCall(self.request, events, seconds, end)
+        return RecordedCall(convert(self.request, Request), events, seconds, end)
 
 
 def _form(entry: Any) -> type[_WrittenEntry | _RecordedEntry]:

@@ -16,7 +16,7 @@ from cdd_agent.llm.budget import Limit, Spent
 from cdd_agent.llm.port import Usage
 
 if TYPE_CHECKING:
-    from filelock import FileLock
+    from cdd_agent.files.file_lock import FileLock
 
 _LOOK = 0.3
 """Seconds between two looks at whether there is room for a call by now."""
@@ -58,7 +58,7 @@ class Shared(Struct, frozen=True):
     def hold(self) -> None:
         """For as long as this process lives, no other is this run. One that has just lost whoever began it may take a
         moment to end. Raises `BadInput` where it does not."""
-        from filelock import FileLock, Timeout
+        from cdd_agent.files.file_lock import FileLock, Timeout
 
         lock = FileLock(self.folder / f"{self.name}.run", timeout=_PATIENCE)
         try:

@@ -34,8 +34,8 @@ _DEEPEST = 100
 class _Record(Struct, frozen=True, kw_only=True):
     """What the file says of something."""
 
-    more: dict[str, Any] = field(default_factory=dict, name="")
-    """What newer versions have added to it, which is kept. In the file it has no name of its own."""
+    more: Any = field(default_factory=dict, name="")
+    """What newer versions have added to it, by its keys: it is kept. In the file it has no name of its own."""
 
 
 class Files(Struct, frozen=True):
@@ -159,6 +159,9 @@ class ExecutionState(_Record, frozen=True):
     """Steps that are no longer in the plan: kept as history, not counted."""
     undone: tuple[Undo, ...] = ()
     """The undos that can be done again, the last one last."""
+    done_plan: str | None = None
+    """The digest of plan.md as all its steps were over; None before that, and in older files. As long as the file is
+    the same, it need not be read to know that."""
 
     @property
     def status(self) -> RunStatus:
@@ -343,7 +346,7 @@ class ExecutionState(_Record, frozen=True):
                 {"id": undo.id, "steps": [step.json for step in undo.steps]} | undo.more for undo in self.undone
             ],
         }
-        for key in ("former_steps", "undone"):
+        for key in ("former_steps", "undone", "done_plan"):
             if not data[key]:
                 del data[key]
         return as_json({key: data[key] for key in _PROMISED} | data, indent=2).decode() + "\n"

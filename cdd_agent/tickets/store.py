@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -30,7 +30,7 @@ _NEAR = 100
 """Letters of an unknown slug that are compared with those there are."""
 
 
-class Ticket(Struct, frozen=True):
+class Ticket(Struct, frozen=True, dict=True):
     """A ticket's folder. Its files are read anew at each call."""
 
     slug: str
@@ -38,15 +38,15 @@ class Ticket(Struct, frozen=True):
     root: Path
     """The project, from which messages name the files."""
 
-    @property
+    @cached_property
     def spec_path(self) -> Path:
         return self.folder / _SPEC
 
-    @property
+    @cached_property
     def plan_path(self) -> Path:
         return self.folder / _PLAN
 
-    @property
+    @cached_property
     def state_path(self) -> Path:
         return self.folder / _STATE
 
@@ -78,10 +78,26 @@ class Ticket(Struct, frozen=True):
 
     def read_plan(self) -> ImplementationPlan:
         """The plan as it is written; whether it can be run says its `check`. Raises `BadInput` if there is none."""
+        return self._plan_in(self._plan_text())
+
+    def plan_digest(self, of: ImplementationPlan | None = None) -> str | None:
+        """The identity of plan.md's text; None where there is none, or it is not that `of` this plan."""
+        from cdd_agent.files.atomic import digest
+
+        try:
+            text = self._plan_text()
+            return digest(text.encode()) if of is None or self._plan_in(text) == of else None
+        except BadInput:
+            return None
+
+    def _plan_text(self) -> str:
         hint = f"`/plan {self.slug}` in the shell makes one, and so does `cdd plan {self.slug}`."
         text = self._read(self.plan_path, hint=hint)
         if not text.removeprefix("\ufeff").strip():
             raise BadInput(f"{self.shown(self.plan_path)} is empty.", hint=hint)
+        return text
+
+    def _plan_in(self, text: str) -> ImplementationPlan:
         plan = _plan_of(text)
         return plan if plan.ticket_slug else replace(plan, ticket_slug=self.slug)
 
@@ -137,7 +153,8 @@ class TicketStore:
             try:
                 with os.scandir(place) as entries:
                     for entry in entries:
-                        if entry.is_dir() and _is_ticket(folder := Path(entry.path)):
+                        if entry.is_dir() and _is_ticket(entry.path):
+                            folder = Path(entry.path)
                             tickets.setdefault(folder.name, Ticket(folder.name, folder, self.root))
             except FileNotFoundError:
                 continue
@@ -223,9 +240,9 @@ class TicketStore:
         return place.name.casefold() == _STATE or place.parent in folders
 
 
-def _is_ticket(folder: Path) -> bool:
+def _is_ticket(folder: Path | str) -> bool:
     # os.path answers False for every path it cannot look at, however odd or long.
-    return any(os.path.isfile(folder / name) for name in (_SPEC, _PLAN))  # noqa: PTH113
+    return any(os.path.isfile(f"{folder}/{name}") for name in (_SPEC, _PLAN))  # noqa: PTH113
 
 
 def _there_already(ticket: Ticket) -> BadInput:

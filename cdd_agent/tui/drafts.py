@@ -13,7 +13,7 @@ from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import ignore_runs
 
 if TYPE_CHECKING:
-    from filelock import FileLock
+    from cdd_agent.files.file_lock import FileLock
 
 
 class Drafts:
@@ -66,7 +66,7 @@ class Drafts:
 
 
 def _locked(file: Path) -> FileLock:
-    from filelock import FileLock  # slow to import, and not needed to show the shell
+    from cdd_agent.files.file_lock import FileLock
 
     lock = FileLock(file.with_suffix(".lock"), timeout=0)
     lock.acquire()
@@ -80,7 +80,7 @@ def _release(lock: FileLock) -> None:
 
 
 def _taken_over(file: Path) -> list[str]:
-    from filelock import Timeout
+    from cdd_agent.files.file_lock import Timeout
 
     try:
         lock = _locked(file)

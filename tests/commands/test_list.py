@@ -1,6 +1,8 @@
 """`/list`: how far each ticket is, and those of one type or in one state."""
 
 import json
+import subprocess
+import sys
 import time
 from collections import Counter
 
@@ -131,3 +133,32 @@ def test_the_command_line_takes_the_same_state(sandbox: Sandbox, capsys: pytest.
     assert main(["list", "finished", "-C", str(sandbox.root)]) == 2
     told = capsys.readouterr().err
     assert all(state in told for state in ("empty", "spec", "planned", "in-progress"))
+
+
+async def test_a_plan_that_is_done_is_read_again_only_when_it_was_changed(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")))
+    session = sandbox.replies(says("a.txt", "good")).session()
+    for line in (f"/exec {SLUG}", "continue"):
+        await handle(session, line)
+    plan = sandbox.root / "tickets" / SLUG / "plan.md"
+    done, code = plan.read_text(), "import sys; from cdd_agent.cli.main import main; main(['list']); "
+
+    def listed_in_a_process() -> list[str]:
+        command = [sys.executable, "-c", code + "print('markdown_it' in sys.modules)"]
+        told = subprocess.run(command, capture_output=True, text=True, cwd=sandbox.root, check=True).stdout
+        return told.splitlines()
+
+    assert listed_in_a_process() == [f"{SLUG}  done", "False"]
+    plan.write_text(done + "\n### Step 2: More\n\n**Description:** Make more.\n")
+    assert listed_in_a_process() == [f"{SLUG}  in progress 1/2", "True"]
+    plan.write_text(done)
+    assert listed_in_a_process() == [f"{SLUG}  done", "False"]
+
+
+async def test_a_done_step_that_was_undone_is_not_taken_for_done(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")))
+    session = sandbox.replies(says("a.txt", "good")).session()
+    for line in (f"/exec {SLUG}", "continue", f"/undo {SLUG}"):
+        await handle(session, line)
+    assert await slugs(session, "/list done") == []
+    assert await slugs(session, "/list in-progress") == [SLUG]

@@ -19,7 +19,7 @@ from cdd_agent.engine.record import GoingBack
 from cdd_agent.engine.whereabouts import OwnTreeMade, Whereabouts
 from cdd_agent.files.json_file import Damaged, JsonFile, as_json, from_json
 from cdd_agent.fleet.known import load_board, save_board
-from cdd_agent.tickets.state import ExecutionState
+from cdd_agent.tickets.state import ExecutionState, StateUnreadable
 from cdd_agent.travel.came_back import CameBack
 from cdd_agent.travel.lease import Lease
 from cdd_agent.travel.parcel import Manifest
@@ -100,7 +100,7 @@ def test_a_conversation_is_taken_up_again() -> None:
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(codec=None), max_size=9),
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9) | st.just("\ud83d"),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=8,
 )
@@ -124,8 +124,8 @@ def spoilt(draw: st.DrawFn, content: object) -> object:
 
 
 @st.composite
-def damaged_files(draw: st.DrawFn) -> tuple[str, bytes]:
-    name = draw(st.sampled_from(sorted(FORMS)))
+def damaged_files(draw: st.DrawFn, *names: str) -> tuple[str, bytes]:
+    name = draw(st.sampled_from(names))
     data = (KEPT / name).read_bytes()
     match draw(st.integers(0, 3)):
         case 0:
@@ -138,7 +138,7 @@ def damaged_files(draw: st.DrawFn) -> tuple[str, bytes]:
             return name, json.dumps(spoilt(draw, json.loads(data))).encode()
 
 
-@given(damaged_files())
+@given(damaged_files(*FORMS))
 def test_whatever_is_in_a_file_it_is_read_or_told_to_be_damaged(
     tmp_path_factory: pytest.TempPathFactory, file: tuple[str, bytes]
 ) -> None:
@@ -149,3 +149,10 @@ def test_whatever_is_in_a_file_it_is_read_or_told_to_be_damaged(
         value = FORMS[name].load(path)
         assert value is not None
         as_json(value)
+
+
+@given(damaged_files("execution-state.json"))
+def test_so_is_a_state_and_what_was_read_is_kept(file: tuple[str, bytes]) -> None:
+    with contextlib.suppress(StateUnreadable):
+        state = ExecutionState.from_json(file[1], "s")
+        assert ExecutionState.from_json(state.to_json().encode(), "s") == state

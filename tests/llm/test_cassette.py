@@ -3,9 +3,12 @@
 import asyncio
 import json
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.json import encode
 
 from cdd_agent.errors import BadInput
@@ -31,8 +34,10 @@ from cdd_agent.llm.recorded_call import RecordedCall
 from cdd_agent.llm.script_file import read_script
 from cdd_agent.llm.scripted import NoReplyLeft, ScriptedModel, ScriptedReply
 from cdd_agent.redaction import Redactor
+from tests.files.test_kept_files import spoilt
 from tests.replies import all_of, stopped
 
+KEPT = Path(__file__).parent / "kept" / "cassette.jsonl"
 SECRET = "hunter2-hunter2-42"
 REDACTOR = Redactor({SECRET: "SERVICE_TOKEN"})
 
@@ -161,6 +166,14 @@ async def test_a_torn_line_is_passed_over_and_harms_no_later_one(path: Path) -> 
         ("", ":1: `replies` is missing"),
         ('{"a": 1}\n', ":1: `a` is not a key"),
         ('{"request": {"messages": []}, "events": [], "error": null}\n', ":1: `model` is missing"),
+        (
+            '{"model": "m", "request": {"messages": [{"role": "boss"}]}, "events": [[0, "done", {}]], "error": null}\n',
+            ":1: Invalid enum value 'boss'",
+        ),
+        (
+            '{"model": "m", "request": {"messages": []}, "events": [[0, "text", {}]], "error": null}\n',
+            ":1: .* missing required field `text`",
+        ),
     ],
 )
 def test_a_file_that_is_no_script_is_refused(tmp_path: Path, text: str | None, words: str) -> None:
@@ -173,8 +186,7 @@ def test_a_file_that_is_no_script_is_refused(tmp_path: Path, text: str | None, w
 
 
 def test_a_cassette_that_an_earlier_version_recorded_is_read() -> None:
-    kept = Path(__file__).parent / "kept" / "cassette.jsonl"
-    calls = [call for call in read_script(kept)[1] if isinstance(call, RecordedCall)]
+    calls = [call for call in read_script(KEPT)[1] if isinstance(call, RecordedCall)]
     assert [type(call.result) for call in calls] == [Done, Done, RateLimited, Done, ConnectionFailed, BadAnswer]
     first, second, limit, *_ = calls
 
@@ -188,8 +200,22 @@ def test_a_cassette_that_an_earlier_version_recorded_is_read() -> None:
     assert isinstance(limit.result, RateLimited)
     assert (limit.result.hint, limit.result.retry_after) == ("Wait.", 2.0)
 
-    for line, call in zip(kept.read_text().splitlines(), calls, strict=True):
+    for line, call in zip(KEPT.read_text().splitlines(), calls, strict=True):
         assert json.loads(line)["request"] == json.loads(encode(call.request))
+
+
+@st.composite
+def damaged_calls(draw: st.DrawFn) -> str:
+    line = draw(st.sampled_from(KEPT.read_text().splitlines()))
+    return json.dumps(spoilt(draw, json.loads(line)))
+
+
+@given(damaged_calls())
+def test_whatever_is_in_a_cassette_it_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, line: str) -> None:
+    path = tmp_path_factory.mktemp("any") / "run.jsonl"
+    path.write_text(line)
+    with suppress(BadInput):
+        read_script(path)
 
 
 async def test_a_record_has_the_same_form_as_ever(path: Path) -> None:
@@ -205,7 +231,7 @@ async def test_a_record_has_the_same_form_as_ever(path: Path) -> None:
         Recorded(Full([ScriptedReply("I look.", tool_calls=(call,), thinking="Hm, well.")]), path, REDACTOR), "?"
     )
     new = json.loads(path.read_text())
-    old = json.loads((Path(__file__).parent / "kept" / "cassette.jsonl").read_text().splitlines()[0])
+    old = json.loads(KEPT.read_text().splitlines()[0])
     assert [event[1:] for event in new["events"]] == [event[1:] for event in old["events"]]
     assert new["request"]["messages"][0] == old["request"]["messages"][0]
 

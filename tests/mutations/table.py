@@ -218,8 +218,8 @@ MUTATIONS = [
     Mutation(
         "what was of no use is not used",
         "verification/baseline.py",
-        'return None if so_far.data.get("problem") else tests',
-        "return tests",
+        'force_setattr(self, "tests", None)',
+        "pass",
         "tests/engine/test_baseline.py",
     ),
     Mutation(
@@ -630,8 +630,8 @@ MUTATIONS = [
     Mutation(
         "what another step has replaced cannot be done again",
         "tickets/state.py",
-        '"completed_at": None, "undone": ()}\n        return self._with',
-        '"completed_at": None}\n        return self._with',
+        "completed_at=None, undone=())",
+        "completed_at=None)",
         "tests/engine/test_undo.py tests/tickets/test_state.py",
     ),
     # --- workspace --------------------------------------------------------------------------------------------------

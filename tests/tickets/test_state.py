@@ -12,8 +12,17 @@ from hypothesis import strategies as st
 from cdd_agent.errors import BadInput
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.plan_step import PlanStep
-from cdd_agent.tickets.state import ExecutionState, Files, StateUnreadable, StepExecution, load_state, ready, save_state
-from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
+from cdd_agent.tickets.state import (
+    ExecutionState,
+    Files,
+    StateUnreadable,
+    StepExecution,
+    load_state,
+    read_state,
+    ready,
+    save_state,
+)
+from cdd_agent.tickets.status import Cost, RunStatus, StepStatus, Verification
 
 NOW = datetime(2026, 11, 21, 10, tzinfo=UTC)
 PROMISED = """{"ticket_slug": "feature-user-auth", "current_step": 2, "status": "in_progress",
@@ -62,6 +71,40 @@ def test_keys_of_a_newer_version_are_kept() -> None:
     newer["step_executions"]["1"]["cost"] = 3
     again = json.loads(ExecutionState.from_json(json.dumps(newer).encode(), "s").to_json())
     assert (again["plan_digest"], again["step_executions"]["1"]["cost"]) == ("abc", 3)
+
+
+@pytest.mark.parametrize("key", ["more", "", "spent_in_total", "step"])
+def test_so_is_any_key_at_any_place(key: str) -> None:
+    newer = json.loads(PROMISED) | {key: {"a": [1.5, None]}}
+    newer["step_executions"]["1"][key] = [{}]
+    newer["undone"] = [{"id": "u", "steps": [newer["step_executions"]["1"]], key: "u"}]
+    again = json.loads(ExecutionState.from_json(json.dumps(newer).encode(), "s").to_json())
+    assert again[key] == {"a": [1.5, None]}
+    assert again["step_executions"]["1"][key] == [{}]
+    assert (again["undone"][0][key], again["undone"][0]["steps"][0][key]) == ("u", [{}])
+
+
+def test_what_is_nested_so_deeply_that_it_could_not_be_saved_is_told() -> None:
+    for levels in (150, 100_000):
+        newer = PROMISED.replace('"current_step"', f'"deep": {"[" * levels}{"]" * levels}, "current_step"')
+        with pytest.raises(StateUnreadable, match="deep"):
+            ExecutionState.from_json(newer.encode(), "s")
+
+
+def test_what_steps_took_stays_unknown_where_the_file_does_not_say() -> None:
+    state = ExecutionState.from_json(PROMISED.encode(), "s")
+    assert state.of(1).lacks_costs
+    assert ExecutionState.from_json(state.to_json().encode(), "s").of(1).lacks_costs
+    known = state.with_costs({1: Cost(7)})
+    assert not ExecutionState.from_json(known.to_json().encode(), "s").of(1).lacks_costs
+
+
+def test_half_of_a_character_in_an_error_is_no_reason_not_to_save_it(tmp_path: Path) -> None:
+    begun = ExecutionState("feature-x").with_steps([1]).started(PlanStep(1, "a"), NOW, attempt=1)
+    save_state(begun.failed(1, NOW, "half \ud83d"), tmp_path / "s.json")
+    saved = read_state(tmp_path / "s.json", "feature-x")
+    assert saved is not None
+    assert saved.of(1).error == "half ?"
 
 
 @pytest.mark.parametrize(
