@@ -21,7 +21,7 @@ from tests.crash.story import STORIES, Reviewer, Story, Storyteller
 from tests.crash.views import contents
 from tests.projects import SLUG
 
-_SETTINGS = ("CDD_", "HIVE_", "GIT_", "XDG_")
+SETTINGS = ("CDD_", "HIVE_", "GIT_", "XDG_")
 """How the names of variables begin that would say something to a run."""
 
 
@@ -88,7 +88,7 @@ def run_as_process(orders: Orders, output: Path, home: Path, outside: Mapping[st
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
     os.environ.clear()
-    os.environ |= {name: value for name, value in outside.items() if not name.startswith(_SETTINGS)}
+    os.environ |= {name: value for name, value in outside.items() if not name.startswith(SETTINGS)}
     os.environ |= {"HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     code = drive(orders)
     sys.stdout.flush()
