@@ -8,6 +8,7 @@ import json
 import math
 import os
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -499,6 +500,9 @@ def user_file() -> Path:
     """The user's own settings, for all projects: where `CDD_USER_CONFIG` says, or the platform keeps such files."""
     if chosen := os.environ.get(USER_CONFIG):
         return Path(chosen)
+    told, home = (Path(os.environ.get(name, "")) for name in ("XDG_CONFIG_HOME", "HOME"))
+    if sys.platform == "linux" and home.is_absolute():  # platformdirs finds the same, and takes 5 ms to import
+        return (told if told.is_absolute() else home / ".config") / "cdd-agent" / "config.yaml"
     from platformdirs import user_config_path
 
     return user_config_path("cdd-agent") / "config.yaml"
