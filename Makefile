@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUNS := $(VENV)/.runs
 READY := $(VENV)/.ready
+COMPILED := $(VENV)/.compiled
 
 MODEL_VENV := .venv-model
 MODEL_READY := $(MODEL_VENV)/.ready
@@ -14,7 +15,8 @@ MODEL_READY := $(MODEL_VENV)/.ready
 demo: $(RUNS)           ## the main job, on a sample project: no key, no network (ARGS=--headless: without the screen)
 	@$(BIN)/cdd demo $(ARGS)
 
-test: check             ## everything that must be clean at every commit
+test: $(READY)          ## everything that must be clean at every commit
+	@$(MAKE) --no-print-directory --jobs 2 check $(COMPILED)
 	@$(BIN)/pytest --dist loadgroup -n $$((2 * $$(getconf _NPROCESSORS_ONLN)))  # half of the time is waiting for programs
 
 FAST := actions dialogue edits files process project tickets tools verification web
@@ -92,8 +94,12 @@ $(RUNS): pyproject.toml requirements-run.lock
 
 $(READY): $(RUNS) requirements.lock
 	@echo "Adding to $(VENV) what developing needs ..."
-	$(call install,--require-hashes --requirement requirements.lock)
+	$(call install,--no-compile --require-hashes --requirement requirements.lock)
 	@touch $@
+
+# All that the tests import: else each worker would compile it for itself. What cannot be imported the tests will tell.
+$(COMPILED): $(READY)
+	@$(BIN)/pytest --collect-only -qq >/dev/null 2>&1; touch $@
 
 # For any CPU of its kind: built for the very one it is built on, the server dies on some virtual machines.
 $(MODEL_READY): tests/model/requirements.txt

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from _pytest.unraisableexception import gc_collect_iterations_key
 from hypothesis import settings
 
 from tests.forked_pytest import quick_pytest
@@ -38,6 +39,10 @@ settings.register_profile("same", deadline=None, max_examples=50, derandomize=Tr
 settings.register_profile("many", deadline=None, max_examples=4_000)
 settings.load_profile("same")
 gc.disable()  # until all tests are collected: what is made till then stays to the end
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[gc_collect_iterations_key] = 1  # at the end: the other four are for Pythons that count no references
 
 
 def pytest_collection_finish() -> None:

@@ -45,7 +45,7 @@ def says(path: str, text: str, words: str = "Here it is.") -> str:
 def check(path: str, text: str = "good") -> str:
     """A check that passes when a file holds a text, and says what it holds otherwise."""
     code = f"t = open('{path}').read(); print('it says', t); raise SystemExit('{text}' not in t)"
-    return f'python -c "{code}"'
+    return f'python -S -c "{code}"'  # the site is half of its start
 
 
 @dataclass(frozen=True)

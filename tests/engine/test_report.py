@@ -231,7 +231,7 @@ async def test_what_a_failed_step_left_does_not_stand(sandbox: Sandbox) -> None:
     sandbox.write(Step("a.txt", check("a.txt")), Step("a.txt", check("a.txt", "better"), "Step 1"))
     report = await go_on(sandbox.replies(says("a.txt", "good"), says("a.txt", "bad")))
     assert pick(report["steps"][1], "status", "files_modified") == ["failed", ["a.txt"]]
-    assert "`python -c" in report["steps"][1]["error"]
+    assert "`python -S -c" in report["steps"][1]["error"]
     assert pick(report, "files_created", "files_modified") == [["a.txt"], []]
 
 

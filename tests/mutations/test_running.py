@@ -1,6 +1,7 @@
 """The mutation run itself: what it says of a fault is true, and its table is of the program as it is."""
 
 import time
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,8 @@ def root(tmp_path: Path) -> Path:
     (tmp_path / "cdd_agent/sums.py").write_text("import subprocess, sys\n\n" + SOURCE)
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests/test_sums.py").write_text(TESTS)
+    slow = {plugin.name for plugin in entry_points(group="pytest11")} - {"xdist"}  # to import, and not needed here
+    (tmp_path / "pytest.ini").write_text(f"[pytest]\naddopts = {' '.join(f'-p no:{name}' for name in sorted(slow))}\n")
     return tmp_path
 
 
