@@ -317,13 +317,6 @@ def floor() -> float:
     return time.perf_counter() - begun
 
 
-def check(folder: Path) -> float:
-    """Seconds of the project's tests."""
-    begun = time.perf_counter()
-    subprocess.run([_PYTHON, "-m", "pytest", "-q"], cwd=folder / "bare", check=True, capture_output=True)
-    return time.perf_counter() - begun
-
-
 def told(what: str, values: Sequence[float], others: Sequence[float], aim: float, unit: str = "s") -> None:
     ratio = statistics.median(a / b for a, b in zip(values, others, strict=True))
     a, b = statistics.median(values), statistics.median(others)
@@ -350,11 +343,11 @@ def main() -> None:
         folder = Path(name).resolve()
         rounds = []
         for number in range(ROUNDS + 1):
-            ran = {kind: job(folder, kind) for kind in kinds}, floor(), check(folder)
+            ran = {kind: job(folder, kind) for kind in kinds}, floor()
             if number:  # the first warms the disk cache
                 rounds.append(ran)
-        jobs = {kind: [each[kind] for each, _, _ in rounds] for kind in kinds}
-        imports, tests = [each for _, each, _ in rounds], [each for _, _, each in rounds]
+        jobs = {kind: [each[kind] for each, _ in rounds] for kind in kinds}
+        imports = [each for _, each in rounds]
         bare_jobs = jobs["bare"]
         for kind, aim in (("one reply a step", 1.4), ("tools", 1.6)):
             told(
@@ -362,9 +355,7 @@ def main() -> None:
             )
             told("  processor time", [j.processor for j in jobs[kind]], [j.processor for j in bare_jobs], aim)
             told("  memory", [j.mebibytes for j in jobs[kind]], [j.mebibytes for j in bare_jobs], 1.5, "MiB")
-            first = [max(j.first - seconds, 0) for j, seconds in zip(jobs[kind], tests, strict=True)]
-            told("  start to first call, beside the baseline / import httpx", first, imports, 1.5)
-            told("  the same with the baseline / import httpx", [j.first for j in jobs[kind]], imports, 1.5)
+            told("  start to the first call / import httpx", [j.first for j in jobs[kind]], imports, 1.5)
             gap, of_bare = statistics.median(j.gap for j in jobs[kind]), statistics.median(j.gap for j in bare_jobs)
             most = 10 if kind == "tools" else 40
             print(f"  between two calls: {gap * 1000:.0f} ms; bare: {of_bare * 1000:.1f} (aim: at most {most} ms)")

@@ -1,5 +1,7 @@
 """How long it takes to start: `cdd --version` against `python -c pass`, the shell against a minimal Textual app.
 
+Also the processor time of commands that only look, in a project with 300 tickets.
+
 Run with `python -m benchmarks.startup`. Each figure is a ratio of medians from alternating runs on one machine.
 The shell and the app run on a pseudo-terminal; "ready" is when the screen is drawn and a key has been echoed. Also
 their memory and processor time while idle.
@@ -8,6 +10,7 @@ their memory and processor time while idle.
 import fcntl
 import os
 import pty
+import resource
 import select
 import shutil
 import signal
@@ -50,6 +53,9 @@ def main() -> None:
         root = _project(Path(folder) / "shop", tickets=300)
         _ratio("cdd --version / python -c pass", _seconds([_CDD, "--version"]), _seconds([_PYTHON, "-c", "pass"]), 2.2)
         _ratio("cdd --help / python -c pass", _seconds([_CDD, "--help"]), _seconds([_PYTHON, "-c", "pass"]), 4)
+        for word in ("list", "status"):
+            look = _processor_time([_CDD, word, "-C", str(root)])
+            _ratio(f"cdd {word}, processor time / python -c pass", look, _processor_time([_PYTHON, "-c", "pass"]), 6)
         shell, minimal = [], []
         for _ in range(RUNS):
             shell.append(_start([_CDD, "-C", str(root)], "❯"))
@@ -72,6 +78,16 @@ def _seconds(command: list[str]) -> Callable[[], float]:
         before = time.perf_counter()
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         return time.perf_counter() - before
+
+    return run
+
+
+def _processor_time(command: list[str]) -> Callable[[], float]:
+    def run() -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
     return run
 

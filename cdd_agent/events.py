@@ -1,7 +1,6 @@
 """Everything the engine and the commands can tell a face: one frozen struct each, by subject.
 
-The shell, the headless printer and the `--json` printer read the same stream. Structs of msgspec, not dataclasses:
-those compile source for each class whenever they are imported, which took a fifth of the shell's start.
+The shell, the headless printer and the `--json` printer read the same stream.
 """
 
 from __future__ import annotations

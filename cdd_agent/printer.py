@@ -11,7 +11,7 @@ import sys
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, TextIO
 
-from msgspec import structs
+from msgspec.structs import replace
 
 from cdd_agent.engine.side_events import SideSteps
 from cdd_agent.events import (
@@ -106,7 +106,7 @@ class JsonPrinter:
     def _tell_thoughts(self) -> None:
         thoughts, self._thoughts = self._thoughts, []
         if thoughts:
-            self._tell(structs.replace(thoughts[-1], text="".join(thought.text for thought in thoughts)))
+            self._tell(replace(thoughts[-1], text="".join(thought.text for thought in thoughts)))
 
     def _tell(self, event: Event) -> None:
         sys.stdout.write(json.dumps(to_json(event), ensure_ascii=False) + "\n")

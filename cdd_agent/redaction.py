@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from msgspec import Struct, structs
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.late_regex import late_regex
 from cdd_agent.secret_names import is_secret_name
@@ -147,7 +148,7 @@ class Redactor:
             before = {name: getattr(value, name) for name in value.__struct_fields__}
             after = {name: self._redacted(item) for name, item in before.items()}
             changed = {name: item for name, item in after.items() if item is not before[name]}
-            return structs.replace(value, **changed) if changed else value
+            return replace(value, **changed) if changed else value
         return value
 
     def _replacement(self, match: re.Match[str]) -> str:

@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from msgspec import Struct, structs
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.agents.base import Agent, GeneralAgent, Meaning
 from cdd_agent.agents.store import LastActive
@@ -119,7 +120,7 @@ class Session(Struct, eq=False, dict=True):
             is_chosen = self.project.config.model is not None  # it may be by now
             if not is_chosen and (found.models or found.without_models):
                 shown = found.models[:_SHOWN_AT_FIRST]
-                self.emit(structs.replace(found, models=shown, more=len(found.models) - len(shown)))
+                self.emit(replace(found, models=shown, more=len(found.models) - len(shown)))
 
     async def engage(self, name: str, ticket: Ticket, *, worktree: bool = False, **options: object) -> None:
         """Make an agent the active one, at work on a ticket, perhaps in a tree of its own. If it has nothing to do,

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from msgspec import structs
+from msgspec.structs import replace
 
 from cdd_agent.events import (
     AttemptFailed,
@@ -53,7 +53,7 @@ def test_json_has_thoughts_that_were_broken_off(capsys: pytest.CaptureFixture[st
 
 def test_json_does_not_mix_the_thoughts_of_steps_that_run_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
     printer = JsonPrinter()
-    for event in (THOUGHTS[0], structs.replace(THOUGHTS[0], step=2), THOUGHTS[1]):
+    for event in (THOUGHTS[0], replace(THOUGHTS[0], step=2), THOUGHTS[1]):
         printer.show(event)
     printer.close()
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import Struct
 from msgspec.structs import replace
 
 from cdd_agent.agents.compaction import Shares, can_be_shorter, compact
@@ -118,9 +118,7 @@ class ChatAgent:
 
         def emit(event: Event) -> None:
             if isinstance(event, ToolFinished):
-                event = structs.replace(
-                    event, files=tuple(file for changes in tools.written for file in changes.files())
-                )
+                event = replace(event, files=tuple(file for changes in tools.written for file in changes.files()))
             self._redacted.emit(event)
             if isinstance(event, ToolFinished):
                 self._tell_changes(tools, turn)

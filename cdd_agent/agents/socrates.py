@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
-from msgspec import structs
 from msgspec.structs import replace
 
 from cdd_agent.agents.base import Meaning, ReadsWords, word
@@ -105,7 +104,7 @@ class SocratesAgent(ReadsWords):
         return self.notebook.kept.lock
 
     def view(self) -> list[Event]:
-        return [structs.replace(self._shown(), in_full=True)]
+        return [replace(self._shown(), in_full=True)]
 
     def close(self) -> None:
         self.notebook.close()

@@ -18,7 +18,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, field, structs
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cdd_agent.cluster.cache import Cache, cache_folder
@@ -229,7 +229,7 @@ class _Run(Struct, dict=True):
     def emit(self, event: Event) -> None:
         last = self._told[-1] if self._told else None
         if isinstance(event, _STREAMS) and isinstance(last, type(event)) and last.step == event.step:
-            self._told[-1] = structs.replace(event, text=last.text + event.text)
+            self._told[-1] = replace(event, text=last.text + event.text)
         else:
             self._told.append(event)
 

@@ -74,7 +74,7 @@ def _status(project: Project, slug: str | None = None) -> Iterator[Event]:
         return
     ticket = project.tickets.find(slug)
     yield opened(ticket)
-    yield from whereabouts(project.root, ticket)
+    yield from whereabouts(ticket)
 
 
 @command(

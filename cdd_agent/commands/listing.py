@@ -4,7 +4,6 @@ The modules that read plans and states are imported with the first ticket that h
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events import TICKET_STATES, About, Notice, PlanOpened, SpecOpened, TicketsListed, TicketView, Tone
@@ -90,23 +89,25 @@ def opened(ticket: Ticket) -> PlanOpened | SpecOpened:
             spec = TicketSpec()
         title = spec.title if spec.has_title else ""
         return SpecOpened(ticket.slug, title, ticket.shown(ticket.spec_path), tuple(spec.missing()))
-    from cdd_agent.engine.whereabouts import in_its_tree  # not for the shell's first screen
     from cdd_agent.tickets.state import load_state, new_state
 
-    ticket = in_its_tree(ticket)
+    if ticket.record.exists():
+        from cdd_agent.engine.whereabouts import in_its_tree
+
+        ticket = in_its_tree(ticket)
     plan = ticket.read_plan()
     plan.check(ticket.shown(ticket.plan_path))
     state = load_state(ticket.state_path, ticket.slug, plan) or new_state(ticket.slug, plan)
     return PlanOpened.of(ticket.read_spec().title, plan, state)
 
 
-def whereabouts(root: Path, ticket: Ticket) -> Iterator[Notice]:
+def whereabouts(ticket: Ticket) -> Iterator[Notice]:
     """That a run goes on elsewhere, if it does: what is known of it here is how it was. Raises `Damaged`."""
-    from cdd_agent.engine.record import RunRecord  # not for the shell's first screen
+    if not ticket.record.exists():
+        return
     from cdd_agent.engine.whereabouts import RunElsewhere, expect_here
-    from cdd_agent.redaction import Redactor
 
     try:
-        expect_here(root, RunRecord.of(root, ticket.slug, Redactor()).folder, datetime.now(UTC))
+        expect_here(ticket.root, ticket.record, datetime.now(UTC))
     except RunElsewhere as elsewhere:
         yield Notice(f"{elsewhere.message}. {elsewhere.hint}", Tone.WARNING, about=About.ELSEWHERE)

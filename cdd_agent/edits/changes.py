@@ -4,7 +4,8 @@ import contextlib
 import stat
 from pathlib import Path, PurePosixPath
 
-from msgspec import Struct, structs
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.actions.model import FileAlreadyExistsError
 from cdd_agent.edits.file_diff import FileDiff
@@ -83,7 +84,7 @@ class ChangeSet(Struct, frozen=True):
             for change in sorted(self.changes, key=lambda change: change.after is None):
                 if read_bytes(root / change.path) != change.before:
                     raise changed_meanwhile(change.path)
-                by_id = structs.replace(change.by_id(root), path=without_links(root, str(change.path)))
+                by_id = replace(change.by_id(root), path=without_links(root, str(change.path)))
                 if by_id.before is not None and change.before is not None:
                     contents[by_id.before.content] = change.before
                 begun.append(by_id)

@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, get_args
 
-from msgspec import Meta, Struct, convert, structs
+from msgspec import Meta, Struct, convert
+from msgspec.structs import replace
 
 from cdd_agent.events import (
     ActionOutput,
@@ -95,15 +96,11 @@ def _in_short(event: Event) -> Event:
     """The event without what can be long."""
     match event:
         case ToolFinished():
-            return structs.replace(
-                event, output="", files=tuple(structs.replace(file, diff="") for file in event.files)
-            )
+            return replace(event, output="", files=tuple(replace(file, diff="") for file in event.files))
         case ChangesApplied():
-            return structs.replace(event, files=tuple(structs.replace(file, diff="") for file in event.files))
+            return replace(event, files=tuple(replace(file, diff="") for file in event.files))
         case TestsFinished():
-            return structs.replace(
-                event, failures=tuple(structs.replace(failure, text="") for failure in event.failures)
-            )
+            return replace(event, failures=tuple(replace(failure, text="") for failure in event.failures))
         case _:
             return event
 

@@ -36,7 +36,8 @@ Texts are kept without secrets, but for what is used again as it is: replies, wh
 from pathlib import Path
 from typing import Self
 
-from msgspec import Struct, field, structs
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.choices import Choices
@@ -125,8 +126,8 @@ class RunRecord(Struct, frozen=True):
 
     def save_baseline(self, baseline: Baseline, output: str) -> None:
         write_text(self.folder / "baseline.txt", self.redactor.redact(output))
-        tests = structs.replace(baseline.tests, texts={}) if baseline.tests else None
-        structs.replace(baseline, tests=tests).save(self._baseline)
+        tests = replace(baseline.tests, texts={}) if baseline.tests else None
+        replace(baseline, tests=tests).save(self._baseline)
 
     def set_baseline_aside(self) -> None:
         """Of a run whose state is gone."""

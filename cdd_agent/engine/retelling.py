@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from msgspec import structs
+from msgspec.structs import replace
 
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.log import LogEntry, RunLog
@@ -143,7 +143,7 @@ class _Retold:
                 dialogue = attempt.dialogue if is_wanted else ()
                 results = [message.content for message in dialogue if message.role == "tool"]
                 output = self._text(results[place]) if place < len(results) and not event.files else ""
-                yield structs.replace(event, output=output)
+                yield replace(event, output=output)
             case ChangesApplied(step=int(step)) if is_wanted and (diff := read_text(folder / "changes.diff")):
                 yield StepDiff(step, "", diff)
             case TestsFinished(step=int(step), command=command) if is_wanted:

@@ -11,7 +11,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal, Self
 
-from msgspec import Struct, field, structs
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.edits.excerpts import Ranges
@@ -216,7 +217,7 @@ class Run(Struct):
         steps = [self.state.of(step.number) for step in self.plan.steps]
         commits = tuple(step.commit for step in steps if step.commit)
         left = tuple(step.step_number for step in steps if step.files != NO_FILES and not step.commit)
-        return structs.replace(self.summary(), commits=commits, to_commit=left)
+        return replace(self.summary(), commits=commits, to_commit=left)
 
     def expect_here(self, now: datetime) -> None:
         """Raises `RunElsewhere` where it was pushed, or its lease is over, or it has a tree of its own."""

@@ -34,7 +34,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from msgspec import Struct, field, structs
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cdd_agent.engine.attempt import AttemptFailure
@@ -270,7 +270,7 @@ class SideBySide(Struct):
         emit = self.engine.run.teller()
 
         def tell(event: Event) -> None:
-            emit(structs.replace(event, step=step.number) if isinstance(event, Notice) else event)
+            emit(replace(event, step=step.number) if isinstance(event, Notice) else event)
 
         return tell
 

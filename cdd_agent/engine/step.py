@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
 
-from msgspec import Struct, field, structs
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cdd_agent.context.finder import CodeFinder
@@ -150,7 +150,7 @@ class StepRunner(Struct, frozen=True):
         """Take and save the baseline before `step`. `already` are the steps, with their attempts, whose work is
         there."""
         baseline, output = await take_baseline(step.number, check, self.commands, self.test_timeout, record.folder)
-        record.save_baseline(structs.replace(baseline, already=already), output)
+        record.save_baseline(replace(baseline, already=already), output)
 
     async def attempt(
         self,

@@ -11,7 +11,8 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.actions.model import Action, ActionResult, ActionStatus, CreateFileAction, EditAction
 from cdd_agent.context.finder import CodeFinder
@@ -81,7 +82,7 @@ class StepTools(Struct):
     def emit(self, event: Event) -> None:
         """Tell what happens in the dialogue, and of a call what it changed."""
         if isinstance(event, ToolFinished):
-            event, self._written = structs.replace(event, files=self._written), ()
+            event, self._written = replace(event, files=self._written), ()
         self.transaction.emit(event)
 
     async def reapply(self, messages: Sequence[Message]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence, Set
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-from msgspec import Struct, field, structs
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cdd_agent.edits.build import EditPolicy, change_set
@@ -122,7 +122,7 @@ class StepTransaction(Struct):
         """In a tree beside the person's it matters also what was only read."""
         shown = self.attempt.shown if self.attempt.side is not None else None
         if shown is not None and path not in shown.all_files and PurePosixPath(path) not in self._made:
-            self.attempt.save_shown(structs.replace(shown, read={**shown.read, path: now}))
+            self.attempt.save_shown(replace(shown, read={**shown.read, path: now}))
 
     async def redo_beside(self) -> None:
         """Make once more what commands made beside the step's own files, in a tree beside the person's. Raises
@@ -131,7 +131,7 @@ class StepTransaction(Struct):
         if not changes:
             return
         await self.begin()
-        again = [structs.replace(change, before=change.after, after=change.before) for change in changes]
+        again = [replace(change, before=change.after, after=change.before) for change in changes]
         done = await to_its_end(partial(restore, self.root, again, contents), name="beside")
         if done.kept:
             raise changed_meanwhile(PurePosixPath(done.kept[0]))
@@ -271,7 +271,7 @@ class StepTransaction(Struct):
         is_needed = self.call_by_call or self.attempt.side is None  # a reply finds its places again, or is refused
         if first is None and shown is not None and path not in shown.all_files and is_needed:
             changed = {**shown.changed, path: digest(change.before)}
-            self.attempt.save_shown(structs.replace(shown, changed=changed))
+            self.attempt.save_shown(replace(shown, changed=changed))
         is_known = change.before is None or self._seen.get(path) == digest(change.before)
         if is_known or change.after is None:  # who has changed a part has not seen the rest
             self._seen[path] = digest(change.after)

@@ -145,7 +145,7 @@ class TicketSpec(Struct, frozen=True):
 
 
 def _text(value: str) -> str:
-    return _UNWRITABLE.sub("", value).replace("\r\n", "\n").replace("\r", "\n").strip()
+    return value and _UNWRITABLE.sub("", value).replace("\r\n", "\n").replace("\r", "\n").strip()
 
 
 # -------------------------------------------------------------------------------------------- the entries

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -30,7 +30,7 @@ _NEAR = 100
 """Letters of an unknown slug that are compared with those there are."""
 
 
-class Ticket(Struct, frozen=True):
+class Ticket(Struct, frozen=True, dict=True):
     """A ticket's folder. Its files are read anew at each call."""
 
     slug: str
@@ -38,15 +38,15 @@ class Ticket(Struct, frozen=True):
     root: Path
     """The project, from which messages name the files."""
 
-    @property
+    @cached_property
     def spec_path(self) -> Path:
         return self.folder / _SPEC
 
-    @property
+    @cached_property
     def plan_path(self) -> Path:
         return self.folder / _PLAN
 
-    @property
+    @cached_property
     def state_path(self) -> Path:
         return self.folder / _STATE
 
@@ -153,7 +153,8 @@ class TicketStore:
             try:
                 with os.scandir(place) as entries:
                     for entry in entries:
-                        if entry.is_dir() and _is_ticket(folder := Path(entry.path)):
+                        if entry.is_dir() and _is_ticket(entry.path):
+                            folder = Path(entry.path)
                             tickets.setdefault(folder.name, Ticket(folder.name, folder, self.root))
             except FileNotFoundError:
                 continue
@@ -239,9 +240,9 @@ class TicketStore:
         return place.name.casefold() == _STATE or place.parent in folders
 
 
-def _is_ticket(folder: Path) -> bool:
+def _is_ticket(folder: Path | str) -> bool:
     # os.path answers False for every path it cannot look at, however odd or long.
-    return any(os.path.isfile(folder / name) for name in (_SPEC, _PLAN))  # noqa: PTH113
+    return any(os.path.isfile(f"{folder}/{name}") for name in (_SPEC, _PLAN))  # noqa: PTH113
 
 
 def _there_already(ticket: Ticket) -> BadInput:

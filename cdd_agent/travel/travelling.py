@@ -17,7 +17,6 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 
 from msgspec import Struct, structs
-from msgspec.structs import replace
 
 from cdd_agent.engine.history import STORE, no_part
 from cdd_agent.engine.lock import TicketLock
@@ -375,7 +374,8 @@ class Travel(Struct):
         snapshots = checkpoints.snapshots
         where = f"{snapshots.namespace}/{self.ticket.slug}"
         asked = snapshots.input(f"update {where}/{name} {target}\n" for name, target in names.items())
-        git = replace(snapshots.references, config=(*snapshots.references.config, "core.fsync=none"))  # see `sync_all`
+        unsynced = (*snapshots.references.config, "core.fsync=none")  # see `sync_all`
+        git = structs.replace(snapshots.references, config=unsynced)
         await git("update-ref", "--stdin", stdin=asked)
 
     @contextmanager

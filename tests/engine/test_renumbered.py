@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from msgspec import structs
 from msgspec.structs import replace
 
 from cdd_agent.engine.prompt import LAST_FAILED
@@ -107,7 +106,7 @@ async def test_the_report_tells_of_each_step_what_it_took_before_and_after(sandb
 
         def emit_with_title(event: Event, run: Run = run, emit: Emit = emit) -> None:
             title = {step.number: step.title for step in run.plan.steps}
-            emit(structs.replace(event, notes=(title[event.step],)) if isinstance(event, TestsFinished) else event)
+            emit(replace(event, notes=(title[event.step],)) if isinstance(event, TestsFinished) else event)
 
         engine.runner = replace(engine.runner, emit=emit_with_title)
         engine.run.emit(engine.run.opened())

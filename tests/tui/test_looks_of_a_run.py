@@ -4,7 +4,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
-from msgspec import structs
 from msgspec.structs import replace
 from textual.pilot import Pilot
 
@@ -92,12 +91,12 @@ def test_a_step_whose_text_does_not_compile(shop: Sandbox, snap_compare: Compare
 
 @pytest.mark.parametrize("size", [(20, 12), (80, 24), (120, 40), (200, 50)], ids=lambda size: f"{size[0]}x{size[1]}")
 def test_criteria_that_many_steps_serve(shop: Sandbox, snap_compare: Compare, size: tuple[int, int]) -> None:
-    done = structs.replace(VIEWS[0], number=2)
+    done = replace(VIEWS[0], number=2)
     details = StepDetails(SLUG, PLAN_STEP, done, (replace(ATTEMPT, failure=""),))
 
     async def look(pilot: Pilot[None]) -> None:
         await showing(*FAILED_RUN)(pilot)
-        many = tuple(structs.replace(done, number=number) for number in range(1, 200))
+        many = tuple(replace(done, number=number) for number in range(1, 200))
         criteria = (
             CriterionProof(1, "Months are added up " * 12, many[:3], ("a", "b")),
             CriterionProof(2, "A category is a line", many, tuple(f"test {number}" for number in range(400))),

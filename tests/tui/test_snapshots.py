@@ -5,7 +5,6 @@ from math import inf
 from pathlib import Path
 
 import pytest
-from msgspec import structs
 from msgspec.structs import replace
 from textual.events import Paste
 from textual.pilot import Pilot
@@ -104,7 +103,7 @@ SEEN = {1: Evidence("", 3, new=3), 2: Evidence("", 5, fixed=1, new=1), 3: Eviden
 def step(number: int, status: StepStatus, error: str | None = None, done: int = 0) -> StepFinished:
     verification = Verification.PASSED if status is StepStatus.COMPLETED else None
     ended = StepFinished(number, TITLES[number - 1], status, verification, error, None, (), (), done, len(TITLES))
-    return structs.replace(ended, attempts=max(number - 1, 1), seconds=12.0 * number, evidence=SEEN.get(number))
+    return replace(ended, attempts=max(number - 1, 1), seconds=12.0 * number, evidence=SEEN.get(number))
 
 
 DIFF = """\
@@ -303,7 +302,7 @@ def test_a_step_opened(shop: Sandbox, snap_compare: Compare, part: str, size: tu
         await showing(*FAILED_RUN)(pilot)
         error = f"`{CHECK}` failed (exit code 1)"
         view = StepView(3, TITLES[2], StepStatus.FAILED, error=error, attempts=2, seconds=36.0, evidence=SEEN[3])
-        view = structs.replace(view, cost=Cost(8_900, 0.0412))
+        view = replace(view, cost=Cost(8_900, 0.0412))
         details = StepDetails(SLUG, PLAN_STEP, view, (ATTEMPT, ATTEMPT))
         screen = StepScreen(details, lambda by: None)
         await pilot.app.push_screen(screen)

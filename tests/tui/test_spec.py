@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from msgspec import structs
+from msgspec.structs import replace
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
@@ -27,7 +27,7 @@ EMPTY = SpecShown(
     open_questions=(),
     not_written=(),
 )
-FULL = structs.replace(
+FULL = replace(
     EMPTY,
     title="Monthly expense report",
     description="Whoever keeps a list of expenses sees what a month cost.\n\nBy category.",
@@ -76,7 +76,7 @@ async def test_without_a_spec_it_is_hidden() -> None:
 
 @pytest.mark.parametrize("text", ["x" * 500, "日本" * 100, "word " * 100, "a\x1b[31mb\tc\x07"])
 async def test_a_long_or_odd_text_stays_in_its_place(text: str) -> None:
-    async with panel_of(structs.replace(FULL, title=text, description=text), (24, 40)) as (panel, _):
+    async with panel_of(replace(FULL, title=text, description=text), (24, 40)) as (panel, _):
         strips = [panel.render_line(y) for y in range(panel.size.height)]
         assert {strip.cell_length for strip in strips} == {panel.size.width}
         assert not set("".join(rows(panel))) & set(map(chr, range(32)))
@@ -85,7 +85,7 @@ async def test_a_long_or_odd_text_stays_in_its_place(text: str) -> None:
 
 async def test_a_long_spec_scrolls_and_the_first_line_stays() -> None:
     criteria = tuple(CriterionView(f"Criterion {number}", "x") for number in range(100))
-    async with panel_of(structs.replace(FULL, criteria=criteria), (38, 12)) as (panel, pilot):
+    async with panel_of(replace(FULL, criteria=criteria), (38, 12)) as (panel, pilot):
         panel.scroll_end(animate=False)
         await pilot.pause()
         assert rows(panel)[0] == "Spec 3/3 ━━━━━━━━━━"

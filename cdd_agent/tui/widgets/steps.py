@@ -7,7 +7,7 @@ each step has one row.
 from collections.abc import Hashable, Iterable
 from typing import ClassVar
 
-from msgspec import structs
+from msgspec.structs import replace
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
@@ -175,7 +175,7 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
     def _change(self, number: int, **update: object) -> None:
         for index, step in enumerate(self._steps):
             if step.number == number:
-                changed = structs.replace(step, **update)
+                changed = replace(step, **update)
                 self._steps[index] = changed
                 (self._to_do.discard if changed.status.over else self._to_do.add)(number)
         self._lay_out()
