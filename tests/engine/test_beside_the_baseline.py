@@ -3,6 +3,7 @@
 The project's own check is one that is over when the test lets it, and says at its end what was in the project then.
 """
 
+import asyncio
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TypeVar
 
 import pytest
 
+from cdd_agent import work_clock
 from cdd_agent.events import (
     AttemptFailed,
     BaselineAwaited,
@@ -153,7 +155,7 @@ async def test_a_model_with_tools_looks_around_beside_it_and_acts_when_it_is_ove
     assert sandbox.text("old.txt") == "new\n"
     kinds = [type(event) for event in events]
     first, second = [place for place, kind in enumerate(kinds) if kind is ToolFinished][:2]
-    assert first < kinds.index(BaselineAwaited) < kinds.index(BaselineTaken) < second
+    assert first < kinds.index(BaselineAwaited) < kinds.index(BaselineTaken) < kinds.index(ChangesProposed) < second
 
 
 async def test_so_does_a_command_of_the_model(sandbox: Sandbox, held: Held) -> None:
@@ -163,6 +165,22 @@ async def test_so_does_a_command_of_the_model(sandbox: Sandbox, held: Held) -> N
     assert (sandbox.statuses(), held.saw) == (["completed"], "")
     kinds = [type(event) for event in events]
     assert kinds.index(ToolStarted) < kinds.index(BaselineTaken) < kinds.index(ToolFinished)
+
+
+async def test_waiting_for_it_takes_nothing_of_the_time_that_a_turn_has(
+    sandbox: Sandbox, held: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(work_clock, "monotonic", lambda: now)
+
+    def an_hour_later() -> None:
+        nonlocal now
+        now += 3600
+
+    sandbox.replies(calls(create("a.txt", "good\n"), create("b.txt", "too\n")), ScriptedReply("Done."))
+    events = await let_go_at(held, sandbox, BaselineAwaited, an_hour_later)
+    assert [(event.problem, event.seconds) for event in of(ToolFinished, events)] == [("", 0), ("", 0)]
+    assert (sandbox.statuses(), sandbox.text("b.txt")) == (["completed"], "too\n")
 
 
 async def test_a_person_is_asked_about_changes_when_it_is_over(sandbox: Sandbox, held: Held) -> None:
@@ -199,6 +217,26 @@ async def test_a_stop_ends_it_and_leaves_nothing_and_the_reply_is_not_paid_for_t
     assert (sandbox.statuses(), held.saw) == (["completed"], "")
 
 
+async def test_what_came_of_it_is_told_also_where_the_run_is_stopped_before_the_reply(
+    sandbox: Sandbox, held: Held
+) -> None:
+    held.let_go()
+    engine = sandbox.replies(ScriptedReply(GOOD, slow=600)).engine()
+    task, events = asyncio.ensure_future(engine.run_all()), list[Event]()
+    with told_to(events.append):
+        while not held.is_over:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        await asyncio.wait([task])
+    engine.close()
+    assert task.cancelled()
+    assert len(of(BaselineTaken, events)) == 1
+
+    events = await run_all(sandbox.replies(GOOD))
+    assert of(BaselineTaken, events) == []
+    assert sandbox.statuses() == ["completed"]
+
+
 @pytest.mark.parametrize(
     ("error", "status"),
     [(AuthenticationFailed("No key"), StepStatus.FAILED), (QuotaUsedUp("Nothing left"), StepStatus.PENDING)],
@@ -233,6 +271,23 @@ async def test_a_file_that_it_changes_under_the_model_costs_no_attempt(
 
     assert [event.will_retry for event in of(AttemptFailed, events)] == [True]
     assert "by the tests" in sandbox.prompt(1)
+    assert sandbox.statuses() == ["completed"]
+
+
+async def test_where_others_look_at_the_project_before_a_call_it_is_over_by_then(sandbox: Sandbox, held: Held) -> None:
+    engine = sandbox.replies(GOOD).engine()
+    engine.waits_for_baseline = True
+
+    def asked_nobody(event: Event) -> None:
+        if isinstance(event, BaselineAwaited):
+            assert sandbox.model.requests == []
+            held.let_go()
+
+    with told_to(asked_nobody):
+        events = await collect(engine.run_all())
+    engine.close()
+    kinds = [type(event) for event in events]
+    assert kinds.index(BaselineTaken) < kinds.index(StepStarted)
     assert sandbox.statuses() == ["completed"]
 
 
