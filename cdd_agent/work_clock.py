@@ -1,25 +1,25 @@
-"""How long something has worked, without the time in which a person was asked."""
+"""How long something has worked, without the time in which it waited for a person, or for the baseline."""
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from time import monotonic
 
 from msgspec import Struct
 
 
 class WorkClock(Struct):
-    """A clock that stands still while a person is asked."""
+    """A clock that stands still while something else is waited for."""
 
-    _asked: float = 0.0
+    _waited: float = 0.0
 
     def now(self) -> float:
         """Seconds since some moment in the past."""
-        return time.monotonic() - self._asked
+        return monotonic() - self._waited
 
     @contextmanager
     def standing_still(self) -> Iterator[None]:
-        since = time.monotonic()
+        since = monotonic()
         try:
             yield
         finally:
-            self._asked += time.monotonic() - since
+            self._waited += monotonic() - since

@@ -20,15 +20,15 @@ class KnownBefore:
     """To be awaited by calling it, as often as one likes, within `async with`; what is still under way at its end is
     stopped.
 
-    What came of a baseline is told to whoever waits first, and not when it comes: so events have the order of the
-    story, whichever of the two takes longer.
+    What came of a baseline is told when somebody waits for it, and not when it comes: so events have the order of the
+    story, whichever of the two takes longer. Where nobody has waited it is told at the end.
     """
 
     def __init__(self, finding: Coroutine[Any, Any, Before], baseline: BaselineStarted | None, emit: Emit) -> None:
         self.baseline = baseline
         """None where none is taken now."""
         self._finding, self._emit = finding, emit
-        self._is_awaited = False
+        self._is_awaited = self._is_told = False
 
     async def __aenter__(self) -> Self:
         self._found = asyncio.create_task(self._finding)
@@ -36,14 +36,20 @@ class KnownBefore:
 
     async def __aexit__(self, *error: object) -> None:
         self._found.cancel()
-        await asyncio.gather(self._found, return_exceptions=True)  # whoever has waited knows of an error
+        (found,) = await asyncio.gather(self._found, return_exceptions=True)  # whoever has waited knows of an error
+        if isinstance(found, Before):
+            self._tell(found)
 
     async def __call__(self) -> Before:
         """Raises what finding it out raised, such as `BadInput` when the disk refuses."""
-        is_first, self._is_awaited = not self._is_awaited, True
-        if is_first and self.baseline is not None:
+        if self.baseline is not None and not self._is_awaited:
+            self._is_awaited = True
             self._emit(BaselineAwaited(self.baseline.step, self.baseline.command))
         before = await asyncio.shield(self._found)
-        if is_first and self.baseline is not None and before.baseline is not None:
-            self._emit(as_event(before.baseline))
+        self._tell(before)
         return before
+
+    def _tell(self, before: Before) -> None:
+        if self.baseline is not None and before.baseline is not None and not self._is_told:
+            self._is_told = True
+            self._emit(as_event(before.baseline))

@@ -51,7 +51,7 @@ class StepTransaction(Struct):
     """None: changes are written without a question."""
     protected: Protected
     clock: WorkClock
-    """Stands still while a person is asked."""
+    """Stands still while a person is asked, and until it is `known` what the tests were like."""
     emit: Emit
     known: Known
     is_begun: bool = False
@@ -148,7 +148,7 @@ class StepTransaction(Struct):
         Raises `ReplyRefused` with reasons for the model, `NotApproved`, `GitUnusable` when no checkpoint can be taken,
         or `BadInput` when the disk refuses.
         """
-        await self.known()
+        await self._wait_until_known()
         changes = await asyncio.to_thread(change_set, self.root, edits, self._policy(), self.protected)
         for note in () if again else changes.notes:
             self.emit(Notice(f"{note}.", about=About.FILE_NOTE))
@@ -203,7 +203,7 @@ class StepTransaction(Struct):
     async def begin(self, touched: Sequence[str] = ()) -> None:
         """See that there is a checkpoint from before the attempt, in which all is that will be written."""
         if not self.is_begun:
-            await self.known()
+            await self._wait_until_known()
             self.emit(CheckpointStarted(self.step.number))
             if self.call_by_call:  # what the plan names for the step can be changed also where git ignores it
                 named = [_plain(self.root, file.path) for file in self.step.files_affected]
@@ -219,6 +219,10 @@ class StepTransaction(Struct):
                 f"{', '.join(missed)} is ignored by git: there would be no way back from a change of it.",
                 hint="Leave it alone; only where the plan names it for this step can it be changed.",
             )
+
+    async def _wait_until_known(self) -> None:
+        with self.clock.standing_still():
+            await self.known()
 
     def take_over_from_command(self, call: int, others: Set[PurePosixPath]) -> None:
         """Whatever the command of a call made of the step's files, but for those that `others` had changed before, is

@@ -3,6 +3,7 @@
 The project's own check is one that is over when the test lets it, and says at its end what was in the project then.
 """
 
+import asyncio
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TypeVar
 
 import pytest
 
+from cdd_agent import work_clock
 from cdd_agent.events import (
     AttemptFailed,
     BaselineAwaited,
@@ -165,6 +167,22 @@ async def test_so_does_a_command_of_the_model(sandbox: Sandbox, held: Held) -> N
     assert kinds.index(ToolStarted) < kinds.index(BaselineTaken) < kinds.index(ToolFinished)
 
 
+async def test_waiting_for_it_takes_nothing_of_the_time_that_a_turn_has(
+    sandbox: Sandbox, held: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(work_clock, "monotonic", lambda: now)
+
+    def an_hour_later() -> None:
+        nonlocal now
+        now += 3600
+
+    sandbox.replies(calls(create("a.txt", "good\n"), create("b.txt", "too\n")), ScriptedReply("Done."))
+    events = await let_go_at(held, sandbox, BaselineAwaited, an_hour_later)
+    assert [(event.problem, event.seconds) for event in of(ToolFinished, events)] == [("", 0), ("", 0)]
+    assert (sandbox.statuses(), sandbox.text("b.txt")) == (["completed"], "too\n")
+
+
 async def test_a_person_is_asked_about_changes_when_it_is_over(sandbox: Sandbox, held: Held) -> None:
     sandbox.flags |= {"approval": "ask"}
     events = await let_go_at(held, sandbox.replies(GOOD), BaselineAwaited)
@@ -197,6 +215,26 @@ async def test_a_stop_ends_it_and_leaves_nothing_and_the_reply_is_not_paid_for_t
     assert len(sandbox.model.requests) == 1
     assert [event.saved for event in of(ReplyStarted, events)] == [True]
     assert (sandbox.statuses(), held.saw) == (["completed"], "")
+
+
+async def test_what_came_of_it_is_told_also_where_the_run_is_stopped_before_the_reply(
+    sandbox: Sandbox, held: Held
+) -> None:
+    held.let_go()
+    engine = sandbox.replies(ScriptedReply(GOOD, slow=600)).engine()
+    task, events = asyncio.ensure_future(engine.run_all()), list[Event]()
+    with told_to(events.append):
+        while not held.is_over:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        await asyncio.wait([task])
+    engine.close()
+    assert task.cancelled()
+    assert len(of(BaselineTaken, events)) == 1
+
+    events = await run_all(sandbox.replies(GOOD))
+    assert of(BaselineTaken, events) == []
+    assert sandbox.statuses() == ["completed"]
 
 
 @pytest.mark.parametrize(
