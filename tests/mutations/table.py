@@ -274,14 +274,14 @@ MUTATIONS = [
     Mutation(
         "no call changes anything before the baseline is over",
         "engine/transaction.py",
-        "        await self.known()\n        changes = await",
+        "        await self._wait_until_known()\n        changes = await",
         "        changes = await",
         "tests/engine/test_beside_the_baseline.py",
     ),
     Mutation(
         "no command runs before the baseline is over",
         "engine/transaction.py",
-        "            await self.known()\n            self.emit(CheckpointStarted",
+        "            await self._wait_until_known()\n            self.emit(CheckpointStarted",
         "            self.emit(CheckpointStarted",
         "tests/engine/test_beside_the_baseline.py",
     ),
