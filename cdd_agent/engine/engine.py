@@ -219,15 +219,11 @@ class Engine(Struct):
             if self.waits_for_baseline:
                 await known()
             while True:
-                also_show |= frozenset(self.run.restore(step.number))
                 try:
                     outcome = await self._attempt(step, number, guidance, also_show, known)
                 except asyncio.CancelledError:  # whoever stops it wants to see what comes next
                     self.ask_again()
                     raise
-                if outcome is None:
-                    with suppress(CddError):  # what ended the step is known
-                        await known()  # the baseline is kept for when the run goes on
                 if outcome is None or outcome.verification is not None:
                     break
                 is_outdated = number == first and known.baseline is not None and self._is_outdated(step, outcome)
@@ -236,11 +232,14 @@ class Engine(Struct):
                 self.run.emit(AttemptFailed(step.number, number, outcome.reason, will_retry=will_retry))
                 if not will_retry:
                     break
+                also_show |= frozenset(self.run.restore(step.number))
                 number += 1
-        self.run.emit(StepFinished.of(step, self.run.plan, self.run.state))
-        self._tell_why_it_stopped(self.stopped_by)
-        if self.run.next_step is None:
-            self.ask_again()
+            self.run.emit(StepFinished.of(step, self.run.plan, self.run.state))
+            self._tell_why_it_stopped(self.stopped_by)
+            if self.run.next_step is None:
+                self.ask_again()
+            with suppress(CddError):  # it is told already, where it has ended the step
+                await known()  # where no reply came, it is kept for when the run goes on
 
     async def carry_out(self, *, attempts: int = 1) -> None:
         """Put the run in order, tell how it stands, and run it to its end, as far as it comes."""

@@ -330,8 +330,8 @@ MUTATIONS = [
     Mutation(
         "a failed attempt is restored before the next",
         "engine/engine.py",
-        "                also_show |= frozenset(self.run.restore(step.number))",
-        "                also_show |= frozenset()",
+        "                also_show |= frozenset(self.run.restore(step.number))\n",
+        "",
         _ENGINE,
     ),
     Mutation(
