@@ -50,7 +50,7 @@ _TYPES = {
 """In words, by the names of JSON schemas."""
 
 
-class Before(Struct, frozen=True):
+class Respelled(Struct, frozen=True):
     """In a kind's `Annotated`: what is read is not the value but what this makes of it, another spelling of the same.
 
     A plain function there is a rule: it is given a value that is of the kind, and returns it, or raises `ValueError`.
@@ -142,7 +142,7 @@ def _made(kind: Any, value: Any, place: tuple[str | int, ...], faults: list[Faul
     if so_far >= _MOST_FAULTS:
         return None
     for each in _added(kind):
-        value = each.spelled(value) if isinstance(each, Before) else value
+        value = each.spelled(value) if isinstance(each, Respelled) else value
     if isinstance(value, str) and _HALF.search(value):
         faults.append(Fault(place, "no text that can be written: it has half of a character (a lone surrogate)"))
     elif isinstance(its, msgspec.StructMeta) and isinstance(value, dict):

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import re
+import sys
 from operator import attrgetter
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
+from platformdirs import user_config_path
 
 from cdd_agent.config import (
     Commands,
@@ -463,3 +465,15 @@ def test_any_name_is_written_so_that_it_is_read_as_itself(value: str, text: str)
     written = changed_text(text, "config.yaml", {"model": value, "api_base": None})
     entries = read_mapping(written, "config.yaml", "a config")
     assert {key: entry.value("config.yaml") for key, entry in entries.items()} == {"model": value, "api_base": None}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere it is asked itself")
+@pytest.mark.parametrize("told", ["", "  ", "relative/folder", "/somewhere/else"])
+@pytest.mark.parametrize("home", ["/home/ada", "", "relative"])
+def test_the_users_own_settings_are_where_platformdirs_has_them(
+    told: str, home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CDD_USER_CONFIG", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", told)
+    monkeypatch.setenv("HOME", home)
+    assert user_file() == user_config_path("cdd-agent") / "config.yaml"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Meta, Struct, structs
 
-from cdd_agent.forms import Fault, NotOfForm, Written, read, read_json, schema_of
+from cdd_agent.forms import Fault, NotOfForm, Respelled, Written, read, read_json, schema_of
 
 
 class Part(Struct, frozen=True, forbid_unknown_fields=True):
@@ -286,3 +286,42 @@ def test_a_schema_says_what_a_model_needs_and_no_more() -> None:
         "required": ["title"],
         "additionalProperties": False,
     }
+
+
+def _shelf(name: str) -> str:
+    if name == "nowhere":
+        raise ValueError("allowed: places that there are")
+    return name.lower()
+
+
+class Placed(Struct, frozen=True):
+    """Fields with rules, and with other spellings."""
+
+    shelf: Annotated[str, _shelf] | None = None
+    shelves: tuple[Annotated[str, _shelf], ...] = ()
+    part: Annotated[Part, Respelled(lambda said: {"name": said} if isinstance(said, str) else said)] | None = None
+    weight: Annotated[float, Meta(gt=0)] = 1.0
+
+
+def test_a_rule_is_asked_about_a_value_that_is_of_its_kind_and_may_change_it() -> None:
+    assert read(Placed, {"shelf": "A", "shelves": ["B", "c"]}) == Placed(shelf="a", shelves=("b", "c"))
+    assert read(Placed, {"shelf": None}) == Placed()
+    given = {"shelf": 3, "shelves": ["A", "nowhere"]}
+    assert faults(given, Placed) == ["`shelf` is not a text", "`shelves.1`: allowed: places that there are"]
+
+
+def test_another_spelling_is_read_as_what_it_means() -> None:
+    assert read(Placed, {"part": "a"}) == read(Placed, {"part": {"name": "a"}}) == Placed(part=Part("a"))
+    assert faults({"part": ""}, Placed) == ["`part.name` is empty"]
+
+
+@pytest.mark.parametrize("value", [2.5, "2.5", " 2.5 ", "25e-1"])
+def test_a_number_may_be_written_as_text(value: object) -> None:
+    assert read(Placed, {"weight": value}).weight == 2.5
+    assert faults({"weight": "heavy"}, Placed) == faults({"weight": "-1"}, Placed) == ["`weight` is not a number"]
+
+
+def test_words_that_may_be_chosen_are_named_with_the_fault() -> None:
+    with pytest.raises(NotOfForm) as caught:
+        read(Part, {"name": "a", "change": "move"})
+    assert [fault.allowed for fault in caught.value.faults] == [("create", "edit")]

@@ -41,9 +41,11 @@ def _end(code: int) -> None:
     a third of the time of importing them. Where a thread is at work, or output cannot be written, Python ends it."""
     import atexit
     import os
-    import threading
 
-    if any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
+    threading = sys.modules.get("threading")  # whoever began a thread has imported it
+    if threading and any(
+        not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()
+    ):
         return
     try:
         for stream in (sys.stdout, sys.stderr):

@@ -1,7 +1,10 @@
 """All commands of `cdd`, and the parser of what is typed after it."""
 
+import os
+import sys
 from argparse import SUPPRESS, ArgumentParser, Namespace, RawDescriptionHelpFormatter, _ActionsContainer
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -35,6 +38,18 @@ exit codes:
 """
 
 
+class _Formatter(RawDescriptionHelpFormatter):
+    """As wide as the terminal. `argparse` makes one for each argument, and asks `shutil` for the width, whose import,
+    with three compressors, takes longer than all of the parsing."""
+
+    def __init__(self, prog: str) -> None:
+        told = os.environ.get("COLUMNS", "")
+        columns = int(told) if told.isdecimal() else 0
+        with suppress(AttributeError, OSError, ValueError):  # there is no output, or it is no terminal
+            columns = columns or os.get_terminal_size(sys.__stdout__.fileno()).columns  # type: ignore[union-attr]
+        super().__init__(prog, width=(columns or 80) - 2)
+
+
 class _Parser(ArgumentParser):
     """Its words for a mistyped command name the one that was probably meant."""
 
@@ -50,7 +65,7 @@ class _Parser(ArgumentParser):
 
 def parsed(arguments: Sequence[str]) -> Namespace:
     """The arguments by name; `carry_out` does what they ask for. Exits where they are wrong, or ask for help."""
-    parser = _Parser("cdd", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=RawDescriptionHelpFormatter)
+    parser = _Parser("cdd", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=_Formatter)
     _add(parser, _COMMON_FLAGS)
     parser.add_argument("-V", "--version", action="version", version=f"cdd-agent {VERSION}")
     parser.add_argument("--plain", action="store_true", help="the shell a line at a time, without a screen")
@@ -102,7 +117,7 @@ class _ParserMadeLater:
         parser = _Parser(
             usage=form.usage,
             epilog="\n  ".join(["examples:", *dedent(form.examples).strip().split("\n")]),
-            formatter_class=RawDescriptionHelpFormatter,
+            formatter_class=_Formatter,
             **self._options,
         )
         _add(parser, (*_COMMON_FLAGS, *form.arguments))

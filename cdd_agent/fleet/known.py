@@ -8,7 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
-from msgspec import json as msgspec_json
 from msgspec.structs import replace
 
 from cdd_agent.engine.effort import effort_of
@@ -18,7 +17,7 @@ from cdd_agent.engine.whereabouts import load_own_tree
 from cdd_agent.errors import CddError
 from cdd_agent.events import PlanOpened, RunFinished, to_json
 from cdd_agent.files.atomic import read_bytes, write_atomic
-from cdd_agent.files.json_file import from_json
+from cdd_agent.files.json_file import as_short_json, from_json
 from cdd_agent.files.shared_json import json_read
 from cdd_agent.fleet.board import Board, Row, RunState
 from cdd_agent.fleet.place import TicketJob
@@ -103,7 +102,7 @@ def remember_planned(folder: Path, tickets: Sequence[Ticket]) -> None:
 
 def save_board(folder: Path, board: Board) -> None:
     """For the shell, which shows it. Raises `BadInput` when the disk refuses."""
-    write_atomic(folder / "board.json", msgspec_json.encode(board))
+    write_atomic(folder / "board.json", as_short_json(board))
 
 
 def load_board(folder: Path) -> Board | None:

@@ -179,11 +179,22 @@ class Snapshots(Struct):
         What was asked for once stays part of later snapshots.
         """
         self._also |= set(also)
+        reference = f"{self.namespace}/{name}"
+
+        def look() -> tuple[str, bool]:
+            snapshot = self._store(self._look())
+            try:
+                self.objects.refer(reference, snapshot)
+            except GitUnusable:
+                return snapshot, False
+            return snapshot, True
+
         try:
-            snapshot = await to_its_end(lambda: self._store(self._look()), name="look")
+            snapshot, is_kept = await to_its_end(look, name="look")
         except (Unusual, GitUnusable):
-            snapshot = await self._look_by_git()
-        await self._refer(f"{self.namespace}/{name}", snapshot)
+            snapshot, is_kept = await self._look_by_git(), False
+        if not is_kept:
+            await self._refer(reference, snapshot)
         return snapshot
 
     async def find(self, name: str) -> str | None:

@@ -111,6 +111,7 @@ async def told_by(session: Session, line: str) -> list[Event]:
         return []  # there is no such command
 
 
+@pytest.mark.xdist_group("litellm")  # a mistaken name of a model brings it in, which takes seconds
 @pytest.mark.parametrize("opened", OPENED, ids=lambda opened: opened.__name__)
 async def test_no_mistake_starts_a_step_or_approves_anything(
     sandbox: Sandbox, opened: Callable[[Sandbox], Awaitable[Session]]

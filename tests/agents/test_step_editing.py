@@ -87,7 +87,7 @@ def test_a_plan_that_is_a_code_block_stays_one(three: Sandbox, session: Session)
         (lambda text: text.replace("**Dependencies:** Step 1", "**Dependencies:** Step 9"), "9"),
         (lambda text: text.replace("**Dependencies:** Step 1", "**Dependencies:** Step 3"), "cycle"),
         (lambda text: text.replace("`b.txt`", "`../b.txt`"), "`..`"),
-        (lambda text: text.replace("python -c", "rm -rf"), "refused"),
+        (lambda text: text.replace("python -S -c", "rm -rf"), "refused"),
     ],
 )
 def test_what_does_not_compile_is_told_not_written_and_offered_again(

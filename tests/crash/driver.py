@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -19,6 +20,9 @@ from tests.crash.points import Death, Point, Watch
 from tests.crash.story import STORIES, Reviewer, Story, Storyteller
 from tests.crash.views import contents
 from tests.projects import SLUG
+
+SETTINGS = ("CDD_", "HIVE_", "GIT_", "XDG_")
+"""How the names of variables begin that would say something to a run."""
 
 
 @dataclass(frozen=True)
@@ -77,13 +81,14 @@ def drive(orders: Orders) -> int:
             orders.points.write_text(notes.to_json())
 
 
-def run_as_process(orders: Orders, output: Path, home: Path) -> None:
-    """The target of a process that was forked: its words go to a file, and its settings are nobody's."""
+def run_as_process(orders: Orders, output: Path, home: Path, outside: Mapping[str, str]) -> None:
+    """The target of a forked process: its words go to a file, and its settings are nobody's. What it was forked from
+    has the environment of whichever test was first; `outside` is that of this one."""
     with output.open("ab") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
-    for name in [name for name in os.environ if name.startswith(("CDD_", "HIVE_", "GIT_", "XDG_"))]:
-        del os.environ[name]
+    os.environ.clear()
+    os.environ |= {name: value for name, value in outside.items() if not name.startswith(SETTINGS)}
     os.environ |= {"HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     code = drive(orders)
     sys.stdout.flush()

@@ -2,6 +2,7 @@
 
 import json
 import multiprocessing.process
+import os
 import shutil
 import signal
 from collections import Counter
@@ -159,7 +160,7 @@ class Run:
     ) -> int:
         """Start a process and wait for its end, and for that of what it started. Returns its exit code."""
         orders = driver.Orders(self.story, self.root, self.folder / "calls", kill_at, death, points, undo)
-        arguments = (orders, self.folder / "output", self.folder / "home")
+        arguments = (orders, self.folder / "output", self.folder / "home", dict(os.environ))
         process = PROCESSES.Process(target=driver.run_as_process, args=arguments)
         process.start()
         process.join(_SECONDS)

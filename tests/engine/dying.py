@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import psutil
 
+from tests.crash.driver import SETTINGS
 from tests.crash.points import Death, Point, Watch
 from tests.processes import PROCESSES
 from tests.projects import Sandbox
@@ -33,7 +34,7 @@ class Orders:
 
     def carried_out(self, output: Path) -> int:
         """The exit code: negative for a death."""
-        process = PROCESSES.Process(target=_carry_out, args=(self, output))
+        process = PROCESSES.Process(target=_carry_out, args=(self, output, dict(os.environ)))
         process.start()
         process.join(_SECONDS)
         code = process.exitcode
@@ -48,12 +49,12 @@ class Orders:
         return code
 
 
-def _carry_out(orders: Orders, output: Path) -> None:
+def _carry_out(orders: Orders, output: Path, outside: Mapping[str, str]) -> None:
     with output.open("ab") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
-    for name in [name for name in os.environ if name.startswith(("CDD_", "HIVE_", "GIT_", "XDG_"))]:
-        del os.environ[name]
+    os.environ.clear()  # it is that of the test by which the fork server was started
+    os.environ |= {name: value for name, value in outside.items() if not name.startswith(SETTINGS)}
     os.environ["HOME"] = str(output.parent)
 
     def reached(point: Point) -> None:

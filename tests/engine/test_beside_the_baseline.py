@@ -155,7 +155,7 @@ async def test_a_model_with_tools_looks_around_beside_it_and_acts_when_it_is_ove
     assert sandbox.text("old.txt") == "new\n"
     kinds = [type(event) for event in events]
     first, second = [place for place, kind in enumerate(kinds) if kind is ToolFinished][:2]
-    assert first < kinds.index(BaselineAwaited) < kinds.index(BaselineTaken) < second
+    assert first < kinds.index(BaselineAwaited) < kinds.index(BaselineTaken) < kinds.index(ChangesProposed) < second
 
 
 async def test_so_does_a_command_of_the_model(sandbox: Sandbox, held: Held) -> None:
@@ -271,6 +271,23 @@ async def test_a_file_that_it_changes_under_the_model_costs_no_attempt(
 
     assert [event.will_retry for event in of(AttemptFailed, events)] == [True]
     assert "by the tests" in sandbox.prompt(1)
+    assert sandbox.statuses() == ["completed"]
+
+
+async def test_where_others_look_at_the_project_before_a_call_it_is_over_by_then(sandbox: Sandbox, held: Held) -> None:
+    engine = sandbox.replies(GOOD).engine()
+    engine.waits_for_baseline = True
+
+    def asked_nobody(event: Event) -> None:
+        if isinstance(event, BaselineAwaited):
+            assert sandbox.model.requests == []
+            held.let_go()
+
+    with told_to(asked_nobody):
+        events = await collect(engine.run_all())
+    engine.close()
+    kinds = [type(event) for event in events]
+    assert kinds.index(BaselineTaken) < kinds.index(StepStarted)
     assert sandbox.statuses() == ["completed"]
 
 

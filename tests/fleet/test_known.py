@@ -92,3 +92,10 @@ def test_the_board_of_the_shell_has_runs_that_go_on_and_trees_that_wait(
 def _made(folder: Path) -> Path:
     folder.mkdir(parents=True)
     return folder
+
+
+def test_a_board_is_saved_also_where_a_run_ended_with_half_of_a_character(tmp_path: Path) -> None:
+    save_board(tmp_path, Board({"bug-b": replace(Row(TicketJob("bug-b")), why="half \ud83d")}))
+    board = load_board(tmp_path)
+    assert board is not None
+    assert board.rows["bug-b"].why == "half ?"

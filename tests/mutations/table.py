@@ -272,6 +272,27 @@ MUTATIONS = [
         "tests/engine/test_journal.py",
     ),
     Mutation(
+        "no call changes anything before the baseline is over",
+        "engine/transaction.py",
+        "        await self._wait_until_known()\n        changes = await",
+        "        changes = await",
+        "tests/engine/test_beside_the_baseline.py",
+    ),
+    Mutation(
+        "no command runs before the baseline is over",
+        "engine/transaction.py",
+        "            await self._wait_until_known()\n            self.emit(CheckpointStarted",
+        "            self.emit(CheckpointStarted",
+        "tests/engine/test_beside_the_baseline.py",
+    ),
+    Mutation(
+        "a file that the baseline changes costs no attempt",
+        "engine/engine.py",
+        "left -= not (outcome.is_by_person or is_outdated)",
+        "left -= not outcome.is_by_person",
+        "tests/engine/test_beside_the_baseline.py",
+    ),
+    Mutation(
         "so it is in the engine",
         "engine/transaction.py",
         "        with self.attempt.journal.writing(changes):\n            changes.apply(self.root)",

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 from textual.events import Paste
 from textual.pilot import Pilot
+from textual.widgets import OptionList
 
 from cdd_agent.edits.file_diff import FileDiff
 from cdd_agent.edits.review import Review
@@ -504,7 +505,14 @@ def test_path_completions(shop: Sandbox, snap_compare: Compare) -> None:
     for name in ("report.py", "totals.py", "read me.md"):
         (shop.root / "tally").mkdir(exist_ok=True)
         (shop.root / "tally" / name).touch()
-    assert snap_compare(shell(shop, opening=OPENING), press=(*"explain @tally/", "down"), run_before=showing())
+
+    async def mention(pilot: Pilot[None]) -> None:
+        await showing()(pilot)
+        await pilot.press(*"explain @tally/")
+        while pilot.app.query_one(Prompt).query_one(OptionList).option_count < 3:  # names are read in a thread
+            await pilot.pause(0.01)
+
+    assert snap_compare(shell(shop, opening=OPENING), press=("down",), run_before=mention)
 
 
 def test_open_completions(shop: Sandbox, snap_compare: Compare) -> None:
