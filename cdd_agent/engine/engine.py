@@ -317,10 +317,9 @@ class Engine(Struct):
                 await known()  # no tree is made of a project in which the tests are running
         return side
 
-    async def known_before(self, step: PlanStep) -> Before:
+    def known_before(self, step: PlanStep) -> Before:
         """What is known of the tests before this step, which is about to run."""
-        before = await asyncio.to_thread(self.run.known_tests.so_far, self.run.state)
-        return replace(before, agenda=self.run.agenda(step))
+        return replace(self.run.known_tests.so_far(self.run.state), agenda=self.run.agenda(step))
 
     def end_by(self, step: PlanStep, error: CddError) -> None:
         """A step beside others was ended by an error: it is pending again, or has failed; its files are not there."""
@@ -429,7 +428,7 @@ class Engine(Struct):
             run.record.set_baseline_aside()  # of a run whose state is gone
         left = [other for other in run.plan.steps if not run.state.of(other.number).status.over]
         if run.record.baseline is not None or not runner.is_compared(left):
-            return KnownBefore(self.known_before(step), None, run.emit)
+            return KnownBefore(asyncio.to_thread(self.known_before, step), None, run.emit)
         check = runner.project_check()
         started = BaselineStarted(step.number, check.shown) if check is not None else None
         if started is not None:
@@ -438,7 +437,7 @@ class Engine(Struct):
 
         async def take_and_know() -> Before:
             await runner.take_baseline(step, check, already, run.record)
-            return await self.known_before(step)
+            return self.known_before(step)  # at once: who is stopped here is told of the baseline that is kept
 
         return KnownBefore(take_and_know(), started, run.emit)
 

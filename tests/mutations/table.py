@@ -286,6 +286,13 @@ MUTATIONS = [
         "tests/engine/test_beside_the_baseline.py",
     ),
     Mutation(
+        "waiting for the baseline takes nothing of a turn's time",
+        "engine/transaction.py",
+        "        with self.clock.standing_still():\n            await self.known()",
+        "        await self.known()",
+        "tests/engine/test_beside_the_baseline.py",
+    ),
+    Mutation(
         "a file that the baseline changes costs no attempt",
         "engine/engine.py",
         "left -= not (outcome.is_by_person or is_outdated)",
