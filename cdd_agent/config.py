@@ -553,7 +553,9 @@ def _complaint(fault: Fault, content: Any, where: Any) -> str:
     if fault.kind == "unknown":
         import difflib
 
-        near = difflib.get_close_matches(str(fault.place[-1]), fault.allowed, n=1)
+        *section, key = fault.place  # YAML has keys of other kinds, too
+        name = ".".join((*(part for part in section if isinstance(part, str)), str(key)))
+        near = difflib.get_close_matches(str(key), fault.allowed, n=1)
         hint = f"did you mean `{near[0]}`? " if near else ""
         return f"{where(fault.place)}: there is no setting `{name}`; {hint}allowed are {', '.join(fault.allowed)}"
     with contextlib.suppress(LookupError, TypeError):  # a model's name may stand for its settings

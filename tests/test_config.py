@@ -283,6 +283,7 @@ def test_ordinary_programs_may_be_on_the_list(tmp_path: Path, name: str) -> None
         ("request:\n  headers:\n    X Team: a\n", 3, "names of HTTP headers"),
         ('request:\n  headers:\n    X-Team: "a\\nb"\n', 3, "on one line"),
         ("models: big\n", 1, "a mapping with planner, executor, chat, socrates"),
+        ("commands: {1: a}\n", 1, "no setting `commands.1`"),
         ("models:\n  planer: x\n", 2, "no setting `models.planer`; did you mean `planner`?"),
         ("models:\n  chat: 3\n", 2, "a model string, or a mapping"),
         ("models:\n  chat: ''\n", 2, "give a model string"),

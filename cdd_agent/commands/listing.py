@@ -61,9 +61,9 @@ def view(ticket: Ticket, kind: str = "") -> TicketView:
         from cdd_agent.tickets.state import load_state, read_state
 
         known = read_state(ticket.state_path, ticket.slug)
-        if known is not None and known.done_plan is not None and known.done_plan == ticket.plan_digest():
-            total = len(known.step_executions)
-            return TicketView(ticket.slug, "done", known.done, total, type=kind, where=where)
+        done_plan = known.done_plan if known and known.status is RunStatus.COMPLETED else None
+        if known and done_plan is not None and done_plan == ticket.plan_digest():
+            return TicketView(ticket.slug, "done", known.done, known.done, type=kind, where=where)
         plan = ticket.read_plan()
         plan.check(ticket.shown(ticket.plan_path))
         state = load_state(ticket.state_path, ticket.slug, plan)

@@ -43,8 +43,9 @@ from cdd_agent.tools.read_only import (
 
 _LONGEST_REFUSAL = 300
 """Characters of a call and why it was refused, where they are told once more."""
-_HISTORY = re.compile(r"\b(?:git|commit|branch|histor|revert|regress)", re.IGNORECASE)
-"""A step in whose words one of these is may need to look at what was before."""
+_HISTORY = re.compile(r"\b(?:git|commit|branch|histor|revert|regress)|[^\W\d_a-z]", re.IGNORECASE)
+"""A step in whose words one of these is may need to look at what was before; so may one with letters that English does
+not have, as its words are not known here."""
 _FOUND = re.compile(r"(?P<path>[^:]+):(?P<line>\d{1,7}):(?P<text>.*)")
 """A line that `grep_files` has found."""
 

@@ -162,3 +162,17 @@ async def test_a_done_step_that_was_undone_is_not_taken_for_done(sandbox: Sandbo
         await handle(session, line)
     assert await slugs(session, "/list done") == []
     assert await slugs(session, "/list in-progress") == [SLUG]
+
+
+async def test_what_an_older_tool_kept_of_a_done_plan_does_not_make_a_pending_step_done(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")))
+    session = sandbox.replies(says("a.txt", "good")).session()
+    for line in (f"/exec {SLUG}", "continue"):
+        await handle(session, line)
+    path = sandbox.root / "tickets" / SLUG / "execution-state.json"
+    digest = json.loads(path.read_text())["done_plan"]
+    await handle(session, f"/undo {SLUG}")
+    path.write_text(
+        json.dumps(json.loads(path.read_text()) | {"done_plan": digest})
+    )  # it keeps keys that it does not know
+    assert await slugs(session, "/list done") == []

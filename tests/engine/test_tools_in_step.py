@@ -406,7 +406,16 @@ async def test_what_goes_with_every_round_is_short(sandbox: Sandbox) -> None:
     assert "SEARCH" not in request.messages[0].content  # the forms of a reply are not needed where there are tools
 
 
-@pytest.mark.parametrize(("words", "offered"), [("Make it.", False), ("As it was before the last commit.", True)])
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("Make it.", False),
+        ("Make the 2 digits legit: “a”.", False),
+        ("As it was before the last commit.", True),
+        ("Stelle die frühere Fassung wieder her.", True),
+        ("恢复以前的行为。", True),
+    ],
+)
 async def test_history_can_be_looked_at_where_the_steps_words_are_about_it(
     sandbox: Sandbox, words: str, offered: bool
 ) -> None:

@@ -1,4 +1,4 @@
-"""Locks on files, and what their import leaves out."""
+"""Locks on files, and what their import leaves out, and from whom."""
 
 import subprocess
 import sys
@@ -22,3 +22,20 @@ def test_locking_imports_no_database_and_whoever_wants_one_gets_it_afterwards() 
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n(1,)\n"
+
+
+def test_a_thread_that_wants_a_database_meanwhile_gets_it(tmp_path: Path) -> None:
+    (tmp_path / "filelock").mkdir()
+    (tmp_path / "filelock" / "__init__.py").write_text(
+        "import threading\n"
+        "def look():\n"
+        "    import sqlite3\n"
+        "    print(sqlite3.connect(':memory:').execute('select 1').fetchone())\n"
+        "thread = threading.Thread(target=look)\n"
+        "thread.start()\n"
+        "thread.join()\n"
+        "FileLock = Timeout = None\n"
+    )
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import cdd_agent.files.file_lock"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("(1,)\n", "")
