@@ -10,14 +10,16 @@ COMPILED := $(VENV)/.compiled
 MODEL_VENV := .venv-model
 MODEL_READY := $(MODEL_VENV)/.ready
 
-.PHONY: demo test test-fast test-crash test-mutations test-model check format bench picture models lock clean
+.PHONY: demo test ready-to-test test-fast test-crash test-mutations test-model check format bench picture models lock clean
 
 demo: $(RUNS)           ## the main job, on a sample project: no key, no network (ARGS=--headless: without the screen)
 	@$(BIN)/cdd demo $(ARGS)
 
 test: $(READY)          ## everything that must be clean at every commit
-	@$(MAKE) --no-print-directory --jobs 2 check $(COMPILED)
+	@$(MAKE) --no-print-directory --jobs 2 ready-to-test
 	@$(BIN)/pytest --dist loadgroup -n $$((2 * $$(getconf _NPROCESSORS_ONLN)))  # half of the time is waiting for programs
+
+ready-to-test: check $(COMPILED)
 
 FAST := actions dialogue edits files process project tickets tools verification web
 

@@ -307,9 +307,8 @@ def load_config(root: Path, flags: Mapping[str, Any], environment: Mapping[str, 
     merged: dict[str, Any] = {}
     for file in (user_file(), root / PROJECT_FILE):
         merged = _merged(merged, _from_file(file))
-    for key in _FROM_ENVIRONMENT:
-        if value := environment.get(f"CDD_{key.upper()}"):
-            merged |= _checked({key: value}, lambda _, key=key: f"CDD_{key.upper()}")
+    in_environment = {key: value for key in _FROM_ENVIRONMENT if (value := environment.get(f"CDD_{key.upper()}"))}
+    merged |= _checked(in_environment, lambda path: f"CDD_{path[0].upper()}")
     if _is_switched(environment):
         merged = _merged(merged, {"commands": {"mode": "unsafe"}})
     given = {key: value for key, value in flags.items() if value is not None}

@@ -366,6 +366,14 @@ def test_a_wrong_variable_or_flag_is_named(tmp_path: Path) -> None:
         load_config(tmp_path, {"max_attempts": 0}, {})
 
 
+def test_all_wrong_variables_are_named(tmp_path: Path) -> None:
+    environment = {"CDD_MAX_ATTEMPTS": "many", "CDD_MODEL": "right", "CDD_APPROVAL": "perhaps"}
+    with pytest.raises(BadInput) as refused:
+        load_config(tmp_path, {}, environment)
+    complaints = refused.value.message.splitlines()
+    assert [line.partition(":")[0] for line in complaints] == ["CDD_MAX_ATTEMPTS", "CDD_APPROVAL"]
+
+
 def test_a_file_that_is_not_text_is_told(tmp_path: Path) -> None:
     write(tmp_path, "")
     (tmp_path / ".cdd/config.yaml").write_bytes(b"model: \xff\n")

@@ -232,6 +232,18 @@ def test_a_reader_that_leaves_in_a_check_leaves_the_step_pending_and_the_files_a
     assert sandbox.text("a.txt") == "before\n"
 
 
+def test_who_reads_from_a_pipe_sees_a_line_when_it_is_told_and_not_at_the_end(sandbox: Sandbox) -> None:
+    waits = "import pathlib, time\nfor _ in range(1000):\n    if pathlib.Path('go').exists(): raise SystemExit\n"
+    waits += "    time.sleep(0.02)\nraise SystemExit(1)"
+    (sandbox.root / "waits.py").write_text(waits)
+    sandbox.write(Step("a.txt", "python waits.py"))
+    running = process(sandbox, "exec", SLUG, "--model", script(sandbox, says("a.txt", "good")))
+    while "created a.txt" not in (line := running.stdout.readline()):
+        assert line
+    (sandbox.root / "go").touch()
+    assert "1/1 steps completed" in running.communicate(timeout=60)[0]
+
+
 @pytest.mark.parametrize("command", ["exec", "plan"])
 def test_a_name_that_takes_long_to_look_for_is_not_looked_for_in_silence(sandbox: Sandbox, command: str) -> None:
     sandbox.write(*STEPS)

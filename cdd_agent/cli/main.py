@@ -86,8 +86,8 @@ def _carried_out(options: argparse.Namespace) -> int:
 
 
 def _open_streams() -> None:
-    """Replace streams that the caller closed (`>&-`) by ones that lead nowhere; and let a terminal that knows only
-    ASCII still get the words."""
+    """Replace streams that the caller closed (`>&-`) by ones that lead nowhere; let a terminal that knows only ASCII
+    still get the words; and let whoever reads from a pipe see each line when it is written, not when there are 8 kB."""
     import io
     import os
     from pathlib import Path
@@ -97,4 +97,4 @@ def _open_streams() -> None:
             mode = "r" if name == "stdin" else "w"
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115  # for as long as we run
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")
+        sys.stdout.reconfigure(errors="replace", line_buffering=True)

@@ -13,6 +13,7 @@ from msgspec.structs import astuple
 from cdd_agent.engine.log import LogEntry, with_folders
 from cdd_agent.events import (
     AttemptFailed,
+    BaselineAwaited,
     BaselineTaken,
     ChangesApplied,
     ChangesProposed,
@@ -129,6 +130,8 @@ def effort_by_step(entries: Iterable[LogEntry]) -> Mapping[int, RunCost]:
                 if not resumed:
                     efforts.clear()
                 began.clear()
+            case BaselineAwaited() if step not in began:
+                began[step] = time
             case BaselineTaken() if step in began:  # beside the model's call: both took this time
                 efforts[step] += spent
                 began[step] = time

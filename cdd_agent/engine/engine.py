@@ -219,15 +219,11 @@ class Engine(Struct):
             if self.waits_for_baseline:
                 await known()
             while True:
-                also_show |= frozenset(self.run.restore(step.number))
                 try:
                     outcome = await self._attempt(step, number, guidance, also_show, known)
                 except asyncio.CancelledError:  # whoever stops it wants to see what comes next
                     self.ask_again()
                     raise
-                if outcome is None:
-                    with suppress(CddError):  # what ended the step is known
-                        await known()  # the baseline is kept for when the run goes on
                 if outcome is None or outcome.verification is not None:
                     break
                 is_outdated = number == first and known.baseline is not None and self._is_outdated(step, outcome)
@@ -236,11 +232,14 @@ class Engine(Struct):
                 self.run.emit(AttemptFailed(step.number, number, outcome.reason, will_retry=will_retry))
                 if not will_retry:
                     break
+                also_show |= frozenset(self.run.restore(step.number))
                 number += 1
-        self.run.emit(StepFinished.of(step, self.run.plan, self.run.state))
-        self._tell_why_it_stopped(self.stopped_by)
-        if self.run.next_step is None:
-            self.ask_again()
+            self.run.emit(StepFinished.of(step, self.run.plan, self.run.state))
+            self._tell_why_it_stopped(self.stopped_by)
+            if self.run.next_step is None:
+                self.ask_again()
+            with suppress(CddError):  # it is told already, where it has ended the step
+                await known()  # where no reply came, it is kept for when the run goes on
 
     async def carry_out(self, *, attempts: int = 1) -> None:
         """Put the run in order, tell how it stands, and run it to its end, as far as it comes."""
@@ -318,10 +317,9 @@ class Engine(Struct):
                 await known()  # no tree is made of a project in which the tests are running
         return side
 
-    async def known_before(self, step: PlanStep) -> Before:
+    def known_before(self, step: PlanStep) -> Before:
         """What is known of the tests before this step, which is about to run."""
-        before = await asyncio.to_thread(self.run.known_tests.so_far, self.run.state)
-        return replace(before, agenda=self.run.agenda(step))
+        return replace(self.run.known_tests.so_far(self.run.state), agenda=self.run.agenda(step))
 
     def end_by(self, step: PlanStep, error: CddError) -> None:
         """A step beside others was ended by an error: it is pending again, or has failed; its files are not there."""
@@ -430,7 +428,7 @@ class Engine(Struct):
             run.record.set_baseline_aside()  # of a run whose state is gone
         left = [other for other in run.plan.steps if not run.state.of(other.number).status.over]
         if run.record.baseline is not None or not runner.is_compared(left):
-            return KnownBefore(self.known_before(step), None, run.emit)
+            return KnownBefore(asyncio.to_thread(self.known_before, step), None, run.emit)
         check = runner.project_check()
         started = BaselineStarted(step.number, check.shown) if check is not None else None
         if started is not None:
@@ -439,7 +437,7 @@ class Engine(Struct):
 
         async def take_and_know() -> Before:
             await runner.take_baseline(step, check, already, run.record)
-            return await self.known_before(step)
+            return self.known_before(step)  # at once: who is stopped here is told of the baseline that is kept
 
         return KnownBefore(take_and_know(), started, run.emit)
 

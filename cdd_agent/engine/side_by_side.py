@@ -235,7 +235,8 @@ class SideBySide(Struct):
         run.recorder.check()
         earlier = [run.attempt(step.number, other, tree.record) for other in made]
         prompt = partial(run.prompt, step, number, also_show, root=tree.root)
-        async with KnownBefore(self.engine.known_before(step), None, runner.emit) as known:
+        known_before = asyncio.to_thread(self.engine.known_before, step)
+        async with KnownBefore(known_before, None, runner.emit) as known:
             outcome = await runner.attempt(step, prompt, attempt, known, tree.history, earlier)
         run.recorder.check()
         return outcome

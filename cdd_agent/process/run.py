@@ -166,13 +166,12 @@ async def run_command(
         if process.poll() is None:
             await to_its_end(partial(_end_all, process, mark), name="end")
             await output.end(until=clock() + _GRACE)
-        code = await in_thread(process.wait, name="wait")
         ended_by_itself = True
-        return output.result(code, clock() - started, limit, timed_out=timed_out)
+        return output.result(process.wait(), clock() - started, limit, timed_out=timed_out)  # it has ended by now
     finally:
         output.close()
         if ended_by_itself:
-            await to_its_end(partial(_end_group, process), name="end")
+            _end_group(process)  # of those who are left there, nobody is waited for
         else:
             await to_its_end(partial(_end_all, process, mark), name="end")
 

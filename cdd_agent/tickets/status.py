@@ -14,10 +14,11 @@ class StepStatus(StrEnum):
     FAILED = "failed"
     SKIPPED = "skipped"
 
-    @property
-    def over(self) -> bool:
-        """Nothing more is to be done for the step, and those that depend on it may run."""
-        return self in (StepStatus.COMPLETED, StepStatus.SKIPPED)
+    over: bool
+    """Nothing more is to be done for the step, and those that depend on it may run."""
+
+    def __init__(self, word: str) -> None:
+        self.over = word in ("completed", "skipped")
 
 
 class RunStatus(StrEnum):

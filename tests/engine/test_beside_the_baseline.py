@@ -241,12 +241,12 @@ async def test_what_came_of_it_is_told_also_where_the_run_is_stopped_before_the_
     ("error", "status"),
     [(AuthenticationFailed("No key"), StepStatus.FAILED), (QuotaUsedUp("Nothing left"), StepStatus.PENDING)],
 )
-async def test_where_no_reply_comes_it_is_kept_for_when_the_run_goes_on(
+async def test_where_no_reply_comes_that_is_told_and_it_is_kept_for_when_the_run_goes_on(
     sandbox: Sandbox, held: Held, error: QuotaUsedUp, status: StepStatus
 ) -> None:
     events = await let_go_at(held, sandbox.replies(error), BaselineAwaited)
     kinds = [type(event) for event in events]
-    assert kinds.index(BaselineTaken) < kinds.index(StepFinished)
+    assert kinds.index(StepFinished) < kinds.index(BaselineTaken)
     assert (held.is_over, sandbox.statuses()) == (True, [status])
 
     assert of(BaselineStarted, await run_all(sandbox.replies(GOOD))) == []

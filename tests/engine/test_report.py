@@ -19,6 +19,7 @@ from cdd_agent.engine.report import Counts, Report, StepReport
 from cdd_agent.engine.report_page import save, to_markdown
 from cdd_agent.events import (
     AttemptFailed,
+    BaselineAwaited,
     BaselineTaken,
     ChangesApplied,
     ChangesProposed,
@@ -168,15 +169,18 @@ ANSWER = RunCost(10.0, model_calls=1, counted_calls=1, prompt_tokens=100, comple
         # A run whose state is gone is another run.
         ([*ANSWERED, (50, opened(resumed=False)), (60, StepStarted(2, "x", 1)), (61, finished(2))], {2: RunCost(1.0)}),
         ([(0, BaselineTaken(1, "t", 0, 5, 0, 0, 7.5, "")), *ANSWERED], {1: replace(ANSWER, seconds=17.5)}),
-        # The baseline beside the call: it took as long as both together.
+        # Beside the call the baseline takes no time of its own; also where the call failed, and it is waited for.
+        (
+            [*ANSWERED, (10, BaselineAwaited(1, "t")), (12, BaselineTaken(1, "t", 0, 5, 0, 0, 9, "")), (15, passed(1))],
+            {1: replace(ANSWER, seconds=15)},
+        ),
         (
             [
-                *ASKED,
-                (8, ReplyFinished(1, Usage(100, 20))),
-                (11, BaselineTaken(1, "t", 0, 5, 0, 0, 9.5, "")),
-                (12, finished(1)),
+                *(*ASKED, (5, finished(1, StepStatus.FAILED))),
+                *((5, BaselineAwaited(1, "t")), (12, BaselineTaken(1, "t", 0, 5, 0, 0, 12, ""))),
+                *((900, StepStarted(1, "x", 2)), (901, finished(1))),
             ],
-            {1: replace(ANSWER, seconds=12)},
+            {1: RunCost(13.0, model_calls=1)},
         ),
         # A clock that was set back.
         ([(10, StepStarted(1, "x", 1)), (0, finished(1))], {1: RunCost()}),

@@ -274,15 +274,22 @@ MUTATIONS = [
     Mutation(
         "no call changes anything before the baseline is over",
         "engine/transaction.py",
-        "        await self.known()\n        changes = await",
+        "        await self._wait_until_known()\n        changes = await",
         "        changes = await",
         "tests/engine/test_beside_the_baseline.py",
     ),
     Mutation(
         "no command runs before the baseline is over",
         "engine/transaction.py",
-        "            await self.known()\n            self.emit(CheckpointStarted",
+        "            await self._wait_until_known()\n            self.emit(CheckpointStarted",
         "            self.emit(CheckpointStarted",
+        "tests/engine/test_beside_the_baseline.py",
+    ),
+    Mutation(
+        "waiting for the baseline takes nothing of a turn's time",
+        "engine/transaction.py",
+        "        with self.clock.standing_still():\n            await self.known()",
+        "        await self.known()",
         "tests/engine/test_beside_the_baseline.py",
     ),
     Mutation(
@@ -330,8 +337,8 @@ MUTATIONS = [
     Mutation(
         "a failed attempt is restored before the next",
         "engine/engine.py",
-        "                also_show |= frozenset(self.run.restore(step.number))",
-        "                also_show |= frozenset()",
+        "                also_show |= frozenset(self.run.restore(step.number))\n",
+        "",
         _ENGINE,
     ),
     Mutation(

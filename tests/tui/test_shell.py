@@ -67,12 +67,15 @@ async def test_a_word_or_enter_alone_runs_the_next_step(sandbox: Sandbox, word: 
 
 
 async def test_before_the_first_change_the_tests_are_run_once_and_that_is_shown(sandbox: Sandbox) -> None:
-    (sandbox.root / "test_a.py").write_text("import time\n\n\ndef test_slow():\n    time.sleep(0.5)\n    assert 0\n")
+    waits = "while not Path('.cdd/go').exists():\n        time.sleep(0.01)"
+    slow = f"import time\nfrom pathlib import Path\n\n\ndef test_slow():\n    {waits}\n    assert 0\n"
+    (sandbox.root / "test_a.py").write_text(slow)
     sandbox.write(Step("a.txt"), Step("b.txt")).replies(*GOOD)
     async with person_at(sandbox, f"/exec {SLUG}") as person:
         await person.begin("all")
-        await person.until(lambda: "Running pytest" in person.activity)
+        await person.until(lambda: len(sandbox.model.requests) == 1 and "Running pytest" in person.activity)
         assert not (sandbox.root / "a.txt").exists()
+        (sandbox.root / ".cdd/go").touch()
         await person.until(lambda: not person.is_waiting)
 
         (taken,) = [event for event in person.shown if isinstance(event, BaselineTaken)]
