@@ -247,7 +247,7 @@ class StepRunner(Struct, frozen=True):
         if check is None or not (step.verify or await is_something()):
             reason = "nothing to check" if check else "no check was asked for" if step.verify else "no tests were found"
             work = replace(work, tests=await tests())
-            refused = () if await is_something() else refused_calls(self.root, attempt.dialogue)
+            refused = () if await is_something() else refused_calls(attempt.dialogue)
             verdict = judge_unchecked(reason, replace(work, refused=refused))
         else:
             self.emit(TestsStarted(step.number, check.shown))
@@ -420,7 +420,7 @@ def _usable(transaction: StepTransaction, text: str) -> Reply:
         hint += "search/replace block below the file's path."
         if transaction.call_by_call:
             hint = "Make each new file by a call of `create_file`, and each change by a call of `edit_file`."
-        if refused := refused_calls(transaction.root, transaction.attempt.dialogue):
+        if refused := refused_calls(transaction.attempt.dialogue):
             hint = "\n".join((hint, NOTHING_DONE, *(f"- {call}" for call in refused)))
         raise ReplyRefused("The reply gives no file, and this step names files.", hint=hint)
     return reply

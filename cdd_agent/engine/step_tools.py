@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any
 
 from msgspec import Struct
@@ -30,7 +30,7 @@ from cdd_agent.process.run import CommandResult
 from cdd_agent.tools.acting import CreateFileTool, EditFileTool, ExecuteCommandTool
 from cdd_agent.tools.base import Answer, Tool
 from cdd_agent.tools.read_only import (
-    FindCodeTool,
+    LOOKING,
     GitDiffTool,
     GitLogTool,
     GitStatusTool,
@@ -199,10 +199,9 @@ class StepTools(Struct):
             raise
 
 
-def refused_calls(root: Path, messages: Sequence[Message]) -> tuple[str, ...]:
+def refused_calls(messages: Sequence[Message]) -> tuple[str, ...]:
     """The calls of a dialogue that were to do something and did not, each with what was said to it."""
-    looking = {FindCodeTool.name, *(tool.name for tool in read_only_tools(root))}
-    acting = ((call, answer) for call, answer in _answers(messages) if call.name not in looking)
+    acting = ((call, answer) for call, answer in _answers(messages) if call.name not in LOOKING)
     refused = ((call, answer) for call, answer in acting if "error" in _parsed(answer) or answer.startswith('{"error"'))
     said = (f"{shown_call(call)}: {_parsed(answer).get('error', answer)}" for call, answer in refused)
     return tuple(dict.fromkeys(" ".join(text.split())[:_LONGEST_REFUSAL] for text in said))

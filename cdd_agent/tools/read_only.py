@@ -213,6 +213,16 @@ class GitDiffTool(_GitTool[_DiffArguments]):
         return _found(await git_diff(self._root, arguments.path, arguments.staged, arguments.commit))
 
 
+LOOKING = frozenset(
+    tool.name
+    for tool in (
+        *(ReadFileTool, ListFilesTool, GlobFilesTool, GrepFilesTool, FindCodeTool),
+        *(GitStatusTool, GitLogTool, GitDiffTool),
+    )
+)
+"""The names of all of them, whether a project has use for each or not."""
+
+
 def read_only_tools(root: Path, code: CodeFinder | None = None) -> tuple[Tool[Any], ...]:
     """All of them, for one project; with what finds `code` where there is that, and with git's in a repository."""
     return (

@@ -9,6 +9,7 @@ from cdd_agent.edits.file_diff import FileDiff
 from cdd_agent.edits.review import Review
 from cdd_agent.engine import prompt
 from cdd_agent.engine.prompt import LAST_FAILED
+from cdd_agent.engine.step_tools import refused_calls
 from cdd_agent.events import (
     About,
     AttemptFailed,
@@ -23,10 +24,12 @@ from cdd_agent.frontend import Nobody, Reviewed
 from cdd_agent.llm.port import (
     ConnectionFailed,
     ContextTooLong,
+    Message,
     ModelError,
     RateLimited,
     RequestRejected,
     StopReason,
+    ToolCall,
 )
 from cdd_agent.llm.scripted import ScriptedReply
 from cdd_agent.tickets.status import StepStatus, Verification
@@ -425,6 +428,13 @@ async def test_history_can_be_looked_at_where_the_steps_words_are_about_it(
     names = {tool.name for tool in sandbox.model.requests[0].tools}
     assert ({"git_status", "git_log", "git_diff"} <= names) is offered
     assert names >= {"read_file", "glob_files", "grep_files", "create_file", "edit_file", "execute_command"}
+
+
+def test_a_look_that_was_in_vain_is_no_refused_work_also_where_there_is_no_repository() -> None:
+    made = ToolCall("1", "git_log", "{}"), ToolCall("2", "execute_command", '{"command": "curl x"}')
+    answers = (Message("tool", '{"error": "no"}', tool_call_id=call.id) for call in made)
+    (told,) = refused_calls((Message("assistant", "", tool_calls=made), *answers))
+    assert "curl x" in told
 
 
 @pytest.mark.parametrize(("setting", "offered"), [("off", False), ("on", True), ("auto", False)])
