@@ -61,7 +61,12 @@ def view(ticket: Ticket, kind: str = "") -> TicketView:
         from cdd_agent.tickets.state import load_state, read_state
 
         known = read_state(ticket.state_path, ticket.slug)
-        if known is not None and known.done_plan is not None and known.done_plan == ticket.plan_digest():
+        if (
+            known is not None
+            and known.done_plan is not None
+            and known.status is RunStatus.COMPLETED  # an earlier version's undo leaves the plan's digest there
+            and known.done_plan == ticket.plan_digest()
+        ):
             total = len(known.step_executions)
             return TicketView(ticket.slug, "done", known.done, total, type=kind, where=where)
         plan = ticket.read_plan()

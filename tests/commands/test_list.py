@@ -162,3 +162,18 @@ async def test_a_done_step_that_was_undone_is_not_taken_for_done(sandbox: Sandbo
         await handle(session, line)
     assert await slugs(session, "/list done") == []
     assert await slugs(session, "/list in-progress") == [SLUG]
+
+
+async def test_nor_is_one_that_was_undone_by_an_earlier_version(sandbox: Sandbox) -> None:
+    """It keeps what it does not know, `done_plan` too."""
+    sandbox.write(Step("a.txt", check("a.txt")))
+    session = sandbox.replies(says("a.txt", "good")).session()
+    for line in (f"/exec {SLUG}", "continue"):
+        await handle(session, line)
+    assert await slugs(session, "/list done") == [SLUG]
+    state = sandbox.ticket / "execution-state.json"
+    content = json.loads(state.read_text())
+    assert content["done_plan"]
+    content["step_executions"]["1"]["status"] = "pending"
+    state.write_text(json.dumps(content | {"status": "in_progress"}))
+    assert await slugs(session, "/list done") == []
