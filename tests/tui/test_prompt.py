@@ -229,3 +229,22 @@ async def test_a_line_over_several_rows_is_emptied_as_a_whole(sandbox: Sandbox, 
         await person.press(key)
         await person.type("/status")
         assert person.prompt.text == left
+
+
+@pytest.mark.parametrize(
+    ("keys", "left"),
+    [
+        (("a", "b", "c", "backspace", "backspace", "x"), "ax"),
+        (("a", "b", "left", "x"), "axb"),
+        (("a", "b", "ctrl+u", "x"), "x"),
+        (("a", "home", "x", "end", "y"), "xay"),
+    ],
+)
+async def test_keys_that_come_at_once_have_their_effect_in_the_order_of_typing(
+    sandbox: Sandbox, keys: tuple[str, ...], left: str
+) -> None:
+    """As they do where the screen was busy for a moment, or the line is slow."""
+    async with person_at(sandbox) as person:
+        for key in keys:
+            person.app.post_message(events.Key(key, key if len(key) == 1 else None))
+        await person.until(lambda: person.prompt.text == left)

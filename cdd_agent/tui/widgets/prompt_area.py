@@ -121,6 +121,10 @@ class PromptArea(GuardedWidget, TextArea):
         elif event.key in self._KEYS and self._is_for_the_prompt(event.key):
             event.prevent_default().stop()
             self._pressed(event.key)
+        elif event.key in self._bindings.key_to_bindings:
+            # Here and now: on Textual's way, letters that are waiting already would get into the text before it.
+            event.prevent_default().stop()
+            await self.app._check_bindings(event.key)
 
     def _is_for_the_prompt(self, key: str) -> bool:
         """Up and Down belong to the text while there is a row above or below the cursor, also in a wrapped line."""
