@@ -5,9 +5,11 @@ Where a tool is not installed, its stories are skipped. Jest and vitest are look
 
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -178,10 +180,17 @@ class Project:
         return await verify(self.check, self.commands, 300, self.root.parent, before)
 
 
+@cache
+def is_installed(tool: str) -> bool:
+    """Also a launcher may be there, such as rustup's, that has nothing to launch."""
+    asks = [tool, "version" if tool == "go" else "--version"]
+    return shutil.which(tool) is not None and subprocess.run(asks, capture_output=True, check=False).returncode == 0
+
+
 @pytest.fixture(params=KINDS)
 def project(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     kind = KINDS[request.param]
-    if kind.tool != "python" and shutil.which(kind.tool) is None:
+    if kind.tool != "python" and not is_installed(kind.tool):
         pytest.skip(f"{kind.tool} is not installed")
     for name, folder in (("RUSTUP_HOME", ".rustup"), ("CARGO_HOME", ".cargo"), ("GOCACHE", ".cache/go-build")):
         monkeypatch.setenv(name, os.environ.get(name, str(HOME / folder)))
