@@ -1,9 +1,15 @@
 """Asking the terminal for the colour of its background (OSC 11). Nobody waits for the answer: it comes among the keys,
-is taken out from between them, and becomes a message. A terminal that does not know the question says nothing."""
+is taken out from between them, and becomes a message. A terminal that does not know the question says nothing.
+
+And noticing that it is gone: the system tells that to the first program of a terminal alone, which may be another, such
+as `make`."""
 
 from __future__ import annotations
 
+import os
 import re
+import select
+import signal
 from collections.abc import Iterable
 from time import monotonic
 from typing import ClassVar
@@ -34,6 +40,7 @@ class BackgroundParser(XTermParser):
         super().__init__(debug)
         self._begun = ""
         self._begun_at = 0.0
+        self._is_gone = False
 
     def feed(self, data: str) -> Iterable[Message]:
         data, self._begun = self._begun + data, ""
@@ -50,7 +57,16 @@ class BackgroundParser(XTermParser):
         if self._begun and monotonic() > self._begun_at + _PAUSE:
             data, self._begun = self._begun, ""
             yield from super().feed(data)
+        if not self._is_gone and _is_hung_up(0):
+            self._is_gone = True
+            os.kill(os.getpid(), signal.SIGHUP)
         yield from super().tick()
+
+
+def _is_hung_up(terminal: int) -> bool:
+    waiting = select.poll()
+    waiting.register(terminal, 0)  # that it is closed is told unasked
+    return any(event & select.POLLHUP for _, event in waiting.poll(0))
 
 
 class AskingDriver(LinuxDriver):

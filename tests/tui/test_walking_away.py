@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import sys
 from collections.abc import Callable, Iterator
 
 import psutil
@@ -150,3 +151,12 @@ def test_where_nothing_was_done_nothing_is_left(open_: Open) -> None:
     terminal.until(terminal.has_ended)
     terminal.read()
     assert left_in(terminal) == ""
+
+
+def test_a_terminal_that_is_closed_ends_the_shell_also_where_another_program_is_its_first(sandbox: Sandbox) -> None:
+    """As `make` is where a terminal was opened for `make demo` alone: only that one is sent a SIGHUP."""
+    command = f"trap '' HUP; '{sys.executable}' -m cdd_agent; true"
+    terminal = Terminal(sandbox.root, "/bin/sh", "-c", command, size=(80, 24))
+    sees(terminal, "Ask anything")
+    terminal.close()
+    terminal.until(terminal.has_ended)
