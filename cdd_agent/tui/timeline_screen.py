@@ -130,7 +130,7 @@ class TimelineScreen(GuardedWidget, ModalScreen[str]):
             transcript.add(BlockKind.NOTE, "Undone. Enter puts `redo` into the prompt, which brings all of it back.")
         try:
             if place < len(self._done):
-                self._say_what_would_be(await self._preview(self._done[place].number))
+                _say_what_would_be(await self._preview(self._done[place].number), transcript)
             if place == 0:
                 transcript.add(BlockKind.NOTE, "Before the first step.")
                 return
@@ -149,15 +149,15 @@ class TimelineScreen(GuardedWidget, ModalScreen[str]):
             transcript.add(BlockKind.NOTE, "It changed no files.")
         transcript.scroll_home(animate=False)
 
-    def _say_what_would_be(self, preview: UndoPreview) -> None:
-        """Of the files on the way to a point, before anybody says yes."""
-        transcript = self.query_one(Transcript)
-        numbers = ", ".join(map(str, preview.steps))
-        transcript.add(BlockKind.NOTE, f"Going back here undoes step {numbers}; Enter puts the words into the prompt.")
-        for label, paths, kind in (
-            ("as before:", preview.restored, BlockKind.OUTPUT),
-            ("stays as you have edited it since:", preview.kept, BlockKind.WARNING),
-            ("as it was edited in between, not as before:", preview.edited, BlockKind.WARNING),
-        ):
-            for path in paths:
-                transcript.add(kind, sanitize_for_display(f"{label} {path}"))
+
+def _say_what_would_be(preview: UndoPreview, transcript: Transcript) -> None:
+    """Of the files on the way to a point, before anybody says yes."""
+    numbers = ", ".join(map(str, preview.steps))
+    transcript.add(BlockKind.NOTE, f"Going back here undoes step {numbers}; Enter puts the words into the prompt.")
+    for label, paths, kind in (
+        ("as before:", preview.restored, BlockKind.OUTPUT),
+        ("stays as you have edited it since:", preview.kept, BlockKind.WARNING),
+        ("as it was edited in between, not as before:", preview.edited, BlockKind.WARNING),
+    ):
+        for path in paths:
+            transcript.add(kind, sanitize_for_display(f"{label} {path}"))

@@ -1,5 +1,8 @@
 """The run as a timeline: one walks along it, sees what would become of files, and goes back and forth from there."""
 
+import asyncio
+
+from cdd_agent.events import UndoPreview
 from cdd_agent.tui.timeline_screen import TimelineScreen
 from cdd_agent.tui.transcript.widget import Transcript
 from tests.projects import SLUG, Sandbox, Step, check, says
@@ -76,3 +79,25 @@ async def test_where_nothing_was_done_it_says_so_and_escape_does_nothing(sandbox
         await person.press("left", "escape")
         await person.until(lambda: person.app.screen is person.app.home)
         assert person.prompt.text == ""
+
+
+async def test_it_is_closed_while_it_still_finds_out_what_would_be(sandbox: Sandbox) -> None:
+    sandbox.write(*STEPS).replies(*REPLIES)
+    async with person_at(sandbox, f"/exec {SLUG}") as person:
+        await person.say("continue")
+        await opened(person)
+        screen, known = person.app.screen, asyncio.Event()
+        assert isinstance(screen, TimelineScreen)
+        preview = screen._preview
+
+        async def late(number: int) -> UndoPreview:
+            await known.wait()
+            return await preview(number)
+
+        screen._preview = late
+        await person.press("left")
+        await screen.query_one(Transcript).remove()  # the first of it to go
+        known.set()
+        await person.until(lambda: all(worker.is_finished for worker in person.app.workers if worker.node is screen))
+        await person.press("escape")
+        await person.until(lambda: person.app.screen is person.app.home)

@@ -190,10 +190,10 @@ def is_installed(tool: str) -> bool:
 @pytest.fixture(params=KINDS)
 def project(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     kind = KINDS[request.param]
-    if kind.tool != "python" and not is_installed(kind.tool):
-        pytest.skip(f"{kind.tool} is not installed")
     for name, folder in (("RUSTUP_HOME", ".rustup"), ("CARGO_HOME", ".cargo"), ("GOCACHE", ".cache/go-build")):
         monkeypatch.setenv(name, os.environ.get(name, str(HOME / folder)))
+    if kind.tool != "python" and not is_installed(kind.tool):
+        pytest.skip(f"{kind.tool} is not installed")
     monkeypatch.setenv("npm_config_update_notifier", "false")
     monkeypatch.setenv("PATH", os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])))
     project = Project(tmp_path / "a project", kind)
