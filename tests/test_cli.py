@@ -161,8 +161,8 @@ def test_debug_shows_the_traceback(sandbox: Sandbox) -> None:
         cdd(sandbox, "status", "nope", "--debug")
 
 
-COMMANDS = ["demo", "init", "new", "list", "status", "plan", "exec", "undo", "redo", "diff", "push", "pull"]
-COMMANDS += ["land", "compare", "run", "apply", "context", "serve", "doctor", "criteria", "board"]
+COMMANDS = ["demo", "init", "new", "list", "status", "plan", "exec", "criteria", "board", "undo", "redo", "diff"]
+COMMANDS += ["push", "pull", "land", "compare", "run", "apply", "context", "serve", "doctor"]
 
 
 def commands_in_help(capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -173,6 +173,11 @@ def test_help_lists_the_commands_as_one_gets_to_know_them(capsys: pytest.Capture
     with pytest.raises(SystemExit):
         main(["--help"])
     assert commands_in_help(capsys) == COMMANDS
+
+
+def test_the_readme_names_every_command() -> None:
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    assert [command for command in COMMANDS if f"`cdd {command}" not in readme] == []
 
 
 def test_a_slash_command_with_a_form_for_the_terminal_is_a_command_of_cdd(
