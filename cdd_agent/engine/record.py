@@ -12,6 +12,7 @@
     whereabouts.json  travel.git/  arriving/  of a run that travels between copies of the project
     checkpoints.git/                          what the checkpoints need; outside a repository also what is in them
     side/                                     while steps run side by side: their trees, see `side_tree.py`
+    running-xxxx                              while a command runs: its process, to be ended after a kill
     check-xxxxxxxx/                           while a check runs, here or below: what it reports
     step-02/attempt-1/
       guidance.md  shown.json  request.md  reply.md  output.txt  tests.json  before.json  failure.json
