@@ -137,6 +137,8 @@ class About(StrEnum):
     OTHER_RUN = "other_run"
     LEFT_AS_IS = "left_as_is"
     """Files that a step's commands may have made: `undo` takes them back."""
+    COMMAND_ENDED = "command_ended"
+    """A command of a run that was killed, and that had outlived it."""
     CHANGED_BESIDE = "changed_beside"
     """Files that changed while a step ran, or since, and that could be the person's: `undo` leaves them, too."""
     DEPENDENTS = "dependents"

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.commandline import STEPS, cdd, events, process, script, wait_for, without_override
+from tests.git.test_status import git
 from tests.projects import SLUG, Sandbox, Step, says
 
 
@@ -28,6 +29,33 @@ def test_exec_waits_for_a_provider_and_ends_with_75_where_that_would_be_too_long
     assert "(1/2)" in out
     assert " 10 minutes" in out
     assert sandbox.statuses() == ["completed", "pending"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("pull", SLUG),
+        ("pull", "nothing-here"),
+        ("push", SLUG),
+        ("exec", SLUG),
+        ("exec", SLUG, "feature-nope"),
+        ("exec", SLUG, "--worktree"),
+        ("compare", SLUG),
+        ("land", SLUG),
+        ("undo", SLUG),
+    ],
+)
+def test_what_is_refused_makes_no_project_of_a_folder(tmp_path: Path, words: tuple[str, ...]) -> None:
+    sandbox = Sandbox(tmp_path).write(STEPS[0])
+    (sandbox.ticket / "plan.md").unlink()
+    (tmp_path / ".cdd").rmdir()
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "commit", "--quiet", "--allow-empty", "--message=A project")
+
+    assert cdd(sandbox, *words) == 2
+
+    assert not (tmp_path / ".cdd").exists()
+    assert len(git(tmp_path, "branch", "--format=%(refname)").splitlines()) == 1
 
 
 def test_exec_runs_to_the_end_and_exits_0(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
@@ -182,7 +210,7 @@ def test_after_a_kill_the_next_run_goes_on_without_asking_the_model_again(sandbo
     out, err = process(sandbox, "exec", SLUG, "--model", model, "--json").communicate(timeout=60)
 
     seen = [json.loads(line) for line in out.splitlines()]
-    assert "was interrupted" in seen[0]["text"], err
+    assert [event["about"] for event in seen[:2]] == ["command_ended", "interrupted"], err
     assert [event["saved"] for event in seen if event["event"] == "reply_started"] == [True]
     assert sandbox.statuses() == ["completed"]
 

@@ -52,15 +52,13 @@ def compare(options: Namespace) -> int:
     flags = {"max_attempts": options.max_attempts, "approval": "auto" if options.yes else None}
     project = open_project(options.project, flags)
     tickets = list({t.slug: t for t in (project.tickets.find(reference(slug)) for slug in options.slugs)}.values())
+    models = [model.strip() for model in (options.models or "").split(",") if model.strip()]
+    if not options.clear and not (tickets and models):
+        raise BadInput("Which tickets, and which models?", hint="cdd compare SLUG --models openai/gpt-5,ollama/qwen3")
     folder, prefix = folder_of(project.root, COMPARING), own_tree(project).prefix
     with one_at_a_time(folder):
         if options.clear:
             return _clear(project, [ticket.slug for ticket in tickets])
-        models = [model.strip() for model in (options.models or "").split(",") if model.strip()]
-        if not tickets or not models:
-            raise BadInput(
-                "Which tickets, and which models?", hint="cdd compare SLUG --models openai/gpt-5,ollama/qwen3"
-            )
         jobs = {job: ticket for ticket in tickets for job in _jobs(project, ticket, models)}
         given = ["--yes"] if options.yes else []
         given += ["--max-attempts", str(options.max_attempts)] if options.max_attempts else []

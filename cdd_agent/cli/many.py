@@ -41,13 +41,12 @@ def execute_many(options: Namespace, flags: Mapping[str, Any]) -> int:
         raise BadInput("Several tickets cannot be started over at once", hint="`cdd exec SLUG --start-over` does one.")
     if project.config.record and Path(project.config.record).is_absolute():
         raise BadInput("Several runs cannot record into one file", hint="Give `record` a path in the project.")
+    tickets = list({t.slug: t for t in (project.tickets.find(reference(s)) for s in options.slugs)}.values())
     folder, prefix = folder_of(project.root), own_tree(project).prefix
     with one_at_a_time(folder):
         if options.all:
             tickets = planned(project.root, project.tickets.list(), folder, prefix)
             remember_planned(folder, tickets)
-        else:
-            tickets = list({t.slug: t for t in (project.tickets.find(reference(s)) for s in options.slugs)}.values())
         if not tickets and not options.json:
             sys.stderr.write("cdd: no ticket has a plan that is not carried out; `cdd list` shows them all\n")
             return ExitCode.DONE

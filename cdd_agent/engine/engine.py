@@ -126,7 +126,8 @@ class Engine(Struct):
             start_over=start_over,
             lock=lock,
         )
-        return cls(run, replace(runner, emit=run.emit), commits, clock, jobs)
+        commands = replace(runner.commands, noted_in=run.record.folder)
+        return cls(run, replace(runner, emit=run.emit, commands=commands), commits, clock, jobs)
 
     def close(self) -> None:
         self.run.close()
