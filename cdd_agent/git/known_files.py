@@ -135,7 +135,7 @@ class KnownFiles:
         """Look at all files; the id of their tree. Raises `GitUnusable` or `BadInput`, too."""
         top = self._top
         if top is None or (top.id and self._objects.id_of(top.id) is None):
-            raise Unusual  # where git has the last tree, it has all that is in it: it removes nothing that is part of one
+            raise Unusual  # where git has the last tree, it has all that is in it: it removes no part of what it keeps
         self.forget()  # unless it comes to its end
         self.modes, self._read = [], 0
         above = [self._rules_in(path) for path in self._above]
