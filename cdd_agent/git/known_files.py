@@ -234,13 +234,12 @@ class KnownFiles:
 
     def _update(self, folder: _Folder, item: os.DirEntry[bytes], path: bytes) -> bool:
         """Look at a file; whether it is another one, for git, than it was."""
-        now = item.stat(follow_symlinks=False)
-        path += item.name
+        now, before = item.stat(follow_symlinks=False), folder.files.get(item.name)
         if now.st_mode not in _NEEDS_NO_NOTE:
-            self._note(path, now.st_mode)
-        before, stamp = folder.files.get(item.name), self._stamp(now)
-        if before is not None and before.stamp == stamp != _UNSURE:
+            self._note(path + item.name, now.st_mode)
+        if before is not None and before.stamp == _stamp(now):
             return False
+        path += item.name
         self._read += 1
         if self._read > _MOST_READ or now.st_size > _LARGEST or self._is_left_out(path, is_folder=False):
             raise Unusual
@@ -250,7 +249,7 @@ class KnownFiles:
             mode = _EXECUTABLE if now.st_mode & stat.S_IXUSR else _PLAIN
             with open_file(Path(os.fsdecode(item.path))) as file:
                 content = file.read()
-        after = _File(mode, self._objects.blob(content), stamp)
+        after = _File(mode, self._objects.blob(content), self._stamp(now))
         folder.files[item.name] = after
         return before is None or (before.mode, before.id) != (after.mode, after.id)
 
@@ -275,7 +274,11 @@ class KnownFiles:
     def _stamp(self, now: os.stat_result) -> Stamp:
         if now.st_ctime_ns >= self._began or now.st_mtime_ns >= self._began:
             return _UNSURE
-        return now.st_ctime_ns, now.st_mtime_ns, now.st_size, now.st_ino, now.st_mode
+        return _stamp(now)
+
+
+def _stamp(now: os.stat_result) -> Stamp:
+    return now.st_ctime_ns, now.st_mtime_ns, now.st_size, now.st_ino, now.st_mode
 
 
 def _id(head: bytes) -> str:
