@@ -27,7 +27,7 @@ from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes, remove, remove_leftovers, write_atomic
 from cdd_agent.git.command import Git, GitUnusable
 from cdd_agent.git.known_files import KnownFiles, Unusual
-from cdd_agent.git.objects import HINT, GitObjects, TreeItem
+from cdd_agent.git.objects import FOLDER, HINT, GitObjects, TreeItem
 from cdd_agent.git.repository import Repository, repository_of
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.threads import in_thread, to_its_end
@@ -321,7 +321,7 @@ class Snapshots(Struct):
 
     def _store(self, tree: str, unseen: Set[str] = frozenset()) -> str:
         """Make a snapshot of a tree of all files; its id."""
-        modes, made = self.known.modes, [TreeItem("040000", tree, b"files")]
+        modes, made = self.known.modes, [TreeItem(FOLDER, tree, b"files")]
         for kind, lines in {"also": self._also, "modes": modes, "unseen": unseen}.items():
             if lines:
                 content = b"".join(os.fsencode(line) + b"\0" for line in sorted(lines))

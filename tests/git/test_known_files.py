@@ -15,7 +15,7 @@ from tests.git.checkpoints import Files, counting_git, opened, write
 from tests.git.test_checkpoint_properties import Edit, apply, project
 from tests.git.test_status import git
 
-PATHS = ("a", "a/b", "a/b/c", "b/a", "c d", ".gitignore", "a/.gitignore", "x.log", "a/x.log", "ä\n")
+PATHS = ("a", "a/b", "a/b/c", "a-b", "b/a", "c d", ".gitignore", "a/.gitignore", "x.log", "a/x.log", "ä\n")
 RULES = (b"*.log\n", b"/a/\n", b"b\n!b/a\n", b".gitignore\n", b"")
 EDITS = st.lists(
     st.tuples(
@@ -116,14 +116,17 @@ async def test_in_a_folder_of_a_repository_the_rules_above_it_count(project: Pat
     checkpoints.close()
 
 
-async def test_a_content_that_was_removed_from_the_store_is_stored_again(project: Path) -> None:
-    write(project, {"a.py": "1\n", "b.py": "1\n"})
+@pytest.mark.parametrize("changed", [{}, {"b.py": "2\n"}, {"c/d.py": "1\n"}], ids=["same", "changed", "new"])
+async def test_a_content_that_was_removed_from_the_store_is_stored_again(project: Path, changed: Files) -> None:
+    write(project, {"a.py": "1\n", "b.py": "1\n", "c/a.py": "3\n"})
     checkpoints = await opened(project)
-    first = await checkpoints.take("first")
+    await checkpoints.take("first")
     git(project, "update-ref", "-d", next(name for name in refs(project) if name.endswith("/first")))
     git(project, "gc", "--prune=now", "--quiet")
-    assert (await checkpoints.take("again")).id == first.id
-    assert git(project, "cat-file", "-p", f"{first.id}:files/a.py") == "1"
+    write(project, changed)
+    again = await checkpoints.take("again")
+    assert git(project, "cat-file", "-p", f"{again.id}:files/a.py") == "1"
+    assert git(project, "cat-file", "-p", f"{again.id}:files/c/a.py") == "3"
     checkpoints.close()
 
 
