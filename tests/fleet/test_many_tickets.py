@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.config import provider_of
-from cdd_agent.fleet.known import folder_of
+from cdd_agent.fleet.board import RunState
+from cdd_agent.fleet.known import board_here, folder_of
 from cdd_agent.llm.shared import Shared
+from cdd_agent.tickets.store import TicketStore
 from tests.commandline import wait_for
 from tests.fleet.tickets import GOOD, ONE_STEP, begun, cdd, events, project, script, tree
 from tests.projects import Step, check, says
@@ -100,6 +102,10 @@ def test_the_budget_is_one_for_all(
     assert [run["state"] for run in runs] == ["no budget", "no budget"]
     assert 0 < sum(run["done"] for run in runs) < 6
     assert 0 < sum(run["tokens"] for run in runs) <= 9_800
+    tickets = TicketStore(root).list()
+    later = board_here(root, tickets).rows
+    assert [later[slug].state for slug in ("bug-a", "bug-b")] == [RunState.NO_BUDGET, RunState.NO_BUDGET]
+    assert all("budget" in row.why for row in later.values())
 
 
 def test_while_a_provider_asks_to_come_back_later_none_of_them_asks_it(
