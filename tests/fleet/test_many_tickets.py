@@ -122,6 +122,23 @@ def test_while_a_provider_asks_to_come_back_later_none_of_them_asks_it(
     assert "reply_finished" not in [event["event"] for event in told]
 
 
+def test_what_is_not_committed_is_said_to_be_left_out_of_the_trees_that_are_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, model = project(tmp_path, {"bug-a": ONE_STEP, "bug-b": ONE_STEP}, monkeypatch), script(tmp_path, GOOD)
+    Shared(folder_of(root), "bug-c").waits(provider_of(model)).extend(time.time() + 900, "Too many requests.")
+    (root / "notes").write_text("new\n")  # so much is always left out
+    words, said = ("exec", "bug-a", "bug-b", "--jobs", "1", "--model", model), "not committed is not in"
+
+    assert cdd(root, *words) == 75
+    assert said not in capsys.readouterr().out
+    (root / "README").write_text("not committed\n")
+    assert cdd(root, *words) == 75
+    assert capsys.readouterr().out.splitlines()[0].count(said) == 1
+    assert cdd(root, *words, "--json") == 75
+    assert capsys.readouterr().out.splitlines()[0].count(said) == 0
+
+
 def test_words_that_make_no_sense_together_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
