@@ -231,7 +231,7 @@ class Config(_Settings, frozen=True):
     approval: Approval = "edits"
     commit: Annotated[Literal["off", "step"], _YAML_OFF] = "off"
     require: Annotated[Literal["off", "verified"], _YAML_OFF] = "off"
-    """`verified`: a step that is only unharmed, unverified or skipped fails the run."""
+    """`verified`: a step fails the run unless its tests have passed; also one that has none, or was skipped."""
     commands: Commands = Commands()
     web: Web = Web()
     notifications: Notifications = Notifications()
