@@ -13,11 +13,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from msgspec import UNSET, Meta, Struct, UnsetType, field
+from msgspec import UNSET, Meta, UnsetType, field
 from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
 from cdd_agent.forms import Fault, NotOfForm, Respelled, read
+from cdd_agent.partly_shown import PartlyShown
 from cdd_agent.web_address import web_address
 
 PROJECT_FILE = Path(".cdd") / "config.yaml"
@@ -27,7 +28,7 @@ _YAML_OFF = Respelled(lambda value: "off" if value is False else value)  # YAML 
 _YAML_ON = Respelled(lambda value: "on" if value is True else value)
 
 
-class _Settings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class _Settings(PartlyShown, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Settings that stand together. What is not allowed is found by `forms.read`."""
 
 
@@ -137,6 +138,8 @@ class Budget(_Settings, frozen=True):
 class OwnRequest(_Settings, frozen=True):
     """Additions to every request of a model, for options that this program does not know."""
 
+    unshown = ("body", "headers")
+
     body: Annotated[dict[str, Any], _own_fields] = field(default_factory=dict)
     """Fields of its JSON, over those of the same name."""
     headers: dict[Annotated[str, _header_name], Annotated[str, _header_value]] = field(default_factory=dict)
@@ -228,7 +231,7 @@ class Config(_Settings, frozen=True):
     approval: Approval = "edits"
     commit: Annotated[Literal["off", "step"], _YAML_OFF] = "off"
     require: Annotated[Literal["off", "verified"], _YAML_OFF] = "off"
-    """`verified`: a step that is only unharmed, unverified or skipped fails the run."""
+    """`verified`: a step fails the run unless its tests have passed; also one that has none, or was skipped."""
     commands: Commands = Commands()
     web: Web = Web()
     notifications: Notifications = Notifications()

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 from platformdirs import user_config_path
+from rich.pretty import pretty_repr
 
 from cdd_agent.config import (
     VARIABLES,
@@ -30,6 +31,8 @@ from cdd_agent.config import (
 )
 from cdd_agent.errors import BadInput
 from cdd_agent.forms import read
+from cdd_agent.llm.direct.protocol import Call
+from cdd_agent.llm.options import ModelOptions
 
 ALL = """\
 model: anthropic/claude-sonnet-4-5
@@ -367,6 +370,15 @@ def test_a_wrong_variable_or_flag_is_named(tmp_path: Path) -> None:
         load_config(tmp_path, {}, {"CDD_MAX_ATTEMPTS": "many"})
     with pytest.raises(BadInput, match="--max-attempts"):
         load_config(tmp_path, {"max_attempts": 0}, {})
+
+
+def test_what_a_request_has_besides_is_in_no_traceback(tmp_path: Path) -> None:
+    content, secret = {"X-Team": "a-secret-word"}, "a-secret-word"
+    text = json.dumps({"model": "openai/x", "request": {"headers": content, "body": content}})
+    config = load_config(write(tmp_path, text), {}, {})
+    for value in (config, config.request, ModelOptions(body=content, headers=content), Call({}, content)):
+        assert secret not in repr(value) + pretty_repr(value)
+    assert "model='openai/x'" in repr(config)
 
 
 def test_all_wrong_variables_are_named(tmp_path: Path) -> None:

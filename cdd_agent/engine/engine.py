@@ -61,6 +61,8 @@ from cdd_agent.verification.verdict import Before
 
 _UNDECIDED = (NotApproved, BudgetExhausted, RateLimited)
 """Errors that end a step without a word on it: it is pending again, and goes on when a person or a provider lets it."""
+_WAITS_FOR = (About.NOT_APPROVED, About.NO_BUDGET, About.COME_BACK_LATER)
+"""The same, as they are told."""
 
 Clock = Callable[[], datetime]
 
@@ -195,7 +197,7 @@ class Engine(Struct):
                 f"You have edited {named(back.kept)} since: the run waits for you to look at it",
                 hint="To go on, run it again: the step then begins with your edit, and the model is shown it.",
             )
-            self.run.emit(Notice(self.stopped_by.message, Tone.WARNING))
+            self.run.emit(Notice(self.stopped_by.message, Tone.WARNING, about=About.NOT_APPROVED))
             self.run.emit(Notice(self.stopped_by.hint))
         if attempt:
             attempt.journal.forget()
@@ -542,7 +544,8 @@ class Engine(Struct):
             text = f"It was not committed: {error.message}"
             self.run.emit(Notice(text, Tone.WARNING, about=About.NOT_COMMITTED))
         if isinstance(error, _UNDECIDED):  # any other reason is the step's own error
-            self.run.emit(Notice(error.message, Tone.WARNING))
+            about = next(about for kind, about in zip(_UNDECIDED, _WAITS_FOR, strict=True) if isinstance(error, kind))
+            self.run.emit(Notice(error.message, Tone.WARNING, about=about))
         if error is not None and error.hint:
             self.run.emit(Notice(error.hint))
 
