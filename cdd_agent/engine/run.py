@@ -50,7 +50,7 @@ from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.state import NO_FILES, ExecutionState, StepExecution, of_plan, ready
 from cdd_agent.tickets.status import NO_COST, Cost, RunStatus
 from cdd_agent.tickets.store import Ticket
-from cdd_agent.verification.targets import Agenda
+from cdd_agent.verification.before import Agenda
 
 _NAMED = 6
 """Files that are named in a sentence."""
