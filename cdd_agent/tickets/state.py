@@ -9,12 +9,12 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from msgspec import Raw, Struct, field, to_builtins
+from msgspec import Struct, field, to_builtins
 from msgspec.structs import force_setattr, replace
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes, write_atomic
-from cdd_agent.files.json_file import as_json, as_short_json, from_json
+from cdd_agent.files.json_file import as_json, from_json
 from cdd_agent.tickets.drift import Known, fingerprint, is_unchanged, places
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.plan_step import PlanStep
@@ -27,6 +27,8 @@ class StateUnreadable(BadInput):
 
 _PROMISED = ("ticket_slug", "current_step", "status", "started_at", "completed_at", "step_executions")
 _PROMISED_OF_STEP = ("step_number", "status", "started_at", "completed_at", "error", "files_created", "files_modified")
+_NO_STEPS = '"step_executions": {}'
+"""Where the steps belong in a state that is written without them. No text in it holds a quote as it is."""
 _DEEPEST = 100
 """Levels of what a newer version has added."""
 
@@ -98,9 +100,9 @@ class StepExecution(_Record, frozen=True, dict=True):
         return self.costs or NO_COST
 
     @cached_property
-    def json(self) -> Raw:
-        """As the file has it: of all steps a change of the state makes but one anew."""
-        return Raw(as_short_json(_laid_out(self)))
+    def json(self) -> str:
+        """As the file has it, two levels down: of all steps a change of the state makes but one anew."""
+        return as_json(_laid_out(self), indent=2).decode().replace("\n", "\n    ")
 
     @property
     def seconds(self) -> float | None:
@@ -340,16 +342,17 @@ class ExecutionState(_Record, frozen=True):
         """The promised keys first, in their order; then whatever else the file held."""
         data = _laid_out(replace(self, step_executions={}, former_steps={}, undone=())) | {
             "status": self.status.value,
-            "step_executions": {number: step.json for number, step in self.step_executions.items()},
-            "former_steps": {number: step.json for number, step in self.former_steps.items()},
+            "former_steps": {number: _laid_out(step) for number, step in self.former_steps.items()},
             "undone": [
-                {"id": undo.id, "steps": [step.json for step in undo.steps]} | undo.more for undo in self.undone
+                {"id": undo.id, "steps": [_laid_out(step) for step in undo.steps]} | undo.more for undo in self.undone
             ],
         }
         for key in ("former_steps", "undone", "done_plan"):
             if not data[key]:
                 del data[key]
-        return as_json({key: data[key] for key in _PROMISED} | data, indent=2).decode() + "\n"
+        text = as_json({key: data[key] for key in _PROMISED} | data, indent=2).decode() + "\n"
+        steps = ",\n".join(f'    "{number}": {step.json}' for number, step in self.step_executions.items())
+        return text.replace(_NO_STEPS, f'"step_executions": {{\n{steps}\n  }}', 1) if steps else text
 
     @classmethod
     def from_json(cls, data: bytes, source: str) -> Self:
