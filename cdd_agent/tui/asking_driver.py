@@ -1,7 +1,7 @@
 """The way to the terminal, as Textual goes it, with what it leaves out.
 
-Asking for the colour of its background (OSC 11). Nobody waits for the answer: it comes among the keys, is taken out from
-between them, and becomes a message. A terminal that does not know the question says nothing.
+Asking for the colour of its background (OSC 11). Nobody waits for the answer: it comes among the keys, is taken out
+from between them, and becomes a message. A terminal that does not know the question says nothing.
 
 Noticing that it is gone: the system tells that to the first program of a terminal alone, which may be another, such as
 `make`. And coming back after a stop that nobody hears (SIGSTOP), as after Ctrl+Z.
