@@ -132,7 +132,6 @@ def test_ctrl_c_while_text_comes_leaves_a_screen_that_works(sandbox: Sandbox, st
     terminal.press(b"go on")
     terminal.until(lambda: "❯ go on" in screen.text)
     terminal.press(CTRL_C + CTRL_C)
-    terminal.until(terminal.has_ended)
-    terminal.read()
+    terminal.until_ended()
     assert terminal.seen.rpartition(b"\x1b[?1049l")[0].endswith(b"u")  # the last before it: the keyboard as it was
     assert re.findall(rb"\x1b\[[0-9;]*m", terminal.seen)[-1] == b"\x1b[0m"  # in no style of ours

@@ -42,8 +42,7 @@ def test_a_closed_terminal_ends_the_shell_and_puts_the_step_back(terminal: Termi
 
 def test_leaving_puts_the_terminal_back(terminal: Terminal) -> None:
     terminal.type("/exit")
-    terminal.until(terminal.has_ended)
-    terminal.read()
+    terminal.until_ended()
     assert terminal.code == 0
     assert b"\x1b[?1049l" in terminal.seen  # back from the alternate screen
 
@@ -53,7 +52,7 @@ def test_a_terminal_that_can_draw_no_screen_has_the_shell_a_line_at_a_time(sandb
     try:
         terminal.until(lambda: b"chat > " in terminal.seen)
         terminal.type("/exit")
-        terminal.until(terminal.has_ended)
+        terminal.until_ended()
     finally:
         terminal.end()
     assert terminal.code == ExitCode.DONE
