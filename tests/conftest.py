@@ -14,6 +14,7 @@ from _pytest.unraisableexception import gc_collect_iterations_key
 from hypothesis import settings
 
 from tests.forked_pytest import quick_pytest
+from tests.patience import be_patient
 from tests.projects import Sandbox
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # of a job in the background; what we start would inherit it
@@ -38,6 +39,7 @@ if (
 settings.register_profile("same", deadline=None, max_examples=50, derandomize=True)
 settings.register_profile("many", deadline=None, max_examples=4_000)
 settings.load_profile("same")
+be_patient()
 gc.disable()  # until all tests are collected: what is made till then stays to the end
 
 

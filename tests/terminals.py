@@ -62,7 +62,7 @@ class Terminal:
         os.close(slave)
         self.pid = self._forked.pid
 
-    def until(self, come: Callable[[], bool]) -> None:
+    def until(self, come: Callable[[], object]) -> None:
         deadline = time.monotonic() + PATIENCE
         while not come():
             assert time.monotonic() < deadline, self.seen[-2000:]
