@@ -158,7 +158,7 @@ def test_a_signal_puts_the_step_back_and_exits_130(sandbox: Sandbox, name: str) 
     wait_for((sandbox.root / "running").exists)
 
     running.send_signal(getattr(signal, name))
-    _, err = running.communicate(timeout=30)
+    _, err = running.communicate()
 
     assert running.returncode == 130
     assert "Interrupted" in err
@@ -174,12 +174,12 @@ def test_after_a_kill_the_next_run_goes_on_without_asking_the_model_again(sandbo
     running = process(sandbox, "exec", SLUG, "--model", model)
     wait_for((sandbox.root / "running").exists)
     running.kill()
-    running.communicate(timeout=30)
+    running.communicate()
     assert sandbox.statuses() == ["in_progress"]
     assert sandbox.text("a.txt") == "good\n"
     script(sandbox)
 
-    out, err = process(sandbox, "exec", SLUG, "--model", model, "--json").communicate(timeout=60)
+    out, err = process(sandbox, "exec", SLUG, "--model", model, "--json").communicate()
 
     seen = [json.loads(line) for line in out.splitlines()]
     assert "was interrupted" in seen[0]["text"], err
@@ -196,7 +196,7 @@ def test_two_at_once_are_refused(sandbox: Sandbox, capsys: pytest.CaptureFixture
     assert cdd(sandbox, "exec", SLUG, "--model", model) == 2
     assert f" {running.pid} " in capsys.readouterr().err
     running.terminate()
-    running.communicate(timeout=30)
+    running.communicate()
 
 
 @pytest.mark.parametrize("place", ["tickets/feature-words", ".cdd"])
@@ -227,7 +227,7 @@ def test_a_reader_that_leaves_in_a_check_leaves_the_step_pending_and_the_files_a
     running.stdout.close()
     assert running.stderr.read() == ""
     running.stderr.close()
-    running.wait(30)
+    running.wait()
     assert sandbox.statuses() == ["pending"]
     assert sandbox.text("a.txt") == "before\n"
 
@@ -241,7 +241,7 @@ def test_who_reads_from_a_pipe_sees_a_line_when_it_is_told_and_not_at_the_end(sa
     while "created a.txt" not in (line := running.stdout.readline()):
         assert line
     (sandbox.root / "go").touch()
-    assert "1/1 steps completed" in running.communicate(timeout=60)[0]
+    assert "1/1 steps completed" in running.communicate()[0]
 
 
 @pytest.mark.parametrize("command", ["exec", "plan"])
