@@ -233,7 +233,7 @@ def test_a_reader_that_leaves_in_a_check_leaves_the_step_pending_and_the_files_a
 
 
 def test_who_reads_from_a_pipe_sees_a_line_when_it_is_told_and_not_at_the_end(sandbox: Sandbox) -> None:
-    waits = "import pathlib, time\nfor _ in range(1000):\n    if pathlib.Path('go').exists(): raise SystemExit\n"
+    waits = "import pathlib, time\nfor _ in range(10_000):\n    if pathlib.Path('go').exists(): raise SystemExit\n"
     waits += "    time.sleep(0.02)\nraise SystemExit(1)"
     (sandbox.root / "waits.py").write_text(waits)
     sandbox.write(Step("a.txt", "python waits.py"))
