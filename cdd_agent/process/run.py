@@ -144,8 +144,8 @@ async def run_command(
     `passed` make the `child_environment`. Nothing is raised for a command that fails, is not there, or takes too long:
     the result says so. Whoever is cancelled ends the command and everything it started.
     """
-    clock = asyncio.get_running_loop().time
-    started = clock()
+    loop = asyncio.get_running_loop()
+    started = loop.time()
     mark = uuid.uuid4().hex
     environment = child_environment(env, hide=hide, passed=passed)
     environment[_MARK] = f"{os.environ.get(_MARK, '')} {mark}".strip()
@@ -165,9 +165,9 @@ async def run_command(
         timed_out = process.poll() is None and not output.is_full
         if process.poll() is None:
             await to_its_end(partial(_end_all, process, mark), name="end")
-            await output.end(until=clock() + _GRACE)
+            await output.end(until=loop.time() + _GRACE)
         ended_by_itself = True
-        return output.result(process.wait(), clock() - started, limit, timed_out=timed_out)  # it has ended by now
+        return output.result(process.wait(), loop.time() - started, limit, timed_out=timed_out)  # it has ended by now
     finally:
         output.close()
         if ended_by_itself:
