@@ -339,9 +339,9 @@ def test_output_that_nobody_reads_is_no_crash(sandbox: Sandbox) -> None:
 
 def test_a_look_tells_what_was_found_of_a_torn_state(sandbox: Sandbox) -> None:
     sandbox.write(Step("a.txt", check("a.txt")))
-    process(sandbox, "exec", SLUG, "--model", script(sandbox, says("a.txt", "good"))).communicate(timeout=60)
+    process(sandbox, "exec", SLUG, "--model", script(sandbox, says("a.txt", "good"))).communicate()
     (sandbox.ticket / "execution-state.json").write_text("{ torn")
-    out, err = process(sandbox, "diff", SLUG, "--json").communicate(timeout=60)
+    out, err = process(sandbox, "diff", SLUG, "--json").communicate()
     told = [event for event in map(json.loads, out.splitlines()) if event["event"] == "notice"]
     assert "execution-state" in told[0]["text"], err
 

@@ -275,7 +275,7 @@ if os.name != "nt":
     async def test_a_fault_in_a_look_stops_nothing(
         sandbox: Sandbox, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        sandbox.model = ScriptedModel(["One " + "long" * 1000], pace=40)
+        sandbox.model = ScriptedModel(["One " + "long " * 1000], pace=40)
         async with at_terminal(sandbox, capsys) as person:
             person.type("hello")
             await person.until(lambda told: "asking" in told)
@@ -287,7 +287,7 @@ if os.name != "nt":
             assert person.shell._turn is not None
             sandbox.model.pace = 0
             await person.until(lambda told: "chat > " in told)
-            assert "longlong" in person.seen
+            assert "long long" in person.seen
 
     QUESTIONS = (
         CommandProposed("rm -rf build", "`rm` is not on the list"),

@@ -137,8 +137,8 @@ async def run_command(
     `passed` make the `child_environment`. Nothing is raised for a command that fails, is not there, or takes too long:
     the result says so. Whoever is cancelled ends the command and everything it started.
     """
-    clock = asyncio.get_running_loop().time
-    started = clock()
+    loop = asyncio.get_running_loop()
+    started = loop.time()
     mark = uuid.uuid4().hex
     environment = child_environment(env, hide=hide, passed=passed)
     environment[MARK] = f"{os.environ.get(MARK, '')} {mark}".strip()
@@ -161,9 +161,9 @@ async def run_command(
             timed_out = process.poll() is None and not output.is_full
             if process.poll() is None:
                 await to_its_end(partial(_end_all, process, mark), name="end")
-                await output.end(until=clock() + GRACE)
+                await output.end(until=loop.time() + GRACE)
             ended_by_itself = True
-            return output.result(process.wait(), clock() - started, limit, timed_out=timed_out)  # it has ended by now
+            return output.result(process.wait(), loop.time() - started, limit, timed_out=timed_out)  # it has ended by now
         finally:
             output.close()
             if ended_by_itself:

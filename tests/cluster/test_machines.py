@@ -4,6 +4,7 @@ import asyncio
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -224,14 +225,14 @@ def everything(machine: Machine, folder: Path) -> bytes:
 
 
 async def test_stopping_keeps_what_was_paid_for(client: Sandbox, tmp_path: Path) -> None:
-    waiting = asyncio.Event()
+    waiting, may_answer = asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
 
     def slow(request: Any) -> Answer:
         answer = good(request)
         if "b.txt" in answer.text:
             loop.call_soon_threadsafe(waiting.set)
-            return Answer(answer.text, wait=2.0)
+            may_answer.wait(60)
         return answer
 
     with LoopbackServer(slow) as server:
@@ -241,6 +242,7 @@ async def test_stopping_keeps_what_was_paid_for(client: Sandbox, tmp_path: Path)
         await come_or_over(waiting, work)
         desk.is_stopping = True
         over = await work
+        may_answer.set()
         await desk.end()
         assert over is not None
         assert over.exit_code == ExitCode.INTERRUPTED

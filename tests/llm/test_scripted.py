@@ -253,7 +253,7 @@ def test_the_loopback_server_plays_a_script_file(tmp_path: Path) -> None:
 
 
 def _post(address: str, text: str) -> tuple[int, dict[str, list[dict[str, dict[str, str]]]]]:
-    connection = http.client.HTTPConnection(address, timeout=10)
+    connection = http.client.HTTPConnection(address, timeout=60)
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": text}]})
     connection.request("POST", "/v1/chat/completions", body)
     response = connection.getresponse()

@@ -88,8 +88,7 @@ def is_cooked(terminal: Terminal) -> bool:
 
 def test_leaving_puts_the_terminal_back(terminal: Terminal) -> None:
     terminal.type("/exit")
-    terminal.until(terminal.has_ended)
-    terminal.read()
+    terminal.until_ended()
     assert terminal.code == 0
     assert b"\x1b[?1049l" in terminal.seen  # back from the alternate screen
     assert is_cooked(terminal)
@@ -100,7 +99,7 @@ def test_a_terminal_that_can_draw_no_screen_has_the_shell_a_line_at_a_time(sandb
     try:
         terminal.until(lambda: b"chat > " in terminal.seen)
         terminal.type("/exit")
-        terminal.until(terminal.has_ended)
+        terminal.until_ended()
     finally:
         terminal.end()
     assert terminal.code == ExitCode.DONE
