@@ -163,7 +163,7 @@ async def run_command(
                 await to_its_end(partial(_end_all, process, mark), name="end")
                 await output.end(until=loop.time() + GRACE)
             ended_by_itself = True
-            return output.result(process.wait(), loop.time() - started, limit, timed_out=timed_out)  # it has ended by now
+            return output.result(process.wait(), loop.time() - started, limit, timed_out=timed_out)
         finally:
             output.close()
             if ended_by_itself:
