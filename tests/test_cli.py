@@ -162,7 +162,7 @@ def test_debug_shows_the_traceback(sandbox: Sandbox) -> None:
 
 
 COMMANDS = ["demo", "init", "new", "list", "status", "plan", "exec", "undo", "redo", "diff", "push", "pull"]
-COMMANDS += ["land", "compare", "run", "apply", "context", "serve", "doctor", "criteria", "board"]
+COMMANDS += ["land", "board", "compare", "run", "apply", "context", "serve", "doctor", "criteria"]
 
 
 def commands_in_help(capsys: pytest.CaptureFixture[str]) -> list[str]:
