@@ -19,6 +19,7 @@ from cdd_agent.config import load_config
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.fleet.board import Board
 from cdd_agent.fleet.place import TicketJob
+from cdd_agent.travel.came_back import CameBack
 from cdd_agent.version import VERSION
 from tests.cluster.machines import Machine, Question, good, made_project, opened_desk
 from tests.llm.server import Answer, LoopbackServer
@@ -255,8 +256,12 @@ async def test_stopping_keeps_what_was_paid_for(client: Sandbox, tmp_path: Path)
         assert len(server.requests) == 2
 
 
-def test_it_goes_on_here_with_what_came_back(client: Sandbox, server: LoopbackServer, tmp_path: Path) -> None:
-    """Without a cluster, when the client was killed before it had put anything into the run's own tree."""
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_it_goes_on_here_with_what_came_back(
+    client: Sandbox, server: LoopbackServer, tmp_path: Path, is_cut: bool
+) -> None:
+    """Without a cluster, when the client was killed before it had put anything into the run's own tree, or when power was
+    cut while git did so."""
 
     async def elsewhere() -> None:
         desk = await opened_desk(client)
@@ -264,6 +269,11 @@ def test_it_goes_on_here_with_what_came_back(client: Sandbox, server: LoopbackSe
         desk._locks.close()
 
     asyncio.run(elsewhere())
+    if is_cut:
+        record = client.root / ".cdd" / "runs" / SLUG
+        replace(CameBack.of(record), arriving=True).keep(record)
+        lock = git(record / "tree", "rev-parse", "--path-format=absolute", "--git-path", "index.lock")
+        Path(lock).touch()
     flags = ("--model", "openai/any", "--api-base", server.url)
     assert cdd(client, "exec", SLUG, "--worktree", *flags) == 0
     assert content(client) == DONE
