@@ -17,10 +17,9 @@ from cdd_agent.cluster.words import ClientFailed, Over
 from cdd_agent.cluster.worker import ENVIRONMENT
 from cdd_agent.config import load_config
 from cdd_agent.errors import BadInput, ExitCode
-from cdd_agent.fleet.board import Board
+from cdd_agent.fleet.board import Row
 from cdd_agent.fleet.place import TicketJob
 from cdd_agent.travel.came_back import CameBack
-from cdd_agent.version import VERSION
 from tests.cluster.machines import Machine, Question, good, made_project, opened_desk
 from tests.llm.server import Answer, LoopbackServer
 from tests.projects import SLUG, Sandbox, says
@@ -260,8 +259,8 @@ async def test_stopping_keeps_what_was_paid_for(client: Sandbox, tmp_path: Path)
 def test_it_goes_on_here_with_what_came_back(
     client: Sandbox, server: LoopbackServer, tmp_path: Path, is_cut: bool
 ) -> None:
-    """Without a cluster, when the client was killed before it had put anything into the run's own tree, or when power was
-    cut while git did so."""
+    """Without a cluster, when the client was killed before it had put anything into the run's own tree, or when git was
+    about to and the power was cut."""
 
     async def elsewhere() -> None:
         desk = await opened_desk(client)
@@ -392,13 +391,13 @@ def test_files_of_this_machine_are_named_before_anything_is_sent(
 
 async def test_every_question_is_answered_whatever_is_wrong_with_it_or_here(client: Sandbox) -> None:
     """A machine that hears nothing would wait until it takes the client for dead."""
-    board = Board.of([TicketJob(SLUG)])
+    row = Row(TicketJob(SLUG))
 
     def tell(event: Question) -> None:
-        board.rows[SLUG].told(event)
+        row.told(event)
 
     desk = await opened_desk(client, tell)
-    attempt = (await desk.answer({"kind": "begin", "worker": "one", "version": VERSION}))["attempt"]
+    attempt = (await desk.answer({"kind": "begin", "worker": "one"}))["attempt"]
     desk._sent.unlink()
     assert "error" in await desk.answer({"kind": "piece", "attempt": attempt, "offset": 0})
     for event in (
