@@ -245,6 +245,5 @@ async def test_keys_that_come_at_once_have_their_effect_in_the_order_of_typing(
 ) -> None:
     """As they do where the screen was busy for a moment, or the line is slow."""
     async with person_at(sandbox) as person:
-        for key in keys:
-            person.app.post_message(events.Key(key, key if len(key) == 1 else None))
+        person.at_once(*keys)
         await person.until(lambda: person.prompt.text == left)
