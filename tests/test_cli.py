@@ -15,10 +15,12 @@ from cdd_agent.cli.main import main
 from cdd_agent.commands import registry
 from cdd_agent.commands.terminal import JSON, Argument, TerminalForm, flag
 from cdd_agent.events import Event, Notice
+from cdd_agent.llm.port import Request
 from cdd_agent.open_project import Project
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.version import VERSION
 from tests.commandline import STEPS, cdd, events, process, script, started, without_override
+from tests.llm.server import Answer, LoopbackServer, failure
 from tests.projects import SLUG, Sandbox, Step, check, says
 
 
@@ -279,6 +281,26 @@ def test_neither_a_whole_run_nor_who_looks_at_it_needs_pydantic(sandbox: Sandbox
         imported = set(re.findall(r"\| +(\S+)$", told.stderr, re.MULTILINE))
         assert (told.returncode, "cdd_agent.tickets.state" in imported) == (0, True)
         assert not imported & {"pydantic", "pydantic_core"}
+
+
+def test_the_first_call_waits_for_no_import_that_only_its_reply_needs(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.write(STEPS[0])
+    told, imported = tmp_path / "told", set[str]()
+
+    def answer(request: Request) -> Answer:
+        imported.update(re.findall(r"\| +(\S+)$", told.read_text(), re.MULTILINE))
+        return failure(401)
+
+    with LoopbackServer(answer) as server, told.open("wb") as file:
+        command = [sys.executable, "-m", "cdd_agent", "exec", SLUG, "--model", "openai/m", "--api-base", server.url]
+        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), "PYTHONPROFILEIMPORTTIME": "1"}
+        subprocess.run(command, cwd=sandbox.root, env=environment, stdin=subprocess.DEVNULL, stderr=file, check=False)
+
+    assert imported >= {"httpx._client", "cdd_agent.engine.engine", "cdd_agent.llm.direct.chat_completions"}
+    of_the_reply = {"edits.parse", "edits.build", "engine.report", "verification.verdict", "verification.taken_away"}
+    of_others = {"agents.words", "engine.side_by_side", "llm.direct.ollama_chat", "reviewing", "tools.action_runner"}
+    assert not imported & {f"cdd_agent.{name}" for name in of_the_reply | of_others}
+    assert not imported & {"configparser", "difflib", "html.parser", "psutil", "rich", "litellm"}
 
 
 def test_the_shells_start_imports_neither_litellm_nor_git() -> None:
