@@ -292,6 +292,7 @@ class Snapshots(Struct):
         self._begin()
         added = set(self.known.added)
         tree = self.known.look()
+        self._also -= self.known.added  # those that are found though nobody asks: git is not to be told again and again
         if any(not self.known.holds(path) and _is_own_file(self.root, path) for path in self._also):
             raise Unusual  # an ignored file that has come since
         if self.known.added != added:

@@ -104,6 +104,25 @@ async def test_a_file_that_came_and_was_then_ignored_is_held_by_the_next_process
     checkpoints.close()
 
 
+async def test_what_was_asked_for_is_noted_only_until_it_is_found_anyway(project: Path) -> None:
+    write(project, {"a.py": "1\n", ".gitignore": "*.log\n"})
+    checkpoints = await opened(project)
+    await checkpoints.take("first")
+    before = await checkpoints.take("before", ["b.py", "b.log"])
+    write(project, {"b.py": "1\n", "b.log": "1\n"})
+    found = await checkpoints.take("found")
+    after = await checkpoints.take("after")
+    assert (await checkpoints.snapshots.notes(before.id)).also == {"b.py", "b.log"}
+    assert (await checkpoints.snapshots.notes(after.id)).also == {"b.log"}
+    assert [change.path for change in await checkpoints.changes(before, after)] == ["b.log", "b.py"]
+
+    write(project, {".gitignore": "b.*\n"})
+    later = await checkpoints.take("later")
+    assert [change.path for change in await checkpoints.changes(found, later)] == [".gitignore"]
+    assert await by_git(checkpoints) == later.id
+    checkpoints.close()
+
+
 async def test_in_a_folder_of_a_repository_the_rules_above_it_count(project: Path) -> None:
     root = project / "sub"
     write(root, {"a.py": "1\n"})
