@@ -92,7 +92,8 @@ class Checkpoints(Struct, frozen=True):
     async def take(self, name: str, also: Iterable[str] = ()) -> Checkpoint:
         """Take one, in place of an older one of that name. `also` are files that it holds though they are ignored.
 
-        A file that was asked for once stays part of later ones; ask before it is changed, even if it is not there yet.
+        One of these stays part of later ones; ask before it is changed, even if it is not there yet, and whenever its
+        change counts: what is ignored may be another one by then.
         No name may be a folder of another. Raises `GitUnusable` or `BadInput`, such as for a full disk.
         """
         return Checkpoint(name, await self.snapshots.take(f"{self.prefix}/{name}", also))
