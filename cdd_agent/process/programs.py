@@ -4,6 +4,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 from cdd_agent.files.manifests import Manifests, ManifestUnreadable, section
@@ -21,12 +22,12 @@ def find_program(name: str, first: Sequence[Path] = ()) -> Path | None:
     """
     if Path(name).name != name:
         return None
-    on_path = (Path(entry) for entry in os.get_exec_path() if Path(entry).is_absolute())
+    on_path = (folder for folder in map(Path, os.get_exec_path()) if folder.is_absolute())
     endings = [""]
     if _WINDOWS:
         known = os.environ.get("PATHEXT", ".COM;.EXE;.BAT;.CMD").split(";")
         endings = [""] if Path(name).suffix.upper() in known else known
-    files = (folder / f"{name}{ending}" for folder in (*first, *on_path) for ending in endings)
+    files = (folder / f"{name}{ending}" for folder in chain(first, on_path) for ending in endings)
     return next((file for file in files if _is_program(file)), None)
 
 
