@@ -4,7 +4,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Sequence
-from itertools import chain
+from functools import lru_cache
 from pathlib import Path
 
 from cdd_agent.files.manifests import Manifests, ManifestUnreadable, section
@@ -22,12 +22,12 @@ def find_program(name: str, first: Sequence[Path] = ()) -> Path | None:
     """
     if Path(name).name != name:
         return None
-    on_path = (folder for folder in map(Path, os.get_exec_path()) if folder.is_absolute())
+    on_path = _absolute(tuple(os.get_exec_path()))
     endings = [""]
     if _WINDOWS:
         known = os.environ.get("PATHEXT", ".COM;.EXE;.BAT;.CMD").split(";")
         endings = [""] if Path(name).suffix.upper() in known else known
-    files = (folder / f"{name}{ending}" for folder in chain(first, on_path) for ending in endings)
+    files = (folder / f"{name}{ending}" for folder in (*first, *on_path) for ending in endings)
     return next((file for file in files if _is_program(file)), None)
 
 
@@ -76,6 +76,11 @@ def _pytest(root: Path) -> tuple[str, ...]:
         return (str(own), "-m", "pytest")
     elsewhere = find_program("pytest")
     return (str(elsewhere),) if elsewhere else (sys.executable, "-m", "pytest")
+
+
+@lru_cache(8)
+def _absolute(path: tuple[str, ...]) -> tuple[Path, ...]:
+    return tuple(folder for folder in map(Path, path) if folder.is_absolute())
 
 
 def _is_program(file: Path) -> bool:
