@@ -16,7 +16,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadGroupScheduling
 
 from tests.forked_pytest import quick_pytest
-from tests.projects import Sandbox
+from tests.projects import Begin, Copied, Sandbox
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # of a job in the background; what we start would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -97,3 +97,25 @@ def nobody_else(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def sandbox(tmp_path: Path) -> Sandbox:
     return Sandbox(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def beginnings() -> dict[Begin, Path]:
+    """The projects that `copied` copies."""
+    return {}
+
+
+@pytest.fixture
+def copied(sandbox: Sandbox, beginnings: dict[Begin, Path], tmp_path_factory: pytest.TempPathFactory) -> Copied:
+    """For tests that begin with the same run: it is carried out for the first of them, and each gets a copy of the
+    project as it is then. What the model was asked is not in it."""
+
+    async def copy(begin: Begin) -> Sandbox:
+        if begin not in beginnings:
+            made = Sandbox(tmp_path_factory.mktemp("beginning"))
+            await begin(made)
+            beginnings[begin] = made.root
+        shutil.copytree(beginnings[begin], sandbox.root, symlinks=True, dirs_exist_ok=True)
+        return sandbox
+
+    return copy
