@@ -13,11 +13,12 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Literal
 
 from msgspec import Struct, field
 
@@ -246,39 +247,30 @@ class _Output:
         self._closed = threading.Event()
         stdout = HeadTailBuffer() if most is None else _Head(most)
         self._kept: dict[StreamName, HeadTailBuffer | _Head] = {"stdout": stdout, "stderr": HeadTailBuffer()}
-        self._exit = asyncio.ensure_future(in_thread(process.wait, name="wait"))
         self._full: asyncio.Future[None] = self._loop.create_future()
         """Done when there is more of stdout than is wanted."""
         streams: tuple[tuple[StreamName, IO[bytes] | None], ...] = (
             ("stdout", process.stdout),
             ("stderr", process.stderr),
         )
-        self._open = {name: self._loop.create_future() for name, pipe in streams if pipe is not None}
+        readers = list[threading.Thread]()
         for name, pipe in streams:
             if pipe is not None:
                 ends_early = most is not None and name == "stdout"
                 copy = _StreamFile(copies / name if copies else None)
-                threading.Thread(target=self._read, args=(name, pipe, ends_early, copy), daemon=True).start()
+                readers.append(threading.Thread(target=self._read, args=(name, pipe, ends_early, copy), daemon=True))
+                readers[-1].start()
+        self._ended = asyncio.ensure_future(in_thread(partial(_ended, process, readers), name="wait"))
 
     @property
     def is_full(self) -> bool:
         return self._full.done()
 
     async def end(self, *, until: float) -> None:
-        """Wait for the program's end and that of its pipes, no longer than `until` (the loop's time).
-
-        A background child may hold a pipe open after the program is gone; it is not waited for long.
-        """
-        await self._wait({self._exit, self._full}, until)
-        if self._exit.done():
-            until = min(until, self._loop.time() + GRACE)
-            for pipe in self._open.values():
-                await self._wait({pipe, self._full}, until)
-
-    async def _wait(self, futures: "set[asyncio.Future[Any]]", until: float) -> None:
+        """Wait for the program's end and that of its pipes, no longer than `until` (the loop's time)."""
         # `wait_for` can lose a request to stop that comes at its end.
         timeout = max(until - self._loop.time(), 0)
-        await asyncio.wait(futures, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({self._ended, self._full}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
 
     def result(self, return_code: int, seconds: float, limit: float, *, timed_out: bool) -> CommandResult:
         """With what was read so far, all of which was shown by then: what is read from now on is not the program's."""
@@ -304,15 +296,14 @@ class _Output:
                 copy.add(data)
                 self._add(decoder.decode(data), name)
                 if ends_early and self._kept[name].cut:
-                    self._tell(_settle, self._full)
+                    self._tell(self._full.set_result, None)
                     break
         self._add(decoder.decode(b"", final=True), name)
-        self._tell(_settle, self._open[name])
 
     def _add(self, text: str, name: StreamName) -> None:
         if text and not self._closed.is_set():
             self._kept[name].add(text)
-            if self._shown.add(OutputChunk(text, name)):
+            if self._hear is not unheard and self._shown.add(OutputChunk(text, name)):
                 self._tell(self._show_soon)
 
     def _tell(self, what: Callable[..., None], *arguments: object) -> None:
@@ -333,6 +324,15 @@ class _Output:
         if (chunk := self._shown.taken()) is not None:
             self._shown_at = self._loop.time()
             self._hear(chunk)
+
+
+def _ended(process: subprocess.Popen[bytes], readers: Iterable[threading.Thread]) -> None:
+    """Wait for a program's end, and until its pipes are read. A background child may hold them open after the program
+    is gone; it is not waited for long."""
+    process.wait()
+    until = time.monotonic() + GRACE
+    for reader in readers:
+        reader.join(max(until - time.monotonic(), 0))
 
 
 class _StreamFile:
@@ -360,11 +360,6 @@ class _StreamFile:
             self._file = None
             with contextlib.suppress(OSError):
                 self._path.unlink()
-
-
-def _settle(future: "asyncio.Future[None]") -> None:
-    if not future.done():
-        future.set_result(None)
 
 
 class _PendingOutput:

@@ -19,7 +19,7 @@ from cdd_agent.events import About, ChangesPutBack, Event, StepStarted
 from cdd_agent.git.command import NoGit
 from tests.forked import ran
 from tests.listening import collect, told_to
-from tests.projects import SLUG, Sandbox, Step, check, notice, noticed, run_all, says
+from tests.projects import SLUG, Copied, Sandbox, Step, check, notice, noticed, run_all, says
 
 TWO = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
 
@@ -33,12 +33,15 @@ def started(events: list[Event]) -> list[int]:
     return [event.step for event in events if isinstance(event, StepStarted)]
 
 
-@pytest.fixture
-async def half(sandbox: Sandbox) -> Sandbox:
-    """Two steps, of which the first is completed and the second failed."""
+async def half_done(sandbox: Sandbox) -> None:
     await run_all(sandbox.write(*TWO).replies(says("a.txt", "good"), says("b.txt", "bad")))
     assert sandbox.statuses() == ["completed", "failed"]
-    return sandbox
+
+
+@pytest.fixture
+async def half(copied: Copied) -> Sandbox:
+    """Two steps, of which the first is completed and the second failed."""
+    return await copied(half_done)
 
 
 def state_file(sandbox: Sandbox) -> Path:
