@@ -297,7 +297,7 @@ def test_the_first_call_waits_for_no_import_that_only_its_reply_needs(sandbox: S
         subprocess.run(command, cwd=sandbox.root, env=environment, stdin=subprocess.DEVNULL, stderr=file, check=False)
 
     assert imported >= {"httpx._client", "cdd_agent.engine.engine", "cdd_agent.llm.direct.chat_completions"}
-    of_the_reply = {"edits.parse", "edits.build", "engine.report", "verification.verdict", "verification.taken_away"}
+    of_the_reply = {"engine.step_check", "edits.parse", "edits.build", "engine.report", "verification.verdict"}
     of_others = {"agents.words", "engine.side_by_side", "llm.direct.ollama_chat", "reviewing", "tools.action_runner"}
     assert not imported & {f"cdd_agent.{name}" for name in of_the_reply | of_others}
     assert not imported & {"configparser", "difflib", "html.parser", "psutil", "rich", "litellm"}
