@@ -51,7 +51,7 @@ def started(sandbox: Sandbox, *arguments: str, **environment: str) -> subprocess
     )
 
 
-def wait_for(condition: Any, seconds: float = 60) -> None:
+def wait_for(condition: Any, seconds: float = 180) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from tests.processes import PROCESSES
 
-PATIENCE = 120.0
+PATIENCE = 180.0
 
 
 class _Passed(int):

@@ -19,7 +19,7 @@ import pty
 import struct
 import termios
 
-PATIENCE = 60.0
+PATIENCE = 180.0
 CDD = "cdd"
 """The program itself, forked from one that has imported it."""
 

@@ -276,8 +276,10 @@ def test_who_reads_from_a_pipe_sees_a_line_when_it_is_told_and_not_at_the_end(sa
 def test_a_name_that_takes_long_to_look_for_is_not_looked_for_in_silence(sandbox: Sandbox, command: str) -> None:
     sandbox.write(*STEPS)
     slow = (
-        "import sys, time; from cdd_agent.llm import litellm_adapter as adapter; from cdd_agent.cli.main import main; "
-        "adapter._litellm = lambda: time.sleep(3) or sys.exit('never comes'); sys.exit(main(sys.argv[1:]))"
+        "import sys; from threading import Timer, enumerate as running;"
+        "from cdd_agent.llm import litellm_adapter as adapter; from cdd_agent.cli.main import main;"
+        "said = lambda: [one.join() for one in running() if isinstance(one, Timer)];"
+        "adapter._litellm = lambda: said() and sys.exit('never comes'); sys.exit(main(sys.argv[1:]))"
     )
     flags = ["--regenerate"] if command == "plan" else ["--json"]
     for model, is_slow in (("nonsense/one", True), (script(sandbox, "nothing"), False)):

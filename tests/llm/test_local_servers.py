@@ -5,7 +5,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
@@ -19,19 +19,21 @@ from tests.llm.simulators.ollama_chat import OllamaChat
 from tests.replies import all_of
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+@contextmanager
+def deserted_port() -> Iterator[int]:
+    """Nobody listens there, and nobody else can meanwhile."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
 
 
 async def test_each_server_is_found_with_its_models() -> None:
     with (
         answering(listing("qwen3-coder:30b", "llama3.2", "nomic-embed-text")) as (first, heads),
         answering(listing("SmolLM2 135M.gguf")) as (second, _),
+        deserted_port() as nobodys,
     ):
-        found = await find_local_servers({"Ollama": first, "nobody": free_port(), "llama.cpp": second})
+        found = await find_local_servers({"Ollama": first, "nobody": nobodys, "llama.cpp": second})
 
     assert found == (
         LocalServer("Ollama", f"http://127.0.0.1:{first}/v1", ("qwen3-coder:30b", "llama3.2")),  # not what only embeds

@@ -21,7 +21,7 @@ from cdd_agent.llm.providers import endpoint_of
 from tests.llm.listing import HEAD, answering
 from tests.llm.simulators.base import Said
 from tests.llm.simulators.chat import OpenRouter
-from tests.llm.test_local_servers import free_port
+from tests.llm.test_local_servers import deserted_port
 from tests.replies import all_of
 
 NAME = "openrouter/maker/model-9"
@@ -118,7 +118,8 @@ def test_a_model_that_is_newer_than_the_list_is_looked_for() -> None:
 def test_what_another_address_said_does_not_count() -> None:
     with answering(listed(ENTRY)) as (port, _):
         assert facts(asked_at(port))[1] == 200_000
-    assert facts(asked_at(free_port()))[1] is None
+    with deserted_port() as port:
+        assert facts(asked_at(port))[1] is None
 
 
 @pytest.mark.parametrize(

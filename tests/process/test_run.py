@@ -31,7 +31,7 @@ from cdd_agent.process.run import (
 from tests.promised import NOT_FOUND
 from tests.time_of_loops import leap
 
-PATIENCE = 120.0
+PATIENCE = 180.0
 
 
 async def run(*argv: str, cwd: Path, limit: float = 30) -> tuple[CommandResult, list[OutputChunk]]:

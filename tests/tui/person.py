@@ -24,7 +24,7 @@ from cdd_agent.tui.widgets.steps import StepList
 from cdd_agent.wiring import Wiring
 from tests.projects import Sandbox
 
-PATIENCE = 60.0
+PATIENCE = 180.0
 """Seconds that something may take; a test that waits longer fails."""
 
 

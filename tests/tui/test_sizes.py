@@ -131,7 +131,7 @@ def without_the_bar(rows: list[str]) -> list[str]:
 
 def test_ctrl_c_while_text_comes_leaves_a_screen_that_works(sandbox: Sandbox, started: list[Terminal]) -> None:
     sandbox.write(Step("a.txt"))
-    terminal = shell(sandbox, LONG, (80, 24), pace=300)
+    terminal = shell(sandbox, LONG, (80, 24), pace=100)
     started.append(terminal)
     screen = Screen(terminal)
     terminal.until(lambda: "❯" in screen.text)
