@@ -1,6 +1,7 @@
 """Checkpoints of files that are known from the last one: what is found by looking at times is what git finds."""
 
 import asyncio
+import json
 import os
 import tempfile
 from pathlib import Path
@@ -8,8 +9,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from cdd_agent.git.checkpoint import Checkpoints
+from cdd_agent.git.objects import GitObjects, TreeItem
 from cdd_agent.threads import in_thread
 from tests.git.checkpoints import Files, counting_git, opened, write
 from tests.git.test_checkpoint_properties import Edit, apply, project
@@ -196,3 +199,19 @@ async def test_a_link_is_left_out_by_git_too(project: Path, tmp_path: Path) -> N
     assert (await checkpoints.take("known")).id == without.id
     assert await by_git(checkpoints) == without.id
     checkpoints.close()
+
+
+async def test_what_is_stored_is_on_the_disk_when_its_name_is_returned(project: Path, tmp_path: Path) -> None:
+    """Each program of git tells at its end how often it has waited for the disk."""
+    checkpoints = await opened(project)
+    told, objects = tmp_path / "told", checkpoints.snapshots.objects
+    git = replace(objects.git, env={**objects.git.env, "GIT_TRACE2_EVENT": str(told)})
+    objects = GitObjects(git, git, objects.folder)
+    objects.tree([TreeItem("100644", objects.blob(b"new\n"), b"new")])
+    objects.close()
+    checkpoints.close()
+    events = map(json.loads, told.read_text().splitlines())
+    waits = [event.get("value") or event.get("count") for event in events if "hardware-flush" in str(event)]
+    if not waits:
+        pytest.skip("this git does not tell")
+    assert [int(times) for times in waits] == [1, 1]
