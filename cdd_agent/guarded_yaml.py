@@ -23,6 +23,7 @@ _MAX_DEPTH = 50
 _MAX_VALUES = 100_000
 _MAX_EXPANDED = 10_000_000
 """Characters and values of a document in which each alias is written out."""
+_BEGINS_A_LEVEL = "[{-:?"
 
 
 def _number(loader: Any, node: yaml.Node) -> int:
@@ -173,7 +174,10 @@ def _too_large(source: str) -> BadInput:
 
 
 def _refuse_hostile(text: str, source: str) -> None:
-    """Depth and expanded size are counted on the events, before anything recursive or costly is done."""
+    """Depth and expanded size are counted on the events, before anything recursive or costly is done. A small text
+    without aliases cannot have too much of either."""
+    if "*" not in text and len(text) <= _MAX_VALUES and sum(map(text.count, _BEGINS_A_LEVEL)) < _MAX_DEPTH:
+        return
     anchors: dict[str, int] = {}
     open_nodes: list[tuple[str | None, int]] = [(None, 0)]
     for number, event in enumerate(yaml.parse(text, Loader=LOADER)):

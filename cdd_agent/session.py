@@ -11,19 +11,17 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cdd_agent.agents.base import Agent, GeneralAgent, Meaning
 from cdd_agent.agents.store import LastActive
-from cdd_agent.agents.words import shell_name
 from cdd_agent.config import Config
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events import About, AgentChanged, Emit, ModelsFound, Notice
 from cdd_agent.llm.budget import Tally
-from cdd_agent.llm.local_servers import LocalServer, OfferedModel
 from cdd_agent.open_project import Project
 from cdd_agent.tickets.status import RunStatus
 from cdd_agent.tickets.store import Ticket
 
 if TYPE_CHECKING:
+    from cdd_agent.agents.base import Agent, GeneralAgent, Meaning
     from cdd_agent.agents.plan_desk import PlanDesk
     from cdd_agent.agents.step_editing import StepEditing
     from cdd_agent.context.finder import CodeFinder
@@ -33,9 +31,10 @@ if TYPE_CHECKING:
     from cdd_agent.engine.timeline import Timeline
     from cdd_agent.events import PromptMade, UndoPreview
     from cdd_agent.files.index import FileIndex
+    from cdd_agent.llm.local_servers import LocalServer, OfferedModel
 
 
-Opener = Callable[..., Agent]
+Opener = Callable[..., "Agent"]
 """Opens an agent at work on a `Ticket`, its first argument; options of its own come by name. Raises `CddError`."""
 
 
@@ -46,7 +45,7 @@ _FOR_THE_EXECUTOR = re.compile(
 _NAMES = {"executor": "the Executor", "planner": "the Planner", "socrates": "Socrates"}
 _SHOWN_AT_FIRST = 6
 """Models that the first screen has room for."""
-FindServers = Callable[[], Awaitable[Sequence[LocalServer]]]
+FindServers = Callable[[], "Awaitable[Sequence[LocalServer]]"]
 
 
 class Session(Struct, eq=False, dict=True):
@@ -103,6 +102,8 @@ class Session(Struct, eq=False, dict=True):
 
     async def look_for_models(self) -> ModelsFound:
         """The models that servers on this computer offer now."""
+        from cdd_agent.llm.local_servers import OfferedModel
+
         servers = await self.find_servers()
         self.offers = tuple(
             OfferedModel(model, server.name, server.api_base) for server in servers for model in server.models
@@ -260,6 +261,8 @@ class Session(Struct, eq=False, dict=True):
             self.leave()
 
     async def _chat(self, line: str) -> None:
+        from cdd_agent.agents.words import shell_name
+
         match line.strip().lower():
             case "":
                 return

@@ -16,7 +16,6 @@ from msgspec import Struct
 from cdd_agent.errors import NotApproved
 from cdd_agent.events import ActionProposed, Choice, Proposal
 from cdd_agent.frontend import Frontend, Reviewed
-from cdd_agent.reviewing import review_in_words
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.threads import in_thread
 from cdd_agent.wording import answers, question
@@ -63,6 +62,8 @@ class Terminal:
             self._show("Type one of the letters.")
 
     async def review(self, review: Review) -> Reviewed:
+        from cdd_agent.reviewing import review_in_words
+
         def answer(offered: str) -> Awaitable[str]:
             forget_what_was_typed(self._keyboard)
             return self._line(offered)

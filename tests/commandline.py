@@ -47,7 +47,7 @@ def started(sandbox: Sandbox, *arguments: str, **environment: str) -> subprocess
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
 
 

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 from _pytest.unraisableexception import gc_collect_iterations_key
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadGroupScheduling
 
 from tests.forked_pytest import quick_pytest
+from tests.patience import be_patient
 from tests.projects import Begin, Copied, Sandbox
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # of a job in the background; what we start would inherit it
@@ -37,9 +38,11 @@ if (
     os.environ["TMPDIR"] = str(_MEMORY)
     tempfile.tempdir = None  # it is asked for anew
 # A busy machine is no failure, and what passed once passes again: `pytest --hypothesis-profile many` looks further.
-settings.register_profile("same", deadline=None, max_examples=50, derandomize=True)
-settings.register_profile("many", deadline=None, max_examples=4_000)
+_PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("same", _PATIENT, max_examples=50, derandomize=True)
+settings.register_profile("many", _PATIENT, max_examples=4_000)
 settings.load_profile("same")
+be_patient()
 gc.disable()  # until all tests are collected: what is made till then stays to the end
 
 

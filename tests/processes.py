@@ -10,6 +10,6 @@ PROCESSES.set_forkserver_preload(
     [
         *("tests.crash.driver", "tests.projects", "cdd_agent.cli.working", "cdd_agent.travel.travelling"),
         *("cdd_agent.cli.parser", "cdd_agent.cli.plain", "cdd_agent.tui.app", "cdd_agent.wiring", "tests.forked"),
-        *("filelock", "markdown_it", "platformdirs", "psutil", "pytest"),
+        *("tests.patience", "filelock", "markdown_it", "platformdirs", "psutil", "pytest"),
     ]
 )

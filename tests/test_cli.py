@@ -15,10 +15,12 @@ from cdd_agent.cli.main import main
 from cdd_agent.commands import registry
 from cdd_agent.commands.terminal import JSON, Argument, TerminalForm, flag
 from cdd_agent.events import Event, Notice
+from cdd_agent.llm.port import Request
 from cdd_agent.open_project import Project
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.version import VERSION
 from tests.commandline import STEPS, cdd, events, process, script, started, without_override
+from tests.llm.server import Answer, LoopbackServer, failure
 from tests.projects import SLUG, Sandbox, Step, check, says
 
 
@@ -161,8 +163,8 @@ def test_debug_shows_the_traceback(sandbox: Sandbox) -> None:
         cdd(sandbox, "status", "nope", "--debug")
 
 
-COMMANDS = ["demo", "init", "new", "list", "status", "plan", "exec", "undo", "redo", "diff", "push", "pull"]
-COMMANDS += ["land", "compare", "run", "apply", "context", "serve", "doctor", "criteria", "board"]
+COMMANDS = ["demo", "init", "new", "list", "status", "plan", "exec", "criteria", "board", "undo", "redo", "diff"]
+COMMANDS += ["push", "pull", "land", "compare", "run", "apply", "context", "serve", "doctor"]
 
 
 def commands_in_help(capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -173,6 +175,11 @@ def test_help_lists_the_commands_as_one_gets_to_know_them(capsys: pytest.Capture
     with pytest.raises(SystemExit):
         main(["--help"])
     assert commands_in_help(capsys) == COMMANDS
+
+
+def test_the_readme_names_every_command() -> None:
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    assert [command for command in COMMANDS if f"`cdd {command}" not in readme] == []
 
 
 def test_a_slash_command_with_a_form_for_the_terminal_is_a_command_of_cdd(
@@ -276,6 +283,26 @@ def test_neither_a_whole_run_nor_who_looks_at_it_needs_pydantic(sandbox: Sandbox
         assert not imported & {"pydantic", "pydantic_core"}
 
 
+def test_the_first_call_waits_for_no_import_that_only_its_reply_needs(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.write(STEPS[0])
+    told, imported = tmp_path / "told", set[str]()
+
+    def answer(request: Request) -> Answer:
+        imported.update(re.findall(r"\| +(\S+)$", told.read_text(), re.MULTILINE))
+        return failure(401)
+
+    with LoopbackServer(answer) as server, told.open("wb") as file:
+        command = [sys.executable, "-m", "cdd_agent", "exec", SLUG, "--model", "openai/m", "--api-base", server.url]
+        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), "PYTHONPROFILEIMPORTTIME": "1"}
+        subprocess.run(command, cwd=sandbox.root, env=environment, stdin=subprocess.DEVNULL, stderr=file, check=False)
+
+    assert imported >= {"httpx._client", "cdd_agent.engine.engine", "cdd_agent.llm.direct.chat_completions"}
+    of_the_reply = {"edits.parse", "edits.build", "engine.report", "verification.verdict", "verification.taken_away"}
+    of_others = {"agents.words", "engine.side_by_side", "llm.direct.ollama_chat", "reviewing", "tools.action_runner"}
+    assert not imported & {f"cdd_agent.{name}" for name in of_the_reply | of_others}
+    assert not imported & {"configparser", "difflib", "html.parser", "psutil", "rich", "litellm"}
+
+
 def test_the_shells_start_imports_neither_litellm_nor_git() -> None:
     code = (
         "import sys, cdd_agent.tui.app, cdd_agent.wiring\n"
@@ -334,9 +361,9 @@ def test_output_that_nobody_reads_is_no_crash(sandbox: Sandbox) -> None:
 
 def test_a_look_tells_what_was_found_of_a_torn_state(sandbox: Sandbox) -> None:
     sandbox.write(Step("a.txt", check("a.txt")))
-    process(sandbox, "exec", SLUG, "--model", script(sandbox, says("a.txt", "good"))).communicate(timeout=60)
+    process(sandbox, "exec", SLUG, "--model", script(sandbox, says("a.txt", "good"))).communicate()
     (sandbox.ticket / "execution-state.json").write_text("{ torn")
-    out, err = process(sandbox, "diff", SLUG, "--json").communicate(timeout=60)
+    out, err = process(sandbox, "diff", SLUG, "--json").communicate()
     told = [event for event in map(json.loads, out.splitlines()) if event["event"] == "notice"]
     assert "execution-state" in told[0]["text"], err
 

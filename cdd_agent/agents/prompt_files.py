@@ -1,12 +1,12 @@
 """The agents' prompts: Markdown files beside the code, each of which a project can replace by one of its own."""
 
 import os
-from importlib.resources import files
 from pathlib import Path, PurePosixPath
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.read import SourceUnreadable, read_source
 
+_OURS = Path(__file__).parent / "prompts"
 OWN = PurePosixPath(".cdd/prompts")
 """Where a project keeps the prompts that replace ours, as `<name>.md`."""
 LONGEST = 50_000
@@ -21,7 +21,7 @@ def load_prompt(root: Path, name: str) -> str:
     """
     own = (OWN / f"{name}.md").as_posix()
     if not os.path.lexists(root / own):
-        return files("cdd_agent.agents").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8").strip()
+        return (_OURS / f"{name}.md").read_text(encoding="utf-8").strip()
     try:
         source = read_source(root, own, limit=LONGEST)
     except SourceUnreadable as error:

@@ -8,6 +8,8 @@ import difflib
 import re
 from collections.abc import Callable, Collection
 
+from cdd_agent.late_regex import late_regex
+
 
 def _set(words: str) -> frozenset[str]:
     return frozenset(words.split())
@@ -33,9 +35,9 @@ _AFTER_A_NAME = _set(
     "and are can cannot could does for has have in is may might must or should was were will with would"
 )
 """Words that make a sentence of a program's name: `git must be optional`."""
-_BEFORE_A_COMMAND = re.compile(r"\$\s|[A-Za-z_]\w*=\S*\s|(?:\.{1,2}|~)/")
+_BEFORE_A_COMMAND = late_regex(r"\$\s|[A-Za-z_]\w*=\S*\s|(?:\.{1,2}|~)/")
 """A prompt, a variable, a path."""
-_AS_IN_A_TERMINAL = re.compile(r"(?:^|\s)--?\w|&&|\|\||\s\|\s|\s>>?\s")
+_AS_IN_A_TERMINAL = late_regex(r"(?:^|\s)--?\w|&&|\|\||\s\|\s|\s>>?\s")
 """An option, an operator."""
 _SMALL = _set(
     """
@@ -63,7 +65,7 @@ _MORE_TO_COME = _set(
     """
 )
 """Words that a sentence hardly ever ends with."""
-_ASKS = re.compile(
+_ASKS = late_regex(
     r"(?:what|why|who|whose|how)\b"
     r"|(?:where|when|which)\s+(?:is|are|was|were|do|does|did|will|would|can|could|should|has|have)\b"
     r"|(?:is|are|was|were|does|did|can|could|would|will|should|has)\s+(?:i|we|you|he|she|it|they|this|that|there|the)\b"
@@ -72,8 +74,8 @@ _ASKS = re.compile(
 )
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff"
 """Letters of scripts that put no spaces between words: two of them count as one."""
-_WORD = re.compile(rf"[{_UNSPACED}]{{1,2}}|[^\s{_UNSPACED}]+")
-_BREAK = re.compile(r"\s+because\s|[,.;:!–—]\s|\s-\s", re.IGNORECASE)
+_WORD = late_regex(rf"[{_UNSPACED}]{{1,2}}|[^\s{_UNSPACED}]+")
+_BREAK = late_regex(r"\s+because\s|[,.;:!–—]\s|\s-\s", re.IGNORECASE)
 """Where the reason for a command can begin."""
 _FEWEST_WORDS = 3
 """Of guidance."""

@@ -7,8 +7,8 @@ from cdd_agent.engine.record import RunRecord
 from cdd_agent.tickets.state import NO_FILES, ExecutionState, StepExecution
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.verification.baseline import Baseline
+from cdd_agent.verification.before import Before
 from cdd_agent.verification.outcomes import Reference
-from cdd_agent.verification.verdict import Before
 
 
 def accepted(state: ExecutionState) -> tuple[StepExecution, ...]:

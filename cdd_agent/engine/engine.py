@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -25,10 +25,7 @@ from cdd_agent.engine.accepted import accepted
 from cdd_agent.engine.known_before import KnownBefore
 from cdd_agent.engine.load_state import drift
 from cdd_agent.engine.lock import TicketLock
-from cdd_agent.engine.report import Report
-from cdd_agent.engine.report_page import save
 from cdd_agent.engine.run import Run, named
-from cdd_agent.engine.side_by_side import Failed, SideBySide
 from cdd_agent.engine.side_tree import remove_all
 from cdd_agent.engine.step import AttemptOutcome, StepRunner
 from cdd_agent.engine.step_commit import step_message
@@ -57,10 +54,15 @@ from cdd_agent.tickets.plan_step import PlanStep
 from cdd_agent.tickets.state import NO_FILES, Files, StepExecution
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 from cdd_agent.tickets.store import Ticket
-from cdd_agent.verification.verdict import Before
+from cdd_agent.verification.before import Before
+
+if TYPE_CHECKING:
+    from cdd_agent.engine.side_by_side import Failed, SideBySide
 
 _UNDECIDED = (NotApproved, BudgetExhausted, RateLimited)
 """Errors that end a step without a word on it: it is pending again, and goes on when a person or a provider lets it."""
+_WAITS_FOR = (About.NOT_APPROVED, About.NO_BUDGET, About.COME_BACK_LATER)
+"""The same, as they are told."""
 
 Clock = Callable[[], datetime]
 
@@ -126,7 +128,8 @@ class Engine(Struct):
             start_over=start_over,
             lock=lock,
         )
-        return cls(run, replace(runner, emit=run.emit), commits, clock, jobs)
+        commands = replace(runner.commands, noted_in=run.record.folder)
+        return cls(run, replace(runner, emit=run.emit, commands=commands), commits, clock, jobs)
 
     def close(self) -> None:
         self.run.close()
@@ -145,6 +148,9 @@ class Engine(Struct):
         """Beside the log, once something was run. Raises `BadInput` when the disk refuses."""
         run = self.run
         if run.state.started_at is not None:
+            from cdd_agent.engine.report import Report
+            from cdd_agent.engine.report_page import save
+
             run.save_costs()
             save(Report.of(run.spec.title, run.plan, run.state, run.record, run.require), run.record.folder)
 
@@ -194,7 +200,7 @@ class Engine(Struct):
                 f"You have edited {named(back.kept)} since: the run waits for you to look at it",
                 hint="To go on, run it again: the step then begins with your edit, and the model is shown it.",
             )
-            self.run.emit(Notice(self.stopped_by.message, Tone.WARNING))
+            self.run.emit(Notice(self.stopped_by.message, Tone.WARNING, about=About.NOT_APPROVED))
             self.run.emit(Notice(self.stopped_by.hint))
         if attempt:
             attempt.journal.forget()
@@ -310,6 +316,8 @@ class Engine(Struct):
         for step in left:  # of what failed, nothing is to be in the trees that are made
             if kept := self.run.restore(step.number):
                 self.edited[step.number] = frozenset(kept)
+        from cdd_agent.engine.side_by_side import SideBySide
+
         side = await SideBySide.of(self, self.jobs, attempts)
         if side is not None:
             self.stopped_by = None
@@ -541,7 +549,8 @@ class Engine(Struct):
             text = f"It was not committed: {error.message}"
             self.run.emit(Notice(text, Tone.WARNING, about=About.NOT_COMMITTED))
         if isinstance(error, _UNDECIDED):  # any other reason is the step's own error
-            self.run.emit(Notice(error.message, Tone.WARNING))
+            about = next(about for kind, about in zip(_UNDECIDED, _WAITS_FOR, strict=True) if isinstance(error, kind))
+            self.run.emit(Notice(error.message, Tone.WARNING, about=about))
         if error is not None and error.hint:
             self.run.emit(Notice(error.hint))
 

@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,7 +27,9 @@ from cdd_agent.files.json_file import stamp
 from cdd_agent.git.checkpoint import Checkpoint, Checkpoints
 from cdd_agent.git.restore import CheckpointGone, RestoreResult, is_there
 from cdd_agent.project.tree_needs import SHARED
-from cdd_agent.verification.taken_away import Versions
+
+if TYPE_CHECKING:
+    from cdd_agent.verification.taken_away import Versions
 
 STORE = "checkpoints.git"
 
@@ -167,6 +170,8 @@ class History(Struct):
         """The files that these attempts changed together, as they were before and after, of those that are wanted.
         Where a checkpoint of an earlier one is gone, only what the last one changed is known. Raises `CheckpointGone`.
         """
+        from cdd_agent.verification.taken_away import Versions
+
         try:
             net = await self.net(attempts)
         except CheckpointGone:

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from cdd_agent.events import BaselineAwaited, BaselineStarted, Emit
 from cdd_agent.verification.baseline import as_event
-from cdd_agent.verification.verdict import Before
+from cdd_agent.verification.before import Before
 
 
 class KnownBefore:

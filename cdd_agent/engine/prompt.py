@@ -1,7 +1,6 @@
 """The prompt of a step: first what stays the same for the whole run (cacheable), last the step itself."""
 
 from collections.abc import Collection, Iterable, Mapping
-from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 
@@ -102,7 +101,7 @@ def step_prompt(
     Raises `ContextTooLong` where not even the step itself fits.
     """
     rules = project_rules(root)
-    rules_file = files("cdd_agent.engine").joinpath("tools.md" if with_tools else "rules.md")
+    rules_file = Path(__file__).with_name("tools.md" if with_tools else "rules.md")
     how = rules_file.read_text(encoding="utf-8").strip()
     what, opening = f"{_ticket(spec)}\n\n{_overview(plan)}", _earlier(plan, state, step)
     asked, failed = _step(plan, step), _failed(earlier, "make every change" if with_tools else "send every file")
@@ -202,11 +201,8 @@ def _earlier(plan: ImplementationPlan, state: ExecutionState, step: PlanStep) ->
         if done.status is StepStatus.SKIPPED:
             what = f"skipped ({done.reason}); its result does not exist"
         else:
-            what = ", ".join(
-                [f"created {path}" for path in done.files_created]
-                + [f"changed {path}" for path in done.files_modified]
-                + [f"deleted {path}" for path in done.files_deleted]
-            )
+            did = (("created", done.files_created), ("changed", done.files_modified), ("deleted", done.files_deleted))
+            what = ", ".join([f"{verb} {path}" for verb, paths in did for path in paths])
         needed = " (this step depends on it)" if other.number in step.dependencies else ""
         lines.append(f"- {other.number}. {other.title}{needed}: {what or 'no files'}")
     return "# What earlier steps did\n\n" + "\n".join(lines) if lines else ""

@@ -5,7 +5,7 @@ While it is open it holds the ticket's lock: there is one writer of the state.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from datetime import datetime
 from pathlib import Path
@@ -50,7 +50,7 @@ from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.state import NO_FILES, ExecutionState, StepExecution, of_plan, ready
 from cdd_agent.tickets.status import NO_COST, Cost, RunStatus
 from cdd_agent.tickets.store import Ticket
-from cdd_agent.verification.targets import Agenda
+from cdd_agent.verification.before import Agenda
 
 _NAMED = 6
 """Files that are named in a sentence."""
@@ -136,7 +136,7 @@ class Run(Struct):
             own,
             code,
             require,
-            [*opened.news],
+            [*opened.news, *_ended(lock)],
         )
 
     def close(self) -> None:
@@ -364,6 +364,13 @@ class Run(Struct):
         known = shown.all_files if (shown := attempt.shown) else {}
         root = root or self.record.root
         return tuple(path for path, seen in known.items() if digest(read_bytes(root / path)) != seen)
+
+
+def _ended(lock: TicketLock) -> Iterator[Notice]:
+    if lock.ended:
+        what = "A command" if lock.ended == 1 else f"{lock.ended} commands"
+        text = f"{what} of the run that was killed still ran, and had to be ended."
+        yield Notice(text, Tone.WARNING, about=About.COMMAND_ENDED)
 
 
 def named(paths: Sequence[str]) -> str:

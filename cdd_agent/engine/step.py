@@ -6,6 +6,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -16,9 +17,7 @@ from cdd_agent.dialogue.token_budget import for_answers, left_out_in_words
 from cdd_agent.dialogue.turns import Added, Dialogue, ToolCalls, Used, definitions
 from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.edits.excerpts import Ranges
-from cdd_agent.edits.formats.known import KnownNames
 from cdd_agent.edits.model import Reply, ReplyRefused
-from cdd_agent.edits.parse import parse_reply
 from cdd_agent.engine.approval import Approval, ChangesRefused
 from cdd_agent.engine.attempt import Attempt, AttemptFailure
 from cdd_agent.engine.history import History
@@ -51,22 +50,14 @@ from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.plan_step import PlanStep
 from cdd_agent.tickets.status import Evidence, Verification
 from cdd_agent.verification.baseline import is_of_use, take_baseline
+from cdd_agent.verification.before import Before
 from cdd_agent.verification.checks import Check, check_for, project_check
-from cdd_agent.verification.failures import failed_tests
 from cdd_agent.verification.mandate import StepMandate
 from cdd_agent.verification.outcomes import Result
-from cdd_agent.verification.taken_away import TestChanges, compare
-from cdd_agent.verification.targets import Assignment
-from cdd_agent.verification.testcode import Place, is_data, place_of
-from cdd_agent.verification.verdict import (
-    NOTHING_DONE,
-    Before,
-    Verdict,
-    Work,
-    judge_unchecked,
-    useful_end,
-    verify,
-)
+
+if TYPE_CHECKING:
+    from cdd_agent.verification.taken_away import TestChanges
+    from cdd_agent.verification.verdict import Verdict
 
 MakePrompt = Callable[[int | None, int], StepPrompt]
 """Makes the prompt for a window of so many tokens, beside so many for tools and their answers; 0: without tools."""
@@ -219,6 +210,11 @@ class StepRunner(Struct, frozen=True):
     ) -> AttemptOutcome:
         """Run the step's check over what was done, if there is one and something to be checked. When the check is over,
         the attempt's last checkpoint is taken. `attempts` are all at this step of which something may be left."""
+        from cdd_agent.verification.taken_away import compare
+        from cdd_agent.verification.targets import Assignment
+        from cdd_agent.verification.testcode import Place, is_data, place_of
+        from cdd_agent.verification.verdict import Work, judge_unchecked, useful_end, verify
+
         step, attempt, history = transaction.step, transaction.attempt, transaction.history
         changes = transaction.changes
 
@@ -226,7 +222,7 @@ class StepRunner(Struct, frozen=True):
             """Edits, also such as were there already, or what commands did."""
             return bool(reply.changes_files or changes.changes or (await history.net([attempt])).changes)
 
-        async def tests() -> TestChanges:
+        async def tests() -> "TestChanges":
             """The fate of the tests that were there before the step, but for data that only its check changed:
             tests tidy up."""
             await history.after(attempt)
@@ -380,7 +376,9 @@ class StepRunner(Struct, frozen=True):
         return await told_if_slow(make, self.emit, "Looking for the code that the step is about …")
 
 
-def _tested(step: PlanStep, check: Check | None, verdict: Verdict) -> TestsFinished:
+def _tested(step: PlanStep, check: Check | None, verdict: "Verdict") -> TestsFinished:
+    from cdd_agent.verification.failures import failed_tests
+
     tests = verdict.tests
     passed, failed, skipped = (
         tests.count(result) if tests else None for result in (Result.PASSED, Result.FAILED, Result.SKIPPED)
@@ -402,6 +400,10 @@ def _tested(step: PlanStep, check: Check | None, verdict: Verdict) -> TestsFinis
 
 def _usable(transaction: StepTransaction, text: str) -> Reply:
     """The reply, if it is one that this kind of step can do something with; it may have acted by tools."""
+    from cdd_agent.edits.formats.known import KnownNames
+    from cdd_agent.edits.parse import parse_reply
+    from cdd_agent.verification.verdict import NOTHING_DONE
+
     if not text.strip():
         raise ReplyRefused("The model sent an empty reply.")
     step = transaction.step

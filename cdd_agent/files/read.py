@@ -6,7 +6,6 @@ the reader wait.
 
 import re
 import stat
-from difflib import get_close_matches
 from io import BufferedReader
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -224,6 +223,8 @@ def _refused_by_disk(path: PurePosixPath, error: OSError) -> SourceUnreadable:
 
 def _alike(root: Path, path: PurePosixPath) -> str:
     """A hint at what a missing file was probably meant to be: one of the same name elsewhere, or of a similar name."""
+    from difflib import get_close_matches
+
     entries = list(islice(walk(root), _CANDIDATES))
     names = {entry.name for entry in entries}
     close = {name for name in names if name.casefold() == path.name.casefold()}

@@ -1,4 +1,6 @@
-"""What the disk says of runs: the ones that a command is about, and where each of them is."""
+"""What the disk says of runs: the ones that a command is about, and where each of them is.
+
+How a record is read is imported with the first run that has one."""
 
 from __future__ import annotations
 
@@ -6,27 +8,33 @@ import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec.structs import replace
 
-from cdd_agent.engine.effort import effort_of
 from cdd_agent.engine.lock import is_at_work
-from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.whereabouts import load_own_tree
 from cdd_agent.errors import CddError
-from cdd_agent.events import PlanOpened, RunFinished, to_json
+from cdd_agent.events import About, Notice, PlanOpened, RunFinished, StepStarted, to_json
 from cdd_agent.files.atomic import read_bytes, write_atomic
 from cdd_agent.files.json_file import as_short_json, from_json
 from cdd_agent.files.shared_json import json_read
 from cdd_agent.fleet.board import Board, Row, RunState
 from cdd_agent.fleet.place import TicketJob
-from cdd_agent.llm.budget import Spent
-from cdd_agent.redaction import Redactor
-from cdd_agent.tickets.state import load_state
 from cdd_agent.tickets.status import RunStatus, StepStatus
 from cdd_agent.tickets.store import Ticket
 
+if TYPE_CHECKING:
+    from cdd_agent.engine.record import RunRecord
+    from cdd_agent.llm.budget import Spent
+
+_END_OF_LOG = 64 * 1024
+"""Bytes in which a run says why it stopped."""
+_WAITS_FOR = {
+    About.NOT_APPROVED: RunState.NEEDS_YOU,
+    About.NO_BUDGET: RunState.NO_BUDGET,
+    About.COME_BACK_LATER: RunState.LATER,
+}
 TOGETHER, COMPARING = ".together", ".compare"
 
 
@@ -38,6 +46,9 @@ def folder_of(root: Path, name: str = TOGETHER) -> Path:
 def record_of(root: Path, prefix: str, job: TicketJob, ticket: Ticket) -> tuple[RunRecord, Ticket] | None:
     """A run's record, and the ticket as it has it: in its own tree, or once it has landed in the person's. `prefix` is
     the project's folder in its repository. None where it was not begun."""
+    from cdd_agent.engine.record import RunRecord
+    from cdd_agent.redaction import Redactor
+
     record = RunRecord.of(root, job.name, Redactor())
     made = load_own_tree(record.folder)
     if made is not None and made.is_made:
@@ -49,6 +60,8 @@ def record_of(root: Path, prefix: str, job: TicketJob, ticket: Ticket) -> tuple[
 
 def known(root: Path, prefix: str, job: TicketJob, ticket: Ticket, require: Literal["verified"] | None = None) -> Row:
     """The row of a run as it is now. One that cannot be read is one that waits: who carries it out will say why."""
+    from cdd_agent.tickets.state import load_state
+
     row = Row(job)
     try:
         if (found := record_of(root, prefix, job, ticket)) is None:
@@ -75,6 +88,9 @@ def known(root: Path, prefix: str, job: TicketJob, ticket: Ticket, require: Lite
 
 def spent_before(root: Path, prefix: str, job: TicketJob, ticket: Ticket) -> Spent:
     """What a run took so far, by its log. Raises `BadInput` where that cannot be read."""
+    from cdd_agent.engine.effort import effort_of
+    from cdd_agent.llm.budget import Spent
+
     found = record_of(root, prefix, job, ticket)
     return effort_of(found[0].log.entries()).spent if found and found[1].state_path.exists() else Spent()
 
@@ -133,6 +149,23 @@ def board_here(root: Path, tickets: Iterable[Ticket]) -> Board:
             if not is_running and load_own_tree(folder) is None:
                 continue
             row = known(root, prefix, job, ticket)
-            now = row.state if row.state is not RunState.WAITING else RunState.STOPPED
-            rows[folder.name] = replace(row, state=RunState.RUNNING if is_running else now)
+            if is_running:
+                row = replace(row, state=RunState.RUNNING)
+            elif found is not None and row.state is RunState.WAITING:
+                row = _stopped(row, found[0])
+            rows[folder.name] = row
     return Board(rows)
+
+
+def _stopped(row: Row, record: RunRecord) -> Row:
+    """The row of a run that nobody is at work on, with what its log says of why it stopped. Raises `BadInput`."""
+    row = replace(row, state=RunState.STOPPED)
+    for entry in record.log.latest(_END_OF_LOG):
+        match entry.event:
+            case StepStarted():
+                row = replace(row, state=RunState.STOPPED, why="")
+            case Notice(text=text, about=About() as about) if about in _WAITS_FOR:
+                row = replace(row, state=_WAITS_FOR[about], why=text)
+            case _:
+                pass
+    return row

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 
 from cdd_agent.errors import ExitCode
-from cdd_agent.llm.budget import Limit
+
+if TYPE_CHECKING:
+    from cdd_agent.llm.budget import Limit
 
 
 class TicketJob(Struct, frozen=True):

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
+import time
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 
 from cdd_agent.events import Tone
 from cdd_agent.fleet.board import Board, Row, RunState
-from cdd_agent.llm.budget import Limit
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tickets.status import Cost
+
+if TYPE_CHECKING:
+    from cdd_agent.llm.budget import Limit
 
 _SIGNS = {
     RunState.WAITING: ("○", Tone.QUIET),
@@ -43,6 +48,14 @@ def table(board: Board, now: float, width: int, height: int | None = None, limit
     if left_out := len(blocks) - len(chosen):
         lines.append((f"  … and {left_out} more", Tone.QUIET))
     return [(_fitted(text, width).rstrip(), tone) for text, tone in lines[:height]]
+
+
+def in_lines(board: Board) -> str:
+    """The table as it is now, as wide as the terminal."""
+    if not board.rows:
+        return "There are no runs here."
+    width = shutil.get_terminal_size().columns - 2
+    return "\n".join(text for text, _ in table(board, time.time(), width))
 
 
 def summary(board: Board, now: float, limit: Limit | None = None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -61,14 +62,14 @@ async def repository_of(root: Path) -> Repository | None:
     if folder is None:
         return None
     git = Git(top, {"GIT_DIR": str(folder), "GIT_WORK_TREE": str(top)})
-    answer = await git("rev-parse", "--show-object-format", codes=(0, 128))
+    # What counts for what is ignored, and for who may use the objects that are stored.
+    settings = ("--null", "--type=path", "--get-regexp", r"^core\.(excludesfile|sharedrepository)$")
+    answer, configured = await asyncio.gather(
+        git("rev-parse", "--show-object-format", codes=(0, 128)), git("config", *settings, codes=(0, 1, 128))
+    )
     if answer.return_code:  # what is called `.git` is no repository
         return None
     if root != top and (await git("check-ignore", "--quiet", "--", str(root), codes=(0, 1))).return_code == 0:
         return None
-    # What counts for what is ignored, and for who may use the objects that are stored.
-    settings = await git(
-        "config", "--null", "--type=path", "--get-regexp", r"^core\.(excludesfile|sharedrepository)$", codes=(0, 1, 128)
-    )
-    known = tuple(line.replace("\n", "=", 1) for line in settings.stdout.split("\0") if "\n" in line)
+    known = tuple(line.replace("\n", "=", 1) for line in configured.stdout.split("\0") if "\n" in line)
     return Repository(top, folder, git, answer.stdout.strip(), known)

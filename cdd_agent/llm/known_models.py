@@ -3,14 +3,12 @@
 Importing litellm takes seconds, and its own tables are megabytes.
 """
 
-import json
 import re
-from collections.abc import Mapping
+from collections.abc import Sequence
 from functools import cache
-from importlib.resources import files
-from typing import Any
+from pathlib import Path
 
-from msgspec import Struct, field
+from msgspec import Raw, Struct, field, json
 from msgspec.structs import replace
 
 from cdd_agent.llm.port import Usage
@@ -83,6 +81,24 @@ class KnownModel(Struct, frozen=True):
         return " · ".join(words)
 
 
+class _Row(Struct, frozen=True, array_like=True):
+    """A model in the table."""
+
+    provider: str
+    window: int | None = None
+    longest_reply: int | None = None
+    flags: str | None = None
+    prices: tuple[float | None, ...] | None = None
+    above: tuple[float | None, ...] | None = None
+    """Tokens, and the prices above them."""
+
+
+class _Table(Struct, frozen=True):
+    providers: frozenset[str]
+    models: dict[str, Raw]
+    """Rows as JSON: of thousands, few are ever read."""
+
+
 UNKNOWN = KnownModel()
 _EFFORTS = {"n": "none", "m": "minimal", "x": "xhigh", "M": "max"}
 
@@ -93,22 +109,21 @@ def known_model(model: str) -> KnownModel:
 
     What it is asked by (`openai/responses/NAME`) changes nothing about a model.
     """
-    models = _table()["models"]
+    models = _table().models
     model = re.sub("^openai/responses/", "openai/", model)
-    row = models.get(model)
+    row = _row(models[model]) if model in models else None
     provider, _, name = model.partition("/")
-    if row is None and (found := models.get(name)) and found[0] == provider:
+    if row is None and name in models and (found := _row(models[name])).provider == provider:
         row = found
     if row is None:
         return UNKNOWN
-    cells: list[Any] = list(row) + [None] * (6 - len(row))
-    _, window, longest_reply, flags, prices, above = cells
-    flags, price = flags or "", Price(*prices) if prices else None
-    if price and above:
-        price = replace(price, above=(above[0], Price(*above[1:])))
+    flags, price = row.flags or "", _price(row.prices) if row.prices else None
+    if price and row.above:
+        tokens, *prices = row.above
+        price = replace(price, above=(int(tokens or 0), _price(prices)))
     return KnownModel(
-        window=window,
-        longest_reply=longest_reply,
+        window=row.window,
+        longest_reply=row.longest_reply,
         price=price,
         calls_tools="t" in flags,
         sees="v" in flags,
@@ -123,19 +138,29 @@ def known_model(model: str) -> KnownModel:
 
 def models_of(provider: str) -> list[str]:
     """The model strings of a provider's models that call tools."""
-    rows = ((name, [*row, None, None, None]) for name, row in _table()["models"].items())
-    names = (name.removeprefix(f"{provider}/") for name, row in rows if row[0] == provider and "t" in (row[3] or ""))
+    rows = ((name, _row(row)) for name, row in _table().models.items())
+    known = (name for name, row in rows if row.provider == provider and "t" in (row.flags or ""))
+    names = (name.removeprefix(f"{provider}/") for name in known)
     return [f"{provider}/{name}" for name in dict.fromkeys(names)]
 
 
 def has_provider(model: str) -> bool:
     """Whether the table knows who offers it. Where it does not, litellm may all the same."""
     prefix, slash, _ = model.partition("/")
-    return prefix in _table()["providers"] if slash else model in _table()["models"]
+    return prefix in _table().providers if slash else model in _table().models
 
 
 @cache
-def _table() -> Mapping[str, Any]:
-    content = json.loads((files("cdd_agent.llm") / "known_models.json").read_text(encoding="utf-8"))
-    assert isinstance(content, dict)
-    return content
+def _table() -> _Table:
+    return json.decode(Path(__file__).with_name("known_models.json").read_bytes(), type=_Table)
+
+
+def _price(amounts: Sequence[float | None]) -> Price:
+    prompt, completion, read, write = (*amounts, None, None)[:4]
+    assert prompt is not None
+    assert completion is not None
+    return Price(prompt, completion, read, write)
+
+
+def _row(row: Raw) -> _Row:
+    return json.decode(row, type=_Row)

@@ -13,7 +13,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
+from cdd_agent.late_regex import late_regex
 from cdd_agent.llm.known_models import known_model
+from cdd_agent.partly_shown import PartlyShown
 from cdd_agent.web_address import web_address
 
 
@@ -66,11 +68,11 @@ PROVIDERS: Mapping[str, Provider] = {
         ("OPENAI_API_KEY",),
         ("OPENAI_API_BASE", "OPENAI_BASE_URL"),
         headers={"OpenAI-Organization": "OPENAI_ORGANIZATION", "OpenAI-Project": "OPENAI_PROJECT"},
-        by_responses=re.compile(
+        by_responses=late_regex(
             r"^(?!.*-search-)(?:.*(?:codex|-pro\b|deep-research|computer-use)"
             r"|(?:ft:)?gpt-(?:5\.(?:[4-9]|\d\d)|[6-9]|[1-9]\d)(?!\d))"
         ),
-        other_api=re.compile("-instruct"),
+        other_api=late_regex("-instruct"),
     ),
     "anthropic": Provider(
         "https://api.anthropic.com",
@@ -120,7 +122,7 @@ _WITHOUT_PREFIX = {
 """Models that people name without their provider."""
 
 
-class Endpoint(Struct, frozen=True):
+class Endpoint(PartlyShown, frozen=True):
     """Where one model is asked, and as who."""
 
     base: str
@@ -137,12 +139,7 @@ class Endpoint(Struct, frozen=True):
     speaks: Speaks = Speaks.CHAT_COMPLETIONS
     headers: Mapping[str, str] = field(default_factory=dict)
 
-    def __rich_repr__(self) -> list[tuple[str, object]]:
-        """All but the key, which is not for logs and tracebacks."""
-        return [(name, getattr(self, name)) for name in self.__struct_fields__ if name != "key"]
-
-    def __repr__(self) -> str:
-        return f"Endpoint({', '.join(f'{name}={value!r}' for name, value in self.__rich_repr__())})"
+    unshown = ("key",)
 
     @property
     def lacks_key(self) -> bool:
@@ -198,8 +195,9 @@ def endpoint_of(
     base = (chosen or provider.address).rstrip("/")
     speaks = provider.speaks
     if provider.by_responses:
-        is_better = provider.by_responses.search(name) or known_model(model).only_by_responses
-        if name.startswith(_RESPONSES) or (_AT_OPENAI.match(base) and is_better):
+        if name.startswith(_RESPONSES) or (
+            _AT_OPENAI.match(base) and (provider.by_responses.search(name) or known_model(model).only_by_responses)
+        ):
             speaks = Speaks.OPENAI_RESPONSES
         name = name.removeprefix(_RESPONSES)
     if speaks is Speaks.OLLAMA_CHAT:

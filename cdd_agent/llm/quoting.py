@@ -2,6 +2,7 @@
 
 import re
 
+from cdd_agent.late_regex import late_regex
 from cdd_agent.redaction import Redactor
 
 LONGEST_QUOTE = 300
@@ -21,7 +22,7 @@ def quoted(text: str) -> str:
 _MARKUP = re.compile(r"<(?:style|script)\b.*?</(?:style|script)>|<[^>]*>", re.DOTALL | re.IGNORECASE)
 # Keys without a shape of their own, and parts of keys: told by what stands around them.
 _NAMED = r"[\w-]{0,40}?(?:key|token|secret|passw(?:or)?d|credential|authorization)s?"
-_SAID_TO_BE_A_KEY = re.compile(
+_SAID_TO_BE_A_KEY = late_regex(
     rf"""
       (?<=Bearer\ ) (?!token|auth|key|scheme|realm|error) [^\s"',;)}}\[\]]+
     | (?<=//) [^/@\s\[\]]+ (?=@)                                   # user:password@host

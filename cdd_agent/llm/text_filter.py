@@ -9,9 +9,10 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 
+from cdd_agent.late_regex import late_regex
 from cdd_agent.llm.port import TextDelta, ThoughtDelta, ToolCall, WasThought
 
-_OPENING = re.compile(
+_OPENING = late_regex(
     r" {0,3}(?:"
     r"<(?P<tag>think|thinking|thoughts?|reasoning|scratchpad)>"
     r"|<\|channel\|>(?P<channel>analysis|commentary|final)[^<\n]*<\|message\|>"
@@ -22,14 +23,14 @@ _OPENING = re.compile(
     re.IGNORECASE,
 )
 _LONGEST_OPENING = 80
-_CODE = re.compile(r" {0,3}(?:`{3}|~{3}|<{5}|-{3}|\+{3}|@@|\*{3} |diff |- action|actions:)")
+_CODE = late_regex(r" {0,3}(?:`{3}|~{3}|<{5}|-{3}|\+{3}|@@|\*{3} |diff |- action|actions:)")
 _CODE_BEGINS = ("```", "~~~", "---", "+++", "@@", "*** ", "diff ", "- action", "actions:")
-_FENCE = re.compile(r" {0,3}(?P<mark>`{3,}|~{3,})")
-_ORPHAN = re.compile(r"</(?:think|thinking)>[ \t]*\n", re.IGNORECASE)
+_FENCE = late_regex(r" {0,3}(?P<mark>`{3,}|~{3,})")
+_ORPHAN = late_regex(r"</(?:think|thinking)>[ \t]*\n", re.IGNORECASE)
 _CHANNEL_ENDS = ("<|end|>", "<|start|>", "<|channel|>", "<|return|>", "<|call|>")
 _CALL_END = "</tool_call>"
-_FUNCTION = re.compile(r"<function=(?P<name>[^>\s]+)>(?P<body>.*?)(?:</function>|\Z)", re.DOTALL)
-_PARAMETER = re.compile(r"<parameter=(?P<name>[^>\s]+)>\n?(?P<value>.*?)\n?</parameter>", re.DOTALL)
+_FUNCTION = late_regex(r"<function=(?P<name>[^>\s]+)>(?P<body>.*?)(?:</function>|\Z)", re.DOTALL)
+_PARAMETER = late_regex(r"<parameter=(?P<name>[^>\s]+)>\n?(?P<value>.*?)\n?</parameter>", re.DOTALL)
 
 
 class UnreadableCall(Exception):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from cdd_agent.errors import BadInput
+from cdd_agent.late_regex import late_regex
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -141,12 +142,12 @@ _LEAD = re.compile(r"[ \t]*[0-9]{0,9}")
 _ESCAPED = re.compile(rf"({_LEAD.pattern})\\(?=[{_PUNCTUATION} \t])")
 _ESCAPABLE = re.compile(rf"({_LEAD.pattern})(?=[{_PUNCTUATION}])")
 _BULLET = r"(?:(?:[-*+]|[0-9]{1,9}[.)])[ \t]+)?"
-_STRUCTURE = re.compile(
+_STRUCTURE = late_regex(
     rf"[ \t]*{_BULLET}(?:#{{1,6}}(?:[ \t]|$)|\*\*|__)"  # a heading, a field
     rf"|[ \t]*(?:=+|-+)[ \t]*$"  # what makes a heading of the line above
     rf"|{_ESCAPED.pattern}"
 )
-_OPENER = re.compile(rf"[ \t]*{_BULLET}(?:```|~~~|<)")
+_OPENER = late_regex(rf"[ \t]*{_BULLET}(?:```|~~~|<)")
 _PLAIN = re.compile(r"(?:[^\W\d_][^\n]*(?:\n+|\Z))*")
 
 

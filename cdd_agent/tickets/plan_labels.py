@@ -3,6 +3,8 @@
 import re
 from enum import Enum, auto
 
+from cdd_agent.late_regex import late_regex
+
 
 class Field(Enum):
     """A value that a plan or a step gives behind a label."""
@@ -44,7 +46,7 @@ _NAME = r"(?P<name>[A-Za-z][A-Za-z ]{0,30}?)[ \t]*"
 _BOLD = re.compile(
     rf"{_START}(?:\*\*|__)[ \t]*{_NAME}(?::[ \t]*(?:\*\*|__)|(?:\*\*|__)[ \t]*:)(?P<value>.*)", re.DOTALL
 )
-_PLAIN = re.compile(rf"{_START}(?P<mark>[*_`]?){_NAME}(?::[ \t]*(?P=mark)|(?P=mark)[ \t]*:)(?P<value>.*)", re.DOTALL)
+_PLAIN = late_regex(rf"{_START}(?P<mark>[*_`]?){_NAME}(?::[ \t]*(?P=mark)|(?P=mark)[ \t]*:)(?P<value>.*)", re.DOTALL)
 _HEADING = re.compile(r"[*_]*(?P<name>[A-Za-z ]+?)[*_]*\s*(?::[*_]*(?P<value>.*))?", re.DOTALL)
 
 

@@ -5,6 +5,7 @@ import re
 from msgspec import Struct
 from msgspec.structs import astuple, force_setattr
 
+from cdd_agent.late_regex import late_regex
 from cdd_agent.tickets.markdown import one_line, plain_text
 
 NO_CHECK = "none"
@@ -15,10 +16,10 @@ NEW, DELETED = "new", "deleted"
 
 DEFAULT_COMPLEXITY, DEFAULT_TIME = "medium", "unknown"
 
-_CREATED = re.compile(
+_CREATED = late_regex(
     r"(?:a )?new(?: file)?\s*(?:[,;:.(–—-].*)?|creat(?:e|es|ed)\b.*|(?:moved|renamed) from\b.*", re.IGNORECASE
 )
-_DELETED = re.compile(r"(?:to be )?(?:deleted?|removed?)\s*(?:[,;:.(–—-].*)?|(?:moved|renamed) to\b.*", re.IGNORECASE)
+_DELETED = late_regex(r"(?:to be )?(?:deleted?|removed?)\s*(?:[,;:.(–—-].*)?|(?:moved|renamed) to\b.*", re.IGNORECASE)
 _MAX_NUMBER = 999_999_999  # CommonMark's own limit for a list number
 
 

@@ -178,7 +178,7 @@ def _description(entries: dict[object, YamlEntry]) -> str:
     written = _taken(entries, "description")
     if written.strip():
         return written
-    parts = [(heading, _text(_taken(entries, name))) for name, heading in _HEADED.items()]
+    parts = [(heading, _text(_taken(entries, name))) for name, heading in _HEADED.items() if name in entries]
     return "\n\n".join(f"{heading}: {part}" if heading else part for heading, part in parts if part)
 
 

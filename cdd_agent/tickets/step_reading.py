@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from cdd_agent.errors import BadInput
+from cdd_agent.late_regex import late_regex
 from cdd_agent.tickets.markdown import Document, Line, code_spans, is_rule, prose
 from cdd_agent.tickets.plan_labels import STEP_FIELDS, Field, field_in, field_of_heading
 from cdd_agent.tickets.plan_step import NO_CHECK, AffectedFile, PlanStep
@@ -144,13 +145,13 @@ class StepReader:
 
 _REMARK = re.compile(r"\([^()]*\)")
 """Words in brackets beside a number: they say nothing of it that is read."""
-_CRITERIA = re.compile(
+_CRITERIA = late_regex(
     r"\W*(?:none|n/a)?\W*|(?:acceptance|criteri(?:on|a)|\bac|and|to|through|[0-9]|[\s,;:&#`+._\-–—])*", re.IGNORECASE
 )
 _LABEL = re.compile(r"\bAC[-_ ]?(?=[0-9])", re.IGNORECASE)  # AC1, AC-2: acceptance criteria
 _NOBODY = re.compile(r"(?:none|nothing|no|n/a|-|–|—)\b|[-–—]?$", re.IGNORECASE)
-_EVERYBODY = re.compile(r"\ball\b.*\b(?:previous|prior|preceding|earlier|above|before)\b", re.IGNORECASE)
-_THE_LAST = re.compile(r"(?:the\s+)?(?:previous|prior|preceding)\s+step\b", re.IGNORECASE)
+_EVERYBODY = late_regex(r"\ball\b.*\b(?:previous|prior|preceding|earlier|above|before)\b", re.IGNORECASE)
+_THE_LAST = late_regex(r"(?:the\s+)?(?:previous|prior|preceding)\s+step\b", re.IGNORECASE)
 _NUMBER = r"(?<![\w.])([0-9]{1,9})(?!\w|\.[0-9])"
 _NUMBERS = re.compile(rf"{_NUMBER}(?:\s*(?:-|–|—|to|through)\s*(?:steps?\s*)?{_NUMBER})?", re.IGNORECASE)
 _LONGEST_RANGE = 100_000
@@ -191,8 +192,8 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 # ------------------------------------------------------------------------------------- commands and files
 
-_NO_COMMAND = re.compile(r"(?:none|n/a)\b[.!]?\s*(?:\(.*\))?", re.IGNORECASE | re.DOTALL)
-_NOT_GIVEN = re.compile(r"(?:none specified|not specified|unspecified|tbd)\b.*", re.IGNORECASE | re.DOTALL)
+_NO_COMMAND = late_regex(r"(?:none|n/a)\b[.!]?\s*(?:\(.*\))?", re.IGNORECASE | re.DOTALL)
+_NOT_GIVEN = late_regex(r"(?:none specified|not specified|unspecified|tbd)\b.*", re.IGNORECASE | re.DOTALL)
 _RUN = re.compile(r"(?:(?:run|execute|running)\b:?\s*)?(?=`)", re.IGNORECASE)
 _NO_FILES = re.compile(
     r"(?:none|nothing|nil|n/a|tbd|no files?|not (?:specified|applicable|known)|unspecified)[.,;:!]?(?:\s.*)?|[-–—]?",
@@ -200,7 +201,7 @@ _NO_FILES = re.compile(
 )
 """Words that say that there are no files, with whatever follows: `None specified`."""
 _CHECKBOX = re.compile(r"\[[ xX]\][ \t]+")
-_PATH_AND_NOTE = re.compile(r"(?P<path>.*?)(?:[ \t]+(?P<note>\(.*\)|[-–—:][ \t].*)|:[ \t]+(?P<rest>.*))?", re.DOTALL)
+_PATH_AND_NOTE = late_regex(r"(?P<path>.*?)(?:[ \t]+(?P<note>\(.*\)|[-–—:][ \t].*)|:[ \t]+(?P<rest>.*))?", re.DOTALL)
 
 
 def _command(value: str) -> str:

@@ -57,10 +57,7 @@ class Ticket(Struct, frozen=True, dict=True):
 
     def shown(self, path: Path) -> str:
         """`path` as messages name it, for `plan.check(source=ticket.shown(ticket.plan_path))`."""
-        try:
-            return path.relative_to(self.root).as_posix()
-        except ValueError:
-            return str(path)
+        return path.as_posix().removeprefix(f"{self.root.as_posix()}/")
 
     def refuse_to_write(self, path: Path) -> None:
         """Raises `BadInput` for a file of the ticket that leads out of the project by a link, or is read-only."""

@@ -1,6 +1,6 @@
 """The tools that change something or ask somebody: the actions, as a model calls them."""
 
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from msgspec.structs import replace
 
@@ -16,8 +16,10 @@ from cdd_agent.actions.model import (
 )
 from cdd_agent.config import Commands
 from cdd_agent.process.policy import IShellExecutor, as_tool_answer
-from cdd_agent.tools.action_runner import ActionRunner
 from cdd_agent.tools.base import Answer, Tool
+
+if TYPE_CHECKING:
+    from cdd_agent.tools.action_runner import ActionRunner
 
 
 class RunsActions(Protocol):
@@ -170,7 +172,7 @@ class ResearchTool(_ActionTool[ResearchAction]):
     arguments = ResearchAction
 
 
-def acting_tools(runner: ActionRunner) -> tuple[Tool[Any], ...]:
+def acting_tools(runner: "ActionRunner") -> tuple[Tool[Any], ...]:
     """All of them, over one runner: the same rules as for an action plan."""
     return (
         CreateFileTool(runner),

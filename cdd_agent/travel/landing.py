@@ -32,8 +32,9 @@ from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.state import ExecutionState, load_state
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 from cdd_agent.travel.own_tree import OwnTree
+from cdd_agent.verification.before import Before
 from cdd_agent.verification.checks import Check, Ran, check_for, project_check, run_check
-from cdd_agent.verification.verdict import Before, useful_end
+from cdd_agent.verification.verdict import useful_end
 
 _STAYS = ("lock", "holder.json", STORE)
 

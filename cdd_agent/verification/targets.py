@@ -14,15 +14,9 @@ from msgspec import Struct, field
 from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.project.subjects import TestFile, is_test_file
 from cdd_agent.tickets.plan_step import PlanStep
+from cdd_agent.verification.before import Agenda
 from cdd_agent.verification.mandate import StepMandate
 from cdd_agent.verification.test_id import TestId
-
-
-class Agenda(Struct, frozen=True):
-    """The ticket beside the step that runs: its acceptance criteria, and the steps that are left, in their order."""
-
-    criteria: tuple[str, ...] = ()
-    later: tuple[PlanStep, ...] = ()
 
 
 class Targets(Struct, frozen=True):

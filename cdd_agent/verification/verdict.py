@@ -17,38 +17,18 @@ from cdd_agent.process.policy import CommandRunner
 from cdd_agent.process.run import CommandResult, Hear, unheard
 from cdd_agent.sanitize import fenced
 from cdd_agent.tickets.status import Evidence, Verification
-from cdd_agent.verification.baseline import Baseline
+from cdd_agent.verification.before import Before
 from cdd_agent.verification.checks import Check, Ran, run_check
 from cdd_agent.verification.harness import changes_of_harness, conftests, first_settings
 from cdd_agent.verification.mandate import StepMandate
-from cdd_agent.verification.outcomes import Difference, Reference, Result, SuiteRun
+from cdd_agent.verification.outcomes import Difference, Result, SuiteRun
 from cdd_agent.verification.taken_away import TestChanges
-from cdd_agent.verification.targets import Agenda, Assignment, Targets
+from cdd_agent.verification.targets import Assignment, Targets
 from cdd_agent.verification.test_id import TestId
 
 _END_LINES, _END_CHARACTERS = 80, 6000
 _NAMED, _LISTED = 3, 20
 """Tests that are named in a line, and in a list."""
-
-
-class Before(Struct, frozen=True):
-    """All that is known from before a step."""
-
-    baseline: Baseline | None = None
-    reference: Reference = field(default_factory=Reference)
-    agenda: Agenda = field(default_factory=Agenda)
-
-    @property
-    def is_without_tests(self) -> bool:
-        """No test is known, and there was nothing that could have run some that are not."""
-        return not self.reference.tests and (
-            self.baseline is None or not self.baseline.command or self.baseline.is_empty
-        )
-
-    @property
-    def step(self) -> int:
-        """The step before which old failures were there already."""
-        return self.baseline.step if self.baseline else 1
 
 
 class Work(Struct, frozen=True):

@@ -211,6 +211,37 @@ def interrupted_with(sandbox: Sandbox, edit: str | None) -> None:
         (sandbox.root / "a.txt").write_text(edit)
 
 
+OUTLIVES = """
+import os, pathlib, signal, subprocess, sys, time
+import psutil
+
+known = pathlib.Path("known")
+if not known.exists():
+    away = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+    known.write_text(f"{os.getpid()} {away.pid}")
+    os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(600)
+for pid in map(int, known.read_text().split()):
+    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+"""
+"""A check that kills its run and goes on, with a process that left its group; the next one sees that they are gone."""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sessions, and a process that ends another by SIGKILL")
+async def test_a_check_that_outlived_its_run_is_ended_before_the_run_goes_on(sandbox: Sandbox) -> None:
+    (sandbox.root / "check.py").write_text(OUTLIVES)
+    sandbox.write(Step("a.txt", "python check.py"))
+    (sandbox.root / "script.yaml").write_text(f"replies:\n  - reply: {json.dumps(says('a.txt', 'good'))}\n")
+    killed = ran("exec", SLUG, "--model", "script:script.yaml", cwd=sandbox.root)
+    assert killed.returncode == -signal.SIGKILL
+
+    events = await run_all(sandbox)
+
+    assert About.COMMAND_ENDED in noticed(events)
+    assert sandbox.statuses() == ["completed"]
+    assert not [*(sandbox.root / ".cdd/runs" / SLUG).glob("running-*")]
+
+
 def test_whoever_holds_a_ticket_is_named(sandbox: Sandbox) -> None:
     engine = sandbox.write(*TWO).engine()
     with pytest.raises(BadInput, match=f" {os.getpid()} "):

@@ -15,11 +15,12 @@ from cdd_agent.process.policy import CommandRunner
 from cdd_agent.process.run import CommandResult
 from cdd_agent.tickets.plan_step import PlanStep
 from cdd_agent.tickets.status import Verification
+from cdd_agent.verification.before import Before
 from cdd_agent.verification.checks import Ran, check_for, detect, parse_command
 from cdd_agent.verification.outcomes import Reference, Result, SuiteRun
 from cdd_agent.verification.taken_away import TestChanges
 from cdd_agent.verification.test_id import TestId
-from cdd_agent.verification.verdict import Before, Verdict, Work, judge, useful_end, verify
+from cdd_agent.verification.verdict import Verdict, Work, judge, useful_end, verify
 from tests.listening import collect
 from tests.projects import Sandbox, Step, says
 

@@ -6,8 +6,9 @@ import pytest
 
 from cdd_agent.process.run import CommandResult
 from cdd_agent.tickets.status import Evidence
+from cdd_agent.verification.before import Before
 from cdd_agent.verification.checks import Ran, parse_command
-from cdd_agent.verification.verdict import Before, Work, judge
+from cdd_agent.verification.verdict import Work, judge
 from cdd_agent.wording import why
 
 

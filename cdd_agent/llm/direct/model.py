@@ -15,11 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from cdd_agent.lean_import import import_without
 from cdd_agent.llm.direct.answers import documents, read_complaint
-from cdd_agent.llm.direct.anthropic_messages import AnthropicMessages
-from cdd_agent.llm.direct.chat_completions import ChatCompletions
 from cdd_agent.llm.direct.json_values import as_bytes
-from cdd_agent.llm.direct.ollama_chat import OllamaChat
-from cdd_agent.llm.direct.openai_responses import OpenAIResponses
 from cdd_agent.llm.direct.protocol import NoReply, ReplyReader, ServerFailed, WireProtocol
 from cdd_agent.llm.direct.silent_cut import expect_read_whole, looks_short
 from cdd_agent.llm.failures import Failure, Listener, translated, unfinished
@@ -63,12 +59,20 @@ class DirectModel:
         self.protocol: WireProtocol
         match endpoint.speaks:
             case Speaks.CHAT_COMPLETIONS:
+                from cdd_agent.llm.direct.chat_completions import ChatCompletions
+
                 self.protocol = ChatCompletions(endpoint, options, lambda: facts.known)
             case Speaks.OLLAMA_CHAT:
+                from cdd_agent.llm.direct.ollama_chat import OllamaChat
+
                 self.protocol = OllamaChat(endpoint, options, lambda: facts.known)
             case Speaks.ANTHROPIC_MESSAGES:
+                from cdd_agent.llm.direct.anthropic_messages import AnthropicMessages
+
                 self.protocol = AnthropicMessages(name, endpoint, options)
             case Speaks.OPENAI_RESPONSES:
+                from cdd_agent.llm.direct.openai_responses import OpenAIResponses
+
                 self.protocol = OpenAIResponses(name, endpoint, options)
 
     @property

@@ -6,6 +6,7 @@ from pathlib import Path, PurePath, PurePosixPath
 
 from msgspec.structs import replace
 
+from cdd_agent.late_regex import late_regex
 from cdd_agent.verification.outcomes import Selection, SuiteRun, is_in
 from cdd_agent.verification.paths import exists, from_root
 from cdd_agent.verification.runner import Matters, Reported, Reporting, TestRunner
@@ -21,7 +22,7 @@ _NEAR = 8
 """How many words of a command may come before `pytest`."""
 
 # Options that choose no tests: they change what is printed, measured or stopped at.
-_PLAIN = re.compile(
+_PLAIN = late_regex(
     r"""
       -[qvslx]+ | -r\w+ | -n(\d+|auto|logical) | --(quiet|verbose|exitfirst|showlocals|full-trace|no-header|no-summary)
     | --(tb|color|durations|durations-min|maxfail|capture|show-capture|verbosity|code-highlight|numprocesses|dist

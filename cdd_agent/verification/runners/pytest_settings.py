@@ -1,7 +1,6 @@
 """The files that pytest goes by: its settings, its hooks, and modules that it would take for its own."""
 
 import ast
-import configparser
 from functools import partial
 from pathlib import PurePosixPath
 
@@ -71,6 +70,8 @@ def _pytest_table(pyproject: str) -> object:
 
 
 def _section(ini: str, name: str) -> object:
+    import configparser  # few projects have such a file, and it is slow to import
+
     parser = configparser.RawConfigParser(strict=False)
     try:
         parser.read_string(ini)

@@ -1,0 +1,34 @@
+"""What is known before a step: of the tests, and of the ticket beside it."""
+
+from msgspec import Struct, field
+
+from cdd_agent.tickets.plan_step import PlanStep
+from cdd_agent.verification.baseline import Baseline
+from cdd_agent.verification.outcomes import Reference
+
+
+class Agenda(Struct, frozen=True):
+    """The ticket beside the step that runs: its acceptance criteria, and the steps that are left, in their order."""
+
+    criteria: tuple[str, ...] = ()
+    later: tuple[PlanStep, ...] = ()
+
+
+class Before(Struct, frozen=True):
+    """All that is known from before a step."""
+
+    baseline: Baseline | None = None
+    reference: Reference = field(default_factory=Reference)
+    agenda: Agenda = field(default_factory=Agenda)
+
+    @property
+    def is_without_tests(self) -> bool:
+        """No test is known, and there was nothing that could have run some that are not."""
+        return not self.reference.tests and (
+            self.baseline is None or not self.baseline.command or self.baseline.is_empty
+        )
+
+    @property
+    def step(self) -> int:
+        """The step before which old failures were there already."""
+        return self.baseline.step if self.baseline else 1
