@@ -12,7 +12,7 @@ from cdd_agent.commands.registry import handle
 from cdd_agent.engine.effort import effort_by_step
 from cdd_agent.events import PlanOpened, ReplyDelta, ReplyStarted, StepFinished, beside_the_turn
 from cdd_agent.llm.known_models import Price
-from cdd_agent.llm.port import ConnectionFailed
+from cdd_agent.llm.port import ConnectionFailed, Done, Hear, Request
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.tickets.status import Cost
 from tests.listening import collect, stop_at
@@ -110,15 +110,22 @@ async def test_a_state_that_does_not_say_it_is_completed_by_the_log(two: Sandbox
 
 
 async def test_a_look_while_the_model_is_asked_counts_no_call_twice(two: Sandbox) -> None:
-    two.model = Priced([ScriptedReply(GOOD[0], slow=0.1), GOOD[1]])
+    asked, may_answer = asyncio.Event(), asyncio.Event()
+
+    class Waits(Priced):
+        async def reply(self, request: Request, hear: Hear) -> Done:
+            asked.set()
+            await may_answer.wait()
+            return await super().reply(request, hear)
+
+    two.model = Waits(GOOD)
     session = two.session()
     await handle(session, f"/exec {SLUG}")
     turn = asyncio.ensure_future(session.say("continue"))
-    while not two.model.requests:
-        await asyncio.sleep(0)
+    await asked.wait()
     with beside_the_turn():
         await handle(session, "/status")
-    assert not turn.done()
+    may_answer.set()
     await turn
     session.leave()
     assert spent(two) == by_the_log(two)

@@ -20,9 +20,9 @@ for line in sys.stdin.buffer:
 """
 
 
-def program(folder: Path, warnings: int, then: str = "pass", limit: float = 60.0) -> StandingProgram:
+def program(folder: Path, warnings: int, then: str = "pass") -> StandingProgram:
     code = ECHO.format(warnings=warnings, then=then)
-    return StandingProgram((sys.executable, "-S", "-c", code), folder, os.environ, limit)
+    return StandingProgram((sys.executable, "-S", "-c", code), folder, os.environ, 60.0)
 
 
 def line(output: BufferedReader) -> bytes:
@@ -30,7 +30,7 @@ def line(output: BufferedReader) -> bytes:
 
 
 def test_warnings_without_end_hold_nobody_up(tmp_path: Path) -> None:
-    standing = program(tmp_path, warnings=50_000, limit=20.0)
+    standing = program(tmp_path, warnings=50_000)
     assert [standing.ask(f"{number}\n".encode(), line) for number in range(3)] == [b"0", b"1", b"2"]
     standing.close()
 
