@@ -10,6 +10,9 @@ COMPILED := $(VENV)/.compiled
 MODEL_VENV := .venv-model
 MODEL_READY := $(MODEL_VENV)/.ready
 
+# A test waits for programs and clocks for half of its time: with two workers on each processor, a sixth of it is idle.
+PYTEST := $(BIN)/pytest --dist loadgroup --no-loadscope-reorder -n $$((3 * $$(getconf _NPROCESSORS_ONLN)))
+
 .PHONY: demo test ready-to-test test-fast test-crash test-mutations test-model check format bench picture models lock clean
 
 demo: $(RUNS)           ## the main job, on a sample project: no key, no network (ARGS=--headless: without the screen)
@@ -17,14 +20,14 @@ demo: $(RUNS)           ## the main job, on a sample project: no key, no network
 
 test: $(READY)          ## everything that must be clean at every commit
 	@$(MAKE) --no-print-directory --jobs 2 ready-to-test
-	@$(BIN)/pytest --dist loadgroup -n $$((2 * $$(getconf _NPROCESSORS_ONLN)))  # half of the time is waiting for programs
+	@$(PYTEST)
 
 ready-to-test: check $(COMPILED)
 
 FAST := actions dialogue edits files process project tickets tools verification web
 
 test-fast: $(READY)     ## while you work: the folders without the engine, the models and the shell
-	@$(BIN)/pytest --dist loadgroup -n $$((2 * $$(getconf _NPROCESSORS_ONLN))) $(FAST:%=tests/%) $(ARGS)
+	@$(PYTEST) $(FAST:%=tests/%) $(ARGS)
 
 test-crash: $(READY)    ## a run killed at every one of its points, and resumed (the tests take a sample)
 	@$(BIN)/pytest tests/crash -n auto --all-kill-points
@@ -86,17 +89,20 @@ define install
 		$$0 == "failed" { exit 1 }'
 endef
 
+# A lock file has all that is needed, so that nothing is left to find out.
+LOCKED := --no-compile --no-deps --require-hashes --requirement
+
 $(RUNS): pyproject.toml requirements-run.lock
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "cdd-agent needs Python 3.11 or later; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12 ...")'
 	@echo "Setting up $(VENV) with what running needs (downloaded the first time: about a minute) ..."
 	@$(PYTHON) -m venv $(VENV)
-	$(call install,--no-compile --require-hashes --requirement requirements-run.lock)
+	$(call install,$(LOCKED) requirements-run.lock)
 	$(call install,--no-deps --no-build-isolation --editable .)
 	@touch $@
 
 $(READY): $(RUNS) requirements.lock
 	@echo "Adding to $(VENV) what developing needs ..."
-	$(call install,--no-compile --require-hashes --requirement requirements.lock)
+	$(call install,$(LOCKED) requirements.lock)
 	@touch $@
 
 # All that the tests import: else each worker would compile it for itself. What cannot be imported the tests will tell.

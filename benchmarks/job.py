@@ -70,7 +70,21 @@ async def main():
 
 asyncio.run(main())
 """
-_CONFIG = "model: openai/m\nmodel_adapter: direct\napproval: auto\ntool_calls: {calls}\n"
+_ONE_CALL_OF_LITELLM = """
+import asyncio, sys
+import litellm
+
+async def main():
+    asked = [{"role": "user", "content": "Hello"}]
+    chunks = await litellm.acompletion(
+        "openai/m", asked, api_base=sys.argv[1], stream=True, stream_options={"include_usage": True}
+    )
+    async for chunk in chunks:
+        pass
+
+asyncio.run(main())
+"""
+_CONFIG = "model: openai/m\nmodel_adapter: {adapter}\napproval: auto\ntool_calls: {calls}\n"
 _SPEC = """\
 title: Know the stock
 type: feature
@@ -230,7 +244,9 @@ def bare() -> list[str | Call]:
     return [*script, ("run_command", {"command": f"{_PYTHON} -m pytest"}), "It is done."]
 
 
-def project(root: Path, steps: int, *, calls: str, written: Callable[[int], str] = new_file) -> None:
+def project(
+    root: Path, steps: int, *, calls: str, written: Callable[[int], str] = new_file, adapter: str = "direct"
+) -> None:
     """A small project in git, with a ticket whose last step alone has a check: the project's tests."""
     files = {
         "shop/__init__.py": "",
@@ -239,7 +255,7 @@ def project(root: Path, steps: int, *, calls: str, written: Callable[[int], str]
         "pyproject.toml": '[tool.pytest.ini_options]\npythonpath = ["."]\n',
         ".gitignore": "__pycache__/\n.pytest_cache/\n",
         **{f"shop/more_{number}.py": module(number) for number in range(20)},
-        ".cdd/config.yaml": _CONFIG.format(calls=calls),
+        ".cdd/config.yaml": _CONFIG.format(calls=calls, adapter=adapter),
         "tickets/feature-stock/spec.yaml": _SPEC,
         "tickets/feature-stock/plan.md": plan(steps, written),
     }
@@ -279,16 +295,22 @@ def run(command: Sequence[str], root: Path, server: Server, *, quiet: Sequence[i
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode or len(server.asked) != len(server.script):
             sys.exit(f"{' '.join(map(str, command))} ended with {process.returncode}:\n{output.read_text()[-3000:]}")
-    gap = statistics.median(server.gaps(quiet))
+    gap = statistics.median(server.gaps(quiet)) if quiet else 0.0
     first = server.asked[0] - begun
     return Ran(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, first, gap, server.sent)
 
 
 def job(folder: Path, kind: str) -> Ran:
-    """One of the three jobs, in a new project."""
+    """One of the jobs, in a new project."""
     root = folder / kind
     shutil.rmtree(root, ignore_errors=True)
-    project(root, STEPS, calls="on" if kind == "tools" else "off")
+    adapter = "litellm" if kind == "litellm" else "direct"
+    project(root, STEPS, calls="on" if kind == "tools" else "off", adapter=adapter)
+    if kind == "one call of litellm":
+        local_prices = "LITELLM_LOCAL_MODEL_COST_MAP=True"  # they are asked of the network otherwise
+        return run(
+            ["env", local_prices, _PYTHON, "-c", _ONE_CALL_OF_LITELLM, "URL"], root, Server(["Hello."]), quiet=[]
+        )
     if kind == "bare":
         server = Server(bare())
         return run([_PYTHON, "-c", _BARE, "URL"], root, server, quiet=range(1, len(server.script) - 3))
@@ -346,6 +368,15 @@ def long_run(folder: Path, steps: int, written: Callable[[int], str], what: str)
     print(f"a step at {steps:,} / at 10, {what}: {ratio}")
 
 
+def through_litellm(folder: Path) -> None:
+    """The job, against the bare loop and a process that imports litellm and asks once."""
+    kinds = ("litellm", "bare", "one call of litellm")
+    rounds = [{kind: job(folder, kind).seconds for kind in kinds} for _ in range(4)][1:]
+    floors = [each["bare"] + each["one call of litellm"] for each in rounds]
+    what = "the job through litellm / the bare loop, and litellm imported and asked once"
+    told(what, [each["litellm"] for each in rounds], floors, 1.0)
+
+
 def main() -> None:
     kinds = ("bare", "one reply a step", "tools")
     with tempfile.TemporaryDirectory() as name:
@@ -375,6 +406,7 @@ def main() -> None:
         told("characters sent, tools / one reply a step", sent, least, 4, "characters")
         for kind in ("tools", "one reply a step"):
             print(f"  {kind}:", ", ".join(f"{name} {size:,}" for name, size in jobs[kind][-1].sent.items()))
+        through_litellm(folder)
         if "long" in sys.argv[1:]:
             long_run(folder, LONG, one_of_twenty, "each writes one of twenty files")
             long_run(folder, LONG, new_file, "each makes a file, so that there are two thousand")

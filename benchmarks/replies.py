@@ -11,8 +11,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from cdd_agent.edits.build import EditPolicy, change_set
+from cdd_agent.edits.build import change_set
 from cdd_agent.edits.parse import parse_reply
+from cdd_agent.edits.policy import EditPolicy
 
 ROUNDS = 3
 LINES, BLOCKS = 20_000, 500

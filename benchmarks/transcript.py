@@ -4,9 +4,12 @@ in a transcript of many blocks, or beside a plan of many steps, against the same
 import asyncio
 import gc
 import statistics
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from random import Random
+from resource import RUSAGE_SELF, getrusage
 from time import perf_counter
 
 from textual.app import App, ComposeResult
@@ -73,14 +76,27 @@ async def seconds_to_take(widget: Log | Transcript, text: str) -> float:
         return perf_counter() - started
 
 
+def fill(transcript: Transcript, blocks: int) -> None:
+    for number in range(blocks):
+        header = FoldHeader(fold=Fold(), title=f"read src/file_{number}.py", ink="action")
+        body = [TranscriptLine(text=f"line {line} of {number}") for line in range(5)]
+        transcript.add_foldable(Foldable(header, body, f"file {number}"))
+
+
+async def mebibytes_of(blocks: int) -> float:
+    """What a process holds at the most that shows so many blocks."""
+    transcript = Transcript(max_lines=10 * blocks)
+    async with OneWidget(transcript).run_test(size=(100, 40)) as pilot:
+        fill(transcript, blocks)
+        await pilot.pause()
+    return getrusage(RUSAGE_SELF).ru_maxrss / 1024
+
+
 async def seconds_for_each(blocks: int) -> dict[str, float]:
     """The median of what one does in a transcript that holds so many blocks: until the screen is drawn again."""
     transcript = Transcript(max_lines=10 * blocks)
     async with OneWidget(transcript).run_test(size=(100, 40)) as pilot:
-        for number in range(blocks):
-            header = FoldHeader(fold=Fold(), title=f"read src/file_{number}.py", ink="action")
-            body = [TranscriptLine(text=f"line {line} of {number}") for line in range(5)]
-            transcript.add_foldable(Foldable(header, body, f"file {number}"))
+        fill(transcript, blocks)
         await pilot.pause()
         gc.collect()
 
@@ -150,6 +166,17 @@ async def main() -> None:
     for name in few:
         print(f"{name:<16}{few[name] * 1000:>6.1f} ms{many[name] * 1000:>10.1f} ms{many[name] / few[name]:>8.2f}")
 
+    few_mib, many_mib = (_in_new_process(blocks) for blocks in (80, 3_300))  # 500 and 20,000 lines, six a block
+    print(f"memory with 20,000 lines / 500: {many_mib:.0f} / {few_mib:.0f} MiB = {many_mib / few_mib:.2f}")
+
+
+def _in_new_process(blocks: int) -> float:
+    command = [sys.executable, "-m", "benchmarks.transcript", str(blocks)]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    if len(sys.argv) > 1:
+        print(asyncio.run(mebibytes_of(int(sys.argv[1]))))
+    else:
+        asyncio.run(main())

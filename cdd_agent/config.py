@@ -9,15 +9,16 @@ import math
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from msgspec import UNSET, Meta, Struct, UnsetType, field
+from msgspec import UNSET, Meta, UnsetType, field
 from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
 from cdd_agent.forms import Fault, NotOfForm, Respelled, read
+from cdd_agent.partly_shown import PartlyShown
 from cdd_agent.web_address import web_address
 
 PROJECT_FILE = Path(".cdd") / "config.yaml"
@@ -27,7 +28,7 @@ _YAML_OFF = Respelled(lambda value: "off" if value is False else value)  # YAML 
 _YAML_ON = Respelled(lambda value: "on" if value is True else value)
 
 
-class _Settings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class _Settings(PartlyShown, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Settings that stand together. What is not allowed is found by `forms.read`."""
 
 
@@ -137,6 +138,8 @@ class Budget(_Settings, frozen=True):
 class OwnRequest(_Settings, frozen=True):
     """Additions to every request of a model, for options that this program does not know."""
 
+    unshown = ("body", "headers")
+
     body: Annotated[dict[str, Any], _own_fields] = field(default_factory=dict)
     """Fields of its JSON, over those of the same name."""
     headers: dict[Annotated[str, _header_name], Annotated[str, _header_value]] = field(default_factory=dict)
@@ -228,7 +231,7 @@ class Config(_Settings, frozen=True):
     approval: Approval = "edits"
     commit: Annotated[Literal["off", "step"], _YAML_OFF] = "off"
     require: Annotated[Literal["off", "verified"], _YAML_OFF] = "off"
-    """`verified`: a step that is only unharmed, unverified or skipped fails the run."""
+    """`verified`: a step fails the run unless its tests have passed; also one that has none, or was skipped."""
     commands: Commands = Commands()
     web: Web = Web()
     notifications: Notifications = Notifications()
@@ -297,8 +300,12 @@ _FROM_ENVIRONMENT = (
 )
 USER_CONFIG = "CDD_USER_CONFIG"
 """The variable that names another file than the platform's for the user's own settings."""
+_INTERNAL = ("CDD_COMMAND", "CDD_WORKSPACES", "CDD_CLUSTER_PATIENCE", "CDD_WORKER_ENVIRONMENT")
+"""Variables that are read elsewhere, and are no settings."""
 VARIABLES = (USER_CONFIG, *_UNSAFE_SWITCHES, *(f"CDD_{key.upper()}" for key in _FROM_ENVIRONMENT))
 """All variables that settings come from."""
+_LIKE = 0.73
+"""The likeness from which on a variable is taken for a misspelling: `CDD_MODULE` for `CDD_MODEL` is not."""
 
 
 def load_config(root: Path, flags: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Config:
@@ -308,11 +315,36 @@ def load_config(root: Path, flags: Mapping[str, Any], environment: Mapping[str, 
     for file in (user_file(), root / PROJECT_FILE):
         merged = _merged(merged, _from_file(file))
     in_environment = {key: value for key in _FROM_ENVIRONMENT if (value := environment.get(f"CDD_{key.upper()}"))}
-    merged |= _checked(in_environment, lambda path: f"CDD_{path[0].upper()}")
+    wrong = misspelt(environment).values()
+    merged |= _checked(in_environment, lambda path: f"CDD_{path[0].upper()}", *wrong)
     if _is_switched(environment):
         merged = _merged(merged, {"commands": {"mode": "unsafe"}})
     given = {key: value for key, value in flags.items() if value is not None}
     return _with(Config(), _merged(merged, _checked(given, lambda path: f"--{path[0].replace('_', '-')}")))
+
+
+def misspelt(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that are none of ours, but look like it, each with words for it. One that is like none may be
+    another program's."""
+    given = [name for name, value in environment.items() if value and name.startswith("CDD_")]
+    found = dict[str, str]()
+    for name in (name for name in given if name not in (*VARIABLES, *_INTERNAL)):
+        key = name.removeprefix("CDD_")
+        if setting := next((one for one in _all_settings() if one.replace(".", "_").upper() == key), ""):
+            found[name] = f"{name}: there is no such variable; `{setting}` is set in a settings file"
+        elif near := _near(key, {known.partition("_")[2] for known in VARIABLES}, _LIKE):
+            names = " or ".join(f"CDD_{one}" for one in near)
+            found[name] = f"{name}: there is no such variable; did you mean {names}?"
+    return found
+
+
+def _all_settings() -> Iterator[str]:
+    """Their names, those in sections as `budget.usd`."""
+    defaults = Config()
+    for name in Config.__struct_fields__:
+        yield name
+        if isinstance(section := getattr(defaults, name), _Settings):
+            yield from (f"{name}.{key}" for key in section.__struct_fields__)
 
 
 def set_in_file(path: Path) -> frozenset[str]:
@@ -532,13 +564,16 @@ def _with(config: Config, given: Mapping[str, Any]) -> Config:
     return replace(config, **{**given, **sections})
 
 
-def _checked(content: dict[Any, Any], where: Any) -> dict[str, Any]:
-    """The given keys, also of sections, with valid values; `where(path of keys)` names the place of a wrong one."""
+def _checked(content: dict[Any, Any], where: Any, *wrong: str) -> dict[str, Any]:
+    """The given keys, also of sections, with valid values; `where(path of keys)` names the place of a wrong one. Raises
+    `BadInput`, also where something was `wrong` before."""
     content = {str(key): value for key, value in content.items()}
     try:
-        valid = read(Config, content)
+        valid, faults = read(Config, content), list[Fault]()
     except NotOfForm as error:
-        raise BadInput("\n".join(_complaint(fault, content, where) for fault in error.faults)) from error
+        faults = error.faults
+    if complaints := [*wrong, *(_complaint(fault, content, where) for fault in faults)]:
+        raise BadInput("\n".join(complaints))
     given = dict[str, Any]()
     for name in content:
         value = getattr(valid, name)
@@ -550,13 +585,12 @@ def _checked(content: dict[Any, Any], where: Any) -> dict[str, Any]:
 def _complaint(fault: Fault, content: Any, where: Any) -> str:
     name = ".".join(key for key in fault.place if isinstance(key, str))
     if fault.kind == "unknown":
-        import difflib
-
         *section, key = fault.place  # YAML has keys of other kinds, too
         name = ".".join((*(part for part in section if isinstance(part, str)), str(key)))
-        near = difflib.get_close_matches(str(key), fault.allowed, n=1)
-        hint = f"did you mean `{near[0]}`? " if near else ""
-        return f"{where(fault.place)}: there is no setting `{name}`; {hint}allowed are {', '.join(fault.allowed)}"
+        near = " or ".join(f"`{one}`" for one in _near(str(key), fault.allowed))
+        names = f"allowed are {', '.join(fault.allowed)}" if section else "all are in the README, under Settings"
+        hint = f"did you mean {near}? {names[:1].upper()}{names[1:]}" if near else names
+        return f"{where(fault.place)}: there is no setting `{name}`; {hint}"
     with contextlib.suppress(LookupError, TypeError):  # a model's name may stand for its settings
         for key in fault.place:
             content = content[key]
@@ -572,6 +606,13 @@ def _complaint(fault: Fault, content: Any, where: Any) -> str:
     if isinstance(content, bool):
         value, allowed = value.lower(), f"{allowed} (in YAML, yes and on mean true, no and off mean false)"
     return f"{where(fault.place)}: `{name}: {value}` is not allowed; {allowed}"
+
+
+def _near(name: str, known: Iterable[str], likeness: float = 0.6) -> list[str]:
+    """The names that it may be a misspelling of, the likeliest first; two at most."""
+    import difflib
+
+    return difflib.get_close_matches(name, sorted(known), n=2, cutoff=likeness)
 
 
 def _line(entries: Mapping[Any, Any], keys: tuple[str | int, ...], source: str) -> int:

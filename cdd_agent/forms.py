@@ -9,6 +9,7 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
@@ -146,7 +147,7 @@ def _made(kind: Any, value: Any, place: tuple[str | int, ...], faults: list[Faul
     if isinstance(value, str) and _HALF.search(value):
         faults.append(Fault(place, "no text that can be written: it has half of a character (a lone surrogate)"))
     elif isinstance(its, msgspec.StructMeta) and isinstance(value, dict):
-        fields = {field.name: field for field in structs.fields(cast("type[Struct]", its))}
+        fields = _fields(its)
         if its.__struct_config__.forbid_unknown_fields:
             unknown = itertools.islice((key for key in value if key not in fields), _MOST_FAULTS)
             faults += [Fault((*place, key), "unknown", "unknown", tuple(fields)) for key in unknown]
@@ -187,6 +188,12 @@ def _made(kind: Any, value: Any, place: tuple[str | int, ...], faults: list[Faul
     except ValueError as error:
         faults.append(Fault(place, str(error), "rule"))
         return None
+
+
+@cache
+def _fields(form: msgspec.StructMeta) -> dict[str, structs.FieldInfo]:
+    """By their names. msgspec finds them out anew each time, which takes longer than all the rest of reading a form."""
+    return {field.name: field for field in structs.fields(cast("type[Struct]", form))}
 
 
 def _as_number(value: Any) -> Any:

@@ -178,6 +178,8 @@ class TextPrinter:
                     words = f"reply: {about}{usage.prompt_tokens:,} tokens in{cached}"
                     words += f", {about}{usage.completion_tokens:,} out"
                     self._line(words + (f", {about}${usage.usd:.4f}" if usage.usd else ""), Tone.QUIET)
+            case BaselineAwaited(command=command) if self._live is None:
+                self._line(f"waiting for `{command}`, which runs before anything is changed", Tone.QUIET)
             case BaselineStarted(command=command) | BaselineAwaited(command=command):
                 self._wait(f"Running {command} before anything is changed")
             case TestsStarted(command=command):

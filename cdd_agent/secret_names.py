@@ -1,8 +1,8 @@
 """Which environment variables hold secrets, as far as their names tell."""
 
 import re
-from collections.abc import Iterable
 from fnmatch import fnmatchcase
+from functools import lru_cache
 
 # A whole word of a variable's name, or the end of one that other words are glued to, as in PGPASSWORD.
 _SECRET = re.compile(
@@ -16,10 +16,11 @@ _SECRET = re.compile(
 )
 
 
-def is_secret_name(name: str, *, hide: Iterable[str] = (), passed: Iterable[str] = ()) -> bool:
+@lru_cache(4096)  # each program that is started is given an environment, mostly of the same names
+def is_secret_name(name: str, *, hide: tuple[str, ...] = (), passed: tuple[str, ...] = ()) -> bool:
     """Whether a variable is one that `hide` names (also `AWS_*`), or looks like a secret and is not `passed`."""
     return _named(name, hide) or (_SECRET.search(name) is not None and not _named(name, passed))
 
 
-def _named(name: str, patterns: Iterable[str]) -> bool:
+def _named(name: str, patterns: tuple[str, ...]) -> bool:
     return any(fnmatchcase(name.upper(), pattern.upper()) for pattern in patterns)

@@ -387,7 +387,7 @@ def open_landing(project: Project, own: OwnTree, frontend: Frontend, emit: Emit)
     return Landing(
         own,
         record,
-        lambda root, env: CommandRunner(root, config.commands, permit, env=env),
+        lambda root, env: CommandRunner(root, config.commands, permit, env=env, noted_in=record.folder),
         config.test_command,
         config.test_timeout,
         no_part(own.root, (*_own(project, config), own.ticket.shown(own.ticket.folder))),

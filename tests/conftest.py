@@ -11,10 +11,13 @@ from pathlib import Path
 
 import pytest
 from _pytest.unraisableexception import gc_collect_iterations_key
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadGroupScheduling
 
 from tests.forked_pytest import quick_pytest
-from tests.projects import Sandbox
+from tests.patience import be_patient
+from tests.projects import Begin, Copied, Sandbox
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # of a job in the background; what we start would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -35,9 +38,11 @@ if (
     os.environ["TMPDIR"] = str(_MEMORY)
     tempfile.tempdir = None  # it is asked for anew
 # A busy machine is no failure, and what passed once passes again: `pytest --hypothesis-profile many` looks further.
-settings.register_profile("same", deadline=None, max_examples=50, derandomize=True)
-settings.register_profile("many", deadline=None, max_examples=4_000)
+_PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("same", _PATIENT, max_examples=50, derandomize=True)
+settings.register_profile("many", _PATIENT, max_examples=4_000)
 settings.load_profile("same")
+be_patient()
 gc.disable()  # until all tests are collected: what is made till then stays to the end
 
 
@@ -51,6 +56,20 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
     gc.enable()
+
+
+class _WholeTests(LoadGroupScheduling):
+    """All cases of a test go to the same worker, as those of a group do: what they begin with is made once. And it is
+    a third of the pieces of work, all of which are counted each time that a worker gets another one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        scope: str = super()._split_scope(nodeid)
+        return nodeid.partition("[")[0] if scope == nodeid else scope
+
+
+@pytest.hookimpl(optionalhook=True)  # where xdist is loaded
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadGroupScheduling | None:
+    return _WholeTests(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -81,3 +100,25 @@ def nobody_else(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def sandbox(tmp_path: Path) -> Sandbox:
     return Sandbox(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def beginnings() -> dict[Begin, Path]:
+    """The projects that `copied` copies."""
+    return {}
+
+
+@pytest.fixture
+def copied(sandbox: Sandbox, beginnings: dict[Begin, Path], tmp_path_factory: pytest.TempPathFactory) -> Copied:
+    """For tests that begin with the same run: it is carried out for the first of them, and each gets a copy of the
+    project as it is then. What the model was asked is not in it."""
+
+    async def copy(begin: Begin) -> Sandbox:
+        if begin not in beginnings:
+            made = Sandbox(tmp_path_factory.mktemp("beginning"))
+            await begin(made)
+            beginnings[begin] = made.root
+        shutil.copytree(beginnings[begin], sandbox.root, symlinks=True, dirs_exist_ok=True)
+        return sandbox
+
+    return copy

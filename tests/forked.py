@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from tests.processes import PROCESSES
 
-PATIENCE = 120.0
+PATIENCE = 180.0
 
 
 class _Passed(int):
@@ -139,7 +139,9 @@ def _be_cdd(words: tuple[str, ...], cwd: Path, env: dict[str, str], files: list[
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
     signal.signal(signal.SIGINT, signal.default_int_handler)
     from cdd_agent.cli.main import main
+    from tests.patience import be_patient
 
+    be_patient()
     code = main()
     try:
         sys.stdout.flush()

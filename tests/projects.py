@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -157,6 +157,12 @@ class Sandbox:
     def prompt(self, number: int = -1) -> str:
         """The requests to the model, all messages in one."""
         return "\n\n".join(message.content for message in self.model.requests[number].messages)
+
+
+Begin = Callable[[Sandbox], Awaitable[object]]
+"""Makes a project what tests begin with."""
+Copied = Callable[[Begin], Awaitable[Sandbox]]
+"""The fixture `copied`."""
 
 
 def notice(events: Iterable[Event], about: About) -> str:

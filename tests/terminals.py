@@ -19,7 +19,7 @@ import pty
 import struct
 import termios
 
-PATIENCE = 60.0
+PATIENCE = 180.0
 CDD = "cdd"
 """The program itself, forked from one that has imported it."""
 
@@ -62,11 +62,18 @@ class Terminal:
         os.close(slave)
         self.pid = self._forked.pid
 
-    def until(self, come: Callable[[], bool]) -> None:
+    def until(self, come: Callable[[], object]) -> None:
         deadline = time.monotonic() + PATIENCE
         while not come():
             assert time.monotonic() < deadline, self.seen[-2000:]
             self.read()
+
+    def until_ended(self) -> None:
+        """Wait for its end, and read the last that it wrote: the system gives that in pieces, and perhaps later."""
+        self.until(self.has_ended)
+        with suppress(OSError):  # the other end is closed, and there is no more
+            while select.select([self.master], [], [], PATIENCE)[0] and (last := os.read(self.master, 65536)):
+                self.seen += last
 
     def read(self) -> None:
         if self.master < 0:

@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 from platformdirs import user_config_path
+from rich.pretty import pretty_repr
 
 from cdd_agent.config import (
+    VARIABLES,
     Commands,
     Config,
     Models,
@@ -29,6 +31,8 @@ from cdd_agent.config import (
 )
 from cdd_agent.errors import BadInput
 from cdd_agent.forms import read
+from cdd_agent.llm.direct.protocol import Call
+from cdd_agent.llm.options import ModelOptions
 
 ALL = """\
 model: anthropic/claude-sonnet-4-5
@@ -238,7 +242,9 @@ def test_ordinary_programs_may_be_on_the_list(tmp_path: Path, name: str) -> None
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        ("model: x\nmodle: y\n", 2, "no setting `modle`; did you mean `model`? allowed are model, api_base"),
+        ("model: x\nmodle: y\n", 2, "no setting `modle`; did you mean `model` or `models`? All are in the README"),
+        ("x: y\n", 1, "no setting `x`; all are in the README, under Settings"),
+        ("budget:\n  eur: 3\n", 2, "no setting `budget.eur`; allowed are usd, tokens"),
         ("\n\napproval: maybe\n", 3, "'ask', 'edits' or 'auto'"),
         ("max_attempts: 0\n", 1, "a whole number from 1 to 100"),
         ("test_timeout: soon\n", 1, "a number of seconds"),
@@ -366,12 +372,64 @@ def test_a_wrong_variable_or_flag_is_named(tmp_path: Path) -> None:
         load_config(tmp_path, {"max_attempts": 0}, {})
 
 
+def test_what_a_request_has_besides_is_in_no_traceback(tmp_path: Path) -> None:
+    content, secret = {"X-Team": "a-secret-word"}, "a-secret-word"
+    text = json.dumps({"model": "openai/x", "request": {"headers": content, "body": content}})
+    config = load_config(write(tmp_path, text), {}, {})
+    for value in (config, config.request, ModelOptions(body=content, headers=content), Call({}, content)):
+        assert secret not in repr(value) + pretty_repr(value)
+    assert "model='openai/x'" in repr(config)
+
+
 def test_all_wrong_variables_are_named(tmp_path: Path) -> None:
     environment = {"CDD_MAX_ATTEMPTS": "many", "CDD_MODEL": "right", "CDD_APPROVAL": "perhaps"}
     with pytest.raises(BadInput) as refused:
         load_config(tmp_path, {}, environment)
     complaints = refused.value.message.splitlines()
     assert [line.partition(":")[0] for line in complaints] == ["CDD_MAX_ATTEMPTS", "CDD_APPROVAL"]
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("CDD_MODLE", "did you mean CDD_MODEL?"),
+        ("CDD_TEST_CMD", "did you mean CDD_TEST_COMMAND?"),
+        ("CDD_MAX_TOKENS", "did you mean CDD_MAX_OUTPUT_TOKENS?"),
+        ("CDD_USERCONFIG", "did you mean CDD_USER_CONFIG?"),
+        ("CDD_UNSAFE_COMMANDS", "did you mean CDD_ENABLE_UNSAFE_COMMANDS?"),
+        ("CDD_COMMIT", "`commit` is set in a settings file"),
+        ("CDD_BUDGET_USD", "`budget.usd` is set in a settings file"),
+    ],
+)
+def test_a_misspelt_variable_is_told(tmp_path: Path, name: str, meant: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        load_config(tmp_path, {}, {name: "x", "CDD_APPROVAL": "perhaps"})
+    complaints = refused.value.message.splitlines()
+    assert complaints[0] == f"{name}: there is no such variable; {meant}"
+    assert complaints[1].startswith("CDD_APPROVAL: ")
+    assert load_config(tmp_path, {}, {name: ""}) == Config()
+
+
+@pytest.mark.parametrize("name", ["CDD_HOME", "CDD_MODULE", "CDD_VERSION", "CDDMODEL", "CDD_", "CDD_DEBUG"])
+def test_a_variable_that_is_like_none_may_be_another_programs(tmp_path: Path, name: str) -> None:
+    assert load_config(tmp_path, {}, {name: "x"}) == Config()
+
+
+def test_every_variable_that_is_read_anywhere_is_known(tmp_path: Path) -> None:
+    code = "".join(path.read_text() for path in (Path(__file__).parents[1] / "cdd_agent").rglob("*.py"))
+    names = dict.fromkeys(re.findall(r'"(CDD_[A-Z_]+)"', code), "1")
+    assert len(names) > 4
+    assert load_config(tmp_path, {}, names).commands.mode == "unsafe"
+
+
+def test_the_readme_lists_every_setting_and_which_have_a_variable(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[1] / "README.md").read_text().partition("## Settings")[2]
+    listed = re.findall(r"^\| `([a-z_]+)", text, re.MULTILINE)
+    assert {name.partition(".")[0] for name in listed} >= set(Config.__struct_fields__)
+    with_variable = re.findall(r"`(\w+)`", text.partition("there is one for")[2].partition(". One that")[0])
+    assert {f"CDD_{name.upper()}" for name in with_variable} == {
+        name for name in VARIABLES if name.removeprefix("CDD_").lower() in Config.__struct_fields__
+    }
 
 
 def test_a_file_that_is_not_text_is_told(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ KEYS = sorted({name for provider in PROVIDERS.values() for name in (*provider.ke
 OUTSIDE = {
     **dict.fromkeys((*VARIABLES, *KEYS, "ANTHROPIC_API_KEY", "OPENAI_ORGANIZATION"), "not a setting"),
     "CDD_MODEL": "openai/gpt-5",
+    "CDD_MODLE": "openai/gpt-5",
     "CDD_ENABLE_UNSAFE_COMMANDS": "true",
     "HIVE_ENABLE_UNSAFE_COMMANDS": "true",
     "PYTEST_ADDOPTS": "--no-such-option",

@@ -21,7 +21,7 @@ class _SeenByBoth(list[str]):
 
     def __iter__(self) -> Iterator[str]:
         yield from super().__iter__()
-        self.both.wait(10)
+        self.both.wait(60)
 
 
 def test_two_threads_that_do_without_the_same_do_not_disturb_each_other(

@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -130,7 +130,7 @@ def test_a_line_without_an_end_and_odd_bytes_are_lines(sandbox: Sandbox) -> None
 
 
 if os.name != "nt":
-    from tests.terminals import CDD, Terminal
+    from tests.terminals import CDD, PATIENCE, Terminal
 
     @pytest.fixture
     def terminal(sandbox: Sandbox) -> Iterator[Callable[..., Terminal]]:
@@ -144,16 +144,6 @@ if os.name != "nt":
         yield at
         for one in opened:
             one.end()
-
-    def answer(shell: Terminal, line: str, come: Callable[[], bool]) -> None:
-        """Type it until it is taken: the shell may count the rest before it from a little later than its question was
-        seen here."""
-        refusal = "Not taken as the answer"
-        while not come():
-            sleep(REST)
-            refused = shell.text.count(refusal)
-            shell.type(line)
-            shell.until(lambda refused=refused: come() or shell.text.count(refusal) > refused)  # type: ignore[misc]
 
     def test_on_a_terminal_it_says_what_enter_does_and_runs_it(
         sandbox: Sandbox, terminal: Callable[..., Terminal]
@@ -172,19 +162,17 @@ if os.name != "nt":
         assert shell.code == 0
         assert sandbox.statuses() == ["completed", "pending"]
 
-    def test_a_question_is_not_answered_by_what_was_typed_before_it(
-        sandbox: Sandbox, terminal: Callable[..., Terminal]
-    ) -> None:
-        scripted(sandbox, {"reply": says("a.txt", "good"), "slow": 1.5}, approval="ask")
-        shell = terminal()
-        shell.type(f"/exec {SLUG}")
-        shell.until(lambda: "(Enter runs step 1" in shell.text)
-        shell.type("continue")
-        shell.until(lambda: "asking script" in shell.text)
-        shell.type("y")
-        shell.until(lambda: "[y] yes" in shell.text)
-        assert not (sandbox.root / "a.txt").exists()
-        answer(shell, "y", lambda: "Step 1 completed" in shell.text)
+    def answer(shell: Terminal, line: str, come: Callable[[], bool]) -> None:
+        """Read the question that is seen, answer it, and wait for what comes of that. Where the machine stalls, the
+        time to read it begins later for the shell than here; when it says that a line came too early, it has begun."""
+        for _ in range(2):
+            refused = shell.text.count("Not taken as the answer")
+            sleep(REST)
+            shell.type(line)
+            shell.until(lambda: come() or shell.text.count("Not taken as the answer") > refused)  # noqa: B023
+            if come():
+                return
+        pytest.fail(f"{line} is no answer, however late it comes: {shell.text}")
 
     def test_a_look_breaks_no_line_of_the_reply(sandbox: Sandbox, terminal: Callable[..., Terminal]) -> None:
         words = "beginning of " + "a long line " * 40
@@ -202,10 +190,22 @@ if os.name != "nt":
         assert words.strip() in shell.text
 
     @dataclass
+    class Watch:
+        """The time by which lines are judged. It passes only when a test says so, and is looked at when one is read."""
+
+        now: float = 0.0
+        is_looked_at: threading.Event = field(default_factory=threading.Event)
+
+        def __call__(self) -> float:
+            self.is_looked_at.set()
+            return self.now
+
+    @dataclass
     class AtTerminal:
         """A shell of this process on a terminal, and somebody who types."""
 
         shell: PlainShell
+        watch: Watch
         master: int
         capsys: pytest.CaptureFixture[str]
         seen: str = ""
@@ -215,7 +215,7 @@ if os.name != "nt":
 
         async def until(self, come: Callable[[str], bool]) -> None:
             """Wait for something among what was told since the last time."""
-            end = monotonic() + 60
+            end = monotonic() + PATIENCE
             told = ""
             while not come(told):
                 assert monotonic() < end, self.seen
@@ -226,15 +226,16 @@ if os.name != "nt":
     @asynccontextmanager
     async def at_terminal(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> AsyncIterator[AtTerminal]:
         master, slave = os.openpty()
-        shell = PlainShell(PlainPrinter(), slave, is_terminal=True)
+        watch = Watch()
+        shell = PlainShell(PlainPrinter(), slave, is_terminal=True, now=watch)
         sandbox.frontend = shell
         running = asyncio.create_task(shell.run(sandbox.session(shell.emit), ()))
-        person = AtTerminal(shell, master, capsys)
+        person = AtTerminal(shell, watch, master, capsys)
         await person.until(lambda told: "chat > " in told)
         try:
             yield person
             person.type("/exit")
-            assert await running == ExitCode.DONE
+            assert await asyncio.wait_for(running, PATIENCE) == ExitCode.DONE
         finally:
             running.cancel()
             os.close(master)
@@ -274,7 +275,7 @@ if os.name != "nt":
     async def test_a_fault_in_a_look_stops_nothing(
         sandbox: Sandbox, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        sandbox.model = ScriptedModel(["One " + "long" * 1000], pace=40)
+        sandbox.model = ScriptedModel(["One " + "long " * 1000], pace=40)
         async with at_terminal(sandbox, capsys) as person:
             person.type("hello")
             await person.until(lambda told: "asking" in told)
@@ -286,7 +287,7 @@ if os.name != "nt":
             assert person.shell._turn is not None
             sandbox.model.pace = 0
             await person.until(lambda told: "chat > " in told)
-            assert "longlong" in person.seen
+            assert "long long" in person.seen
 
     QUESTIONS = (
         CommandProposed("rm -rf build", "`rm` is not on the list"),
@@ -296,8 +297,9 @@ if os.name != "nt":
 
     async def asked_while_typing(person: AtTerminal, question: Proposal | Review | str, line: str) -> str:
         """The line is read, and before anybody could take it there is the question."""
+        person.watch.is_looked_at.clear()
         person.type(line)
-        sleep(0.1)
+        assert person.watch.is_looked_at.wait(PATIENCE)
         if isinstance(question, str):
             return await person.shell.ask(question)
         if isinstance(question, Review):
@@ -315,9 +317,31 @@ if os.name != "nt":
             person.type(line)  # at once
             await person.until(lambda told: f"before the question could be read: {line}" in told)
             assert not answer.done()
-            await asyncio.sleep(REST)
+            person.watch.now += REST
             person.type("y")
             assert await answer in ("y", Choice.YES)
+
+    async def test_a_question_is_not_answered_by_what_was_typed_before_it(
+        sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        sandbox.write(*TWO)
+        sandbox.flags = {"approval": "ask"}
+        sandbox.model = ScriptedModel([says("a.txt", "good", "long " * 1000)], pace=40)
+        async with at_terminal(sandbox, capsys) as person:
+            person.type(f"/exec {SLUG}")
+            await person.until(lambda told: "(Enter runs step 1" in told)
+            person.type("continue")
+            await person.until(lambda told: "asking" in told)
+            person.type("y")
+            await person.until(lambda told: "It waits" in told)
+            sandbox.model.pace = 0
+            await person.until(lambda told: "[y] yes" in told)
+            person.watch.now += REST
+            person.type("n")
+            await person.until(lambda told: "Not sent: y" in told)
+            person.type("/exit")
+            await person.until(lambda told: "chat > " in told)
+        assert not (sandbox.root / "a.txt").exists()
 
     def test_the_editor_has_the_terminal_to_itself(
         sandbox: Sandbox, terminal: Callable[..., Terminal], monkeypatch: pytest.MonkeyPatch
@@ -335,8 +359,7 @@ if os.name != "nt":
         shell.until(lambda: "[e] edit" in shell.text)
         answer(shell, "e", lambda: "what instead?" in shell.text)
         shell.type("mine")
-        shell.until(lambda: "create a.txt (edited)" in shell.text)
-        shell.until(lambda: shell.text.count("[e] edit") == 2)
+        shell.until(lambda: "[e] edit" in shell.text.partition("create a.txt (edited)")[2])
         answer(shell, "y", lambda: "Step 1 completed" in shell.text)
         assert sandbox.text("a.txt") == "mine and good\n"
         shell.type("/status")  # what is typed is read again
@@ -356,8 +379,12 @@ if os.name != "nt":
         assert sandbox.statuses() == ["pending", "pending"]
         os.kill(shell.pid, signal.SIGINT)
         shell.until(lambda: "Ctrl+C again leaves" in shell.text)
-        os.kill(shell.pid, signal.SIGINT)
-        shell.until(shell.has_ended)
+        for _ in range(9):  # the second has to come within three seconds of the first
+            offered = shell.text.count("Ctrl+C again leaves")
+            os.kill(shell.pid, signal.SIGINT)
+            shell.until(lambda: shell.has_ended() or shell.text.count("Ctrl+C again leaves") > offered)  # noqa: B023
+            if shell.has_ended():
+                break
         assert shell.code == 0
 
     def test_the_end_of_the_terminal_is_the_end(sandbox: Sandbox, terminal: Callable[..., Terminal]) -> None:

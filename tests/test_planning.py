@@ -159,7 +159,7 @@ def test_after_ctrl_c_the_same_command_goes_on_with_what_was_learnt(
 ) -> None:
     process = planning_slowly(ticket)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate()
     assert process.returncode == 130
     assert len(err.strip().splitlines()) == 1
     assert notes(ticket).exists()

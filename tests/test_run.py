@@ -421,7 +421,7 @@ def test_each_action_is_shown_before_it_is_done_and_asked_about(cdd: Any, root: 
     terminal.type("n")
     terminal.until(lambda: "Not approved" in terminal.text and terminal.text.count(KEYS) == 4)
     terminal.type("yes")
-    terminal.until(terminal.has_ended)
+    terminal.until_ended()
     assert terminal.code == 3
     assert "│ third" in terminal.text
     assert "│ second" not in terminal.text
@@ -431,8 +431,7 @@ def test_all_is_yes_to_everything_that_follows(cdd: Any) -> None:
     terminal = cdd(THREE)
     terminal.until(lambda: KEYS in terminal.text)
     terminal.type("a")
-    terminal.until(terminal.has_ended)
-    terminal.read()
+    terminal.until_ended()
     assert terminal.code == 0
     assert terminal.text.count(KEYS) == 1
     assert "3 of 3" in terminal.text
@@ -442,8 +441,7 @@ def test_quit_is_no_to_everything_that_follows(cdd: Any, root: Path) -> None:
     terminal = cdd(THREE, "--json")
     terminal.until(lambda: KEYS in terminal.text)
     terminal.type("q")
-    terminal.until(terminal.has_ended)
-    terminal.read()
+    terminal.until_ended()
     assert terminal.code == 3
     assert terminal.text.count(STOPPED) == 3
     assert not (root / "a").exists()
@@ -462,8 +460,7 @@ def test_an_answer_typed_at_the_terminal_is_the_output(cdd: Any) -> None:
     terminal = cdd("- chat_with_user: Which colour?", "--yes")
     terminal.until(lambda: "Which colour?\n> " in terminal.text)
     terminal.type("a light blue")
-    terminal.until(terminal.has_ended)
-    terminal.read()
+    terminal.until_ended()
     assert terminal.code == 0
     assert "│ a light blue" in terminal.text
 
@@ -472,7 +469,7 @@ def test_ctrl_c_at_a_question_ends_the_run_at_once(cdd: Any, root: Path) -> None
     terminal = cdd(THREE)
     terminal.until(lambda: KEYS in terminal.text)
     terminal.type("\x03")
-    terminal.until(terminal.has_ended)
+    terminal.until_ended()
     assert terminal.code == 130
     assert "Traceback" not in terminal.text
     assert not (root / "a").exists()
@@ -495,6 +492,7 @@ def test_a_yes_that_was_typed_before_the_question_is_no_answer(cdd: Any, root: P
     terminal.type("y")
     terminal.until(lambda: "│ on" in terminal.text)
     terminal.type("y")
+    terminal.until(lambda: terminal.text.partition("│ on")[2].strip() == "y")  # the terminal has it, and shows it
     (root / "go").touch()
     terminal.until(lambda: terminal.text.count(KEYS) == 2)
     assert not (root / "a").exists()

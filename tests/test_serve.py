@@ -21,7 +21,7 @@ from cdd_agent.cli.serve import warning
 from cdd_agent.errors import ExitCode
 from tests.projects import SLUG, Sandbox, Step, check, says
 
-PATIENCE = 60.0
+PATIENCE = 180.0
 SLOW = "python -c \"import time, pathlib; pathlib.Path('running').touch(); time.sleep(60)\""
 
 

@@ -144,7 +144,7 @@ def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
         shell.say("exit", "goes on from here")
         shell.say("/resume", "Going on", "How is the time counted?")
         shell.leave()
-    with shell_in(root, pace=30) as shell:
+    with shell_in(root, pace=10) as shell:
         shell.say("/resume", "How is the time counted?")
         shell.begin(COUNT, "Then a text")
         shell.kill()  # in the middle of a reply of Socrates
@@ -162,7 +162,7 @@ def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
         shell.say("exit", "is kept")
         shell.say("/resume", "1. May the command line be")
         shell.leave()
-    with shell_in(root, pace=30) as shell:
+    with shell_in(root, pace=10) as shell:
         shell.say("/resume", "1. May the command line be")
         shell.begin(ONE_MODULE, "One module it is")
         shell.kill()  # in the middle of a reply of the Planner
@@ -179,7 +179,7 @@ def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
 
         shell.say(f"/exec {SLUG}", "Next is step 1")
         shell.leave()
-    with shell_in(root, pace=30) as shell:
+    with shell_in(root, pace=10) as shell:
         shell.say("/resume", "Next is step 1")
         shell.begin("continue", "Now the code")
         assert (root / "test_minutes.py").exists()

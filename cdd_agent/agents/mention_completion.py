@@ -29,12 +29,12 @@ def files_to_mention(root: Path) -> FileIndex:
     return FileIndex(root, lambda entry: _is_offered(entry, hidden=False))
 
 
-def complete_mention(index: FileIndex, line: str, seconds: float = _SECONDS) -> list[Completion]:
+def complete_mention(index: FileIndex, line: str) -> list[Completion]:
     """Completions of a line whose last word is a mention that is still being typed."""
     found = OPEN.search(line)
     if found is None:
         return []
-    paths = paths_like(index, found["quoted"] or found["plain"] or "", seconds)
+    paths = paths_like(index, found["quoted"] or found["plain"] or "")
     return _completed(index, line, found.start(), ((path, f"@{_written(path)}") for path in paths))
 
 
@@ -56,7 +56,7 @@ def _completed(index: FileIndex, line: str, start: int, words: Iterable[tuple[st
     return [Completion(before + word, word, _help(index.root, path)) for path, word in words if before + word != line]
 
 
-def paths_like(index: FileIndex, typed: str, seconds: float = _SECONDS) -> list[str]:
+def paths_like(index: FileIndex, typed: str) -> list[str]:
     """The paths that somebody may be typing: names that begin so in the folder that is named, then what the index
     has. A folder's ends in `/`."""
     folder, _, start = typed.rpartition("/")
@@ -64,7 +64,7 @@ def paths_like(index: FileIndex, typed: str, seconds: float = _SECONDS) -> list[
         under = confine_folder(index.root, folder)
     except (PathRefused, UnicodeError):
         return []
-    until = time.monotonic() + seconds
+    until = time.monotonic() + _SECONDS
     paths = dict.fromkeys(
         islice(
             (
@@ -77,7 +77,7 @@ def paths_like(index: FileIndex, typed: str, seconds: float = _SECONDS) -> list[
         )
     )
     if len(start) > 1:
-        paths |= dict.fromkeys(index.find(typed, _MOST - len(paths), seconds))
+        paths |= dict.fromkeys(index.find(typed, _MOST - len(paths), _SECONDS))
     return list(paths)
 
 

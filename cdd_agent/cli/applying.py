@@ -7,11 +7,12 @@ from pathlib import Path
 from msgspec import Struct
 
 from cdd_agent.cli.without_screen import print_json
-from cdd_agent.edits.build import EditPolicy, change_set
+from cdd_agent.edits.build import change_set
 from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.edits.formats.known import KnownNames
 from cdd_agent.edits.model import Doubt, EditProblem, ReplyRefused
 from cdd_agent.edits.parse import parse_reply
+from cdd_agent.edits.policy import EditPolicy
 from cdd_agent.errors import BadInput, CddError, ExitCode
 from cdd_agent.files.atomic import read_bytes
 from cdd_agent.open_project import Project

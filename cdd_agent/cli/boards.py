@@ -139,12 +139,16 @@ class JsonBoard(JsonPrinter):
             self._print({"event": name, **as_json(row)})
 
     def end(self, board: Board, exit_code: int) -> None:
-        rows = [as_json(row) for row in board.rows.values()]
-        self._print({"event": "runs_finished", "exit_code": exit_code, **_cost(board), "runs": rows})
+        self._print({"event": "runs_finished", "exit_code": exit_code, **board_as_json(board)})
 
     def _print(self, value: Mapping[str, Any]) -> None:
         sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
         sys.stdout.flush()
+
+
+def board_as_json(board: Board) -> dict[str, Any]:
+    """All runs for scripts."""
+    return {**_cost(board), "runs": [as_json(row) for row in board.rows.values()]}
 
 
 def as_json(row: Row) -> dict[str, Any]:

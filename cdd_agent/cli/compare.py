@@ -52,21 +52,19 @@ def compare(options: Namespace) -> int:
     flags = {"max_attempts": options.max_attempts, "approval": "auto" if options.yes else None}
     project = open_project(options.project, flags)
     tickets = list({t.slug: t for t in (project.tickets.find(reference(slug)) for slug in options.slugs)}.values())
-    folder, prefix = folder_of(project.root, COMPARING), own_tree(project).prefix
+    models = [model.strip() for model in (options.models or "").split(",") if model.strip()]
+    if not options.clear and not (tickets and models):
+        raise BadInput("Which tickets, and which models?", hint="cdd compare SLUG --models openai/gpt-5,ollama/qwen3")
+    folder, own = folder_of(project.root, COMPARING), own_tree(project)
     with one_at_a_time(folder):
         if options.clear:
             return _clear(project, [ticket.slug for ticket in tickets])
-        models = [model.strip() for model in (options.models or "").split(",") if model.strip()]
-        if not tickets or not models:
-            raise BadInput(
-                "Which tickets, and which models?", hint="cdd compare SLUG --models openai/gpt-5,ollama/qwen3"
-            )
         jobs = {job: ticket for ticket in tickets for job in _jobs(project, ticket, models)}
         given = ["--yes"] if options.yes else []
         given += ["--max-attempts", str(options.max_attempts)] if options.max_attempts else []
         given += ["--api-base", options.api_base] if options.api_base else []
         options.stop_on_failure, options.on = False, None
-        board, code = carry_out(project, prefix, folder, jobs, given, options, failed_is_over=True)
+        board, code = carry_out(project, own, folder, jobs, given, options, failed_is_over=True)
         _tell(board, _diffs(project, folder, board), as_json=options.json)
     return code
 

@@ -59,16 +59,20 @@ def in_own_tree(
 
     from cdd_agent.cli.without_screen import printer_for
     from cdd_agent.cli.working import Output
+    from cdd_agent.engine.whereabouts import load_own_tree
+    from cdd_agent.fleet.known import folder_of
     from cdd_agent.fleet.place import TicketJob
     from cdd_agent.open_project import open_project
     from cdd_agent.wiring import open_own_tree
 
-    ticket = project.tickets.find(slug)
-    output = Output(printer_for(as_json))
+    ticket, output = project.tickets.find(slug), Output(printer_for(as_json))
+    name = TicketJob(ticket.slug, variant).name
+    if load_own_tree(folder_of(project.root, name)) is None:
+        ticket.read_plan()  # without one no tree is made
     made = list["OwnTree"]()
 
     async def work() -> None:
-        own = await open_own_tree(project, ticket, TicketJob(ticket.slug, variant).name)
+        own = await open_own_tree(project, ticket, name)
         os.environ.update(await own.prepare(output.emit, base))  # this process is here for nothing but the run
         made.append(own)
 

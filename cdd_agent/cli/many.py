@@ -41,13 +41,12 @@ def execute_many(options: Namespace, flags: Mapping[str, Any]) -> int:
         raise BadInput("Several tickets cannot be started over at once", hint="`cdd exec SLUG --start-over` does one.")
     if project.config.record and Path(project.config.record).is_absolute():
         raise BadInput("Several runs cannot record into one file", hint="Give `record` a path in the project.")
-    folder, prefix = folder_of(project.root), own_tree(project).prefix
+    tickets = list({t.slug: t for t in (project.tickets.find(reference(s)) for s in options.slugs)}.values())
+    folder, own = folder_of(project.root), own_tree(project)
     with one_at_a_time(folder):
         if options.all:
-            tickets = planned(project.root, project.tickets.list(), folder, prefix)
+            tickets = planned(project.root, project.tickets.list(), folder, own.prefix)
             remember_planned(folder, tickets)
-        else:
-            tickets = list({t.slug: t for t in (project.tickets.find(reference(s)) for s in options.slugs)}.values())
         if not tickets and not options.json:
             sys.stderr.write("cdd: no ticket has a plan that is not carried out; `cdd list` shows them all\n")
             return ExitCode.DONE
@@ -56,7 +55,7 @@ def execute_many(options: Namespace, flags: Mapping[str, Any]) -> int:
         ]
         given += ["--yes"] if options.yes else []
         jobs = {TicketJob(ticket.slug): ticket for ticket in tickets}
-        board, code = carry_out(project, prefix, folder, jobs, given, options)
+        board, code = carry_out(project, own, folder, jobs, given, options)
         if not options.json:
             _tell_what_next(project.root, board)
     return code
@@ -64,7 +63,7 @@ def execute_many(options: Namespace, flags: Mapping[str, Any]) -> int:
 
 def carry_out(
     project: Project,
-    prefix: str,
+    own: OwnTree,
     folder: Path,
     jobs: Mapping[TicketJob, Ticket],
     flags: Iterable[str],
@@ -72,12 +71,14 @@ def carry_out(
     *,
     failed_is_over: bool = False,
 ) -> tuple[Board, ExitCode]:
-    """See the runs to their end, and show their board meanwhile. Raises `KeyboardInterrupt` when interrupted; the board
-    is shown then, too."""
+    """See the runs to their end, and show their board meanwhile; `own` is what their trees have in common. Raises
+    `KeyboardInterrupt` when interrupted; the board is shown then, too."""
     from cdd_agent.cli.boards import board_face
     from cdd_agent.cli.working import Output
+    from cdd_agent.engine.whereabouts import load_own_tree
+    from cdd_agent.events import About, Notice, Tone
     from cdd_agent.fleet.coordinator import Coordinator
-    from cdd_agent.fleet.known import known, save_board, spent_before
+    from cdd_agent.fleet.known import folder_of, known, save_board, spent_before
     from cdd_agent.fleet.this_machine import ThisMachine
     from cdd_agent.llm.budget import Limit
     from cdd_agent.llm.shared import Shared
@@ -86,9 +87,9 @@ def carry_out(
     config = project.config
     require: Literal["verified"] | None = "verified" if config.require == "verified" else None
     limit = Limit(config.budget.tokens, config.budget.usd)
-    rows = [known(project.root, prefix, job, ticket, require) for job, ticket in jobs.items()]
+    rows = [known(project.root, own.prefix, job, ticket, require) for job, ticket in jobs.items()]
     rows = rows if failed_is_over else [_again(row) for row in rows]
-    spent = {job.name: spent_before(project.root, prefix, job, ticket) for job, ticket in jobs.items()}
+    spent = {job.name: spent_before(project.root, own.prefix, job, ticket) for job, ticket in jobs.items()}
     Shared.begin(folder, limit, spent)
     face, children = board_face(options.json, limit), Children()
     output, saved_at = Output(face), 0.0
@@ -110,6 +111,10 @@ def carry_out(
     )
 
     async def work() -> None:
+        new = [job for job in jobs if load_own_tree(folder_of(project.root, job.name)) is None]
+        if new and not options.json and await own.trees.changed(own.trees.top, untracked=False):  # else each run tells
+            text = "What you have changed and not committed is not in the trees that are made now."
+            output.emit(Notice(text, Tone.WARNING, about=About.OWN_TREE))
         output.write(lambda: face.begin(coordinator.board))
         save_board(folder, coordinator.board)
         code = ExitCode.INTERRUPTED

@@ -16,7 +16,7 @@ from cdd_agent.commands.terminal import MODEL_FLAGS, OF_CDD, Argument, Run, Term
 from cdd_agent.lean_import import import_without
 from cdd_agent.version import VERSION
 
-_FIRST = ("demo", "init", "new", "list", "status")
+_FIRST = ("demo", "init", "new", "list", "status", "plan", "exec", "criteria", "board")
 """In the help, which is in the order in which one gets to know them."""
 _COMMON_FLAGS = (
     Argument("-C --project", "work in this folder", type=Path, metavar="DIR", default=SUPPRESS),

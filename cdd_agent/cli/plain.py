@@ -47,9 +47,19 @@ class PlainShell:
     asked; the first that fails is the last, and a fault ends the program.
     """
 
-    def __init__(self, printer: PlainPrinter, keyboard: int, first: str = "", *, is_terminal: bool) -> None:
-        """`keyboard` is the descriptor that lines come from; `first` is a line to begin with, as if it was typed."""
+    def __init__(
+        self,
+        printer: PlainPrinter,
+        keyboard: int,
+        first: str = "",
+        *,
+        is_terminal: bool,
+        now: Callable[[], float] = monotonic,
+    ) -> None:
+        """`keyboard` is the descriptor that lines come from; `first` is a line to begin with, as if it was typed; `now`
+        tells the seconds by which it is judged when a line came, in whatever thread."""
         self._first = first
+        self._now = now
         self.output = Output(printer)
         self._printer = printer
         self._keyboard, self._is_terminal = keyboard, is_terminal
@@ -247,7 +257,7 @@ class PlainShell:
             forget_what_was_typed(self._keyboard)
             self._offered = prompt
             self._printer.prompt(prompt)
-            self._asked, self._asked_at = asyncio.get_running_loop().create_future(), monotonic()
+            self._asked, self._asked_at = asyncio.get_running_loop().create_future(), self._now()
             self._holds = hold
             try:
                 return await self._asked
@@ -277,7 +287,7 @@ class PlainShell:
             while line := _read_line(self._keyboard):
                 self._may_read.clear()
                 try:
-                    loop.call_soon_threadsafe(self._take, _decoded(line.rstrip(b"\n")), monotonic())
+                    loop.call_soon_threadsafe(self._take, _decoded(line.rstrip(b"\n")), self._now())
                 except RuntimeError:  # the loop is closed
                     return
                 self._may_read.wait()
@@ -332,7 +342,7 @@ class PlainShell:
         if self._turn is not None and not self._turn.done():
             self._turn.cancel()
             return
-        now = monotonic()
+        now = self._now()
         if now - self._interrupted_at < _TWICE:
             self._leaves = True
             self._has_come.set()

@@ -61,7 +61,8 @@ _STEP = Argument("--step", "the step (default: the last one)", type=int, metavar
     Argument("--max-attempts", "model attempts a step, the first included", type=int, metavar="N"),
     Argument(
         "--require",
-        "verified: a step that is only unharmed, unverified or skipped fails the run (exit code 1)",
+        "verified: a step fails the run (exit code 1) unless its tests have passed; so it does where it has none, some "
+        "that failed before the run still fail, or it is skipped",
         choices=("verified", "off"),
     ),
     flag("--start-over", "from the first step; the old run's record is kept"),

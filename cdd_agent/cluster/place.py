@@ -38,6 +38,7 @@ _PATIENCE = 60.0
 _TRIES = 5
 """Times that a ticket is given out again after something else than the death of a worker."""
 _LOOK = 5.0
+_AGAIN = 1.0
 _CONNECT = 15.0
 _PROBE = 10.0
 
@@ -61,6 +62,7 @@ class ClusterPlace(Struct):
     _answers: dict[str, dict[str, Queue]] = field(default_factory=dict)
     """The lines to the workers of each ticket."""
     _answering: set[asyncio.Task[None]] = field(default_factory=set)
+    _hearing: asyncio.Task[None] | None = None
 
     @classmethod
     @asynccontextmanager
@@ -80,12 +82,12 @@ class ClusterPlace(Struct):
                     hint="`dask scheduler` starts one; see docs/cluster.md.",
                 ) from error
             place = cls(project, folder, client, on, patience)
-            hearing = asyncio.create_task(place._hear())
+            place._hearing = asyncio.create_task(place._hear())
             try:
                 yield place
             finally:
-                hearing.cancel()
-                await asyncio.gather(hearing, *place._answering, return_exceptions=True)
+                place._hearing.cancel()
+                await asyncio.gather(place._hearing, *place._answering, return_exceptions=True)
                 await client.close()
 
     async def carry_out(self, job: TicketJob, left: Limit, tell: Tell) -> Ending:
@@ -145,6 +147,8 @@ class ClusterPlace(Struct):
         settled = asyncio.ensure_future(_settled(future))
         try:
             while not (await asyncio.wait([settled], timeout=_LOOK))[0]:
+                if self._hearing is not None and self._hearing.done():
+                    self._hearing.result()  # a fault: without it nobody would ever be answered
                 with suppress(OSError):
                     workers = await self._workers()
                     if good and not workers.intersection(good):
@@ -213,10 +217,10 @@ class ClusterPlace(Struct):
             try:
                 inbox = inbox or await Queue(self._inbox, client=self.client)
                 envelope = await inbox.get()
-            except OSError:  # the scheduler is gone, and perhaps comes back
+            except (OSError, KeyError):  # the scheduler is gone, and perhaps comes back, without the queues that it had
                 inbox = None
                 self._answers.clear()
-                await asyncio.sleep(1.0)
+                await asyncio.sleep(_AGAIN)
                 continue
             task = asyncio.create_task(self._answer(envelope))
             self._answering.add(task)
@@ -226,7 +230,7 @@ class ClusterPlace(Struct):
         desk, name = self._desks.get(envelope["ticket"]), envelope["answer_to"]
         answers = self._answers.setdefault(envelope["ticket"], {}) if desk else {}
         answer = await desk.answer(envelope["question"]) if desk else {"gone": True}
-        with suppress(OSError):  # who has asked will give up
+        with suppress(OSError, KeyError):  # who has asked will give up
             if name not in answers:
                 answers[name] = await Queue(name, client=self.client)
             await answers[name].put({"number": envelope["number"], "answer": answer})

@@ -62,7 +62,6 @@ class Begin(_Question, frozen=True):
     """A worker has the task, and asks for the run."""
 
     worker: Annotated[str, Meta(max_length=500)]
-    version: Annotated[str, Meta(max_length=100)]
     have: Annotated[tuple[Commit, ...], Meta(max_length=_MOST_KNOWN)] = ()
     """Commits of the project that are in its cache."""
 

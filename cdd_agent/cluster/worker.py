@@ -79,7 +79,7 @@ async def carry_out(order: Mapping[str, Any], ask: Ask, scratch: Path, name: str
     try:
         known: Order = heard(order, Order)
         store = await Cache.open(known.project)
-        answer = await ask(Begin(worker=name, version=VERSION, have=await store.known()).told())
+        answer = await ask(Begin(worker=name, have=await store.known()).told())
         begun: Begun = heard(answer, Begun)
         attempt = begun.attempt
         place = _folder_in(scratch, begun.slug)

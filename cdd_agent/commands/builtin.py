@@ -299,24 +299,18 @@ async def show_tickets(session: Session) -> None:
     session.emit(ScreenAsked("tickets", "Only the shell with a screen has such a list; `/list` shows the tickets."))
 
 
-@project_command(
-    "board",
-    terminal_help="show the runs of this project: how far each is, what it took, what it waits for",
-    terminal=TerminalForm("cdd board"),
-    any_time=True,
-)
-def show_board(project: Project) -> Iterator[Event]:
+@command("board", any_time=True)
+async def show_board(session: Session) -> None:
     """Show the runs of this project on this machine: how far each is, what it took, and what it waits for."""
-    import shutil
-    import time
+    import asyncio
 
     from cdd_agent.events import ScreenAsked
     from cdd_agent.fleet.known import board_here
-    from cdd_agent.fleet.table import table
+    from cdd_agent.fleet.table import in_lines
 
-    width, board = shutil.get_terminal_size().columns, board_here(project.root, project.tickets.list())
-    lines = [line for line, _ in table(board, time.time(), width - 2)] if board.rows else ["There are no runs here."]
-    yield ScreenAsked("board", "\n".join(lines))
+    project = session.project
+    board = await asyncio.to_thread(lambda: board_here(project.root, project.tickets.list()))
+    session.emit(ScreenAsked("board", in_lines(board)))
 
 
 @command("settings", any_time=True)

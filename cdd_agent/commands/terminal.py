@@ -63,6 +63,7 @@ OF_CDD = {
     "push": ("travel", "send a ticket's run to a git remote, to go on elsewhere"),
     "pull": ("travel", "take a ticket's run from a git remote, to go on here"),
     "land": ("land", "bring a run over from its own tree: merge, check, and only then count it landed"),
+    "board": ("board", "show the runs of this project: how far each is, what it took, what it waits for"),
     "compare": ("compare", "carry tickets out by several models beside each other, and compare"),
     "run": ("run", "carry out an action plan: a list of actions in YAML"),
     "apply": ("apply", "apply one saved reply of a model, all of it or nothing"),

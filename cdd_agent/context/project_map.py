@@ -92,7 +92,7 @@ class ProjectMap:
                 if self._cache is None:
                     self._cache = Cache.of(self._root)
                 return work(self._cache)
-            except (sqlite3.Error, ValueError, TypeError) as error:
+            except (sqlite3.Error, ValueError, TypeError) as error:  # it may hold anything; our own fault comes again
                 if self._cache is not None and not is_busy(error):
                     self._cache.remove()
                 self._forget()

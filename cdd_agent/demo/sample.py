@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from cdd_agent.config import USER_CONFIG, VARIABLES
+from cdd_agent.config import USER_CONFIG, VARIABLES, misspelt
 from cdd_agent.errors import BadInput
 from cdd_agent.git.command import CONFIG, Git
 from cdd_agent.secret_names import is_secret_name
@@ -34,7 +34,7 @@ _FROM_OUTSIDE = (
 def own_environment() -> Iterator[None]:
     """Without the settings and keys of whoever looks at the demo; its tests run with this program's own pytest."""
     before = dict(os.environ)
-    for name in [name for name in before if is_secret_name(name, hide=_FROM_OUTSIDE)]:
+    for name in [name for name in before if is_secret_name(name, hide=(*_FROM_OUTSIDE, *misspelt(before)))]:
         del os.environ[name]
     own_programs = str(Path(sys.executable).parent)
     os.environ |= {

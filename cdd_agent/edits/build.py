@@ -1,11 +1,11 @@
 """Edits → the changes that they come to, computed and judged in full before anything is written."""
 
 import codecs
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import assert_never
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from cdd_agent.actions.model import FileAlreadyExistsError, MultipleMatchesFoundError, SearchTextNotFoundError
 from cdd_agent.edits.changes import ChangeSet, FileChange, changed_meanwhile
@@ -18,13 +18,13 @@ from cdd_agent.edits.model import (
     Edit,
     EditProblem,
     ModeChange,
-    PartialEdits,
     Renaming,
     Replacement,
     ReplyRefused,
     TextReplacement,
     WholeFile,
 )
+from cdd_agent.edits.policy import EditPolicy
 from cdd_agent.edits.search import TextDraft, replaced_once
 from cdd_agent.edits.targets import Protected, collisions, look_at, refuse_unwritable, writable_path
 from cdd_agent.edits.validators import refuse_part, refuse_shrunk, refuse_unreadable, refuse_whole
@@ -32,36 +32,10 @@ from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import digest, read_bytes
 from cdd_agent.files.read import holds_secrets
 
-Seen = Mapping[str, str | None]
-"""Files that the model was shown: path → digest of the content, or None for one that did not exist."""
 _NEAR = 10
 """Lines before and after one that the model has to see."""
 _MOST_NAMED = 20
 """Problems that are told at once."""
-
-
-class EditPolicy(Struct, frozen=True):
-    """On what terms a reply is used: what its author knew, and what the task lets them do."""
-
-    seen: Seen | None = field(default_factory=dict)
-    """None: whoever applies the reply answers for it."""
-    in_part: Mapping[str, Ranges] = field(default_factory=dict)
-    """The lines that were shown of those of which no others were: no others may be changed."""
-    may_delete: Callable[[str], bool] = lambda path: False
-    """Whether the task says of a file that it goes: then it may without having been shown."""
-    may_shrink: Callable[[str], bool] = lambda path: False
-    """Whether the task says of a file that much of it goes."""
-    parts: PartialEdits = IN_BLOCKS
-    """How its author changes a part of a file: for hints."""
-
-    def knows(self, path: PurePosixPath, content: bytes) -> bool:
-        """Whether its author saw this content, and all of it."""
-        if self.seen is None:
-            return True
-        return str(path) not in self.in_part and str(path) in self.seen and self.seen[str(path)] == digest(content)
-
-    def was_shown(self, path: PurePosixPath) -> bool:
-        return self.seen is None or str(path) in self.seen
 
 
 def change_set(

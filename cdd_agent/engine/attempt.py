@@ -147,7 +147,10 @@ class Attempt(Struct, frozen=True):
         """
         if self.folder.exists() and any(path.name != "guidance.md" for path in self.folder.iterdir()):
             set_aside(self.folder)
-        self._write("guidance.md", self.redactor.redact(guidance))
+        if guidance:
+            self._write("guidance.md", self.redactor.redact(guidance))
+        else:
+            remove(self.folder / "guidance.md")
 
     def add_words(self, text: str) -> str:
         """Keep words that a person has said while the model was at it; as they are kept, the model gets them."""

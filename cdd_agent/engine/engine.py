@@ -61,6 +61,8 @@ if TYPE_CHECKING:
 
 _UNDECIDED = (NotApproved, BudgetExhausted, RateLimited)
 """Errors that end a step without a word on it: it is pending again, and goes on when a person or a provider lets it."""
+_WAITS_FOR = (About.NOT_APPROVED, About.NO_BUDGET, About.COME_BACK_LATER)
+"""The same, as they are told."""
 
 Clock = Callable[[], datetime]
 
@@ -126,7 +128,8 @@ class Engine(Struct):
             start_over=start_over,
             lock=lock,
         )
-        return cls(run, replace(runner, emit=run.emit), commits, clock, jobs)
+        commands = replace(runner.commands, noted_in=run.record.folder)
+        return cls(run, replace(runner, emit=run.emit, commands=commands), commits, clock, jobs)
 
     def close(self) -> None:
         self.run.close()
@@ -197,7 +200,7 @@ class Engine(Struct):
                 f"You have edited {named(back.kept)} since: the run waits for you to look at it",
                 hint="To go on, run it again: the step then begins with your edit, and the model is shown it.",
             )
-            self.run.emit(Notice(self.stopped_by.message, Tone.WARNING))
+            self.run.emit(Notice(self.stopped_by.message, Tone.WARNING, about=About.NOT_APPROVED))
             self.run.emit(Notice(self.stopped_by.hint))
         if attempt:
             attempt.journal.forget()
@@ -546,7 +549,8 @@ class Engine(Struct):
             text = f"It was not committed: {error.message}"
             self.run.emit(Notice(text, Tone.WARNING, about=About.NOT_COMMITTED))
         if isinstance(error, _UNDECIDED):  # any other reason is the step's own error
-            self.run.emit(Notice(error.message, Tone.WARNING))
+            about = next(about for kind, about in zip(_UNDECIDED, _WAITS_FOR, strict=True) if isinstance(error, kind))
+            self.run.emit(Notice(error.message, Tone.WARNING, about=about))
         if error is not None and error.hint:
             self.run.emit(Notice(error.hint))
 

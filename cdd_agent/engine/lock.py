@@ -1,4 +1,7 @@
-"""One at work on a ticket at a time: a lock that the system lets go of when its holder is gone, however it ended."""
+"""One at work on a ticket at a time: a lock that the system lets go of when its holder is gone, however it ended.
+
+What a holder that was killed has left running is ended by the next one.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes, remove, write_atomic
+from cdd_agent.process.ending import end_noted
 
 if TYPE_CHECKING:
     from cdd_agent.files.file_lock import FileLock
@@ -57,10 +61,13 @@ class TicketLock(Struct, frozen=True):
     identity: tuple[int, int]
     """Of the locked file on its disk: somebody may remove it, and lock another one of that name."""
     is_lent: bool = False
+    ended: int = 0
+    """Commands of a holder that was killed which still ran."""
 
     @classmethod
     def take(cls, folder: Path, slug: str, since: str) -> Self:
-        """Raises `TicketTaken` when another process has it, or `BadInput` where files cannot be locked."""
+        """Raises `TicketTaken` when another process has it, or `BadInput` where files cannot be locked, or a command of
+        one that was killed cannot be ended."""
         from cdd_agent.files.file_lock import FileLock, Timeout
 
         lock, holder = FileLock(folder / "lock", timeout=_LOOK), folder / "holder.json"
@@ -75,14 +82,14 @@ class TicketLock(Struct, frozen=True):
         try:
             who = {"pid": os.getpid(), "host": platform.node(), "since": since}
             write_atomic(holder, json.dumps(who).encode())
+            return replace(taken, ended=end_noted(folder))
         except BaseException:
             lock.release()
             raise
-        return taken
 
     def lent(self) -> Self:
         """The same lock, for somebody else in this process for a while: only its holder releases it."""
-        return replace(self, is_lent=True)
+        return replace(self, is_lent=True, ended=0)
 
     def check(self) -> None:
         """Raises `LockGone` when the lock's file was removed, so that somebody else may hold another one by now."""

@@ -201,11 +201,8 @@ def _earlier(plan: ImplementationPlan, state: ExecutionState, step: PlanStep) ->
         if done.status is StepStatus.SKIPPED:
             what = f"skipped ({done.reason}); its result does not exist"
         else:
-            what = ", ".join(
-                [f"created {path}" for path in done.files_created]
-                + [f"changed {path}" for path in done.files_modified]
-                + [f"deleted {path}" for path in done.files_deleted]
-            )
+            did = (("created", done.files_created), ("changed", done.files_modified), ("deleted", done.files_deleted))
+            what = ", ".join([f"{verb} {path}" for verb, paths in did for path in paths])
         needed = " (this step depends on it)" if other.number in step.dependencies else ""
         lines.append(f"- {other.number}. {other.title}{needed}: {what or 'no files'}")
     return "# What earlier steps did\n\n" + "\n".join(lines) if lines else ""

@@ -12,6 +12,7 @@
     whereabouts.json  travel.git/  arriving/  of a run that travels between copies of the project
     checkpoints.git/                          what the checkpoints need; outside a repository also what is in them
     side/                                     while steps run side by side: their trees, see `side_tree.py`
+    running-xxxx                              while a command runs: its process, to be ended after a kill
     check-xxxxxxxx/                           while a check runs, here or below: what it reports
     step-02/attempt-1/
       guidance.md  shown.json  request.md  reply.md  output.txt  tests.json  before.json  failure.json
@@ -33,6 +34,7 @@ attempt replaced stays here also when it is restored: nothing that was in a file
 Texts are kept without secrets, but for what is used again as it is: replies, what files held, names of tests and paths.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
@@ -43,7 +45,7 @@ from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.choices import Choices
 from cdd_agent.engine.log import RunLog
 from cdd_agent.errors import BadInput
-from cdd_agent.files.atomic import ignore_runs, remove, remove_leftovers, sync_folder
+from cdd_agent.files.atomic import ignore_runs, remove, remove_folder, remove_leftovers, sync_folder
 from cdd_agent.files.json_file import JsonFile, set_aside, stamp, write_text
 from cdd_agent.redaction import Redactor
 from cdd_agent.verification.baseline import Baseline
@@ -94,8 +96,9 @@ class RunRecord(Struct, frozen=True):
     def slug(self) -> str:
         return self.folder.name
 
-    def prepare(self) -> None:
-        """Make the folder, and see that git ignores it."""
+    def prepare(self) -> Sequence[Path]:
+        """Make the folder, and see that git ignores it. Returns the folders that are new, the innermost first."""
+        new = [place for place in (self.folder, self.folder.parent, self.root / ".cdd") if not place.exists()]
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self.folder.chmod(0o700)  # it holds what files held, whatever their own permissions
@@ -105,6 +108,21 @@ class RunRecord(Struct, frozen=True):
                 hint="A run keeps its record there; make the project's folder writable.",
             ) from error
         ignore_runs(self.root)
+        return new
+
+    def discard(self, new: Sequence[Path]) -> None:
+        """Remove the folder and the others that `prepare` made, where what it was for is refused. What somebody else
+        has begun there meanwhile stays."""
+        for place in new:
+            try:
+                if place == self.folder:
+                    remove_folder(place)
+                    continue
+                if [*place.iterdir()] == [ignore := self.root / ".cdd" / ".gitignore"]:
+                    ignore.unlink()
+                place.rmdir()
+            except (BadInput, OSError):
+                break
 
     def tidy(self) -> None:
         """Remove what writes and checks left whose run was killed in the middle. To be called by who has the lock."""

@@ -1,12 +1,11 @@
 """One attempt at one step: ask the model, judge its reply, apply it, check it. It becomes true as a whole, or is
-restored by whoever called it (`engine.py`)."""
+restored by whoever called it (`engine.py`). How a reply is judged and what it made is checked: `step_check.py`."""
 
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -17,47 +16,36 @@ from cdd_agent.dialogue.token_budget import for_answers, left_out_in_words
 from cdd_agent.dialogue.turns import Added, Dialogue, ToolCalls, Used, definitions
 from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.edits.excerpts import Ranges
-from cdd_agent.edits.model import Reply, ReplyRefused
+from cdd_agent.edits.model import ReplyRefused
 from cdd_agent.engine.approval import Approval, ChangesRefused
 from cdd_agent.engine.attempt import Attempt, AttemptFailure
 from cdd_agent.engine.history import History
 from cdd_agent.engine.prompt import StepPrompt
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.steering import Steering
-from cdd_agent.engine.step_tools import StepTools, refused_calls
+from cdd_agent.engine.step_tools import StepTools
 from cdd_agent.engine.transaction import Known, StepTransaction
 from cdd_agent.errors import BadInput, CddError, NotApproved
 from cdd_agent.events import (
     About,
     ChangesApplied,
-    CommandOutput,
     CommandProposed,
     Emit,
     GuidanceTaken,
     Notice,
     PromptMade,
     ReplyStarted,
-    TestsFinished,
-    TestsStarted,
     Tone,
     unheard,
 )
 from cdd_agent.llm.budget import estimated_prompt
-from cdd_agent.llm.pictures import is_picture
 from cdd_agent.llm.port import ContextTooLong, Model, PicturesRefused, PromptShare, Request, RequestRejected
 from cdd_agent.process.policy import CommandRefused, CommandRunner
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.plan_step import PlanStep
 from cdd_agent.tickets.status import Evidence, Verification
 from cdd_agent.verification.baseline import is_of_use, take_baseline
-from cdd_agent.verification.before import Before
 from cdd_agent.verification.checks import Check, check_for, project_check
-from cdd_agent.verification.mandate import StepMandate
-from cdd_agent.verification.outcomes import Result
-
-if TYPE_CHECKING:
-    from cdd_agent.verification.taken_away import TestChanges
-    from cdd_agent.verification.verdict import Verdict
 
 MakePrompt = Callable[[int | None, int], StepPrompt]
 """Makes the prompt for a window of so many tokens, beside so many for tools and their answers; 0: without tools."""
@@ -166,8 +154,10 @@ class StepRunner(Struct, frozen=True):
         )
         try:
             await self._reply(prompt, transaction)
+            from cdd_agent.engine.step_check import checked, usable_reply  # the first call does not wait for it
+
             before = await known()
-            reply = await asyncio.to_thread(_usable, transaction, attempt.reply or "")
+            reply = await asyncio.to_thread(usable_reply, transaction)
             for doubt in reply.doubts:
                 self.emit(Notice(f"{doubt}.", Tone.WARNING, about=About.DOUBT))
             await transaction.change(reply.edits)
@@ -189,7 +179,7 @@ class StepRunner(Struct, frozen=True):
             files = await asyncio.to_thread(changes.files)
             self.emit(ChangesApplied(step.number, created, modified, undeclared, deleted, files))
         try:
-            outcome = await self._verified(transaction, check, before, (*earlier, attempt), reply)
+            outcome = await checked(self, transaction, check, before, (*earlier, attempt), reply)
         except BaseException:  # the check was stopped, and may have changed files by then
             with suppress(CddError):  # that it was stopped counts more
                 await history.saw(attempt)
@@ -199,72 +189,6 @@ class StepRunner(Struct, frozen=True):
             more = [*(f"{doubt}." for doubt in reply.doubts), *filter(None, (transaction.told,))]
             outcome = replace(outcome, detail="\n\n".join((outcome.detail, *more)))
         return outcome
-
-    async def _verified(
-        self,
-        transaction: StepTransaction,
-        check: Check | None,
-        before: Before,
-        attempts: Sequence[Attempt],
-        reply: Reply,
-    ) -> AttemptOutcome:
-        """Run the step's check over what was done, if there is one and something to be checked. When the check is over,
-        the attempt's last checkpoint is taken. `attempts` are all at this step of which something may be left."""
-        from cdd_agent.verification.taken_away import compare
-        from cdd_agent.verification.targets import Assignment
-        from cdd_agent.verification.testcode import Place, is_data, place_of
-        from cdd_agent.verification.verdict import Work, judge_unchecked, useful_end, verify
-
-        step, attempt, history = transaction.step, transaction.attempt, transaction.history
-        changes = transaction.changes
-
-        async def is_something() -> bool:
-            """Edits, also such as were there already, or what commands did."""
-            return bool(reply.changes_files or changes.changes or (await history.net([attempt])).changes)
-
-        async def tests() -> "TestChanges":
-            """The fate of the tests that were there before the step, but for data that only its check changed:
-            tests tidy up."""
-            await history.after(attempt)
-            versions = await history.versions(attempts, lambda path: place_of(path) is not Place.NONE)
-            known = {*changes.touched, *await history.by_commands(attempts)}
-            looked_at = tuple(file for file in versions if not is_data(file.path) or file.path in known)
-            return await asyncio.to_thread(compare, looked_at)
-
-        if check is None:
-            try:
-                check = check_for(step, self.test_command, self.commands)  # the step may have brought the first tests
-            except BadInput as error:  # or settings that nobody can read
-                await history.after(attempt)
-                return AttemptOutcome(changes, None, error.message, error.message)
-        guidance = attempt.all_guidance
-        assignment = Assignment(self.root, step, before.agenda, guidance, changes)
-        work = Work(changes, StepMandate.by(step, guidance), step.verify is not None, assignment)
-        if check is None or not (step.verify or await is_something()):
-            reason = "nothing to check" if check else "no check was asked for" if step.verify else "no tests were found"
-            work = replace(work, tests=await tests())
-            refused = () if await is_something() else refused_calls(attempt.dialogue)
-            verdict = judge_unchecked(reason, replace(work, refused=refused))
-        else:
-            self.emit(TestsStarted(step.number, check.shown))
-            verdict = await verify(
-                check,
-                self.commands,
-                self.test_timeout,
-                attempt.folder,
-                before,
-                work,
-                tests,
-                lambda chunk: self.emit(CommandOutput(step.number, chunk.text)),
-            )
-            attempt.save_output(verdict.output)
-            if verdict.tests is not None:
-                attempt.save_tests(verdict.tests, before.reference)
-        self.emit(_tested(step, check, verdict))
-        if verdict.verification is not None:
-            return AttemptOutcome(changes, verdict.verification, verdict.reason, evidence=verdict.evidence)
-        detail = "\n\n".join(filter(None, (verdict.reason, verdict.advice, useful_end(verdict.output))))
-        return AttemptOutcome(changes, None, verdict.reason, detail, unseen=verdict.to_show, evidence=verdict.evidence)
 
     async def _permit(self, step: PlanStep, check: Check | None, known: Known) -> None:
         """A check that a person must agree to is asked about before anything is done, or paid for."""
@@ -374,55 +298,3 @@ class StepRunner(Struct, frozen=True):
 
     async def _made(self, make: Callable[[], StepPrompt]) -> StepPrompt:
         return await told_if_slow(make, self.emit, "Looking for the code that the step is about …")
-
-
-def _tested(step: PlanStep, check: Check | None, verdict: "Verdict") -> TestsFinished:
-    from cdd_agent.verification.failures import failed_tests
-
-    tests = verdict.tests
-    passed, failed, skipped = (
-        tests.count(result) if tests else None for result in (Result.PASSED, Result.FAILED, Result.SKIPPED)
-    )
-    return TestsFinished(
-        step.number,
-        verdict.verification,
-        verdict.reason,
-        verdict.seconds,
-        verdict.notes,
-        check.shown if check else "",
-        passed,
-        failed,
-        skipped,
-        failed_tests(tests, verdict.counted) if tests else (),
-        verdict.evidence,
-    )
-
-
-def _usable(transaction: StepTransaction, text: str) -> Reply:
-    """The reply, if it is one that this kind of step can do something with; it may have acted by tools."""
-    from cdd_agent.edits.formats.known import KnownNames
-    from cdd_agent.edits.parse import parse_reply
-    from cdd_agent.verification.verdict import NOTHING_DONE
-
-    if not text.strip():
-        raise ReplyRefused("The model sent an empty reply.")
-    step = transaction.step
-    own = [file.path for file in step.files_affected]
-    words = "\n".join(filter(None, (step.title, step.description, step.verify, transaction.attempt.all_guidance)))
-    reply = parse_reply(text, KnownNames.of(transaction.root, own, words))
-    has_acted = reply.changes_files or transaction.changes.changes
-    written = transaction.changes.touched
-    unclear = [doubt for doubt in reply.doubts if not has_acted or (doubt.is_asked and doubt.path not in written)]
-    if unclear:
-        hint = "Give a file in a code block whose info string is `language:path`. Write no file's name just above a "
-        hint += "block that is none."
-        raise ReplyRefused("\n".join(f"{doubt}." for doubt in unclear), hint=hint)
-    if not has_acted and any(not is_picture(transaction.root, path) for path in own):
-        hint = "Each new file is needed as a code block whose info string is `language:path`, each change as a "
-        hint += "search/replace block below the file's path."
-        if transaction.call_by_call:
-            hint = "Make each new file by a call of `create_file`, and each change by a call of `edit_file`."
-        if refused := refused_calls(transaction.attempt.dialogue):
-            hint = "\n".join((hint, NOTHING_DONE, *(f"- {call}" for call in refused)))
-        raise ReplyRefused("The reply gives no file, and this step names files.", hint=hint)
-    return reply

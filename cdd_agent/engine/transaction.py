@@ -10,7 +10,6 @@ import codecs
 from collections.abc import Awaitable, Callable, Sequence, Set
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -18,6 +17,7 @@ from msgspec.structs import replace
 from cdd_agent.edits.changes import ChangeSet, FileChange, changed_meanwhile
 from cdd_agent.edits.excerpts import Ranges, joined, known_after, lines_of
 from cdd_agent.edits.model import BY_CALL, IN_BLOCKS, Edit, ReplyRefused
+from cdd_agent.edits.policy import EditPolicy
 from cdd_agent.edits.targets import Protected
 from cdd_agent.engine.approval import Answer, Approval, ChangesRefused, ask_about
 from cdd_agent.engine.attempt import Attempt, Shown
@@ -34,9 +34,6 @@ from cdd_agent.verification.before import Before
 from cdd_agent.verification.mandate import StepMandate
 from cdd_agent.verification.test_id import TestId
 from cdd_agent.work_clock import WorkClock
-
-if TYPE_CHECKING:
-    from cdd_agent.edits.build import EditPolicy
 
 Known = Callable[[], Awaitable[Before]]
 """What is known of the tests before a step; from then on the project may be changed. See `KnownBefore`."""
@@ -150,7 +147,7 @@ class StepTransaction(Struct):
         Raises `ReplyRefused` with reasons for the model, `NotApproved`, `GitUnusable` when no checkpoint can be taken,
         or `BadInput` when the disk refuses.
         """
-        from cdd_agent.edits.build import change_set
+        from cdd_agent.edits.build import change_set  # the first call does not wait for it
 
         await self._wait_until_known()
         changes = await asyncio.to_thread(change_set, self.root, edits, self._policy(), self.protected)
@@ -263,10 +260,8 @@ class StepTransaction(Struct):
         self.told = ""
         self.call_by_call = self.is_begun = False
 
-    def _policy(self) -> "EditPolicy":
+    def _policy(self) -> EditPolicy:
         """By what the model knows, and what the step and its guidance ask for."""
-        from cdd_agent.edits.build import EditPolicy
-
         asked = StepMandate.by(self.step, self.attempt.all_guidance)
 
         def may_delete(path: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -165,10 +165,6 @@ class Board(Struct, frozen=True):
     """All runs, in the order in which they were asked for."""
 
     rows: Mapping[str, Row]
-
-    @classmethod
-    def of(cls, jobs: Iterable[TicketJob]) -> Board:
-        return cls({job.name: Row(job) for job in jobs})
 
     def with_row(self, row: Row) -> Board:
         return Board({**self.rows, row.job.name: row})

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from cdd_agent.engine.lock import is_at_work
 from cdd_agent.engine.whereabouts import load_own_tree
 from cdd_agent.errors import CddError
-from cdd_agent.events import PlanOpened, RunFinished, to_json
+from cdd_agent.events import About, Notice, PlanOpened, RunFinished, StepStarted, to_json
 from cdd_agent.files.atomic import read_bytes, write_atomic
 from cdd_agent.files.json_file import as_short_json, from_json
 from cdd_agent.files.shared_json import json_read
@@ -28,6 +28,13 @@ if TYPE_CHECKING:
     from cdd_agent.engine.record import RunRecord
     from cdd_agent.llm.budget import Spent
 
+_END_OF_LOG = 64 * 1024
+"""Bytes in which a run says why it stopped."""
+_WAITS_FOR = {
+    About.NOT_APPROVED: RunState.NEEDS_YOU,
+    About.NO_BUDGET: RunState.NO_BUDGET,
+    About.COME_BACK_LATER: RunState.LATER,
+}
 TOGETHER, COMPARING = ".together", ".compare"
 
 
@@ -142,6 +149,23 @@ def board_here(root: Path, tickets: Iterable[Ticket]) -> Board:
             if not is_running and load_own_tree(folder) is None:
                 continue
             row = known(root, prefix, job, ticket)
-            now = row.state if row.state is not RunState.WAITING else RunState.STOPPED
-            rows[folder.name] = replace(row, state=RunState.RUNNING if is_running else now)
+            if is_running:
+                row = replace(row, state=RunState.RUNNING)
+            elif found is not None and row.state is RunState.WAITING:
+                row = _stopped(row, found[0])
+            rows[folder.name] = row
     return Board(rows)
+
+
+def _stopped(row: Row, record: RunRecord) -> Row:
+    """The row of a run that nobody is at work on, with what its log says of why it stopped. Raises `BadInput`."""
+    row = replace(row, state=RunState.STOPPED)
+    for entry in record.log.latest(_END_OF_LOG):
+        match entry.event:
+            case StepStarted():
+                row = replace(row, state=RunState.STOPPED, why="")
+            case Notice(text=text, about=About() as about) if about in _WAITS_FOR:
+                row = replace(row, state=_WAITS_FOR[about], why=text)
+            case _:
+                pass
+    return row

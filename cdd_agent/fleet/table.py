@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -46,6 +48,14 @@ def table(board: Board, now: float, width: int, height: int | None = None, limit
     if left_out := len(blocks) - len(chosen):
         lines.append((f"  … and {left_out} more", Tone.QUIET))
     return [(_fitted(text, width).rstrip(), tone) for text, tone in lines[:height]]
+
+
+def in_lines(board: Board) -> str:
+    """The table as it is now, as wide as the terminal."""
+    if not board.rows:
+        return "There are no runs here."
+    width = shutil.get_terminal_size().columns - 2
+    return "\n".join(text for text, _ in table(board, time.time(), width))
 
 
 def summary(board: Board, now: float, limit: Limit | None = None) -> str:

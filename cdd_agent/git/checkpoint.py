@@ -92,7 +92,8 @@ class Checkpoints(Struct, frozen=True):
     async def take(self, name: str, also: Iterable[str] = ()) -> Checkpoint:
         """Take one, in place of an older one of that name. `also` are files that it holds though they are ignored.
 
-        A file that was asked for once stays part of later ones; ask before it is changed, even if it is not there yet.
+        One of these stays part of later ones; ask before it is changed, even if it is not there yet, and whenever its
+        change counts: what is ignored may be another one by then.
         No name may be a folder of another. Raises `GitUnusable` or `BadInput`, such as for a full disk.
         """
         return Checkpoint(name, await self.snapshots.take(f"{self.prefix}/{name}", also))
@@ -117,12 +118,15 @@ class Checkpoints(Struct, frozen=True):
         was, now = await self.snapshots.files(before.id), await self.snapshots.files(after.id)
         if was is None or now is None:
             raise CheckpointGone
+        old, new = await self.snapshots.notes(before.id), await self.snapshots.notes(after.id)
+
+        def compare() -> tuple[dict[str, Change], set[str]]:
+            return _changes(self.snapshots.objects.changes(was, now), old.modes, new.modes)
+
         try:
-            listed = await in_thread(partial(self.snapshots.objects.changes, was, now), name="changes")
+            found, repositories = await in_thread(compare, name="changes")
         except GitUnusable as error:  # a part of one of them
             raise CheckpointGone from error
-        old, new = await self.snapshots.notes(before.id), await self.snapshots.notes(after.id)
-        found, repositories = await in_thread(partial(_changes, listed, old.modes, new.modes), name="changes")
         found |= await self._changed_permissions(after, old.modes, new.modes, found)
         hidden = old.unseen | new.unseen | repositories
         seen = {path: change for path, change in found.items() if not _is_in(path, hidden)}
@@ -155,7 +159,7 @@ class Checkpoints(Struct, frozen=True):
         def read_all() -> dict[str, bytes | None]:
             return {name: self.snapshots.objects.read(name, _LONGEST_READ) for name in ids}
 
-        contents = await in_thread(read_all, name="contents")
+        contents = await in_thread(read_all, name="contents") if ids else {}
         if None in contents.values():
             raise CheckpointGone
 

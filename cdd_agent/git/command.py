@@ -60,6 +60,8 @@ class Git(Struct, frozen=True):
     hide: tuple[str, ...] = HIDDEN
     seconds: float = 600.0
     """For one command: the first checkpoint of a large project reads all of it."""
+    noted_in: Path | None = None
+    """As for `run_command`, where git writes into files that somebody may go on with."""
 
     async def __call__(
         self,
@@ -91,6 +93,7 @@ class Git(Struct, frozen=True):
             stdin=stdin,
             stdout=stdout,
             most=WHOLE if most is None else most,
+            noted_in=self.noted_in,
         )
         return replace(result, return_code=0) if result.cut else result
 

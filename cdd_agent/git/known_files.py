@@ -19,7 +19,7 @@ from msgspec import Struct, field
 
 from cdd_agent.files.ignore import IgnoreRules
 from cdd_agent.files.walk import open_file
-from cdd_agent.git.objects import GitObjects, TreeItem
+from cdd_agent.git.objects import FOLDER, GitObjects, TreeItem
 
 MOST_FILES = 20_000
 """In a larger project git itself is as fast."""
@@ -28,7 +28,7 @@ _MOST_READ, _LARGEST = 200, 8 << 20
 USUAL_PERMISSIONS = frozenset((0o644, 0o755, 0o664, 0o775))
 """Permissions that need no note: those that git knows apart."""
 _NEEDS_NO_NOTE = frozenset(stat.S_IFREG | mode for mode in USUAL_PERMISSIONS)
-_FOLDER, _SUBMODULE, _LINK, _EXECUTABLE, _PLAIN = "040000", "160000", "120000", "100755", "100644"
+_LINK, _EXECUTABLE, _PLAIN = "120000", "100755", "100644"
 _RULES = b".gitignore"
 _NOT_GITS_OWN = re.compile(
     rb"(?!\.git)[ -~]+|\.git(?:ignore|attributes|keep|hub)"
@@ -133,8 +133,9 @@ class KnownFiles:
 
     def look(self) -> str:
         """Look at all files; the id of their tree. Raises `GitUnusable` or `BadInput`, too."""
-        if (top := self._top) is None:
-            raise Unusual
+        top = self._top
+        if top is None or (top.id and self._objects.id_of(top.id) is None):
+            raise Unusual  # where git has the last tree, it has all that is in it: it removes no part of what it keeps
         self.forget()  # unless it comes to its end
         self.modes, self._read = [], 0
         above = [self._rules_in(path) for path in self._above]
@@ -200,7 +201,7 @@ class KnownFiles:
                 self.added.add(os.fsdecode(path + item.name))
         if is_dirty or any(inner.id != before.get(name, "") for name, inner in folder.folders.items()):
             tree = [TreeItem(file.mode, file.id, name) for name, file in folder.files.items()]
-            tree += [TreeItem(_FOLDER, inner.id, name) for name, inner in folder.folders.items() if inner.id]
+            tree += [TreeItem(FOLDER, inner.id, name) for name, inner in folder.folders.items() if inner.id]
             folder.id = self._objects.tree(tree) if tree else ""
 
     def _drop_what_is_gone(self, folder: _Folder, path: bytes, found: dict[bytes, os.DirEntry[bytes]]) -> bool:
@@ -233,13 +234,12 @@ class KnownFiles:
 
     def _update(self, folder: _Folder, item: os.DirEntry[bytes], path: bytes) -> bool:
         """Look at a file; whether it is another one, for git, than it was."""
-        now = item.stat(follow_symlinks=False)
-        path += item.name
+        now, before = item.stat(follow_symlinks=False), folder.files.get(item.name)
         if now.st_mode not in _NEEDS_NO_NOTE:
-            self._note(path, now.st_mode)
-        before, stamp = folder.files.get(item.name), self._stamp(now)
-        if before is not None and before.stamp == stamp != _UNSURE:
+            self._note(path + item.name, now.st_mode)
+        if before is not None and before.stamp == _stamp(now):
             return False
+        path += item.name
         self._read += 1
         if self._read > _MOST_READ or now.st_size > _LARGEST or self._is_left_out(path, is_folder=False):
             raise Unusual
@@ -249,7 +249,7 @@ class KnownFiles:
             mode = _EXECUTABLE if now.st_mode & stat.S_IXUSR else _PLAIN
             with open_file(Path(os.fsdecode(item.path))) as file:
                 content = file.read()
-        after = _File(mode, self._objects.blob(content), stamp)
+        after = _File(mode, self._objects.blob(content), self._stamp(now))
         folder.files[item.name] = after
         return before is None or (before.mode, before.id) != (after.mode, after.id)
 
@@ -274,7 +274,11 @@ class KnownFiles:
     def _stamp(self, now: os.stat_result) -> Stamp:
         if now.st_ctime_ns >= self._began or now.st_mtime_ns >= self._began:
             return _UNSURE
-        return now.st_ctime_ns, now.st_mtime_ns, now.st_size, now.st_ino, now.st_mode
+        return _stamp(now)
+
+
+def _stamp(now: os.stat_result) -> Stamp:
+    return now.st_ctime_ns, now.st_mtime_ns, now.st_size, now.st_ino, now.st_mode
 
 
 def _id(head: bytes) -> str:

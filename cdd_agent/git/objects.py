@@ -29,7 +29,12 @@ _AT_ONCE = 4096
 its answers to be read by somebody who is still asking."""
 _CHUNK = 1 << 20
 _END = b"end\n"
+_CHECK_IGNORE = ("check-ignore", "--stdin", "-z", "--verbose", "--non-matching", "--no-index")
 HINT = "Check that the folder can be written and the disk has space; files that may not be read can go to .gitignore."
+
+
+FOLDER = "040000"
+"""The mode of a tree in a tree."""
 
 
 class TreeItem(NamedTuple):
@@ -39,9 +44,13 @@ class TreeItem(NamedTuple):
     id: str
     name: bytes
 
+    @property
+    def place(self) -> bytes:
+        """It stands in the tree where this sorts it."""
+        return self.name + b"/" if self.mode == FOLDER else self.name
+
     def __bytes__(self) -> bytes:
-        kind = {"040000": "tree", "160000": "commit"}.get(self.mode, "blob")
-        return f"{self.mode} {kind} {self.id}\t".encode() + self.name + b"\0"
+        return b"%s %s\0%s" % (self.mode.lstrip("0").encode(), self.name, bytes.fromhex(self.id))
 
 
 class GitObjects(Struct):
@@ -55,23 +64,28 @@ class GitObjects(Struct):
     references: Git
     folder: Path
     """For what git reads."""
-    _programs: dict[str, StandingProgram] = field(default_factory=dict)
+    _programs: dict[tuple[str, ...], StandingProgram] = field(default_factory=dict)
+    """By the words that they were started with."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def blob(self, content: bytes) -> str:
         """Store a content; its id."""
-        path = self.folder / "blob"
+        return self._stored("blob", content)
+
+    def tree(self, items: Iterable[TreeItem]) -> str:
+        """Store a tree; its id. Everything in it has to be there. (`git mktree` would see to that, and open each file's
+        object, which takes ten times as long; and it leaves what it writes to the system, whatever `core.fsync` says.)
+        """
+        return self._stored("tree", b"".join(map(bytes, sorted(items, key=lambda item: item.place))))
+
+    def _stored(self, kind: str, content: bytes) -> str:
+        path = self.folder / "content"
         try:
             path.write_bytes(content)
         except OSError as error:
             raise BadInput(f"{path} could not be written: {error.strerror or error}") from error
-        words = ("-w", "--no-filters", "--stdin-paths")
-        return self._ask(self._bare, "hash-object", *words, question=b"blob\n", read=_text)
-
-    def tree(self, items: Iterable[TreeItem]) -> str:
-        """Store a tree; its id. Everything in it has to be there."""
-        question = b"".join(map(bytes, items)) + b"\0"
-        return self._ask(self._bare, "mktree", "-z", "--batch", question=question, read=_text)
+        words = ("hash-object", "-t", kind, "-w", "--no-filters", "--stdin-paths")
+        return self._ask(self._bare, *words, question=b"content\n", read=_text)
 
     def refer(self, name: str, target: str) -> None:
         """Keep an object under a name, in place of another one."""
@@ -113,9 +127,9 @@ class GitObjects(Struct):
                 raise EOFError
             return b"\0".join(found)
 
-        words = ("--stdin", "-r", "-z", "--no-renames", "--no-abbrev")
+        words = ("diff-tree", "--stdin", "-r", "-z", "--no-renames", "--no-abbrev")
         question = f"{before} {after}\n".encode() + _END  # what is no tree is sent back, after all that came before
-        return self._ask(self._bare, "diff-tree", *words, question=question, read=answer)
+        return self._ask(self._bare, *words, question=question, read=answer)
 
     def ignored(self, paths: Sequence[bytes]) -> set[bytes]:
         """Which of these paths, from the project's folder, the ignore files are about; whatever an index says."""
@@ -124,20 +138,19 @@ class GitObjects(Struct):
             told = [[up_to(output, b"\0") for _ in range(4)] for _ in range(count)]
             return {path for _, _, pattern, path in told if pattern and not pattern.startswith(b"!")}
 
-        words, found = ("--stdin", "-z", "--verbose", "--non-matching", "--no-index"), set[bytes]()
-        asked, question = 0, b""
+        asked, question, found = 0, b"", set[bytes]()
         for number, path in enumerate(paths, 1):
             asked, question = asked + 1, question + path + b"\0"
             following = len(paths[number]) if number < len(paths) else _AT_ONCE
             if len(question) + following >= _AT_ONCE:
-                found |= self._ask(self.git, "check-ignore", *words, question=question, read=partial(answers, asked))
+                found |= self._ask(self.git, *_CHECK_IGNORE, question=question, read=partial(answers, asked))
                 asked, question = 0, b""
         return found
 
     def forget_ignore_files(self) -> None:
         """They have changed, and git reads them once."""
         with self._lock:
-            if program := self._programs.pop("check-ignore", None):
+            if program := self._programs.pop(_CHECK_IGNORE, None):
                 program.close()
 
     def close(self) -> None:
@@ -153,19 +166,19 @@ class GitObjects(Struct):
         env = {name: value for name, value in self.git.env.items() if name != "GIT_WORK_TREE"}
         return replace(self.git, folder=self.folder, env=env)
 
-    def _ask(self, git: Git, command: str, *words: str, question: bytes, read: Callable[[BufferedReader], T]) -> T:
+    def _ask(self, git: Git, *words: str, question: bytes, read: Callable[[BufferedReader], T]) -> T:
         with self._lock:
             try:
-                if command not in self._programs:
-                    self._programs[command] = git.standing(command, *words)
-                return self._programs[command].ask(question, read)
+                if words not in self._programs:
+                    self._programs[words] = git.standing(*words)
+                return self._programs[words].ask(question, read)
             except BaseException as error:
-                if program := self._programs.pop(command, None):  # an answer may be left in its pipe
+                if program := self._programs.pop(words, None):  # an answer may be left in its pipe
                     program.close()
                 if not isinstance(error, ProgramEnded):
                     raise
                 _, _, why = str(error).rpartition("fatal: ")
-                raise GitUnusable(f"git {command} failed: {sanitize_for_display(why.strip())}", hint=HINT) from error
+                raise GitUnusable(f"git {words[0]} failed: {sanitize_for_display(why.strip())}", hint=HINT) from error
 
 
 def _text(output: BufferedReader) -> str:

@@ -27,7 +27,7 @@ from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes, remove, remove_leftovers, write_atomic
 from cdd_agent.git.command import Git, GitUnusable
 from cdd_agent.git.known_files import KnownFiles, Unusual
-from cdd_agent.git.objects import HINT, GitObjects, TreeItem
+from cdd_agent.git.objects import FOLDER, HINT, GitObjects, TreeItem
 from cdd_agent.git.repository import Repository, repository_of
 from cdd_agent.late_regex import late_regex
 from cdd_agent.sanitize import sanitize_for_display
@@ -177,13 +177,12 @@ class Snapshots(Struct):
     async def take(self, name: str, also: Iterable[str] = ()) -> str:
         """Make a snapshot and keep it under a name; the object's id. `also` are files to include though ignored.
 
-        What was asked for once stays part of later snapshots.
+        Those that are ignored stay part of later snapshots, also if they come later.
         """
-        self._also |= set(also)
-        reference = f"{self.namespace}/{name}"
+        asked, reference = frozenset(also), f"{self.namespace}/{name}"
 
         def look() -> tuple[str, bool]:
-            snapshot = self._store(self._look())
+            snapshot = self._store(self._look(asked))
             try:
                 self.objects.refer(reference, snapshot)
             except GitUnusable:
@@ -193,6 +192,7 @@ class Snapshots(Struct):
         try:
             snapshot, is_kept = await to_its_end(look, name="look")
         except (Unusual, GitUnusable):
+            self._also |= asked
             snapshot, is_kept = await self._look_by_git(), False
         if not is_kept:
             await self._refer(reference, snapshot)
@@ -288,11 +288,12 @@ class Snapshots(Struct):
             raise BadInput(f"{path} could not be written: {error.strerror or error}", hint=HINT) from error
         return path
 
-    def _look(self) -> str:
+    def _look(self, asked: Set[str]) -> str:
         """The tree of all files as they are now. Raises `Unusual` where only git can tell."""
         self._begin()
         added = set(self.known.added)
         tree = self.known.look()
+        self._also |= self.known.ignored([path for path in asked - self._also if not self.known.holds(path)])
         if any(not self.known.holds(path) and _is_own_file(self.root, path) for path in self._also):
             raise Unusual  # an ignored file that has come since
         if self.known.added != added:
@@ -322,7 +323,7 @@ class Snapshots(Struct):
 
     def _store(self, tree: str, unseen: Set[str] = frozenset()) -> str:
         """Make a snapshot of a tree of all files; its id."""
-        modes, made = self.known.modes, [TreeItem("040000", tree, b"files")]
+        modes, made = self.known.modes, [TreeItem(FOLDER, tree, b"files")]
         for kind, lines in {"also": self._also, "modes": modes, "unseen": unseen}.items():
             if lines:
                 content = b"".join(os.fsencode(line) + b"\0" for line in sorted(lines))

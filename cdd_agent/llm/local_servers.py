@@ -58,7 +58,7 @@ async def find_local_servers(ports: Mapping[str, int] = USUAL_PORTS) -> tuple[Lo
     return tuple(filter(None, servers))
 
 
-async def models_at(api_base: str, key: str | None = None, patience: float = _PATIENCE) -> tuple[str, ...] | None:
+async def models_at(api_base: str, key: str | None = None, patience: float | None = None) -> tuple[str, ...] | None:
     """The models that a server offers to talk to; None where it answers with something else than their list.
 
     Raises `ConnectionFailed` where nothing answers in time, and for a proxy that cannot be used.
@@ -73,7 +73,7 @@ async def models_at(api_base: str, key: str | None = None, patience: float = _PA
     return tuple(dict.fromkeys(name for name in can_be_shown if "embed" not in name.lower()))
 
 
-async def _json_at(address: str, key: str | None = None, patience: float = _PATIENCE) -> object:
+async def _json_at(address: str, key: str | None = None, patience: float | None = None) -> object:
     """The JSON that is answered there; None for anything else. Raises `ConnectionFailed` where nothing answers."""
     from cdd_agent.llm.direct.model import client_for, prepare  # not for a shell whose model is configured
 
@@ -87,7 +87,7 @@ async def _json_at(address: str, key: str | None = None, patience: float = _PATI
     try:
         url = httpx.URL(address)
         async with (
-            asyncio.timeout(patience),
+            asyncio.timeout(_PATIENCE if patience is None else patience),
             client_for(url) as client,
             client.stream("GET", url, headers=headers) as answer,
         ):

@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import field
+
+from cdd_agent.partly_shown import PartlyShown
 
 
 class Effort(StrEnum):
@@ -17,8 +19,10 @@ class Effort(StrEnum):
     MAX = "max"
 
 
-class ModelOptions(Struct, frozen=True):
+class ModelOptions(PartlyShown, frozen=True):
     """None: whatever the provider does by itself."""
+
+    unshown = ("body", "headers")
 
     effort: Effort | None = None
     temperature: float | None = None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 from msgspec import Struct
 
 from cdd_agent.errors import CddError, ExitCode
+from cdd_agent.partly_shown import PartlyShown
 
 if TYPE_CHECKING:
     from cdd_agent.llm.known_models import Price
@@ -41,7 +42,7 @@ class ProviderData(Struct, frozen=True):
     """JSON, in a form of the adapter's own."""
 
 
-class Picture(Struct, frozen=True):
+class Picture(PartlyShown, frozen=True):
     """A picture that a person's message carries; `llm/pictures.py` makes it."""
 
     name: str
@@ -53,11 +54,7 @@ class Picture(Struct, frozen=True):
     data: bytes
     """The file's content."""
 
-    def __rich_repr__(self) -> list[tuple[str, object]]:
-        return [(name, getattr(self, name)) for name in self.__struct_fields__ if name != "data"]
-
-    def __repr__(self) -> str:
-        return f"Picture({', '.join(f'{name}={value!r}' for name, value in self.__rich_repr__())})"
+    unshown = ("data",)
 
 
 class Message(Struct, frozen=True):

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from cdd_agent.errors import BadInput
 from cdd_agent.late_regex import late_regex
 from cdd_agent.llm.known_models import known_model
+from cdd_agent.partly_shown import PartlyShown
 from cdd_agent.web_address import web_address
 
 
@@ -121,7 +122,7 @@ _WITHOUT_PREFIX = {
 """Models that people name without their provider."""
 
 
-class Endpoint(Struct, frozen=True):
+class Endpoint(PartlyShown, frozen=True):
     """Where one model is asked, and as who."""
 
     base: str
@@ -138,12 +139,7 @@ class Endpoint(Struct, frozen=True):
     speaks: Speaks = Speaks.CHAT_COMPLETIONS
     headers: Mapping[str, str] = field(default_factory=dict)
 
-    def __rich_repr__(self) -> list[tuple[str, object]]:
-        """All but the key, which is not for logs and tracebacks."""
-        return [(name, getattr(self, name)) for name in self.__struct_fields__ if name != "key"]
-
-    def __repr__(self) -> str:
-        return f"Endpoint({', '.join(f'{name}={value!r}' for name, value in self.__rich_repr__())})"
+    unshown = ("key",)
 
     @property
     def lacks_key(self) -> bool:

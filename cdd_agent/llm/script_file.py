@@ -4,12 +4,12 @@ import contextlib
 import json
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, convert
 
 from cdd_agent.errors import BadInput
-from cdd_agent.forms import NotOfForm, read
+from cdd_agent.forms import Fault, NotOfForm, read
 from cdd_agent.guarded_yaml import decoded, read_mapping
 from cdd_agent.llm.port import (
     Done,
@@ -36,36 +36,47 @@ EVENTS: dict[str, type[ModelEvent | Done]] = {
 """All that an adapter says, which makes exactly one call, by the names in the file."""
 _IS_LINES = re.compile(rb'\s*\{"(?!replies"|pace")')
 _LONGEST_SHOWN = 60
-Part = TypeVar("Part", bound="_Part")
+_MOST_TOLD = 20
 
 
 def read_script(path: Path) -> tuple[float, list[ScriptedReply | RecordedCall]]:
-    """The pace and the entries. Raises `BadInput`, with the line of what is wrong."""
+    """The pace and the entries. Raises `BadInput`, with all that is wrong and its lines."""
     try:
         data = path.read_bytes()
     except OSError as error:
         why = "is not there" if isinstance(error, FileNotFoundError) else f"cannot be read: {error.strerror or error}"
         raise BadInput(f"{path} {why}.", hint="Check the path of the script, or record one with --record.") from error
-    source, pace, found = str(path), 0.0, list[tuple[int, Any]]()
+    source, pace, found, wrong = str(path), 0.0, list[tuple[int, Any]](), list[str]()
     if _IS_LINES.match(data):
-        for number, line in enumerate(data.decode(errors="replace").split("\n"), 1):
+        for number, text in enumerate(data.decode(errors="replace").split("\n"), 1):
             with contextlib.suppress(ValueError, RecursionError):  # torn: its process was killed
-                found.append((number, json.loads(line)))
+                found.append((number, json.loads(text)))
     else:
         content = read_mapping(decoded(data, source), source, "a script")
         values = {str(key): entry.value(source) for key, entry in content.items()}
-        script = _valid(_Script, values, source, {str(key): entry.line for key, entry in content.items()})
-        lines = [node.start_mark.line + 1 for node in content["replies"].node.value]
-        pace, found = script.pace, list(zip(lines, script.replies, strict=True))
-    return pace, [_entry(entry, source, line) for line, entry in found]
-
-
-def _entry(content: Any, source: str, line: int) -> ScriptedReply | RecordedCall:
-    part = _valid(_form(content), content, source, {"": line})
-    try:
-        return part.entry(line)
-    except ValueError as error:
-        raise BadInput(f"{source}:{line}: {error}.", hint="Fix the entry there, or record the call again.") from error
+        try:
+            pace = read(_Script, values).pace
+        except NotOfForm as error:
+            lines = {str(key): entry.line for key, entry in content.items()}
+            wrong += [
+                f"{source}:{lines.get(str(fault.place[0]), 1)}: {_complaint(fault, values)}" for fault in error.faults
+            ]
+        if isinstance(replies := values.get("replies"), list):
+            lines_of = [node.start_mark.line + 1 for node in content["replies"].node.value]
+            found = list(zip(lines_of, replies, strict=True))
+    entries = list[ScriptedReply | RecordedCall]()
+    for line, entry in found:
+        try:
+            entries.append(read(_form(entry), entry).entry(line))
+        except NotOfForm as error:
+            wrong += [f"{source}:{line}: {_complaint(fault, entry)}" for fault in error.faults]
+        except ValueError as error:
+            wrong.append(f"{source}:{line}: {error}.")
+    if wrong:
+        more = [f"… and {len(wrong) - _MOST_TOLD} more."] if len(wrong) > _MOST_TOLD else []
+        hint = "docs/scripted-model.md has all keys; a record is made again with --record."
+        raise BadInput("\n".join((*wrong[:_MOST_TOLD], *more)), hint=hint)
+    return pace, entries
 
 
 def _event(came: Any) -> tuple[float, ModelEvent | Done]:
@@ -199,19 +210,13 @@ def _form(entry: Any) -> type[_WrittenEntry | _RecordedEntry]:
             return _WrittenReply
 
 
-def _valid(form: type[Part], content: Any, source: str, lines: dict[str, int]) -> Part:
-    """`lines`: of the keys, and as "" that of the whole."""
-    try:
-        return read(form, content)
-    except NotOfForm as error:
-        fault = error.faults[0]
-    place = f"{source}:{lines.get(str((fault.place or ('',))[0]), lines.get('', 1))}"
+def _complaint(fault: Fault, content: Any) -> str:
     if not fault.place:
-        raise BadInput(f"{place}: not an entry of a script.", hint=f"It is {fault.why}.")
-    if fault.kind in ("unknown", "missing"):
-        problem = "missing" if fault.kind == "missing" else "not a key here"
-        raise BadInput(f"{place}: `{fault.path}` is {problem}.", hint=f"Allowed: {', '.join(fault.allowed)}.")
-    shown = content
+        return f"not an entry of a script: it is {fault.why}."
+    if fault.kind == "missing":
+        return f"`{fault.path}` is missing."
+    if fault.kind == "unknown":
+        return f"`{fault.path}` is not a key here; allowed are {', '.join(fault.allowed)}."
     for key in fault.place:
-        shown = shown[key]
-    raise BadInput(f"{place}: `{fault.path}` is {shown!r:.{_LONGEST_SHOWN}}.", hint=f"It is {fault.why}.")
+        content = content[key]
+    return f"`{fault.path}` is {content!r:.{_LONGEST_SHOWN}}, {fault.why}."

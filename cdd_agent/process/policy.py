@@ -196,6 +196,8 @@ class CommandRunner(Struct, frozen=True):
     """Variables that all commands get, unless they have their own."""
     always: set[tuple[str, str]] = field(default_factory=set)
     """The commands that a person lets through from now on, and their folders, from the root."""
+    noted_in: Path | None = None
+    """The folder in which commands are noted while they run, as `run_command` does."""
 
     @property
     def allowed(self) -> tuple[str, ...]:
@@ -329,6 +331,7 @@ class CommandRunner(Struct, frozen=True):
             hide=self.settings.hide_env,
             passed=self.settings.pass_env,
             copies=copies,
+            noted_in=self.noted_in,
             hear=hear,
         )
         end = "its time was up" if result.timed_out else f"code {result.return_code}"

@@ -4,6 +4,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from cdd_agent.files.manifests import Manifests, ManifestUnreadable, section
@@ -21,7 +22,7 @@ def find_program(name: str, first: Sequence[Path] = ()) -> Path | None:
     """
     if Path(name).name != name:
         return None
-    on_path = (Path(entry) for entry in os.get_exec_path() if Path(entry).is_absolute())
+    on_path = _absolute(tuple(os.get_exec_path()))
     endings = [""]
     if _WINDOWS:
         known = os.environ.get("PATHEXT", ".COM;.EXE;.BAT;.CMD").split(";")
@@ -75,6 +76,11 @@ def _pytest(root: Path) -> tuple[str, ...]:
         return (str(own), "-m", "pytest")
     elsewhere = find_program("pytest")
     return (str(elsewhere),) if elsewhere else (sys.executable, "-m", "pytest")
+
+
+@lru_cache(8)
+def _absolute(path: tuple[str, ...]) -> tuple[Path, ...]:
+    return tuple(folder for folder in map(Path, path) if folder.is_absolute())
 
 
 def _is_program(file: Path) -> bool:

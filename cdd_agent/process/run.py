@@ -18,22 +18,18 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal
+from typing import IO, Literal
 
 from msgspec import Struct, field
 
+from cdd_agent.process.ending import GRACE, MARK, end_marked, noted
 from cdd_agent.process.programs import find_program
 from cdd_agent.secret_names import is_secret_name
 from cdd_agent.threads import in_thread, to_its_end
 
-if TYPE_CHECKING:
-    import psutil
-
 LARGEST_COPY = 64_000_000  # bytes
 _KEPT = 256 * 1024
 """Characters kept of each stream; of more than that, the first quarter and the rest from the end."""
-_GRACE = 2.0
-"""Seconds between asking a group to end and ending it, and for pipes to drain after an exit."""
 WHOLE = sys.maxsize
 """All characters of stdout, however many."""
 _PIPE = 1024 * 1024
@@ -42,10 +38,6 @@ SHOWN_EVERY = 0.1
 """Seconds between two pieces of output that is only shown."""
 SHOWN_CHARACTERS, SHOWN_LINES = 64 * 1024, 500
 """At most in one such piece, beside the mark of what is left out: a quarter is the beginning, the rest the end."""
-_ROUNDS = 5
-"""How often what left a command's group is looked for: what is being ended may start more."""
-_MARK = "CDD_COMMAND"
-"""The variable by which a command's processes are known, wherever they went. A nested one adds to it."""
 
 StreamName = Literal["stdout", "stderr"]
 
@@ -129,6 +121,7 @@ async def run_command(
     stdout: Path | None = None,
     most: int | None = None,
     copies: Path | None = None,
+    noted_in: Path | None = None,
     hear: Hear = unheard,
 ) -> CommandResult:
     """Run `argv` in `cwd` for at most `limit` seconds.
@@ -139,41 +132,45 @@ async def run_command(
 
     What it reads is closed, or a file; with a file for `stdout`, all of that stream goes there, byte for byte. With a
     folder for `copies`, both streams are in files there too, `stdout` and `stderr`, up to a little over `LARGEST_COPY`.
+    With `noted_in`, it is noted there while it runs: `end_noted` ends it, should this process be killed.
 
     A program without a path is looked up as this process would, whatever `env` says about PATH. `env`, `hide` and
     `passed` make the `child_environment`. Nothing is raised for a command that fails, is not there, or takes too long:
     the result says so. Whoever is cancelled ends the command and everything it started.
     """
-    clock = asyncio.get_running_loop().time
-    started = clock()
+    loop = asyncio.get_running_loop()
+    started = loop.time()
     mark = uuid.uuid4().hex
     environment = child_environment(env, hide=hide, passed=passed)
-    environment[_MARK] = f"{os.environ.get(_MARK, '')} {mark}".strip()
-    try:
-        process = _start(argv, cwd, environment, stdin, stdout)
-    except _NoSuchProgram:
-        return CommandResult("", f"Error: Command not found: {argv[0]}", 127, started=False)
-    except (OSError, ValueError) as error:  # not executable, no such folder, a NUL in an argument
-        why = getattr(error, "strerror", None) or str(error)
-        if isinstance(error, OSError) and str(error.filename) == str(cwd):
-            why = f"{cwd}: {why}"
-        return CommandResult("", f"{argv[0]} could not be started: {why}", 126, started=False)
-    output = _Output(process, hear, most, copies)
-    ended_by_itself = False
-    try:
-        await output.end(until=started + limit)
-        timed_out = process.poll() is None and not output.is_full
-        if process.poll() is None:
-            await to_its_end(partial(_end_all, process, mark), name="end")
-            await output.end(until=clock() + _GRACE)
-        ended_by_itself = True
-        return output.result(process.wait(), clock() - started, limit, timed_out=timed_out)  # it has ended by now
-    finally:
-        output.close()
-        if ended_by_itself:
-            _end_group(process)  # of those who are left there, nobody is waited for
-        else:
-            await to_its_end(partial(_end_all, process, mark), name="end")
+    environment[MARK] = f"{os.environ.get(MARK, '')} {mark}".strip()
+    with contextlib.ExitStack() as note:
+        try:
+            note_process = note.enter_context(noted(noted_in, mark))
+            process = _start(argv, cwd, environment, stdin, stdout)
+        except _NoSuchProgram:
+            return CommandResult("", f"Error: Command not found: {argv[0]}", 127, started=False)
+        except (OSError, ValueError) as error:  # not executable, no such folder, a NUL in an argument
+            why = getattr(error, "strerror", None) or str(error)
+            if isinstance(error, OSError) and str(error.filename) == str(cwd):
+                why = f"{cwd}: {why}"
+            return CommandResult("", f"{argv[0]} could not be started: {why}", 126, started=False)
+        note_process(process.pid)
+        output = _Output(process, hear, most, copies)
+        ended_by_itself = False
+        try:
+            await output.end(until=started + limit)
+            timed_out = process.poll() is None and not output.is_full
+            if process.poll() is None:
+                await to_its_end(partial(_end_all, process, mark), name="end")
+                await output.end(until=loop.time() + GRACE)
+            ended_by_itself = True
+            return output.result(process.wait(), loop.time() - started, limit, timed_out=timed_out)
+        finally:
+            output.close()
+            if ended_by_itself:
+                _end_group(process)  # of those who are left there, nobody is waited for
+            else:
+                await to_its_end(partial(_end_all, process, mark), name="end")
 
 
 def run_in_foreground(argv: Sequence[str], cwd: Path | None = None) -> int:
@@ -224,7 +221,7 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(_GRACE)
+                process.wait(GRACE)
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
@@ -237,43 +234,7 @@ def _end_all(process: subprocess.Popen[bytes], mark: str) -> None:
     with contextlib.suppress(psutil.Error):
         family = psutil.Process(process.pid).children(recursive=True)
     _end_group(process)
-    for _ in range(_ROUNDS):
-        left = _alive({*family, *_marked(mark)})
-        if not left:
-            return
-        for one in left:
-            with contextlib.suppress(psutil.Error):
-                one.terminate()
-        until = time.monotonic() + _GRACE  # they are nobody's children here: there is nothing to wait for but their end
-        while (left := _alive(left)) and time.monotonic() < until:
-            time.sleep(0.02)
-        for one in left:
-            with contextlib.suppress(psutil.Error):
-                one.kill()
-
-
-def _marked(mark: str) -> "list[psutil.Process]":
-    """Processes whose environment carries the mark, as far as the system lets one look; never this one."""
-    import psutil
-
-    return [
-        one
-        for one in psutil.process_iter(["environ"])
-        if mark in (one.info["environ"] or {}).get(_MARK, "").split() and one.pid != os.getpid()
-    ]
-
-
-def _alive(processes: "Iterable[psutil.Process]") -> "list[psutil.Process]":
-    """Without those that ended and only wait for somebody to notice."""
-    import psutil
-
-    def is_alive(one: psutil.Process) -> bool:
-        try:
-            return one.is_running() and one.status() != psutil.STATUS_ZOMBIE
-        except psutil.Error:
-            return False
-
-    return [one for one in processes if is_alive(one)]
+    end_marked(mark, family)
 
 
 class _Output:
@@ -286,39 +247,30 @@ class _Output:
         self._closed = threading.Event()
         stdout = HeadTailBuffer() if most is None else _Head(most)
         self._kept: dict[StreamName, HeadTailBuffer | _Head] = {"stdout": stdout, "stderr": HeadTailBuffer()}
-        self._exit = asyncio.ensure_future(in_thread(process.wait, name="wait"))
         self._full: asyncio.Future[None] = self._loop.create_future()
         """Done when there is more of stdout than is wanted."""
         streams: tuple[tuple[StreamName, IO[bytes] | None], ...] = (
             ("stdout", process.stdout),
             ("stderr", process.stderr),
         )
-        self._open = {name: self._loop.create_future() for name, pipe in streams if pipe is not None}
+        readers = list[threading.Thread]()
         for name, pipe in streams:
             if pipe is not None:
                 ends_early = most is not None and name == "stdout"
                 copy = _StreamFile(copies / name if copies else None)
-                threading.Thread(target=self._read, args=(name, pipe, ends_early, copy), daemon=True).start()
+                readers.append(threading.Thread(target=self._read, args=(name, pipe, ends_early, copy), daemon=True))
+                readers[-1].start()
+        self._ended = asyncio.ensure_future(in_thread(partial(_ended, process, readers), name="wait"))
 
     @property
     def is_full(self) -> bool:
         return self._full.done()
 
     async def end(self, *, until: float) -> None:
-        """Wait for the program's end and that of its pipes, no longer than `until` (the loop's time).
-
-        A background child may hold a pipe open after the program is gone; it is not waited for long.
-        """
-        await self._wait({self._exit, self._full}, until)
-        if self._exit.done():
-            until = min(until, self._loop.time() + _GRACE)
-            for pipe in self._open.values():
-                await self._wait({pipe, self._full}, until)
-
-    async def _wait(self, futures: "set[asyncio.Future[Any]]", until: float) -> None:
+        """Wait for the program's end and that of its pipes, no longer than `until` (the loop's time)."""
         # `wait_for` can lose a request to stop that comes at its end.
         timeout = max(until - self._loop.time(), 0)
-        await asyncio.wait(futures, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({self._ended, self._full}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
 
     def result(self, return_code: int, seconds: float, limit: float, *, timed_out: bool) -> CommandResult:
         """With what was read so far, all of which was shown by then: what is read from now on is not the program's."""
@@ -344,15 +296,14 @@ class _Output:
                 copy.add(data)
                 self._add(decoder.decode(data), name)
                 if ends_early and self._kept[name].cut:
-                    self._tell(_settle, self._full)
+                    self._tell(self._full.set_result, None)
                     break
         self._add(decoder.decode(b"", final=True), name)
-        self._tell(_settle, self._open[name])
 
     def _add(self, text: str, name: StreamName) -> None:
         if text and not self._closed.is_set():
             self._kept[name].add(text)
-            if self._shown.add(OutputChunk(text, name)):
+            if self._hear is not unheard and self._shown.add(OutputChunk(text, name)):
                 self._tell(self._show_soon)
 
     def _tell(self, what: Callable[..., None], *arguments: object) -> None:
@@ -373,6 +324,15 @@ class _Output:
         if (chunk := self._shown.taken()) is not None:
             self._shown_at = self._loop.time()
             self._hear(chunk)
+
+
+def _ended(process: subprocess.Popen[bytes], readers: Iterable[threading.Thread]) -> None:
+    """Wait for a program's end, and until its pipes are read. A background child may hold them open after the program
+    is gone; it is not waited for long."""
+    process.wait()
+    until = time.monotonic() + GRACE
+    for reader in readers:
+        reader.join(max(until - time.monotonic(), 0))
 
 
 class _StreamFile:
@@ -400,11 +360,6 @@ class _StreamFile:
             self._file = None
             with contextlib.suppress(OSError):
                 self._path.unlink()
-
-
-def _settle(future: "asyncio.Future[None]") -> None:
-    if not future.done():
-        future.set_result(None)
 
 
 class _PendingOutput:

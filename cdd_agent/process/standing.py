@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import select
 import subprocess
+import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from io import BufferedReader
@@ -13,6 +15,8 @@ from typing import IO, TypeVar
 
 T = TypeVar("T")
 _SECONDS_TO_END = 2.0
+_WORDS = 4096
+"""Bytes of standard error that are kept."""
 
 
 class ProgramEnded(Exception):
@@ -35,9 +39,11 @@ class StandingProgram:
         assert process.stdin is not None
         assert isinstance(process.stdout, BufferedReader)
         assert process.stderr is not None
-        self._input, self._output, self._errors = process.stdin, process.stdout, process.stderr
-        self._limit = limit
-        self.close = weakref.finalize(self, _end, process, self._input, self._output, self._errors)
+        self._input, self._output, self._limit = process.stdin, process.stdout, limit
+        self._said = bytearray()
+        self._hearing = threading.Thread(target=_hear, args=(process.stderr, self._said), name="stderr", daemon=True)
+        self._hearing.start()
+        self.close = weakref.finalize(self, _end, process, self._input, self._output)
 
     def ask(self, question: bytes, read: Callable[[BufferedReader], T]) -> T:
         """Send a question, and let `read` take its answer from what the program writes; it raises `EOFError` where that
@@ -65,9 +71,16 @@ class StandingProgram:
 
     def _last_words(self) -> str:
         self.end_input()
-        with contextlib.suppress(OSError):
-            return self._errors.read(4096).decode(errors="replace")
-        return ""
+        self._hearing.join(_SECONDS_TO_END)
+        return self._said.decode(errors="replace")
+
+
+def _hear(errors: IO[bytes], said: bytearray) -> None:
+    """Keep the end of what the program says, which would have to wait where nobody reads it."""
+    with errors:
+        while data := os.read(errors.fileno(), _WORDS):
+            said += data
+            del said[:-_WORDS]
 
 
 def up_to(output: BufferedReader, end: bytes) -> bytes:
@@ -88,14 +101,12 @@ def exactly(output: BufferedReader, size: int) -> bytes:
     return found
 
 
-def _end(process: subprocess.Popen[bytes], *pipes: IO[bytes]) -> None:
-    for pipe in pipes[:1]:
-        with contextlib.suppress(OSError):
-            pipe.close()
+def _end(process: subprocess.Popen[bytes], questions: IO[bytes], answers: IO[bytes]) -> None:
+    with contextlib.suppress(OSError):
+        questions.close()
     try:
         process.wait(_SECONDS_TO_END)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-    for pipe in pipes[1:]:
-        pipe.close()
+    answers.close()

@@ -112,10 +112,15 @@ def _file(root: Path, text: str) -> FileContext:
 class _Node(Struct):
     """A file or folder of the tree."""
 
-    line: str
+    entry: WalkEntry
     inner: list["_Node"] = field(default_factory=list)
     files: int = 0
     """How many are in it, at any depth."""
+
+    @property
+    def line(self) -> str:
+        """Of most files of a large project it is never shown."""
+        return self.entry.shown_name
 
     @property
     def count(self) -> str:
@@ -149,11 +154,11 @@ def _unseen(found: Sequence[WalkEntry]) -> list[str]:
 
 
 def _tree(name: str, entries: Iterable[WalkEntry]) -> _Node:
-    top = _Node(f"{name}/")
+    top = _Node(WalkEntry(name, Kind.FOLDER))
     above = [top]
     for entry in entries:
         del above[entry.text.count("/") + 1 :]
-        node = _Node(entry.shown_name)
+        node = _Node(entry)
         above[-1].inner.append(node)
         if entry.kind is Kind.FOLDER:
             above.append(node)

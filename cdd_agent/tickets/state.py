@@ -9,12 +9,12 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from msgspec import Raw, Struct, field, to_builtins
+from msgspec import Struct, field, to_builtins
 from msgspec.structs import force_setattr, replace
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes, write_atomic
-from cdd_agent.files.json_file import as_json, as_short_json, from_json
+from cdd_agent.files.json_file import as_json, from_json
 from cdd_agent.tickets.drift import Known, fingerprint, is_unchanged, places
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.plan_step import PlanStep
@@ -27,6 +27,8 @@ class StateUnreadable(BadInput):
 
 _PROMISED = ("ticket_slug", "current_step", "status", "started_at", "completed_at", "step_executions")
 _PROMISED_OF_STEP = ("step_number", "status", "started_at", "completed_at", "error", "files_created", "files_modified")
+_NO_STEPS = b'"step_executions": {}'
+"""Where the steps belong in a state that is written without them. No text in it holds a quote as it is."""
 _DEEPEST = 100
 """Levels of what a newer version has added."""
 
@@ -98,9 +100,9 @@ class StepExecution(_Record, frozen=True, dict=True):
         return self.costs or NO_COST
 
     @cached_property
-    def json(self) -> Raw:
-        """As the file has it: of all steps a change of the state makes but one anew."""
-        return Raw(as_short_json(_laid_out(self)))
+    def json(self) -> bytes:
+        """As the file has it, under its number: of all steps a change of the state makes but one anew."""
+        return b'"%d": %s' % (self.step_number, as_json(_laid_out(self), indent=2).replace(b"\n", b"\n    "))
 
     @property
     def seconds(self) -> float | None:
@@ -336,20 +338,24 @@ class ExecutionState(_Record, frozen=True):
         place = "former_steps" if step.step_number in self.former_steps else "step_executions"
         return replace(self, **{place: {**getattr(self, place), step.step_number: step}})
 
-    def to_json(self) -> str:
+    def to_json(self) -> bytes:
         """The promised keys first, in their order; then whatever else the file held."""
         data = _laid_out(replace(self, step_executions={}, former_steps={}, undone=())) | {
             "status": self.status.value,
-            "step_executions": {number: step.json for number, step in self.step_executions.items()},
-            "former_steps": {number: step.json for number, step in self.former_steps.items()},
+            "former_steps": {number: _laid_out(step) for number, step in self.former_steps.items()},
             "undone": [
-                {"id": undo.id, "steps": [step.json for step in undo.steps]} | undo.more for undo in self.undone
+                {"id": undo.id, "steps": [_laid_out(step) for step in undo.steps]} | undo.more for undo in self.undone
             ],
         }
         for key in ("former_steps", "undone", "done_plan"):
             if not data[key]:
                 del data[key]
-        return as_json({key: data[key] for key in _PROMISED} | data, indent=2).decode() + "\n"
+        whole = as_json({key: data[key] for key in _PROMISED} | data, indent=2) + b"\n"
+        if not self.step_executions:
+            return whole
+        before, _, after = whole.partition(_NO_STEPS)
+        steps = b",\n    ".join(step.json for step in self.step_executions.values())
+        return b"".join((before, b'"step_executions": {\n    ', steps, b"\n  }", after))
 
     @classmethod
     def from_json(cls, data: bytes, source: str) -> Self:
@@ -490,9 +496,9 @@ def new_state(slug: str, plan: ImplementationPlan) -> ExecutionState:
 
 def save_state(state: ExecutionState, *paths: Path) -> None:
     """In each of these files, one after the other."""
-    text = state.to_json().encode()
+    data = state.to_json()
     for path in paths:
-        write_atomic(path, text)
+        write_atomic(path, data)
 
 
 def ready(plan: ImplementationPlan, state: ExecutionState) -> PlanStep | None:

@@ -17,7 +17,7 @@ from cdd_agent.engine.lock import locked
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.whereabouts import CAME_BACK
 from cdd_agent.errors import BadInput
-from cdd_agent.files.atomic import sync_all
+from cdd_agent.files.atomic import remove, sync_all
 from cdd_agent.files.json_file import JsonFile, stamp
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.git.command import Git
@@ -94,7 +94,10 @@ async def put_in_place(own: OwnTree, here: RunHere, reference: RunReference) -> 
         return
     arrival = await Arrival.read(reference, known.tip, here.record.folder / "arriving")
     try:
-        head, git = arrival.manifest.head or "", Git(own.place)
+        head, git = arrival.manifest.head or "", Git(own.place, noted_in=folder)
+        if known.arriving:  # by a git that has been ended since, or whose power was cut
+            lock = await git("rev-parse", "--git-path", "index.lock")
+            remove(own.place / lock.stdout.rstrip("\n"))
         base = str(await own.trees.commit_of(f"refs/heads/{own.branch}"))
         is_ahead = (await git("merge-base", "--is-ancestor", base, head, codes=(0, 1, 128))).return_code == 0
         # Where it was begun before, files are of both kinds, and may be edited: what is there stays in a checkpoint.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import platform
-import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Container, Iterable, Iterator
 from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
 from datetime import UTC, datetime
@@ -382,8 +381,7 @@ class Travel(Struct):
     def _locked(self) -> Iterator[Whereabouts | None]:
         """The ticket is this process's meanwhile; what is known of where its run is. What a refused pull of a run that
         was never here has made, is removed."""
-        is_new = not self.record.folder.exists()
-        self.record.prepare()
+        new = self.record.prepare()
         since = self.now().replace(microsecond=0).isoformat()
         if (tree := load_own_tree(self.record.folder)) is not None:
             raise RunElsewhere(
@@ -396,8 +394,8 @@ class Travel(Struct):
             remove_leftovers(self.ticket.folder)
             yield load_whereabouts(self.record.folder)
         except BaseException:
-            if is_new and load_whereabouts(self.record.folder) is None:
-                shutil.rmtree(self.record.folder, ignore_errors=True)
+            if self.record.folder in new and load_whereabouts(self.record.folder) is None:
+                self.record.discard(new)
             raise
         finally:
             lock.release()

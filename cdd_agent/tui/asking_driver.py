@@ -1,8 +1,11 @@
-"""Asking the terminal for the colour of its background (OSC 11). Nobody waits for the answer: it comes among the keys,
-is taken out from between them, and becomes a message. A terminal that does not know the question says nothing.
+"""The way to the terminal, as Textual goes it, with what it leaves out.
 
-And noticing that it is gone: the system tells that to the first program of a terminal alone, which may be another, such
-as `make`."""
+Asking for the colour of its background (OSC 11). Nobody waits for the answer: it comes among the keys, is taken out
+from between them, and becomes a message. A terminal that does not know the question says nothing.
+
+Noticing that it is gone: the system tells that to the first program of a terminal alone, which may be another, such as
+`make`. And coming back after a stop that nobody hears (SIGSTOP), as after Ctrl+Z.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,13 @@ import re
 import select
 import signal
 from collections.abc import Iterable
+from contextlib import suppress
 from time import monotonic
 from typing import ClassVar
 
 from textual._xterm_parser import XTermParser
 from textual.drivers import linux_driver
+from textual.drivers._writer_thread import WriterThread
 from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 
@@ -69,8 +74,35 @@ def _is_hung_up(terminal: int) -> bool:
     return any(event & select.POLLHUP for _, event in waiting.poll(0))
 
 
+class _Writer(WriterThread):
+    """Takes what is written also when the terminal is gone: Textual's ends then, and who writes waits for ever."""
+
+    def run(self) -> None:
+        with suppress(OSError):
+            super().run()
+            return
+        while self._queue.get() is not None:
+            pass
+
+
 class AskingDriver(LinuxDriver):
     """A terminal that can be asked for its background."""
+
+    def start_application_mode(self) -> None:
+        linux_driver.WriterThread = _Writer  # type: ignore[attr-defined]  # Textual makes one here
+        super().start_application_mode()  # type: ignore[no-untyped-call]
+
+    def _sigcont_application(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._come_back)  # not here and now: one stop may follow another
+
+    def _come_back(self) -> None:
+        """Take the terminal, unless somebody has it. Before Ctrl+Z it was let go; before a SIGSTOP it was not, but the
+        shell that this was started from has used it since. The system sends SIGCONT also when a terminal goes."""
+        if self._auto_restart and not _is_hung_up(self.fileno):
+            if not self._must_signal_resume:
+                self._must_signal_resume = True
+                self.suspend_application_mode()
+            self.resume_application_mode()
 
     def ask_for_background(self) -> None:
         """The answer, if there is one, is a `BackgroundTold` for the app."""

@@ -153,7 +153,7 @@ def test_completion(root: Path, line: str, found: list[str]) -> None:
     (root / "ignored.txt").touch()
     index = files_to_mention(root)
     index.build()
-    assert [offer.line for offer in complete_mention(index, line, seconds=30)] == found
+    assert [offer.line for offer in complete_mention(index, line)] == found
 
 
 def test_many_names_that_are_no_files_are_told_in_short_and_at_once(root: Path) -> None:

@@ -146,16 +146,18 @@ def sandbox(tmp_path: Path) -> Sandbox:
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
+def cluster(tmp_path: Path, story: Callable[..., None]) -> Iterator[Cluster]:
+    is_hasty = story in (the_scheduler_is_killed, the_client_is_killed, stopped_for_too_long)
+    """Somebody is to be taken for dead who does not answer. Nobody else is, on however slow a machine."""
     folder = tmp_path / "cluster"
     folder.mkdir()
     env = {
         **os.environ,
         "OPENAI_API_KEY": "key",
         "XDG_CACHE_HOME": str(tmp_path / "cache"),
-        "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "5s",
-        "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "10s",
-        "CDD_CLUSTER_PATIENCE": "15",
+        "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "5s" if is_hasty else "120s",
+        "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "10s" if is_hasty else "60s",
+        "CDD_CLUSTER_PATIENCE": "15" if is_hasty else "60",
         "GIT_AUTHOR_NAME": "Ann",
         "GIT_AUTHOR_EMAIL": "ann@example.org",
     }

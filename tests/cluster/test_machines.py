@@ -4,6 +4,7 @@ import asyncio
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,9 @@ from cdd_agent.cluster.words import ClientFailed, Over
 from cdd_agent.cluster.worker import ENVIRONMENT
 from cdd_agent.config import load_config
 from cdd_agent.errors import BadInput, ExitCode
-from cdd_agent.fleet.board import Board
+from cdd_agent.fleet.board import Row
 from cdd_agent.fleet.place import TicketJob
-from cdd_agent.version import VERSION
+from cdd_agent.travel.came_back import CameBack
 from tests.cluster.machines import Machine, Question, good, made_project, opened_desk
 from tests.llm.server import Answer, LoopbackServer
 from tests.projects import SLUG, Sandbox, says
@@ -224,14 +225,14 @@ def everything(machine: Machine, folder: Path) -> bytes:
 
 
 async def test_stopping_keeps_what_was_paid_for(client: Sandbox, tmp_path: Path) -> None:
-    waiting = asyncio.Event()
+    waiting, may_answer = asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
 
     def slow(request: Any) -> Answer:
         answer = good(request)
         if "b.txt" in answer.text:
             loop.call_soon_threadsafe(waiting.set)
-            return Answer(answer.text, wait=2.0)
+            may_answer.wait(60)
         return answer
 
     with LoopbackServer(slow) as server:
@@ -241,6 +242,7 @@ async def test_stopping_keeps_what_was_paid_for(client: Sandbox, tmp_path: Path)
         await come_or_over(waiting, work)
         desk.is_stopping = True
         over = await work
+        may_answer.set()
         await desk.end()
         assert over is not None
         assert over.exit_code == ExitCode.INTERRUPTED
@@ -255,8 +257,12 @@ async def test_stopping_keeps_what_was_paid_for(client: Sandbox, tmp_path: Path)
         assert len(server.requests) == 2
 
 
-def test_it_goes_on_here_with_what_came_back(client: Sandbox, server: LoopbackServer, tmp_path: Path) -> None:
-    """Without a cluster, when the client was killed before it had put anything into the run's own tree."""
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_it_goes_on_here_with_what_came_back(
+    client: Sandbox, server: LoopbackServer, tmp_path: Path, is_cut: bool
+) -> None:
+    """Without a cluster, when the client was killed before it had put anything into the run's own tree, or when git was
+    about to and the power was cut."""
 
     async def elsewhere() -> None:
         desk = await opened_desk(client)
@@ -264,6 +270,11 @@ def test_it_goes_on_here_with_what_came_back(client: Sandbox, server: LoopbackSe
         desk._locks.close()
 
     asyncio.run(elsewhere())
+    if is_cut:
+        record = client.root / ".cdd" / "runs" / SLUG
+        replace(CameBack.of(record), arriving=True).keep(record)
+        lock = git(record / "tree", "rev-parse", "--path-format=absolute", "--git-path", "index.lock")
+        Path(lock).touch()
     flags = ("--model", "openai/any", "--api-base", server.url)
     assert cdd(client, "exec", SLUG, "--worktree", *flags) == 0
     assert content(client) == DONE
@@ -382,13 +393,13 @@ def test_files_of_this_machine_are_named_before_anything_is_sent(
 
 async def test_every_question_is_answered_whatever_is_wrong_with_it_or_here(client: Sandbox) -> None:
     """A machine that hears nothing would wait until it takes the client for dead."""
-    board = Board.of([TicketJob(SLUG)])
+    row = Row(TicketJob(SLUG))
 
     def tell(event: Question) -> None:
-        board.rows[SLUG].told(event)
+        row.told(event)
 
     desk = await opened_desk(client, tell)
-    attempt = (await desk.answer({"kind": "begin", "worker": "one", "version": VERSION}))["attempt"]
+    attempt = (await desk.answer({"kind": "begin", "worker": "one"}))["attempt"]
     desk._sent.unlink()
     assert "error" in await desk.answer({"kind": "piece", "attempt": attempt, "offset": 0})
     for event in (

@@ -255,18 +255,15 @@ async def test_resume_goes_on_with_the_run_that_was_left_last(sandbox: Sandbox) 
 
 
 @pytest.mark.parametrize("word", ["undo", "redo", "diff"])
-@pytest.mark.parametrize("step", ["abc", "-1", "2x", "1.5", "two", "1 x", "x 1"])
-async def test_what_is_no_step_s_number_is_refused_and_does_not_mean_the_last_one(
-    sandbox: Sandbox, word: str, step: str
-) -> None:
+async def test_what_is_no_step_s_number_is_refused_and_does_not_mean_the_last_one(sandbox: Sandbox, word: str) -> None:
     session = sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "good")).session()
     await say(session, f"/exec {SLUG}")
     await say(session, "c")
 
-    with pytest.raises(BadInput):
-        await say(session, f"/{word} {SLUG} {step}")
-
-    assert sandbox.text("a.txt") == "good\n"
+    for step in ("abc", "-1", "2x", "1.5", "two", "1 x", "x 1"):
+        with pytest.raises(BadInput):
+            await say(session, f"/{word} {SLUG} {step}")
+        assert sandbox.text("a.txt") == "good\n", step
 
 
 async def test_going_back_is_for_the_ticket_that_was_worked_on_last(sandbox: Sandbox) -> None:

@@ -14,7 +14,7 @@ from cdd_agent.errors import BadInput
 from cdd_agent.events import TicketsListed
 from cdd_agent.session import Session
 from tests.listening import collect
-from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.projects import SLUG, Copied, Sandbox, Step, check, says
 
 
 async def slugs(session: Session, line: str) -> list[str]:
@@ -23,14 +23,17 @@ async def slugs(session: Session, line: str) -> list[str]:
     return [ticket.slug for ticket in listed.tickets]
 
 
-@pytest.fixture
-async def session(sandbox: Sandbox) -> Session:
-    """One ticket with a failed step, one with nothing but a spec."""
+async def two_tickets(sandbox: Sandbox) -> None:
     sandbox.write(Step("a.txt", check("a.txt")))
     session = sandbox.replies(says("a.txt", "bad")).session()
     for line in (f"/exec {SLUG}", "continue", "exit", "/new bug rounding"):
         await handle(session, line)
-    return session
+
+
+@pytest.fixture
+async def session(copied: Copied) -> Session:
+    """One ticket with a failed step, one with nothing but a spec."""
+    return (await copied(two_tickets)).session()
 
 
 @pytest.mark.parametrize(

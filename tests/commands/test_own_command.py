@@ -105,7 +105,7 @@ async def test_who_stops_listening_ends_it_and_the_model_learns_that(sandbox: Sa
     work = handle(session, "!echo begun; sleep 61; echo never")
     await stop_at(work, lambda event: isinstance(event, CommandOutput))
     await asyncio.sleep(0.1)
-    assert not [one for one in psutil.Process().children(recursive=True) if "61" in " ".join(one.cmdline())]
+    assert ["sleep", "61"] not in [one.cmdline() for one in psutil.Process().children(recursive=True)]
     told = await last_message(sandbox, session)
     assert "ended by" in told
     assert "begun\n" in told

@@ -25,7 +25,7 @@ from cdd_agent.wording import described
 from tests.agents.asking import TEMPLATE, asks
 from tests.engine.tool_steps import calls, read
 from tests.listening import collect
-from tests.projects import SLUG, Sandbox, Step, check, noticed, says
+from tests.projects import SLUG, Copied, Sandbox, Step, check, noticed, says
 
 TWO = Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1")
 
@@ -49,16 +49,19 @@ def make_older(path: Path, seconds: int) -> None:
     os.utime(path, (then, then))
 
 
-@pytest.fixture
-async def worked(sandbox: Sandbox) -> Sandbox:
-    """A conversation; after it a run whose first step is done, and its second has failed."""
+async def some_work(sandbox: Sandbox) -> None:
     sandbox.write(*TWO).replies("Hello to you.", says("a.txt", "good"), says("b.txt", "bad"))
     session = sandbox.session()
     await say(session, "hi", f"/exec {SLUG}", "all")
     session.leave()
     (conversation,) = (sandbox.root / ".cdd" / "conversations").glob("*.jsonl")
     make_older(conversation, 100)
-    return sandbox
+
+
+@pytest.fixture
+async def worked(copied: Copied) -> Sandbox:
+    """A conversation; after it a run whose first step is done, and its second has failed."""
+    return await copied(some_work)
 
 
 async def test_conversations_and_runs_are_listed_with_how_far_they_are_the_latest_first(worked: Sandbox) -> None:

@@ -332,6 +332,18 @@ def test_a_cache_that_holds_what_nobody_has_put_in_is_made_anew(root: Path, dama
     assert found(ProjectMap(root)) == {"a.py"}
 
 
+@pytest.mark.parametrize("fault", [ValueError, TypeError])
+def test_a_fault_that_is_not_the_caches_is_raised(
+    root: Path, monkeypatch: pytest.MonkeyPatch, fault: type[Exception]
+) -> None:
+    def fail(*_: object) -> None:
+        raise fault("a fault in ranking")
+
+    monkeypatch.setattr("cdd_agent.context.ranking.Ranking.files", fail)
+    with pytest.raises(fault, match="a fault in ranking"):
+        found(ProjectMap(root))
+
+
 def test_a_cache_to_which_somebody_else_writes_for_long_is_left_to_them(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

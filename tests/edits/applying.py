@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cdd_agent.edits.build import EditPolicy, change_set
+from cdd_agent.edits.build import change_set
 from cdd_agent.edits.parse import parse_reply
+from cdd_agent.edits.policy import EditPolicy
 
 CALC = "def add(a, b):\n    return a + b\n\n\ndef sub(a, b):\n    return a - b\n"
 PROJECT = {

@@ -6,9 +6,10 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from cdd_agent.edits.build import EditPolicy, change_set
+from cdd_agent.edits.build import change_set
 from cdd_agent.edits.changes import ChangeSet, FileChange, changed_meanwhile
 from cdd_agent.edits.model import ReplyRefused, WholeFile
+from cdd_agent.edits.policy import EditPolicy
 from cdd_agent.files.atomic import digest
 
 CHANGED = re.escape(changed_meanwhile(PurePosixPath("x")).message.removeprefix("x"))

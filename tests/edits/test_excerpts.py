@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cdd_agent.edits.build import EditPolicy, change_set
+from cdd_agent.edits.build import change_set
 from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.edits.excerpts import Ranges, changed_lines, in_words, joined, known_after
 from cdd_agent.edits.model import (
@@ -21,6 +21,7 @@ from cdd_agent.edits.model import (
     WholeFile,
 )
 from cdd_agent.edits.parse import parse_reply
+from cdd_agent.edits.policy import EditPolicy
 from cdd_agent.files.atomic import digest
 
 TEN = "".join(f"line {number}\n" for number in range(1, 11))

@@ -84,9 +84,10 @@ def test_beside_newer_syntax_a_fault_is_still_one(source: str, more: str) -> Non
     assert not reads(older_python(source + more))
 
 
-@pytest.mark.parametrize("path", sorted(Path(cdd_agent.__file__).parent.rglob("*.py")), ids=lambda path: path.stem)
-def test_code_that_can_be_read_already_stays_readable(path: Path) -> None:
-    assert reads(older_python(path.read_text()))
+def test_code_that_can_be_read_already_stays_readable() -> None:
+    ours = [*Path(cdd_agent.__file__).parent.rglob("*.py")]
+    assert len(ours) > 100
+    assert [path for path in ours if not reads(older_python(path.read_text()))] == []
 
 
 @given(st.text("{}[]()\"'\\ftr\n:!=# axN.,", max_size=60) | st.text(max_size=40))

@@ -257,7 +257,7 @@ def test_what_was_broken_before_may_stay_so(tmp_path: Path) -> None:
 
 
 def test_most_of_a_file_does_not_go_unless_the_task_says_so(tmp_path: Path) -> None:
-    from cdd_agent.edits.build import EditPolicy
+    from cdd_agent.edits.policy import EditPolicy
 
     write(tmp_path, {"a.txt": "".join(f"line {number}\n" for number in range(20))})
     with pytest.raises(ReplyRefused, match="never shortened"):

@@ -9,8 +9,8 @@ from pathlib import Path
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from cdd_agent.edits.build import EditPolicy
 from cdd_agent.edits.model import ReplyRefused
+from cdd_agent.edits.policy import EditPolicy
 from tests.edits.applying import PROJECT, apply, tree, write
 
 PIECES = [

@@ -38,6 +38,8 @@ def test_one_that_is_there_already_is_set_aside_and_one_that_was_only_begun_is_b
     attempt.begin("first")
     attempt.begin("second")
     assert [path.name for path in attempt.folder.parent.iterdir()] == ["attempt-1"]
+    attempt.begin("")
+    assert attempt.guidance == ""
     attempt.save_reply(REPLY)
     attempt.begin("third")
     assert (attempt.guidance, attempt.reply) == ("third", None)
@@ -56,7 +58,7 @@ def test_what_the_model_said_is_its_words_its_calls_and_its_reply(attempt: Attem
 
 
 def test_what_an_older_version_kept_is_read(attempt: Attempt) -> None:
-    attempt.begin("")
+    attempt.folder.mkdir(parents=True)
     (attempt.folder / "shown.json").write_text('{"step": "1", "files": {"a": null}}')
     (attempt.folder / "dialogue.json").write_text(
         '{"messages": [{"role": "user", "content": "Do it.", "tool_calls": [], "tool_call_id": null}]}'

@@ -1,5 +1,6 @@
 """The tests before a run began: known, kept, and what each step is compared with."""
 
+import asyncio
 import json
 import re
 import sys
@@ -44,6 +45,7 @@ from tests.engine.calculator import (
 )
 from tests.listening import collect, stop_at
 from tests.projects import SLUG, Sandbox, Step, check, run_all, says
+from tests.time_of_loops import leap_when
 
 
 def names(error: str | None) -> list[str]:
@@ -189,16 +191,19 @@ async def test_settings_that_a_step_wrote_and_nobody_can_read_are_its_failure(sa
     assert verifications(sandbox) == ["none"]
 
 
-async def test_one_that_takes_too_long_is_told_and_ends_nothing(sandbox: Sandbox) -> None:
-    slow = "import os, time\nif not os.path.exists('quick.txt'):\n    time.sleep(60)\n\n\n"
-    calculator(sandbox, Step("quick.txt"), tests__test_calc_dot_py=slow + TESTS)
-    sandbox.flags = {"test_timeout": 3}
+async def test_one_that_takes_too_long_is_told_and_ends_nothing(
+    sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    waits = tmp_path_factory.mktemp("signs") / "waits"
+    slow = f"import os, time\nif not os.path.exists('quick.txt'):\n    open({str(waits)!r}, 'w').close()\n"
+    calculator(sandbox, Step("quick.txt"), tests__test_calc_dot_py=f"{slow}    time.sleep(600)\n\n\n{TESTS}")
+    sandbox.flags = {"test_timeout": 300}
 
-    events = await run_all(sandbox.replies(says("quick.txt", "x")))
+    events, _ = await asyncio.gather(run_all(sandbox.replies(says("quick.txt", "x"))), leap_when(waits.exists, 300))
 
     taken = of(BaselineTaken, events)[0]
     assert (taken.return_code, taken.passed) == (None, None)
-    assert " 3 s" in taken.problem
+    assert " 300 s" in taken.problem
     assert described(taken)[0][1] is Tone.WARNING
     assert names(of(StepFinished, events)[0].error) == [SUB]  # nothing is known: it is new
 
@@ -206,7 +211,12 @@ async def test_one_that_takes_too_long_is_told_and_ends_nothing(sandbox: Sandbox
 HANGS_AT_ITS_END = """\
 import atexit, os, time
 
-atexit.register(lambda: os.path.exists("quick.txt") or time.sleep(60))
+def hang():
+    if not os.path.exists("quick.txt"):
+        open(WAITS, "w").close()
+        time.sleep(600)
+
+atexit.register(hang)
 """
 INTERRUPTED_ONCE = """\
 import os, pytest
@@ -243,12 +253,17 @@ def pytest_runtest_logreport(report):
     ],
     ids=["hangs", "interrupted", "ended", "died"],
 )
-async def test_nothing_is_excused_by_one_that_was_of_no_use(sandbox: Sandbox, conftest: str) -> None:
+async def test_nothing_is_excused_by_one_that_was_of_no_use(
+    sandbox: Sandbox, conftest: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """It has told of each test, and yet did not come to its end: what is said of it holds."""
-    calculator(sandbox, Step("quick.txt"), conftest_dot_py=conftest)
-    sandbox.flags = {"test_timeout": 4}
+    waits = tmp_path_factory.mktemp("signs") / "waits"
+    calculator(sandbox, Step("quick.txt"), conftest_dot_py=conftest.replace("WAITS", repr(str(waits))))
+    sandbox.flags = {"test_timeout": 300}
 
+    time_passes = asyncio.create_task(leap_when(waits.exists, 300))
     events = await run_all(sandbox.replies(says("quick.txt", "x")))
+    time_passes.cancel()
 
     taken = of(BaselineTaken, events)[0]
     assert taken.problem

@@ -1,5 +1,6 @@
 """Money and tokens of each step, in the state: of all attempts, whatever came of them or stopped them."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 from cdd_agent.commands.builtin import status
 from cdd_agent.commands.registry import handle
 from cdd_agent.engine.effort import effort_by_step
-from cdd_agent.events import PlanOpened, ReplyDelta, ReplyStarted, StepFinished
+from cdd_agent.events import PlanOpened, ReplyDelta, ReplyStarted, StepFinished, beside_the_turn
 from cdd_agent.llm.known_models import Price
 from cdd_agent.llm.port import ConnectionFailed
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
@@ -106,6 +107,21 @@ async def test_a_state_that_does_not_say_it_is_completed_by_the_log(two: Sandbox
     assert [step.cost for step in engine.run.opened().steps] == before
     await collect(engine.recover())
     engine.close()
+
+
+async def test_a_look_while_the_model_is_asked_counts_no_call_twice(two: Sandbox) -> None:
+    two.model = Priced([ScriptedReply(GOOD[0], slow=0.1), GOOD[1]])
+    session = two.session()
+    await handle(session, f"/exec {SLUG}")
+    turn = asyncio.ensure_future(session.say("continue"))
+    while not two.model.requests:
+        await asyncio.sleep(0)
+    with beside_the_turn():
+        await handle(session, "/status")
+    assert not turn.done()
+    await turn
+    session.leave()
+    assert spent(two) == by_the_log(two)
 
 
 async def test_a_question_is_paid_for_the_step_that_it_is_asked_at(two: Sandbox) -> None:

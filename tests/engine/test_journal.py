@@ -7,10 +7,11 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from cdd_agent.edits.build import EditPolicy, change_set
+from cdd_agent.edits.build import change_set
 from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.edits.model import ReplyRefused
 from cdd_agent.edits.parse import parse_reply
+from cdd_agent.edits.policy import EditPolicy
 from cdd_agent.engine.journal import Journal, WrittenFile
 from cdd_agent.errors import BadInput
 from cdd_agent.git.restore import RestoreResult

@@ -44,7 +44,7 @@ async def test_the_time_before_an_interruption_counts(sandbox: Sandbox) -> None:
     dialogue = saved(sandbox)
     assert 0 < dialogue["seconds"] < 60
     path = sandbox.root / f".cdd/runs/{SLUG}/step-01/attempt-1/dialogue.json"
-    path.write_text(json.dumps(dialogue | {"seconds": Limits().seconds - 0.001}))
+    path.write_text(json.dumps(dialogue | {"seconds": Limits().seconds}))
     await run(sandbox.replies(calls(read("a.txt"), execute("cat a.txt")), "Done."))
     assert answers(sandbox, 1)[1]["error"]
     assert f"{Limits().seconds:.0f} seconds" in sandbox.prompt()

@@ -15,7 +15,7 @@ from cdd_agent.events import About, Emit, Event, StepsRedone, StepStarted, Steps
 from cdd_agent.tickets.state import ExecutionState, save_state
 from tests.engine.test_undo import again, back, diff
 from tests.listening import collect, told_to
-from tests.projects import SLUG, Sandbox, Step, check, notice, noticed, run_all, says
+from tests.projects import SLUG, Copied, Sandbox, Step, check, notice, noticed, run_all, says
 
 
 def moves(events: Sequence[Event]) -> list[tuple[str, str]]:
@@ -42,12 +42,15 @@ async def opened(sandbox: Sandbox) -> list[Event]:
         engine.close()
 
 
-@pytest.fixture
-async def done(sandbox: Sandbox) -> Sandbox:
-    """Three steps, of which two are done; the second after a failed attempt."""
+async def two_done(sandbox: Sandbox) -> None:
     await run_all(sandbox.write(A, B, C).replies(*SAID), attempts=2)
     assert sandbox.statuses() == ["completed", "completed", "failed"]
-    return sandbox
+
+
+@pytest.fixture
+async def done(copied: Copied) -> Sandbox:
+    """Three steps, of which two are done; the second after a failed attempt."""
+    return await copied(two_done)
 
 
 async def test_a_step_that_is_inserted_before_done_ones_is_carried_out_and_they_stay_done(done: Sandbox) -> None:

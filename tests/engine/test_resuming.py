@@ -19,7 +19,7 @@ from cdd_agent.events import About, ChangesPutBack, Event, StepStarted
 from cdd_agent.git.command import NoGit
 from tests.forked import ran
 from tests.listening import collect, told_to
-from tests.projects import SLUG, Sandbox, Step, check, notice, noticed, run_all, says
+from tests.projects import SLUG, Copied, Sandbox, Step, check, notice, noticed, run_all, says
 
 TWO = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
 
@@ -33,12 +33,15 @@ def started(events: list[Event]) -> list[int]:
     return [event.step for event in events if isinstance(event, StepStarted)]
 
 
-@pytest.fixture
-async def half(sandbox: Sandbox) -> Sandbox:
-    """Two steps, of which the first is completed and the second failed."""
+async def half_done(sandbox: Sandbox) -> None:
     await run_all(sandbox.write(*TWO).replies(says("a.txt", "good"), says("b.txt", "bad")))
     assert sandbox.statuses() == ["completed", "failed"]
-    return sandbox
+
+
+@pytest.fixture
+async def half(copied: Copied) -> Sandbox:
+    """Two steps, of which the first is completed and the second failed."""
+    return await copied(half_done)
 
 
 def state_file(sandbox: Sandbox) -> Path:
@@ -206,6 +209,37 @@ def interrupted_with(sandbox: Sandbox, edit: str | None) -> None:
     sandbox.write(Step("a.txt", check("a.txt")))
     if edit is not None:
         (sandbox.root / "a.txt").write_text(edit)
+
+
+OUTLIVES = """
+import os, pathlib, signal, subprocess, sys, time
+import psutil
+
+known = pathlib.Path("known")
+if not known.exists():
+    away = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+    known.write_text(f"{os.getpid()} {away.pid}")
+    os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(600)
+for pid in map(int, known.read_text().split()):
+    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+"""
+"""A check that kills its run and goes on, with a process that left its group; the next one sees that they are gone."""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sessions, and a process that ends another by SIGKILL")
+async def test_a_check_that_outlived_its_run_is_ended_before_the_run_goes_on(sandbox: Sandbox) -> None:
+    (sandbox.root / "check.py").write_text(OUTLIVES)
+    sandbox.write(Step("a.txt", "python check.py"))
+    (sandbox.root / "script.yaml").write_text(f"replies:\n  - reply: {json.dumps(says('a.txt', 'good'))}\n")
+    killed = ran("exec", SLUG, "--model", "script:script.yaml", cwd=sandbox.root)
+    assert killed.returncode == -signal.SIGKILL
+
+    events = await run_all(sandbox)
+
+    assert About.COMMAND_ENDED in noticed(events)
+    assert sandbox.statuses() == ["completed"]
+    assert not [*(sandbox.root / ".cdd/runs" / SLUG).glob("running-*")]
 
 
 def test_whoever_holds_a_ticket_is_named(sandbox: Sandbox) -> None:

@@ -9,7 +9,7 @@ from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.verification.outcomes import Result
 from tests.engine.calculator import ADD, FIXED, SUB, calculator, gives
-from tests.projects import SLUG, Sandbox, Step, run_all
+from tests.projects import SLUG, Copied, Sandbox, Step, run_all
 
 PASSED, FAILED = Result.PASSED, Result.FAILED
 MULTIPLIES = f"{FIXED}\n\ndef mul(a, b):\n    return a * b\n"
@@ -20,9 +20,7 @@ def details(sandbox: Sandbox, number: int) -> StepDetails:
     return step_details(sandbox.root, sandbox.project.tickets.find(SLUG), number, Redactor())
 
 
-@pytest.fixture
-async def two_done(sandbox: Sandbox) -> Sandbox:
-    """The first step fixes a test, at its second attempt; the second one brings a test of its own."""
+async def carried_out(sandbox: Sandbox) -> None:
     calculator(sandbox, Step("calc.py", description="Fix sub."), Step("calc.py", also=("tests/test_mul.py",)))
     broken = FIXED.replace("a + b", "a * b")
     sandbox.replies(
@@ -30,7 +28,12 @@ async def two_done(sandbox: Sandbox) -> Sandbox:
         gives(calc_dot_py=MULTIPLIES, tests__test_mul_dot_py=TEST_MUL),
     )
     await run_all(sandbox, attempts=2)
-    return sandbox
+
+
+@pytest.fixture
+async def two_done(copied: Copied) -> Sandbox:
+    """The first step fixes a test, at its second attempt; the second one brings a test of its own."""
+    return await copied(carried_out)
 
 
 async def test_each_attempts_tests_are_told_beside_what_they_were_before_the_step(two_done: Sandbox) -> None:

@@ -8,7 +8,7 @@ import pytest
 from cdd_agent.engine.undo import NotCarriedOut
 from cdd_agent.events import StepsUndone
 from tests.listening import collect
-from tests.projects import Sandbox, Step, run_all, says
+from tests.projects import Begin, Copied, Sandbox, Step, run_all, says
 
 STEPS = (Step("a.txt"), Step("a.txt", also=("b.txt",)), Step("c.txt"))
 REPLIES = (says("a.txt", "one\n1\n1\n1"), says("a.txt", "two\n1\n1\n1") + says("b.txt", "b"), says("c.txt", "c"))
@@ -27,17 +27,23 @@ def gone(name: str) -> Edit:
     return lambda root: (root / name).unlink()
 
 
+async def carried_out(sandbox: Sandbox, between: Edit = nothing) -> None:
+    await run_all(sandbox.write(*STEPS[:1]).replies(*REPLIES))
+    between(sandbox.root)
+    await run_all(sandbox.write(*STEPS))
+
+
+async def carried_out_around_an_edit(sandbox: Sandbox) -> None:
+    await carried_out(sandbox, of("a.txt", "mine in between\n1\n1\n1"))
+
+
 @pytest.mark.parametrize("number", [1, 2, 3])
 @pytest.mark.parametrize(
     "after", [nothing, of("a.txt", "mine"), of("c.txt", "mine"), gone("b.txt"), of("new.txt", "mine")]
 )
-@pytest.mark.parametrize("between", [nothing, of("a.txt", "mine in between\n1\n1\n1")])
-async def test_it_says_what_the_undo_then_does(sandbox: Sandbox, number: int, after: Edit, between: Edit) -> None:
-    sandbox.write(*STEPS[:1]).replies(*REPLIES)
-    await run_all(sandbox)
-    between(sandbox.root)
-    sandbox.write(*STEPS)
-    await run_all(sandbox)
+@pytest.mark.parametrize("begin", [carried_out, carried_out_around_an_edit])
+async def test_it_says_what_the_undo_then_does(copied: Copied, number: int, after: Edit, begin: Begin) -> None:
+    sandbox = await copied(begin)
     after(sandbox.root)
     engine = sandbox.engine()
     await collect(engine.recover())

@@ -74,7 +74,7 @@ def test_so_is_what_an_agent_keeps(name: str) -> None:
 
 def test_so_is_a_state() -> None:
     data = (KEPT / "execution-state.json").read_bytes()
-    assert ExecutionState.from_json(data, "s").to_json().encode() == data
+    assert ExecutionState.from_json(data, "s").to_json() == data
 
 
 def test_so_is_a_board(tmp_path: Path) -> None:
@@ -155,4 +155,4 @@ def test_whatever_is_in_a_file_it_is_read_or_told_to_be_damaged(
 def test_so_is_a_state_and_what_was_read_is_kept(file: tuple[str, bytes]) -> None:
     with contextlib.suppress(StateUnreadable):
         state = ExecutionState.from_json(file[1], "s")
-        assert ExecutionState.from_json(state.to_json().encode(), "s") == state
+        assert ExecutionState.from_json(state.to_json(), "s") == state

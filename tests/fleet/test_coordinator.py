@@ -8,7 +8,7 @@ import pytest
 
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.events import ReplyFinished, to_json
-from cdd_agent.fleet.board import Board, RunState
+from cdd_agent.fleet.board import Board, Row, RunState
 from cdd_agent.fleet.coordinator import Coordinator
 from cdd_agent.fleet.place import Ending, Tell, TicketJob
 from cdd_agent.llm.budget import Limit
@@ -53,7 +53,8 @@ class Stage:
 
 def coordinator(stage: Stage, at_once: int = 2, *, stop_on_failure: bool = False) -> Coordinator:
     limit = Limit(tokens=1_000)
-    return Coordinator(Board.of(JOBS), stage, at_once, lambda row, event: None, limit, stop_on_failure=stop_on_failure)
+    board = Board({job.name: Row(job) for job in JOBS})
+    return Coordinator(board, stage, at_once, lambda row, event: None, limit, stop_on_failure=stop_on_failure)
 
 
 def states(of: Coordinator) -> str:

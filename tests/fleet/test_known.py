@@ -87,6 +87,10 @@ def test_the_board_of_the_shell_has_runs_that_go_on_and_trees_that_wait(
     capsys.readouterr()
     assert cdd(root, "board") == 0
     assert "✓ bug-a" in capsys.readouterr().out
+    assert cdd(root, "board", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["event"] == "board_shown"
+    assert [(run["ticket"], run["state"], run["branch"]) for run in told["runs"]] == [("bug-a", "done", "cdd/bug-a")]
 
 
 def _made(folder: Path) -> Path:

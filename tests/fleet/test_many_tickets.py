@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.config import provider_of
-from cdd_agent.fleet.known import folder_of
+from cdd_agent.fleet.board import RunState
+from cdd_agent.fleet.known import board_here, folder_of
 from cdd_agent.llm.shared import Shared
+from cdd_agent.tickets.store import TicketStore
 from tests.commandline import wait_for
 from tests.fleet.tickets import GOOD, ONE_STEP, begun, cdd, events, project, script, tree
 from tests.projects import Step, check, says
@@ -100,6 +102,10 @@ def test_the_budget_is_one_for_all(
     assert [run["state"] for run in runs] == ["no budget", "no budget"]
     assert 0 < sum(run["done"] for run in runs) < 6
     assert 0 < sum(run["tokens"] for run in runs) <= 9_800
+    tickets = TicketStore(root).list()
+    later = board_here(root, tickets).rows
+    assert [later[slug].state for slug in ("bug-a", "bug-b")] == [RunState.NO_BUDGET, RunState.NO_BUDGET]
+    assert all("budget" in row.why for row in later.values())
 
 
 def test_while_a_provider_asks_to_come_back_later_none_of_them_asks_it(
@@ -114,6 +120,23 @@ def test_while_a_provider_asks_to_come_back_later_none_of_them_asks_it(
     told = events(capsys.readouterr().out)
     assert [run["state"] for run in told[-1]["runs"]] == ["later", "waiting"]
     assert "reply_finished" not in [event["event"] for event in told]
+
+
+def test_what_is_not_committed_is_said_to_be_left_out_of_the_trees_that_are_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, model = project(tmp_path, {"bug-a": ONE_STEP, "bug-b": ONE_STEP}, monkeypatch), script(tmp_path, GOOD)
+    Shared(folder_of(root), "bug-c").waits(provider_of(model)).extend(time.time() + 900, "Too many requests.")
+    (root / "notes").write_text("new\n")  # so much is always left out
+    words, said = ("exec", "bug-a", "bug-b", "--jobs", "1", "--model", model), "not committed is not in"
+
+    assert cdd(root, *words) == 75
+    assert said not in capsys.readouterr().out
+    (root / "README").write_text("not committed\n")
+    assert cdd(root, *words) == 75
+    assert capsys.readouterr().out.splitlines()[0].count(said) == 1
+    assert cdd(root, *words, "--json") == 75
+    assert capsys.readouterr().out.splitlines()[0].count(said) == 0
 
 
 def test_words_that_make_no_sense_together_are_refused(

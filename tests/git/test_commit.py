@@ -1,6 +1,5 @@
 """Commits of named files: nothing else is in them, and what the user had staged stays as it was."""
 
-import asyncio
 import os
 import shutil
 import signal
@@ -12,6 +11,7 @@ import pytest
 
 from cdd_agent.git.commit import CommitRefused, already_committed, commit_files
 from cdd_agent.git.commit_message import CommitMessage
+from tests.commandline import wait_for
 
 MESSAGE = CommitMessage("Create the user model", "Step 2 of feature-user-auth.", "Cdd-Step: feature-user-auth/2")
 
@@ -543,10 +543,7 @@ async def test_after_a_kill_at_any_moment_the_next_try_makes_the_one_commit(
     main = [sys.executable, "-c", MAIN.format(root=str(project))]
     done = subprocess.run(main, env={**os.environ, "PATH": path, "TMPDIR": str(tmp_path)})
     assert done.returncode == -signal.SIGKILL
-    for _ in range(200):  # a git that was started goes on without us
-        if over.exists():
-            break
-        await asyncio.sleep(0.05)
+    wait_for(over.exists)  # a git that was started goes on without us
 
     found = await already_committed(project, MESSAGE.trailer)
     name = await commit_files(project, ["a.txt", "new.txt"], MESSAGE)

@@ -1,6 +1,7 @@
 """Checkpoints of files that are known from the last one: what is found by looking at times is what git finds."""
 
 import asyncio
+import json
 import os
 import tempfile
 from pathlib import Path
@@ -8,14 +9,16 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from cdd_agent.git.checkpoint import Checkpoints
+from cdd_agent.git.objects import GitObjects, TreeItem
 from cdd_agent.threads import in_thread
 from tests.git.checkpoints import Files, counting_git, opened, write
 from tests.git.test_checkpoint_properties import Edit, apply, project
 from tests.git.test_status import git
 
-PATHS = ("a", "a/b", "a/b/c", "b/a", "c d", ".gitignore", "a/.gitignore", "x.log", "a/x.log", "ä\n")
+PATHS = ("a", "a/b", "a/b/c", "a-b", "b/a", "c d", ".gitignore", "a/.gitignore", "x.log", "a/x.log", "ä\n")
 RULES = (b"*.log\n", b"/a/\n", b"b\n!b/a\n", b".gitignore\n", b"")
 EDITS = st.lists(
     st.tuples(
@@ -104,6 +107,34 @@ async def test_a_file_that_came_and_was_then_ignored_is_held_by_the_next_process
     checkpoints.close()
 
 
+async def test_of_what_was_asked_for_only_what_is_ignored_is_noted(project: Path) -> None:
+    write(project, {"a.py": "1\n", ".gitignore": "*.log\n"})
+    asked, checkpoints = ["a.py", "b.py", "b.log"], await opened(project)
+    first = await checkpoints.take("first")
+    assert (await checkpoints.take("second", ["a.py", "b.py"])).id == first.id
+    before = await checkpoints.take("before", asked)
+    write(project, {"b.py": "1\n", "b.log": "1\n"})
+    after = await checkpoints.take("after", asked)
+    assert [change.path for change in await checkpoints.changes(before, after)] == ["b.log", "b.py"]
+    assert (await checkpoints.snapshots.notes(before.id)).also == {"b.log"}
+    checkpoints.close()
+
+
+async def test_a_file_that_comes_together_with_a_rule_about_it_is_held(project: Path) -> None:
+    write(project, {"a.py": "1\n"})
+    asked, checkpoints = ["b.py", ".gitignore"], await opened(project)
+    await checkpoints.take("first")
+    before = await checkpoints.take("before", asked)
+    write(project, {"b.py": "1\n", ".gitignore": "b.*\n"})
+    after = await checkpoints.take("after", asked)
+    assert [change.path for change in await checkpoints.changes(before, after)] == [".gitignore", "b.py"]
+    write(project, {"b.py": "2\n"})
+    later = await checkpoints.take("later", ["b.py"])
+    assert [change.path for change in await checkpoints.changes(after, later)] == ["b.py"]
+    assert await by_git(checkpoints) == later.id
+    checkpoints.close()
+
+
 async def test_in_a_folder_of_a_repository_the_rules_above_it_count(project: Path) -> None:
     root = project / "sub"
     write(root, {"a.py": "1\n"})
@@ -116,14 +147,17 @@ async def test_in_a_folder_of_a_repository_the_rules_above_it_count(project: Pat
     checkpoints.close()
 
 
-async def test_a_content_that_was_removed_from_the_store_is_stored_again(project: Path) -> None:
-    write(project, {"a.py": "1\n", "b.py": "1\n"})
+@pytest.mark.parametrize("changed", [{}, {"b.py": "2\n"}, {"c/d.py": "1\n"}], ids=["same", "changed", "new"])
+async def test_a_content_that_was_removed_from_the_store_is_stored_again(project: Path, changed: Files) -> None:
+    write(project, {"a.py": "1\n", "b.py": "1\n", "c/a.py": "3\n"})
     checkpoints = await opened(project)
-    first = await checkpoints.take("first")
+    await checkpoints.take("first")
     git(project, "update-ref", "-d", next(name for name in refs(project) if name.endswith("/first")))
     git(project, "gc", "--prune=now", "--quiet")
-    assert (await checkpoints.take("again")).id == first.id
-    assert git(project, "cat-file", "-p", f"{first.id}:files/a.py") == "1"
+    write(project, changed)
+    again = await checkpoints.take("again")
+    assert git(project, "cat-file", "-p", f"{again.id}:files/a.py") == "1"
+    assert git(project, "cat-file", "-p", f"{again.id}:files/c/a.py") == "3"
     checkpoints.close()
 
 
@@ -165,3 +199,19 @@ async def test_a_link_is_left_out_by_git_too(project: Path, tmp_path: Path) -> N
     assert (await checkpoints.take("known")).id == without.id
     assert await by_git(checkpoints) == without.id
     checkpoints.close()
+
+
+async def test_what_is_stored_is_on_the_disk_when_its_name_is_returned(project: Path, tmp_path: Path) -> None:
+    """Each program of git tells at its end how often it has waited for the disk."""
+    checkpoints = await opened(project)
+    told, objects = tmp_path / "told", checkpoints.snapshots.objects
+    git = replace(objects.git, env={**objects.git.env, "GIT_TRACE2_EVENT": str(told)})
+    objects = GitObjects(git, git, objects.folder)
+    objects.tree([TreeItem("100644", objects.blob(b"new\n"), b"new")])
+    objects.close()
+    checkpoints.close()
+    events = map(json.loads, told.read_text().splitlines())
+    waits = [event.get("value") or event.get("count") for event in events if "hardware-flush" in str(event)]
+    if not waits:
+        pytest.skip("this git does not tell")
+    assert [int(times) for times in waits] == [1, 1]

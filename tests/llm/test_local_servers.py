@@ -2,9 +2,10 @@
 
 import itertools
 import socket
+import threading
 import time
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
@@ -18,19 +19,21 @@ from tests.llm.simulators.ollama_chat import OllamaChat
 from tests.replies import all_of
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+@contextmanager
+def deserted_port() -> Iterator[int]:
+    """Nobody listens there, and nobody else can meanwhile."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
 
 
 async def test_each_server_is_found_with_its_models() -> None:
     with (
         answering(listing("qwen3-coder:30b", "llama3.2", "nomic-embed-text")) as (first, heads),
         answering(listing("SmolLM2 135M.gguf")) as (second, _),
+        deserted_port() as nobodys,
     ):
-        found = await find_local_servers({"Ollama": first, "nobody": free_port(), "llama.cpp": second})
+        found = await find_local_servers({"Ollama": first, "nobody": nobodys, "llama.cpp": second})
 
     assert found == (
         LocalServer("Ollama", f"http://127.0.0.1:{first}/v1", ("qwen3-coder:30b", "llama3.2")),  # not what only embeds
@@ -124,11 +127,15 @@ async def test_an_answer_without_end_is_not_kept() -> None:
 
 
 async def test_slow_ones_are_waited_for_together() -> None:
+    all_are_asked = threading.Barrier(20)
+
+    def slow() -> Iterator[bytes]:
+        all_are_asked.wait()
+        yield listing("a")
+
     with ExitStack() as servers:
-        silent = [servers.enter_context(answering(itertools.repeat(b""), pause=0.1)) for _ in range(20)]
-        began = time.monotonic()
-        assert await find_local_servers({str(port): port for port, _ in silent}) == ()
-        assert time.monotonic() - began < 15  # each takes a second
+        ports = [servers.enter_context(answering(slow()))[0] for _ in range(20)]
+        assert len(await find_local_servers({str(port): port for port in ports})) == 20
 
 
 async def test_nobody_is_sent_a_key(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -197,6 +197,35 @@ def test_a_wrong_script_is_refused_with_its_line(tmp_path: Path, text: str, line
     assert raised.value.hint
 
 
+def test_all_that_is_wrong_in_a_script_is_told_with_its_lines(tmp_path: Path) -> None:
+    path = tmp_path / "script.yaml"
+    wrong = ("- {replay: a, slow: ages}", "- reply: right", "- error: boredom", "- {error: x, hint: y}")
+    path.write_text("\n".join(("replies:", *wrong, "speed: 4", "pace: -1")))
+
+    with pytest.raises(BadInput) as raised:
+        ScriptedModel.from_file(path)
+
+    told = [line.removeprefix(f"{path}:") for line in raised.value.message.splitlines()]
+    assert [line.partition(" is ")[0] for line in told] == [
+        "6: `speed`",
+        "7: `pace`",
+        "2: `replay`",
+        "2: `reply`",
+        "2: `slow`",
+        "4: `error`",
+        "5: `hint`",
+    ]
+
+
+def test_of_many_faults_in_a_script_the_first_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "script.yaml"
+    path.write_text("replies:\n" + "- replay: a\n" * 500)
+    with pytest.raises(BadInput) as raised:
+        ScriptedModel.from_file(path)
+    assert len(raised.value.message.splitlines()) < 30
+    assert "980 more" in raised.value.message
+
+
 def test_a_script_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     (tmp_path / "latin.yaml").write_bytes(b"replies: [{reply: caf\xe9}]")
 
@@ -224,7 +253,7 @@ def test_the_loopback_server_plays_a_script_file(tmp_path: Path) -> None:
 
 
 def _post(address: str, text: str) -> tuple[int, dict[str, list[dict[str, dict[str, str]]]]]:
-    connection = http.client.HTTPConnection(address, timeout=10)
+    connection = http.client.HTTPConnection(address, timeout=60)
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": text}]})
     connection.request("POST", "/v1/chat/completions", body)
     response = connection.getresponse()

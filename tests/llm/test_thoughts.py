@@ -138,8 +138,8 @@ async def test_by_litellm_too_a_loop_has_its_thoughts(
 async def test_a_model_that_thinks_may_be_silent_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     assert silence_timeout(known_model("anthropic/claude-opus-5")) == 6 * silence_timeout(UNKNOWN) == 1800
 
-    monkeypatch.setattr(timeouts, "SILENCE_TIMEOUT", 0.05)
-    with LoopbackServer([replace(streamed({"content": "Hello."}), wait=0.2)] * 2) as server:
+    monkeypatch.setattr(timeouts, "SILENCE_TIMEOUT", 1.0)
+    with LoopbackServer([replace(streamed({"content": "Hello."}), wait=1.5)] * 2) as server:
         endpoint = endpoint_of("openai/gpt-5", server.url, {})
         assert endpoint is not None
         for model in (DirectModel("openai/gpt-5", endpoint), LitellmModel("openai/gpt-5", server.url)):

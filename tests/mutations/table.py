@@ -158,7 +158,7 @@ MUTATIONS = [
             ),
             (
                 "nor deleted",
-                "edits/build.py",
+                "edits/policy.py",
                 "return str(path) not in self.in_part and str(path) in self.seen",
                 "return str(path) in self.seen",
                 "tests/edits/test_excerpts.py",

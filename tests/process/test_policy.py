@@ -17,9 +17,10 @@ from cdd_agent.process.policy import (
     as_tool_answer,
 )
 from cdd_agent.process.programs import as_started, find_program
-from cdd_agent.process.run import CommandResult, OutputChunk
+from cdd_agent.process.run import CommandResult, Hear, OutputChunk, unheard
 from tests.process.programs import posix, script
 from tests.promised import NOT_ALLOWED, NOT_FOUND, TIMED_OUT
+from tests.time_of_loops import leap
 
 USERS = "the user's own"
 
@@ -219,10 +220,10 @@ async def test_variables_hold_for_one_command_over_the_users_own(
 
 
 async def test_a_command_that_takes_too_long_is_ended(tmp_path: Path) -> None:
-    sleep = "python -c 'import time; print(1, flush=True); time.sleep(60)'"
-    for runner, limit in ((CommandRunner(tmp_path, Commands(timeout=4)), None), (CommandRunner(tmp_path), 4)):
-        result = await runner.run(sleep, limit=limit)
-        assert (result.timed_out, result.stdout, result.limit) == (True, "1\n", 4)
+    sleep = "python -c 'import os, time; os.write(1, b\"1\"); time.sleep(60)'"
+    for runner, limit in ((CommandRunner(tmp_path, Commands(timeout=40)), None), (CommandRunner(tmp_path), 40)):
+        result = await runner.run(sleep, limit=limit, hear=lambda chunk: leap(40))
+        assert (result.timed_out, result.stdout, result.limit) == (True, "1", 40)
 
 
 async def test_leaving_early_ends_the_command(tmp_path: Path) -> None:
@@ -411,10 +412,10 @@ async def test_starts_and_ends_are_logged_without_variables(tmp_path: Path, capl
 
 async def test_the_tools_answers_have_the_promised_forms(tmp_path: Path) -> None:
     (tmp_path / "Makefile").write_text("fail:\n\t@exit 3\n")
-    runner = CommandRunner(tmp_path, Commands(timeout=5))
+    runner = CommandRunner(tmp_path, Commands(timeout=40))
 
-    async def answer(command: str, cwd: str = ".") -> dict[str, object]:
-        return as_tool_answer(command, await runner.run(command, cwd=cwd), cwd)
+    async def answer(command: str, cwd: str = ".", hear: Hear = unheard) -> dict[str, object]:
+        return as_tool_answer(command, await runner.run(command, cwd=cwd, hear=hear), cwd)
 
     said = await answer("python -c 'import sys; print(1); print(2, file=sys.stderr); sys.exit(3)'", "new")
     assert list(said) == ["success", "command", "return_code", "stdout", "stderr", "cwd"]
@@ -430,8 +431,8 @@ async def test_the_tools_answers_have_the_promised_forms(tmp_path: Path) -> None
         assert said["allowed_commands"] == sorted(ALWAYS_ALLOWED)
     assert list(await answer("ls", "..")) == ["error"]
     assert "allowed_commands" not in await answer("ls", "..")
-    slow = await answer("python -c 'import time; print(1, flush=True); time.sleep(60)'")
-    assert slow == {"error": TIMED_OUT.format(5), "stdout": "1\n"}
+    slow = await answer("python -c 'import os, time; os.write(1, b\"1\"); time.sleep(60)'", hear=lambda chunk: leap(40))
+    assert slow == {"error": TIMED_OUT.format(40), "stdout": "1"}
 
 
 NOT_THERE = "Error: Command not found: black"

@@ -94,9 +94,9 @@ def test_what_is_nested_so_deeply_that_it_could_not_be_saved_is_told() -> None:
 def test_what_steps_took_stays_unknown_where_the_file_does_not_say() -> None:
     state = ExecutionState.from_json(PROMISED.encode(), "s")
     assert state.of(1).lacks_costs
-    assert ExecutionState.from_json(state.to_json().encode(), "s").of(1).lacks_costs
+    assert ExecutionState.from_json(state.to_json(), "s").of(1).lacks_costs
     known = state.with_costs({1: Cost(7)})
-    assert not ExecutionState.from_json(known.to_json().encode(), "s").of(1).lacks_costs
+    assert not ExecutionState.from_json(known.to_json(), "s").of(1).lacks_costs
 
 
 def test_half_of_a_character_in_an_error_is_no_reason_not_to_save_it(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_a_step_with_an_unknown_status_is_damaged(place: str, word: str) -> None
 def test_what_an_older_tool_took_for_done_is_unverified() -> None:
     done = ExecutionState.from_json(PROMISED.encode(), "s")
     assert done.of(1).verification is Verification.NONE
-    assert ExecutionState.from_json(done.to_json().encode(), "s") == done
+    assert ExecutionState.from_json(done.to_json(), "s") == done
 
 
 @given(st.binary(max_size=200))

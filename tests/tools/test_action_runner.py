@@ -33,6 +33,7 @@ from cdd_agent.tools.action_runner import ActionRunner
 from cdd_agent.web.pages import PageReader
 from cdd_agent.web.search import ScriptedSearcher, SearchResult, WebSearchError
 from tests.promised import NOT_FOUND, TIMED_OUT
+from tests.time_of_loops import leap
 from tests.web.server import Answer, PageServer
 
 SUCCESS, FAILURE, COMPLETED = ActionStatus.SUCCESS, ActionStatus.FAILURE, ActionStatus.COMPLETED
@@ -148,9 +149,10 @@ async def test_a_refused_command_a_missing_one_and_a_slow_one_are_failures(root:
     assert "`rm`" in refused.error
     missing = await done(root, ExecuteAction(command="no-such-program-here"), allowing(root, "no-such-program-here"))
     assert missing.error == NOT_FOUND.format("no-such-program-here")
-    hasty = ActionRunner(root, CommandRunner(root, Commands(timeout=4)), PageReader(), ScriptedSearcher([]), says_blue)
-    slow = await done(root, ExecuteAction(command=python("import time; print(1, flush=True); time.sleep(60)")), hasty)
-    assert (slow.status, slow.output, slow.error) == (FAILURE, "1\n", TIMED_OUT.format(4))
+    hasty = ActionRunner(root, CommandRunner(root, Commands(timeout=40)), PageReader(), ScriptedSearcher([]), says_blue)
+    hasty = replace(hasty, hear=lambda chunk: leap(40))
+    slow = await done(root, ExecuteAction(command=python("import os, time; os.write(1, b'1'); time.sleep(60)")), hasty)
+    assert (slow.status, slow.output, slow.error) == (FAILURE, "1", TIMED_OUT.format(40))
 
 
 async def test_output_comes_while_the_command_runs(root: Path) -> None:

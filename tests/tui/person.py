@@ -9,6 +9,7 @@ from math import inf
 from time import monotonic
 from typing import Any
 
+from textual import events
 from textual.pilot import Pilot
 
 from cdd_agent.events import Emit, Event, Notice
@@ -23,7 +24,7 @@ from cdd_agent.tui.widgets.steps import StepList
 from cdd_agent.wiring import Wiring
 from tests.projects import Sandbox
 
-PATIENCE = 60.0
+PATIENCE = 180.0
 """Seconds that something may take; a test that waits longer fails."""
 
 
@@ -100,6 +101,11 @@ class Person:
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
+
+    def at_once(self, *keys: str) -> None:
+        """Press keys so fast that the first of them has had no effect when the last one comes."""
+        for key in keys:
+            self.app.post_message(events.Key(key, key if len(key) == 1 else None))
 
     async def rest(self, seconds: float = REST) -> None:
         """Keep the fingers off the keys."""

@@ -1,5 +1,6 @@
 """Actions as people see them: tools' calls, files that were written, checks and the tests that failed."""
 
+import re
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -226,9 +227,9 @@ async def test_a_step_with_tools_in_the_shell(sandbox: Sandbox) -> None:
         assert "▾ edit a.txt +1 −1" in rows
         assert "1 - bad" in rows
         assert "1 + good" in rows
-        assert any(row.startswith("▸ $ cat a.txt 0.") for row in rows)
+        assert any(re.match(r"▸ \$ cat a\.txt \d", row) for row in rows)
         assert "▸ written: 1 file +1 −1" in rows
-        assert any("✓ passed · 0." in row for row in rows)
+        assert any(re.search(r"✓ passed · \d", row) for row in rows)
         assert person.step_list.render_line(0).text
     assert sandbox.statuses() == [StepStatus.COMPLETED]
 

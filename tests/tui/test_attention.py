@@ -1,5 +1,6 @@
 """Calling somebody who looks at something else, and telling them what happened when they come back."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -197,7 +198,7 @@ def test_who_comes_back_is_told_what_happened() -> None:
     called.spent = Spent(tokens=12_345, usd=0.08)
     called.attention.end("The budget is used up")
     told = called.attention.look_back()
-    assert told.startswith("While you were away (0:00:00): 1 step done, 1 failed · 12,345 tokens, $0.0800")
+    assert re.match(r"While you were away \(0:\d\d:\d\d\): 1 step done, 1 failed · 12,345 tokens, \$0\.0800", told)
     assert told.endswith("it ended with: The budget is used up · it is your turn")
 
 

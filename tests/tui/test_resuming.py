@@ -5,22 +5,25 @@ import pytest
 from cdd_agent.events import SessionRestored
 from cdd_agent.tui.screens.sessions import SessionsScreen
 from cdd_agent.tui.transcript.widget import Transcript
-from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.projects import SLUG, Copied, Sandbox, Step, check, says
 from tests.tui.person import Person, person_at
 
 TWO = Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1")
 
 
-@pytest.fixture
-async def worked(sandbox: Sandbox) -> Sandbox:
-    """A conversation, then a run, in a session that is over."""
+async def some_work(sandbox: Sandbox) -> None:
     sandbox.write(*TWO).replies(
         "**Hello** to you.", says("a.txt", "good", "One reply."), says("b.txt", "bad", "Another."), "Because."
     )
     async with person_at(sandbox) as person:
         for line in ("hi there", f"/exec {SLUG}", "all", "why?"):
             await person.say(line)
-    return sandbox
+
+
+@pytest.fixture
+async def worked(copied: Copied) -> Sandbox:
+    """A conversation, then a run, in a session that is over."""
+    return await copied(some_work)
 
 
 def chooser(person: Person) -> SessionsScreen:

@@ -119,7 +119,7 @@ async def test_in_a_narrow_window_a_line_says_how_far_it_is_and_summary_shows_it
 async def test_esc_stops_the_reply_and_what_was_said_is_kept(sandbox: Sandbox) -> None:
     sandbox.write(spec=TEMPLATE).replies(asks("Who needs it?"), asks("What for? " + "word " * 50))
     async with person_at(sandbox, f"/socrates {SLUG}", (80, 40)) as person:
-        sandbox.model.pace = 100
+        sandbox.model.pace = 20
         await person.begin("Readers do.")
         await person.until_told("What for?")
         await person.press("escape")

@@ -65,8 +65,8 @@ async def test_looking_needs_no_waiting(sandbox: Sandbox, line: str) -> None:
         assert sandbox.statuses() == ["pending", "pending"]
 
 
-SECRET = "horse " + "battery " * 50 + "staple"
-"""Its pieces take ten seconds, unless they are made to come faster."""
+SECRET = "horse " + "battery " * 400 + "staple"
+"""Its pieces take more than a minute, unless they are made to come faster."""
 REPLY = f"The key is {SECRET} and so on, and so on."
 
 
@@ -150,8 +150,8 @@ def test_only_what_changes_nothing_runs_beside_something_else() -> None:
     assert not any(map(can_run_now, ("", "/", "status", "//status", "/nonsense", "!ls", "hello")))
 
 
-TALK = "One " + "two " * 100
-"""Half a minute of it, unless it is made to go faster."""
+TALK = "One " + "two " * 1000
+"""More than a minute of it, unless it is made to go faster."""
 
 
 def with_tools(sandbox: Sandbox) -> Sandbox:

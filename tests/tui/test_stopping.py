@@ -341,12 +341,13 @@ async def test_a_line_does_not_come_back_under_the_fingers_of_somebody_who_types
 
 async def test_who_sends_exit_meanwhile_leaves_when_the_step_is_done(sandbox: Sandbox) -> None:
     sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt")))
-    sandbox.model = ScriptedModel([says("a.txt", "good", words="One " + "long " * 40)], pace=400)
+    sandbox.model = ScriptedModel([says("a.txt", "good", words="One " + "long " * 1000)], pace=40)
     async with person_at(sandbox, f"/exec {SLUG}") as person:
         await person.begin("")
         await person.until_told("One ")
         for line in ("exit", "/exit", "never sent"):
             await person.begin(line)
+        sandbox.model.pace = 0
         await person.until(lambda: not person.app.is_running)
     assert sandbox.statuses() == ["completed", "pending"]
     assert person.app.return_code == 0

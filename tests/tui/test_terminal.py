@@ -1,6 +1,8 @@
 """The shell on a real terminal: as a process, on a pseudo-terminal."""
 
 import json
+import os
+import signal
 import sys
 from collections.abc import Iterator
 
@@ -10,6 +12,9 @@ from cdd_agent.errors import ExitCode
 from tests.projects import SLUG, Sandbox, Step, says
 from tests.screens import Screen
 from tests.terminals import CDD, Terminal
+
+if os.name == "posix":
+    import termios
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 
@@ -40,12 +45,53 @@ def test_a_closed_terminal_ends_the_shell_and_puts_the_step_back(terminal: Termi
     sandbox.replies().engine().close()  # the ticket is free
 
 
-def test_leaving_puts_the_terminal_back(terminal: Terminal) -> None:
+@pytest.mark.parametrize("stops", [0, 3])
+def test_it_ends_also_while_it_draws_and_after_it_was_stopped(terminal: Terminal, sandbox: Sandbox, stops: int) -> None:
+    terminal.type(f"/exec {SLUG}")
+    screen = Screen(terminal)
+    terminal.until(lambda: "Next is step 1" in screen.text)
+    terminal.type("continue")
+    terminal.until((sandbox.root / "running").exists)
+    stop_and_continue(terminal, stops)
+    terminal.press(b"words " * 600)  # each key is drawn
+    terminal.close()
+    terminal.until(terminal.has_ended)
+    assert terminal.code == 130
+    assert sandbox.statuses() == ["pending"]
+
+
+def stop_and_continue(terminal: Terminal, times: int) -> None:
+    """By a signal that no program hears. The terminal is given back and taken again each time."""
+    for number in range(times):
+        os.kill(terminal.pid, signal.SIGSTOP)
+        os.kill(terminal.pid, signal.SIGCONT)
+        terminal.until(lambda: terminal.seen.count(b"\x1b[?1049h") == number + 2)  # noqa: B023
+
+
+def test_after_a_stop_that_nobody_hears_all_is_as_before(terminal: Terminal) -> None:
+    stop_and_continue(terminal, 3)
+    screen = Screen(terminal)
+    terminal.press(b"abcdefghijklmnopqrstuvwxyz")
+    terminal.until(lambda: "abcdefghijklmnopqrstuvwxyz" in screen.text)
+    terminal.press(b"\x15")
     terminal.type("/exit")
     terminal.until(terminal.has_ended)
-    terminal.read()
+    assert terminal.code == 0
+    assert is_cooked(terminal)
+
+
+def is_cooked(terminal: Terminal) -> bool:
+    """As a shell has it: a line at a time, with an echo."""
+    local = termios.tcgetattr(terminal.master)[3]
+    return bool(local & termios.ICANON and local & termios.ECHO)
+
+
+def test_leaving_puts_the_terminal_back(terminal: Terminal) -> None:
+    terminal.type("/exit")
+    terminal.until_ended()
     assert terminal.code == 0
     assert b"\x1b[?1049l" in terminal.seen  # back from the alternate screen
+    assert is_cooked(terminal)
 
 
 def test_a_terminal_that_can_draw_no_screen_has_the_shell_a_line_at_a_time(sandbox: Sandbox) -> None:
@@ -53,7 +99,7 @@ def test_a_terminal_that_can_draw_no_screen_has_the_shell_a_line_at_a_time(sandb
     try:
         terminal.until(lambda: b"chat > " in terminal.seen)
         terminal.type("/exit")
-        terminal.until(terminal.has_ended)
+        terminal.until_ended()
     finally:
         terminal.end()
     assert terminal.code == ExitCode.DONE

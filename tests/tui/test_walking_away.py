@@ -56,7 +56,7 @@ def test_a_run_of_somebody_who_leaves(open_: Open) -> None:
     terminal.until(lambda: b"\x1b]2;0/2" in terminal.seen)
     terminal.press(AWAY)
     terminal.type("all")
-    terminal.until(lambda: b"\x1b]777;notify;" in terminal.seen)
+    terminal.until(lambda: b"\x07" in terminal.seen.partition(b"\x1b]777;notify;")[2])
     note = terminal.seen.partition(b"\x1b]777;")[2].partition(b"\x07")[0].decode()
     assert note.startswith("notify;cdd")
     assert note.endswith("Step 2 failed: Make b.txt")
@@ -70,8 +70,7 @@ def test_a_run_of_somebody_who_leaves(open_: Open) -> None:
     assert "1 step done, 1 failed" in screen.text
 
     terminal.press(b"\x04")
-    terminal.until(terminal.has_ended)
-    terminal.read()
+    terminal.until_ended()
     assert terminal.seen.count(b"\x1b[22;0t") == terminal.seen.count(b"\x1b[23;0t") == 1
     assert terminal.seen.index(b"\x1b]9;4;0\x07") < terminal.seen.index(b"\x1b[23;0t")
 
@@ -105,8 +104,7 @@ def test_what_is_turned_off_is_not_written(open_: Open, sandbox: Sandbox) -> Non
     terminal.type(f"/exec {SLUG}")
     sees(terminal, "Next is step 1")
     terminal.press(b"\x04")
-    terminal.until(terminal.has_ended)
-    terminal.read()
+    terminal.until_ended()
     assert terminal.seen.count(b"\x07") == terminal.seen.count(b"\x1b]22;")  # Textual's, for the mouse pointer
     assert b"\x1b[22;0t" not in terminal.seen
 
@@ -118,8 +116,7 @@ def test_leaving_leaves_a_summary_in_the_terminal(open_: Open) -> None:
     terminal.type("all")
     sees(terminal, "retry")
     terminal.press(b"\x04")
-    terminal.until(terminal.has_ended)
-    terminal.read()
+    terminal.until_ended()
     first, second, third, _ = left_in(terminal).split("\r\n")
     assert first.startswith(f"{SLUG}: 1 step done, 1 failed · ")
     assert second == f"Report: .cdd/runs/{SLUG}/report.md"
@@ -135,8 +132,7 @@ def test_where_all_is_done_there_is_nothing_to_go_on_with(open_: Open, sandbox: 
     terminal.type("all")
     terminal.until(lambda: b"2/2 steps completed" in terminal.seen)
     terminal.press(b"\x04")
-    terminal.until(terminal.has_ended)
-    terminal.read()
+    terminal.until_ended()
     first, second, rest = left_in(terminal).split("\r\n")
     assert first.startswith(f"{SLUG}: 2 steps done · ")
     assert second.startswith("Report: ")
@@ -148,8 +144,7 @@ def test_where_nothing_was_done_nothing_is_left(open_: Open) -> None:
     terminal.type("/status")
     sees(terminal, SLUG)
     terminal.press(b"\x04")
-    terminal.until(terminal.has_ended)
-    terminal.read()
+    terminal.until_ended()
     assert left_in(terminal) == ""
 
 

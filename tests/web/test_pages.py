@@ -24,7 +24,7 @@ from cdd_agent.web.readable import readable
 from cdd_agent.web.transport import trusted
 from tests.web.server import Answer, PageServer, redirect
 
-READER = PageReader(allow_private=True, time_limit=10)
+READER = PageReader(allow_private=True, time_limit=120)
 
 
 async def read(answer: Answer, reader: PageReader = READER) -> Page:
@@ -39,7 +39,7 @@ async def refusal(answer: Answer, reader: PageReader = READER) -> PageUnreadable
     return caught.value
 
 
-def converted(html: str, patience: float = 5) -> str | None:
+def converted(html: str, patience: float = 60) -> str | None:
     return readable(html.encode(), "text/html", None, cut=False, base="http://example.com/", patience=patience)
 
 
@@ -182,9 +182,10 @@ class TestHostileMarkup:
         assert converted(html, patience=0.3) is not None
         assert time.monotonic() - started < 60
 
-    async def test_a_page_that_is_converted_too_slowly_is_bare_text(self) -> None:
-        page = await read(Answer(b"<p>The start<p>" + b"<!--" * 200_000), structs.replace(READER, time_limit=4))
-        assert page.text.startswith("The start\n")
+    def test_a_page_that_is_converted_too_slowly_is_bare_text(self) -> None:
+        text = converted("<p>The start<p>" + "<!--" * 200_000, patience=0.3)
+        assert text is not None
+        assert text.startswith("The start\n")
 
     @pytest.mark.parametrize(
         "html", ["<?xml version='1.0'?><html><p>x", "x", "https://example.com/", "/etc/passwd", "", " ", "<", "&", "<>"]
@@ -573,7 +574,7 @@ async def loopback_or_nothing(host: str) -> tuple[Address, ...]:
 def test_no_url_reaches_a_private_place(url: str) -> None:
     async def story() -> None:
         async with PageServer({"/": Answer()}) as canary:
-            reader = PageReader(resolve=loopback_or_nothing, time_limit=5)
+            reader = PageReader(resolve=loopback_or_nothing)
             with pytest.raises(PageUnreadable):
                 await reader.read(url.replace("{port}", str(canary.port)))
             assert canary.connections == 0
@@ -594,7 +595,7 @@ def test_any_path_any_redirect_and_any_body_end_in_a_page_or_in_words(path: str,
     async def story() -> None:
         answers = {"/": Answer(body, None), "/r": redirect(location)}
         async with PageServer(answers) as server:
-            reader = structs.replace(READER, resolve=nowhere_else, time_limit=5)
+            reader = structs.replace(READER, resolve=nowhere_else)
             for url in (f"/{path}", "/", "/r"):
                 with contextlib.suppress(PageUnreadable):
                     assert isinstance(await reader.read(server.url(url, host="here.example")), Page)

@@ -6,6 +6,7 @@ from cdd_agent.events import (
     ActionFinished,
     ActionsFinished,
     ActionStarted,
+    BaselineAwaited,
     BaselineTaken,
     CriteriaShown,
     CriterionProof,
@@ -154,6 +155,10 @@ DONE = StepView(1, "Make it", StepStatus.COMPLETED, Verification.PASSED)
             [
                 "! Before step 1, `pytest` was of no use: it is still running after 3 s. Every failure will count as new."
             ],
+        ),
+        (
+            BaselineAwaited(1, "pytest -q"),
+            ["waiting for `pytest -q`, which runs before anything is changed"],
         ),
         (
             BaselineTaken(1, "make check", 2, None, None, None, 1.0, ""),

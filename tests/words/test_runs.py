@@ -9,16 +9,20 @@ import pytest
 from cdd_agent.errors import CddError
 from cdd_agent.events import Event, Notice
 from tests.listening import collect
-from tests.projects import Sandbox, Step, check, run_all, says
+from tests.projects import Copied, Sandbox, Step, check, run_all, says
 
 FIRST, SECOND = Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1")
 
 
-@pytest.fixture
-async def half(sandbox: Sandbox) -> Sandbox:
-    """The first of two steps is done."""
+async def half_done(sandbox: Sandbox) -> None:
     await run_all(sandbox.write(FIRST).replies(says("a.txt", "good")))
-    return sandbox.write(FIRST, SECOND)
+    sandbox.write(FIRST, SECOND)
+
+
+@pytest.fixture
+async def half(copied: Copied) -> Sandbox:
+    """The first of two steps is done."""
+    return await copied(half_done)
 
 
 async def recovered(sandbox: Sandbox, *, start_over: bool = False) -> list[Event]:

@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
-from msgspec import Struct
-
 from cdd_agent.llm.failures import Failure
 from cdd_agent.llm.port import Done, ModelEvent, Request
+from cdd_agent.partly_shown import PartlyShown
 
 
 class ServerFailed(Exception):
@@ -43,8 +42,10 @@ class ReplyReader(Protocol):
         ...
 
 
-class Call(Struct, frozen=True):
+class Call(PartlyShown, frozen=True):
     """The body and the headers that a protocol sends for a request."""
+
+    unshown = ("headers",)
 
     body: Mapping[str, Any]
     headers: Mapping[str, str]

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
+from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.screen import ModalScreen
@@ -58,8 +59,24 @@ class Overlay(GuardedWidget, ModalScreen[str]):
     def type(self, text: str) -> None:
         """A printable key or a pasted text, which no binding takes."""
 
+    def dismiss(self, result: str | None = None) -> AwaitComplete:
+        """Close it; what is not on top any more has been closed, or is covered, and stays."""
+        return super().dismiss(result) if self.is_current else AwaitComplete()
+
+    def pass_on(self, event: events.Key | events.Paste) -> bool:
+        """Whether another screen is on top by now, which gets what was typed then. It came at once with a key before
+        it, which has closed this screen or opened that one."""
+        if self.is_current:
+            return False
+        again = events.Key(event.key, event.character) if isinstance(event, events.Key) else events.Paste(event.text)
+        again.time = event.time
+        self.app.post_message(again)
+        return True
+
     async def on_key(self, event: events.Key) -> None:
         event.stop().prevent_default()
+        if self.pass_on(event):
+            return
         if event.key == "escape" and not self.query("#keys"):  # a fault has left it empty
             self.dismiss("")
             return
@@ -74,7 +91,8 @@ class Overlay(GuardedWidget, ModalScreen[str]):
 
     def on_paste(self, event: events.Paste) -> None:
         event.stop().prevent_default()
-        self.type(" ".join(event.text.split()))
+        if not self.pass_on(event):
+            self.type(" ".join(event.text.split()))
 
     def action_close(self) -> None:
         self.dismiss("")

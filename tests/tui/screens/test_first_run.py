@@ -9,7 +9,9 @@ from cdd_agent.llm.known_models import known_model
 from cdd_agent.llm.local_servers import LocalServer, OfferedModel
 from cdd_agent.llm.providers import PROVIDERS
 from cdd_agent.tui.guide import Guide
+from cdd_agent.tui.screens.board import BoardScreen
 from cdd_agent.tui.screens.first_run import DEMO, SUGGESTED, FirstRun, Wish, choices
+from cdd_agent.tui.screens.help import HelpScreen
 from tests.agents.asking import asks
 from tests.projects import Sandbox, no_servers
 from tests.tui.person import Person, person_at
@@ -93,6 +95,30 @@ async def test_escape_and_typing_leave_it_and_it_does_not_come_back(sandbox: San
         await person.say("/model")
         assert person.app.screen is person.app.home
         assert load_config(sandbox.root, {}).model is None
+
+
+async def test_what_is_typed_at_once_closes_it_and_is_all_in_the_prompt(sandbox: Sandbox) -> None:
+    async with person_at(sandbox, find_servers=servers, helps_to_begin=True) as person:
+        await first_run(person)
+        person.at_once(*"/boarx", "backspace", "d")
+        await home(person)
+        await person.until(lambda: person.prompt.text == "/board")
+        await person.press("enter")
+        await person.until(lambda: isinstance(person.app.screen, BoardScreen))
+
+
+async def test_a_key_that_comes_twice_at_once_closes_only_one_screen(sandbox: Sandbox) -> None:
+    async with person_at(sandbox) as person:
+        below, above = HelpScreen("chat"), Wish()
+        for screen in (below, above):
+            await person.app.push_screen(screen)
+        above.type("words")
+        person.at_once("enter", "enter")
+        await person.until(lambda: "Enter does nothing here" in person.screen)
+        assert person.app.screen is below
+        person.at_once("escape", "escape", "w")
+        await person.until(lambda: person.prompt.text == "w")
+        assert "fault in cdd" not in person.told
 
 
 async def test_nobody_who_types_already_is_interrupted(sandbox: Sandbox) -> None:

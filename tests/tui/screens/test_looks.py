@@ -59,11 +59,16 @@ def doing(theme: str, do: Callable[[Shell, Pilot[None]], Awaitable[None]]) -> Ca
         assert isinstance(app, Shell)
         use_theme(app, theme)
         await do(app, pilot)
-        while [worker for worker in app.workers if worker.group != "turn"]:
-            await pilot.pause(0.01)
-        await pilot.pause()
+        await at_rest(app, pilot)
 
     return run
+
+
+async def at_rest(app: Shell, pilot: Pilot[None]) -> None:
+    """Wait until what a screen shows has come."""
+    while [worker for worker in app.workers if worker.group != "turn"]:
+        await pilot.pause(0.01)
+    await pilot.pause()
 
 
 def pressing(*keys: str) -> Callable[[Shell, Pilot[None]], Awaitable[None]]:
@@ -71,7 +76,7 @@ def pressing(*keys: str) -> Callable[[Shell, Pilot[None]], Awaitable[None]]:
         await pilot.press(*keys[:1])
         while not isinstance(app.screen, Palette | TicketsScreen | SettingsScreen) and keys[0] != "f1":
             await pilot.pause(0.01)
-        await pilot.pause(0.05)
+        await at_rest(app, pilot)
         await pilot.press(*keys[1:])
 
     return press

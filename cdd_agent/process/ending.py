@@ -1,0 +1,128 @@
+"""An end to what commands started: they are known by a mark in their environment, wherever they went.
+
+A command that would outlive this program, if it is killed, is noted in a file while it runs. Whoever takes up the work
+ends it by that note (`end_noted`), so that never two are at work in one place.
+"""
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cdd_agent.errors import BadInput
+
+if TYPE_CHECKING:
+    import psutil
+
+GRACE = 2.0
+"""Seconds between asking a process to end and ending it."""
+MARK = "CDD_COMMAND"
+"""The variable that has the mark. A command that is started by another one has both marks."""
+_ROUNDS = 5
+"""How often what a command started is looked for: what is being ended may start more."""
+_NOTE = "running-"
+_STARTED_BEFORE = 60.0
+"""Seconds for which a process can have been there when it was noted. The system may give its number to another one, but
+only after its end."""
+_CLOCK = 2.0
+"""Seconds by which the system's time of a process' start may differ from ours."""
+
+
+@contextmanager
+def noted(folder: Path | None, mark: str) -> Iterator[Callable[[int], None]]:
+    """Keep a note of a command with this mark in the folder, if there is one. What comes back is to be given the number
+    of its process, once it is started. Raises `OSError` where the note cannot be made."""
+    if folder is None:
+        yield lambda pid: None
+        return
+    note = folder / f"{_NOTE}{mark}"
+    note.touch()
+
+    def started(pid: int) -> None:
+        with contextlib.suppress(OSError):  # a disk that is full: it is known by its mark
+            note.write_text(f"{pid} {time.time()}")
+
+    try:
+        yield started
+    finally:
+        note.unlink(missing_ok=True)
+
+
+def end_noted(folder: Path) -> int:
+    """End the commands that are noted in the folder, with all that they started, and return how many still ran. To be
+    called when whoever has noted them is gone. Raises `BadInput` where one cannot be ended."""
+    ended = 0
+    for note in folder.glob(f"{_NOTE}*"):
+        mark = note.name.removeprefix(_NOTE)
+        family = [*_noted_process(note), *marked(mark)]
+        ended += bool(alive(family))
+        if left := end_marked(mark, family):
+            numbers = ", ".join(str(one.pid) for one in left)
+            raise BadInput(
+                f"A command of the run that was killed is still at work and cannot be ended: process {numbers}",
+                hint="End it, then go on: two at once would get into each other's way.",
+            )
+        note.unlink()
+    return ended
+
+
+def _noted_process(note: Path) -> "list[psutil.Process]":
+    """The noted process and its children, if it is still that one. Its environment may be hidden, or overwritten."""
+    import psutil
+
+    try:
+        pid, when = note.read_text().split()
+        leader = psutil.Process(int(pid))
+        if -_STARTED_BEFORE < leader.create_time() - float(when) < _CLOCK:
+            return [leader, *leader.children(recursive=True)]
+    except (ValueError, psutil.Error):  # it was killed before it could write that down; there is no such process
+        pass
+    return []
+
+
+def end_marked(mark: str, family: "Iterable[psutil.Process]" = ()) -> "list[psutil.Process]":
+    """End these processes, and whatever carries the mark. Returns those that cannot be ended."""
+    import psutil
+
+    left: list[psutil.Process] = []
+    for _ in range(_ROUNDS):
+        left = alive({*family, *marked(mark)})
+        if not left:
+            break
+        for one in left:
+            with contextlib.suppress(psutil.Error):
+                one.terminate()
+        until = time.monotonic() + GRACE  # they are nobody's children here: there is nothing to wait for but their end
+        while (left := alive(left)) and time.monotonic() < until:
+            time.sleep(0.02)
+        for one in left:
+            with contextlib.suppress(psutil.Error):
+                one.kill()
+    return left
+
+
+def marked(mark: str) -> "list[psutil.Process]":
+    """Processes whose environment carries the mark, as far as the system lets one look; never this one."""
+    import psutil
+
+    return [
+        one
+        for one in psutil.process_iter(["environ"])
+        if mark in (one.info["environ"] or {}).get(MARK, "").split() and one.pid != os.getpid()
+    ]
+
+
+def alive(processes: "Iterable[psutil.Process]") -> "list[psutil.Process]":
+    """Without those that ended and only wait for somebody to notice."""
+    import psutil
+
+    def is_alive(one: psutil.Process) -> bool:
+        try:
+            return one.is_running() and one.status() != psutil.STATUS_ZOMBIE
+        except psutil.Error:
+            return False
+
+    return [one for one in processes if is_alive(one)]
