@@ -10,6 +10,7 @@ PROCESSES.set_forkserver_preload(
     [
         *("tests.crash.driver", "tests.projects", "cdd_agent.cli.working", "cdd_agent.travel.travelling"),
         *("cdd_agent.cli.parser", "cdd_agent.cli.plain", "cdd_agent.tui.app", "cdd_agent.wiring", "tests.forked"),
-        *("tests.patience", "filelock", "markdown_it", "platformdirs", "psutil", "pytest"),
+        *("cdd_agent.agents.base", "cdd_agent.engine.step_check", "cdd_agent.edits.build", "tests.patience"),
+        *("cdd_agent.engine.report_page", "filelock", "markdown_it", "platformdirs", "psutil", "pytest"),
     ]
 )

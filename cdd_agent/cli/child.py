@@ -20,8 +20,8 @@ _NEEDED = (
     *("cdd_agent.cli.runs", "cdd_agent.cli.land", "cdd_agent.cli.working", "cdd_agent.cli.parser"),
     *("cdd_agent.wiring", "cdd_agent.engine.engine", "cdd_agent.travel.keeping", "cdd_agent.travel.own_tree"),
     *("cdd_agent.fleet.place", "cdd_agent.llm.shared", "cdd_agent.llm.direct.model", "cdd_agent.process.child"),
-    *("cdd_agent.llm.direct.chat_completions", "cdd_agent.edits.parse", "cdd_agent.edits.build"),
-    *("cdd_agent.edits.review", "cdd_agent.verification.verdict", "cdd_agent.verification.failures"),
+    *("cdd_agent.llm.direct.chat_completions", "cdd_agent.engine.step_check"),
+    *("cdd_agent.edits.build", "cdd_agent.edits.review"),
     *("cdd_agent.context.project_map", "cdd_agent.engine.report_page", "cdd_agent.files.file_lock", "psutil", "httpx"),
 )
 """Any other module is imported by whoever needs it."""

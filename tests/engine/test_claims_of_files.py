@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from cdd_agent.edits import parse
 from cdd_agent.edits.formats.known import KnownNames
 from cdd_agent.edits.model import Reply
 from cdd_agent.edits.parse import parse_reply
+from cdd_agent.engine import step_check
 from cdd_agent.events import AttemptFailed, Notice, StepFinished
 from tests.engine.test_engine import of
 from tests.projects import Sandbox, Step, run_all
@@ -38,7 +38,7 @@ async def test_a_reply_is_taken_apart_beside_the_event_loop(sandbox: Sandbox, mo
         held_up.append(asyncio._get_running_loop() is not None)
         return parse_reply(text, known)
 
-    monkeypatch.setattr(parse, "parse_reply", parsed)
+    monkeypatch.setattr(step_check, "parse_reply", parsed)
     sandbox.write(Step("a.txt", "none"))
     await run_all(sandbox.replies(A))
     assert held_up == [False]
