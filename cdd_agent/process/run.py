@@ -9,6 +9,7 @@ import asyncio
 import codecs
 import contextlib
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -33,7 +34,8 @@ LARGEST_COPY = 64_000_000  # bytes
 _KEPT = 256 * 1024
 """Characters kept of each stream; of more than that, the first quarter and the rest from the end."""
 _GRACE = 2.0
-"""Seconds between asking a group to end and ending it, and for pipes to drain after an exit."""
+"""Seconds between asking a group to end and ending it, and for pipes to be closed after an exit."""
+_SOON = 0.01
 WHOLE = sys.maxsize
 """All characters of stdout, however many."""
 _PIPE = 1024 * 1024
@@ -293,12 +295,16 @@ class _Output:
             ("stdout", process.stdout),
             ("stderr", process.stderr),
         )
-        self._open = {name: self._loop.create_future() for name, pipe in streams if pipe is not None}
-        for name, pipe in streams:
-            if pipe is not None:
-                ends_early = most is not None and name == "stdout"
-                copy = _StreamFile(copies / name if copies else None)
-                threading.Thread(target=self._read, args=(name, pipe, ends_early, copy), daemon=True).start()
+        self._pipes = {name: pipe for name, pipe in streams if pipe is not None}
+        self._open = {name: self._loop.create_future() for name in self._pipes}
+        self._taking = {name: threading.Lock() for name in self._pipes}
+        """Each held while what was read is not among what is kept yet."""
+        self._taken = dict.fromkeys(self._pipes, 0)
+        """Bytes that were read."""
+        for name, pipe in self._pipes.items():
+            ends_early = most is not None and name == "stdout"
+            copy = _StreamFile(copies / name if copies else None)
+            threading.Thread(target=self._read, args=(name, pipe, ends_early, copy), daemon=True).start()
 
     @property
     def is_full(self) -> bool:
@@ -307,13 +313,30 @@ class _Output:
     async def end(self, *, until: float) -> None:
         """Wait for the program's end and that of its pipes, no longer than `until` (the loop's time).
 
-        A background child may hold a pipe open after the program is gone; it is not waited for long.
+        A background child may hold a pipe open after the program is gone; it is not waited for long. What the program
+        has written is in the pipes, and is read however late it is: time also goes by where this process is stopped.
         """
         await self._wait({self._exit, self._full}, until)
         if self._exit.done():
             until = min(until, self._loop.time() + _GRACE)
-            for pipe in self._open.values():
+            for name, pipe in self._open.items():
+                most = self._taken[name] + 2 * _PIPE  # what was read and in the pipe then; more is somebody else's
                 await self._wait({pipe, self._full}, until)
+                while not (pipe.done() or self.is_full or self._taken[name] > most or self._is_empty(name)):
+                    await self._wait({pipe, self._full}, self._loop.time() + _SOON)
+
+    def _is_empty(self, name: StreamName) -> bool:
+        """There is nothing in a pipe that is open, nor on its way from there; where the system tells."""
+        if not hasattr(select, "poll"):
+            return True
+        if not self._taking[name].acquire(blocking=False):
+            return False
+        try:
+            return not _polled(self._pipes[name]).poll(0)
+        except ValueError:  # its reader has just closed it
+            return False
+        finally:
+            self._taking[name].release()
 
     async def _wait(self, futures: "set[asyncio.Future[Any]]", until: float) -> None:
         # `wait_for` can lose a request to stop that comes at its end.
@@ -340,9 +363,15 @@ class _Output:
 
             fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE)
         with pipe, copy:
-            while not self._closed.is_set() and (data := pipe.read1(_PIPE)):  # type: ignore[attr-defined]  # Popen's pipes are BufferedReaders
-                copy.add(data)
-                self._add(decoder.decode(data), name)
+            while not self._closed.is_set():
+                if hasattr(select, "poll"):
+                    _polled(pipe).poll()
+                with self._taking[name]:
+                    if not (data := os.read(pipe.fileno(), _PIPE)):
+                        break
+                    copy.add(data)
+                    self._add(decoder.decode(data), name)
+                    self._taken[name] += len(data)
                 if ends_early and self._kept[name].cut:
                     self._tell(_settle, self._full)
                     break
@@ -400,6 +429,12 @@ class _StreamFile:
             self._file = None
             with contextlib.suppress(OSError):
                 self._path.unlink()
+
+
+def _polled(pipe: IO[bytes]) -> "select.poll":
+    poll = select.poll()
+    poll.register(pipe, select.POLLIN)
+    return poll
 
 
 def _settle(future: "asyncio.Future[None]") -> None:
