@@ -163,10 +163,12 @@ async def run_command(
     output = _Output(process, hear, most, copies)
     ended_by_itself = False
     try:
-        await output.end(until=started + limit)
-        timed_out = process.poll() is None and not output.is_full
-        if process.poll() is None:
+        has_ended = await output.end(until=started + limit)
+        is_running = process.poll() is None  # it may have ended since
+        timed_out = is_running and not output.is_full
+        if is_running:
             await to_its_end(partial(_end_all, process, mark), name="end")
+        if not has_ended:
             await output.end(until=loop.time() + _GRACE)
         ended_by_itself = True
         return output.result(process.wait(), loop.time() - started, limit, timed_out=timed_out)  # it has ended by now
@@ -310,8 +312,9 @@ class _Output:
     def is_full(self) -> bool:
         return self._full.done()
 
-    async def end(self, *, until: float) -> None:
-        """Wait for the program's end and that of its pipes, no longer than `until` (the loop's time).
+    async def end(self, *, until: float) -> bool:
+        """Wait for the program's end and that of its pipes, no longer than `until` (the loop's time). Whether it was
+        seen to end.
 
         A background child may hold a pipe open after the program is gone; it is not waited for long. What the program
         has written is in the pipes, and is read however late it is: time also goes by where this process is stopped.
@@ -324,6 +327,7 @@ class _Output:
                 await self._wait({pipe, self._full}, until)
                 while not (pipe.done() or self.is_full or self._taken[name] > most or self._is_empty(name)):
                     await self._wait({pipe, self._full}, self._loop.time() + _SOON)
+        return self._exit.done()
 
     def _is_empty(self, name: StreamName) -> bool:
         """There is nothing in a pipe that is open, nor on its way from there; where the system tells."""
