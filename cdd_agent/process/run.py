@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -30,6 +29,7 @@ from cdd_agent.threads import in_thread, to_its_end
 LARGEST_COPY = 64_000_000  # bytes
 _KEPT = 256 * 1024
 """Characters kept of each stream; of more than that, the first quarter and the rest from the end."""
+_SLICE = 0.01
 WHOLE = sys.maxsize
 """All characters of stdout, however many."""
 _PIPE = 1024 * 1024
@@ -158,11 +158,12 @@ async def run_command(
         output = _Output(process, hear, most, copies)
         ended_by_itself = False
         try:
-            await output.end(until=started + limit)
-            timed_out = process.poll() is None and not output.is_full
-            if process.poll() is None:
+            await output.end(limit=limit)
+            is_running = process.poll() is None
+            timed_out = is_running and not output.is_full
+            if is_running:
                 await to_its_end(partial(_end_all, process, mark), name="end")
-                await output.end(until=loop.time() + GRACE)
+            await output.end()
             ended_by_itself = True
             return output.result(process.wait(), loop.time() - started, limit, timed_out=timed_out)
         finally:
@@ -266,11 +267,10 @@ class _Output:
     def is_full(self) -> bool:
         return self._full.done()
 
-    async def end(self, *, until: float) -> None:
-        """Wait for the program's end and that of its pipes, no longer than `until` (the loop's time)."""
+    async def end(self, *, limit: float | None = None) -> None:
+        """Wait for the program's end and that of its pipes, but no longer than so many seconds, or until it is full."""
         # `wait_for` can lose a request to stop that comes at its end.
-        timeout = max(until - self._loop.time(), 0)
-        await asyncio.wait({self._ended, self._full}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({self._ended, self._full}, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
 
     def result(self, return_code: int, seconds: float, limit: float, *, timed_out: bool) -> CommandResult:
         """With what was read so far, all of which was shown by then: what is read from now on is not the program's."""
@@ -328,11 +328,12 @@ class _Output:
 
 def _ended(process: subprocess.Popen[bytes], readers: Iterable[threading.Thread]) -> None:
     """Wait for a program's end, and until its pipes are read. A background child may hold them open after the program
-    is gone; it is not waited for long."""
+    is gone; it is not waited for long. In slices, so that time in which this process was stopped is not counted."""
     process.wait()
-    until = time.monotonic() + GRACE
-    for reader in readers:
-        reader.join(max(until - time.monotonic(), 0))
+    for _ in range(round(GRACE / _SLICE)):
+        if (reader := next((one for one in readers if one.is_alive()), None)) is None:
+            return
+        reader.join(_SLICE)
 
 
 class _StreamFile:
