@@ -55,6 +55,7 @@ async def test_a_command_is_noted_while_it_runs(tmp_path: Path) -> None:
 async def test_a_command_that_cannot_be_noted_is_not_run(tmp_path: Path) -> None:
     result = await run_command(SLEEPS, cwd=tmp_path, limit=60, noted_in=tmp_path / "nowhere")
     assert (result.started, result.return_code) == (False, 126)
+    assert str(tmp_path / "nowhere" / "running-") in result.stderr
 
 
 def test_one_that_was_killed_before_it_was_written_down_is_known_by_its_mark(tmp_path: Path, note: Path) -> None:
