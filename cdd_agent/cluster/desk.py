@@ -88,15 +88,15 @@ class Desk(Struct):
         """Make the run's own tree ready to be sent. Raises `CddError`."""
         own = self.own
         own.record.prepare()
-        self._locks.enter_context(locked(own.record.folder, own.record.slug))
 
         def emit(event: Event) -> None:
             self.tell(to_json(event))
 
+        self._locks.enter_context(locked(own.record.folder, own.record.slug, emit))
         await own.make(emit)
         places = (*self.project.tickets.places, own.ticket.shown(own.ticket.folder))
         here = await in_its_own_tree(own, no_part(own.root, places))
-        self._locks.enter_context(locked(here.record.folder, own.ticket.slug))
+        self._locks.enter_context(locked(here.record.folder, own.ticket.slug, emit))
         self._run = here, await opened(own, self._coming)
 
     @property

@@ -18,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
+from cdd_agent.events import About, Emit, Notice, Tone, unheard
 from cdd_agent.files.atomic import read_bytes, remove, write_atomic
 from cdd_agent.process.ending import end_noted
 
@@ -91,6 +92,15 @@ class TicketLock(Struct, frozen=True):
         """The same lock, for somebody else in this process for a while: only its holder releases it."""
         return replace(self, is_lent=True, ended=0)
 
+    @property
+    def news(self) -> tuple[Notice, ...]:
+        """For whoever has it to tell."""
+        if not self.ended:
+            return ()
+        what = "A command" if self.ended == 1 else f"{self.ended} commands"
+        text = f"{what} of the run that was killed still ran, and had to be ended."
+        return (Notice(text, Tone.WARNING, about=About.COMMAND_ENDED),)
+
     def check(self) -> None:
         """Raises `LockGone` when the lock's file was removed, so that somebody else may hold another one by now."""
         if not self._is_ours:
@@ -154,10 +164,12 @@ def _who(holder: Path) -> str:
 
 
 @contextmanager
-def locked(folder: Path, slug: str) -> Iterator[None]:
+def locked(folder: Path, slug: str, emit: Emit = unheard) -> Iterator[None]:
     """Nobody else works on the ticket meanwhile whose record is in the folder. Raises `BadInput` where someone does."""
     lock = TicketLock.take(folder, slug, datetime.now(UTC).replace(microsecond=0).isoformat())
     try:
+        for notice in lock.news:
+            emit(notice)
         yield
     finally:
         lock.release()

@@ -5,7 +5,7 @@ While it is open it holds the ticket's lock: there is one writer of the state.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from datetime import datetime
 from pathlib import Path
@@ -136,7 +136,7 @@ class Run(Struct):
             own,
             code,
             require,
-            [*opened.news, *_ended(lock)],
+            [*opened.news, *lock.news],
         )
 
     def close(self) -> None:
@@ -364,13 +364,6 @@ class Run(Struct):
         known = shown.all_files if (shown := attempt.shown) else {}
         root = root or self.record.root
         return tuple(path for path, seen in known.items() if digest(read_bytes(root / path)) != seen)
-
-
-def _ended(lock: TicketLock) -> Iterator[Notice]:
-    if lock.ended:
-        what = "A command" if lock.ended == 1 else f"{lock.ended} commands"
-        text = f"{what} of the run that was killed still ran, and had to be ended."
-        yield Notice(text, Tone.WARNING, about=About.COMMAND_ENDED)
 
 
 def named(paths: Sequence[str]) -> str:

@@ -152,14 +152,15 @@ def board_here(root: Path, tickets: Iterable[Ticket]) -> Board:
             if is_running:
                 row = replace(row, state=RunState.RUNNING)
             elif found is not None and row.state is RunState.WAITING:
-                row = _stopped(row, found[0])
+                row = replace(row, state=RunState.STOPPED)
+                with suppress(CddError):  # of a log that cannot be read
+                    row = _stopped(row, found[0])
             rows[folder.name] = row
     return Board(rows)
 
 
 def _stopped(row: Row, record: RunRecord) -> Row:
-    """The row of a run that nobody is at work on, with what its log says of why it stopped. Raises `BadInput`."""
-    row = replace(row, state=RunState.STOPPED)
+    """The row of a run that has stopped, with what its log says of why. Raises `BadInput`."""
     for entry in record.log.latest(_END_OF_LOG):
         match entry.event:
             case StepStarted():

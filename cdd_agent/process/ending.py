@@ -6,6 +6,7 @@ ends it by that note (`end_noted`), so that never two are at work in one place.
 
 import contextlib
 import os
+import platform
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cdd_agent.errors import BadInput
+from cdd_agent.files.atomic import remove
 
 if TYPE_CHECKING:
     import psutil
@@ -43,7 +45,7 @@ def noted(folder: Path | None, mark: str) -> Iterator[Callable[[int], None]]:
 
     def started(pid: int) -> None:
         with contextlib.suppress(OSError):  # a disk that is full: it is known by its mark
-            note.write_text(f"{pid} {time.time()}")
+            note.write_text(f"{pid} {time.time()} {platform.node()}")
 
     try:
         yield started
@@ -65,7 +67,7 @@ def end_noted(folder: Path) -> int:
                 f"A command of the run that was killed is still at work and cannot be ended: process {numbers}",
                 hint="End it, then go on: two at once would get into each other's way.",
             )
-        note.unlink()
+        remove(note)
     return ended
 
 
@@ -74,11 +76,11 @@ def _noted_process(note: Path) -> "list[psutil.Process]":
     import psutil
 
     try:
-        pid, when = note.read_text().split()
+        pid, when, host = note.read_text().split(maxsplit=2)
         leader = psutil.Process(int(pid))
-        if -_STARTED_BEFORE < leader.create_time() - float(when) < _CLOCK:
-            return [leader, *leader.children(recursive=True)]
-    except (ValueError, psutil.Error):  # it was killed before it could write that down; there is no such process
+        if host == platform.node() and -_STARTED_BEFORE < leader.create_time() - float(when) < _CLOCK:
+            return _others([leader, *leader.children(recursive=True)])
+    except (OSError, ValueError, psutil.Error):  # who ran it was killed before that was written; it has ended
         pass
     return []
 
@@ -105,14 +107,19 @@ def end_marked(mark: str, family: "Iterable[psutil.Process]" = ()) -> "list[psut
 
 
 def marked(mark: str) -> "list[psutil.Process]":
-    """Processes whose environment carries the mark, as far as the system lets one look; never this one."""
+    """The others whose environment carries the mark, as far as the system lets one look."""
     import psutil
 
-    return [
-        one
-        for one in psutil.process_iter(["environ"])
-        if mark in (one.info["environ"] or {}).get(MARK, "").split() and one.pid != os.getpid()
-    ]
+    every = psutil.process_iter(["environ"])
+    return _others(one for one in every if mark in (one.info["environ"] or {}).get(MARK, "").split())
+
+
+def _others(processes: "Iterable[psutil.Process]") -> "list[psutil.Process]":
+    """Without this process and those that it runs in, such as a terminal that a command has opened."""
+    import psutil
+
+    own = {os.getpid(), *(one.pid for one in psutil.Process().parents())}
+    return [one for one in processes if one.pid not in own]
 
 
 def alive(processes: "Iterable[psutil.Process]") -> "list[psutil.Process]":

@@ -151,8 +151,9 @@ async def run_command(
             return CommandResult("", f"Error: Command not found: {argv[0]}", 127, started=False)
         except (OSError, ValueError) as error:  # not executable, no such folder, a NUL in an argument
             why = getattr(error, "strerror", None) or str(error)
-            if isinstance(error, OSError) and str(error.filename) == str(cwd):
-                why = f"{cwd}: {why}"
+            place = str(getattr(error, "filename", None))
+            if place == str(cwd) or (noted_in and place.startswith(str(noted_in))):
+                why = f"{place}: {why}"
             return CommandResult("", f"{argv[0]} could not be started: {why}", 126, started=False)
         note_process(process.pid)
         output = _Output(process, hear, most, copies)

@@ -64,8 +64,8 @@ class Landing(Struct, frozen=True):
             hint = f"`cdd exec {own.ticket.slug} --worktree` makes one."
             raise BadInput(f"{own.ticket.slug} has no tree of its own", hint=hint)
         with (
-            locked(own.record.folder, own.ticket.slug),
-            locked(self.record.folder, own.ticket.slug) if own.place.exists() else nullcontext(),
+            locked(own.record.folder, own.ticket.slug, self.emit),
+            locked(self.record.folder, own.ticket.slug, self.emit) if own.place.exists() else nullcontext(),
         ):
             remove_leftovers(own.ticket.folder)
             await self._land(rebase=rebase)

@@ -72,7 +72,7 @@ class OwnTree(Struct, frozen=True):
         """Make it ready for the run to begin or go on in it; the variables that commands there need. Raises
         `BadInput`, also when another process is at work on the ticket."""
         self.record.prepare()
-        with locked(self.record.folder, self.record.slug):
+        with locked(self.record.folder, self.record.slug, emit):
             await self.make(emit, base)
             return await self.expect_own_packages(self.place, emit)
 

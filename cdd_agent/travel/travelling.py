@@ -392,6 +392,8 @@ class Travel(Struct):
         try:
             self.record.tidy()
             remove_leftovers(self.ticket.folder)
+            for notice in lock.news:
+                self.emit(notice)
             yield load_whereabouts(self.record.folder)
         except BaseException:
             if self.record.folder in new and load_whereabouts(self.record.folder) is None:

@@ -78,11 +78,13 @@ class _Writer(WriterThread):
     """Takes what is written also when the terminal is gone: Textual's ends then, and who writes waits for ever."""
 
     def run(self) -> None:
+        while (text := self._queue.get()) is not None:
+            with suppress(OSError):
+                self._file.write(text)
+                if self._queue.empty():
+                    self._file.flush()
         with suppress(OSError):
-            super().run()
-            return
-        while self._queue.get() is not None:
-            pass
+            self._file.flush()
 
 
 class AskingDriver(LinuxDriver):

@@ -93,6 +93,19 @@ def test_the_board_of_the_shell_has_runs_that_go_on_and_trees_that_wait(
     assert [(run["ticket"], run["state"], run["branch"]) for run in told["runs"]] == [("bug-a", "done", "cdd/bug-a")]
 
 
+def test_a_run_whose_log_cannot_be_read_is_on_the_board(root: Path) -> None:
+    """Why it stopped is not known then."""
+    path = tree(root, "bug-a") / "tickets" / "bug-a" / "execution-state.json"
+    state = json.loads(path.read_text())
+    state["step_executions"]["1"]["status"] = "pending"
+    path.write_text(json.dumps(state | {"status": "in_progress"}))
+    log = tree(root, "bug-a") / ".cdd" / "runs" / "bug-a" / "events.jsonl"
+    log.unlink()
+    log.mkdir()
+    (row,) = board_here(root, TicketStore(root).list()).rows.values()
+    assert (row.job.name, row.state, row.why) == ("bug-a", RunState.STOPPED, "")
+
+
 def _made(folder: Path) -> Path:
     folder.mkdir(parents=True)
     return folder

@@ -4,11 +4,16 @@ import json
 import os
 import shutil
 import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cdd_agent.cli.main import main
+from cdd_agent.process.ending import MARK
 from tests.projects import SLUG, Sandbox, Step, check, says
 
 STEPS = (
@@ -125,3 +130,17 @@ def files(root: Path) -> dict[str, tuple[str, object]]:
 
 def events(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
+
+
+@contextmanager
+def left_running(record: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A command of a run that was killed."""
+    mark = uuid.uuid4().hex
+    sleep = "import time; time.sleep(600)"
+    process = subprocess.Popen([sys.executable, "-S", "-c", sleep], env={**os.environ, MARK: mark})
+    (record / f"running-{mark}").touch()
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()

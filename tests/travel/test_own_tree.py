@@ -9,7 +9,7 @@ import pytest
 
 from tests.projects import SLUG, Sandbox, Step, check, says
 from tests.travel.conftest import at_home
-from tests.travel.copies import GOOD, STEPS, cdd, copied, events, files, git, scripted
+from tests.travel.copies import GOOD, STEPS, cdd, copied, events, files, git, left_running, scripted
 
 
 def run(sandbox: Sandbox, *replies: str, more: tuple[str, ...] = ()) -> int:
@@ -98,6 +98,15 @@ def test_the_persons_tree_is_left_alone_and_the_run_lands(mine: Sandbox, capsys:
     assert "c.txt" in capsys.readouterr().out
     assert cdd(mine, "undo", SLUG, "--step", "3") == 0
     assert not (mine.root / "c.txt").exists()
+
+
+def test_a_check_that_outlived_its_landing_is_ended_by_the_next_one(
+    done: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with left_running(tree_of(done) / ".cdd" / "runs" / SLUG) as command:
+        assert cdd(done, "land", SLUG, "--json") == 0
+        assert command.poll() is not None
+    assert events(capsys.readouterr().out)[0]["about"] == "command_ended"
 
 
 def test_what_came_after_a_landing_that_was_refused_is_not_lost(done: Sandbox) -> None:

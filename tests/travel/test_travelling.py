@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from cdd_agent.engine.whereabouts import load_whereabouts, save_whereabouts
 from cdd_agent.travel.lease import DURATION
 from tests.projects import SLUG, Sandbox, says
-from tests.travel.copies import GOOD, STEPS, Copies, cdd, events, files, git, run
+from tests.travel.copies import GOOD, STEPS, Copies, cdd, events, files, git, left_running, run
 
 
 def record_of(sandbox: Sandbox) -> Path:
@@ -41,6 +41,15 @@ def test_a_run_goes_on_elsewhere_where_it_stopped_and_comes_back(begun: Copies) 
     assert files(first.root) == files(second.root)
     assert cdd(first, "undo", SLUG, "--step", "1") == 0
     assert not (first.root / "a.txt").exists()
+
+
+def test_a_command_that_outlived_its_run_is_ended_before_that_is_pushed(
+    begun: Copies, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with left_running(record_of(begun.first)) as command:
+        assert cdd(begun.first, "push", SLUG, "--json") == 0
+        assert command.poll() is not None
+    assert "command_ended" in [event.get("about") for event in events(capsys.readouterr().out)]
 
 
 def gits(folder: Path) -> list[list[str]]:

@@ -5,15 +5,17 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
 from cdd_agent.errors import ExitCode
 from tests.projects import SLUG, Sandbox, Step, says
 from tests.screens import Screen
-from tests.terminals import CDD, Terminal
+from tests.terminals import CDD, PATIENCE, Terminal
 
 if os.name == "posix":
+    import pty
     import termios
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
@@ -58,6 +60,24 @@ def test_it_ends_also_while_it_draws_and_after_it_was_stopped(terminal: Terminal
     terminal.until(terminal.has_ended)
     assert terminal.code == 130
     assert sandbox.statuses() == ["pending"]
+
+
+def test_leaving_waits_for_no_terminal_that_goes_with_the_last_words() -> None:
+    from cdd_agent.tui.asking_driver import _Writer
+
+    master, slave = pty.openpty()
+    with open(slave, "w", closefd=False) as file:
+        writer = _Writer(file)
+        for text in ("the last words", None):  # it is told to end before they are flushed
+            writer._queue.put(text)
+        os.close(master)
+        writer.start()
+        writer.join(PATIENCE)
+        has_ended = not writer.is_alive()
+        with suppress(OSError):
+            file.close()
+    os.close(slave)
+    assert has_ended
 
 
 def stop_and_continue(terminal: Terminal, times: int) -> None:
