@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Thread
 from typing import IO, Any
 
-from tests.processes import PROCESSES
+from tests.processes import PROCESSES, take_environment
 
 PATIENCE = 180.0
 
@@ -130,8 +130,7 @@ def _be_cdd(words: tuple[str, ...], cwd: Path, env: dict[str, str], files: list[
     for file in set(files):
         os.close(file)
     os.chdir(cwd)
-    os.environ.clear()
-    os.environ.update(env)
+    take_environment(env)
     sys.argv = ["cdd", *words]
     sys.stdin = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False, buffering=1 if has_terminal else -1)  # noqa: SIM115

@@ -1,6 +1,9 @@
 """Processes of the tests' own, which may be killed: forks of one that has imported what they need."""
 
 import multiprocessing
+import os
+import tempfile
+from collections.abc import Mapping
 from multiprocessing.util import get_temp_dir
 
 PROCESSES = multiprocessing.get_context("forkserver")
@@ -14,3 +17,11 @@ PROCESSES.set_forkserver_preload(
         *("cdd_agent.engine.report_page", "filelock", "markdown_it", "platformdirs", "psutil", "pytest"),
     ]
 )
+
+
+def take_environment(variables: Mapping[str, str]) -> None:
+    """To be called first in a fork. What it has is that of the test which came first in its process, and with that a
+    folder for temporary files which may be gone: something that was imported has asked for it."""
+    os.environ.clear()
+    os.environ.update(variables)
+    tempfile.tempdir = None

@@ -110,6 +110,7 @@ def marked(mark: str) -> "list[psutil.Process]":
     """The others whose environment carries the mark, as far as the system lets one look."""
     import psutil
 
+    psutil.process_iter.cache_clear()  # a number that it has seen may be another process's by now
     every = psutil.process_iter(["environ"])
     return _others(one for one in every if mark in (one.info["environ"] or {}).get(MARK, "").split())
 

@@ -19,6 +19,7 @@ from cdd_agent.cli.main import main as cdd
 from tests.crash.points import Death, Point, Watch
 from tests.crash.story import STORIES, Reviewer, Story, Storyteller
 from tests.crash.views import contents
+from tests.processes import take_environment
 from tests.projects import SLUG
 
 SETTINGS = ("CDD_", "HIVE_", "GIT_", "XDG_")
@@ -87,8 +88,7 @@ def run_as_process(orders: Orders, output: Path, home: Path, outside: Mapping[st
     with output.open("ab") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
-    os.environ.clear()
-    os.environ |= {name: value for name, value in outside.items() if not name.startswith(SETTINGS)}
+    take_environment({name: value for name, value in outside.items() if not name.startswith(SETTINGS)})
     os.environ |= {"HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     code = drive(orders)
     sys.stdout.flush()

@@ -11,7 +11,7 @@ import psutil
 
 from tests.crash.driver import SETTINGS
 from tests.crash.points import Death, Point, Watch
-from tests.processes import PROCESSES
+from tests.processes import PROCESSES, take_environment
 from tests.projects import Sandbox
 
 Do = Literal["run", "skip", "skip keep", "undo", "redo"]
@@ -53,8 +53,7 @@ def _carry_out(orders: Orders, output: Path, outside: Mapping[str, str]) -> None
     with output.open("ab") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
-    os.environ.clear()  # it is that of the test by which the fork server was started
-    os.environ |= {name: value for name, value in outside.items() if not name.startswith(SETTINGS)}
+    take_environment({name: value for name, value in outside.items() if not name.startswith(SETTINGS)})
     os.environ["HOME"] = str(output.parent)
 
     def reached(point: Point) -> None:

@@ -14,7 +14,7 @@ import pytest
 from cdd_agent.cli.main import main
 from cdd_agent.engine.whereabouts import Phase, load_whereabouts
 from tests.crash.points import Death, Point, Watch
-from tests.processes import PROCESSES
+from tests.processes import PROCESSES, take_environment
 from tests.projects import SLUG, Sandbox, Step, check
 from tests.travel.copies import GOOD, REFERENCE, Copies, cdd, files, git, run, scripted
 
@@ -49,8 +49,7 @@ def do(sandbox: Sandbox, *words: str, at: int = 0) -> Ended:
 
 
 def _carry_out(root: Path, words: tuple[str, ...], at: int, report: Path, environment: dict[str, str]) -> None:
-    os.environ.clear()
-    os.environ.update(environment)
+    take_environment(environment)
     count = 0
 
     def reached(point: Point) -> None:
