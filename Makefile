@@ -10,8 +10,8 @@ COMPILED := $(VENV)/.compiled
 MODEL_VENV := .venv-model
 MODEL_READY := $(MODEL_VENV)/.ready
 
-# A test waits for programs and clocks for half of its time: with two workers on each processor, a sixth of it is idle.
-PYTEST := $(BIN)/pytest --dist loadgroup --no-loadscope-reorder -n $$((3 * $$(getconf _NPROCESSORS_ONLN)))
+# Half of the time is waiting for programs.
+PYTEST := $(BIN)/pytest --dist loadgroup -n $$((2 * $$(getconf _NPROCESSORS_ONLN)))
 
 .PHONY: demo test ready-to-test test-fast test-crash test-mutations test-model check format bench picture models lock clean
 

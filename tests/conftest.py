@@ -12,8 +12,6 @@ from pathlib import Path
 import pytest
 from _pytest.unraisableexception import gc_collect_iterations_key
 from hypothesis import HealthCheck, settings
-from xdist.remote import Producer
-from xdist.scheduler import LoadGroupScheduling
 
 from tests.forked_pytest import quick_pytest
 from tests.patience import be_patient
@@ -56,20 +54,6 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
     gc.enable()
-
-
-class _WholeTests(LoadGroupScheduling):
-    """All cases of a test go to the same worker, as those of a group do: what they begin with is made once. And it is
-    a third of the pieces of work, all of which are counted each time that a worker gets another one."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        scope: str = super()._split_scope(nodeid)
-        return nodeid.partition("[")[0] if scope == nodeid else scope
-
-
-@pytest.hookimpl(optionalhook=True)  # where xdist is loaded
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadGroupScheduling | None:
-    return _WholeTests(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -195,6 +195,26 @@ def test_a_signal_puts_the_step_back_and_exits_130(sandbox: Sandbox, name: str) 
     assert sandbox.statuses() == ["pending"]
 
 
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_that_ends_the_reader_too_is_an_interrupt(sandbox: Sandbox, name: str) -> None:
+    """Ctrl+C goes to all that was started together, as by `cdd exec SLUG | tee log`."""
+    slow = "python -c \"import time, pathlib; pathlib.Path('running').touch(); time.sleep(60)\""
+    sandbox.write(Step("a.txt", slow))
+    command = [sys.executable, "-m", "cdd_agent", "exec", SLUG, "--model", script(sandbox, says("a.txt", "good"))]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=sandbox.root, env=environment, stdout=pipe, stderr=pipe, text=True) as running:
+        assert running.stdout
+        assert running.stderr
+        wait_for((sandbox.root / "running").exists)
+        running.stdout.close()
+        running.send_signal(getattr(signal, name))
+        assert "Interrupted" in running.stderr.read()
+
+    assert running.returncode == 130
+    assert sandbox.statuses() == ["pending"]
+
+
 def test_after_a_kill_the_next_run_goes_on_without_asking_the_model_again(sandbox: Sandbox) -> None:
     code = "import time, pathlib; p = pathlib.Path('running'); time.sleep(0 if p.exists() else (p.touch(), 60)[1])"
     sandbox.write(Step("a.txt", f'python -c "{code}"'))

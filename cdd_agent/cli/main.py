@@ -50,6 +50,8 @@ def _end(code: int) -> None:
     try:
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
+    except BrokenPipeError:  # whoever read it has left; Python would end with a code of its own
+        pass
     except (OSError, ValueError):
         return
     atexit._run_exitfuncs()

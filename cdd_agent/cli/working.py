@@ -54,8 +54,10 @@ class Output:
         try:
             show()
         except (OSError, SystemExit) as error:  # rich ends the program when its reader has left
-            self._refused = error
-            if self._work is not None:
+            if self._work is None:
+                self._refused = error
+            elif not self._work.cancelling():  # else it has been interrupted, and nobody is there to be told more
+                self._refused = error
                 self._work.cancel()
 
     def carry_out(self, work: Coroutine[object, object, None]) -> None:

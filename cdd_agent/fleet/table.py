@@ -53,7 +53,7 @@ def table(board: Board, now: float, width: int, height: int | None = None, limit
 def in_lines(board: Board) -> str:
     """The table as it is now, as wide as the terminal."""
     if not board.rows:
-        return "There are no runs here."
+        return "No run is under way, and none has a tree of its own. `cdd list` shows how far each ticket is."
     width = shutil.get_terminal_size().columns - 2
     return "\n".join(text for text, _ in table(board, time.time(), width))
 
