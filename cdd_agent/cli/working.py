@@ -54,10 +54,10 @@ class Output:
         try:
             show()
         except (OSError, SystemExit) as error:  # rich ends the program when its reader has left
-            if self._work is None:
-                self._refused = error
-            elif not self._work.cancelling():  # else it has been interrupted, and nobody is there to be told more
-                self._refused = error
+            if self._work is not None and self._work.cancelling():
+                return  # it has been interrupted, which says more than that nobody reads
+            self._refused = error
+            if self._work is not None:
                 self._work.cancel()
 
     def carry_out(self, work: Coroutine[object, object, None]) -> None:

@@ -59,10 +59,14 @@ from cdd_agent.verification.before import Before
 if TYPE_CHECKING:
     from cdd_agent.engine.side_by_side import Failed, SideBySide
 
-_UNDECIDED = (NotApproved, BudgetExhausted, RateLimited)
-"""Errors that end a step without a word on it: it is pending again, and goes on when a person or a provider lets it."""
-_WAITS_FOR = (About.NOT_APPROVED, About.NO_BUDGET, About.COME_BACK_LATER)
-"""The same, as they are told."""
+_WAITS_FOR: dict[type[NotApproved | BudgetExhausted | RateLimited], About] = {
+    NotApproved: About.NOT_APPROVED,
+    BudgetExhausted: About.NO_BUDGET,
+    RateLimited: About.COME_BACK_LATER,
+}
+"""Errors that end a step without a word on it, as they are told: it is pending again, and goes on when a person or a
+provider lets it."""
+_UNDECIDED = tuple(_WAITS_FOR)
 
 Clock = Callable[[], datetime]
 
@@ -549,7 +553,7 @@ class Engine(Struct):
             text = f"It was not committed: {error.message}"
             self.run.emit(Notice(text, Tone.WARNING, about=About.NOT_COMMITTED))
         if isinstance(error, _UNDECIDED):  # any other reason is the step's own error
-            about = next(about for kind, about in zip(_UNDECIDED, _WAITS_FOR, strict=True) if isinstance(error, kind))
+            about = next(about for kind, about in _WAITS_FOR.items() if isinstance(error, kind))
             self.run.emit(Notice(error.message, Tone.WARNING, about=about))
         if error is not None and error.hint:
             self.run.emit(Notice(error.hint))

@@ -30,6 +30,7 @@ LARGEST_COPY = 64_000_000  # bytes
 _KEPT = 256 * 1024
 """Characters kept of each stream; of more than that, the first quarter and the rest from the end."""
 _SLICE = 0.01
+"""Seconds; of `GRACE`, the time that pipes have to be read after a command's end."""
 WHOLE = sys.maxsize
 """All characters of stdout, however many."""
 _PIPE = 1024 * 1024

@@ -138,11 +138,17 @@ def test_the_command_line_takes_the_same_state(sandbox: Sandbox, capsys: pytest.
     assert all(state in told for state in ("empty", "spec", "planned", "in-progress"))
 
 
-async def test_a_plan_that_is_done_is_read_again_only_when_it_was_changed(sandbox: Sandbox) -> None:
+async def carried_out(sandbox: Sandbox) -> Session:
+    """The session in which a plan of one step was."""
     sandbox.write(Step("a.txt", check("a.txt")))
     session = sandbox.replies(says("a.txt", "good")).session()
     for line in (f"/exec {SLUG}", "continue"):
         await handle(session, line)
+    return session
+
+
+async def test_a_plan_that_is_done_is_read_again_only_when_it_was_changed(sandbox: Sandbox) -> None:
+    await carried_out(sandbox)
     plan = sandbox.root / "tickets" / SLUG / "plan.md"
     done, code = plan.read_text(), "import sys; from cdd_agent.cli.main import main; main(['list']); "
 
@@ -159,19 +165,14 @@ async def test_a_plan_that_is_done_is_read_again_only_when_it_was_changed(sandbo
 
 
 async def test_a_done_step_that_was_undone_is_not_taken_for_done(sandbox: Sandbox) -> None:
-    sandbox.write(Step("a.txt", check("a.txt")))
-    session = sandbox.replies(says("a.txt", "good")).session()
-    for line in (f"/exec {SLUG}", "continue", f"/undo {SLUG}"):
-        await handle(session, line)
+    session = await carried_out(sandbox)
+    await handle(session, f"/undo {SLUG}")
     assert await slugs(session, "/list done") == []
     assert await slugs(session, "/list in-progress") == [SLUG]
 
 
 async def test_what_an_older_tool_kept_of_a_done_plan_does_not_make_a_pending_step_done(sandbox: Sandbox) -> None:
-    sandbox.write(Step("a.txt", check("a.txt")))
-    session = sandbox.replies(says("a.txt", "good")).session()
-    for line in (f"/exec {SLUG}", "continue"):
-        await handle(session, line)
+    session = await carried_out(sandbox)
     path = sandbox.root / "tickets" / SLUG / "execution-state.json"
     digest = json.loads(path.read_text())["done_plan"]
     await handle(session, f"/undo {SLUG}")
