@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 from markdown_it import MarkdownIt
 
-from cdd_agent.tickets.plan import ImplementationPlan
-from cdd_agent.tickets.plan_step import AffectedFile, PlanStep
+from cdd_agent.tickets.plan import AffectedFile, ImplementationPlan, PlanStep
+from cdd_agent.tickets.plan_reader import read_plan
+from cdd_agent.tickets.plan_writer import write_plan
 
 STEPS = 10_000
 ROUNDS = 5
@@ -48,10 +49,10 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def main() -> None:
-    text = plan_of(STEPS).to_markdown()
+    text = write_plan(plan_of(STEPS))
     markdown = MarkdownIt("commonmark")
     parser = seconds(lambda: markdown.parse(text))
-    reading = seconds(lambda: ImplementationPlan.from_markdown(text).check())
+    reading = seconds(lambda: read_plan(text).check())
     print(f"{STEPS} steps, {len(text) / 1e6:.1f} MB")
     print(f"the Markdown parser alone: {parser:.2f} s")
     print(f"from_markdown and check:   {reading:.2f} s, {reading / parser:.2f} times the parser")

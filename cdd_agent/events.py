@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cdd_agent.llm.local_servers import OfferedModel
-    from cdd_agent.tickets.plan import ImplementationPlan, Problem
-    from cdd_agent.tickets.plan_step import PlanStep
+    from cdd_agent.tickets.plan import ImplementationPlan, PlanStep, Problem
     from cdd_agent.tickets.state import ExecutionState, StepExecution
 
 
@@ -432,11 +431,13 @@ class PlanOpened(Struct, frozen=True):
 
     @classmethod
     def of(cls, title: str, plan: ImplementationPlan, state: ExecutionState) -> PlanOpened:
-        from cdd_agent.tickets.state import changed_steps  # this module is read before anything is run
+        from cdd_agent.tickets.state import edited_steps  # this module is read before anything is run
 
-        changed = frozenset(changed_steps(plan, state))
+        changed = frozenset(edited_steps(plan, state))
         steps = (
-            StepView.of(state.of(step.number), step.title, changed=step.number in changed, depends_on=step.dependencies)
+            StepView.of(
+                state.step(step.number), step.title, changed=step.number in changed, depends_on=step.dependencies
+            )
             for step in plan.order()
         )
         former = sum((step.spent for step in state.former_steps.values()), NO_COST)
@@ -860,7 +861,7 @@ class StepFinished(Struct, frozen=True):
 
     @classmethod
     def of(cls, step: PlanStep, plan: ImplementationPlan, state: ExecutionState) -> StepFinished:
-        now = state.of(step.number)
+        now = state.step(step.number)
         return cls(
             step.number,
             step.title,
@@ -870,7 +871,7 @@ class StepFinished(Struct, frozen=True):
             now.reason,
             now.files_created,
             now.files_modified,
-            done=state.done,
+            done=state.finished_count,
             total=len(plan.steps),
             files_deleted=now.files_deleted,
             attempts=now.attempts,
@@ -970,10 +971,10 @@ class RunFinished(Struct, frozen=True):
     def of(
         cls, plan: ImplementationPlan, state: ExecutionState, require: Literal["verified"] | None = None
     ) -> RunFinished:
-        from cdd_agent.tickets.state import unproven  # this module is read before anything is run
+        from cdd_agent.tickets.state import unproven_steps  # this module is read before anything is run
 
-        found = unproven(plan, state)
-        steps = [state.of(step.number) for step in plan.steps]
+        found = unproven_steps(plan, state)
+        steps = [state.step(step.number) for step in plan.steps]
         worked = [step.seconds for step in steps if step.seconds is not None]
         files = {path for step in steps for path in (*step.files_created, *step.files_modified, *step.files_deleted)}
         return cls(

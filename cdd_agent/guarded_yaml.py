@@ -117,16 +117,16 @@ def read_node(text: str, source: str) -> yaml.Node | None:
     return None if node is None or _is_null(node) else node
 
 
-def read_events(text: str, source: str) -> list[Any]:
-    """The document as YAML's events, for who changes a file in place. Raises `BadInput` as `read_node`.
+def compose_exactly(text: str, source: str) -> Any:
+    """Return the document's node, with positions that are exact to the character. Raises `BadInput` as `read_node`.
 
-    Their marks are exact to the character: PyYAML's own scanner is used, as the one in C ends some values later. It
-    takes no tab behind a value, which YAML allows; a space there is as long.
+    PyYAML's own scanner is exact; the one in C ends some values later. It does not accept a tab behind a value, which
+    YAML allows; a space is as long.
     """
     read_node(text, source)
-    for spelled in (text, text.replace("\t", " ")):
+    for readable in (text, text.replace("\t", " ")):
         with contextlib.suppress(yaml.YAMLError):
-            return list(yaml.parse(spelled, Loader=yaml.SafeLoader))
+            return yaml.compose(readable, Loader=yaml.SafeLoader)
     raise BadInput(f"{source}: where in it the values stand cannot be told.", hint="Write it in plainer YAML.")
 
 

@@ -124,7 +124,7 @@ class Wiring(Struct, frozen=True, dict=True):
         """One map of the project for the whole session, made when it is first asked."""
         from cdd_agent.context.finder import CodeFinder
 
-        return CodeFinder(self.project.root, self.project.tickets.places)
+        return CodeFinder(self.project.root, self.project.tickets.folders)
 
     def open_executor(
         self, ticket: Ticket, *, start_over: bool = False, is_visit: bool = False, lock: TicketLock | None = None
@@ -220,7 +220,7 @@ class Wiring(Struct, frozen=True, dict=True):
             config = replace(config, commit="step")
             tickets = TicketStore(root, project.config.tickets_dir)
             project = replace(project, root=root, tickets=tickets)
-            code = CodeFinder(root, tickets.places)
+            code = CodeFinder(root, tickets.folders)
             commands = replace(commands, root=root, env=self.environments.get(root, {}))
 
         record = RunRecord.of(root, ticket.slug, _redactor(config))
@@ -400,7 +400,7 @@ def _own(project: Project, config: Config) -> list[str]:
     root = project.root
     cassette = (root / config.record).resolve() if config.record else root.parent
     own = [cassette.relative_to(root).as_posix()] if cassette.is_relative_to(root) else []
-    return [*project.tickets.places, *own]
+    return [*project.tickets.folders, *own]
 
 
 def _redactor(config: Config) -> Redactor:

@@ -357,7 +357,7 @@ def _criteria(event: CriteriaShown) -> list[tuple[str, Tone]]:
 
 def criterion_sign(criterion: CriterionProof) -> str:
     """Whether it is seen to be met, partly done, or open."""
-    is_begun = any(step.status.over for step in criterion.steps)
+    is_begun = any(step.status.is_over for step in criterion.steps)
     status = StepStatus.COMPLETED if criterion.is_seen else StepStatus.IN_PROGRESS
     return STEP_GLYPHS[status if is_begun else StepStatus.PENDING]
 

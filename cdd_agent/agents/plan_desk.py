@@ -15,9 +15,11 @@ from cdd_agent.files.atomic import read_bytes, write_atomic
 from cdd_agent.files.json_file import stamp
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.tickets.plan import ImplementationPlan, Problem
-from cdd_agent.tickets.plan_changing import ChangeRefused, Fixed, carried_over
+from cdd_agent.tickets.plan_changes import ChangeRefused, FixedSteps, merge_plans
 from cdd_agent.tickets.plan_check import check_plan
-from cdd_agent.tickets.plan_rewriting import rewritten
+from cdd_agent.tickets.plan_editor import edit_plan
+from cdd_agent.tickets.plan_reader import read_plan
+from cdd_agent.tickets.plan_writer import write_plan
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.spec_file import SpecFile
 from cdd_agent.tickets.state import ExecutionState, load_state, new_state
@@ -35,7 +37,7 @@ class Present(Struct, frozen=True):
     plan: ImplementationPlan | None = None
     """None: there is no plan.md, or an empty one."""
     state: ExecutionState | None = None
-    fixed: Fixed = field(default_factory=Fixed)
+    fixed: FixedSteps = field(default_factory=FixedSteps)
 
 
 class PlanDesk(Struct, frozen=True):
@@ -77,13 +79,17 @@ class PlanDesk(Struct, frozen=True):
         state = load_state(self.ticket.state_path, self.ticket.slug, plan)
         known = frozenset(step.number for step in plan.steps)
         if state is not None:
-            known |= frozenset(state.known_steps)
-        fixed = Fixed(state.over, known, bool(state.begun)) if state else Fixed(taken=known)
+            known |= frozenset(state.all_steps)
+        fixed = (
+            FixedSteps(state.finished_numbers, known, bool(state.begun_numbers))
+            if state
+            else FixedSteps(used_numbers=known)
+        )
         return Present(data.decode("utf-8"), plan, state, fixed)
 
     def problems(self, plan: ImplementationPlan, spec: TicketSpec, present: Present) -> list[Problem]:
         """The findings of compiling it, with the checks that `commands` would refuse when they are to run."""
-        begun = present.state.begun if present.state else frozenset[int]()
+        begun = present.state.begun_numbers if present.state else frozenset[int]()
         found = list(check_plan(plan, spec, self.root, begun))
         for step in plan.steps:
             try:
@@ -114,21 +120,21 @@ class PlanDesk(Struct, frozen=True):
                 )
         else:
             try:
-                wanted = carried_over(base.plan, wanted, now.plan)
+                wanted = merge_plans(base.plan, wanted, now.plan)
             except ChangeRefused as refusal:
                 raise BadInput(
                     f"{self.shown_path} was edited meanwhile, and is left as it is: {refusal}",
                     hint="Your edit and the proposal cannot both be kept; `discard` the proposal, and ask again.",
                 ) from refusal
         new = {step.number: step for step in wanted.steps}
-        done = [step for step in (now.plan.steps if now.plan else ()) if step.number in now.fixed.steps]
+        done = [step for step in (now.plan.steps if now.plan else ()) if step.number in now.fixed.completed]
         if touched := [str(step.number) for step in done if new.get(step.number) != step]:
             raise BadInput(
                 f"Step {', '.join(touched)} was carried out meanwhile, and the proposal changes it",
                 hint="`discard` the proposal, and ask again.",
             )
         text = text_with(wanted, now, anew=anew)
-        ImplementationPlan.from_markdown(text).check(f"the new {self.ticket.plan_path.name}")
+        read_plan(text).check(f"the new {self.ticket.plan_path.name}")
         self.put(text, now, lock)
 
     def put(self, text: str, now: Present, lock: TicketLock) -> None:
@@ -147,9 +153,9 @@ def text_with(wanted: ImplementationPlan, present: Present, *, anew: bool) -> st
 
     Raises `BadInput` where something that a person wrote would be lost.
     """
-    if present.plan is None or (anew and not present.fixed.steps):
-        return wanted.to_markdown()
-    return rewritten(present.text, wanted)
+    if present.plan is None or (anew and not present.fixed.completed):
+        return write_plan(wanted)
+    return edit_plan(present.text, wanted)
 
 
 def state_of(present: Present, slug: str) -> ExecutionState:

@@ -46,7 +46,7 @@ class PlannerAgent(ReadsWords):
             title = self._planning.desk.ticket.read_spec().title
         except BadInput as error:  # by a hand meanwhile
             return [Notice(error.message, Tone.WARNING)]
-        if present.plan is None or present.plan.faults():
+        if present.plan is None or present.plan.errors:
             return [self._what_next()]
         return [PlanOpened.of(title, present.plan, state_of(present, self.ticket_slug)), self._what_next()]
 

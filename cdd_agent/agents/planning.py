@@ -35,9 +35,11 @@ from cdd_agent.llm.port import Message, Model
 from cdd_agent.project.context import project_context
 from cdd_agent.project.rules import RULES_FOR_AGENTS, project_rules
 from cdd_agent.sanitize import fenced
-from cdd_agent.tickets.basic_plan import basic_plan
 from cdd_agent.tickets.plan import ImplementationPlan, Problem
-from cdd_agent.tickets.plan_changing import ChangeRefused, Fixed, made_anew
+from cdd_agent.tickets.plan_changes import ChangeRefused, FixedSteps, replace_plan
+from cdd_agent.tickets.plan_draft import make_basic_plan
+from cdd_agent.tickets.plan_reader import read_plan
+from cdd_agent.tickets.plan_writer import write_plan
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tools.base import Tool
 
@@ -86,7 +88,7 @@ class Planning:
 
     @property
     def proposal(self) -> ImplementationPlan | None:
-        return ImplementationPlan.from_markdown(self.notes.proposal) if self.notes.proposal else None
+        return read_plan(self.notes.proposal) if self.notes.proposal else None
 
     def text(self) -> str:
         """plan.md as the proposal would leave it; without one, as it is.
@@ -105,7 +107,7 @@ class Planning:
 
     def problems(self) -> list[Problem]:
         """Of the proposal, or of the plan that is there; with the lines of `text`."""
-        plan = ImplementationPlan.from_markdown(self.text())
+        plan = read_plan(self.text())
         return self.desk.problems(plan, self.desk.ticket.read_spec(), self.desk.present())
 
     @property
@@ -130,7 +132,7 @@ class Planning:
         """The plan that the proposal was made of."""
         if not self.notes.base.strip():
             return Present()
-        plan = ImplementationPlan.from_markdown(self.notes.base)
+        plan = read_plan(self.notes.base)
         named = plan if plan.ticket_slug else replace(plan, ticket_slug=self.desk.ticket.slug)
         return replace(self.desk.present(), text=self.notes.base, plan=named)
 
@@ -243,13 +245,13 @@ class Planning:
     def basic(self) -> list[Event]:
         """Propose a plan without a model: a step for each criterion that no done step serves."""
         spec, present = self.desk.complete_spec(), self.desk.present()
-        done = [step for step in (present.plan.steps if present.plan else ()) if step.number in present.fixed.steps]
+        done = [step for step in (present.plan.steps if present.plan else ()) if step.number in present.fixed.completed]
         served = frozenset(number for step in done for number in step.serves)
         first = present.fixed.next_number if present.fixed.is_begun else 1
-        plan = basic_plan(spec, self.desk.ticket.slug, first=first, served=served)
+        plan = make_basic_plan(spec, self.desk.ticket.slug, first_number=first, served=served)
         if not plan.steps:
             raise BadInput("Every acceptance criterion is served by a step that is done; nothing is left to plan")
-        plan = made_anew(present.plan, plan, present.fixed) if present.plan else plan
+        plan = replace_plan(present.plan, plan, present.fixed) if present.plan else plan
         text_with(plan, present, anew=True)  # what cannot be written is not kept
         self._keep(PlanningNotes(base=present.text, is_anew=True))
         self._propose(plan)
@@ -261,7 +263,7 @@ class Planning:
         prompt.dialogue.refuse_too_long(with_form(prompt.messages, _FORMS[task]))
 
     def _propose(self, plan: ImplementationPlan) -> None:
-        self._keep(self.notes, proposal=plan.to_markdown(), is_open=False, questions=())
+        self._keep(self.notes, proposal=write_plan(plan), is_open=False, questions=())
 
     # -------------------------------------------------------------------------------------------- ending
 
@@ -369,11 +371,11 @@ def _identity(spec: TicketSpec) -> str:
 
 
 def _plan_now(plan: ImplementationPlan) -> str:
-    return f"# The plan as it is now\n\n{fenced(plan.to_markdown(), 'markdown')}"
+    return f"# The plan as it is now\n\n{fenced(write_plan(plan), 'markdown')}"
 
 
-def _numbering(fixed: Fixed) -> str:
-    steps = ", ".join(map(str, sorted(fixed.steps)))
+def _numbering(fixed: FixedSteps) -> str:
+    steps = ", ".join(map(str, sorted(fixed.completed)))
     done = f"Done, and to stay as they are: steps {steps}. Plan what is left. " if steps else ""
     return f"{done}A new step is numbered from {fixed.next_number} on: the numbers below are taken."
 

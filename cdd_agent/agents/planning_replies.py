@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 from cdd_agent.agents.plan_desk import PlanDesk, Present
 from cdd_agent.errors import BadInput
 from cdd_agent.tickets.plan import ImplementationPlan, Problem
-from cdd_agent.tickets.plan_changing import ChangeRefused, changed, made_anew
+from cdd_agent.tickets.plan_changes import ChangeRefused, change_plan, replace_plan
 from cdd_agent.tickets.plan_draft import PlanChanges, PlanDraft
 from cdd_agent.tickets.spec import TicketSpec
 
@@ -68,7 +68,7 @@ class ReplyJudge:
 
     def _found(self, plan: ImplementationPlan) -> list[Problem]:
         found = self._desk.problems(plan, self._spec, self._present)
-        return [problem for problem in found if problem.step not in self._present.fixed.steps]
+        return [problem for problem in found if problem.step not in self._present.fixed.completed]
 
     def problems(self, reply: PlanReply | ChangeReply) -> list[str]:
         """Of each warning it is told only once: it may be meant."""
@@ -95,10 +95,10 @@ class ReplyJudge:
         match reply:
             case PlanReply(plan=PlanDraft() as draft):
                 new = draft.to_plan(self._spec, self._desk.ticket.slug)
-                return made_anew(present.plan, new, present.fixed) if present.plan else new
+                return replace_plan(present.plan, new, present.fixed) if present.plan else new
             case ChangeReply(changes=PlanChanges() as changes):
                 assert self._base is not None
-                return changed(self._base, changes, present.fixed.with_numbers_of(self._base))
+                return change_plan(self._base, changes, present.fixed.with_numbers_of(self._base))
             case _:
                 raise AssertionError("a reply without questions has a plan or changes")
 

@@ -8,8 +8,8 @@ from cdd_agent.dialogue.fitted_prompt import FittedPrompt, PromptPart, fit
 from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.llm.port import Message
 from cdd_agent.sanitize import fenced
-from cdd_agent.tickets.plan import ImplementationPlan
-from cdd_agent.tickets.plan_step import PlanStep
+from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
+from cdd_agent.tickets.plan_writer import write_plan
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.state import ExecutionState
 
@@ -42,7 +42,7 @@ def about_the_run(
         PromptPart(
             f"# The ticket {state.ticket_slug}\n\n{fenced(spec.to_yaml(), 'yaml')}", "the ticket's spec", rank=1
         ),
-        PromptPart(f"# Its plan\n\n{fenced(plan.to_markdown(), 'markdown')}", PLAN_TEXT, rank=3),
+        PromptPart(f"# Its plan\n\n{fenced(write_plan(plan), 'markdown')}", PLAN_TEXT, rank=3),
         PromptPart("# The run\n\n" + "\n".join(_step(step, state) for step in plan.steps)),
         PromptPart(places and f"# {PLACES}\n\n{places}", PLACES, rank=4),
         PromptPart(tuple(earlier), "earlier questions", rank=4),
@@ -52,7 +52,7 @@ def about_the_run(
 
 
 def _step(step: PlanStep, state: ExecutionState) -> str:
-    now = state.of(step.number)
+    now = state.step(step.number)
     verified = f", verified: {now.verification.value}" if now.verification else ""
     lines = [f"- Step {step.number} ({step.title}): {now.status.value}{verified}"]
     touched = ("created", now.files_created), ("changed", now.files_modified), ("deleted", now.files_deleted)

@@ -27,7 +27,7 @@ from cdd_agent.llm.budget import Spent
 from cdd_agent.llm.port import ContextTooLong, Model, RequestRejected, Usage
 from cdd_agent.redaction import Redactor
 from cdd_agent.threads import to_its_end
-from cdd_agent.tickets.spec_file import ChangedMeanwhile, SpecFile, SpecOnDisk
+from cdd_agent.tickets.spec_file import SpecChanged, SpecFile, SpecOnDisk
 from cdd_agent.tickets.store import Ticket, TicketStore
 from cdd_agent.tools.read_only import read_only_tools
 
@@ -181,7 +181,7 @@ class SocratesAgent(ReadsWords):
                 return
             try:
                 was_changed = await to_its_end(partial(self._file.write, seen, draft.spec), name="spec")
-            except ChangedMeanwhile:
+            except SpecChanged:
                 continue
             notebook.meet(replace(seen, spec=draft.spec, is_written=True))
             notebook.save()
@@ -194,7 +194,7 @@ class SocratesAgent(ReadsWords):
             tone = Tone.WARNING if missing else Tone.GOOD
             self.tell(self._shown(), Notice(f"{text} {more}", tone, about=About.SPEC_WRITTEN))
             return
-        raise ChangedMeanwhile(
+        raise SpecChanged(
             f"{self._file.shown} is being changed again and again; nothing was written", hint="`approve` tries again."
         )
 

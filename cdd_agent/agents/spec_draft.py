@@ -9,8 +9,7 @@ from msgspec.structs import replace
 from cdd_agent.events import CriterionView, SpecShown
 from cdd_agent.files.atomic import digest
 from cdd_agent.redaction import Redactor
-from cdd_agent.tickets.spec import TicketSpec, unwritten
-from cdd_agent.tickets.spec_writing import FIELDS
+from cdd_agent.tickets.spec import FIELDS, TicketSpec, is_placeholder
 
 _Line = Annotated[str, Meta(max_length=500)]
 _Text = Annotated[str, Meta(max_length=20_000)]
@@ -93,7 +92,7 @@ class Draft(Struct, frozen=True):
     @property
     def criteria(self) -> tuple[str, ...]:
         """Those that are written; a template's placeholder is none."""
-        return tuple(text for text in self.spec.acceptance_criteria if not unwritten(text))
+        return tuple(text for text in self.spec.acceptance_criteria if not is_placeholder(text))
 
     @property
     def unchecked(self) -> tuple[str, ...]:
@@ -197,11 +196,11 @@ class Draft(Struct, frozen=True):
 
 
 def _written(text: str) -> str:
-    return "" if unwritten(text) else text
+    return "" if is_placeholder(text) else text
 
 
 def _is_empty(value: str | Sequence[str]) -> bool:
-    return unwritten(value) if isinstance(value, str) else all(map(unwritten, value))
+    return is_placeholder(value) if isinstance(value, str) else all(map(is_placeholder, value))
 
 
 def _tidy(text: str) -> str:

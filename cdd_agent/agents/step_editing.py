@@ -11,10 +11,11 @@ from cdd_agent.agents.plan_desk import PlanDesk, Present
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes, remove, write_atomic
-from cdd_agent.tickets.plan import ImplementationPlan, Problem
-from cdd_agent.tickets.plan_check import errors
-from cdd_agent.tickets.plan_rewriting import step_section, with_step_section
-from cdd_agent.tickets.state import of_plan
+from cdd_agent.tickets.plan import Problem
+from cdd_agent.tickets.plan_check import only_errors
+from cdd_agent.tickets.plan_editor import replace_step_section, step_section
+from cdd_agent.tickets.plan_reader import read_plan
+from cdd_agent.tickets.state import match_state
 from cdd_agent.tickets.status import StepStatus
 
 _FOLDER = "edits"
@@ -78,7 +79,7 @@ class StepEditing(Struct, frozen=True):
             if self._section(now) != base:
                 hint = "Your text is kept. Edited again, it takes the place of what is there now."
                 raise BadInput(f"Step {self.number} was changed in {self.desk.shown_path} meanwhile", hint=hint)
-            after = with_step_section(now.text, self.number, text)
+            after = replace_step_section(now.text, self.number, text)
             warnings = self._compiled(now, after)
             self.desk.put(after, now, lock)
         self.discard()
@@ -106,8 +107,8 @@ class StepEditing(Struct, frozen=True):
 
     def _section(self, present: Present) -> str:
         """The step's text in the plan. Raises `BadInput` where it must not be another one."""
-        now = present.state.of(self.number) if present.state else None
-        if now is not None and now.status.over:
+        now = present.state.step(self.number) if present.state else None
+        if now is not None and now.status.is_over:
             raise BadInput(
                 f"Step {self.number} is {now.status}: its text says what was carried out, and so it stays",
                 hint=f"`undo {self.number}` goes back to before it; then it can be edited.",
@@ -119,13 +120,13 @@ class StepEditing(Struct, frozen=True):
 
     def _compiled(self, now: Present, after: str) -> tuple[Problem, ...]:
         """The warnings about the step. Raises `BadInput` with each error that was not there before."""
-        plan, spec = ImplementationPlan.from_markdown(after), self.desk.ticket.read_spec()
+        plan, spec = read_plan(after), self.desk.ticket.read_spec()
         assert now.plan is not None
         known = {(problem.kind, problem.step, problem.text) for problem in self.desk.problems(now.plan, spec, now)}
         problems = self.desk.problems(plan, spec, now)
         new = [problem for problem in problems if (problem.kind, problem.step, problem.text) not in known]
-        if wrong := errors(new):
+        if wrong := only_errors(new):
             raise BadInput("The plan could not be carried out so:\n" + "\n".join(f"- {one.text}" for one in wrong))
         if now.state is not None:
-            of_plan(now.state, plan)
+            match_state(now.state, plan)
         return tuple(problem for problem in problems if problem.step == self.number)

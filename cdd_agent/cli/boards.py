@@ -71,7 +71,7 @@ class BoardLines(TextPrinter):
             good = row.state is RunState.DONE
             words = " ".join(filter(None, (f"{name}: {row.state.value} ({took})", doing(row))))
             self._line(words, Tone.GOOD if good else Tone.WARNING)
-        elif event and event["event"] == _STEP_FINISHED and StepStatus(event["status"]).over:
+        elif event and event["event"] == _STEP_FINISHED and StepStatus(event["status"]).is_over:
             self._line(f"{name}: {progress} {event['title']}: {event['status']}", Tone.PLAIN)
 
     def end(self, board: Board, exit_code: int) -> None:

@@ -65,7 +65,7 @@ def _about(project: Project, words: str, tokens: int | None, paths: Sequence[str
         if isinstance(event, Notice):
             sys.stderr.write(f"{event.text}\n")
 
-    finder = CodeFinder(project.root, project.tickets.places)
+    finder = CodeFinder(project.root, project.tickets.folders)
     look = partial(find_code, project.root, finder, words, MOST if tokens is None else tokens, paths)
     return asyncio.run(told_if_slow(look, tell, "Reading the project's code …"))
 

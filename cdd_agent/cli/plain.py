@@ -90,7 +90,7 @@ class PlainShell:
         if isinstance(event, ExitRequested):
             self._leaves = True
             return
-        if isinstance(event, StepFinished) and not event.status.over:
+        if isinstance(event, StepFinished) and not event.status.is_over:
             self._step_failed = True
         with self._outliving_faults():  # one in telling is not the fault of whoever tells
             self.output.emit(event)

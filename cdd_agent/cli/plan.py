@@ -54,13 +54,14 @@ def plan(options: Namespace) -> int:
 
 def _show(ticket: Ticket, *, as_json: bool) -> ExitCode:
     from cdd_agent.cli.without_screen import print_json, print_text
+    from cdd_agent.tickets.plan_writer import write_plan
 
     plan = ticket.read_plan()
     plan.check(ticket.shown(ticket.plan_path))
     if as_json:
         print_json(plan.to_json())
     else:
-        print_text(plan.to_markdown())
+        print_text(write_plan(plan))
     return ExitCode.DONE
 
 
@@ -70,13 +71,13 @@ def _check(project: Project, ticket: Ticket, *, as_json: bool) -> ExitCode:
     from cdd_agent.events import PlanChecked
     from cdd_agent.frontend import Nobody
     from cdd_agent.printer import TextPrinter
-    from cdd_agent.tickets.plan_check import errors
+    from cdd_agent.tickets.plan_check import only_errors
     from cdd_agent.wiring import open_commands, open_desk
 
     desk = open_desk(project, ticket, open_commands(project, Nobody()))
     present = desk.present()
     problems = desk.problems(present.plan or ticket.read_plan(), ticket.read_spec(), present)
-    wrong = errors(problems)
+    wrong = only_errors(problems)
     if as_json:
         found = [problem.to_json() for problem in problems]
         print_json({"ticket_slug": ticket.slug, "ok": not wrong, "problems": found})
@@ -95,7 +96,7 @@ def _make(project: Project, ticket: Ticket, options: Namespace) -> ExitCode:
     from cdd_agent.cli.working import Output
     from cdd_agent.events import About, Notice, Tone
     from cdd_agent.frontend import Nobody
-    from cdd_agent.tickets.plan_check import errors
+    from cdd_agent.tickets.plan_check import only_errors
     from cdd_agent.wiring import Wiring, open_desk
 
     output = Output(printer := printer_for(options.json))
@@ -109,7 +110,7 @@ def _make(project: Project, ticket: Ticket, options: Namespace) -> ExitCode:
 
     with closing(wiring.planning(ticket, may_ask=False)) as planning:
         output.carry_out(_propose(planning, basic=options.basic, anew=options.regenerate))
-        wrong = errors(planning.problems())
+        wrong = only_errors(planning.problems())
         if wrong and not options.yes:
             text = f"{desk.shown_path} was not written. The plan is kept: `/plan {ticket.slug}` changes it, "
             text += f"`cdd plan {ticket.slug} --yes` writes it as it is."

@@ -94,7 +94,7 @@ class Desk(Struct):
 
         self._locks.enter_context(locked(own.record.folder, own.record.slug, emit))
         await own.make(emit)
-        places = (*self.project.tickets.places, own.ticket.shown(own.ticket.folder))
+        places = (*self.project.tickets.folders, own.ticket.shown(own.ticket.folder))
         here = await in_its_own_tree(own, no_part(own.root, places))
         self._locks.enter_context(locked(here.record.folder, own.ticket.slug, emit))
         self._run = here, await opened(own, self._coming)

@@ -155,7 +155,7 @@ class _Run(Struct, dict=True):
         reference = await RunReference.open(
             self.root, record.folder, begun.slug, str(store.folder), utc_now, await repository_of(self.root)
         )
-        leave_out = no_part(self.root, (*TicketStore(self.root, config.tickets_dir).places, begun.folder))
+        leave_out = no_part(self.root, (*TicketStore(self.root, config.tickets_dir).folders, begun.folder))
         checkpoints = await Checkpoints.open(self.root, record.folder / STORE, begun.slug, leave_out)
         arrival = await Arrival.read(reference, self.tip, record.folder / "arriving")
         try:

@@ -176,7 +176,7 @@ def new(project: Project, kind: str, *words: str) -> Iterator[Event]:
     from cdd_agent.events import About, Notice, Tone
 
     if kind.lower() == _DOCUMENTATION:
-        from cdd_agent.tickets.documentation import create_page
+        from cdd_agent.tickets.templates import create_page
 
         if len(words) != 2:
             raise WrongUsage(f"new {_DOCUMENTATION} guide|feature NAME", hint=_QUOTE)

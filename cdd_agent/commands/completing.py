@@ -85,7 +85,7 @@ def _complete_second(session: Session, usage: str, name: str, rest: str) -> list
 def _of_ticket(session: Session, before: str, typed: str) -> list[Completion]:
     tickets = {ticket.slug: ticket for ticket in session.project.tickets.list()}
     slugs = [slug for slug in fitting(typed, tickets).good if slug != typed][:_MOST]
-    return [Completion(before + slug, slug, tickets[slug].in_short()) for slug in slugs]
+    return [Completion(before + slug, slug, tickets[slug].summary()) for slug in slugs]
 
 
 def _of_model(session: Session, before: str, typed: str) -> list[Completion]:

@@ -63,7 +63,7 @@ def view(ticket: Ticket, kind: str = "") -> TicketView:
         known = read_state(ticket.state_path, ticket.slug)
         done_plan = known.done_plan if known and known.status is RunStatus.COMPLETED else None
         if known and done_plan is not None and done_plan == ticket.plan_digest():
-            return TicketView(ticket.slug, "done", known.done, known.done, type=kind, where=where)
+            return TicketView(ticket.slug, "done", known.finished_count, known.finished_count, type=kind, where=where)
         plan = ticket.read_plan()
         plan.check(ticket.shown(ticket.plan_path))
         state = load_state(ticket.state_path, ticket.slug, plan)
@@ -77,7 +77,7 @@ def view(ticket: Ticket, kind: str = "") -> TicketView:
     if state is None:
         return TicketView(ticket.slug, "planned", 0, total, type=kind, where=where)
     words = {RunStatus.COMPLETED: "done", RunStatus.FAILED: "failed", RunStatus.IN_PROGRESS: "in progress"}
-    return TicketView(ticket.slug, words[state.status], state.done, total, type=kind, where=where)
+    return TicketView(ticket.slug, words[state.status], state.finished_count, total, type=kind, where=where)
 
 
 def opened(ticket: Ticket) -> PlanOpened | SpecOpened:

@@ -18,7 +18,7 @@ def accepted(state: ExecutionState) -> tuple[StepExecution, ...]:
         kept = found.status is StepStatus.SKIPPED and found.files != NO_FILES
         return bool(found.attempts and (found.status is StepStatus.COMPLETED or kept))
 
-    return tuple(found for found in state.settled() if counts(found))
+    return tuple(found for found in state.ended_steps() if counts(found))
 
 
 class KnownTests:

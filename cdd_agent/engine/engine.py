@@ -48,9 +48,7 @@ from cdd_agent.files.paths import without_links
 from cdd_agent.git.commit import CommitRefused, already_committed, commit_files, expect_ready
 from cdd_agent.llm.port import RateLimited
 from cdd_agent.redaction import Redactor
-from cdd_agent.tickets.drift import is_same
-from cdd_agent.tickets.plan import ImplementationPlan
-from cdd_agent.tickets.plan_step import PlanStep
+from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.state import NO_FILES, Files, StepExecution
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 from cdd_agent.tickets.store import Ticket
@@ -176,7 +174,7 @@ class Engine(Struct):
             self.run.tell_what_was_found()
             for event in drift(self.run.plan, self.run.state):
                 self.run.emit(event)
-            for number, found in self.run.state.known_steps.items():
+            for number, found in self.run.state.all_steps.items():
                 if found.status is StepStatus.IN_PROGRESS:
                     await self._recover_step(number, found)
             self._recovered = True
@@ -270,9 +268,10 @@ class Engine(Struct):
 
     def first_attempt(self, step: PlanStep, guidance: str, root: Path | None = None) -> int:
         """The number of the attempt to make now, see `Run.attempt_number`."""
-        number, before = self.run.attempt_number(step, guidance, root), self.run.state.of(step.number)
-        if before.status is StepStatus.FAILED and number > before.attempts and not is_same(step, before.known):
-            self.run.save(self.run.state.forgot(step.number))  # the plan has another step there: that one is not told
+        number, before = self.run.attempt_number(step, guidance, root), self.run.state.step(step.number)
+        if before.status is StepStatus.FAILED and number > before.attempts and not before.identity.is_same(step):
+            # The plan has another step under this number now.
+            self.run.save(self.run.state.hide_attempts(step.number))
         return number
 
     async def run_all(self, *, attempts: int = 1) -> None:
@@ -297,7 +296,7 @@ class Engine(Struct):
         else:
             while (step := self.run.next_step) is not None:
                 await self.run_step(step, attempts=attempts)
-                if not self.run.state.of(step.number).status.over or self.stopped_by is not None:
+                if not self.run.state.step(step.number).status.is_over or self.stopped_by is not None:
                     break
                 self.reread()
         self.run.emit(self.run.ended() if was_run else self.run.summary())
@@ -312,7 +311,7 @@ class Engine(Struct):
 
     async def _side_by_side(self, attempts: int) -> SideBySide | None:
         """Prepare steps to be run at once; None where they are run one after the other."""
-        left = [step for step in self.run.plan.order() if not self.run.state.of(step.number).status.over]
+        left = [step for step in self.run.plan.order() if not self.run.state.step(step.number).status.is_over]
         if self.jobs == 1 or len(left) < 2:
             return None
         await self.recover()
@@ -345,7 +344,7 @@ class Engine(Struct):
 
     def fail_beside(self, number: int, failed: Failed) -> None:
         """A step has failed beside others, and its files are not there."""
-        self.run.attempt(number, self.run.state.of(number).attempts).save_failure(failed.failure)
+        self.run.attempt(number, self.run.state.step(number).attempts).save_failure(failed.failure)
         why = self.run.record.redactor.redact(failed.reason)
         self.run.save(self.run.state.failed(number, self.clock(), why, evidence=failed.evidence))
         step = next(step for step in self.run.plan.steps if step.number == number)
@@ -370,7 +369,7 @@ class Engine(Struct):
         """Leave a step out. What a failed attempt left behind is restored, unless it is to be kept."""
         await self.recover()
         self.run.lock.check()
-        before = self.run.state.of(step.number)
+        before = self.run.state.step(step.number)
         if not keep:
             self.run.restore(step.number)
             await self._undoing.close_step(before)
@@ -438,7 +437,7 @@ class Engine(Struct):
         run, runner = self.run, self.runner
         if run.state.started_at is None:
             run.record.set_baseline_aside()  # of a run whose state is gone
-        left = [other for other in run.plan.steps if not run.state.of(other.number).status.over]
+        left = [other for other in run.plan.steps if not run.state.step(other.number).status.is_over]
         if run.record.baseline is not None or not runner.is_compared(left):
             return KnownBefore(asyncio.to_thread(self.known_before, step), None, run.emit)
         check = runner.project_check()
@@ -464,7 +463,7 @@ class Engine(Struct):
         """One attempt, with its state saved before and after. On every way out but its own end it is restored; None:
         what ended it is in `stopped_by`."""
         attempt = self.run.attempt(step.number, number)
-        if number != self.run.state.of(step.number).attempts:  # a new one, not an interrupted one that goes on
+        if number != self.run.state.step(step.number).attempts:  # a new one, not an interrupted one that goes on
             attempt.begin(guidance)
         self.run.save(self.run.state.started(step, self.clock(), attempt=number))
         settled = False
@@ -472,7 +471,7 @@ class Engine(Struct):
             self.run.emit(StepStarted(step.number, step.title, number))
             self.run.recorder.check()
             prompt = partial(self.run.prompt, step, number, also_show)
-            earlier = self.run.standing(self.run.state.of(step.number))[:-1]
+            earlier = self.run.standing(self.run.state.step(step.number))[:-1]
             attempted = await self.runner.attempt(step, prompt, attempt, known, self.run.history, earlier)
             self.run.recorder.check()
             outcome = self._as_required(attempted)
@@ -530,7 +529,7 @@ class Engine(Struct):
         """
         if not self.commits or outcome.verification is None or not outcome.changes.touched:
             return None
-        slug, folder = self.run.ticket.slug, self.run.state.of(step.number).folder
+        slug, folder = self.run.ticket.slug, self.run.state.step(step.number).folder
         message = step_message(slug, self.run.spec.title, step, attempt, outcome.verification, folder=folder)
         root = self.runner.root
         try:

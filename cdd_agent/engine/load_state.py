@@ -16,15 +16,15 @@ from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.state import (
     ExecutionState,
     StateUnreadable,
-    changed_steps,
+    add_missing_titles,
+    edited_steps,
     load_state,
-    moved_steps,
+    match_state,
     new_state,
-    of_plan,
+    next_step_number,
     read_state,
+    renumbered_steps,
     save_state,
-    to_come,
-    with_words_of,
 )
 from cdd_agent.tickets.status import RunStatus, StepStatus
 from cdd_agent.tickets.store import Ticket
@@ -66,12 +66,12 @@ def open_state(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, *, s
         text = f"{shown} was gone, and is rebuilt from the run's record: {_done(state)}."
         text += " To begin anew, start with `--start-over`."
         return Opened(state, (Notice(text, Tone.WARNING, about=About.STATE_REBUILT),))
-    known, copy = of_plan(saved, plan), _copy(ticket, plan, record)
-    state = with_words_of(known, plan)
+    known, copy = match_state(saved, plan), _copy(ticket, plan, record)
+    state = add_missing_titles(known, plan)
     has_new_words, told = state != known, renumbered(saved, state)
     if told:
         state = save(ticket, plan, record, state)
-    if copy is not None and copy.done > state.done:
+    if copy is not None and copy.finished_count > state.finished_count:
         text = f"{shown} is older than the run's record, which says: {_done(copy)}."
         text += " The file counts; to go by the record, remove it."
         return Opened(state, (*told, Notice(text, Tone.WARNING, about=About.STATE_OLDER)))
@@ -86,7 +86,7 @@ def open_state(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, *, s
 
 def renumbered(before: ExecutionState, after: ExecutionState) -> tuple[Notice, ...]:
     """Which steps were recognised under another number, if any."""
-    moved = moved_steps(before, after)
+    moved = renumbered_steps(before, after)
     if not moved:
         return ()
     which = ", ".join(f"{old} is {new} now" for old, new in moved.items())
@@ -96,11 +96,12 @@ def renumbered(before: ExecutionState, after: ExecutionState) -> tuple[Notice, .
 
 def drift(plan: ImplementationPlan, state: ExecutionState) -> Iterator[Notice]:
     """Where the plan is different from what was carried out."""
-    for number in changed_steps(plan, state):
-        text = f"Step {number} is {state.of(number).status}, and its text in the plan was changed since. It stays so; "
+    for number in edited_steps(plan, state):
+        status = state.step(number).status
+        text = f"Step {number} is {status}, and its text in the plan was changed since. It stays so; "
         yield Notice(f"{text}`undo` goes back to before it.", Tone.WARNING, about=About.STEP_CHANGED)
     for number, step in state.former_steps.items():
-        if step.status.over or step.status is StepStatus.FAILED:
+        if step.status.is_over or step.status is StepStatus.FAILED:
             text = f"Step {number} ({step.status}) is no longer in the plan. What it changed stays, and its record too."
             yield Notice(f"{text} `undo {number}` goes back to before it.", about=About.STEP_REMOVED)
 
@@ -109,7 +110,7 @@ def save(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, state: Exe
     """The ticket's file first, then its copy. Returns what is in them: the state with the plan's step to come."""
     is_over = state.status is RunStatus.COMPLETED
     state = replace(
-        state, current_step=to_come(plan, state), done_plan=ticket.plan_digest(of=plan) if is_over else None
+        state, current_step=next_step_number(plan, state), done_plan=ticket.plan_digest(plan) if is_over else None
     )
     save_state(state, ticket.state_path, record.state)
     return state
@@ -142,7 +143,7 @@ def _copy(ticket: Ticket, plan: ImplementationPlan, record: RunRecord) -> Execut
 
 
 def _done(state: ExecutionState) -> str:
-    return f"{state.done} of {len(state.step_executions)} steps are done"
+    return f"{state.finished_count} of {len(state.step_executions)} steps are done"
 
 
 def _start_over(ticket: Ticket, plan: ImplementationPlan, record: RunRecord) -> Opened:

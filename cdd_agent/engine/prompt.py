@@ -29,8 +29,7 @@ from cdd_agent.llm.port import ContextTooLong, Message, PromptShare, Request
 from cdd_agent.project.context import entries
 from cdd_agent.project.rules import RULES_FOR_AGENTS, project_rules
 from cdd_agent.sanitize import fenced
-from cdd_agent.tickets.plan import ImplementationPlan
-from cdd_agent.tickets.plan_step import NO_CHECK, PlanStep
+from cdd_agent.tickets.plan import NO_CHECK, ImplementationPlan, PlanStep
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.state import ExecutionState
 from cdd_agent.tickets.status import StepStatus
@@ -116,7 +115,7 @@ def step_prompt(
     rules_said = room.part(rules.section, RULES_FOR_AGENTS)
     reply = f"The reply was:\n\n{fenced(earlier.reply, 'md')}" if earlier and earlier.reply else ""
     replied = room.part(reply, LAST_REPLY)
-    done = (state.of(other.number) for other in plan.steps)
+    done = (state.step(other.number) for other in plan.steps)
     touched = tuple(path for other in done for path in (*other.files_created, *other.files_modified))
     pinned, without = frozenset(choices.pinned), frozenset(choices.without)
     query = Query(_query(spec, step), touched=touched, pinned=pinned, without=without)
@@ -195,8 +194,8 @@ def _overview(plan: ImplementationPlan) -> str:
 def _earlier(plan: ImplementationPlan, state: ExecutionState, step: PlanStep) -> str:
     lines = []
     for other in plan.steps:
-        done = state.of(other.number)
-        if other.number == step.number or not done.status.over:
+        done = state.step(other.number)
+        if other.number == step.number or not done.status.is_over:
             continue
         if done.status is StepStatus.SKIPPED:
             what = f"skipped ({done.reason}); its result does not exist"

@@ -16,7 +16,7 @@ from cdd_agent.files.atomic import digest, read_bytes
 from cdd_agent.files.read import holds_secrets
 from cdd_agent.llm.budget import estimated_tokens
 from cdd_agent.llm.port import PromptShare
-from cdd_agent.tickets.plan_step import PlanStep
+from cdd_agent.tickets.plan import PlanStep
 
 MOST = 8_000
 """Tokens of the code that is shown because a step may be about it; in a small window two thirds of what is left."""

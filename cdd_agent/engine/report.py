@@ -21,7 +21,7 @@ from cdd_agent.events import (
     TestsFinished,
 )
 from cdd_agent.tickets.plan import ImplementationPlan
-from cdd_agent.tickets.state import ExecutionState, Files, unproven
+from cdd_agent.tickets.state import ExecutionState, Files, unproven_steps
 from cdd_agent.tickets.status import RunStatus, StepStatus, Unproven, Verification
 from cdd_agent.verification.outcomes import Result, SuiteRun
 
@@ -107,10 +107,10 @@ class Report(Struct, frozen=True):
         logged = _FromLog.of(record.log.entries())
         known = KnownTests(record).so_far(state)
         files = _net(step.files for step in accepted(state))
-        found = unproven(plan, state)
+        found = unproven_steps(plan, state)
         steps = []
         for step in plan.steps:
-            now = state.of(step.number)
+            now = state.step(step.number)
             decided = now.attempts and now.status in (StepStatus.COMPLETED, StepStatus.FAILED)
             steps.append(
                 StepReport(

@@ -61,7 +61,7 @@ def to_markdown(report: Report) -> str:
 
 
 def _summary(report: Report) -> str:
-    over = sum(step.status.over for step in report.steps)
+    over = sum(step.status.is_over for step in report.steps)
     lines = [f"- **{report.status.value.replace('_', ' ')}**: {over} of {len(report.steps)} steps are over"]
     if report.require and report.unproven:
         lines.append(f"- failed by `require: {report.require}`: not each step's tests have passed")

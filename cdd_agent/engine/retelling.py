@@ -121,7 +121,7 @@ class _Retold:
         event, is_wanted = entry.event, id(entry) in self._wanted
         match event:
             case StepStarted(step=step, attempt=number, side_tree=False):
-                self._attempt = self._record.attempt(self._state.of(step).folder, number)
+                self._attempt = self._record.attempt(self._state.step(step).folder, number)
             case QuestionAsked() | QuestionAnswered():
                 self._is_asked = isinstance(event, QuestionAsked)
         found = () if self._is_asked or self._attempt is None else tuple(self._kept(event, self._attempt, is_wanted))

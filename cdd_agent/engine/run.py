@@ -44,10 +44,9 @@ from cdd_agent.events import (
 from cdd_agent.files.atomic import digest, read_bytes, remove_leftovers
 from cdd_agent.llm.port import Usage
 from cdd_agent.redaction import Redactor
-from cdd_agent.tickets.plan import ImplementationPlan
-from cdd_agent.tickets.plan_step import PlanStep
+from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.spec import TicketSpec
-from cdd_agent.tickets.state import NO_FILES, ExecutionState, StepExecution, of_plan, ready
+from cdd_agent.tickets.state import NO_FILES, ExecutionState, StepExecution, match_state, next_step
 from cdd_agent.tickets.status import NO_COST, Cost, RunStatus
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.verification.before import Agenda
@@ -120,7 +119,7 @@ class Run(Struct):
         history = History(record, no_part(root, own))
         recorder = Recorder(redactor, record.log, emit)
         state = opened.state
-        if any(step.attempts and step.lacks_costs for step in state.known_steps.values()):
+        if any(step.attempts and step.lacks_costs for step in state.all_steps.values()):
             costs = {folder: effort.cost for folder, effort in effort_by_step(record.log.entries()).items()}
             state = state.with_costs(costs, instead=True)
         return cls(
@@ -163,14 +162,14 @@ class Run(Struct):
             case ReplyStarted(step=int(step)):
                 _asked_for.set(step)
             case ReplyFinished(step=int(step), usage=Usage() as usage):
-                self._count(self.state.of(step).folder, usage)
+                self._count(self.state.step(step).folder, usage)
             case _:
                 pass
 
     def lost(self, usage: Usage) -> None:
         """A call took this and brought no whole reply: it is counted and logged, and no face is told."""
         step = _asked_for.get()
-        self._count(self.state.of(step).folder, usage)
+        self._count(self.state.step(step).folder, usage)
         self.record.log.add(ReplyLost(usage, step or None))
 
     def _count(self, folder: int, usage: Usage) -> None:
@@ -184,11 +183,11 @@ class Run(Struct):
     @property
     def next_step(self) -> PlanStep | None:
         """The step that would run now: pending, interrupted, or failed. None when all are over."""
-        return ready(self.plan, self.state)
+        return next_step(self.plan, self.state)
 
     def agenda(self, step: PlanStep) -> Agenda:
         """The ticket beside this step, which is about to run."""
-        left = [other for other in self.plan.order() if not self.state.of(other.number).status.over]
+        left = [other for other in self.plan.order() if not self.state.step(other.number).status.is_over]
         return Agenda(self.spec.acceptance_criteria, tuple(other for other in left if other.number != step.number))
 
     def opened(self) -> PlanOpened:
@@ -199,7 +198,7 @@ class Run(Struct):
 
     def refusal(self) -> StepFailed | None:
         """Why nothing may be built on what there is: a step that is over, and that the run's rule does not accept."""
-        refused = [step for step in self.summary().unproven if self.state.of(step.step).status.over]
+        refused = [step for step in self.summary().unproven if self.state.step(step.step).status.is_over]
         if self.require is None or not refused:
             return None
         one, numbers = len(refused) == 1, ", ".join(str(step.step) for step in refused)
@@ -214,7 +213,7 @@ class Run(Struct):
         """The summary; when the last step is over, with what was committed of the changes, and what is left to be."""
         if self.state.status is not RunStatus.COMPLETED:
             return self.summary()
-        steps = [self.state.of(step.number) for step in self.plan.steps]
+        steps = [self.state.step(step.number) for step in self.plan.steps]
         commits = tuple(step.commit for step in steps if step.commit)
         left = tuple(step.step_number for step in steps if step.files != NO_FILES and not step.commit)
         return replace(self.summary(), commits=commits, to_commit=left)
@@ -240,7 +239,7 @@ class Run(Struct):
 
     def reload_plan(self, plan: ImplementationPlan, *, is_known: bool = False) -> None:
         """Go on by a plan that was edited meanwhile. Raises `BadInput` for one that the state does not fit."""
-        state = of_plan(self.state, plan)
+        state = match_state(self.state, plan)
         told = renumbered(self.state, state)
         if told:
             state = save(self.ticket, plan, self.record, state)
@@ -257,7 +256,7 @@ class Run(Struct):
 
     def attempt(self, step: int, number: int, side: RunRecord | None = None) -> Attempt:
         """An attempt at the step that has this number now; `side` as for `RunRecord.attempt`."""
-        return self.record.attempt(self.state.of(step).folder, number, side)
+        return self.record.attempt(self.state.step(step).folder, number, side)
 
     def restore(self, step: int) -> tuple[str, ...]:
         """Restore what the step's last attempt wrote, and tell of it. Returns the files that were edited since, and so
@@ -270,8 +269,8 @@ class Run(Struct):
     def restore_files(self, step: int, *, forget: bool = True) -> ChangesPutBack | None:
         """The same without telling: that is left to the caller. It can be repeated until the files that were kept are
         known, if it does not `forget`."""
-        now = self.state.of(step)
-        if not now.standing:
+        now = self.state.step(step)
+        if not now.remaining_attempts:
             return None
         back = self.attempt(step, now.attempts).journal.restore(forget=forget)
         return ChangesPutBack(step, back.restored, back.kept) if back.restored or back.kept else None
@@ -285,18 +284,18 @@ class Run(Struct):
 
     def standing(self, *steps: StepExecution) -> list[Attempt]:
         """The attempts of which something may be left, of steps in the order in which they were over."""
-        return [self.record.attempt(step.folder, number) for step in steps for number in step.standing]
+        return [self.record.attempt(step.folder, number) for step in steps for number in step.remaining_attempts]
 
     def attempt_number(self, step: PlanStep, guidance: str, root: Path | None = None) -> int:
         """Of the attempt to make now, in the tree at `root` if it is not the person's own: the last one, if it goes on
         there, or a new one."""
-        now = self.state.of(step.number)
+        now = self.state.step(step.number)
         return now.attempts if not guidance and self._goes_on(step, now, root) else now.attempts + 1
 
     def resume_hint(self, number: int) -> str:
         """How an interrupted step will go on, for people."""
         step = next((step for step in self.plan.steps if step.number == number), None)
-        now = self.state.of(number)
+        now = self.state.step(number)
         if step is None or not now.attempts:
             return "starts again"
         attempt = self.attempt(number, now.attempts)
@@ -316,7 +315,7 @@ class Run(Struct):
         """That of an attempt in the person's tree, or the one at `root`."""
         earlier: Earlier | None = None
         missed: dict[str, Ranges] = dict.fromkeys(also_show, ())
-        before = range(number - 1, self.state.of(step.number).forgotten, -1)
+        before = range(number - 1, self.state.step(step.number).hidden_attempts, -1)
         for attempt in (self.attempt(step.number, number) for number in before):
             if (failure := attempt.failure) is not None:
                 earlier = Earlier(failure.detail, attempt.said)
@@ -345,7 +344,7 @@ class Run(Struct):
         """Whether its last attempt does, of which nothing was seen yet: it was interrupted, the model gave no answer,
         the check could not be run, or it was made beside others. Not if the plan's step, or a file that the model was
         shown, has changed since."""
-        if now.attempts == now.forgotten:
+        if now.attempts == now.hidden_attempts:
             return False
         attempt = self.attempt(step.number, now.attempts)
         if attempt.failure is not None or (attempt.reply is None and not attempt.dialogue):
@@ -357,7 +356,7 @@ class Run(Struct):
     def overlap(self, step: PlanStep) -> tuple[str, ...]:
         """The files that the model was shown for the step's last attempt, or that it has read or written with tools,
         and that are others by now."""
-        now = self.state.of(step.number)
+        now = self.state.step(step.number)
         return self._changed_since_shown(self.attempt(step.number, now.attempts)) if now.attempts else ()
 
     def _changed_since_shown(self, attempt: Attempt, root: Path | None = None) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ from cdd_agent.llm.pictures import (
 from cdd_agent.llm.port import Picture, PromptShare
 from cdd_agent.project.context import plain_tree
 from cdd_agent.sanitize import fenced
-from cdd_agent.tickets.plan_step import PlanStep
+from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.state import ExecutionState
 from cdd_agent.verification.test_id import TestId
 
@@ -283,7 +283,7 @@ def show_files(
             more = len(file.paths) - _MOST_MEANT
             some = ", ".join(file.paths[:_MOST_MEANT]) + (f" or {more} more" if more > 0 else "")
             shown.name(file.name, f"it may be {some}")
-    before = (state.of(number) for number in step.dependencies)
+    before = (state.step(number) for number in step.dependencies)
     related = [path for done in before for path in (*done.files_created, *done.files_modified)]
     there = (path for path in related if _is_file(root, path) and not _leads_to_secrets(root, path))
     wanted_there = (path for path in there if not choices.leaves_out(path))

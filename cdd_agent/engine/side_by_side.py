@@ -47,7 +47,7 @@ from cdd_agent.errors import CddError
 from cdd_agent.events import About, AttemptFailed, Emit, Event, Notice, StepStarted, Tone
 from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.process.policy import Permission
-from cdd_agent.tickets.plan_step import PlanStep
+from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.status import Evidence, StepStatus
 from cdd_agent.work_clock import WorkClock
 
@@ -143,10 +143,10 @@ class SideBySide(Struct):
         under_way = {*self._beside.values(), *self._joining.values(), *self._waiting, *self._failed}
         chosen, claimed = list[PlanStep](), set[PurePosixPath]()
         for step in run.plan.order():
-            if run.state.of(step.number).status.over:
+            if run.state.step(step.number).status.is_over:
                 continue
             files = {PurePosixPath(file.path.removeprefix("./")) for file in step.files_affected}
-            is_free = step.number not in under_way and all(run.state.of(n).status.over for n in step.dependencies)
+            is_free = step.number not in under_way and all(run.state.step(n).status.is_over for n in step.dependencies)
             if not files:
                 if is_free and not (under_way or chosen):
                     self._join(step.number)
@@ -168,7 +168,7 @@ class SideBySide(Struct):
         run, tree = self.engine.run, None
         try:
             base = await self._known_base()
-            tree = await self.trees.make(run.state.of(step.number).folder, base)
+            tree = await self.trees.make(run.state.step(step.number).folder, base)
             await self._attempts(step, tree, base)
         except CddError as error:
             if error is run.recorder.refused:
@@ -187,7 +187,7 @@ class SideBySide(Struct):
         """Nothing is done in the person's tree before there is one."""
         async with self._taking:
             if self.base is None:
-                changed = (step.files for step in self.engine.run.state.known_steps.values())
+                changed = (step.files for step in self.engine.run.state.all_steps.values())
                 self.base = await self.trees.base({path for one in changed for path in (*one.created, *one.modified)})
             return self.base
 
@@ -228,7 +228,7 @@ class SideBySide(Struct):
     ) -> AttemptOutcome:
         run = self.engine.run
         attempt = run.attempt(step.number, number, tree.record)
-        if number != run.state.of(step.number).attempts:
+        if number != run.state.step(step.number).attempts:
             attempt.begin("")
         run.save(run.state.started(step, self.engine.clock(), attempt=number))
         runner.emit(StepStarted(step.number, step.title, number, side_tree=True))
@@ -298,9 +298,9 @@ class SideBySide(Struct):
                 await self._known_base()
                 return
             await engine.run_step(step, attempts=self._left.get(number, self.attempts))
-            status = run.state.of(number).status
-            if status.over:
-                span = run.attempt(number, run.state.of(number).attempts).span
+            status = run.state.step(number).status
+            if status.is_over:
+                span = run.attempt(number, run.state.step(number).attempts).span
                 self.base = (span and span.after) or self.base
             if engine.stopped_by is not None:
                 self._stop(engine.stopped_by)
@@ -310,7 +310,7 @@ class SideBySide(Struct):
                     self._set_apart(step)
             elif is_last_word and not self._failed:
                 self._is_stopping = self._stopped_by is not None
-            if is_last_word and not status.over:
+            if is_last_word and not status.is_over:
                 for other, failure in self._failed.items():
                     engine.fail_beside(other, failure)
                 self._failed.clear()
@@ -318,7 +318,7 @@ class SideBySide(Struct):
     def _set_apart(self, step: PlanStep) -> None:
         """A step has failed in the person's tree, and makes room for those that are to come there."""
         run, number = self.engine.run, step.number
-        now = run.state.of(number)
+        now = run.state.step(number)
         attempt = run.attempt(number, now.attempts)
         text = "What it wrote is restored until the steps beside it are done; then it is checked once more."
         run.emit(Notice(text, about=About.SET_APART, step=number))

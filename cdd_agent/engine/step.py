@@ -41,8 +41,7 @@ from cdd_agent.events import (
 from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.port import ContextTooLong, Model, PicturesRefused, PromptShare, Request, RequestRejected
 from cdd_agent.process.policy import CommandRefused, CommandRunner
-from cdd_agent.tickets.plan import ImplementationPlan
-from cdd_agent.tickets.plan_step import PlanStep
+from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.status import Evidence, Verification
 from cdd_agent.verification.baseline import is_of_use, take_baseline
 from cdd_agent.verification.checks import Check, check_for, project_check

@@ -15,7 +15,7 @@ from cdd_agent.engine.transaction import StepTransaction
 from cdd_agent.errors import BadInput
 from cdd_agent.events import CommandOutput, TestsFinished, TestsStarted
 from cdd_agent.llm.pictures import is_picture
-from cdd_agent.tickets.plan_step import PlanStep
+from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.before import Before
 from cdd_agent.verification.checks import Check, check_for
 from cdd_agent.verification.failures import failed_tests

@@ -3,7 +3,7 @@
 import textwrap
 
 from cdd_agent.git.commit_message import CommitMessage
-from cdd_agent.tickets.plan_step import PlanStep
+from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.status import Verification
 
 _WIDTH = 72

@@ -11,8 +11,7 @@ from cdd_agent.errors import BadInput
 from cdd_agent.events import StepView
 from cdd_agent.files.json_file import read_text
 from cdd_agent.redaction import Redactor
-from cdd_agent.tickets.drift import is_unchanged
-from cdd_agent.tickets.plan_step import PlanStep
+from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.state import ExecutionState, StepExecution, load_state
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.verification.outcomes import Result
@@ -58,8 +57,8 @@ def step_details(root: Path, ticket: Ticket, number: int, redactor: Redactor) ->
     if step is None:
         raise BadInput(f"{ticket.shown(ticket.plan_path)} has no step {number}")
     state = load_state(ticket.state_path, ticket.slug, plan) or ExecutionState(ticket_slug=ticket.slug)
-    record, now = RunRecord.of(root, ticket.slug, redactor), state.of(number)
-    was_changed = now.status.over and not is_unchanged(step, now.known)
+    record, now = RunRecord.of(root, ticket.slug, redactor), state.step(number)
+    was_changed = now.status.is_over and not now.identity.is_unchanged(step)
     return StepDetails(
         ticket.slug,
         step,

@@ -23,6 +23,6 @@ def timeline(ticket: Ticket) -> Timeline:
     if state is None:
         return Timeline(ticket.slug, (), ())
     titles = {step.number: step.title for step in plan.steps}
-    steps = tuple(StepView.of(step, titles.get(step.step_number, "")) for step in state.settled())
+    steps = tuple(StepView.of(step, titles.get(step.step_number, "")) for step in state.ended_steps())
     last = state.undone[-1].steps if state.undone else ()
     return Timeline(ticket.slug, steps, tuple(StepView.of(step, titles.get(step.step_number, "")) for step in last))

@@ -29,7 +29,7 @@ from cdd_agent.files.atomic import digest, put_file, read_bytes, remove
 from cdd_agent.files.paths import PathRefused, confine
 from cdd_agent.git.restore import restore
 from cdd_agent.threads import to_its_end
-from cdd_agent.tickets.plan_step import PlanStep
+from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.before import Before
 from cdd_agent.verification.mandate import StepMandate
 from cdd_agent.verification.test_id import TestId

@@ -17,7 +17,7 @@ from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events import About, Notice, StepDiff, StepsRedone, StepsUndone, Tone, UndoPreview
 from cdd_agent.files.json_file import stamp
 from cdd_agent.git.restore import CheckpointGone, is_there
-from cdd_agent.tickets.state import NO_FILES, StepExecution, Undo, of_plan
+from cdd_agent.tickets.state import NO_FILES, StepExecution, Undo, match_state
 
 
 class NotCarriedOut(BadInput):
@@ -49,8 +49,8 @@ class Undoing(Struct, frozen=True):
         anew then."""
         run, history = self.run, self.run.history
         run.lock.check()
-        left = [step for step in run.state.interrupted() if await history.left(run.standing(step))]
-        known = (*run.state.settled(), *left)
+        left = [step for step in run.state.interrupted_steps() if await history.left(run.standing(step))]
+        known = (*run.state.ended_steps(), *left)
         if not known:
             run.emit(Notice("Nothing was carried out yet.", about=About.NOTHING_TO_UNDO))
             return
@@ -66,7 +66,7 @@ class Undoing(Struct, frozen=True):
     async def preview(self, number: int) -> UndoPreview:
         """The effect that `undo` of this step would have now; nothing is changed. Raises as it does."""
         run = self.run
-        known = run.state.settled()
+        known = run.state.ended_steps()
         steps = known[known.index(self._carried_out(number, known)) :]
         for step in steps:
             if self._is_unknown(step):
@@ -94,7 +94,7 @@ class Undoing(Struct, frozen=True):
             run.emit(Notice("There is no undo to be undone, or another step has been run since."))
             return
         undo = run.state.undone[-1]
-        of_plan(run.state.redo(), run.plan)
+        match_state(run.state.redo(), run.plan)
         await run.history.expect(await self._undone(undo))
         steps = tuple(step.folder for step in undo.steps)
         run.record.save_going_back(GoingBack(id=undo.id, steps=steps, again=True))
@@ -102,7 +102,7 @@ class Undoing(Struct, frozen=True):
 
     async def diff(self, number: int | None = None) -> None:
         """Show what a step, or the last one, changed. Raises `BadInput` for a step that was not carried out."""
-        known = self.run.state.settled()
+        known = self.run.state.ended_steps()
         if number is None and not known:
             self.run.emit(Notice("Nothing was carried out yet.", about=About.NOTHING_TO_UNDO))
             return
@@ -122,7 +122,7 @@ class Undoing(Struct, frozen=True):
             return
         told: StepsUndone | StepsRedone | None = None
         undone = next((undo for undo in run.state.undone if undo.id == going.id), None)
-        known = (*run.state.settled(), *run.state.interrupted())
+        known = (*run.state.ended_steps(), *run.state.interrupted_steps())
         steps = [step for step in known if step.folder in going.steps]
         if going.again and undone is not None:
             back = await run.history.reapply(await self._undone(undone))
@@ -148,7 +148,7 @@ class Undoing(Struct, frozen=True):
 
     async def close_step(self, step: StepExecution) -> None:
         """Tell what is left of a step whose last attempt was restored, and name it: it may be yours."""
-        if not step.standing:
+        if not step.remaining_attempts:
             return
         attempt = self.run.standing(step)[-1]
         try:
@@ -162,7 +162,7 @@ class Undoing(Struct, frozen=True):
     async def tell_what_is_left(self, number: int) -> None:
         """Tell what commands of an interrupted step made besides. Where that cannot be known, nothing hangs on it."""
         with suppress(CddError):
-            if left := await self.run.history.left(self.run.standing(self.run.state.of(number))):
+            if left := await self.run.history.left(self.run.standing(self.run.state.step(number))):
                 text = f"What commands of step {number} made besides is left as it is: {named(left)}"
                 self.run.emit(Notice(f"{text} (`undo` restores it)", about=About.LEFT_AS_IS))
 

@@ -102,7 +102,7 @@ class Row(Struct, frozen=True):
         """The row after this event of the run, as `cdd exec --json` prints it."""
         match event:
             case {"event": "plan_opened", "steps": [*steps]}:
-                over = [step for step in steps if StepStatus(step["status"]).over]
+                over = [step for step in steps if StepStatus(step["status"]).is_over]
                 seen = [step["evidence"] for step in steps if step["evidence"]]
                 worked = sum(step["seconds"] or 0.0 for step in steps)
                 tests = [(each["passed"], each["failed"]) for each in seen if each["passed"] is not None]
@@ -145,7 +145,7 @@ class Row(Struct, frozen=True):
                     why=event["error"] or "",
                 )
                 left = {number: title for number, title in self.steps.items() if number != step}
-                return replace(now, steps=left, question="") if StepStatus(event["status"]).over else now
+                return replace(now, steps=left, question="") if StepStatus(event["status"]).is_over else now
             case {"event": "run_finished", "seconds": seconds}:
                 return replace(self, worked=seconds or 0.0)
             case {"event": "notice", "tone": "warning" | "error", "text": text}:

@@ -1,113 +1,106 @@
-"""Markdown as lines: where the headings and the code are, and how text is written so that it stays text.
-
-Knows CommonMark, but nothing of plans.
-"""
-
-from __future__ import annotations
+"""Markdown as lines: headings, code, list items, code spans and escapes. Knows CommonMark, but nothing of plans."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from functools import cache
-from typing import TYPE_CHECKING
 
+from markdown_it import MarkdownIt
 from msgspec import Struct
 
 from cdd_agent.errors import BadInput
-from cdd_agent.late_regex import late_regex
-
-if TYPE_CHECKING:
-    from markdown_it import MarkdownIt
 
 _MAX_NESTING = 100
-"""Lists and quotes within each other. Beyond it the parser gives up on everything that follows."""
+# Blocks only: parsing the inline text of every line is the slow part.
+_PARSER = MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING}).disable(["inline", "text_join"])
 
-
-_UNWRITABLE = re.compile("[\x00\ud800-\udfff]")  # NUL is no Markdown, half a surrogate pair no UTF-8
+# NUL is not valid in Markdown, half a surrogate pair not in UTF-8.
+_UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
 _BLANK_LINE = re.compile(r"^[ \t]+$", re.MULTILINE)
 _RULE = re.compile(r"[ \t]*([-*_])(?:[ \t]*\1){2,}[ \t]*")
 _ITEM = re.compile(r"(?P<indent>[ \t]*)(?:[-*+•]|[0-9]{1,9}[.)])(?:[ \t]+(?P<text>.*)|$)", re.DOTALL)
 
 
 def plain_text(text: str) -> str:
-    """`text` as Markdown can carry it: LF line ends, empty blank lines, no blank space around it."""
+    """Return `text` as Markdown can hold it: LF line ends, empty blank lines, no surrounding white space."""
     text = _UNWRITABLE.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
     return _BLANK_LINE.sub("", text).strip()
 
 
 def one_line(text: str) -> str:
-    """`text` on one line, every run of white space being one space."""
+    """Return `text` on one line, with single spaces."""
     return " ".join(_UNWRITABLE.sub("", text).split())
 
 
-def split_lines(text: str) -> list[str]:
-    """The lines of a text with their ends, as `Document` counts them."""
-    return re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", text)
-
-
-# ------------------------------------------------------------------------------------------------- blocks
+# Blocks
 
 
 class Heading(Struct, frozen=True):
-    """A heading that is not inside a list or a quote; `end` is the line after it (setext ones have more)."""
+    """A heading outside lists and quotes."""
 
     line: int
     end: int
+    """The line after it. An underlined (setext) heading has two lines or more."""
     depth: int
     text: str
 
 
+class ListItem(Struct, frozen=True):
+    """The first line of a list item."""
+
+    indent: int
+    text: str
+
+
 class Line(Struct, frozen=True):
-    """A line of text; `code` if it is to be taken as it is."""
+    """A line of text."""
 
     text: str
-    code: bool = False
+    is_code: bool = False
+    """True inside code and HTML blocks, where nothing is markup. The line that opens a block is outside."""
 
     @property
-    def separates(self) -> bool:
-        return not self.text.strip() or (not self.code and is_rule(self.text))
+    def is_rule(self) -> bool:
+        """True for a thematic break such as `---`."""
+        return not self.is_code and _RULE.fullmatch(self.text) is not None
 
     @property
-    def item(self) -> tuple[int, str] | None:
-        """The indent and the text of a list item that begins in this line."""
-        found = None if self.code or is_rule(self.text) else _ITEM.match(self.text)
-        return (len(found["indent"]), found["text"] or "") if found else None
+    def is_separator(self) -> bool:
+        """True for a blank line and for a thematic break."""
+        return not self.text.strip() or self.is_rule
+
+    @property
+    def item(self) -> ListItem | None:
+        """The list item that begins in this line."""
+        match = _ITEM.match(self.text)
+        if match is None or self.is_code or self.is_rule:
+            return None
+        return ListItem(len(match["indent"]), match["text"] or "")
 
 
 class Document(Struct, frozen=True):
-    """The lines of a Markdown text, counted from 0, and what CommonMark says about them."""
+    """The lines of a Markdown text, counted from 0, and its headings by line."""
 
-    lines: list[str]
+    lines: list[Line]
     headings: dict[int, Heading]
-    """By line, in the order of the text."""
-    code: bytearray
-    """1 for a line inside fenced or indented code or an HTML block; the line that opens one is outside."""
 
-    def at(self, span: range) -> list[Line]:
-        return [Line(self.lines[at], self.code[at] == 1) for at in span]
-
-    def written(self, span: range) -> range:
-        """The lines without the blank ones and the rules at either end; where nothing is left, the place they begin."""
-        told = [at for at, line in zip(span, self.at(span), strict=True) if not line.separates]
-        return range(told[0], told[-1] + 1) if told else range(span.start, span.start)
+    def without_separators(self, lines: range) -> range:
+        """Return `lines` without blank lines and thematic breaks at either end."""
+        start, stop = lines.start, lines.stop
+        while stop > start and self.lines[stop - 1].is_separator:
+            stop -= 1
+        while start < stop and self.lines[start].is_separator:
+            start += 1
+        return range(start, stop) if start < stop else range(lines.start, lines.start)
 
 
-@cache
-def _parser() -> MarkdownIt:
-    """Asked for blocks only: reading the inline text of every line is the slow part. Imported when a plan is read."""
-    from markdown_it import MarkdownIt
-
-    return MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING}).disable(["inline", "text_join"])
-
-
-def parse(text: str) -> Document:
-    """Raises `BadInput` for text whose lists and quotes nest deeper than a parser can follow."""
+def parse_markdown(text: str) -> Document:
+    """Raises `BadInput` for lists and quotes that are nested too deeply."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    text = _UNWRITABLE.sub("", text)  # after the line ends: a NUL may stand within what would be one
-    lines = text.split("\n")
+    text = _UNWRITABLE.sub("", text)
+    texts = text.split("\n")
     headings: dict[int, Heading] = {}
-    code = bytearray(len(lines))
-    tokens = _parser().parse(text)
+    code: set[int] = set()
+    tokens = _PARSER.parse(text)
     for index, token in enumerate(tokens):
         if token.level >= _MAX_NESTING - 2:
             raise BadInput("The Markdown has lists or quotes nested too deeply to be read.")
@@ -117,78 +110,69 @@ def parse(text: str) -> Document:
         if token.type == "heading_open" and token.level == 0:
             headings[start] = Heading(start, end, int(token.tag[1]), tokens[index + 1].content)
         elif token.type in {"fence", "html_block"}:
-            code[start + 1 : end] = b"\1" * (end - start - 1)
+            code.update(range(start + 1, end))
         elif token.type == "code_block":
-            code[start:end] = b"\1" * (end - start)
-    return Document(lines, headings, code)
+            code.update(range(start, end))
+    return Document([Line(line, number in code) for number, line in enumerate(texts)], headings)
 
 
-def is_rule(line: str) -> bool:
-    """Whether the line is a thematic break, as `---`."""
-    return _RULE.fullmatch(line) is not None
+def prose(lines: Sequence[Line]) -> str:
+    """Return the text of `lines` unescaped, without thematic breaks and blank lines at either end."""
+    document = Document(list(lines), {})
+    kept = document.without_separators(range(len(lines)))
+    texts = []
+    for line in lines[kept.start : kept.stop]:
+        texts.append(line.text if line.is_code else _unescape(line.text))
+    return "\n".join(texts).strip()
 
 
-def prose(lines: list[Line]) -> str:
-    """The text of `lines`, without the thematic breaks at either end: these separate, they say nothing."""
-    told = [at for at, line in enumerate(lines) if not line.separates]
-    kept = lines[told[0] : told[-1] + 1] if told else []
-    return "\n".join(line.text if line.code else unescaped(line.text) for line in kept).strip()
+# Escapes: a backslash before the first punctuation of a line keeps the line from being read as structure.
 
-
-# ------------------------------------------------------------------------------------------------ escapes
-
-_PUNCTUATION = r"!-/:-@\[-`{-~"
-_LEAD = re.compile(r"[ \t]*[0-9]{0,9}")
-_ESCAPED = re.compile(rf"({_LEAD.pattern})\\(?=[{_PUNCTUATION} \t])")
-_ESCAPABLE = re.compile(rf"({_LEAD.pattern})(?=[{_PUNCTUATION}])")
-_BULLET = r"(?:(?:[-*+]|[0-9]{1,9}[.)])[ \t]+)?"
-_STRUCTURE = late_regex(
-    rf"[ \t]*{_BULLET}(?:#{{1,6}}(?:[ \t]|$)|\*\*|__)"  # a heading, a field
-    rf"|[ \t]*(?:=+|-+)[ \t]*$"  # what makes a heading of the line above
+_LEAD = r"([ \t]*[0-9]{0,9})"
+_PUNCTUATION = r"[!-/:-@\[-`{-~]"
+_ESCAPED = re.compile(rf"{_LEAD}\\(?={_PUNCTUATION}|[ \t])")
+_ESCAPABLE = re.compile(rf"{_LEAD}(?={_PUNCTUATION})")
+_STRUCTURE = re.compile(
+    r"[ \t]*(?:(?:[-*+]|[0-9]{1,9}[.)])[ \t]+)?(?:#{1,6}(?:[ \t]|$)|\*\*|__)"  # a heading, a bold label
+    r"|[ \t]*(?:=+|-+)[ \t]*$"  # the underline of a heading
     rf"|{_ESCAPED.pattern}"
 )
-_OPENER = late_regex(rf"[ \t]*{_BULLET}(?:```|~~~|<)")
-_PLAIN = re.compile(r"(?:[^\W\d_][^\n]*(?:\n+|\Z))*")
-
-
-def unescaped(line: str) -> str:
-    """`line` without the backslash that kept its start from being read as structure."""
-    return _ESCAPED.sub(r"\1", line, count=1) if _ESCAPED.match(line) else line
-
-
-def is_plain(text: str) -> bool:
-    """Whether every line starts with a letter: such text is read as paragraphs wherever it stands."""
-    return _PLAIN.fullmatch(text) is not None
 
 
 def spellings(text: str) -> Iterator[str]:
-    """Ways to write `text`, the most readable first; `unescaped` turns each line outside code back.
+    """Yield ways to write `text`, the most readable first.
 
-    Which one is right depends on what the reader takes for structure: take the first that reads back as
-    `text`. The last always does: each of its lines can only be part of a paragraph.
+    `prose` turns each of them into `text` again, unless the reader takes a line for structure. It takes no line of the
+    last spelling for structure.
     """
     yield text
-    lines = text.split("\n")
-    with suppress(BadInput):  # nested too deeply to know what is code: then everything is escaped
-        code = parse(text).code
-        structure = [is_rule(line) or _STRUCTURE.match(line) is not None for line in lines]
-        yield "\n".join(_escaped(line) if structure[at] and not code[at] else line for at, line in enumerate(lines))
-        yield "\n".join(
-            _escaped(line) if structure[at] or _OPENER.match(line) else line for at, line in enumerate(lines)
-        )
-    yield "\n".join("\\" + line if line[:1] in {" ", "\t"} else _escaped(line) for line in lines)
+    with suppress(BadInput):
+        lines = []
+        for line in parse_markdown(text).lines:
+            is_structure = line.is_rule or (not line.is_code and _STRUCTURE.match(line.text))
+            lines.append(_escape(line.text) if is_structure else line.text)
+        yield "\n".join(lines)
+    lines = []
+    for written in text.split("\n"):
+        lines.append("\\" + written if written.startswith((" ", "\t")) else _escape(written))
+    yield "\n".join(lines)
 
 
-def _escaped(line: str) -> str:
-    """`line` with a backslash before its first punctuation, behind a number that makes it a list item."""
+def _escape(line: str) -> str:
     return _ESCAPABLE.sub(r"\1\\", line, count=1) if _ESCAPABLE.match(line) else line
 
 
-# --------------------------------------------------------------------------------------------- code spans
+def _unescape(line: str) -> str:
+    return _ESCAPED.sub(r"\1", line, count=1) if _ESCAPED.match(line) else line
+
+
+# Code spans
+
+_CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 
 
 class CodeSpan(Struct, frozen=True):
-    """A code span of a line, and its place there with its backticks."""
+    """A code span of a line, and its position there with its backticks."""
 
     start: int
     end: int
@@ -196,26 +180,20 @@ class CodeSpan(Struct, frozen=True):
 
 
 def code_span(text: str) -> str:
-    """One line of text as a code span, with as many backticks as it needs."""
-    runs = {len(run) for run in re.findall("`+", text)}
-    length = next(length for length in range(1, len(runs) + 2) if length not in runs)
+    """Return one line of text as a code span, with as many backticks as it needs."""
+    ticks = "`"
+    while ticks in re.findall("`+", text):
+        ticks += "`"
     padding = " " if text.startswith("`") or text.endswith("`") else ""
-    ticks = "`" * length
     return f"{ticks}{padding}{text}{padding}{ticks}"
 
 
-def code_spans(line: str) -> Iterator[CodeSpan]:
-    """The code spans of a line, from left to right, as CommonMark pairs their backticks."""
-    runs = list(re.finditer("`+", line))
-    last = {len(run[0]): at for at, run in enumerate(runs)}
-    at = 0
-    while at < len(runs):
-        opening = runs[at]
-        if last[len(opening[0])] > at:
-            closing_at = next(i for i in range(at + 1, len(runs)) if len(runs[i][0]) == len(opening[0]))
-            closing = runs[closing_at]
-            inside = line[opening.end() : closing.start()]
-            is_padded = inside.startswith(" ") and inside.endswith(" ") and inside.strip(" ")
-            yield CodeSpan(opening.start(), closing.end(), inside[1:-1] if is_padded else inside)
-            at = closing_at
-        at += 1
+def code_spans(line: str) -> list[CodeSpan]:
+    """Return the code spans of a line, from left to right."""
+    spans = []
+    for match in _CODE_SPAN.finditer(line):
+        text = match[2]
+        if text.startswith(" ") and text.endswith(" ") and text.strip(" "):
+            text = text[1:-1]
+        spans.append(CodeSpan(match.start(), match.end(), text))
+    return spans

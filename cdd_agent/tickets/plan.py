@@ -1,40 +1,104 @@
-"""The plan of a ticket: its steps, their order, and plan.md as the form in which people keep it."""
+"""A plan as a value: its steps, the order in which they run, and the problems that keep it from running."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
+import re
+from collections.abc import Mapping
 from functools import cached_property
-from graphlib import CycleError, TopologicalSorter
-from heapq import heapify, heappop, heappush
 from pathlib import PurePosixPath, PureWindowsPath
-from typing import Self
+from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
+from msgspec.structs import astuple, force_setattr
 
 from cdd_agent.errors import BadInput
-from cdd_agent.tickets.markdown import code_span, code_spans, one_line, plain_text
-from cdd_agent.tickets.plan_labels import Field
-from cdd_agent.tickets.plan_parser import ParsedPlan, parse_plan
-from cdd_agent.tickets.plan_step import DEFAULT_COMPLEXITY, DEFAULT_TIME, PlanStep, normalise
-from cdd_agent.tickets.plan_writing import heading, overview_block, risks_block, step_blocks
+from cdd_agent.tickets.markdown import one_line, plain_text
 
-_TYPE = "feature"
+NO_CHECK = "none"
+"""The `verify` of a step that has no check."""
+DEFAULT_COMPLEXITY = "medium"
+DEFAULT_TIME = "unknown"
+DEFAULT_TYPE = "feature"
+NEW = "new"
+DELETED = "deleted"
+
+_REMARK = r"\s*(?:[,;:.(–—-].*)?"
+_CREATED = re.compile(rf"(?:a )?new(?: file)?{_REMARK}|creat(?:e|es|ed)\b.*|(?:moved|renamed) from\b.*", re.IGNORECASE)
+_DELETED = re.compile(rf"(?:to be )?(?:deleted?|removed?){_REMARK}|(?:moved|renamed) to\b.*", re.IGNORECASE)
+
+
+class AffectedFile(Struct, frozen=True):
+    """A file that a step creates, changes or deletes."""
+
+    path: str
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        normalise(self, path=one_line(self.path), note=one_line(self.note))
+
+    @property
+    def is_created(self) -> bool:
+        """True if the note says that the file is new. "New tests" says nothing about the file."""
+        return _CREATED.fullmatch(self.note) is not None
+
+    @property
+    def is_deleted(self) -> bool:
+        return _DELETED.fullmatch(self.note) is not None
+
+
+class PlanStep(Struct, frozen=True):
+    """One step of a plan. Values that Markdown cannot hold are normalised, so that a step survives plan.md."""
+
+    number: int
+    title: str = ""
+    description: str = ""
+    complexity: str = DEFAULT_COMPLEXITY
+    estimated_time: str = DEFAULT_TIME
+    dependencies: tuple[int, ...] = ()
+    files_affected: tuple[AffectedFile, ...] = ()
+    verify: str | None = None
+    """The command that checks this step; `NO_CHECK` for no check, None if the engine chooses."""
+    serves: tuple[int, ...] = ()
+    """Numbers of the acceptance criteria that the step serves, from 1."""
+    line: int = 0
+    """Line of its heading in plan.md, from 1; 0 if it was not read from a file. The last field; not compared."""
+
+    def __post_init__(self) -> None:
+        verify = one_line(self.verify or "")
+        if verify.lower() == NO_CHECK:
+            verify = NO_CHECK
+        normalise(
+            self,
+            title=one_line(self.title) or f"Step {self.number}",
+            description=plain_text(self.description),
+            complexity=one_line(self.complexity) or DEFAULT_COMPLEXITY,
+            estimated_time=one_line(self.estimated_time) or DEFAULT_TIME,
+            dependencies=tuple(sorted(set(self.dependencies))),
+            files_affected=tuple(file for file in self.files_affected if file.path),
+            verify=verify or None,
+            serves=tuple(sorted(set(self.serves))),
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PlanStep) and astuple(self)[:-1] == astuple(other)[:-1]
+
+    def __hash__(self) -> int:
+        return hash(astuple(self)[:-1])
 
 
 class Problem(Struct, frozen=True):
-    """Something in a plan that keeps it from being carried out, or from being carried out well."""
+    """A reason why a plan cannot run, or why it may not run well."""
 
     kind: str
-    """A word for scripts, as `cycle`."""
+    """An identifier for scripts, such as `cycle`."""
     step: int | None
-    """None: it is the plan's, not one step's."""
+    """None if the problem belongs to the whole plan."""
     line: int
-    """In plan.md, from 1; 0 if the plan was not read from there."""
+    """Line in plan.md, from 1; 0 if the plan was not read from a file."""
     text: str
-    """The fault and its fix, as a clause."""
+    """The fault and its fix."""
     is_warning: bool = False
 
     def to_json(self) -> dict[str, object]:
-        """The problem as `cdd plan check --json` prints it."""
+        """Return the problem as `cdd plan check --json` prints it."""
         return {
             "kind": self.kind,
             "severity": "warning" if self.is_warning else "error",
@@ -44,198 +108,133 @@ class Problem(Struct, frozen=True):
         }
 
 
+def step_problem(step: PlanStep, kind: str, text: str, *, is_warning: bool = False) -> Problem:
+    """Return a problem of one step; `text` continues the sentence "step 1 …"."""
+    return Problem(kind, step.number, step.line, f"step {step.number} {text}", is_warning)
+
+
 class PlanInvalid(BadInput):
-    """A plan that cannot be run; the message has a line `plan.md:LINE: reason` for each problem."""
+    """A plan that cannot run. The message has a line `plan.md:LINE: reason` for each problem."""
 
 
 class ImplementationPlan(Struct, frozen=True, dict=True):
-    """The steps by which a ticket becomes code: for every plan, `from_markdown(plan.to_markdown()) == plan`."""
+    """The steps that implement a ticket. `read_plan(write_plan(plan)) == plan` holds for every plan."""
 
     ticket_slug: str = ""
     ticket_title: str = ""
-    ticket_type: str = _TYPE
+    ticket_type: str = DEFAULT_TYPE
     overview: str = ""
     total_complexity: str = DEFAULT_COMPLEXITY
     total_estimated_time: str = DEFAULT_TIME
-    steps: tuple[PlanStep, ...] = ()
     risks: tuple[str, ...] = ()
+    steps: tuple[PlanStep, ...] = ()
 
     def __post_init__(self) -> None:
         normalise(
             self,
             ticket_slug=one_line(self.ticket_slug),
             ticket_title=one_line(self.ticket_title),
-            ticket_type=one_line(self.ticket_type) or _TYPE,
+            ticket_type=one_line(self.ticket_type) or DEFAULT_TYPE,
             overview=plain_text(self.overview),
             total_complexity=one_line(self.total_complexity) or DEFAULT_COMPLEXITY,
             total_estimated_time=one_line(self.total_estimated_time) or DEFAULT_TIME,
+            risks=tuple(filter(None, map(plain_text, self.risks))),
             steps=tuple(self.steps),
-            risks=tuple(risk for risk in map(plain_text, self.risks) if risk),
         )
 
-    @classmethod
-    def from_markdown(cls, text: str) -> Self:
-        """Reads tolerantly; whether the plan can be run is for `check` to say.
-
-        Raises `BadInput` only for Markdown nested too deeply, and for dependencies that cannot be read.
-        """
-        return cls.of(parse_plan(text))
-
-    @classmethod
-    def of(cls, parsed: ParsedPlan) -> Self:
-        """The plan that was found in a text."""
-
-        def word(field: Field) -> str:
-            value = parsed.fields.get(field, "")
-            span = next(code_spans(value), None)
-            return span.text if span is not None and span.start == 0 else value
-
-        return cls(
-            ticket_slug=word(Field.TICKET),
-            ticket_title=parsed.title,
-            ticket_type=word(Field.TYPE),
-            overview="\n\n".join(parsed.overview),
-            total_complexity=parsed.fields.get(Field.COMPLEXITY, ""),
-            total_estimated_time=parsed.fields.get(Field.ESTIMATED_TIME, ""),
-            steps=tuple(found.step for found in parsed.steps),
-            risks=tuple(parsed.risks),
-        )
-
-    def to_markdown(self) -> str:
-        """The plan as plan.md."""
-        kind = code_span(self.ticket_type) if self.ticket_type.startswith("`") else self.ticket_type
-        fields = [f"**Ticket:** {code_span(self.ticket_slug)}"] if self.ticket_slug else []
-        fields += [
-            f"**Type:** {kind}",
-            f"**Complexity:** {self.total_complexity}",
-            f"**Estimated Time:** {self.total_estimated_time}",
-        ]
-        title = "# Implementation Plan" + (f": {self.ticket_title}" if self.ticket_title else "")
-        blocks = [heading(title), "\n".join(fields)]
-        if self.overview:
-            blocks += ["## Overview", overview_block(self.overview)]
-        blocks += ["## Implementation Steps", *(block for step in self.steps for block in step_blocks(step))]
-        if self.risks:
-            blocks += ["## Risks & Considerations", risks_block(self.risks)]
-        return "\n\n".join(blocks) + "\n"
-
-    def to_json(self) -> dict[str, object]:
-        """The plan as `cdd plan show --json` prints it."""
-        return {
-            "ticket_slug": self.ticket_slug,
-            "ticket_title": self.ticket_title,
-            "ticket_type": self.ticket_type,
-            "overview": self.overview,
-            "total_complexity": self.total_complexity,
-            "total_estimated_time": self.total_estimated_time,
-            "risks": list(self.risks),
-            "steps": [
-                {
-                    "number": step.number,
-                    "title": step.title,
-                    "description": step.description,
-                    "complexity": step.complexity,
-                    "estimated_time": step.estimated_time,
-                    "dependencies": list(step.dependencies),
-                    "files_affected": [file.path for file in step.files_affected],
-                    "verify": step.verify,
-                    "serves": list(step.serves),
-                }
-                for step in self.steps
-            ],
-        }
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan as `cdd plan show --json` prints it."""
+        data: dict[str, Any] = to_builtins(self)
+        for step in data["steps"]:
+            step["files_affected"] = [file["path"] for file in step["files_affected"]]
+            del step["line"]
+        return data
 
     def order(self) -> tuple[PlanStep, ...]:
-        """Every step after those it depends on, otherwise as the plan has them. Raises `PlanInvalid`."""
+        """Return the steps so that each follows its dependencies, otherwise in plan order. Raises `PlanInvalid`."""
         self.check()
-        return self._ordered
-
-    def faults(self) -> list[Problem]:
-        """The problems that keep the plan from being run, in the order of its lines."""
-        return list(self._faults)
-
-    @cached_property
-    def _ordered(self) -> tuple[PlanStep, ...]:
-        """A run asks for it several times a step; with many steps that takes longer than all the rest."""
-        return tuple(_in_order(self.steps))
-
-    @cached_property
-    def _faults(self) -> tuple[Problem, ...]:
-        found: list[Problem] = []
-        if not self.steps:
-            text = "no steps: a plan needs at least one heading like `### Step 1: Create the model`"
-            found.append(Problem("no_steps", None, 1, text))
-        first: dict[int, PlanStep] = {}
-        for step in self.steps:
-            if step.number in first:
-                text = f"step {step.number} is there twice, first in line {first[step.number].line}"
-                found.append(Problem("duplicate_step", step.number, step.line, text))
-            first.setdefault(step.number, step)
-        for step in self.steps:
-            for other in step.dependencies:
-                if other == step.number:
-                    found.append(Problem("cycle", step.number, step.line, f"step {step.number} depends on itself"))
-                elif other not in first:
-                    text = f"step {step.number} depends on step {other}, which does not exist"
-                    found.append(Problem("unknown_dependency", step.number, step.line, text))
-            for file in step.files_affected:
-                windows = PureWindowsPath(file.path)  # has both separators
-                is_absolute = PurePosixPath(file.path).is_absolute() or windows.drive or windows.root
-                if is_absolute or ".." in windows.parts:
-                    why = "is absolute" if is_absolute else "has `..`"
-                    text = f"step {step.number} affects `{file.path}`: the path {why}; write it from the project's root"
-                    found.append(Problem("outside_project", step.number, step.line, text))
-        for cycle in _cycles(first):
-            text = "dependency cycle: " + " → ".join(map(str, [*cycle, cycle[0]]))
-            found.append(Problem("cycle", cycle[0], first[cycle[0]].line, text))
-        return tuple(sorted(found, key=lambda fault: fault.line))
+        return self._run_order
 
     def check(self, source: str = "plan.md") -> None:
-        """Raises `PlanInvalid`, with each problem and its line in `source`, for a plan that cannot be run."""
-        if faults := self.faults():
+        """Raise `PlanInvalid` for a plan that cannot run. `source` is the file name in the message."""
+        if self.errors:
             raise PlanInvalid(
-                "\n".join(f"{source}:{fault.line}: {fault.text}" for fault in faults),
+                "\n".join(f"{source}:{error.line}: {error.text}" for error in self.errors),
                 hint=f"Fix {source} by hand, or let `/plan` change it.",
             )
 
+    @cached_property
+    def errors(self) -> tuple[Problem, ...]:
+        """The problems that keep the plan from running, in the order of their lines."""
+        errors = [*self._number_errors(), *self._path_errors()]
+        blocked = {step.number: step for step in self.steps}
+        for step in self._run_order:
+            del blocked[step.number]
+        if blocked and not errors:
+            cycle = _find_cycle(blocked)
+            text = "dependency cycle: " + " → ".join(map(str, cycle))
+            errors.append(Problem("cycle", cycle[0], blocked[cycle[0]].line, text))
+        return tuple(sorted(errors, key=lambda error: error.line))
 
-def _in_order(steps: Iterable[PlanStep]) -> Iterator[PlanStep]:
-    """The steps that do not wait for themselves, in dependency order."""
-    by_number: dict[int, PlanStep] = {}
-    for step in steps:
-        by_number.setdefault(step.number, step)
-    places = {number: place for place, number in enumerate(by_number)}
-    numbers = list(by_number)
-    sorter = TopologicalSorter({number: _others(step, by_number) for number, step in by_number.items()})
-    with suppress(CycleError):  # the steps outside the cycles are still handed out
-        sorter.prepare()
-    ready = [places[number] for number in sorter.get_ready()]
-    heapify(ready)
-    while ready:
-        number = numbers[heappop(ready)]
-        yield by_number[number]
-        sorter.done(number)
-        for freed in sorter.get_ready():
-            heappush(ready, places[freed])
+    @cached_property
+    def _run_order(self) -> tuple[PlanStep, ...]:
+        """The steps in dependency order. A step that waits for a cycle is missing."""
+        ordered: dict[int, PlanStep] = {}
+        waiting = list(self.steps)
+        while True:
+            ready = next((step for step in waiting if ordered.keys() >= set(step.dependencies)), None)
+            if ready is None:
+                return tuple(ordered.values())
+            waiting.remove(ready)
+            ordered[ready.number] = ready
+
+    def _number_errors(self) -> list[Problem]:
+        errors = []
+        if not self.steps:
+            text = "no steps: a plan needs at least one heading like `### Step 1: Create the model`"
+            errors.append(Problem("no_steps", None, 1, text))
+        by_number: dict[int, PlanStep] = {}
+        for step in self.steps:
+            first = by_number.setdefault(step.number, step)
+            if first is not step:
+                text = f"is there twice, first in line {first.line}"
+                errors.append(step_problem(step, "duplicate_step", text))
+        for step in self.steps:
+            for number in step.dependencies:
+                if number == step.number:
+                    errors.append(step_problem(step, "cycle", "depends on itself"))
+                elif number not in by_number:
+                    text = f"depends on step {number}, which does not exist"
+                    errors.append(step_problem(step, "unknown_dependency", text))
+        return errors
+
+    def _path_errors(self) -> list[Problem]:
+        errors = []
+        for step in self.steps:
+            for file in step.files_affected:
+                path = PureWindowsPath(file.path)  # knows both separators
+                if path.drive or path.root or PurePosixPath(file.path).is_absolute():
+                    reason = "is absolute"
+                elif ".." in path.parts:
+                    reason = "has `..`"
+                else:
+                    continue
+                text = f"affects `{file.path}`: the path {reason}; write it from the project's root"
+                errors.append(step_problem(step, "outside_project", text))
+        return errors
 
 
-def _others(step: PlanStep, known: Collection[int]) -> list[int]:
-    return [number for number in step.dependencies if number != step.number and number in known]
+def _find_cycle(blocked: Mapping[int, PlanStep]) -> list[int]:
+    """Return the numbers of one cycle. Every blocked step has a blocked dependency, so a walk along them finds one."""
+    number = next(iter(blocked))
+    path: list[int] = []
+    while number not in path:
+        path.append(number)
+        number = next(other for other in blocked[number].dependencies if other in blocked)
+    return [*path[path.index(number) :], number]
 
 
-def _cycles(steps: Mapping[int, PlanStep]) -> Iterator[list[int]]:
-    """The dependency cycles, each from the step that the plan has first."""
-    places = {number: place for place, number in enumerate(steps)}
-    blocked = steps.keys() - {step.number for step in _in_order(steps.values())}
-    seen: set[int] = set()
-    for start in sorted(blocked, key=places.__getitem__):
-        path: list[int] = []
-        number = start
-        while number not in seen:  # a blocked step has a blocked dependency, so this runs into a step seen
-            seen.add(number)
-            path.append(number)
-            number = _others(steps[number], blocked)[0]
-        if number in path:
-            cycle = path[path.index(number) :]
-            earliest = cycle.index(min(cycle, key=places.__getitem__))
-            yield cycle[earliest:] + cycle[:earliest]
+def normalise(value: Struct, **attributes: object) -> None:
+    """Set attributes of a frozen value while it is created."""
+    for name, attribute in attributes.items():
+        force_setattr(value, name, attribute)

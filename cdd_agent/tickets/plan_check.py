@@ -1,8 +1,7 @@
-"""Compiling a plan: its errors and weak places are found before anything is run.
+"""Check a plan before it runs: its files, its checks and the acceptance criteria that it serves.
 
-`ImplementationPlan.check` refuses a plan that cannot be run; this looks further, at the files, the checks and the
-acceptance criteria. An error is something that the plan has to be changed for. A warning is something to look at: a
-plan that a person wrote by hand, in few words, has only those.
+`ImplementationPlan.check` refuses a plan that cannot run; this module looks further. A problem is an error if the plan
+must change, else a warning. A short plan that a user wrote by hand has warnings only.
 """
 
 import re
@@ -12,37 +11,53 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct, field
 
 from cdd_agent.files.paths import PathRefused, confine
-from cdd_agent.tickets.plan import ImplementationPlan, Problem
-from cdd_agent.tickets.plan_step import NO_CHECK, AffectedFile, PlanStep
-from cdd_agent.tickets.spec import TicketSpec, unwritten
+from cdd_agent.tickets.plan import NO_CHECK, AffectedFile, ImplementationPlan, PlanStep, Problem, step_problem
+from cdd_agent.tickets.spec import TicketSpec, is_placeholder
 
-_MOST_FILES, _MOST_HOURS = 8, 8.0
-"""A step that affects more files, or takes longer, is called wide."""
+_MAX_FILES = 8
+_MAX_HOURS = 8.0
 _SHOWN_CRITERION = 60
 _TIME = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*(h(?:ours?|rs?)?|d(?:ays?)?|w(?:eeks?)?)\b", re.IGNORECASE)
-_HOURS = {"h": 1.0, "d": 8.0, "w": 40.0}
-"""Of work."""
+_WORK_HOURS = {"h": 1.0, "d": 8.0, "w": 40.0}
 
 
-class Places(Struct, frozen=True):
-    """The paths of a plan, as the project has them."""
+class ProjectFiles(Struct, frozen=True):
+    """The files of the plan, as the project has them."""
 
-    there: frozenset[str]
+    existing: frozenset[str]
     refused: Mapping[str, str] = field(default_factory=dict)
-    """Paths that lead out of the project or are no paths, with the reason."""
+    """Paths that lead out of the project or are not valid, with the reason."""
 
 
-def check_plan(plan: ImplementationPlan, spec: TicketSpec, root: Path, settled: Collection[int] = ()) -> list[Problem]:
-    """The problems of a plan, in the order of its lines. Looks at the project's files.
+def check_plan(plan: ImplementationPlan, spec: TicketSpec, root: Path, begun: Collection[int] = ()) -> list[Problem]:
+    """Return the problems of a plan, in the order of its lines.
 
-    `settled` are steps that were begun already: what they say of files was true before that.
+    The files of `begun` steps are not checked: what the plan says about them was true before the step.
     """
-    return problems_of(plan, spec, look(root, plan), settled)
+    return find_problems(plan, spec, _find_files(root, plan), begun)
 
 
-def look(root: Path, plan: ImplementationPlan) -> Places:
-    """Which of the plan's files the project has."""
-    there, refused = set[str](), dict[str, str]()
+def find_problems(
+    plan: ImplementationPlan, spec: TicketSpec, files: ProjectFiles, begun: Collection[int] = ()
+) -> list[Problem]:
+    """Return the problems of a plan in a project with these files. The files are checked only if the plan can run."""
+    problems = [*plan.errors, *_criteria_problems(plan, spec)]
+    for step in plan.steps:
+        if step.number not in begun:
+            problems += _step_problems(step)
+    if not plan.errors:
+        problems += _refused_paths(plan, files)
+        problems += _FileChecker(plan, files, begun).problems()
+    return sorted(problems, key=lambda problem: problem.line)
+
+
+def only_errors(problems: Collection[Problem]) -> list[Problem]:
+    return [problem for problem in problems if not problem.is_warning]
+
+
+def _find_files(root: Path, plan: ImplementationPlan) -> ProjectFiles:
+    existing = set()
+    refused = {}
     for path in {file.path for step in plan.steps for file in step.files_affected}:
         try:
             place = root / confine(root, path)
@@ -50,144 +65,145 @@ def look(root: Path, plan: ImplementationPlan) -> Places:
             refused[path] = refusal.message
             continue
         if place.exists() or place.is_symlink():
-            there.add(_normal(path))
-    return Places(frozenset(there), refused)
+            existing.add(_normalised(path))
+    return ProjectFiles(frozenset(existing), refused)
 
 
-def problems_of(
-    plan: ImplementationPlan, spec: TicketSpec, places: Places, settled: Collection[int] = ()
-) -> list[Problem]:
-    """The problems of a plan in a project that has these files. Of one that cannot be run, the files are not judged."""
-    found = plan.faults()
-    can_run = not found
-    if can_run:
-        for step in plan.steps:
-            for path in (file.path for file in step.files_affected if file.path in places.refused):
-                # Known only by looking: a link that leads out, a name that no disk takes.
-                text = f"step {step.number} affects `{path}`: {places.refused[path]}"
-                found.append(Problem("outside_project", step.number, step.line, text))
-    found += _criteria(plan, spec)
-    found += [problem for step in plan.steps if step.number not in settled for problem in _step(step)]
-    if can_run:
-        found += _Files(plan, places, settled).problems()
-    return sorted(found, key=lambda problem: problem.line)
-
-
-def errors(problems: list[Problem]) -> list[Problem]:
-    """Those for which the plan has to be changed."""
-    return [problem for problem in problems if not problem.is_warning]
-
-
-def _normal(path: str) -> str:
+def _normalised(path: str) -> str:
     return str(PurePosixPath(path.replace("\\", "/")))
 
 
-def _criteria(plan: ImplementationPlan, spec: TicketSpec) -> Iterator[Problem]:
-    criteria = spec.acceptance_criteria
+def _refused_paths(plan: ImplementationPlan, files: ProjectFiles) -> Iterator[Problem]:
     for step in plan.steps:
+        for file in step.files_affected:
+            if file.path in files.refused:
+                yield step_problem(step, "outside_project", f"affects `{file.path}`: {files.refused[file.path]}")
+
+
+def _criteria_problems(plan: ImplementationPlan, spec: TicketSpec) -> Iterator[Problem]:
+    count = len(spec.acceptance_criteria)
+    served: set[int] = set()
+    for step in plan.steps:
+        served.update(step.serves)
         for number in step.serves:
-            if not 1 <= number <= len(criteria):
-                has = f"the spec has {len(criteria) or 'none'}"
-                text = f"step {step.number} serves acceptance criterion {number}, but {has}"
-                yield Problem("unknown_criterion", step.number, step.line, text)
-    served = {number for step in plan.steps for number in step.serves}
-    open_criteria = [(n, text) for n, text in enumerate(criteria, 1) if n not in served and not unwritten(text)]
-    if plan.steps and not served and open_criteria:
+            if not 1 <= number <= count:
+                text = f"serves acceptance criterion {number}, but the spec has {count or 'none'}"
+                yield step_problem(step, "unknown_criterion", text)
+    if plan.steps:
+        yield from _unserved_criteria(spec, served)
+
+
+def _unserved_criteria(spec: TicketSpec, served: Collection[int]) -> list[Problem]:
+    problems = []
+    for number, criterion in enumerate(spec.acceptance_criteria, 1):
+        if number not in served and not is_placeholder(criterion):
+            problems.append(_unserved_criterion(number, criterion))
+    if problems and not served:
         text = (
             "no step says which acceptance criteria it serves; `**Serves:** 1, 3` names them by their place in the spec"
         )
-        yield Problem("no_serves", None, 1, text, is_warning=True)
-    elif plan.steps:
-        for number, criterion in open_criteria:
-            short = criterion.split("\n")[0]
-            short = short if len(short) <= _SHOWN_CRITERION else f"{short[: _SHOWN_CRITERION - 1]}…"
-            text = f"no step serves acceptance criterion {number} ({short}); add a step, or name it in a `**Serves:**`"
-            yield Problem("unserved_criterion", None, 1, text)
+        return [Problem("no_serves", None, 1, text, is_warning=True)]
+    return problems
 
 
-def _step(step: PlanStep) -> Iterator[Problem]:
-    number = step.number
+def _unserved_criterion(number: int, criterion: str) -> Problem:
+    short = criterion.split("\n")[0]
+    if len(short) > _SHOWN_CRITERION:
+        short = f"{short[: _SHOWN_CRITERION - 1]}…"
+    text = f"no step serves acceptance criterion {number} ({short}); add a step, or name it in a `**Serves:**`"
+    return Problem("unserved_criterion", None, 1, text)
+
+
+def _step_problems(step: PlanStep) -> Iterator[Problem]:
     if step.verify is None:
-        text = f"step {number} has no check of its own; name in `**Verify:**` the tests that it has to make pass"
-        yield Problem("no_check", number, step.line, text, is_warning=True)
+        text = "has no check of its own; name in `**Verify:**` the tests that it has to make pass"
+        yield step_problem(step, "no_check", text, is_warning=True)
     elif step.verify == NO_CHECK and step.files_affected:
-        text = f"step {number} changes files, and `Verify: none` means that nothing shows whether they are right"
-        yield Problem("no_check", number, step.line, text, is_warning=True)
-    wide = []
-    if len(step.files_affected) > _MOST_FILES:
-        wide.append(f"affects {len(step.files_affected)} files")
-    times = _TIME.findall(step.estimated_time)  # the longest counts, as in "1-2 days"
-    if max((float(many) * _HOURS[unit[0].lower()] for many, unit in times), default=0.0) > _MOST_HOURS:
-        wide.append(f"is to take {step.estimated_time}")
-    if wide:
-        text = f"step {number} {' and '.join(wide)}, which is wide for one change; split it"
-        yield Problem("too_wide", number, step.line, text, is_warning=True)
+        text = "changes files, and `Verify: none` means that nothing shows whether they are right"
+        yield step_problem(step, "no_check", text, is_warning=True)
+    reasons = []
+    if len(step.files_affected) > _MAX_FILES:
+        reasons.append(f"affects {len(step.files_affected)} files")
+    if _longest_time(step.estimated_time) > _MAX_HOURS:
+        reasons.append(f"is to take {step.estimated_time}")
+    if reasons:
+        text = f"{' and '.join(reasons)}, which is wide for one change; split it"
+        yield step_problem(step, "too_wide", text, is_warning=True)
 
 
-class _Files:
-    """Follows the plan's files through its steps, in the order in which they run."""
+def _longest_time(text: str) -> float:
+    """Return the longest time in a text such as "1-2 days", in hours."""
+    times = [float(count) * _WORK_HOURS[unit[0].lower()] for count, unit in _TIME.findall(text)]
+    return max(times, default=0.0)
 
-    def __init__(self, plan: ImplementationPlan, places: Places, settled: Collection[int]) -> None:
+
+class _FileChecker:
+    """Follows the files of a plan through its steps, in the order in which they run."""
+
+    def __init__(self, plan: ImplementationPlan, files: ProjectFiles, begun: Collection[int]) -> None:
         self._steps = plan.order()
-        self._settled = settled
-        self._there = set(places.there)
-        self._refused = places.refused
-        self._needs = dict[int, set[int]]()
-        """The steps that have to be over before each one."""
-        self._made_by = dict[str, int]()
-        self._deleted_by = dict[str, int]()
-        self._will_be_made = {
-            _normal(file.path): step.number
-            for step in reversed(self._steps)
-            for file in step.files_affected
-            if file.is_created
-        }
+        self._begun = begun
+        self._refused = files.refused
+        self._existing = set(files.existing)
+        self._created_by: dict[str, int] = {}
+        self._deleted_by: dict[str, int] = {}
+        self._will_create: dict[str, int] = {}
+        for step in reversed(self._steps):
+            for file in step.files_affected:
+                if file.is_created:
+                    self._will_create[_normalised(file.path)] = step.number
+        self._all_dependencies: dict[int, set[int]] = {}
 
     def problems(self) -> Iterator[Problem]:
         for step in self._steps:
-            needs = step.dependencies
-            self._needs[step.number] = set(needs).union(*(self._needs[number] for number in needs))
+            needed = [self._all_dependencies[number] for number in step.dependencies]
+            self._all_dependencies[step.number] = set(step.dependencies).union(*needed)
             for file in step.files_affected:
+                path = _normalised(file.path)
                 if file.path in self._refused:
                     continue
-                path = _normal(file.path)
-                is_settled = step.number in self._settled
-                if not is_settled and (found := self._problem(step, file, path)):
-                    kind, text, is_warning = found
-                    yield Problem(kind, step.number, step.line, f"step {step.number} {text}", is_warning)
-                # What a step affects is there after it, unless it deletes it; one that was begun has been seen to.
-                if file.is_deleted and not is_settled:
-                    self._there.discard(path)
-                    self._deleted_by[path] = step.number
-                elif file.is_created or not (is_settled or path in self._there or path in self._will_be_made):
-                    self._made_by.setdefault(path, step.number)
-                    if not is_settled:
-                        self._there.add(path)
-                        self._deleted_by.pop(path, None)
+                if step.number in self._begun:
+                    if file.is_created:
+                        self._created_by.setdefault(path, step.number)
+                    continue
+                problem = self._new_file_problem(step, path) if file.is_created else self._problem(step, path)
+                if problem:
+                    yield problem
+                self._record(step, file, path)
 
-    def _problem(self, step: PlanStep, file: AffectedFile, path: str) -> tuple[str, str, bool] | None:
-        """Kind, words, and whether it is only a warning."""
-        maker = self._made_by.get(path)
-        if file.is_created:
-            if path not in self._there:
+    def _record(self, step: PlanStep, file: AffectedFile, path: str) -> None:
+        """After a step, every file that it affects exists, unless the step deletes it."""
+        if file.is_deleted:
+            self._existing.discard(path)
+            self._deleted_by[path] = step.number
+        elif file.is_created or not (path in self._existing or path in self._will_create):
+            self._created_by.setdefault(path, step.number)
+            self._existing.add(path)
+            self._deleted_by.pop(path, None)
+
+    def _new_file_problem(self, step: PlanStep, path: str) -> Problem | None:
+        if path not in self._existing:
+            return None
+        creator = self._created_by.get(path)
+        if creator is not None:
+            text = f"creates `{path}`, and so does step {creator}; let one of them change it"
+            return step_problem(step, "created_twice", text)
+        text = f"creates `{path}`, which is there already; leave out the `(new)`"
+        return step_problem(step, "exists_already", text, is_warning=True)
+
+    def _problem(self, step: PlanStep, path: str) -> Problem | None:
+        creator = self._created_by.get(path)
+        if path in self._existing:
+            if creator in (None, step.number) or creator in self._all_dependencies[step.number]:
                 return None
-            if maker is not None:
-                return "created_twice", f"creates `{path}`, and so does step {maker}; let one of them change it", False
-            return "exists_already", f"creates `{path}`, which is there already; leave out the `(new)`", True
-        if path in self._there:
-            if maker in (None, step.number) or maker in self._needs[step.number]:
-                return None
-            text = f"changes `{path}`, which step {maker} creates, and does not depend on that step"
-            return "missing_dependency", text, True
+            text = f"changes `{path}`, which step {creator} creates, and does not depend on that step"
+            return step_problem(step, "missing_dependency", text, is_warning=True)
         if path in self._deleted_by:
             text = f"affects `{path}`, which step {self._deleted_by[path]} deletes before"
-            return "edited_after_deleted", text, False
-        if maker is None and path in self._will_be_made:
-            other = self._will_be_made[path]
-            text = f"changes `{path}` before step {other} creates it; let it depend on step {other}, or create it here"
-            return "edited_before_created", text, False
-        return (
-            "missing_file",
-            f"affects `{path}`, which is not there; write `(new)` behind it if the step creates it",
-            True,
-        )
+            return step_problem(step, "edited_after_deleted", text)
+        if creator is None and path in self._will_create:
+            later = self._will_create[path]
+            text = f"changes `{path}` before step {later} creates it; let it depend on step {later}, or create it here"
+            return step_problem(step, "edited_before_created", text)
+        text = f"affects `{path}`, which is not there; write `(new)` behind it if the step creates it"
+        return step_problem(step, "missing_file", text, is_warning=True)

@@ -1,17 +1,23 @@
-"""A plan, or the changes of one, as JSON that a model writes. A typo is an error."""
+"""A plan, or changes of a plan, as JSON that a model writes; and a plan made without a model."""
 
+from collections.abc import Collection
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from cdd_agent.tickets.plan import ImplementationPlan
-from cdd_agent.tickets.plan_step import DELETED, NEW, AffectedFile, PlanStep
+from cdd_agent.tickets.plan import DELETED, NEW, AffectedFile, ImplementationPlan, PlanStep
 from cdd_agent.tickets.spec import TicketSpec
 
-_MOST_STEPS = 100
+BASIC_PLAN_MARK = (
+    "**Basic plan**, made from the acceptance criteria without a model: nobody has looked at the project for it."
+)
+_MAX_TITLE = 70
+_MAX_STEPS = 100
 _Number = Annotated[int, Meta(ge=0, le=999_999)]
 _Text = Annotated[str, Meta(min_length=1)]
 _Complexity = Literal["simple", "medium", "complex"]
+
+_NOTES = {"create": NEW, "delete": DELETED, "edit": ""}
 
 
 class FileDraft(Struct, frozen=True, forbid_unknown_fields=True):
@@ -23,13 +29,13 @@ class FileDraft(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(description="`create` only if it does not exist yet and no earlier step creates it."),
     ]
 
-    def affected(self, before: PlanStep | None) -> AffectedFile:
-        """With the note that the step had for it, where that says the same."""
-        plain = AffectedFile(self.path, {"create": NEW, "delete": DELETED, "edit": ""}[self.change])
-        known = next((file for file in before.files_affected if file.path == plain.path), None) if before else None
-        if known and (known.is_created, known.is_deleted) == (plain.is_created, plain.is_deleted):
-            return known
-        return plain
+    def to_file(self, previous: PlanStep | None) -> AffectedFile:
+        """Return the file, with the note of the previous version of the step if it means the same."""
+        file = AffectedFile(self.path, _NOTES[self.change])
+        for old in previous.files_affected if previous else ():
+            if old.path == file.path and old.is_created == file.is_created and old.is_deleted == file.is_deleted:
+                return old
+        return file
 
 
 class StepDraft(Struct, frozen=True, forbid_unknown_fields=True):
@@ -56,8 +62,8 @@ class StepDraft(Struct, frozen=True, forbid_unknown_fields=True):
     ]
     serves: Annotated[tuple[_Number, ...], Meta(description="The numbers of the acceptance criteria that it serves.")]
 
-    def to_step(self, before: PlanStep | None = None) -> PlanStep:
-        """`before`: the step that it takes the place of."""
+    def to_step(self, previous: PlanStep | None = None) -> PlanStep:
+        """Return the step; `previous` is the version that it replaces."""
         return PlanStep(
             number=self.number,
             title=self.title,
@@ -65,7 +71,7 @@ class StepDraft(Struct, frozen=True, forbid_unknown_fields=True):
             complexity=self.complexity,
             estimated_time=self.estimated_time,
             dependencies=self.dependencies,
-            files_affected=tuple(file.affected(before) for file in self.files),
+            files_affected=tuple(file.to_file(previous) for file in self.files),
             verify=self.verify,
             serves=self.serves,
         )
@@ -79,7 +85,7 @@ class PlanDraft(Struct, frozen=True, forbid_unknown_fields=True):
     ]
     complexity: _Complexity
     estimated_time: _Text
-    steps: Annotated[tuple[StepDraft, ...], Meta(min_length=1, max_length=_MOST_STEPS)]
+    steps: Annotated[tuple[StepDraft, ...], Meta(min_length=1, max_length=_MAX_STEPS)]
     risks: Annotated[
         tuple[str, ...], Meta(description="What may go wrong, and every assumption that the plan rests on.")
     ]
@@ -98,7 +104,7 @@ class PlanDraft(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ChangedStep(StepDraft, frozen=True):
-    """A step as it is to be from now on, or a new one."""
+    """The new version of a step, or a new step."""
 
     after: Annotated[
         int | None,
@@ -107,14 +113,44 @@ class ChangedStep(StepDraft, frozen=True):
 
 
 class PlanChanges(Struct, frozen=True, forbid_unknown_fields=True):
-    """The changes of a plan. What is not named stays as it is, word for word."""
+    """Changes of a plan. Everything else stays unchanged, word for word."""
 
     summary: Annotated[
         str, Meta(min_length=1, description="What was changed and why, in one or two sentences for the person.")
     ]
-    steps: Annotated[tuple[ChangedStep, ...], Meta(max_length=_MOST_STEPS)] = ()
+    steps: Annotated[tuple[ChangedStep, ...], Meta(max_length=_MAX_STEPS)] = ()
     removed: Annotated[tuple[int, ...], Meta(description="The numbers of steps that are to go.")] = ()
     overview: Annotated[str | None, Meta(description="null: stays as it is.")] = None
     complexity: _Complexity | None = None
     estimated_time: str | None = None
     risks: Annotated[tuple[str, ...] | None, Meta(description="All of them, if any is different.")] = None
+
+
+def make_basic_plan(
+    spec: TicketSpec, slug: str, *, first_number: int = 1, served: Collection[int] = ()
+) -> ImplementationPlan:
+    """Return a plan with one step for each acceptance criterion that is not `served` yet, to be completed by hand."""
+    steps: list[PlanStep] = []
+    for criterion_number, criterion in enumerate(spec.acceptance_criteria, 1):
+        if criterion_number in served:
+            continue
+        title = " ".join(criterion.split())
+        if len(title) > _MAX_TITLE:
+            title = title[:_MAX_TITLE].rpartition(" ")[0] + " …"
+        step = PlanStep(
+            first_number + len(steps),
+            title.rstrip("."),
+            f"Make this true, with a test that shows it: {criterion}",
+            dependencies=(steps[-1].number,) if steps else (),
+            serves=(criterion_number,),
+        )
+        steps.append(step)
+    return ImplementationPlan(
+        ticket_slug=slug,
+        ticket_title=spec.title,
+        ticket_type=spec.type.value,
+        overview=f"{BASIC_PLAN_MARK} Give each step its files and its check before it is carried out."
+        f"\n\n{spec.description}",
+        steps=tuple(steps),
+        risks=("No step names its files: a model is not shown any of them until they are named.",),
+    )

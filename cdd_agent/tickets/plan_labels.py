@@ -1,13 +1,14 @@
-"""The labelled lines of a plan and its steps, as `**Complexity:** simple`, in the forms in which people write them."""
+"""The labelled lines of plans and steps, such as `**Complexity:** simple`, in the forms that people use."""
 
 import re
+from collections.abc import Mapping
 from enum import Enum, auto
 
-from cdd_agent.late_regex import late_regex
+from msgspec import Struct
 
 
 class Field(Enum):
-    """A value that a plan or a step gives behind a label."""
+    """A value behind a label."""
 
     TICKET = auto()
     TYPE = auto()
@@ -41,31 +42,33 @@ STEP_FIELDS = {
     "files": Field.FILES,
 }
 
-_START = r"[ \t]*(?:(?:[-*+•]|[0-9]{1,9}[.)])[ \t]+)?"
-_NAME = r"(?P<name>[A-Za-z][A-Za-z ]{0,30}?)[ \t]*"
-_BOLD = re.compile(
-    rf"{_START}(?:\*\*|__)[ \t]*{_NAME}(?::[ \t]*(?:\*\*|__)|(?:\*\*|__)[ \t]*:)(?P<value>.*)", re.DOTALL
+# A bullet, then the name with its colon inside or outside the marks: `- **Files:** a.py`, `*Files*: a.py`, `Files: a`
+_LABEL = re.compile(
+    r"[ \t]*(?:(?:[-*+•]|[0-9]{1,9}[.)])[ \t]+)?"
+    r"(?P<marks>\*\*|__|[*_`]?)[ \t]*(?P<name>[A-Za-z][A-Za-z ]{0,30}?)[ \t]*"
+    r"(?::[ \t]*(?P=marks)|(?P=marks)[ \t]*:)(?P<value>.*)",
+    re.DOTALL,
 )
-_PLAIN = late_regex(rf"{_START}(?P<mark>[*_`]?){_NAME}(?::[ \t]*(?P=mark)|(?P=mark)[ \t]*:)(?P<value>.*)", re.DOTALL)
-_HEADING = re.compile(r"[*_]*(?P<name>[A-Za-z ]+?)[*_]*\s*(?::[*_]*(?P<value>.*))?", re.DOTALL)
+
+
+class Label(Struct, frozen=True):
+    """A known label, and the text behind it."""
+
+    field: Field
+    value: str
+    is_bold: bool
+
+
+def find_label(line: str, fields: Mapping[str, Field]) -> Label | None:
+    """Return the label of a line if its name is one of `fields`."""
+    match = _LABEL.match(line)
+    if match is None:
+        return None
+    field = fields.get(" ".join(match["name"].lower().split()))
+    return Label(field, match["value"].lstrip(" \t"), len(match["marks"]) == 2) if field else None
 
 
 def has_label(line: str) -> bool:
-    """Whether a line begins with a bold label, known or not, or with a known one that is not bold."""
-    return _BOLD.match(line) is not None or field_in(line, PLAN_FIELDS | STEP_FIELDS, plain=True) is not None
-
-
-def field_in(line: str, known: dict[str, Field], *, plain: bool = False) -> tuple[Field, str] | None:
-    """The field of a line with a known label, and its value. A `plain` label is not bold, as `*Files:* a.py`."""
-    found = _BOLD.match(line) if "**" in line or "__" in line else None
-    return _known(found or (_PLAIN.match(line) if plain and ":" in line else None), known)
-
-
-def field_of_heading(text: str, known: dict[str, Field]) -> tuple[Field, str] | None:
-    """The same for the text of a heading, as `#### Verify`."""
-    return _known(_HEADING.fullmatch(text), known)
-
-
-def _known(found: re.Match[str] | None, known: dict[str, Field]) -> tuple[Field, str] | None:
-    field = known.get(" ".join(found["name"].lower().split())) if found else None
-    return (field, (found["value"] or "").lstrip(" \t")) if found and field else None
+    """True if a line begins with a bold label or with a known one."""
+    match = _LABEL.match(line)
+    return match is not None and (len(match["marks"]) == 2 or find_label(line, PLAN_FIELDS | STEP_FIELDS) is not None)

@@ -1,4 +1,4 @@
-"""Tickets that may be about the same thing as another one, by the words that they share and few others have."""
+"""Find tickets that may be about the same subject: they share words that few other tickets have."""
 
 import re
 from collections import Counter
@@ -9,10 +9,8 @@ from msgspec import Struct
 from cdd_agent.errors import CddError
 from cdd_agent.tickets.store import Ticket
 
-_LOOKED_AT = 300
-"""Tickets whose specs are read, the latest first."""
-_LARGEST = 100_000
-"""Bytes of a spec that is read only for its title."""
+_MAX_TICKETS = 300
+_MAX_SPEC_BYTES = 100_000
 _WORD = re.compile(r"\w{3,}")
 
 
@@ -23,35 +21,43 @@ class Related(Struct, frozen=True):
     title: str
 
 
-def related_tickets(ticket: Ticket, others: Iterable[Ticket], most: int = 5) -> list[Related]:
-    """Those that are likest, the likest first. Others' files that cannot be read have only their slug to go by."""
+def related_tickets(ticket: Ticket, others: Iterable[Ticket], limit: int = 5) -> list[Related]:
+    """Return the most similar tickets, the best first. Only the latest tickets are compared."""
+    latest = sorted(others, key=_modified_at, reverse=True)[:_MAX_TICKETS]
+    words = {}
+    for other in latest:
+        if other.slug != ticket.slug:
+            related = _describe(other)
+            words[related] = _words(related)
+    frequency = Counter(word for found in words.values() for word in found)
+    own_words = _words(_describe(ticket))
+    similarity = {}
+    for related, found in words.items():
+        shared = found & own_words
+        if shared:
+            similarity[related] = sum(1 / frequency[word] for word in shared)
+    return sorted(similarity, key=lambda related: (-similarity[related], related.slug))[:limit]
 
-    def written(other: Ticket) -> float:
-        try:
-            return other.folder.stat().st_mtime
-        except OSError:  # it went meanwhile
-            return 0.0
 
-    latest = sorted(others, key=written, reverse=True)[:_LOOKED_AT]
-    known = [Related(other.slug, _title(other)) for other in latest if other.slug != ticket.slug]
-    own = _words(Related(ticket.slug, _title(ticket)))
-    words = {other: _words(other) for other in known}
-    common = Counter(word for some in words.values() for word in some)
-    likeness = {other: sum(1 / common[word] for word in some & own) for other, some in words.items()}
-    likest = sorted((other for other in known if likeness[other]), key=lambda other: (-likeness[other], other.slug))
-    return likest[:most]
-
-
-def _title(ticket: Ticket) -> str:
+def _modified_at(ticket: Ticket) -> float:
     try:
-        if ticket.spec_path.stat().st_size > _LARGEST:
-            return ""
-        spec = ticket.read_spec()
+        return ticket.folder.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _describe(ticket: Ticket) -> Related:
+    title = ""
+    try:
+        if ticket.spec_path.stat().st_size <= _MAX_SPEC_BYTES:
+            spec = ticket.read_spec()
+            title = spec.title if spec.has_title else ""
     except (CddError, OSError):
-        return ""
-    return spec.title if spec.has_title else ""
+        pass
+    return Related(ticket.slug, title)
 
 
 def _words(ticket: Related) -> frozenset[str]:
-    name = ticket.slug.partition("-")[2]  # many have the same type
-    return frozenset(word.casefold() for word in _WORD.findall(f"{name.replace('-', ' ')} {ticket.title}"))
+    # The first word of a slug is the type, which many tickets share.
+    name = ticket.slug.partition("-")[2].replace("-", " ")
+    return frozenset(word.casefold() for word in _WORD.findall(f"{name} {ticket.title}"))

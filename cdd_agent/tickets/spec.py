@@ -1,27 +1,37 @@
-"""The spec of a ticket: spec.yaml, read with care and with what earlier tools wrote in it."""
+"""The spec of a ticket: spec.yaml, in its current form and in the forms that earlier tools wrote."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any, Self
 
 import yaml
 from msgspec import Struct, field
-from msgspec.structs import force_setattr
 
 from cdd_agent.errors import BadInput
 from cdd_agent.guarded_yaml import Tree, YamlEntry, as_items, as_text, described, read_mapping
+from cdd_agent.tickets.markdown import one_line, plain_text
+from cdd_agent.tickets.plan import normalise
 
-_UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
-_PRIORITY = "medium"
+FIELDS = (
+    "title",
+    "type",
+    "priority",
+    "description",
+    "acceptance_criteria",
+    "implementation_scope",
+    "technical_notes",
+)
+"""The keys of a spec, in the order in which they are written."""
+DEFAULT_PRIORITY = "medium"
 
 
 class SpecEmpty(BadInput):
-    """The file holds nothing, or nothing but comments."""
+    """A file that is empty or has only comments."""
 
 
 class TicketType(StrEnum):
-    """The kind of work that a ticket is; also the first word of its slug."""
+    """The kind of work; also the first word of a slug."""
 
     FEATURE = "feature"
     BUG = "bug"
@@ -30,25 +40,13 @@ class TicketType(StrEnum):
     REFACTOR = "refactor"
 
     @classmethod
-    def of_slug(cls, slug: str) -> Self:
+    def from_slug(cls, slug: str) -> Self:
         word = slug.partition("-")[0]
         return cls(word) if word in set(cls) else cls("feature")
 
 
-_HEADED = {
-    "problem_description": "",
-    "problem": "",
-    "user_story": "",
-    "context": "Context",
-    "current_state": "Current state",
-    "desired_state": "Desired state",
-    "summary": "",
-}
-"""Where earlier tools put the description, in reading order, and the words before it there."""
-
-
 class TicketSpec(Struct, frozen=True):
-    """All that is wanted. `from_yaml(spec.to_yaml()) == spec`; comments of a file are not kept."""
+    """The request of a ticket. `from_yaml(spec.to_yaml()) == spec`; comments are not kept."""
 
     title: str = ""
     type: TicketType = TicketType.FEATURE
@@ -56,103 +54,95 @@ class TicketSpec(Struct, frozen=True):
     acceptance_criteria: tuple[str, ...] = ()
     implementation_scope: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     technical_notes: str = ""
-    priority: str = _PRIORITY
+    priority: str = DEFAULT_PRIORITY
     extra: Mapping[object, object] = field(default_factory=dict)
-    """The keys of the file that are not ours, kept as they are."""
+    """Unknown keys of the file with their values."""
 
     def __post_init__(self) -> None:
-        scope = {
-            " ".join(_text(area).split()): tuple(filter(None, map(_text, items)))
-            for area, items in self.implementation_scope.items()
-        }
-        normalised = {
-            "title": " ".join(_text(self.title).split()),
-            "type": TicketType(self.type),
-            "description": _text(self.description),
-            "acceptance_criteria": tuple(filter(None, map(_text, self.acceptance_criteria))),
-            "implementation_scope": scope,
-            "technical_notes": _text(self.technical_notes),
-            "priority": " ".join(_text(self.priority).split()) or _PRIORITY,
-        }
-        for name, value in normalised.items():
-            force_setattr(self, name, value)
+        normalise(
+            self,
+            title=one_line(self.title),
+            type=TicketType(self.type),
+            description=plain_text(self.description),
+            acceptance_criteria=_clean_items(self.acceptance_criteria),
+            implementation_scope={one_line(area): _clean_items(i) for area, i in self.implementation_scope.items()},
+            technical_notes=plain_text(self.technical_notes),
+            priority=one_line(self.priority) or DEFAULT_PRIORITY,
+        )
 
     @classmethod
     def from_yaml(cls, text: str, source: str = "spec.yaml", *, slug: str = "") -> Self:
-        """Raises `BadInput` with file, line and reason. A type that is not said is the first word of `slug`."""
+        """Read a spec. Without a type, the type is the first word of `slug`. Raises `BadInput` with file and line."""
         entries = read_mapping(text, source, "a spec")
         if not entries:
             raise SpecEmpty(f"{source}: the file is empty.", hint="Write at least a title and a description.")
         _lift_ticket(entries, source)
-        for name in ("title", "priority"):
-            if name in entries and not isinstance(entries[name].tree, str):
-                raise BadInput(f"{entries[name].at(source)}: {name} must be text, not {described(entries[name].node)}.")
-        kind = entries.pop("type", None)
-        word = as_text(kind.tree).strip().lower() if kind else ""
-        if kind and word and word not in set(TicketType):
-            allowed = f"Allowed: {', '.join(TicketType)}."
-            raise BadInput(f"{kind.at(source)}: the type {word[:40]!r} is not known.", hint=allowed)
-        scope = entries.pop("implementation_scope", None)
-        areas = scope.tree if scope else {}
-        if not isinstance(areas, dict):
-            areas = {"scope": areas} if any(as_items(areas)) else {}
         return cls(
-            title=_taken(entries, "title"),
-            type=TicketType(word) if word else TicketType.of_slug(slug),
-            description=_description(entries),
-            acceptance_criteria=_criteria(entries.pop("acceptance_criteria", None)),
-            implementation_scope={area: tuple(as_items(tree)) for area, tree in areas.items()},
-            technical_notes=_taken(entries, "technical_notes"),
-            priority=_taken(entries, "priority"),
+            title=_pop_line(entries, "title", source),
+            type=_pop_type(entries, source, slug),
+            description=_pop_description(entries),
+            acceptance_criteria=_pop_criteria(entries),
+            implementation_scope=_pop_scope(entries),
+            technical_notes=_pop_text(entries, "technical_notes"),
+            priority=_pop_line(entries, "priority", source),
             extra={key: entry.value(source) for key, entry in entries.items()},
         )
 
     def fields(self) -> dict[str, Any]:
-        """Its own keys as plain values for YAML, in the order in which they are written."""
-        return {
-            "title": self.title,
+        """Return the values of `FIELDS` as plain values for YAML."""
+        scope = {area: list(items) for area, items in self.implementation_scope.items()}
+        plain = {
             "type": self.type.value,
-            "priority": self.priority,
-            "description": self.description,
             "acceptance_criteria": list(self.acceptance_criteria),
-            "implementation_scope": {area: list(items) for area, items in self.implementation_scope.items()},
-            "technical_notes": self.technical_notes,
+            "implementation_scope": scope,
         }
+        return {name: plain.get(name, getattr(self, name)) for name in FIELDS}
 
     def to_yaml(self) -> str:
-        """The spec as spec.yaml."""
-        return dumped(self.fields() | dict(self.extra))
+        return dump_yaml(self.fields() | dict(self.extra))
 
     @property
     def has_title(self) -> bool:
-        return not unwritten(self.title)
+        return not is_placeholder(self.title)
 
     @property
     def is_blank(self) -> bool:
-        """Nothing of what makes a spec complete is written."""
-        return all(map(unwritten, (self.title, self.description, *self.acceptance_criteria)))
+        """True if nothing is written of what makes a spec complete."""
+        return len(self.missing()) == 3
 
     def missing(self) -> list[str]:
-        """The reasons why the spec is not complete, one line each; a template's placeholder is not an answer."""
-        lines = []
+        """Return the reasons why the spec is not complete. A placeholder of a template does not count as an answer."""
+        reasons = []
         if not self.has_title:
-            lines.append("title: one line that says what is wanted")
-        if unwritten(self.description):
-            lines.append("description: what is wanted, and why")
-        if all(map(unwritten, self.acceptance_criteria)):
-            lines.append("acceptance_criteria: at least one thing to check when the work is done")
-        return lines
+            reasons.append("title: one line that says what is wanted")
+        if is_placeholder(self.description):
+            reasons.append("description: what is wanted, and why")
+        if all(map(is_placeholder, self.acceptance_criteria)):
+            reasons.append("acceptance_criteria: at least one thing to check when the work is done")
+        return reasons
 
 
-def _text(value: str) -> str:
-    return value and _UNWRITABLE.sub("", value).replace("\r\n", "\n").replace("\r", "\n").strip()
+# A line such as `<what is wanted>`, `[the reason]`, `TODO` or `Steps: ...`.
+_PLACEHOLDER = re.compile(
+    r"\s*(?:[-*+]\s+)?(?:[\w '’/-]{1,40}:\s*)?"
+    r"(?:<[^<>]*\s[^<>]*>|\[[^\[\]]*\s[^\[\]]*\]|TODO|TBD|FIXME|\.{3}|…)[.:]?\s*"
+)
 
 
-# -------------------------------------------------------------------------------------------- the entries
+def is_placeholder(text: str) -> bool:
+    """True if a text is empty or a placeholder of a template."""
+    return all(not line.strip() or _PLACEHOLDER.fullmatch(line) for line in text.split("\n"))
+
+
+# Reading
+
+
+def _clean_items(items: Iterable[str]) -> tuple[str, ...]:
+    return tuple(filter(None, map(plain_text, items)))
 
 
 def _lift_ticket(entries: dict[object, YamlEntry], source: str) -> None:
-    """Earlier tools kept these under `ticket:`; what the file says at its top goes before."""
+    """Move title, type and priority out of `ticket:`, where earlier tools wrote them. Keys at the top win."""
     ticket = entries.get("ticket")
     if ticket is None or not isinstance(ticket.tree, dict):
         return
@@ -169,92 +159,146 @@ def _lift_ticket(entries: dict[object, YamlEntry], source: str) -> None:
         entries["ticket"] = rest
 
 
-def _taken(entries: dict[object, YamlEntry], name: str) -> str:
+def _pop_text(entries: dict[object, YamlEntry], name: object) -> str:
     entry = entries.pop(name, None)
-    return "" if entry is None else as_text(entry.tree)
+    return as_text(entry.tree) if entry else ""
 
 
-def _description(entries: dict[object, YamlEntry]) -> str:
-    written = _taken(entries, "description")
-    if written.strip():
-        return written
-    parts = [(heading, _text(_taken(entries, name))) for name, heading in _HEADED.items() if name in entries]
-    return "\n\n".join(f"{heading}: {part}" if heading else part for heading, part in parts if part)
+def _pop_line(entries: dict[object, YamlEntry], name: str, source: str) -> str:
+    entry = entries.get(name)
+    if entry and not isinstance(entry.tree, str):
+        raise BadInput(f"{entry.at(source)}: {name} must be text, not {described(entry.node)}.")
+    return _pop_text(entries, name)
 
 
-_CRITERION = re.compile(r"\s*(?:[-*+•]|[0-9]{1,9}[.)])\s+(.*)")
+def _pop_type(entries: dict[object, YamlEntry], source: str, slug: str) -> TicketType:
+    entry = entries.pop("type", None)
+    word = as_text(entry.tree).strip().lower() if entry else ""
+    if not word:
+        return TicketType.from_slug(slug)
+    if entry and word not in set(TicketType):
+        allowed = f"Allowed: {', '.join(TicketType)}."
+        raise BadInput(f"{entry.at(source)}: the type {word[:40]!r} is not known.", hint=allowed)
+    return TicketType(word)
 
 
-def _criteria(entry: YamlEntry | None) -> tuple[str, ...]:
+def _pop_scope(entries: dict[object, YamlEntry]) -> dict[str, tuple[str, ...]]:
+    entry = entries.pop("implementation_scope", None)
     if entry is None:
-        return ()
-    match entry.tree:
+        return {}
+    if isinstance(entry.tree, dict):
+        return {area: tuple(as_items(items)) for area, items in entry.tree.items()}
+    items = tuple(as_items(entry.tree))
+    return {"scope": items} if any(items) else {}
+
+
+# Keys of earlier tools that together are the description, and the words before their text.
+_OLD_DESCRIPTION_KEYS = {
+    "problem_description": "",
+    "problem": "",
+    "user_story": "",
+    "context": "Context: ",
+    "current_state": "Current state: ",
+    "desired_state": "Desired state: ",
+    "summary": "",
+}
+
+
+def _pop_description(entries: dict[object, YamlEntry]) -> str:
+    description = _pop_text(entries, "description")
+    if description.strip():
+        return description
+    parts = []
+    for name, prefix in _OLD_DESCRIPTION_KEYS.items():
+        text = plain_text(_pop_text(entries, name))
+        if text:
+            parts.append(prefix + text)
+    return "\n\n".join(parts)
+
+
+_BULLET = re.compile(r"\s*(?:[-*+•]|[0-9]{1,9}[.)])\s+(.*)")
+_GHERKIN = {"given", "when", "then"}
+
+
+def _pop_criteria(entries: dict[object, YamlEntry]) -> tuple[str, ...]:
+    entry = entries.pop("acceptance_criteria", None)
+    match entry.tree if entry else []:
         case str(text):
-            lines = [line for line in text.splitlines() if line.strip()]
-            if not any(map(_CRITERION.match, lines)):
-                return tuple(lines)
-            items = list[list[str]]([[]])
-            for line in lines:  # a list item goes on in the lines below it
-                if found := _CRITERION.match(line):
-                    items.append([found[1]])
-                else:
-                    items[-1].append(line.strip())
-            return tuple("\n".join(item) for item in items)
-        case dict(mapping) if not {"given", "when", "then"} & {key.lower() for key in mapping}:
+            return _split_criteria(text)
+        case dict(mapping) if _GHERKIN.isdisjoint(key.lower() for key in mapping):
             return tuple(f"{name}: {as_text(tree)}" for name, tree in mapping.items())
         case dict(mapping):
-            return (criterion_of(mapping),)
+            return (criterion_text(mapping),)
         case list(trees):
-            return tuple(map(criterion_of, trees))
+            return tuple(criterion_text(tree) for tree in trees)
 
 
-def criterion_of(tree: Tree) -> str:
-    """One item of `acceptance_criteria`, as the spec has it."""
+def _split_criteria(text: str) -> tuple[str, ...]:
+    """Split a text into its list items with their continuation lines; without items, into its lines."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not any(map(_BULLET.match, lines)):
+        return tuple(lines)
+    items: list[str] = []
+    for line in lines:
+        bullet = _BULLET.match(line)
+        if bullet or not items:
+            items.append(bullet[1] if bullet else line.strip())
+        else:
+            items[-1] += f"\n{line.strip()}"
+    return tuple(items)
+
+
+def criterion_text(tree: Tree) -> str:
+    """Return one item of `acceptance_criteria` as text."""
     if not isinstance(tree, dict):
-        return _text(as_text(tree))
-    named = {key.lower(): as_text(value) for key, value in tree.items()}
-    if {"given", "when", "then"} & named.keys():
-        sentence = ", ".join(f"{key} {value}" for key, value in named.items())
-        return _text(sentence[:1].upper() + sentence[1:])
-    words = next((named.pop(key) for key in ("description", "criterion", "text") if key in named), "")
-    label = named.pop("id", "")
-    rest = "; ".join(f"{key}: {as_text(value)}" for key, value in tree.items() if key.lower() in named)
-    return _text(": ".join(filter(None, [label, words])) + (f" ({rest})" if words and rest else rest))
+        return plain_text(as_text(tree))
+    values = {key.lower(): as_text(value) for key, value in tree.items()}
+    if not _GHERKIN.isdisjoint(values):
+        return plain_text(_gherkin_sentence(values))
+    label = values.pop("id", "")
+    words = _pop_criterion_words(values)
+    names = {key.lower(): key for key in tree}
+    rest = "; ".join(f"{names[key]}: {value}" for key, value in values.items())
+    if words and rest:
+        words = f"{words} ({rest})"
+    return plain_text(": ".join(filter(None, [label, words or rest])))
 
 
-# ------------------------------------------------------------------------------------------- placeholders
-
-_PLACEHOLDER = re.compile(
-    r"\s*(?:[-*+]\s+)?(?:[\w '’/-]{1,40}:\s*)?"
-    r"(?:<[^<>]*\s[^<>]*>|\[[^\[\]]*\s[^\[\]]*\]|TODO|TBD|FIXME|\.{3}|…)[.:]?\s*"
-)
-
-
-def unwritten(text: str) -> bool:
-    """Nothing, or a template's placeholder."""
-    return all(not line.strip() or _PLACEHOLDER.fullmatch(line) for line in text.split("\n"))
+def _pop_criterion_words(values: dict[str, str]) -> str:
+    for key in ("description", "criterion", "text"):
+        if key in values:
+            return values.pop(key)
+    return ""
 
 
-# ------------------------------------------------------------------------------------------------ writing
+def _gherkin_sentence(values: Mapping[str, str]) -> str:
+    sentence = ", ".join(f"{key} {value}" for key, value in values.items())
+    return sentence[:1].upper() + sentence[1:]
 
 
-def dumped(value: object) -> str:
-    """A value as YAML, as the templates have it."""
+# Writing
+
+# YAML folds these as it folds a newline, unless they are escaped.
+_YAML_LINE_ENDS = re.compile("[\x85\u2028\u2029]")
+
+
+def dump_yaml(value: object) -> str:
+    """Return a value as YAML in the style of the templates."""
     return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
 
 
-_YAML_LINE_ENDS = re.compile("[\x85\u2028\u2029]")  # YAML folds these as it does a newline, unless escaped
-
-
 class _Dumper(yaml.SafeDumper):
-    """Text of several lines is written as a block, and lists are indented, as a person would."""
+    """Writes text of several lines as a block, and indents lists."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
-        del indentless
-        super().increase_indent(flow, False)
+        super().increase_indent(flow, indentless=False)
 
     def represent_str(self, data: str) -> yaml.ScalarNode:
-        style = '"' if _YAML_LINE_ENDS.search(data) else "|" if "\n" in data else None
+        style = None
+        if _YAML_LINE_ENDS.search(data):
+            style = '"'
+        elif "\n" in data:
+            style = "|"
         return self.represent_scalar("tag:yaml.org,2002:str", data, style=style)
 
 

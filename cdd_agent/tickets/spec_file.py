@@ -1,42 +1,45 @@
-"""A ticket's spec.yaml on the disk: read as it is, and written only over what was read."""
+"""The spec.yaml of a ticket on the disk. It is written only if it has not changed since it was read."""
 
 from msgspec import Struct
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import create_exclusive, read_bytes, write_atomic
 from cdd_agent.tickets.spec import SpecEmpty, TicketSpec, TicketType
-from cdd_agent.tickets.spec_writing import rewritten
+from cdd_agent.tickets.spec_editor import edit_spec
 from cdd_agent.tickets.store import Ticket
 
-LARGEST = 200_000
-"""Bytes of a spec that is worked on: a model gets all of it in every turn."""
+MAX_BYTES = 200_000
+"""A model receives the whole spec in every turn."""
 
 
 class SpecTooLarge(BadInput):
-    """A spec that is too long for a model to get all of it in every turn."""
+    """A spec that is too long to be sent to a model in every turn."""
 
     def __init__(self, shown: str, size: int) -> None:
         super().__init__(
-            f"{shown} has {size:,} bytes; up to {LARGEST:,} can be worked on, as a model gets all of it in every turn",
+            f"{shown} has {size:,} bytes; up to {MAX_BYTES:,} can be worked on, "
+            "as a model gets all of it in every turn",
             hint="Move logs and data into files of their own beside it, and name these in the spec.",
         )
         self.size = size
 
 
-class ChangedMeanwhile(BadInput):
-    """The file is not what it was when it was read; nothing was written."""
+class SpecChanged(BadInput):
+    """The file has changed since it was read. Nothing was written."""
 
 
 class SpecOnDisk(Struct, frozen=True):
-    """A file as it was read."""
+    """The content of a spec.yaml when it was read."""
 
     data: bytes | None
     spec: TicketSpec
     is_written: bool = True
-    """There is a file, and more than comments in it."""
+    """False if the file is missing, empty or has only comments."""
 
 
 class SpecFile(Struct, frozen=True):
+    """The spec.yaml of a ticket."""
+
     ticket: Ticket
 
     @property
@@ -44,41 +47,44 @@ class SpecFile(Struct, frozen=True):
         return self.ticket.shown(self.ticket.spec_path)
 
     def read(self) -> SpecOnDisk:
-        """Raises `SpecTooLarge`, or `BadInput` with file, line and reason for one that cannot be worked on."""
+        """Raises `SpecTooLarge`, or `BadInput` with file, line and reason."""
         data = read_bytes(self.ticket.spec_path)
-        if data is not None and len(data) > LARGEST:
+        if data is not None and len(data) > MAX_BYTES:
             raise SpecTooLarge(self.shown, len(data))
+        slug = self.ticket.slug
         try:
-            return SpecOnDisk(data, TicketSpec.from_yaml(self._text(data), self.shown, slug=self.ticket.slug))
+            return SpecOnDisk(data, TicketSpec.from_yaml(self._decode(data), self.shown, slug=slug))
         except SpecEmpty:
-            return SpecOnDisk(data, TicketSpec(type=TicketType.of_slug(self.ticket.slug)), is_written=False)
+            return SpecOnDisk(data, TicketSpec(type=TicketType.from_slug(slug)), is_written=False)
 
-    def write(self, seen: SpecOnDisk, spec: TicketSpec) -> bool:
-        """Put the fields of `spec` in the place of those that were `seen`; whether that changed the file.
+    def write(self, previous: SpecOnDisk, spec: TicketSpec) -> bool:
+        """Write the fields of `spec` into the file. Returns False if that changes nothing.
 
-        Raises `ChangedMeanwhile` when the file is another one by now, and `BadInput` when it cannot be written.
+        Raises `SpecChanged` if the file is not the `previous` one any more, and `BadInput` if it cannot be written.
         """
         path = self.ticket.spec_path
         self.ticket.refuse_to_write(path)
-        text = self._text(seen.data)
+        text = self._decode(previous.data)
         try:
-            new = rewritten(text, spec, self.shown, slug=self.ticket.slug).encode()
-        except SpecEmpty:  # there may be comments
-            new = "\n".join(filter(None, [text.rstrip(), spec.to_yaml()])).encode()
-        if read_bytes(path) != seen.data:
-            raise ChangedMeanwhile(f"{self.shown} was changed meanwhile; nothing was written")
-        if new == seen.data:
+            new = edit_spec(text, spec, self.shown, slug=self.ticket.slug)
+        except SpecEmpty:
+            comments = text.rstrip()
+            new = f"{comments}\n{spec.to_yaml()}" if comments else spec.to_yaml()
+        if read_bytes(path) != previous.data:
+            raise SpecChanged(f"{self.shown} was changed meanwhile; nothing was written")
+        data = new.encode()
+        if data == previous.data:
             return False
-        if seen.data is not None:
-            write_atomic(path, new)
+        if previous.data is not None:
+            write_atomic(path, data)
             return True
         try:
-            create_exclusive(path, new)
+            create_exclusive(path, data)
         except FileExistsError as error:
-            raise ChangedMeanwhile(f"{self.shown} was made meanwhile; nothing was written") from error
+            raise SpecChanged(f"{self.shown} was made meanwhile; nothing was written") from error
         return True
 
-    def _text(self, data: bytes | None) -> str:
+    def _decode(self, data: bytes | None) -> str:
         try:
             return (data or b"").decode()
         except UnicodeDecodeError as error:

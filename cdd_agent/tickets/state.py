@@ -1,43 +1,39 @@
-"""How far a ticket's plan has been carried out: `execution-state.json`, and the transitions that are allowed.
+"""The progress of a plan: `execution-state.json` and the transitions that are allowed.
 
-States are values: a transition gives a new one. Only the engine writes the file.
+States are values; a transition returns a new one. Only the engine writes the file.
 """
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
-from msgspec import Struct, field, to_builtins
+from msgspec import Struct, convert, field, to_builtins
 from msgspec.structs import force_setattr, replace
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes, write_atomic
-from cdd_agent.files.json_file import as_json, from_json
-from cdd_agent.tickets.drift import Known, fingerprint, is_unchanged, places
-from cdd_agent.tickets.plan import ImplementationPlan
-from cdd_agent.tickets.plan_step import PlanStep
+from cdd_agent.files.json_file import from_json
+from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.status import NO_COST, Cost, Evidence, RunStatus, StepStatus, Unproven, Verification
+from cdd_agent.tickets.step_matching import StepIdentity, fingerprint, match_steps
+
+_REQUIRED_KEYS = ("ticket_slug", "current_step", "status", "started_at", "completed_at", "step_executions")
+_REQUIRED_STEP_KEYS = (
+    "step_number",
+    "status",
+    "started_at",
+    "completed_at",
+    "error",
+    "files_created",
+    "files_modified",
+)
+_OPTIONAL_KEYS = ("former_steps", "undone", "done_plan")
 
 
 class StateUnreadable(BadInput):
-    """The state file is torn, not a state, or that of another ticket."""
-
-
-_PROMISED = ("ticket_slug", "current_step", "status", "started_at", "completed_at", "step_executions")
-_PROMISED_OF_STEP = ("step_number", "status", "started_at", "completed_at", "error", "files_created", "files_modified")
-_NO_STEPS = b'"step_executions": {}'
-"""Where the steps belong in a state that is written without them. No text in it holds a quote as it is."""
-_DEEPEST = 100
-"""Levels of what a newer version has added."""
-
-
-class _Record(Struct, frozen=True, kw_only=True):
-    """What the file says of something."""
-
-    more: Any = field(default_factory=dict, name="")
-    """What newer versions have added to it, by its keys: it is kept. In the file it has no name of its own."""
+    """The file is torn, not a state, or the state of another ticket."""
 
 
 class Files(Struct, frozen=True):
@@ -49,203 +45,218 @@ class Files(Struct, frozen=True):
 
 
 NO_FILES = Files()
-Kept = TypeVar("Kept", bound=_Record)
 
 
-class StepExecution(_Record, frozen=True, dict=True):
-    """The outcome of one step. Paths are relative to the project."""
+class StepExecution(Struct, frozen=True):
+    """The outcome of one step. Paths are relative to the project.
+
+    Fields with None as their default are missing in the files of older versions.
+    """
 
     step_number: int
     title: str | None = None
-    """As the plan had it when the step was last started, or skipped; None in older files."""
+    """The title in the plan when the step was last started or skipped."""
     fingerprint: str | None = None
-    """Of the rest of what the plan said then; None in older files."""
+    """The fingerprint of the rest of the step at that time."""
     status: StepStatus = StepStatus.PENDING
     started_at: datetime | None = None
     completed_at: datetime | None = None
-    place: int = 0
-    """Which it was of the steps to be over or to fail; 0 in older files."""
+    end_order: int = field(default=0, name="place")
+    """Position in the order in which steps ended; 0 in older files."""
     error: str | None = None
     files_created: tuple[str, ...] = ()
     files_modified: tuple[str, ...] = ()
     files_deleted: tuple[str, ...] = ()
     verification: Verification | None = None
     insufficient: Verification | None = None
-    """How a failed step was verified where that was not enough for the run."""
+    """The verification of a failed step, if that was not enough for the run."""
     reason: str | None = None
     """Why it was skipped."""
     evidence: Evidence | None = None
-    """The reason why it was completed or failed, with the counts of tests; None in older files."""
     attempts: int = 0
-    """Attempts at this step so far; an interrupted one that goes on is counted once."""
-    costs: Cost | None = field(default=NO_COST, name="spent")
-    """See `spent`; None in older files."""
-    taken_back: int = 0
-    """The first of them that left nothing behind any more: they were undone."""
-    forgotten: int = 0
-    """The first of them that a later one is not told of: they were undone, or the plan's step was another one."""
+    """Number of attempts. An interrupted attempt that is resumed counts once."""
+    known_cost: Cost | None = field(default=None, name="spent")
+    undone_attempts: int = field(default=0, name="taken_back")
+    """The first attempts, of which nothing remains because they were undone."""
+    hidden_attempts: int = field(default=0, name="forgotten")
+    """The first attempts, which the prompts of later attempts do not mention."""
     commit: str | None = None
-    """The commit that was made of it."""
-    recorded_as: int = 0
-    """The number under which the run's record has it, where that is not its own: it stays when steps are renumbered."""
+    """The commit that was made of the step."""
+    record_number: int = field(default=0, name="recorded_as")
+    """Number of the step in the run's record if it differs. It stays when steps are renumbered."""
 
     def __post_init__(self) -> None:
+        # Earlier tools did not record how a step was verified.
         if self.status is StepStatus.COMPLETED and self.verification is None:
-            # Earlier tools did not say how it was verified: nobody saw it.
             force_setattr(self, "verification", Verification.NONE)
 
     @property
     def spent(self) -> Cost:
-        """Of all attempts, also of those that failed, were interrupted or undone."""
-        return self.costs or NO_COST
-
-    @cached_property
-    def json(self) -> bytes:
-        """As the file has it, under its number: of all steps a change of the state makes but one anew."""
-        return b'"%d": %s' % (self.step_number, as_json(_laid_out(self), indent=2).replace(b"\n", b"\n    "))
-
-    @property
-    def seconds(self) -> float | None:
-        """From its start to its end."""
-        if self.started_at is None or self.completed_at is None:
-            return None
-        return (_instant(self.completed_at) - _instant(self.started_at)).total_seconds()
-
-    @property
-    def folder(self) -> int:
-        """The number by which the run's record knows it."""
-        return self.recorded_as or self.step_number
+        """The cost of all attempts, including failed, interrupted and undone ones."""
+        return self.known_cost or NO_COST
 
     @property
     def lacks_costs(self) -> bool:
-        """Not all of `spent` is there: the file is older, or its process was killed in the middle of an attempt."""
-        return self.costs is None or self.status is StepStatus.IN_PROGRESS
+        """True if `spent` is not complete: the file is older, or the process was killed during an attempt."""
+        return self.known_cost is None or self.status is StepStatus.IN_PROGRESS
+
+    @property
+    def seconds(self) -> float | None:
+        """The time from start to end."""
+        if self.started_at is None or self.completed_at is None:
+            return None
+        return (_with_zone(self.completed_at) - _with_zone(self.started_at)).total_seconds()
+
+    @property
+    def folder(self) -> int:
+        """The number of the step in the run's record."""
+        return self.record_number or self.step_number
 
     @property
     def was_begun(self) -> bool:
-        """Something is known of it, if only that it was undone."""
+        """True if anything is known of the step, if only that it was undone."""
         return self.status is not StepStatus.PENDING or self.attempts > 0 or self.title is not None
 
     @property
-    def known(self) -> Known:
-        """The plan's words for it when it was carried out."""
-        return self.title, self.fingerprint
+    def identity(self) -> StepIdentity:
+        return StepIdentity(self.title, self.fingerprint)
 
     @property
     def files(self) -> Files:
         return Files(self.files_created, self.files_modified, self.files_deleted)
 
     @property
-    def standing(self) -> range:
-        """The attempts of which something may be left."""
-        return range(self.taken_back + 1, self.attempts + 1)
+    def remaining_attempts(self) -> range:
+        """The attempts of which something may remain."""
+        return range(self.undone_attempts + 1, self.attempts + 1)
+
+    def to_pending(self) -> "StepExecution":
+        """Return the step without the outcome of its last attempt."""
+        return StepExecution(
+            self.step_number,
+            title=self.title,
+            fingerprint=self.fingerprint,
+            attempts=self.attempts,
+            known_cost=self.known_cost,
+            undone_attempts=self.undone_attempts,
+            hidden_attempts=self.hidden_attempts,
+            record_number=self.record_number,
+        )
+
+    def with_number(self, number: int) -> "StepExecution":
+        """Return the step under another number; its record stays where it is."""
+        return replace(self, step_number=number, record_number=self.folder)
 
 
-class Undo(_Record, frozen=True):
-    """Steps that were undone together, as they were, in the order in which they were over."""
+class Undo(Struct, frozen=True):
+    """Steps that were undone together, in their former state, in the order in which they ended."""
 
     id: str
     steps: tuple[StepExecution, ...]
 
 
-class ExecutionState(_Record, frozen=True):
-    """How far the executor is."""
+class ExecutionState(Struct, frozen=True):
+    """The progress of a run."""
 
     ticket_slug: str
     current_step: int = 1
-    """The step to come, see `to_come`: for readers of the file; it is never believed."""
+    """The next step. Written for readers of the file; the program never reads it."""
     started_at: datetime | None = None
     completed_at: datetime | None = None
     step_executions: dict[int, StepExecution] = field(default_factory=dict)
     former_steps: dict[int, StepExecution] = field(default_factory=dict)
-    """Steps that are no longer in the plan: kept as history, not counted."""
+    """Steps that are no longer in the plan. They are history and are not counted."""
     undone: tuple[Undo, ...] = ()
-    """The undos that can be done again, the last one last."""
+    """The undos that can be redone, the last one last."""
     done_plan: str | None = None
-    """The digest of plan.md as all its steps were over; None before that, and in older files. As long as the file is
-    the same, it need not be read to know that."""
+    """The digest of plan.md when all its steps were over. While it is the same, the plan need not be read."""
 
     @property
     def status(self) -> RunStatus:
         statuses = {step.status for step in self.step_executions.values()}
-        if statuses and all(status.over for status in statuses):
+        if statuses and all(status.is_over for status in statuses):
             return RunStatus.COMPLETED
         return RunStatus.FAILED if StepStatus.FAILED in statuses else RunStatus.IN_PROGRESS
 
     @property
-    def done(self) -> int:
-        """The number of steps that are over."""
-        return sum(step.status.over for step in self.step_executions.values())
+    def finished_count(self) -> int:
+        return sum(step.status.is_over for step in self.step_executions.values())
 
     @property
-    def known_steps(self) -> dict[int, StepExecution]:
-        """Those of the plan, and those that were in it."""
+    def all_steps(self) -> dict[int, StepExecution]:
+        """The steps of the plan and the former ones."""
         return {**self.former_steps, **self.step_executions}
 
     @property
-    def begun(self) -> frozenset[int]:
-        """The steps that are over, failed or under way: files may be as they left them."""
-        return frozenset(n for n, step in self.known_steps.items() if step.status is not StepStatus.PENDING)
+    def begun_numbers(self) -> frozenset[int]:
+        """The steps that are over, failed or in progress, so that they may have changed files."""
+        steps = self.all_steps.values()
+        return frozenset(step.step_number for step in steps if step.status is not StepStatus.PENDING)
 
     @property
-    def over(self) -> frozenset[int]:
-        return frozenset(number for number, step in self.known_steps.items() if step.status.over)
+    def finished_numbers(self) -> frozenset[int]:
+        return frozenset(step.step_number for step in self.all_steps.values() if step.status.is_over)
 
     @property
     def is_of_earlier_version(self) -> bool:
-        """Whether it was read from the file of a tool that did not keep the words of what it had done."""
-        over = (step for step in self.step_executions.values() if step.status.over)
-        return any(step.title is None and step.reason is None for step in over)  # that of skipped steps was always kept
+        """True if the file was written by a tool that did not record the titles of completed steps."""
+        for step in self.step_executions.values():
+            # Skipped steps always had a reason.
+            if step.status.is_over and step.title is None and step.reason is None:
+                return True
+        return False
 
-    def of(self, number: int) -> StepExecution:
-        return self.step_executions.get(number) or self.former_steps.get(number) or StepExecution(step_number=number)
+    def step(self, number: int) -> StepExecution:
+        """Return a step of the plan, a former one, or a new one."""
+        return self.all_steps.get(number) or _new_step(number)
 
     def with_steps(self, numbers: Iterable[int]) -> Self:
-        """The same state with an entry for every step of the plan, in the plan's order, and for no other."""
-        known = self.known_steps
+        """Return the state with entries for exactly these steps, in this order. All others become former steps."""
+        former = self.all_steps
         numbers = tuple(numbers)
-        folders = {step.folder for step in known.values()}
-        free = max((*folders, *known, *numbers), default=0) + 1
-        entries = dict[int, StepExecution]()
+        folders = {step.folder for step in former.values()}
+        next_free = max((*folders, *former, *numbers), default=0) + 1
+        steps = {}
         for number in numbers:
-            entry = known.pop(number, None)
-            if entry is None and number in folders:  # an earlier step's record is there
-                entry, free = StepExecution(step_number=number, recorded_as=free), free + 1
-            entries[number] = entry or StepExecution(step_number=number)
-        return replace(self, step_executions=entries, former_steps=known)
+            step = former.pop(number, None)
+            if step is None:
+                step = _new_step(number)
+                # The record may have another step under this number.
+                if number in folders:
+                    step = replace(step, record_number=next_free)
+                    next_free += 1
+            steps[number] = step
+        return replace(self, step_executions=steps, former_steps=former)
 
     def renumbered(self, numbers: Mapping[int, int]) -> Self:
-        """The same state where the steps that were begun have other numbers; their record stays where it is."""
-
-        def moved(step: StepExecution, number: int) -> StepExecution:
-            return replace(step, step_number=number, recorded_as=step.folder)
-
+        """Return the state with new numbers for the steps that were begun. Their records stay where they are."""
         if all(old == new for old, new in numbers.items()):
             return self
-        known = self.known_steps
-        entries = {new: known[old] if old == new else moved(known[old], new) for old, new in numbers.items()}
-        now = {step.folder: step.step_number for step in entries.values()}
-        undone = tuple(
-            replace(undo, steps=tuple(moved(step, now.get(step.folder, step.step_number)) for step in undo.steps))
-            for undo in self.undone
-        )
-        return replace(self, step_executions=entries, former_steps={}, undone=undone)
+        steps = {}
+        for old, new in numbers.items():
+            step = self.all_steps[old]
+            steps[new] = step if old == new else step.with_number(new)
+        number_by_folder = {step.folder: number for number, step in steps.items()}
+        undone = []
+        for undo in self.undone:
+            moved = [step.with_number(number_by_folder.get(step.folder, step.step_number)) for step in undo.steps]
+            undone.append(replace(undo, steps=tuple(moved)))
+        return replace(self, step_executions=steps, former_steps={}, undone=tuple(undone))
+
+    # Transitions
 
     def started(self, step: PlanStep, now: datetime, *, attempt: int) -> Self:
-        """Nothing that was undone before can be done again from here on: the files go another way."""
-        previous = self.of(step.number)
-        fresh = previous.started_at if previous.status is StepStatus.IN_PROGRESS else now
-        entry = StepExecution(
-            step_number=step.number,
+        """Start or resume a step. Earlier undos cannot be redone any more, because the files change."""
+        previous = self.step(step.number)
+        is_resumed = previous.status is StepStatus.IN_PROGRESS and previous.started_at is not None
+        entry = replace(
+            previous.to_pending(),
             title=step.title,
             fingerprint=fingerprint(step),
             status=StepStatus.IN_PROGRESS,
-            started_at=fresh or now,
+            started_at=previous.started_at if is_resumed else now,
             attempts=attempt,
-            taken_back=previous.taken_back,
-            forgotten=previous.forgotten,
-            recorded_as=previous.recorded_as,
-            costs=previous.spent,
+            known_cost=previous.spent,
         )
         return replace(self._with(entry), started_at=self.started_at or now, completed_at=None, undone=())
 
@@ -258,8 +269,15 @@ class ExecutionState(_Record, frozen=True):
         commit: str | None = None,
         evidence: Evidence | None = None,
     ) -> Self:
-        seen = {"verification": verification, "evidence": evidence}
-        return self._ended(number, now, files, status=StepStatus.COMPLETED, error=None, commit=commit, **seen)
+        step = replace(
+            self.step(number),
+            status=StepStatus.COMPLETED,
+            error=None,
+            verification=verification,
+            commit=commit,
+            evidence=evidence,
+        )
+        return self._ended(step, now, files)
 
     def failed(
         self,
@@ -270,250 +288,232 @@ class ExecutionState(_Record, frozen=True):
         insufficient: Verification | None = None,
         evidence: Evidence | None = None,
     ) -> Self:
-        """The files are those that the failed attempt left behind, for the person to look at."""
-        seen = {"insufficient": insufficient, "evidence": evidence}
-        return self._ended(number, now, files, status=StepStatus.FAILED, error=error, **seen)
+        """`files` are those that the failed attempt left for the user to inspect."""
+        step = replace(
+            self.step(number), status=StepStatus.FAILED, error=error, insufficient=insufficient, evidence=evidence
+        )
+        return self._ended(step, now, files)
 
     def skipped(self, step: PlanStep, now: datetime, reason: str, files: Files = NO_FILES) -> Self:
-        """The files are those that were kept of a failed attempt. What was undone before cannot be done again."""
-        words = {"title": step.title, "fingerprint": fingerprint(step)}
-        ended = self._ended(step.number, now, files, status=StepStatus.SKIPPED, reason=reason, **words)
-        return replace(ended, undone=())
+        """`files` are those that were kept of a failed attempt. Earlier undos cannot be redone any more."""
+        entry = replace(
+            self.step(step.number),
+            title=step.title,
+            fingerprint=fingerprint(step),
+            status=StepStatus.SKIPPED,
+            reason=reason,
+        )
+        return replace(self._ended(entry, now, files), undone=())
 
     def restore(self, number: int) -> Self:
-        """An interrupted step is pending again: it left no trace. Its attempt goes on under the same number."""
-        before = self.of(number)
-        kept = ("title", "fingerprint", "attempts", "taken_back", "forgotten", "recorded_as", "costs")
-        return self._with(StepExecution(number, **{name: getattr(before, name) for name in kept}))
+        """Make an interrupted step pending again. Its attempt is resumed under the same number."""
+        return self._with(self.step(number).to_pending())
+
+    def hide_attempts(self, number: int) -> Self:
+        """Keep the attempts so far out of the prompts of later ones."""
+        step = self.step(number)
+        return self._with(replace(step, hidden_attempts=step.attempts))
 
     def with_costs(self, costs: Mapping[int, Cost], *, instead: bool = False) -> Self:
-        """With what was spent on steps, by the numbers of their folders: beside what is known, or `instead` of it."""
-        after = self
-        for step in self.known_steps.values() if costs else ():
-            if cost := costs.get(step.folder):
-                cost = cost if instead else step.spent + cost
-                after = after._with(replace(step, costs=cost))
-        return after
-
-    def forgot(self, number: int) -> Self:
-        """Later attempts at this step are not told of those before."""
-        step = self.of(number)
-        return self._with(replace(step, forgotten=step.attempts))
-
-    def settled(self) -> tuple[StepExecution, ...]:
-        """The steps that are over or failed, in the order in which that came about."""
-        settled = (step for step in self.known_steps.values() if step.completed_at)
-        return tuple(sorted(settled, key=lambda step: (step.place, _instant(step.completed_at))))
-
-    def interrupted(self) -> tuple[StepExecution, ...]:
-        """The steps that were begun and are pending, of which something may be left."""
-        return tuple(step for step in self.known_steps.values() if step.status is StepStatus.PENDING and step.standing)
+        """Add costs to steps, or set them. `costs` has the numbers of the run's record."""
+        state = self
+        for step in self.all_steps.values():
+            cost = costs.get(step.folder)
+            if cost:
+                state = state._with(replace(step, known_cost=cost if instead else step.spent + cost))
+        return state
 
     def undo(self, steps: Sequence[StepExecution], undo_id: str) -> Self:
-        """These steps are pending again; `redo` brings them back."""
-        after = self
+        """Make steps pending again. `redo` reverts that."""
+        state = self
         for step in steps:
-            kept = {name: getattr(step, name) for name in ("title", "fingerprint", "recorded_as", "costs")}
-            n = step.attempts
-            after = after._with(StepExecution(step.step_number, **kept, attempts=n, taken_back=n, forgotten=n))
-        return replace(after, undone=(*self.undone, Undo(undo_id, tuple(steps))), completed_at=None)
+            pending = step.to_pending()
+            state = state._with(replace(pending, undone_attempts=step.attempts, hidden_attempts=step.attempts))
+        return replace(state, undone=(*self.undone, Undo(undo_id, tuple(steps))), completed_at=None)
 
     def redo(self) -> Self:
-        """The steps that were undone last are what they were."""
+        """Revert the last undo."""
         *others, last = self.undone
-        after = self
+        state = self
         for step in last.steps:
-            after = after._with(replace(step, costs=self.of(step.step_number).spent))
-        done = max((step.completed_at for step in last.steps), default=None, key=_instant)
-        completed_at = done if after.status is RunStatus.COMPLETED else None
-        return replace(after, undone=tuple(others), completed_at=completed_at)
+            state = state._with(replace(step, known_cost=self.step(step.step_number).spent))
+        completed_at = None
+        if state.status is RunStatus.COMPLETED:
+            completed_at = max((step.completed_at for step in last.steps), key=_with_zone, default=None)
+        return replace(state, undone=tuple(others), completed_at=completed_at)
 
-    def _ended(self, number: int, now: datetime, files: Files, **update: Any) -> Self:
-        update |= {f"files_{kind}": getattr(files, kind) for kind in ("created", "modified", "deleted")}
-        update |= {"completed_at": now, "place": max((step.place for step in self.known_steps.values()), default=0) + 1}
-        after = self._with(replace(self.of(number), **update))
-        return replace(after, completed_at=now if after.status is RunStatus.COMPLETED else None)
+    def ended_steps(self) -> tuple[StepExecution, ...]:
+        """Return the steps that are over or failed, in the order in which they ended."""
+        ended = [step for step in self.all_steps.values() if step.completed_at]
+        return tuple(sorted(ended, key=lambda step: (step.end_order, _with_zone(step.completed_at))))
+
+    def interrupted_steps(self) -> tuple[StepExecution, ...]:
+        """Return the pending steps that were begun and of which something may remain."""
+        steps = self.all_steps.values()
+        return tuple(step for step in steps if step.status is StepStatus.PENDING and step.remaining_attempts)
+
+    def _ended(self, step: StepExecution, now: datetime, files: Files) -> Self:
+        last = max((other.end_order for other in self.all_steps.values()), default=0)
+        step = replace(
+            step,
+            completed_at=now,
+            end_order=last + 1,
+            files_created=files.created,
+            files_modified=files.modified,
+            files_deleted=files.deleted,
+        )
+        state = self._with(step)
+        return replace(state, completed_at=now if state.status is RunStatus.COMPLETED else None)
 
     def _with(self, step: StepExecution) -> Self:
-        place = "former_steps" if step.step_number in self.former_steps else "step_executions"
-        return replace(self, **{place: {**getattr(self, place), step.step_number: step}})
+        number = step.step_number
+        if number in self.former_steps:
+            return replace(self, former_steps={**self.former_steps, number: step})
+        return replace(self, step_executions={**self.step_executions, number: step})
+
+    # The file
 
     def to_json(self) -> bytes:
-        """The promised keys first, in their order; then whatever else the file held."""
-        data = _laid_out(replace(self, step_executions={}, former_steps={}, undone=())) | {
-            "status": self.status.value,
-            "former_steps": {number: _laid_out(step) for number, step in self.former_steps.items()},
-            "undone": [
-                {"id": undo.id, "steps": [_laid_out(step) for step in undo.steps]} | undo.more for undo in self.undone
-            ],
-        }
-        for key in ("former_steps", "undone", "done_plan"):
-            if not data[key]:
-                del data[key]
-        whole = as_json({key: data[key] for key in _PROMISED} | data, indent=2) + b"\n"
-        if not self.step_executions:
-            return whole
-        before, _, after = whole.partition(_NO_STEPS)
-        steps = b",\n    ".join(step.json for step in self.step_executions.values())
-        return b"".join((before, b'"step_executions": {\n    ', steps, b"\n  }", after))
+        values = to_builtins(self, builtin_types=(datetime,), str_keys=True)
+        values["status"] = self.status.value
+        data = {key: values[key] for key in _REQUIRED_KEYS}
+        data |= {key: values[key] for key in _OPTIONAL_KEYS if values[key]}
+        text = json.dumps(data, indent=2, ensure_ascii=False, default=datetime.isoformat)
+        # Half a surrogate pair, as models write it, cannot be encoded.
+        return f"{text}\n".encode(errors="replace")
 
     @classmethod
     def from_json(cls, data: bytes, source: str) -> Self:
-        """Raises `StateUnreadable`, with `source` as the file's name, where anything that is promised is missing."""
+        """Raises `StateUnreadable`, with the file name `source`, if a required key is missing or has a wrong value."""
         try:
-            state, content = from_json(data, cls), from_json(data, dict[str, Any])
-            state = _completed(state, content, *_PROMISED)
-            if not isinstance(state.more.pop("status"), str):  # computed from the steps, never believed
+            content = from_json(data, dict[str, Any])
+            _require(content, _REQUIRED_KEYS)
+            # The status is computed from the steps, so its value does not matter.
+            if not isinstance(content["status"], str):
                 raise ValueError("its `status` is no text")
-            return replace(
-                state,
-                step_executions=_steps(state.step_executions, content["step_executions"]),
-                former_steps=_steps(state.former_steps, content.get("former_steps", {})),
-                undone=tuple(map(_undo, state.undone, content.get("undone", ()))),
-            )
+            state = convert(content, cls, str_keys=True)
+            for key in ("step_executions", "former_steps"):
+                for number, step in content.get(key, {}).items():
+                    _require(step, _REQUIRED_STEP_KEYS)
+                    if step["step_number"] != int(number):
+                        raise ValueError(f"under the key {number} is another `step_number`")
         except ValueError as error:
             raise StateUnreadable(
                 f"{source} is not a readable execution state: {error}",
                 hint="`cdd exec` sets it aside, and rebuilds it from the run's record where there is one.",
             ) from error
+        return state
 
 
-def _completed(record: Kept, content: Mapping[str, Any], *promised: str) -> Kept:
-    """The record with what its file says beside what this version knows. Raises `ValueError` where it lacks something
-    that is promised."""
-    if missing := [key for key in promised if key not in content]:
-        raise ValueError(f"`{missing[0]}` is missing")
-    known = set(record.__struct_encode_fields__) - {""}
-    more = {key: value for key, value in content.items() if key not in known}
-    if not _is_shallow(more, _DEEPEST):
-        raise ValueError("it is nested too deeply")
-    return replace(record, more=more)
+def _new_step(number: int) -> StepExecution:
+    return StepExecution(number, known_cost=NO_COST)
 
 
-def _step(step: StepExecution, content: Mapping[str, Any], *promised: str) -> StepExecution:
-    step = _completed(step, content, *promised)
-    return step if "spent" in content else replace(step, costs=None)
+def _require(content: Mapping[str, Any], keys: Iterable[str]) -> None:
+    for key in keys:
+        if key not in content:
+            raise ValueError(f"`{key}` is missing")
 
 
-def _steps(steps: Mapping[int, StepExecution], content: Mapping[str, Any]) -> dict[int, StepExecution]:
-    if wrong := [number for number, step in steps.items() if step.step_number != number]:
-        raise ValueError(f"under the key {wrong[0]} is another `step_number`")
-    return {int(key): _step(steps[int(key)], step, *_PROMISED_OF_STEP) for key, step in content.items()}
+def _with_zone(moment: datetime | None) -> datetime:
+    """Return a time that can be compared. Times in older files have no zone."""
+    moment = moment or datetime.min
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _undo(undo: Undo, content: Mapping[str, Any]) -> Undo:
-    return replace(_completed(undo, content), steps=tuple(map(_step, undo.steps, content["steps"])))
-
-
-def _is_shallow(value: object, levels: int) -> bool:
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return levels > 0 and all(_is_shallow(each, levels - 1) for each in inner)
-
-
-def _laid_out(record: _Record) -> dict[str, Any]:
-    """A record as the file has it: UTC as `+00:00`, and what newer versions have added at the end."""
-    data: dict[str, Any] = to_builtins(record)
-    for key in ("started_at", "completed_at"):
-        if moment := data[key]:
-            data[key] = moment.replace("Z", "+00:00")
-    if data.get("spent", NO_COST) is None:  # of an older file: it still is not known
-        del data["spent"]
-    more: dict[str, Any] = data.pop("")
-    return data | more
+def new_state(slug: str, plan: ImplementationPlan) -> ExecutionState:
+    """Return the state of a plan that has not been run."""
+    return ExecutionState(slug).with_steps(step.number for step in plan.steps)
 
 
 def read_state(path: Path, slug: str) -> ExecutionState | None:
-    """The state as it was saved, or None when nothing has been run. Raises `StateUnreadable`."""
+    """Return the saved state; None if nothing has been run. Raises `StateUnreadable`."""
     data = read_bytes(path)
     if data is None:
         return None
-    state = _state_in(data, str(path))
+    state = ExecutionState.from_json(data, str(path))
     if state.ticket_slug != slug:
         raise StateUnreadable(f"{path} is the state of another ticket, {state.ticket_slug}")
     return state
 
 
-@lru_cache(maxsize=4)
-def _state_in(data: bytes, source: str) -> ExecutionState:
-    """A state is a value: one that is looked at again and again is read once."""
-    return ExecutionState.from_json(data, source)
-
-
 def load_state(path: Path, slug: str, plan: ImplementationPlan) -> ExecutionState | None:
-    """The state beside a plan, or None when nothing has been run. Raises `StateUnreadable`, or `BadInput`."""
+    """Return the saved state, matched with a plan; None if nothing has been run. Raises `BadInput`."""
     state = read_state(path, slug)
-    return None if state is None else of_plan(state, plan)
-
-
-def of_plan(state: ExecutionState, plan: ImplementationPlan) -> ExecutionState:
-    """The state with the plan's steps, under the numbers that they have there. Raises `BadInput` if it is the state of
-    another plan, or it cannot be told which steps are done."""
-    begun = {number: step.known for number, step in state.step_executions.items() if step.was_begun}
-    former = {number: step.known for number, step in state.former_steps.items() if step.was_begun}
-    over = [number for number, step in state.step_executions.items() if step.status.over]
-    return state.renumbered(places(plan, begun, over, former)).with_steps(step.number for step in plan.steps)
-
-
-def moved_steps(before: ExecutionState, after: ExecutionState) -> dict[int, int]:
-    """The steps that have another number now: which it was, and which it is."""
-    was, now = ({step.folder: n for n, step in state.known_steps.items()} for state in (before, after))
-    moved = {number: now[folder] for folder, number in was.items() if now.get(folder, number) != number}
-    return {number: moved[number] for number in sorted(moved) if before.of(number).was_begun}
-
-
-def with_words_of(state: ExecutionState, plan: ImplementationPlan) -> ExecutionState:
-    """The state with what the plan says now of steps that are over without words: it is not known what it said then,
-    but from now on."""
-    for step in plan.steps:
-        known = state.of(step.number)
-        if known.status.over and known.title is None:
-            words = {"title": step.title, "fingerprint": fingerprint(step)}
-            state = state._with(replace(known, **words))
-    return state
-
-
-def changed_steps(plan: ImplementationPlan, state: ExecutionState) -> tuple[int, ...]:
-    """The steps that are over, and of which the plan says something else now than when they were carried out."""
-    over = ((step, state.of(step.number)) for step in plan.steps if state.of(step.number).status.over)
-    return tuple(step.number for step, done in over if not is_unchanged(step, done.known))
-
-
-def unproven(plan: ImplementationPlan, state: ExecutionState) -> tuple[Unproven, ...]:
-    """The steps of which nobody has seen that they are done, in the plan's order."""
-    found: list[Unproven] = []
-    for step in plan.steps:
-        now = state.of(step.number)
-        why = now.status if now.status is StepStatus.SKIPPED else now.insufficient or now.verification
-        if why not in (None, Verification.PASSED):
-            found.append(Unproven(step.number, step.title, why))
-    return tuple(found)
-
-
-def new_state(slug: str, plan: ImplementationPlan) -> ExecutionState:
-    """The state of a plan of which nothing has been run."""
-    return ExecutionState(ticket_slug=slug).with_steps(step.number for step in plan.steps)
+    return match_state(state, plan) if state else None
 
 
 def save_state(state: ExecutionState, *paths: Path) -> None:
-    """In each of these files, one after the other."""
+    """Write the state to each of these files, one after the other."""
     data = state.to_json()
     for path in paths:
         write_atomic(path, data)
 
 
-def ready(plan: ImplementationPlan, state: ExecutionState) -> PlanStep | None:
-    """The first step, in dependency order, that is not over: so all that it depends on are."""
-    return next((step for step in plan.order() if not state.of(step.number).status.over), None)
+def match_state(state: ExecutionState, plan: ImplementationPlan) -> ExecutionState:
+    """Return the state with the steps of the plan, under their numbers there.
+
+    Raises `BadInput` if it is the state of another plan, or if it is unclear which steps are completed.
+    """
+    begun = {number: step.identity for number, step in state.step_executions.items() if step.was_begun}
+    former = {number: step.identity for number, step in state.former_steps.items() if step.was_begun}
+    completed = [number for number, step in state.step_executions.items() if step.status.is_over]
+    numbers = match_steps(plan, begun, completed, former)
+    return state.renumbered(numbers).with_steps(step.number for step in plan.steps)
 
 
-def to_come(plan: ImplementationPlan, state: ExecutionState) -> int:
-    """The number of the step to come: the one that is under way, failed, or next; after the last one, one more."""
-    step = ready(plan, state)
-    return step.number if step is not None else max(step.number for step in plan.steps) + 1
+def renumbered_steps(before: ExecutionState, after: ExecutionState) -> dict[int, int]:
+    """Return the begun steps whose number changed: the old and the new one."""
+    new_numbers = {step.folder: number for number, step in after.all_steps.items()}
+    moved = {}
+    for number, step in sorted(before.all_steps.items()):
+        new_number = new_numbers.get(step.folder, number)
+        if step.was_begun and new_number != number:
+            moved[number] = new_number
+    return moved
 
 
-def _instant(moment: datetime | None) -> datetime:
-    """For comparing. Older files have times without a zone, and they stay so in the file."""
-    if moment is None:
-        return datetime.min.replace(tzinfo=UTC)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+def add_missing_titles(state: ExecutionState, plan: ImplementationPlan) -> ExecutionState:
+    """Add the titles and fingerprints of the plan to steps that are over without them, in states of older tools."""
+    for step in plan.steps:
+        entry = state.step(step.number)
+        if entry.status.is_over and entry.title is None:
+            state = state._with(replace(entry, title=step.title, fingerprint=fingerprint(step)))
+    return state
+
+
+def edited_steps(plan: ImplementationPlan, state: ExecutionState) -> tuple[int, ...]:
+    """Return the steps that are over and whose text in the plan was edited since."""
+    numbers = []
+    for step in plan.steps:
+        entry = state.step(step.number)
+        if entry.status.is_over and not entry.identity.is_unchanged(step):
+            numbers.append(step.number)
+    return tuple(numbers)
+
+
+def unproven_steps(plan: ImplementationPlan, state: ExecutionState) -> tuple[Unproven, ...]:
+    """Return the steps without tests that show that they are done, in plan order."""
+    unproven = []
+    for step in plan.steps:
+        entry = state.step(step.number)
+        reason: Verification | StepStatus | None = entry.insufficient or entry.verification
+        if entry.status is StepStatus.SKIPPED:
+            reason = entry.status
+        if reason not in (None, Verification.PASSED):
+            unproven.append(Unproven(step.number, step.title, reason))
+    return tuple(unproven)
+
+
+def next_step(plan: ImplementationPlan, state: ExecutionState) -> PlanStep | None:
+    """Return the first step in dependency order that is not over."""
+    for step in plan.order():
+        if not state.step(step.number).status.is_over:
+            return step
+    return None
+
+
+def next_step_number(plan: ImplementationPlan, state: ExecutionState) -> int:
+    """Return the number of the next step; after the last one, one more than the highest."""
+    step = next_step(plan, state)
+    return step.number if step else max(step.number for step in plan.steps) + 1

@@ -1,4 +1,4 @@
-"""The words for where a step and a run are. Apart from the state itself, because faces need only the words."""
+"""The words for where steps and runs are, and what they cost. Faces import these without the state itself."""
 
 from enum import StrEnum
 
@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class StepStatus(StrEnum):
-    """Where one step is."""
+    """The progress of one step."""
 
     PENDING = "pending"
     IN_PROGRESS = "in_progress"
@@ -14,15 +14,14 @@ class StepStatus(StrEnum):
     FAILED = "failed"
     SKIPPED = "skipped"
 
-    over: bool
-    """Nothing more is to be done for the step, and those that depend on it may run."""
-
-    def __init__(self, word: str) -> None:
-        self.over = word in ("completed", "skipped")
+    @property
+    def is_over(self) -> bool:
+        """True if nothing remains to be done, so that dependent steps may run."""
+        return self in (StepStatus.COMPLETED, StepStatus.SKIPPED)
 
 
 class RunStatus(StrEnum):
-    """Where the whole run is; always computed from its steps."""
+    """The progress of the whole run. It is always computed from the steps."""
 
     IN_PROGRESS = "in_progress"
     COMPLETED = "completed"
@@ -30,58 +29,56 @@ class RunStatus(StrEnum):
 
 
 class Verification(StrEnum):
-    """How a completed step was verified."""
+    """The evidence for a completed step."""
 
     PASSED = "passed"
     NONE = "none"
-    """There was nothing to run: shown as "unverified", never as passed."""
+    """There was nothing to run. Shown as "unverified", never as passed."""
     BASELINE = "baseline"
-    """Only failures that were there before step 1 remain."""
+    """Only failures remain that existed before step 1."""
 
 
 class Evidence(Struct, frozen=True):
-    """The grounds on which a step was decided: the reason in a line, and how many tests there were of each kind.
-
-    `passed` is None where the check tells nothing of single tests.
-    """
+    """Why a step was completed or failed, with the number of tests of each kind."""
 
     reason: str
     passed: int | None = None
+    """None if the check does not report single tests."""
     fixed: int = 0
-    """Those among the passed that failed before the step."""
+    """Passed tests that failed before the step."""
     new: int = 0
-    """Those among the passed that were not there before it."""
+    """Passed tests that did not exist before the step."""
     failed: int = 0
     old_failures: int = 0
-    """Those among the failed that failed before it."""
+    """Failed tests that failed before the step."""
 
     @property
     def stayed(self) -> int:
-        """How many passed before and still do."""
+        """The number of tests that passed before and still pass."""
         return (self.passed or 0) - self.fixed - self.new
 
 
 class Cost(Struct, frozen=True):
-    """The price of model calls: of all attempts, those that came to nothing included."""
+    """The price of model calls, including failed attempts."""
 
     tokens: int = 0
     usd: float | None = None
-    """Of the calls whose price is known; None: that of no call is."""
+    """The price of the calls whose price is known; None if there are none."""
     estimated: bool = False
-    """The provider of some call did not count its tokens."""
+    """True if a provider did not count the tokens of a call."""
 
     def __add__(self, other: "Cost") -> "Cost":
-        usd = [cost.usd for cost in (self, other) if cost.usd is not None]
-        return Cost(self.tokens + other.tokens, sum(usd) if usd else None, self.estimated or other.estimated)
+        known = [cost.usd for cost in (self, other) if cost.usd is not None]
+        return Cost(self.tokens + other.tokens, sum(known) if known else None, self.estimated or other.estimated)
 
 
 NO_COST = Cost()
 
 
 class Unproven(Struct, frozen=True):
-    """A step that is over, and of which no tests have shown that it is done; or that has failed for just that."""
+    """A step that is over, or failed, without tests that show that it is done."""
 
     step: int
     title: str
     why: Verification | StepStatus
-    """How it was verified, or that it was skipped."""
+    """Its verification, or `SKIPPED`."""

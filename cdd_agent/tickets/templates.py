@@ -1,65 +1,91 @@
-"""The templates of new tickets and documentation pages: the project's own, else the bundled ones."""
+"""The templates of new tickets and documentation pages. A template in the project replaces the bundled one."""
 
 import os
+from enum import StrEnum
 from importlib import resources
 from pathlib import Path, PurePosixPath
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import create_exclusive, read_bytes
+from cdd_agent.files.paths import confine
 from cdd_agent.guarded_yaml import decoded, read_mapping
+from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.tickets.slugs import shorten, to_file_stem
 from cdd_agent.tickets.spec import TicketSpec, TicketType
 
-FOLDER = PurePosixPath(".cdd/templates")
-"""Where a project keeps its own; one is used in place of the bundled one of the same name."""
-
+PROJECT_FOLDER = PurePosixPath(".cdd/templates")
 _BUNDLED = resources.files("cdd_agent.tickets") / "templates"
+_TITLE = "{{title}}"
+
+
+class PageKind(StrEnum):
+    """The purpose of a documentation page."""
+
+    GUIDE = "guide"
+    """Instructions, step by step."""
+    FEATURE = "feature"
+    """A feature of the project, and its limits."""
+
+    @property
+    def folder(self) -> str:
+        return f"docs/{self}s"
 
 
 def spec_template(root: Path, kind: TicketType) -> str:
-    """The spec.yaml of a new ticket. Raises `BadInput`, with file and line, for an own one that is no such spec."""
+    """Return the spec.yaml of a new ticket. Raises `BadInput` for a project template that is not such a spec."""
     name = f"{kind}.yaml"
-    own = _own(root, name)
-    if own is None:
-        return _bundled(name)
-    source = str(FOLDER / name)
-    spec = TicketSpec.from_yaml(own, source, slug=kind)
+    text = _read_template(root, name)
+    source = str(PROJECT_FOLDER / name)
+    spec = TicketSpec.from_yaml(text, source, slug=kind)
     if spec.type is not kind:
-        entries = read_mapping(own, source, "a spec")
-        place = entries.get("type") or entries["ticket"]
+        entries = read_mapping(text, source, "a spec")
+        entry = entries.get("type") or entries["ticket"]
         raise BadInput(
-            f"{place.at(source)}: the template of a {kind} has the type {spec.type}.", hint=f"Write `type: {kind}`."
+            f"{entry.at(source)}: the template of a {kind} has the type {spec.type}.", hint=f"Write `type: {kind}`."
         )
-    return own
+    return text
 
 
-def page_template(root: Path, name: str) -> str:
-    """A documentation page's template. Raises `BadInput` for an own one that cannot be read."""
-    own = _own(root, name)
-    return _bundled(name) if own is None else own
+def create_page(root: Path, kind: str, name: str) -> Path:
+    """Create a documentation page from the template of its kind. Raises `BadInput` if it exists."""
+    if kind.lower() not in set(PageKind):
+        raise BadInput(f"There is no kind of documentation {shorten(kind)}.", hint=f"Allowed: {', '.join(PageKind)}.")
+    page = PageKind(kind.lower())
+    name = name.strip()
+    if name.lower().endswith(".md"):
+        name = name[:-3]
+    stem = to_file_stem(name)
+    path = confine(root, f"{page.folder}/{stem}.md")
+    title = sanitize_for_display(" ".join(name.split()))
+    if name == stem:
+        title = stem.replace("-", " ").capitalize()
+    text = _read_template(root, f"documentation-{page}.md").replace(_TITLE, title)
+    try:
+        create_exclusive(root / path, text.encode())
+    except FileExistsError as error:
+        raise BadInput(f"{path} is there already.", hint="Choose another name, or change that page.") from error
+    return root / path
 
 
 def copy_bundled(root: Path) -> list[Path]:
-    """Copy the bundled templates into the project, to be changed there; those that it has stay as they are."""
-    made = []
+    """Copy the bundled templates into the project, except those that exist there. Return the new files."""
+    copies = []
     for template in sorted(_BUNDLED.iterdir(), key=lambda template: template.name):
-        copy = root / FOLDER / template.name
+        copy = root / PROJECT_FOLDER / template.name
         try:
             create_exclusive(copy, template.read_bytes())
         except FileExistsError:
             continue
-        made.append(copy)
-    return made
+        copies.append(copy)
+    return copies
 
 
-def _own(root: Path, name: str) -> str | None:
-    path, source = root / FOLDER / name, str(FOLDER / name)
+def _read_template(root: Path, name: str) -> str:
+    path = root / PROJECT_FOLDER / name
+    source = str(PROJECT_FOLDER / name)
     if not os.path.lexists(path):
-        return None
+        return (_BUNDLED / name).read_text(encoding="utf-8")
     data = read_bytes(path)
     if data is None:
         raise BadInput(f"{source} is a link that leads nowhere.", hint="Fix it, or remove it to use the bundled one.")
     return decoded(data, source)
-
-
-def _bundled(name: str) -> str:
-    return (_BUNDLED / name).read_text(encoding="utf-8")

@@ -23,7 +23,7 @@ from cdd_agent.files.atomic import read_bytes, remove, write_atomic
 from cdd_agent.files.json_file import from_json, set_aside
 from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.git.diff import Change
-from cdd_agent.tickets.plan import ImplementationPlan
+from cdd_agent.tickets.plan_reader import read_plan
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.state import ExecutionState, read_state
 from cdd_agent.tickets.store import Ticket
@@ -133,7 +133,7 @@ class Arrival(Struct, frozen=True):
             for undo in state.undone if state else ():
                 if not _UNDO.fullmatch(undo.id):
                     raise NotARun(f"{undo.id!r} is no undo")
-        for name, parse in (("spec.yaml", self._parse_spec), ("plan.md", ImplementationPlan.from_markdown)):
+        for name, parse in (("spec.yaml", self._parse_spec), ("plan.md", read_plan)):
             if (ticket / name).exists():
                 parse((ticket / name).read_text(encoding="utf-8-sig"))
         Baseline.load(record / "baseline.json")

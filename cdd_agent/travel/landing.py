@@ -128,7 +128,7 @@ class Landing(Struct, frozen=True):
         if check := project_check(self.test_command, commands):
             checks[check.shown] = check
         for step in plan.steps:
-            known = state.of(step.number)
+            known = state.step(step.number)
             was_checked = known.verification in (Verification.PASSED, Verification.BASELINE)
             if known.status is StepStatus.COMPLETED and was_checked and step.verify is not None:
                 check = check_for(step, self.test_command, commands)

@@ -126,7 +126,7 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
             view = details.view
             remark = f" ({REMARKS[view.verification]})" if view.verification in REMARKS else ""
             transcript.add(BlockKind.HEADING, f"{step_glyph(view)} Step {view.number}: {view.title}{remark}")
-            if view.status.over and view.evidence is not None:
+            if view.status.is_over and view.evidence is not None:
                 transcript.add(BlockKind.WARNING if remark else BlockKind.GOOD, f"Seen: {why(view.evidence)}")
             last = details.attempts[-1] if details.attempts else None
             tests = [test.name for test in (last.tests if last else ()) if test.name in criterion.tests]

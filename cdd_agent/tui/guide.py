@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from cdd_agent.commands.listing import view
 from cdd_agent.commands.overview import next_line
 from cdd_agent.errors import CddError
-from cdd_agent.tickets.slugs import kebab
+from cdd_agent.tickets.slugs import to_kebab
 
 if TYPE_CHECKING:
     from cdd_agent.session import Session
@@ -66,6 +66,6 @@ def _named(words: str) -> str:
     """A name for the ticket, of the words that say something."""
     telling = [word for word in re.findall(r"\w+", words) if word.casefold() not in _SMALL]
     try:
-        return kebab(" ".join(telling[:_WORDS])[:_LONGEST])
+        return to_kebab(" ".join(telling[:_WORDS])[:_LONGEST])
     except CddError:  # nothing is left, or only letters that no name has
         return "first-ticket"

@@ -12,7 +12,7 @@ from cdd_agent.errors import BadInput
 from cdd_agent.events import BaselineTaken
 from cdd_agent.files.json_file import JsonFile
 from cdd_agent.process.policy import CommandRunner
-from cdd_agent.tickets.plan_step import PlanStep
+from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.checks import Check, check_for, project_check, run_check
 from cdd_agent.verification.outcomes import Result, SuiteRun
 

@@ -2,7 +2,7 @@
 
 from msgspec import Struct, field
 
-from cdd_agent.tickets.plan_step import PlanStep
+from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.baseline import Baseline
 from cdd_agent.verification.outcomes import Reference
 

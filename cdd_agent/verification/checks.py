@@ -24,7 +24,7 @@ from cdd_agent.files.manifests import Manifests, section
 from cdd_agent.process.policy import Command, CommandRefused, CommandRunner, split
 from cdd_agent.process.programs import as_started
 from cdd_agent.process.run import CommandResult, Hear, OutputChunk, unheard
-from cdd_agent.tickets.plan_step import NO_CHECK, PlanStep
+from cdd_agent.tickets.plan import NO_CHECK, PlanStep
 from cdd_agent.verification.invocation import Invocation, invocation
 from cdd_agent.verification.outcomes import SuiteRun
 from cdd_agent.verification.runner import Reported, Reporting, ReportUnreadable

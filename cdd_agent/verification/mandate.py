@@ -13,7 +13,7 @@ from typing import Self
 from msgspec import Struct, field
 
 from cdd_agent.late_regex import late_regex
-from cdd_agent.tickets.plan_step import PlanStep
+from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.test_id import TestId
 
 _REMOVE = late_regex(r"(remov|delet|renam|mov|replac)(e|es|ed|ing)|drop(s|ped|ping)?", re.IGNORECASE)

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.project.subjects import TestFile, is_test_file
-from cdd_agent.tickets.plan_step import PlanStep
+from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.before import Agenda
 from cdd_agent.verification.mandate import StepMandate
 from cdd_agent.verification.test_id import TestId

@@ -29,7 +29,8 @@ from cdd_agent.llm.port import AuthenticationFailed, ConnectionFailed, ProviderD
 from cdd_agent.llm.scripted import ScriptedReply
 from cdd_agent.session import Session
 from cdd_agent.tickets.plan import ImplementationPlan
-from cdd_agent.tickets.plan_rewriting import WordsLost
+from cdd_agent.tickets.plan_editor import PlanTextLost
+from cdd_agent.tickets.plan_reader import read_plan
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.spec_file import SpecTooLarge
 from cdd_agent.wiring import NoModel, Wiring, open_commands
@@ -121,7 +122,7 @@ def ticket(sandbox: Sandbox) -> Sandbox:
 
 
 def written(sandbox: Sandbox) -> ImplementationPlan:
-    return ImplementationPlan.from_markdown((sandbox.ticket / "plan.md").read_text())
+    return read_plan((sandbox.ticket / "plan.md").read_text())
 
 
 async def test_a_plan_is_proposed_shown_and_written_only_when_approved(ticket: Sandbox) -> None:
@@ -636,7 +637,7 @@ async def test_a_basic_plan_that_could_not_be_written_is_not_kept(ticket: Sandbo
     path.write_text(f"{path.read_text()}\n## Overview\n\nOne.\n\n## Summary\n\nTwo.\n")
     session = ticket.session()
     await say(session, f"/exec {SLUG}", "c", "exit", f"/plan {SLUG}")
-    with pytest.raises(WordsLost):
+    with pytest.raises(PlanTextLost):
         await say(session, "basic")
     await say(session, "exit")
     assert About.PROPOSED_BEFORE not in noticed(await say(ticket.session(), f"/plan {SLUG}"))

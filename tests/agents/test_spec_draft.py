@@ -11,8 +11,7 @@ from cdd_agent.agents.notebook import bounded
 from cdd_agent.agents.spec_draft import Criterion, Draft, Proposal
 from cdd_agent.llm.port import Message
 from cdd_agent.redaction import Redactor
-from cdd_agent.tickets.spec import TicketSpec
-from cdd_agent.tickets.spec_writing import FIELDS
+from cdd_agent.tickets.spec import FIELDS, TicketSpec
 
 FILE = TicketSpec(title="Say words", description="Words.", acceptance_criteria=("a", "b"), technical_notes="n")
 QUIET = Redactor()

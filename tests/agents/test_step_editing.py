@@ -12,7 +12,7 @@ from cdd_agent.engine.lock import TicketLock, TicketTaken
 from cdd_agent.errors import BadInput
 from cdd_agent.events import About, StepStarted
 from cdd_agent.session import Session
-from cdd_agent.tickets.plan import ImplementationPlan
+from cdd_agent.tickets.plan_reader import read_plan
 from tests.listening import collect, stop_at
 from tests.projects import SLUG, Sandbox, Step, check, noticed, run_all, says
 
@@ -71,7 +71,7 @@ def test_a_plan_that_is_a_code_block_stays_one(three: Sandbox, session: Session)
     edited(session, 2, lambda step: step.replace("Say it of b.", "Say:\n\n```text\ngood\n```\n")).finish()
     text = plan_md(three).read_text()
     assert text.startswith("Here it is:\n\n```")
-    steps = ImplementationPlan.from_markdown(text).steps
+    steps = read_plan(text).steps
     assert [step.number for step in steps] == [1, 2, 3]
     assert "```text\ngood\n```" in steps[1].description
 

@@ -151,9 +151,10 @@ async def test_a_plan_that_is_done_is_read_again_only_when_it_was_changed(sandbo
     await carried_out(sandbox)
     plan = sandbox.root / "tickets" / SLUG / "plan.md"
     done, code = plan.read_text(), "import sys; from cdd_agent.cli.main import main; main(['list']); "
+    code += "from cdd_agent.tickets.store import read_plan_once; print(read_plan_once.cache_info().misses > 0)"
 
     def listed_in_a_process() -> list[str]:
-        command = [sys.executable, "-c", code + "print('markdown_it' in sys.modules)"]
+        command = [sys.executable, "-c", code]
         told = subprocess.run(command, capture_output=True, text=True, cwd=sandbox.root, check=True).stdout
         return told.splitlines()
 

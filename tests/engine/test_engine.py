@@ -382,7 +382,7 @@ async def test_a_step_found_in_progress_is_put_back_and_goes_on_from_its_saved_r
 
 
 def step_one(engine: Engine) -> StepStatus:
-    return engine.run.state.of(1).status
+    return engine.run.state.step(1).status
 
 
 async def test_skip_discards_what_the_step_left_and_frees_those_that_depend_on_it(sandbox: Sandbox) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cdd_agent.engine.accepted import KnownTests
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.redaction import Redactor
-from cdd_agent.tickets.plan_step import PlanStep
+from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.state import NO_FILES, ExecutionState
 from cdd_agent.tickets.status import StepStatus, Verification
 from cdd_agent.verification.baseline import Baseline
@@ -63,15 +63,15 @@ def test_what_is_kept_is_what_would_be_read(done: list[Checked | Undone | Begun]
         for deed in done:
             match deed:
                 case Checked(number, tests):
-                    attempt = state.of(number).attempts + 1
+                    attempt = state.step(number).attempts + 1
                     state = state.started(PlanStep(number=number, title="t"), NOW, attempt=attempt)
                     record.attempt(number, attempt).folder.mkdir(parents=True)
                     record.attempt(number, attempt).save_tests(tests, Reference())
                     state = state.completed(number, NOW, Verification.PASSED, NO_FILES)
                 case Undone(number):
-                    if state.of(number).status is StepStatus.COMPLETED:
-                        state = state.undo([state.of(number)], "u")
+                    if state.step(number).status is StepStatus.COMPLETED:
+                        state = state.undo([state.step(number)], "u")
                 case Begun(tests, already):
                     record.save_baseline(Baseline(step=1, tests=tests, already=already), "")
-            for before in (None, state.of(2)):
+            for before in (None, state.step(2)):
                 assert known.so_far(state, before=before) == KnownTests(record).so_far(state, before=before)

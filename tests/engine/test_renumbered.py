@@ -229,8 +229,9 @@ async def test_a_plan_that_is_renumbered_while_it_runs_is_taken_up_with_its_new_
 
 async def test_what_cannot_be_told_is_refused_with_the_steps_and_nothing_is_changed(done: Sandbox) -> None:
     before = done.state()
-    done.write(A, NEW, Step("b.txt", check("b.txt"), description="Make it otherwise."), C)
-    with pytest.raises(BadInput, match=r"step 2 .'Make b.txt'. was carried out, and could be step 3 now"):
+    others = [Step("b.txt", check("b.txt"), description=text) for text in ("Make it otherwise.", "Make it again.")]
+    done.write(A, NEW, *others, C)
+    with pytest.raises(BadInput, match=r"step 2 .'Make b.txt'. was carried out, and could be step 3 and step 4 now"):
         done.engine()
     assert done.state() == before
 

@@ -3,7 +3,7 @@
 import pytest
 
 from cdd_agent.engine.step_commit import step_message
-from cdd_agent.tickets.plan_step import PlanStep
+from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.status import Verification
 
 MODEL = PlanStep(2, "Create the user model")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.events import Event, RunFinished
-from cdd_agent.tickets.plan_step import PlanStep
+from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.wording import described
 from tests.listening import collect, told_to
 from tests.projects import Sandbox, Step, check, run_all, says

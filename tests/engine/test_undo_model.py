@@ -350,7 +350,7 @@ class Story:
 
     async def undo(self, back: int) -> None:
         with self.engine() as engine:
-            known = engine.run.state.settled()
+            known = engine.run.state.ended_steps()
             if not known:
                 return
             number = known[-min(back, len(known))].step_number
@@ -377,7 +377,7 @@ class Story:
             self.dies(act, "run", replies=tuple(map(str, replies)))
         with self.engine() as engine:
             is_over = self.judged(engine) - before != set()
-            now = engine.run.state.of(step.number)
+            now = engine.run.state.step(step.number)
             span = engine.run.attempt(step.number, now.attempts).span if now.attempts else None
         event(f"a step that was {'stopped' if act.death is None else 'killed'}{' too late' if is_over else ''}")
         self.model.undone.clear()
@@ -418,7 +418,7 @@ class Story:
         self.dies(act, "skip keep" if keep else "skip")
         with self.engine() as engine:
             await collect(engine.recover())
-            if engine.run.state.of(step.number).status is not StepStatus.SKIPPED:
+            if engine.run.state.step(step.number).status is not StepStatus.SKIPPED:
                 await collect(engine.skip(step, "no", keep=keep))
         self.model.undone.clear()
         self.model.life(step.number)
@@ -427,7 +427,7 @@ class Story:
 
     async def undo_killed(self, act: Interrupted, back: int) -> None:
         with self.engine() as engine:
-            known = engine.run.state.settled()
+            known = engine.run.state.ended_steps()
             before = len(engine.run.state.undone)
         if not known:
             return
@@ -458,7 +458,7 @@ class Story:
     def judged(self, engine: Engine) -> set[tuple[int, int]]:
         """The attempts at steps of which it is known how they ended."""
         state = engine.run.state
-        steps = [state.of(step.number) for step in engine.run.plan.steps]
+        steps = [state.step(step.number) for step in engine.run.plan.steps]
         over = {(now.folder, now.attempts) for now in steps if now.status is StepStatus.COMPLETED}
         failed = [now for now in steps if now.status is StepStatus.FAILED]
         return over | {

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from cdd_agent.tickets.plan import ImplementationPlan, Problem
-from cdd_agent.tickets.plan_check import Places, check_plan, errors, problems_of
-from cdd_agent.tickets.plan_step import AffectedFile, PlanStep
+from cdd_agent.tickets.plan import AffectedFile, ImplementationPlan, PlanStep, Problem
+from cdd_agent.tickets.plan_check import ProjectFiles, check_plan, find_problems, only_errors
+from cdd_agent.tickets.plan_reader import read_plan
 from cdd_agent.tickets.spec import TicketSpec
 
 SPEC = TicketSpec("Sign in", description="d", acceptance_criteria=("Users sign in", "Wrong passwords are refused"))
-EMPTY = Places(frozenset())
+EMPTY = ProjectFiles(frozenset())
 
 
 def step(number: int, *files: str, needs: tuple[int, ...] = (), serves: tuple[int, ...] = (1, 2)) -> PlanStep:
@@ -24,7 +24,7 @@ def step(number: int, *files: str, needs: tuple[int, ...] = (), serves: tuple[in
 
 def found(*steps: PlanStep, there: str = "", settled: tuple[int, ...] = ()) -> list[tuple[str, int | None]]:
     plan = ImplementationPlan(steps=steps)
-    return [(p.kind, p.step) for p in problems_of(plan, SPEC, Places(frozenset(there.split())), settled)]
+    return [(p.kind, p.step) for p in find_problems(plan, SPEC, ProjectFiles(frozenset(there.split())), settled)]
 
 
 @pytest.mark.parametrize(
@@ -97,15 +97,15 @@ def test_a_step_without_a_check_is_told_unless_it_changes_nothing(verify: str, f
 
 
 def test_a_plan_in_few_words_has_only_warnings() -> None:
-    plan = ImplementationPlan.from_markdown("### Step 1: Do it\n\n**Files:** `a.py`\n\n### Step 2: Test it\n")
-    problems = problems_of(plan, SPEC, EMPTY)
+    plan = read_plan("### Step 1: Do it\n\n**Files:** `a.py`\n\n### Step 2: Test it\n")
+    problems = find_problems(plan, SPEC, EMPTY)
     assert {problem.kind for problem in problems} == {"no_serves", "missing_file", "no_check"}
-    assert errors(problems) == []
+    assert only_errors(problems) == []
 
 
 def test_an_error_is_told_from_a_warning() -> None:
     plan = ImplementationPlan(steps=(step(1, "a.py"), step(2, "a.py new")))
-    assert errors(problems_of(plan, SPEC, EMPTY)) == problems_of(plan, SPEC, EMPTY)
+    assert only_errors(find_problems(plan, SPEC, EMPTY)) == find_problems(plan, SPEC, EMPTY)
 
 
 def test_steps_that_were_begun_are_not_judged_but_count() -> None:
@@ -116,7 +116,7 @@ def test_steps_that_were_begun_are_not_judged_but_count() -> None:
 
 def test_problems_have_the_line_of_their_step_and_come_in_that_order() -> None:
     text = "# Plan\n\n### Step 1: A\n**Verify:** `make`\n**Serves:** 9\n\n### Step 2: B\n**Serves:** 1, 2\n"
-    problems = problems_of(ImplementationPlan.from_markdown(text), SPEC, EMPTY)
+    problems = find_problems(read_plan(text), SPEC, EMPTY)
     assert [(problem.line, problem.kind) for problem in problems] == [(3, "unknown_criterion"), (7, "no_check")]
 
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
 from cdd_agent.tickets.spec import TicketSpec, TicketType
-from cdd_agent.tickets.spec_file import LARGEST, ChangedMeanwhile, SpecFile
+from cdd_agent.tickets.spec_file import MAX_BYTES, SpecChanged, SpecFile
 from cdd_agent.tickets.store import Ticket
 
 TEXT = "# mine\ntitle: x\r\nowner: Ada\n"
@@ -45,7 +45,7 @@ def test_a_read_only_file_is_not_replaced(file: SpecFile) -> None:
 def test_an_edit_that_was_not_seen_is_not_overwritten(file: SpecFile, edit: str) -> None:
     seen = file.read()
     file.ticket.spec_path.write_bytes(edit.encode())
-    with pytest.raises(ChangedMeanwhile):
+    with pytest.raises(SpecChanged):
         file.write(seen, replace(seen.spec, title="y"))
     assert file.ticket.spec_path.read_bytes() == edit.encode()
 
@@ -53,7 +53,7 @@ def test_an_edit_that_was_not_seen_is_not_overwritten(file: SpecFile, edit: str)
 def test_a_file_that_went_meanwhile_is_not_made_anew(file: SpecFile) -> None:
     seen = file.read()
     file.ticket.spec_path.unlink()
-    with pytest.raises(ChangedMeanwhile):
+    with pytest.raises(SpecChanged):
         file.write(seen, replace(seen.spec, title="y"))
     assert not file.ticket.spec_path.exists()
 
@@ -74,7 +74,7 @@ def test_a_file_that_came_meanwhile_is_not_overwritten(file: SpecFile) -> None:
     file.ticket.spec_path.unlink()
     seen = file.read()
     file.ticket.spec_path.write_bytes(TEXT.encode())
-    with pytest.raises(ChangedMeanwhile):
+    with pytest.raises(SpecChanged):
         file.write(seen, replace(seen.spec, title="y"))
     assert file.ticket.spec_path.read_bytes() == TEXT.encode()
 
@@ -82,7 +82,7 @@ def test_a_file_that_came_meanwhile_is_not_overwritten(file: SpecFile) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"x" * (LARGEST + 1), "200,001 bytes; up to 200,000"),
+        (b"x" * (MAX_BYTES + 1), "200,001 bytes; up to 200,000"),
         (b"title: Gr\xf6\xdfe", "is not UTF-8 text"),
         (b"title: x\nb: [\n", r"spec\.yaml:3"),
     ],

@@ -1,7 +1,5 @@
 import errno
 import os
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -228,11 +226,3 @@ def test_a_folder_in_place_of_a_file_is_bad_input(tmp_path: Path) -> None:
 
     with pytest.raises(BadInput, match="cannot be read"):
         Ticket("bug-a", tmp_path, tmp_path).read_spec()
-
-
-def test_importing_the_store_is_cheap() -> None:
-    code = "import sys, cdd_agent.tickets.store; print({'yaml', 'markdown_it', 'pydantic'} & set(sys.modules))"
-
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-
-    assert done.stdout.strip() == "set()"

@@ -45,7 +45,7 @@ from cdd_agent.events import (
 )
 from cdd_agent.frontend import REST
 from cdd_agent.llm.local_servers import LocalServer
-from cdd_agent.tickets.plan_step import AffectedFile, PlanStep
+from cdd_agent.tickets.plan import AffectedFile, PlanStep
 from cdd_agent.tickets.status import Cost, Evidence, RunStatus, StepStatus, Verification
 from cdd_agent.tui.answering import Answering
 from cdd_agent.tui.app import Shell

@@ -4,7 +4,7 @@ from time import process_time
 
 import pytest
 
-from cdd_agent.tickets.plan_step import AffectedFile, PlanStep
+from cdd_agent.tickets.plan import AffectedFile, PlanStep
 from cdd_agent.verification.mandate import StepMandate
 from cdd_agent.verification.test_id import TestId
 

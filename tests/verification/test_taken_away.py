@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cdd_agent.tickets.plan_step import AffectedFile, PlanStep
+from cdd_agent.tickets.plan import AffectedFile, PlanStep
 from cdd_agent.verification.mandate import StepMandate
 from cdd_agent.verification.taken_away import TestChanges, Versions, compare
 from cdd_agent.verification.testcode import Place, place_of

@@ -7,7 +7,7 @@ import pytest
 
 from cdd_agent.edits.changes import ChangeSet, FileChange
 from cdd_agent.events import AttemptFailed, StepFinished, TestsFinished
-from cdd_agent.tickets.plan_step import AffectedFile, PlanStep
+from cdd_agent.tickets.plan import AffectedFile, PlanStep
 from cdd_agent.verification.before import Agenda
 from cdd_agent.verification.targets import Assignment, Targets
 from tests.engine.calculator import CALC, FIXED, SUB, TEST_SUB, TESTS, calculator, gives

@@ -13,7 +13,7 @@ from cdd_agent.events import Choice, CommandProposed, Event, Proposal, StepFinis
 from cdd_agent.frontend import Nobody
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.process.run import CommandResult
-from cdd_agent.tickets.plan_step import PlanStep
+from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.status import Verification
 from cdd_agent.verification.before import Before
 from cdd_agent.verification.checks import Ran, check_for, detect, parse_command

@@ -96,7 +96,7 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
     def show(self, steps: Iterable[StepView], former_cost: Cost = NO_COST) -> None:
         """Show these steps, and the cost of the run with that of former ones; without steps the list is hidden."""
         self._steps, self._former_cost = list(steps), former_cost
-        self._to_do = {step.number for step in self._steps if not step.status.over}
+        self._to_do = {step.number for step in self._steps if not step.status.is_over}
         self.display = bool(self._steps) and not self._is_folded
         self._add_up()
         if self._cursor is not None and self._cursor >= len(self._steps):
@@ -177,7 +177,7 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
             if step.number == number:
                 changed = replace(step, **update)
                 self._steps[index] = changed
-                (self._to_do.discard if changed.status.over else self._to_do.add)(number)
+                (self._to_do.discard if changed.status.is_over else self._to_do.add)(number)
         self._lay_out()
         self._follow()
 
@@ -310,7 +310,7 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         now = (StepStatus.IN_PROGRESS, StepStatus.FAILED)
         current = next((i for i, step in enumerate(self._steps) if step.status in now), None)
         if current is None:
-            current = next((i for i, step in enumerate(self._steps) if not step.status.over), len(self._steps) - 1)
+            current = next((i for i, step in enumerate(self._steps) if not step.status.is_over), len(self._steps) - 1)
         return current
 
     def _show_selected(self) -> None:

@@ -7,14 +7,13 @@ from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
 from cdd_agent.forms import NotOfForm, read
-from cdd_agent.tickets.basic_plan import MARK, basic_plan
-from cdd_agent.tickets.plan import ImplementationPlan
-from cdd_agent.tickets.plan_changing import ChangeRefused, Fixed, carried_over, changed, made_anew
-from cdd_agent.tickets.plan_check import Places, errors, problems_of
-from cdd_agent.tickets.plan_draft import PlanChanges, PlanDraft
-from cdd_agent.tickets.plan_rewriting import WordsLost, rewritten
-from cdd_agent.tickets.plan_step import AffectedFile, PlanStep
-from cdd_agent.tickets.plan_writing import step_blocks
+from cdd_agent.tickets.plan import AffectedFile, ImplementationPlan, PlanStep
+from cdd_agent.tickets.plan_changes import ChangeRefused, FixedSteps, change_plan, merge_plans, replace_plan
+from cdd_agent.tickets.plan_check import ProjectFiles, find_problems, only_errors
+from cdd_agent.tickets.plan_draft import BASIC_PLAN_MARK, PlanChanges, PlanDraft, make_basic_plan
+from cdd_agent.tickets.plan_editor import PlanTextLost, edit_plan
+from cdd_agent.tickets.plan_reader import read_plan
+from cdd_agent.tickets.plan_writer import step_block, write_plan
 from cdd_agent.tickets.spec import TicketSpec
 from tests.tickets.test_plan import PLANS
 
@@ -72,10 +71,10 @@ def changes(**values: object) -> PlanChanges:
     return read(PlanChanges, {"summary": "As asked.", **values})
 
 
-def refined(text: str, fixed: Fixed | None = None, **values: object) -> str:
-    plan = ImplementationPlan.from_markdown(text)
+def refined(text: str, fixed: FixedSteps | None = None, **values: object) -> str:
+    plan = read_plan(text)
     numbers = frozenset(step.number for step in plan.steps)
-    return rewritten(text, changed(plan, changes(**values), fixed or Fixed(taken=numbers)))
+    return edit_plan(text, change_plan(plan, changes(**values), fixed or FixedSteps(used_numbers=numbers)))
 
 
 def lines_lost(before: str, after: str) -> list[str]:
@@ -86,13 +85,13 @@ def test_only_the_changed_step_is_written_anew() -> None:
     after = refined(BY_HAND, steps=[draft(3, "The letter", description="Print it.")])
     assert lines_lost(BY_HAND, after) == THIRD
     assert "\n## Step 3: The letter\n\n" in after
-    assert ImplementationPlan.from_markdown(after).steps[2].description == "Print it."
+    assert read_plan(after).steps[2].description == "Print it."
     assert after.endswith("\n\n## Appendix\n\n| a | b |\n")
 
 
 def test_a_step_is_split_and_the_others_keep_their_words() -> None:
     after = refined(BY_HAND, steps=[draft(1, "The table"), draft(4, "Its index", after=1, dependencies=[1])])
-    plan = ImplementationPlan.from_markdown(after)
+    plan = read_plan(after)
     assert [step.number for step in plan.steps] == [1, 4, 2, 3]
     assert plan.steps[2].dependencies == (1, 4)  # "all previous steps" is what it says
     assert BY_HAND[BY_HAND.index("## Step 2") :] == after[after.index("## Step 2") :]
@@ -102,13 +101,13 @@ def test_a_step_is_split_and_the_others_keep_their_words() -> None:
 @pytest.mark.parametrize(("after", "order"), [(0, [4, 1, 2, 3]), (2, [1, 2, 4, 3]), (None, [1, 2, 3, 4])])
 def test_a_new_step_stands_where_it_is_to(after: int | None, order: list[int]) -> None:
     text = refined(BY_HAND, steps=[draft(4, after=after)])
-    assert [step.number for step in ImplementationPlan.from_markdown(text).steps] == order
+    assert [step.number for step in read_plan(text).steps] == order
     assert lines_lost(BY_HAND, text) == []
 
 
 def test_new_steps_may_stand_behind_each_other() -> None:
     text = refined(BY_HAND, steps=[draft(4, after=3), draft(5, after=4)])
-    assert [step.number for step in ImplementationPlan.from_markdown(text).steps] == [1, 2, 3, 4, 5]
+    assert [step.number for step in read_plan(text).steps] == [1, 2, 3, 4, 5]
 
 
 def test_a_step_is_removed_with_its_section_alone() -> None:
@@ -119,7 +118,7 @@ def test_a_step_is_removed_with_its_section_alone() -> None:
 def test_overview_risks_and_totals_are_changed_in_their_place_or_added() -> None:
     risk = "Mail is slow"
     after = refined(BY_HAND, overview="Long.", risks=[risk], complexity="complex", estimated_time="2 hours")
-    plan = ImplementationPlan.from_markdown(after)
+    plan = read_plan(after)
     assert (plan.overview, plan.risks) == ("Long.", (risk,))
     assert (plan.total_complexity, plan.total_estimated_time) == ("complex", "2 hours")
     assert lines_lost(BY_HAND, after) == ["**Complexity:** medium", "Short."]
@@ -127,11 +126,11 @@ def test_overview_risks_and_totals_are_changed_in_their_place_or_added() -> None
 
 def test_the_words_below_the_title_stay_before_another_overview() -> None:
     text = f"# Plan: X\n\n{MINE}\n\n## Overview\n\nOld.\n\n### Step 1: A\n\nDo it.\n"
-    plan = ImplementationPlan.from_markdown(text)
+    plan = read_plan(text)
     after = text.replace("Old.", "New.")
-    assert rewritten(text, replace(plan, overview="New.")) == after
-    assert rewritten(text, replace(plan, overview=f"{MINE}\n\nNew.")) == after
-    assert ImplementationPlan.from_markdown(rewritten(text, replace(plan, overview=""))).overview == MINE
+    assert edit_plan(text, replace(plan, overview="New.")) == after
+    assert edit_plan(text, replace(plan, overview=f"{MINE}\n\nNew.")) == after
+    assert read_plan(edit_plan(text, replace(plan, overview=""))).overview == MINE
 
 
 def test_a_last_step_that_goes_leaves_no_blank_end() -> None:
@@ -175,13 +174,13 @@ def test_what_is_not_changed_is_not_touched() -> None:
 
 def test_what_could_only_be_lost_is_refused() -> None:
     twice = BY_HAND.replace("## Notes of the team", "## Summary")
-    with pytest.raises(WordsLost):
+    with pytest.raises(PlanTextLost):
         refined(twice, overview="Long.")
     with pytest.raises(BadInput, match=r"Step 1 .*twice"):
-        rewritten("### Step 1: A\n### Step 1: B\n", ImplementationPlan(steps=(PlanStep(1),)))
-    plan = ImplementationPlan.from_markdown(BY_HAND)
+        edit_plan("### Step 1: A\n### Step 1: B\n", ImplementationPlan(steps=(PlanStep(1),)))
+    plan = read_plan(BY_HAND)
     with pytest.raises(BadInput, match="change places"):
-        rewritten(BY_HAND, replace(plan, steps=plan.steps[::-1]))
+        edit_plan(BY_HAND, replace(plan, steps=plan.steps[::-1]))
 
 
 @settings(max_examples=100)
@@ -197,11 +196,11 @@ def test_any_change_of_any_plan_is_written_and_the_steps_that_stay_keep_their_by
         steps.insert(data.draw(st.integers(0, len(steps))), new)
     wanted = replace(plan, steps=tuple(steps), overview=data.draw(st.sampled_from([plan.overview, other.overview])))
 
-    after = rewritten(plan.to_markdown(), wanted)
+    after = edit_plan(write_plan(plan), wanted)
 
-    assert ImplementationPlan.from_markdown(after) == wanted
+    assert read_plan(after) == wanted
     for step in steps:
-        assert "\n\n".join(step_blocks(step)) in after
+        assert step_block(step) in after
 
 
 @pytest.mark.parametrize(
@@ -217,38 +216,38 @@ def test_any_change_of_any_plan_is_written_and_the_steps_that_stay_keep_their_by
     ],
 )
 def test_a_change_that_breaks_a_rule_is_refused_in_words(values: dict[str, object], reason: str) -> None:
-    plan = ImplementationPlan.from_markdown(BY_HAND)
+    plan = read_plan(BY_HAND)
     with pytest.raises(ChangeRefused, match=reason):
-        changed(plan, changes(**values), Fixed(steps=frozenset({1}), taken=frozenset({1, 2, 3, 7, 9})))
+        change_plan(
+            plan, changes(**values), FixedSteps(completed=frozenset({1}), used_numbers=frozenset({1, 2, 3, 7, 9}))
+        )
 
 
 def test_a_note_beside_a_file_stays_where_it_says_the_same() -> None:
     note = "new, the model"
     plan = ImplementationPlan(steps=(PlanStep(1, files_affected=(AffectedFile("a", note),)),))
     files = [{"path": "a", "change": "create"}, {"path": "b", "change": "delete"}]
-    [step] = changed(plan, changes(steps=[draft(1, files=files)]), Fixed()).steps
+    [step] = change_plan(plan, changes(steps=[draft(1, files=files)]), FixedSteps()).steps
     assert [(file.path, file.note) for file in step.files_affected] == [("a", note), ("b", "deleted")]
-    [step] = changed(plan, changes(steps=[draft(1, files=[{"path": "a", "change": "edit"}])]), Fixed()).steps
+    [step] = change_plan(plan, changes(steps=[draft(1, files=[{"path": "a", "change": "edit"}])]), FixedSteps()).steps
     assert [(file.path, file.note) for file in step.files_affected] == [("a", "")]
 
 
 def test_a_plan_made_anew_keeps_what_was_done_and_takes_no_number_twice() -> None:
-    plan = ImplementationPlan.from_markdown(BY_HAND)
-    fixed = Fixed(steps=frozenset({1}), taken=frozenset({1, 2, 3}), is_begun=True)
+    plan = read_plan(BY_HAND)
+    fixed = FixedSteps(completed=frozenset({1}), used_numbers=frozenset({1, 2, 3}), is_begun=True)
     new = ImplementationPlan(steps=(PlanStep(4, "Anew"),))
-    assert [step.number for step in made_anew(plan, new, fixed).steps] == [1, 4]
+    assert [step.number for step in replace_plan(plan, new, fixed).steps] == [1, 4]
     with pytest.raises(ChangeRefused, match=r"2 .* 4"):
-        made_anew(plan, ImplementationPlan(steps=(PlanStep(2),)), fixed)
-    assert made_anew(plan, new, Fixed(taken=frozenset({1, 2, 3}))) == new
+        replace_plan(plan, ImplementationPlan(steps=(PlanStep(2),)), fixed)
+    assert replace_plan(plan, new, FixedSteps(used_numbers=frozenset({1, 2, 3}))) == new
 
 
 def test_a_change_is_carried_over_to_a_plan_that_was_edited_meanwhile() -> None:
-    base = ImplementationPlan.from_markdown(BY_HAND)
-    wanted = changed(base, changes(steps=[draft(3, "Letter"), draft(4, after=1)], risks=["r"]), Fixed())
-    now = ImplementationPlan.from_markdown(
-        BY_HAND.replace("The form, with", "A form, with").replace("Short.", "Brief.")
-    )
-    merged = carried_over(base, wanted, now)
+    base = read_plan(BY_HAND)
+    wanted = change_plan(base, changes(steps=[draft(3, "Letter"), draft(4, after=1)], risks=["r"]), FixedSteps())
+    now = read_plan(BY_HAND.replace("The form, with", "A form, with").replace("Short.", "Brief."))
+    merged = merge_plans(base, wanted, now)
     assert [step.title for step in merged.steps] == ["The table", "New", "The form", "Letter"]
     assert merged.steps[2].description.startswith("A form, ")
     assert (merged.overview, merged.risks) == ("Brief.", ("r",))
@@ -263,10 +262,10 @@ def test_a_change_is_carried_over_to_a_plan_that_was_edited_meanwhile() -> None:
     ],
 )
 def test_what_both_have_changed_is_refused(edit: tuple[str, str], reason: str) -> None:
-    base = ImplementationPlan.from_markdown(BY_HAND)
-    wanted = changed(base, changes(steps=[draft(3, "Letter"), draft(4)], overview="Long."), Fixed())
+    base = read_plan(BY_HAND)
+    wanted = change_plan(base, changes(steps=[draft(3, "Letter"), draft(4)], overview="Long."), FixedSteps())
     with pytest.raises(ChangeRefused, match=reason):
-        carried_over(base, wanted, ImplementationPlan.from_markdown(BY_HAND.replace(*edit)))
+        merge_plans(base, wanted, read_plan(BY_HAND.replace(*edit)))
 
 
 def test_a_models_plan_becomes_a_plan() -> None:
@@ -282,18 +281,18 @@ def test_a_models_plan_becomes_a_plan() -> None:
     assert (plan.ticket_slug, plan.ticket_title, plan.ticket_type) == ("feature-sign-in", "Sign in", "feature")
     assert plan.steps[0].files_affected == (AffectedFile("a.py", "new"), AffectedFile("b.py"))
     assert plan.steps[0].serves == (1, 2)
-    assert problems_of(plan, SPEC, Places(frozenset({"b.py"}))) == []
+    assert find_problems(plan, SPEC, ProjectFiles(frozenset({"b.py"}))) == []
     with pytest.raises(NotOfForm, match="verfy"):
         read(PlanDraft, written | {"verfy": "x"})
 
 
 def test_a_basic_plan_has_a_step_for_each_criterion_says_what_it_is_and_can_be_run() -> None:
-    plan = basic_plan(SPEC, "feature-sign-in")
+    plan = make_basic_plan(SPEC, "feature-sign-in")
     assert [(step.title, step.serves) for step in plan.steps] == [
         (criterion, (number,)) for number, criterion in enumerate(SPEC.acceptance_criteria, 1)
     ]
-    assert plan.overview.startswith(MARK)
-    problems = problems_of(plan, SPEC, Places(frozenset()))
+    assert plan.overview.startswith(BASIC_PLAN_MARK)
+    problems = find_problems(plan, SPEC, ProjectFiles(frozenset()))
     assert {problem.kind for problem in problems} == {"no_check"}
-    assert errors(problems) == []
-    assert ImplementationPlan.from_markdown(plan.to_markdown()) == plan
+    assert only_errors(problems) == []
+    assert read_plan(write_plan(plan)) == plan

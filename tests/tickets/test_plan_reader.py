@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from cdd_agent.errors import BadInput
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.plan_labels import Field
-from cdd_agent.tickets.plan_parser import ParsedPlan, parse_plan
+from cdd_agent.tickets.plan_reader import ParsedPlan, parse_plan
+from cdd_agent.tickets.plan_writer import write_plan
 from tests.tickets.test_plan import NASTY, PLAN, PLANS
 
 
@@ -17,8 +18,8 @@ def text_of(parsed: ParsedPlan, lines: range | None) -> str:
 
 def test_each_part_of_a_plan_has_its_lines() -> None:
     parsed = parse_plan(PLAN)
-    assert text_of(parsed, parsed.overview_at) == "Users sign in.\n\n- with a name\n"
-    assert text_of(parsed, parsed.risks_at) == "- Passwords\n- Two\n  lines\n"
+    assert text_of(parsed, parsed.overview_lines) == "Users sign in.\n\n- with a name\n"
+    assert text_of(parsed, parsed.risk_lines) == "- Passwords\n- Two\n  lines\n"
     assert parsed.source[parsed.field_lines[Field.COMPLEXITY]] == "**Complexity:** medium\n"
     assert parsed.source[parsed.top_end] == "## Overview\n"
     assert text_of(parsed, parsed.steps[1].written).endswith("**Dependencies:** Step 1\n")
@@ -36,7 +37,7 @@ def test_the_lines_of_a_wrapped_plan_are_those_of_the_whole_text() -> None:
 @settings(deadline=None)
 @given(PLANS)
 def test_the_lines_of_a_step_say_that_step_by_themselves(plan: ImplementationPlan) -> None:
-    parsed = parse_plan(plan.to_markdown())
+    parsed = parse_plan(write_plan(plan))
     for found, step in zip(parsed.steps, plan.steps, strict=True):
         (alone,) = parse_plan(text_of(parsed, found.written)).steps
         assert alone.step == step

@@ -1,0 +1,48 @@
+"""Replace lines of a text and leave all other lines unchanged, byte for byte."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+_LINE_END = re.compile(r"[\r\n]+$")
+
+
+class LineEdit(Struct, frozen=True):
+    """New lines, without line ends, in place of some lines."""
+
+    lines: range
+    new: Sequence[str] = ()
+
+
+def split_lines(text: str) -> list[str]:
+    """Return the lines of a Markdown text with their line ends."""
+    return _LINE.findall(text)
+
+
+def apply_edits(lines: Sequence[str], edits: Iterable[LineEdit]) -> list[str]:
+    """Return `lines` with the edits, which must not overlap. Edits of the same position are applied in the order given.
+
+    New lines get the line end of the line that they replace, else of the first line.
+    """
+    result: list[str] = []
+    position = 0
+    for edit in sorted(edits, key=lambda edit: (edit.lines.start, edit.lines.stop)):
+        result += lines[position : edit.lines.start]
+        position = edit.lines.stop
+        end = _line_end(lines, position - 1 if edit.lines else 0) or _line_end(lines, 0) or "\n"
+        if edit.new and result and not _line_end(result, -1):
+            result[-1] += end
+        result += [line + end for line in edit.new]
+    result += lines[position:]
+    return result if _line_end(lines, -1) else _without_last_end(result)
+
+
+def _without_last_end(lines: list[str]) -> list[str]:
+    return [*lines[:-1], lines[-1].rstrip("\r\n")] if lines else []
+
+
+def _line_end(lines: Sequence[str], index: int) -> str:
+    match = _LINE_END.search(lines[index]) if lines else None
+    return match[0] if match else ""

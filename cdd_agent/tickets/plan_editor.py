@@ -1,0 +1,177 @@
+"""Change plan.md where the plan changed. Introductions, comments and other sections stay unchanged."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from cdd_agent.errors import BadInput
+from cdd_agent.tickets.line_edits import LineEdit, apply_edits
+from cdd_agent.tickets.plan import ImplementationPlan
+from cdd_agent.tickets.plan_labels import Field
+from cdd_agent.tickets.plan_reader import ParsedPlan, ParsedStep, parse_plan, read_plan
+from cdd_agent.tickets.plan_writer import overview_block, risks_block, step_block
+
+
+class PlanTextLost(BadInput):
+    """A change of a plan that would lose text of the user."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The plan cannot be changed like that without losing something you wrote in it",
+            hint="Change it by hand, or `regenerate` it; the present plan is kept then.",
+        )
+
+
+def edit_plan(text: str, wanted: ImplementationPlan) -> str:
+    """Return `text`, a plan.md, changed so that it reads as `wanted`.
+
+    An unchanged step keeps its text. If it says "all previous steps", these are the steps that precede it from now on.
+    The text below the title stays, as the beginning of the overview. Raises `BadInput` if text would be lost.
+    """
+    parsed = parse_plan(text)
+    current = parsed.to_plan()
+    _check_step_numbers(current, wanted)
+    if not f"{wanted.overview}\n\n".startswith(f"{parsed.introduction}\n\n"):
+        overview = "\n\n".join(filter(None, [parsed.introduction, wanted.overview]))
+        wanted = replace(wanted, overview=overview)
+    edits = _total_edits(parsed, current, wanted)
+    if wanted.overview != current.overview:
+        block = overview_block(wanted.overview.removeprefix(parsed.introduction).lstrip("\n"))
+        edits.append(_section_edit(parsed, parsed.overview_lines, parsed.top_end, "Overview", block))
+    edits += _step_edits(parsed, wanted)
+    if wanted.risks != current.risks:
+        block = risks_block(wanted.risks)
+        end = parsed.lines.stop
+        edits.append(_section_edit(parsed, parsed.risk_lines, end, "Risks & Considerations", block))
+    result = _apply(parsed, edits)
+    unchanged = {step.number for step in wanted.steps if step in current.steps}
+    if _comparable(read_plan(result), wanted, unchanged) != _comparable(wanted, wanted, unchanged):
+        raise PlanTextLost
+    return result
+
+
+def step_section(text: str, number: int) -> str:
+    """Return the lines of one step in a plan.md, from its heading on. Raises `BadInput` if it is not there once."""
+    parsed = parse_plan(text)
+    lines = _only_step(parsed, number).written
+    return "".join(parsed.source[lines.start : lines.stop])
+
+
+def replace_step_section(text: str, number: int, section: str) -> str:
+    """Return `text`, a plan.md, with other lines for one step. Raises `BadInput` if they are not just that step."""
+    parsed = parse_plan(text)
+    before = parsed.to_plan()
+    lines = section.strip("\r\n").splitlines()
+    result = _apply(parsed, [LineEdit(_only_step(parsed, number).written, lines)])
+    after = read_plan(result)
+    if [step.number for step in after.steps] != [step.number for step in before.steps]:
+        raise BadInput(
+            f"The text has to be step {number}, and no other one",
+            hint=f"It begins with the heading `### Step {number}: …`, and no other heading in it begins with `Step`.",
+        )
+    if _without_step(before, number) != _without_step(after, number):
+        raise BadInput(
+            f"With this text of step {number} the rest of the plan would read differently",
+            hint="Is a code block in it not closed, or has a heading of another section come into it?",
+        )
+    return result
+
+
+def _check_step_numbers(current: ImplementationPlan, wanted: ImplementationPlan) -> None:
+    numbers = [step.number for step in current.steps]
+    for number, count in Counter(numbers).items():
+        if count > 1:
+            raise BadInput(f"Step {number} is there twice in the plan", hint="Fix that by hand, or `regenerate` it.")
+    staying = [step.number for step in wanted.steps if step.number in numbers]
+    if staying != [number for number in numbers if number in staying]:
+        raise BadInput(
+            "The steps would change places, and with them what you wrote around them",
+            hint="Their order comes from `**Dependencies:**`; to move a section, do it by hand.",
+        )
+
+
+def _total_edits(parsed: ParsedPlan, current: ImplementationPlan, wanted: ImplementationPlan) -> list[LineEdit]:
+    """Replace the totals, or add them below the other fields."""
+    totals = [
+        (Field.COMPLEXITY, "Complexity", current.total_complexity, wanted.total_complexity),
+        (Field.ESTIMATED_TIME, "Estimated Time", current.total_estimated_time, wanted.total_estimated_time),
+    ]
+    edits = []
+    for field, label, before, after in totals:
+        line = f"**{label}:** {after}"
+        place = parsed.field_lines.get(field)
+        if before == after:
+            continue
+        if place is not None:
+            edits.append(LineEdit(range(place, place + 1), [line]))
+        elif parsed.field_lines:
+            end = max(parsed.field_lines.values()) + 1
+            edits.append(LineEdit(range(end, end), [line]))
+        else:
+            edits.append(_insert(parsed, parsed.top_end, [line]))
+    return edits
+
+
+def _section_edit(parsed: ParsedPlan, lines: range | None, end: int, title: str, block: str) -> LineEdit:
+    """Replace the text of a section, or add the section at `end`."""
+    if lines is None:
+        return _insert(parsed, end, [f"## {title}", "", *block.split("\n")])
+    if not lines:
+        return _insert(parsed, lines.start, block.split("\n"))
+    return LineEdit(lines, block.split("\n") if block else [])
+
+
+def _step_edits(parsed: ParsedPlan, wanted: ImplementationPlan) -> list[LineEdit]:
+    """Remove, replace and add the sections of steps. A new step follows the step that precedes it in the plan."""
+    current = {old.step.number: old for old in parsed.steps}
+    wanted_numbers = {step.number for step in wanted.steps}
+    edits = [LineEdit(old.section) for number, old in current.items() if number not in wanted_numbers]
+    position = parsed.steps[0].section.start if parsed.steps else parsed.lines.stop
+    depth = parsed.steps[0].depth if parsed.steps else 3
+    for step in wanted.steps:
+        old = current.get(step.number)
+        if old is None:
+            edits.append(_insert(parsed, position, step_block(step, depth).split("\n")))
+            continue
+        depth = old.depth
+        position = old.section.stop
+        if old.step != step:
+            edits.append(LineEdit(old.written, step_block(step, depth).split("\n")))
+    return edits
+
+
+def _insert(parsed: ParsedPlan, position: int, block: list[str]) -> LineEdit:
+    """Insert lines with blank lines around them."""
+    is_after_text = position > parsed.lines.start and parsed.source[position - 1].strip()
+    blank_line = [""] if is_after_text else []
+    return LineEdit(range(position, position), [*blank_line, *block, ""])
+
+
+def _apply(parsed: ParsedPlan, edits: Sequence[LineEdit]) -> str:
+    end = parsed.lines.stop
+    plan = apply_edits(parsed.source[:end], edits)
+    if any(edit.lines.stop == end for edit in edits):
+        while plan and not plan[-1].strip():
+            plan.pop()
+    return "".join(plan + parsed.source[end:])
+
+
+def _only_step(parsed: ParsedPlan, number: int) -> ParsedStep:
+    steps = [parsed_step for parsed_step in parsed.steps if parsed_step.step.number == number]
+    if len(steps) != 1:
+        times = f"{len(steps)} times" if steps else "no more"
+        raise BadInput(f"Step {number} is there {times} in the plan", hint="Look at plan.md.")
+    return steps[0]
+
+
+def _without_step(plan: ImplementationPlan, number: int) -> ImplementationPlan:
+    return replace(plan, steps=tuple(step for step in plan.steps if step.number != number))
+
+
+def _comparable(plan: ImplementationPlan, wanted: ImplementationPlan, unchanged: set[int]) -> ImplementationPlan:
+    """Return the plan without the dependencies of unchanged steps: "all previous steps" may mean others now."""
+    steps = []
+    for step in plan.steps:
+        steps.append(replace(step, dependencies=()) if step.number in unchanged else step)
+    return replace(plan, steps=tuple(steps), ticket_slug=plan.ticket_slug or wanted.ticket_slug)

@@ -1,0 +1,109 @@
+"""Write a plan as plan.md. Every part is written so that the reader reads it back unchanged."""
+
+import re
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+from cdd_agent.errors import BadInput
+from cdd_agent.tickets.markdown import code_span, spellings
+from cdd_agent.tickets.plan import NO_CHECK, ImplementationPlan, PlanStep
+from cdd_agent.tickets.plan_reader import ParsedPlan, parse_plan
+
+
+def write_plan(plan: ImplementationPlan) -> str:
+    """Return the plan as plan.md."""
+    title = f"# Implementation Plan: {plan.ticket_title}" if plan.ticket_title else "# Implementation Plan"
+    ticket_type = plan.ticket_type
+    if ticket_type.startswith("`"):
+        ticket_type = code_span(ticket_type)
+    fields = []
+    if plan.ticket_slug:
+        fields.append(f"**Ticket:** {code_span(plan.ticket_slug)}")
+    fields.append(f"**Type:** {ticket_type}")
+    fields.append(f"**Complexity:** {plan.total_complexity}")
+    fields.append(f"**Estimated Time:** {plan.total_estimated_time}")
+    blocks = [_heading(title), "\n".join(fields)]
+    if plan.overview:
+        blocks += ["## Overview", overview_block(plan.overview)]
+    blocks.append("## Implementation Steps")
+    blocks += [step_block(step) for step in plan.steps]
+    if plan.risks:
+        blocks += ["## Risks & Considerations", risks_block(plan.risks)]
+    return "\n\n".join(blocks) + "\n"
+
+
+def step_block(step: PlanStep, depth: int = 3) -> str:
+    """Return a step with a heading of this depth."""
+    fields = [
+        f"**Complexity:** {step.complexity}",
+        f"**Estimated Time:** {step.estimated_time}",
+        f"**Dependencies:** {f'Step {_join(step.dependencies)}' if step.dependencies else 'None'}",
+    ]
+    if step.verify:
+        fields.append(f"**Verify:** {NO_CHECK if step.verify == NO_CHECK else code_span(step.verify)}")
+    if step.serves:
+        fields.append(f"**Serves:** {_join(step.serves)}")
+    blocks = [_heading(f"{'#' * depth} Step {step.number}: {step.title}")]
+    if "\n" in step.description:
+        blocks.append(_long_description(step.description))
+    elif step.description:
+        fields.insert(0, f"**Description:** {step.description}")
+    blocks.append("\n".join(fields))
+    if step.files_affected:
+        files = ["**Files Affected:**"]
+        for file in step.files_affected:
+            note = f" ({file.note})" if file.note else ""
+            files.append(f"- {code_span(file.path)}{note}")
+        blocks.append("\n".join(files))
+    return "\n\n".join(blocks)
+
+
+def overview_block(text: str) -> str:
+    """Return the text below the heading of the overview."""
+    page = "# Implementation Plan\n\n## Overview\n\n{}\n\n## Implementation Steps\n\n### Step 1\n"
+
+    def reads_back(read: ParsedPlan) -> bool:
+        return "\n\n".join(read.overview) == text and len(read.steps) == 1
+
+    return _first_readable(spellings(text), page, reads_back)
+
+
+def risks_block(risks: Iterable[str]) -> str:
+    """Return the list below the heading of the risks."""
+    return "\n".join(_risk_item(risk) for risk in risks)
+
+
+def _heading(line: str) -> str:
+    # CommonMark drops a run of `#` at the end of a heading.
+    return f"{line} #" if line.endswith("#") else line
+
+
+def _join(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, numbers))
+
+
+def _long_description(text: str) -> str:
+    """Return a description of several lines: next to the label if it begins like a sentence, else below the label."""
+
+    def reads_back(read: ParsedPlan) -> bool:
+        step = read.steps[0].step
+        return step.description == text and step.complexity == "c" and len(read.steps) == 2
+
+    blocks = [f"**Description:** {text}"] if text[0].isalpha() else []
+    blocks += [f"**Description:**\n\n{spelling}" for spelling in spellings(text)]
+    return _first_readable(blocks, "### Step 1\n\n{}\n\n**Complexity:** c\n\n### Step 2\n", reads_back)
+
+
+def _risk_item(text: str) -> str:
+    items = ["- " + re.sub(r"\n(?!\n)", "\n  ", spelling) for spelling in spellings(text)]
+    page = "## Risks & Considerations\n\n- r\n{}\n- r\n"
+    return _first_readable(items, page, lambda read: read.risks == ["r", text, "r"])
+
+
+def _first_readable(blocks: Iterable[str], page: str, reads_back: Callable[[ParsedPlan], bool]) -> str:
+    """Return the first block that reads back correctly. The last spelling always does."""
+    for block in blocks:
+        with suppress(BadInput):
+            if reads_back(parse_plan(page.format(block))):
+                return block
+    raise AssertionError("the reader takes no line of the last spelling for structure")
