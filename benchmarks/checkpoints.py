@@ -1,8 +1,10 @@
-"""How long a checkpoint takes, beside `git add --all && git commit` of the same: `python -m benchmarks.checkpoints`.
+"""How long a checkpoint takes, beside `git add --all && git commit` of the same:
+`python -m benchmarks.checkpoints`.
 
-Between two checkpoints ten files are changed, in a tree of 10,000 files and in one of 100,000. All are committed and
-packed at the beginning, as in a clone. The first checkpoint reads every file; the others look at each one's times.
-Arguments are other numbers of files.
+Between two checkpoints ten files are changed, in a tree of 10,000 files and in one of
+100,000. All are committed and packed at the beginning, as in a clone. The first
+checkpoint reads every file; the others look at each one's times. Arguments are other
+numbers of files.
 """
 
 import asyncio
@@ -22,14 +24,27 @@ ROUNDS = 3
 
 
 def git(root: Path, *arguments: str) -> None:
-    author = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "-c", "gc.auto=0")
-    subprocess.run(["git", *author, *arguments], cwd=root, check=True, capture_output=True)
+    author = (
+        "-c",
+        "user.name=Ann",
+        "-c",
+        "user.email=ann@example.org",
+        "-c",
+        "gc.auto=0",
+    )
+    subprocess.run(
+        ["git", *author, *arguments], cwd=root, check=True, capture_output=True
+    )
 
 
 def make_tree(root: Path, files: int) -> None:
-    """The files are written first into git's own form for imports: much faster than `git add` of new files."""
+    """The files are written first into git's own form for imports: much faster than
+    `git add` of new files.
+    """
     git(root.parent, "init", "--quiet", str(root))
-    stream = ["commit refs/heads/main\ncommitter Ann <ann@example.org> 0 +0000\ndata 0\n"]
+    stream = [
+        "commit refs/heads/main\ncommitter Ann <ann@example.org> 0 +0000\ndata 0\n"
+    ]
     for number in range(files):
         text = f"number = {number}\n"
         stream.append(f"M 644 inline {path_of(number)}\ndata {len(text)}\n{text}\n")
@@ -52,7 +67,9 @@ def change(root: Path, files: int, text: str) -> None:
 async def measure(root: Path, files: int) -> float:
     """Print what was seen for a tree; the seconds of a checkpoint."""
     start = time.perf_counter()
-    checkpoints = await Checkpoints.open(root, root / ".cdd" / "runs" / "bench", "bench", (".cdd",))
+    checkpoints = await Checkpoints.open(
+        root, root / ".cdd" / "runs" / "bench", "bench", (".cdd",)
+    )
     await checkpoints.take("first")
     first = time.perf_counter() - start
     ours, theirs, back = [], [], []
@@ -76,7 +93,10 @@ async def measure(root: Path, files: int) -> float:
     print(f"  git add && git commit: {commit:.3f} s")
     print(f"  the first checkpoint:  {first:.3f} s, {first / commit:.1f} times git")
     print(f"  a checkpoint:          {best:.3f} s, {best / commit:.1f} times git")
-    print(f"  taking it back:        {min(back):.3f} s, {min(back) / commit:.1f} times git")
+    print(
+        f"  taking it back:        {min(back):.3f} s, {min(back) / commit:.1f}"
+        " times git"
+    )
     return best
 
 

@@ -1,11 +1,13 @@
-"""Whether the code that a change is about is what a model gets to see: `python -m benchmarks.context FOLDER...`
+"""Whether the code that a change is about is what a model gets to see:
+`python -m benchmarks.context FOLDER...`
 
-Each folder is a clone of a real project with its history. Commits of it are taken as jobs: the project as it was before
-the commit, and the commit's message, without paths, as the text. Places are the lines of source that it changed, and
-where it only added some, the line before or the one after them; tests, examples and pages are not counted, neither for
-nor against. A message is taken once, though two branches may have it. With `--aider PYTHON`, an interpreter that has
-aider-chat, its repository map is asked the same. Without folders only the cost is measured, on a generated project of
-10,000 files.
+Each folder is a clone of a real project with its history. Commits of it are taken as
+jobs: the project as it was before the commit, and the commit's message, without paths,
+as the text. Places are the lines of source that it changed, and where it only added
+some, the line before or the one after them; tests, examples and pages are not counted,
+neither for nor against. A message is taken once, though two branches may have it. With
+`--aider PYTHON`, an interpreter that has aider-chat, its repository map is asked the
+same. Without folders only the cost is measured, on a generated project of 10,000 files.
 """
 
 import argparse
@@ -39,7 +41,10 @@ SIZES = (4_000, 8_000, 16_000)
 """Tokens that may be shown."""
 OUTLINE, LARGE_OUTLINE, LARGE = 2_000, 4_000, 500
 """Tokens of an outline, and of one for a project of more files than `LARGE`."""
-CODE = set("py pyi js jsx mjs cjs ts tsx mts go rs c h cc cpp hpp java rb php cs kt swift scala vue svelte".split())  # noqa: SIM905
+CODE = set(
+    "py pyi js jsx mjs cjs ts tsx mts go rs c h cc cpp hpp java"  # noqa: SIM905
+    " rb php cs kt swift scala vue svelte".split()
+)
 ASIDE = re.compile(
     r"(?:^|/)(?:t|tests?|specs?|__tests__|testing|examples?|samples?|docs?|docs_src|bench(?:marks?|es)?|fixtures?"
     r"|testdata|playground|vendor|deps|third_party|node_modules|dist|\.github)/|[._-](?:test|spec|bench)\.\w+$"
@@ -51,10 +56,14 @@ CHORE = re.compile(
     r"|dependabot|whitespace|typing|python [23]|\bpy3|simplif|clean ?up",
     re.IGNORECASE,
 )
-"""Messages of commits that are no step of anybody's plan, or that do not say what they are about."""
-PATHS = re.compile(rf"\S*/\S+|\b[\w-]+\.(?:{'|'.join(sorted(CODE | {'md', 'json', 'toml', 'yaml', 'yml'}))})\b|#\d+")
+"""Messages of commits that are no step of anybody's plan, or that do not say what they
+are about.
+"""
+_ENDINGS = "|".join(sorted(CODE | {"md", "json", "toml", "yaml", "yml"}))
+PATHS = re.compile(rf"\S*/\S+|\b[\w-]+\.(?:{_ENDINGS})\b|#\d+")
 TRAILERS = re.compile(
-    r"^(?:[\w-]+-by|Cc|Fixes|Closes|Refs|PR-URL|Change-Id|Reviewed-on)\b.*$", re.IGNORECASE | re.MULTILINE
+    r"^(?:[\w-]+-by|Cc|Fixes|Closes|Refs|PR-URL|Change-Id|Reviewed-on)\b.*$",
+    re.IGNORECASE | re.MULTILINE,
 )
 HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@", re.MULTILINE)
 WORDS = re.compile(r"[A-Za-z][a-z]+|[A-Z]+(?![a-z])")
@@ -71,11 +80,20 @@ class Model:
 root, asked = sys.argv[1], json.load(sys.stdin)
 files = [str(Path(root, path)) for path in asked["files"]]
 words = set(re.split(r"\\W+", asked["text"]))
-named = {path for path in asked["files"] if Path(path).name in asked["text"] or Path(path).stem in words}
-found = RepoMap(map_tokens=asked["tokens"], root=root, main_model=Model(), io=InputOutput(pretty=False, yes=True))
+named = {
+    path for path in asked["files"]
+    if Path(path).name in asked["text"] or Path(path).stem in words
+}
+found = RepoMap(
+    map_tokens=asked["tokens"],
+    root=root,
+    main_model=Model(),
+    io=InputOutput(pretty=False, yes=True),
+)
 tags = found.get_ranked_tags([], files, named, words)
 order = list(dict.fromkeys(tag[0] for tag in tags))
-text = found.get_ranked_tags_map_uncached([], files, asked["tokens"], named, words) or ""
+mapped = found.get_ranked_tags_map_uncached([], files, asked["tokens"], named, words)
+text = mapped or ""
 print("ANSWER" + json.dumps({"order": order, "map": text}))
 """
 
@@ -87,10 +105,14 @@ class Job:
     commit: str
     message: str
     changed: dict[str, list[tuple[int, int]]]
-    """Of each source file the lines that it changed, as they were before; where it only adds some, the line after them
-    and the one before: either is enough to see where they go."""
+    """Of each source file the lines that it changed, as they were before; where it only
+    adds some, the line after them and the one before: either is enough to see where
+    they go.
+    """
     others: list[str]
-    """Its tests, pages and such: that one of them is found says nothing, neither for nor against."""
+    """Its tests, pages and such: that one of them is found says nothing, neither for
+    nor against.
+    """
 
     @property
     def text(self) -> str:
@@ -104,15 +126,27 @@ def tokens(text: str) -> int:
 
 def git(folder: Path, *words: str) -> str:
     command = ["git", "-C", str(folder), *words]
-    return subprocess.run(command, capture_output=True, check=True).stdout.decode("utf-8", "replace")
+    return subprocess.run(command, capture_output=True, check=True).stdout.decode(
+        "utf-8", "replace"
+    )
 
 
 def jobs(clone: Path, most: int) -> list[Job]:
-    """Some commits of a project, the oldest first, at even distances among those that fit."""
-    log = git(clone, "log", f"--max-count={LOOKED_AT}", "--no-merges", "--format=%H%x00%B%x01", "HEAD")
+    """Some commits of a project, the oldest first, at even distances among those that
+    fit.
+    """
+    log = git(
+        clone,
+        "log",
+        f"--max-count={LOOKED_AT}",
+        "--no-merges",
+        "--format=%H%x00%B%x01",
+        "HEAD",
+    )
     entries = [entry.strip().split("\0") for entry in log.split("\1") if entry.strip()]
     fitting = [entry for entry in entries if not CHORE.search(entry[1].split("\n")[0])]
-    found: dict[str, Job] = {}  # by message: a fix that came into two branches is one job
+    # by message: a fix that came into two branches is one job
+    found: dict[str, Job] = {}
     for commit, message in fitting[:: max(1, len(fitting) // (most * 4))]:
         if job := read_job(clone, commit, TRAILERS.sub("", message).strip()):
             found.setdefault(job.message.split("\n")[0].partition(" (#")[0], job)
@@ -121,25 +155,51 @@ def jobs(clone: Path, most: int) -> list[Job]:
 
 
 def read_job(clone: Path, commit: str, message: str) -> Job | None:
-    """None for a commit that is no job: it changes no source, or very much, or its message says next to nothing."""
+    """None for a commit that is no job: it changes no source, or very much, or its
+    message says next to nothing.
+    """
     if len(set(re.findall(r"[A-Za-z]{3,}", PATHS.sub(" ", message)))) < 4:
         return None
-    diff = git(clone, "show", "--format=", "--unified=0", "--no-renames", "--no-ext-diff", "--no-color", commit)
+    diff = git(
+        clone,
+        "show",
+        "--format=",
+        "--unified=0",
+        "--no-renames",
+        "--no-ext-diff",
+        "--no-color",
+        commit,
+    )
     changed: dict[str, list[tuple[int, int]]] = {}
     others: set[str] = set()
     for part in re.split(r"^diff --git ", diff, flags=re.MULTILINE)[1:]:
         before = re.search(r"^--- a/(.+)$", part, re.MULTILINE)
-        if before is None or re.search(r"^\+\+\+ /dev/null$", part, re.MULTILINE):  # new, or gone
+        # new, or gone
+        if before is None or re.search(r"^\+\+\+ /dev/null$", part, re.MULTILINE):
             continue
         path = before[1].rstrip("\t")
-        if PurePosixPath(path).suffix[1:] not in CODE or ASIDE.search(path) or is_test_file(PurePosixPath(path)):
+        if (
+            PurePosixPath(path).suffix[1:] not in CODE
+            or ASIDE.search(path)
+            or is_test_file(PurePosixPath(path))
+        ):
             others.add(path)
             continue
-        hunks = [(int(found[1]), 1 if found[2] is None else int(found[2])) for found in HUNK.finditer(part)]
+        hunks = [
+            (int(found[1]), 1 if found[2] is None else int(found[2]))
+            for found in HUNK.finditer(part)
+        ]
         if hunks:  # not only its mode
-            changed[path] = [(start, start + count - 1) if count else (start + 1, start) for start, count in hunks]
+            changed[path] = [
+                (start, start + count - 1) if count else (start + 1, start)
+                for start, count in hunks
+            ]
     places = sum(map(len, changed.values()))
-    return Job(commit, message, changed, sorted(others)) if 1 <= len(changed) <= 8 and places <= 40 else None
+    return (
+        Job(commit, message, changed, sorted(others))
+        if 1 <= len(changed) <= 8 and places <= 40
+        else None
+    )
 
 
 def lines_of(root: Path, path: str) -> list[str]:
@@ -156,20 +216,37 @@ class Shown:
     room: int
     lines: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
 
-    def add(self, path: str, texts: Sequence[str], first: int, last: int, name: str = "") -> None:
-        """Some lines of a file, if they fit, with a line that says which; those that are there already cost nothing."""
-        fresh = [number for number in range(first, min(last, len(texts)) + 1) if number not in self.lines[path]]
-        cost = tokens(f"{path}:{first}-{last} {name}\n" + "".join(f"{texts[number - 1]}\n" for number in fresh))
+    def add(
+        self, path: str, texts: Sequence[str], first: int, last: int, name: str = ""
+    ) -> None:
+        """Some lines of a file, if they fit, with a line that says which; those that
+        are there already cost nothing.
+        """
+        fresh = [
+            number
+            for number in range(first, min(last, len(texts)) + 1)
+            if number not in self.lines[path]
+        ]
+        cost = tokens(
+            f"{path}:{first}-{last} {name}\n"
+            + "".join(f"{texts[number - 1]}\n" for number in fresh)
+        )
         if fresh and cost <= self.room:
             self.room -= cost
             self.lines[path].update(fresh)
 
     def share(self, job: Job) -> float:
-        """How much of what the job changed is shown: of each place its lines, all places alike."""
+        """How much of what the job changed is shown: of each place its lines, all
+        places alike.
+        """
         return statistics.fmean(
-            statistics.fmean(line in self.lines[path] for line in range(first, last + 1))
-            if first <= last
-            else not self.lines[path].isdisjoint((first, last))
+            (
+                statistics.fmean(
+                    line in self.lines[path] for line in range(first, last + 1)
+                )
+                if first <= last
+                else not self.lines[path].isdisjoint((first, last))
+            )
             for path, places in job.changed.items()
             for first, last in places
         )
@@ -199,7 +276,11 @@ def whole_files(root: Path, order: Iterable[str], room: int) -> Shown:
 def counted(root: Path, paths: Iterable[str]) -> dict[str, Counter[str]]:
     code = [path for path in paths if PurePosixPath(path).suffix[1:] in CODE]
     return {
-        path: Counter(word.lower() for word in WORDS.findall("\n".join([path, *lines_of(root, path)]))) for path in code
+        path: Counter(
+            word.lower()
+            for word in WORDS.findall("\n".join([path, *lines_of(root, path)]))
+        )
+        for path in code
     }
 
 
@@ -209,22 +290,36 @@ def by_words(files: dict[str, Counter[str]], text: str) -> list[str]:
     lengths = {path: words.total() for path, words in files.items()}
     average = statistics.fmean(lengths.values()) if lengths else 1
     holding = {word: sum(word in words for words in files.values()) for word in asked}
-    rarity = {word: math.log1p((len(files) - count + 0.5) / (count + 0.5)) for word, count in holding.items()}
+    rarity = {
+        word: math.log1p((len(files) - count + 0.5) / (count + 0.5))
+        for word, count in holding.items()
+    }
     scores = {
         path: sum(
-            rarity[word] * words[word] * 2.2 / (words[word] + 1.2 * (0.25 + 0.75 * lengths[path] / average))
+            rarity[word]
+            * words[word]
+            * 2.2
+            / (words[word] + 1.2 * (0.25 + 0.75 * lengths[path] / average))
             for word in asked
             if word in words
         )
         for path, words in files.items()
     }
-    return sorted((path for path in scores if scores[path]), key=lambda path: -scores[path])
+    return sorted(
+        (path for path in scores if scores[path]), key=lambda path: -scores[path]
+    )
 
 
-def by_aider(python: Path, root: Path, files: Sequence[str], text: str, room: int) -> tuple[list[str], str]:
+def by_aider(
+    python: Path, root: Path, files: Sequence[str], text: str, room: int
+) -> tuple[list[str], str]:
     asked = json.dumps({"files": list(files), "text": text, "tokens": room})
     result = subprocess.run(
-        [str(python), "-c", AIDER, str(root)], input=asked.encode(), capture_output=True, cwd=root, check=False
+        [str(python), "-c", AIDER, str(root)],
+        input=asked.encode(),
+        capture_output=True,
+        cwd=root,
+        check=False,
     )
     _, found, answer = result.stdout.decode().rpartition("ANSWER")
     if not found:
@@ -247,7 +342,9 @@ def outlined(ranked: Sequence[RankedFile], room: int) -> set[str]:
 
 def reciprocal(order: Sequence[str], job: Job) -> float:
     asked = (path for path in order if path not in job.others)
-    return next((1 / rank for rank, path in enumerate(asked, 1) if path in job.changed), 0.0)
+    return next(
+        (1 / rank for rank, path in enumerate(asked, 1) if path in job.changed), 0.0
+    )
 
 
 class Figures:
@@ -263,12 +360,26 @@ class Figures:
         people = list(dict.fromkeys(who for who, _ in self.seen))
         rows = [f"{'':32}" + "".join(f"{who:>12}" for who in people)]
         for what in dict.fromkeys(what for _, what in self.seen):
-            means = [statistics.fmean(self.seen[who, what]) if (who, what) in self.seen else None for who in people]
-            rows.append(f"{what:32}" + "".join(f"{'-' if mean is None else f'{mean:.2f}':>12}" for mean in means))
+            means = [
+                (
+                    statistics.fmean(self.seen[who, what])
+                    if (who, what) in self.seen
+                    else None
+                )
+                for who in people
+            ]
+            rows.append(
+                f"{what:32}"
+                + "".join(
+                    f"{'-' if mean is None else f'{mean:.2f}':>12}" for mean in means
+                )
+            )
         return "\n".join(rows)
 
 
-def try_job(root: Path, job: Job, project: ProjectMap, aider: Path | None, figures: Figures) -> dict[str, object]:
+def try_job(
+    root: Path, job: Job, project: ProjectMap, aider: Path | None, figures: Figures
+) -> dict[str, object]:
     begun = time.perf_counter()
     project.update()
     figures.add("ours", "seconds for an update", time.perf_counter() - begun)
@@ -283,40 +394,81 @@ def try_job(root: Path, job: Job, project: ProjectMap, aider: Path | None, figur
     for size in SIZES:
         share[size] = excerpts(root, ranked, size).share(job)
         figures.add("ours", f"places shown in {size:,} tokens", share[size])
-        figures.add("BM25", f"places shown in {size:,} tokens", whole_files(root, plain, size).share(job))
+        figures.add(
+            "BM25",
+            f"places shown in {size:,} tokens",
+            whole_files(root, plain, size).share(job),
+        )
         best = sorted(job.changed, key=lambda path: len(lines_of(root, path)))
-        figures.add("best files", f"places shown in {size:,} tokens", whole_files(root, best, size).share(job))
+        figures.add(
+            "best files",
+            f"places shown in {size:,} tokens",
+            whole_files(root, best, size).share(job),
+        )
     figures.add("ours", "mean reciprocal rank", reciprocal(order, job))
     figures.add("BM25", "mean reciprocal rank", reciprocal(plain, job))
     kept = project.rank(Query(job.message))
-    figures.add("ours", "the same, paths kept", reciprocal([file.path for file in kept], job))
+    figures.add(
+        "ours", "the same, paths kept", reciprocal([file.path for file in kept], job)
+    )
     outlines = [(OUTLINE, "files in an outline of 2,000")]
     if len(files) > LARGE:
         outlines.append((LARGE_OUTLINE, "of 4,000, over 500 files"))
     for size, what in outlines:
         named = outlined(ranked, size)
-        figures.add("ours", what, statistics.fmean(path in named for path in job.changed))
+        figures.add(
+            "ours", what, statistics.fmean(path in named for path in job.changed)
+        )
         if aider is not None:
             order_of_it, text = by_aider(aider, root, files, job.text, size)
-            figures.add("aider", what, statistics.fmean(f"{path}:" in text for path in job.changed))
+            figures.add(
+                "aider",
+                what,
+                statistics.fmean(f"{path}:" in text for path in job.changed),
+            )
             if size == OUTLINE:
-                figures.add("aider", "mean reciprocal rank", reciprocal(order_of_it, job))
+                figures.add(
+                    "aider", "mean reciprocal rank", reciprocal(order_of_it, job)
+                )
                 for room in SIZES:
                     shown = whole_files(root, order_of_it, room).share(job)
                     figures.add("aider", f"places shown in {room:,} tokens", shown)
-    ranks = {path: order.index(path) + 1 if path in order else None for path in job.changed}
-    return {"project": root.name, **asdict(job), "share": share, "ranks": ranks, "order": order[:8]}
+    ranks = {
+        path: order.index(path) + 1 if path in order else None for path in job.changed
+    }
+    return {
+        "project": root.name,
+        **asdict(job),
+        "share": share,
+        "ranks": ranks,
+        "order": order[:8],
+    }
 
 
-def measure_quality(clones: Sequence[Path], commits: int, aider: Path | None, details: Path | None) -> None:
+def measure_quality(
+    clones: Sequence[Path], commits: int, aider: Path | None, details: Path | None
+) -> None:
     figures, done = Figures(), list[dict[str, object]]()
     for clone in clones:
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder) / clone.name
-            subprocess.run(["git", "clone", "-q", "--shared", "--no-checkout", str(clone), str(root)], check=True)
+            subprocess.run(
+                [
+                    "git",
+                    "clone",
+                    "-q",
+                    "--shared",
+                    "--no-checkout",
+                    str(clone),
+                    str(root),
+                ],
+                check=True,
+            )
             chosen, project = jobs(clone, commits), None
             for job in chosen:
-                git(root, "checkout", "--quiet", "--force", "--detach", f"{job.commit}^")
+                git(
+                    root, "checkout", "--quiet", "--force", "--detach", f"{job.commit}^"
+                )
                 project = project or ProjectMap(root)
                 done.append(try_job(root, job, project, aider, figures))
             if project is not None:
@@ -324,14 +476,24 @@ def measure_quality(clones: Sequence[Path], commits: int, aider: Path | None, de
         print(f"{clone.name}: {len(chosen)} commits", flush=True)
     print(f"\n{len(done)} commits of {len(clones)} projects\n{figures}")
     if details is not None:
-        details.write_text(json.dumps({"jobs": done, "seen": [[*key, seen] for key, seen in figures.seen.items()]}))
+        details.write_text(
+            json.dumps(
+                {
+                    "jobs": done,
+                    "seen": [[*key, seen] for key, seen in figures.seen.items()],
+                }
+            )
+        )
 
 
 def make_project(root: Path) -> None:
-    """Files of about 100 lines, whose names come up as often as those of real code: a few very often."""
+    """Files of about 100 lines, whose names come up as often as those of real code: a
+    few very often.
+    """
     choose = random.Random(1)
     words = [
-        f"{choose.choice('bcdfghklmnprstvw')}{choose.choice('aeiou')}{chr(97 + n % 26)}{chr(97 + n // 26 % 26)}er"
+        f"{choose.choice('bcdfghklmnprstvw')}{choose.choice('aeiou')}"
+        f"{chr(97 + n % 26)}{chr(97 + n // 26 % 26)}er"
         for n in range(2_000)
     ]
     names = [f"{choose.choice(words)}_{choose.choice(words)}" for _ in range(NAMES)]
@@ -343,10 +505,22 @@ def make_project(root: Path) -> None:
     for number in range(FILES):
         folder = root / f"package_{number % 40}" / f"part_{number % FOLDERS}"
         folder.mkdir(parents=True, exist_ok=True)
-        lines = ["import os", f"from part_{choose.randrange(FOLDERS)} import module_{choose.randrange(FILES)}", ""]
+        lines = [
+            "import os",
+            (
+                f"from part_{choose.randrange(FOLDERS)} import"
+                f" module_{choose.randrange(FILES)}"
+            ),
+            "",
+        ]
         for _ in range(8):
-            lines += [f"def {name()}(self, {name()}):", f'    """{" ".join(choose.choices(words, k=8))}."""']
-            lines += [f"    {name()} = self.{name()}({name()}, {name()})" for _ in range(8)]
+            lines += [
+                f"def {name()}(self, {name()}):",
+                f'    """{" ".join(choose.choices(words, k=8))}."""',
+            ]
+            lines += [
+                f"    {name()} = self.{name()}({name()}, {name()})" for _ in range(8)
+            ]
             lines += ["    return None", ""]
         (folder / f"module_{number}.py").write_text("\n".join(lines))
     subprocess.run(["git", "init", "--quiet", str(root)], check=True)
@@ -360,7 +534,9 @@ def read_and_hash(root: Path) -> None:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Of the processor, here and in processes that ended meanwhile: others on the machine do not count."""
+    """Of the processor, here and in processes that ended meanwhile: others on the
+    machine do not count.
+    """
     begun = sum(os.times()[:4])
     work()
     return sum(os.times()[:4]) - begun
@@ -376,28 +552,54 @@ def measure_cost() -> None:
         plain = min(seconds(lambda: read_and_hash(root)) for _ in range(3))
         before, project = used(), ProjectMap(root)
         first = seconds(project.update)
-        print(f"{FILES:,} files indexed: {first:.2f} s, {first / plain:.1f} times reading and hashing ({plain:.2f} s)")
+        print(
+            f"{FILES:,} files indexed: {first:.2f} s, {first / plain:.1f} times reading"
+            f" and hashing ({plain:.2f} s)"
+        )
         for number in range(CHANGED):
-            path = root / f"package_{number % 40}" / f"part_{number % FOLDERS}" / f"module_{number}.py"
+            path = (
+                root
+                / f"package_{number % 40}"
+                / f"part_{number % FOLDERS}"
+                / f"module_{number}.py"
+            )
             path.write_text(path.read_text() + "\ndef fresh_name(): pass\n")
-        print(f"after {CHANGED} changes: {seconds(project.update):.2f} s (processor time, as all of these)")
-        question = Query("The fresh name is not returned when self has no baaer, and os is imported twice")
+        print(
+            f"after {CHANGED} changes: {seconds(project.update):.2f} s (processor time,"
+            " as all of these)"
+        )
+        question = Query(
+            "The fresh name is not returned when self has no baaer, and os is imported"
+            " twice"
+        )
         times = [seconds(lambda: project.rank(question)) for _ in range(3)]
         print(f"a question: {times[0]:.2f} s, again: {min(times):.2f} s")
         most = used()
         project.close()
-        print(f"memory: {most - before:.0f} MiB more at the most, {used() - before:.0f} MiB more when closed")
+        print(
+            f"memory: {most - before:.0f} MiB more at the most, {used() - before:.0f}"
+            " MiB more when closed"
+        )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER")
-    parser.add_argument("--commits", type=int, default=10, help="of each project, at most")
+    parser.add_argument(
+        "--commits", type=int, default=10, help="of each project, at most"
+    )
     parser.add_argument("--aider", type=Path, metavar="PYTHON")
-    parser.add_argument("--details", type=Path, metavar="FILE", help="write each job's outcome there, as JSON")
+    parser.add_argument(
+        "--details",
+        type=Path,
+        metavar="FILE",
+        help="write each job's outcome there, as JSON",
+    )
     options = parser.parse_args()
     if options.folders:
-        measure_quality(options.folders, options.commits, options.aider, options.details)
+        measure_quality(
+            options.folders, options.commits, options.aider, options.details
+        )
     else:
         measure_cost()
 

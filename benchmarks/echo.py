@@ -1,7 +1,9 @@
-"""How long a typed key takes to its echo while a reply streams: the shell against a minimal Textual app with a Log.
+"""How long a typed key takes to its echo while a reply streams: the shell against a
+minimal Textual app with a Log.
 
-Both run on a pseudo-terminal of 120x40. Once 1 MB comes as fast as it is taken; once 200 characters a second come over
-a line of 30 kB/s with a round trip of 100 ms, which is played here: what the line has no room for waits in the program.
+Both run on a pseudo-terminal of 120x40. Once 1 MB comes as fast as it is taken; once
+200 characters a second come over a line of 30 kB/s with a round trip of 100 ms, which
+is played here: what the line has no room for waits in the program.
 """
 
 import fcntl
@@ -45,7 +47,8 @@ class Logging(App):
         self.query_one(Input).clear()
         self.run_worker(self.stream())
     async def stream(self):
-        text, pace, random = Path(sys.argv[1]).read_text(), float(sys.argv[2]), Random(1)
+        text, pace = Path(sys.argv[1]).read_text(), float(sys.argv[2])
+        random = Random(1)
         while text:
             size = 4 if pace else random.randint(20, 200)
             self.query_one(Log).write(text[:size])
@@ -57,7 +60,9 @@ Logging().run()
 
 @dataclass
 class Line:
-    """A terminal at the end of a line: what is read of the program comes later, and only so much a second."""
+    """A terminal at the end of a line: what is read of the program comes later, and
+    only so much a second.
+    """
 
     master: int
     bytes_a_second: float
@@ -94,8 +99,12 @@ class Line:
             seen = seen[-100:] + self.come()
 
 
-def echoes(command: Sequence[str], ready: str, bytes_a_second: float, way: float) -> list[float]:
-    """Seconds from each of some keys to their echo, after the line that begins the reply was sent."""
+def echoes(
+    command: Sequence[str], ready: str, bytes_a_second: float, way: float
+) -> list[float]:
+    """Seconds from each of some keys to their echo, after the line that begins the
+    reply was sent.
+    """
     pid, master = pty.fork()
     if pid == 0:
         os.environ |= {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
@@ -131,8 +140,16 @@ def compare(name: str, size: int, pace: int, bytes_a_second: float, way: float) 
         text = (SECTION * (size // len(SECTION) + 1))[:size]
         reply, script = Path(folder) / "reply.txt", Path(folder) / "script.yaml"
         reply.write_text("The title is read.\n\n" + text)
-        script.write_text(json.dumps({"replies": [{"reply": reply.read_text()}], "pace": pace}))
-        shell = [str(Path(sys.executable).with_name("cdd")), "-C", folder, "--model", f"script:{script}"]
+        script.write_text(
+            json.dumps({"replies": [{"reply": reply.read_text()}], "pace": pace})
+        )
+        shell = [
+            str(Path(sys.executable).with_name("cdd")),
+            "-C",
+            folder,
+            "--model",
+            f"script:{script}",
+        ]
         log = [sys.executable, "-c", _LOG, str(reply), str(pace)]
         of_log = echoes(log, "EADY", bytes_a_second, way)
         of_shell = echoes(shell, "❯", bytes_a_second, way)

@@ -1,9 +1,12 @@
-"""What a job costs beside the model and the tests: `python -m benchmarks.job`, with `long` for 2,000 steps, too.
+"""What a job costs beside the model and the tests: `python -m benchmarks.job`, with
+`long` for 2,000 steps, too.
 
-Five steps on a small project, carried out by `cdd exec` with one reply a step, and with tools; beside them a bare loop
-around the model, with four tools and nothing else, which makes the same files and runs the tests as often: twice. The
-model is a server on this computer that answers at once. The rounds alternate; a figure is the median of its round's
-ratios. On a shared machine processor time says more than seconds, and counts say most.
+Five steps on a small project, carried out by `cdd exec` with one reply a step, and with
+tools; beside them a bare loop around the model, with four tools and nothing else, which
+makes the same files and runs the tests as often: twice. The model is a server on this
+computer that answers at once. The rounds alternate; a figure is the median of its
+round's ratios. On a shared machine processor time says more than seconds, and counts
+say most.
 """
 
 import json
@@ -34,39 +37,58 @@ import asyncio, json, ssl, subprocess, sys
 from pathlib import Path
 import httpx
 
-def read_file(path): return Path(path).read_text()
-def write_file(path, content): Path(path).parent.mkdir(exist_ok=True); Path(path).write_text(content); return "written"
+def read_file(path):
+    return Path(path).read_text()
+def write_file(path, content):
+    Path(path).parent.mkdir(exist_ok=True)
+    Path(path).write_text(content)
+    return "written"
 def edit_file(path, find, replace):
     Path(path).write_text(Path(path).read_text().replace(find, replace))
     return "edited"
-def run_command(command): return subprocess.run(command.split(), capture_output=True, text=True).stdout
-TOOLS = {tool.__name__: tool for tool in (read_file, write_file, edit_file, run_command)}
-DEFINITIONS = [
-    {"type": "function", "function": {"name": name, "description": name.replace("_", " "), "parameters": {
-        "type": "object", "properties": {word: {"type": "string"} for word in tool.__code__.co_varnames}}}}
-    for name, tool in TOOLS.items()
-]
+def run_command(command):
+    return subprocess.run(command.split(), capture_output=True, text=True).stdout
+WORKING = (read_file, write_file, edit_file, run_command)
+TOOLS = {tool.__name__: tool for tool in WORKING}
+def definition(name, tool):
+    words = {word: {"type": "string"} for word in tool.__code__.co_varnames}
+    return {"type": "function", "function": {
+        "name": name,
+        "description": name.replace("_", " "),
+        "parameters": {"type": "object", "properties": words},
+    }}
+DEFINITIONS = [definition(name, tool) for name, tool in TOOLS.items()]
 
 async def main():
-    messages = [{"role": "user", "content": Path("tickets/feature-stock/plan.md").read_text()}]
+    plan = Path("tickets/feature-stock/plan.md").read_text()
+    messages = [{"role": "user", "content": plan}]
+    address = sys.argv[1] + "/chat/completions"
     trusted = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     async with httpx.AsyncClient(trust_env=False, verify=trusted) as client:
         while True:
-            body = {"model": "m", "messages": messages, "tools": DEFINITIONS, "stream": True}
+            body = {
+                "model": "m",
+                "messages": messages,
+                "tools": DEFINITIONS,
+                "stream": True,
+            }
             text, calls = "", {}
-            async with client.stream("POST", sys.argv[1] + "/chat/completions", json=body) as response:
+            async with client.stream("POST", address, json=body) as response:
                 async for line in response.aiter_lines():
                     if line.startswith("data: {"):
                         for choice in json.loads(line[6:])["choices"]:
                             text += choice["delta"].get("content") or ""
                             for call in choice["delta"].get("tool_calls", ()):
                                 calls[call["index"]] = call
-            messages.append({"role": "assistant", "content": text, "tool_calls": list(calls.values())})
+            said = {"role": "assistant", "content": text}
+            messages.append(said | {"tool_calls": list(calls.values())})
             if not calls:
                 break
             for call in calls.values():
-                answer = TOOLS[call["function"]["name"]](**json.loads(call["function"]["arguments"]))
-                messages.append({"role": "tool", "tool_call_id": call["id"], "content": answer})
+                called = call["function"]
+                answer = TOOLS[called["name"]](**json.loads(called["arguments"]))
+                answered = {"role": "tool", "tool_call_id": call["id"]}
+                messages.append(answered | {"content": answer})
 
 asyncio.run(main())
 """
@@ -77,14 +99,20 @@ import litellm
 async def main():
     asked = [{"role": "user", "content": "Hello"}]
     chunks = await litellm.acompletion(
-        "openai/m", asked, api_base=sys.argv[1], stream=True, stream_options={"include_usage": True}
+        "openai/m",
+        asked,
+        api_base=sys.argv[1],
+        stream=True,
+        stream_options={"include_usage": True},
     )
     async for chunk in chunks:
         pass
 
 asyncio.run(main())
 """
-_CONFIG = "model: openai/m\nmodel_adapter: {adapter}\napproval: auto\ntool_calls: {calls}\n"
+_CONFIG = (
+    "model: openai/m\nmodel_adapter: {adapter}\napproval: auto\ntool_calls: {calls}\n"
+)
 _SPEC = """\
 title: Know the stock
 type: feature
@@ -93,11 +121,19 @@ acceptance_criteria:
   - What there is of a thing is told by its name.
   - The worth of all is in cents.
 """
-_TEST = "from shop.base import total\n\n\ndef test_total():\n    assert total([1, 2]) == 3\n"
+_TEST = (
+    "from shop.base import total\n\n\n"
+    "def test_total():\n"
+    "    assert total([1, 2]) == 3\n"
+)
 
 
 def module(number: int, value: int = 1) -> str:
-    return f'"""Part {number} of the stock."""\n\n\ndef part_{number}() -> int:\n    return {value}\n'
+    return (
+        f'"""Part {number} of the stock."""\n\n\n'
+        f"def part_{number}() -> int:\n"
+        f"    return {value}\n"
+    )
 
 
 def new_file(number: int) -> str:
@@ -113,7 +149,9 @@ Call = tuple[str, dict[str, str]]
 
 @dataclass
 class Server:
-    """The model: answers by a script, and knows when it was asked, when it had answered, and how much it was told."""
+    """The model: answers by a script, and knows when it was asked, when it had
+    answered, and how much it was told.
+    """
 
     script: list[str | Call]
     asked: list[float] = field(default_factory=list)
@@ -128,28 +166,47 @@ class Server:
         self.asked.append(time.perf_counter())
         self._divide(body)
         if self.log is not None:
-            self.counted.append(len(self.log.read_text().splitlines()) if self.log.exists() else 0)
+            self.counted.append(
+                len(self.log.read_text().splitlines()) if self.log.exists() else 0
+            )
         entry = self.script[len(self.asked) - 1]
         if isinstance(entry, str):
             pieces: list[dict[str, Any]] = [{"content": entry}]
         else:
             name, arguments = entry
-            function: dict[str, Any] = {"name": name, "arguments": json.dumps(arguments)}
-            call = {"index": 0, "id": f"call-{len(self.asked)}", "type": "function", "function": function}
+            function: dict[str, Any] = {
+                "name": name,
+                "arguments": json.dumps(arguments),
+            }
+            call = {
+                "index": 0,
+                "id": f"call-{len(self.asked)}",
+                "type": "function",
+                "function": function,
+            }
             pieces = [{"tool_calls": [call]}]
         reason = "stop" if isinstance(entry, str) else "tool_calls"
         choices: list[list[dict[str, Any]]] = [
             [{"index": 0, "delta": piece, "finish_reason": None}] for piece in pieces
         ]
         choices.append([{"index": 0, "delta": {}, "finish_reason": reason}])
-        usage: Any = {"prompt_tokens": len(body) // 4, "completion_tokens": 10, "total_tokens": len(body) // 4 + 10}
+        usage: Any = {
+            "prompt_tokens": len(body) // 4,
+            "completion_tokens": 10,
+            "total_tokens": len(body) // 4 + 10,
+        }
         told: list[dict[str, Any]] = [{"id": "1", "choices": each} for each in choices]
         told.append({"id": "1", "choices": [], "usage": usage})
-        return b"".join(f"data: {json.dumps(each)}\n\n".encode() for each in told) + b"data: [DONE]\n\n"
+        return (
+            b"".join(f"data: {json.dumps(each)}\n\n".encode() for each in told)
+            + b"data: [DONE]\n\n"
+        )
 
     def _divide(self, body: bytes) -> None:
         told = json.loads(body)
-        system, step, *since = told["messages"] if len(told["messages"]) > 1 else ("", *told["messages"])
+        system, step, *since = (
+            told["messages"] if len(told["messages"]) > 1 else ("", *told["messages"])
+        )
         parts = {"definitions": told.get("tools", ""), "system": system, "step": step}
         sizes = {name: _size(part) for name, part in parts.items() if part}
         sizes["calls and answers"] = sum(map(_size, since))
@@ -179,7 +236,9 @@ def _size(part: object) -> int:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    wbufsize = -1  # head and body at once: the second of two small writes would wait for the first's acknowledgement
+    # head and body at once: the second of two small writes would wait for the first's
+    # acknowledgement
+    wbufsize = -1
 
     def do_POST(self) -> None:
         model = cast("Server", self.server.model)  # type: ignore[attr-defined]
@@ -217,16 +276,28 @@ class Ran:
 
 def one_reply(steps: int, written: Callable[[int], str] = new_file) -> list[str | Call]:
     """Each writes a file, by the step's number."""
-    return [f"Here it is.\n\n```python:{written(number)}\n{module(number)}```\n" for number in range(1, steps + 1)]
+    return [
+        f"Here it is.\n\n```python:{written(number)}\n{module(number)}```\n"
+        for number in range(1, steps + 1)
+    ]
 
 
 def with_tools(steps: int) -> list[str | Call]:
     """Twelve rounds in five steps."""
     script: list[str | Call] = []
     for number in range(1, steps + 1):
-        script.append(("create_file", {"file_path": f"shop/part_{number}.py", "content": module(number)}))
+        script.append(
+            (
+                "create_file",
+                {"file_path": f"shop/part_{number}.py", "content": module(number)},
+            )
+        )
         if number in (2, 4):
-            edit = {"file_path": f"shop/part_{number}.py", "find": "return 1", "replace": "return 2"}
+            edit = {
+                "file_path": f"shop/part_{number}.py",
+                "find": "return 1",
+                "replace": "return 2",
+            }
             script.append(("edit_file", edit))
         script.append("It is done.")
     return script
@@ -236,18 +307,43 @@ def bare() -> list[str | Call]:
     """The same files in as many rounds, and the tests before and after."""
     script: list[str | Call] = [("run_command", {"command": f"{_PYTHON} -m pytest"})]
     for number in range(1, STEPS + 1):
-        script.append(("write_file", {"path": f"shop/part_{number}.py", "content": module(number)}))
+        script.append(
+            (
+                "write_file",
+                {"path": f"shop/part_{number}.py", "content": module(number)},
+            )
+        )
         if number in (2, 4):
-            script.append(("edit_file", {"path": f"shop/part_{number}.py", "find": "return 1", "replace": "return 2"}))
+            script.append(
+                (
+                    "edit_file",
+                    {
+                        "path": f"shop/part_{number}.py",
+                        "find": "return 1",
+                        "replace": "return 2",
+                    },
+                )
+            )
         if number < STEPS - 1:
             script.append(("read_file", {"path": f"shop/part_{number}.py"}))
-    return [*script, ("run_command", {"command": f"{_PYTHON} -m pytest"}), "It is done."]
+    return [
+        *script,
+        ("run_command", {"command": f"{_PYTHON} -m pytest"}),
+        "It is done.",
+    ]
 
 
 def project(
-    root: Path, steps: int, *, calls: str, written: Callable[[int], str] = new_file, adapter: str = "direct"
+    root: Path,
+    steps: int,
+    *,
+    calls: str,
+    written: Callable[[int], str] = new_file,
+    adapter: str = "direct",
 ) -> None:
-    """A small project in git, with a ticket whose last step alone has a check: the project's tests."""
+    """A small project in git, with a ticket whose last step alone has a check: the
+    project's tests.
+    """
     files = {
         "shop/__init__.py": "",
         "shop/base.py": "def total(values):\n    return sum(values)\n",
@@ -264,40 +360,85 @@ def project(
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text)
     author = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org")
-    for words in (("init", "--quiet"), ("add", "--all"), (*author, "commit", "--quiet", "--message=begin")):
+    for words in (
+        ("init", "--quiet"),
+        ("add", "--all"),
+        (*author, "commit", "--quiet", "--message=begin"),
+    ):
         subprocess.run(["git", *words], cwd=root, check=True)
 
 
 def plan(steps: int, written: Callable[[int], str]) -> str:
-    parts = ["# Implementation Plan: Know the stock\n\n**Ticket:** `feature-stock`\n\n## Implementation Steps\n"]
+    parts = [
+        (
+            "# Implementation Plan: Know the stock\n\n"
+            "**Ticket:** `feature-stock`\n\n"
+            "## Implementation Steps\n"
+        )
+    ]
     for number in range(1, steps + 1):
         check = "pytest" if number == steps else "none"
         parts.append(
-            f"### Step {number}: Part {number}\n\n**Description:** Create `part_{number}()`: what there is.\n"
-            f"**Dependencies:** None\n**Verify:** `{check}`\n\n**Files Affected:**\n- `{written(number)}`\n"
+            f"### Step {number}: Part {number}\n\n"
+            f"**Description:** Create `part_{number}()`: what there is.\n"
+            "**Dependencies:** None\n"
+            f"**Verify:** `{check}`\n\n"
+            "**Files Affected:**\n"
+            f"- `{written(number)}`\n"
         )
     return "\n".join(parts)
 
 
-def run(command: Sequence[str], root: Path, server: Server, *, quiet: Sequence[int], path: str = "") -> Ran:
-    """Carry a job out. `quiet`: the answers after which no command runs before the next question."""
+def run(
+    command: Sequence[str],
+    root: Path,
+    server: Server,
+    *,
+    quiet: Sequence[int],
+    path: str = "",
+) -> Ran:
+    """Carry a job out. `quiet`: the answers after which no command runs before the next
+    question.
+    """
     with server.running() as url:
-        environment = {name: value for name, value in os.environ.items() if not name.upper().endswith("_PROXY")}
-        environment |= {"CDD_API_BASE": url, "OPENAI_API_KEY": "none", "CDD_USER_CONFIG": os.devnull}
-        environment["PATH"] = os.pathsep.join(filter(None, (path, str(_PROGRAMS), environment["PATH"])))
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.upper().endswith("_PROXY")
+        }
+        environment |= {
+            "CDD_API_BASE": url,
+            "OPENAI_API_KEY": "none",
+            "CDD_USER_CONFIG": os.devnull,
+        }
+        environment["PATH"] = os.pathsep.join(
+            filter(None, (path, str(_PROGRAMS), environment["PATH"]))
+        )
         output = root.parent / "output"
         with output.open("wb") as file:
             begun = time.perf_counter()
             words = [url if word == "URL" else word for word in command]
-            process = subprocess.Popen(words, cwd=root, env=environment, stdout=file, stderr=file)
+            process = subprocess.Popen(
+                words, cwd=root, env=environment, stdout=file, stderr=file
+            )
             _, status, usage = os.wait4(process.pid, 0)
             seconds = time.perf_counter() - begun
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode or len(server.asked) != len(server.script):
-            sys.exit(f"{' '.join(map(str, command))} ended with {process.returncode}:\n{output.read_text()[-3000:]}")
+            sys.exit(
+                f"{' '.join(map(str, command))} ended with {process.returncode}:\n"
+                f"{output.read_text()[-3000:]}"
+            )
     gap = statistics.median(server.gaps(quiet)) if quiet else 0.0
     first = server.asked[0] - begun
-    return Ran(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, first, gap, server.sent)
+    return Ran(
+        seconds,
+        usage.ru_utime + usage.ru_stime,
+        usage.ru_maxrss / 1024,
+        first,
+        gap,
+        server.sent,
+    )
 
 
 def job(folder: Path, kind: str) -> Ran:
@@ -307,17 +448,35 @@ def job(folder: Path, kind: str) -> Ran:
     adapter = "litellm" if kind == "litellm" else "direct"
     project(root, STEPS, calls="on" if kind == "tools" else "off", adapter=adapter)
     if kind == "one call of litellm":
-        local_prices = "LITELLM_LOCAL_MODEL_COST_MAP=True"  # they are asked of the network otherwise
+        # they are asked of the network otherwise
+        local_prices = "LITELLM_LOCAL_MODEL_COST_MAP=True"
         return run(
-            ["env", local_prices, _PYTHON, "-c", _ONE_CALL_OF_LITELLM, "URL"], root, Server(["Hello."]), quiet=[]
+            ["env", local_prices, _PYTHON, "-c", _ONE_CALL_OF_LITELLM, "URL"],
+            root,
+            Server(["Hello."]),
+            quiet=[],
         )
     if kind == "bare":
         server = Server(bare())
-        return run([_PYTHON, "-c", _BARE, "URL"], root, server, quiet=range(1, len(server.script) - 3))
+        return run(
+            [_PYTHON, "-c", _BARE, "URL"],
+            root,
+            server,
+            quiet=range(1, len(server.script) - 3),
+        )
     server = Server(with_tools(STEPS) if kind == "tools" else one_reply(STEPS))
-    calls = [number for number, entry in enumerate(server.script) if not isinstance(entry, str)]
+    calls = [
+        number
+        for number, entry in enumerate(server.script)
+        if not isinstance(entry, str)
+    ]
     quiet = calls if kind == "tools" else range(STEPS - 1)
-    return run([str(_PROGRAMS / "cdd"), "exec", "feature-stock", "--yes"], root, server, quiet=quiet)
+    return run(
+        [str(_PROGRAMS / "cdd"), "exec", "feature-stock", "--yes"],
+        root,
+        server,
+        quiet=quiet,
+    )
 
 
 def processes(folder: Path, kind: str) -> list[int]:
@@ -327,7 +486,9 @@ def processes(folder: Path, kind: str) -> list[int]:
         shutil.rmtree(place, ignore_errors=True)
     counting.mkdir()
     log, program = counting / "log", counting / "git"
-    program.write_text(f'#!/bin/sh\necho "$@" >>{log}\nexec {shutil.which("git")} "$@"\n')
+    program.write_text(
+        f'#!/bin/sh\necho "$@" >>{log}\nexec {shutil.which("git")} "$@"\n'
+    )
     program.chmod(0o755)
     project(root, STEPS, calls="on" if kind == "tools" else "off")
     server = Server(with_tools(STEPS) if kind == "tools" else one_reply(STEPS), log=log)
@@ -338,7 +499,10 @@ def processes(folder: Path, kind: str) -> list[int]:
         for number, entry in enumerate(server.script)
         if number == 0 or isinstance(server.script[number - 1], str)
     ]
-    return [*(server.counted[number] for number in asked), len(log.read_text().splitlines())]
+    return [
+        *(server.counted[number] for number in asked),
+        len(log.read_text().splitlines()),
+    ]
 
 
 def floor() -> float:
@@ -348,32 +512,56 @@ def floor() -> float:
     return time.perf_counter() - begun
 
 
-def told(what: str, values: Sequence[float], others: Sequence[float], aim: float, unit: str = "s") -> None:
+def told(
+    what: str,
+    values: Sequence[float],
+    others: Sequence[float],
+    aim: float,
+    unit: str = "s",
+) -> None:
     ratio = statistics.median(a / b for a, b in zip(values, others, strict=True))
     a, b = statistics.median(values), statistics.median(others)
     print(f"{what}: {a:.3f} / {b:.3f} {unit} = {ratio:.2f} (aim: at most {aim})")
 
 
-def long_run(folder: Path, steps: int, written: Callable[[int], str], what: str) -> None:
+def long_run(
+    folder: Path, steps: int, written: Callable[[int], str], what: str
+) -> None:
     root = folder / "long"
     shutil.rmtree(root, ignore_errors=True)
     project(root, steps, calls="off", written=written)
-    text = (root / "tickets/feature-stock/plan.md").read_text().replace("**Verify:** `pytest`", "**Verify:** `none`")
+    text = (
+        (root / "tickets/feature-stock/plan.md")
+        .read_text()
+        .replace("**Verify:** `pytest`", "**Verify:** `none`")
+    )
     (root / "tickets/feature-stock/plan.md").write_text(text)
     server = Server(one_reply(steps, written))
-    run([str(_PROGRAMS / "cdd"), "exec", "feature-stock", "--yes"], root, server, quiet=[0])
+    run(
+        [str(_PROGRAMS / "cdd"), "exec", "feature-stock", "--yes"],
+        root,
+        server,
+        quiet=[0],
+    )
     early = statistics.median(server.gaps(range(5, 45)))
     late = statistics.median(server.gaps(range(steps - 42, steps - 2)))
-    ratio = f"{late * 1000:.0f} / {early * 1000:.0f} ms = {late / early:.2f} (aim: at most 1.2)"
+    ratio = (
+        f"{late * 1000:.0f} / {early * 1000:.0f} ms = {late / early:.2f} (aim: at most"
+        " 1.2)"
+    )
     print(f"a step at {steps:,} / at 10, {what}: {ratio}")
 
 
 def through_litellm(folder: Path) -> None:
-    """The job, against the bare loop and a process that imports litellm and asks once."""
+    """The job, against the bare loop and a process that imports litellm and asks
+    once.
+    """
     kinds = ("litellm", "bare", "one call of litellm")
     rounds = [{kind: job(folder, kind).seconds for kind in kinds} for _ in range(4)][1:]
     floors = [each["bare"] + each["one call of litellm"] for each in rounds]
-    what = "the job through litellm / the bare loop, and litellm imported and asked once"
+    what = (
+        "the job through litellm / the bare loop, and litellm imported and asked once"
+    )
     told(what, [each["litellm"] for each in rounds], floors, 1.0)
 
 
@@ -391,25 +579,65 @@ def main() -> None:
         bare_jobs = jobs["bare"]
         for kind, aim in (("one reply a step", 1.4), ("tools", 1.6)):
             told(
-                f"the job, {kind} / the bare loop", [j.seconds for j in jobs[kind]], [j.seconds for j in bare_jobs], aim
+                f"the job, {kind} / the bare loop",
+                [j.seconds for j in jobs[kind]],
+                [j.seconds for j in bare_jobs],
+                aim,
             )
-            told("  processor time", [j.processor for j in jobs[kind]], [j.processor for j in bare_jobs], aim)
-            told("  memory", [j.mebibytes for j in jobs[kind]], [j.mebibytes for j in bare_jobs], 1.5, "MiB")
-            told("  start to the first call / import httpx", [j.first for j in jobs[kind]], imports, 1.5)
-            gap, of_bare = statistics.median(j.gap for j in jobs[kind]), statistics.median(j.gap for j in bare_jobs)
+            told(
+                "  processor time",
+                [j.processor for j in jobs[kind]],
+                [j.processor for j in bare_jobs],
+                aim,
+            )
+            told(
+                "  memory",
+                [j.mebibytes for j in jobs[kind]],
+                [j.mebibytes for j in bare_jobs],
+                1.5,
+                "MiB",
+            )
+            told(
+                "  start to the first call / import httpx",
+                [j.first for j in jobs[kind]],
+                imports,
+                1.5,
+            )
+            gap, of_bare = (
+                statistics.median(j.gap for j in jobs[kind]),
+                statistics.median(j.gap for j in bare_jobs),
+            )
             most = 10 if kind == "tools" else 40
-            print(f"  between two calls: {gap * 1000:.0f} ms; bare: {of_bare * 1000:.1f} (aim: at most {most} ms)")
+            print(
+                f"  between two calls: {gap * 1000:.0f} ms; bare: {of_bare * 1000:.1f}"
+                f" (aim: at most {most} ms)"
+            )
             counted = processes(folder, kind)
             steps = [after - before for before, after in pairwise(counted)]
-            print(f"  git processes before the first call: {counted[0]}; by each step: {steps} (aim: at most 2)")
-        sent, least = ([j.characters for j in jobs[kind]] for kind in ("tools", "one reply a step"))
+            print(
+                f"  git processes before the first call: {counted[0]}; by each step:"
+                f" {steps} (aim: at most 2)"
+            )
+        sent, least = (
+            [j.characters for j in jobs[kind]] for kind in ("tools", "one reply a step")
+        )
         told("characters sent, tools / one reply a step", sent, least, 4, "characters")
         for kind in ("tools", "one reply a step"):
-            print(f"  {kind}:", ", ".join(f"{name} {size:,}" for name, size in jobs[kind][-1].sent.items()))
+            print(
+                f"  {kind}:",
+                ", ".join(
+                    f"{name} {size:,}" for name, size in jobs[kind][-1].sent.items()
+                ),
+            )
         through_litellm(folder)
         if "long" in sys.argv[1:]:
             long_run(folder, LONG, one_of_twenty, "each writes one of twenty files")
-            long_run(folder, LONG, new_file, "each makes a file, so that there are two thousand")
+            long_run(
+                folder,
+                LONG,
+                new_file,
+                "each makes a file, so that there are two thousand",
+            )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
-"""What the shell sends to the terminal while a reply is streamed, against a Log that takes the same at the same pace.
+"""What the shell sends to the terminal while a reply is streamed, against a Log that
+takes the same at the same pace.
 
-The window has 120 columns and 40 rows. The pieces come as a model sends them: 4 characters, 50 times a second.
+The window has 120 columns and 40 rows. The pieces come as a model sends them: 4
+characters, 50 times a second.
 """
 
 import asyncio
@@ -10,7 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-os.environ |= {"TERM": "xterm-256color", "COLORTERM": "truecolor"}  # Textual reads them when it is imported
+# Textual reads them when it is imported
+os.environ |= {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
 
 from textual import events, messages
 from textual.app import App, ComposeResult
@@ -29,7 +32,15 @@ from cdd_agent.wiring import Wiring
 SIZE = Size(120, 40)
 PIECE, PAUSE, PIECES = 4, 0.02, 600
 TEXT = (SECTION * 4)[: PIECE * PIECES]
-TITLES = ("Create the user model", "Hash passwords", "Registration endpoint", "Login", "OAuth", "Middleware", "Tests")
+TITLES = (
+    "Create the user model",
+    "Hash passwords",
+    "Registration endpoint",
+    "Login",
+    "OAuth",
+    "Middleware",
+    "Tests",
+)
 
 
 class Line(Driver):
@@ -58,7 +69,9 @@ class OneLog(App[None]):
         yield Log()
 
 
-async def bytes_sent(app: App[Any], begin: Callable[[], None], write: Callable[[str], object], text: str) -> int:
+async def bytes_sent(
+    app: App[Any], begin: Callable[[], None], write: Callable[[str], object], text: str
+) -> int:
     """From the first piece until what has come is drawn."""
     sent = 0
 
@@ -89,18 +102,23 @@ async def of_the_shell(root: Path, text: str, *, has_plan: bool) -> int:
     def begin() -> None:
         if has_plan:
             steps = tuple(
-                StepView(number, title, StepStatus.PENDING, depends_on=()) for number, title in enumerate(TITLES, 1)
+                StepView(number, title, StepStatus.PENDING, depends_on=())
+                for number, title in enumerate(TITLES, 1)
             )
             shell.home.steps.show(steps)
         shell.hear(ReplyStarted(1, "a/model"))
 
     shell = Shell(root, session)
-    return await bytes_sent(shell, begin, lambda piece: shell.hear(ReplyDelta(1, piece)), text)
+    return await bytes_sent(
+        shell, begin, lambda piece: shell.hear(ReplyDelta(1, piece)), text
+    )
 
 
 async def of_a_log(text: str) -> int:
     app = OneLog()
-    return await bytes_sent(app, lambda: None, lambda piece: app.query_one(Log).write(piece), text)
+    return await bytes_sent(
+        app, lambda: None, lambda piece: app.query_one(Log).write(piece), text
+    )
 
 
 async def main() -> None:
@@ -109,7 +127,8 @@ async def main() -> None:
         log = await of_a_log(TEXT)
         for name, has_plan in (("a reply", False), ("beside a plan of 7 steps", True)):
             shell = await of_the_shell(Path(folder), TEXT, has_plan=has_plan)
-            print(f"{name:<28}{log / len(TEXT):>8.1f}{shell / len(TEXT):>8.1f}{shell / log:>8.2f}")
+            each = f"{log / len(TEXT):>8.1f}{shell / len(TEXT):>8.1f}"
+            print(f"{name:<28}{each}{shell / log:>8.2f}")
         waiting = await of_the_shell(Path(folder), "", has_plan=False)
         print(f"{'waiting, bytes in 0.2 s':<28}{waiting:>8}")
 

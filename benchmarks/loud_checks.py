@@ -1,4 +1,6 @@
-"""The cost of showing a check that prints much: the check with each face, against its output into a file."""
+"""The cost of showing a check that prints much: the check with each face, against its
+output into a file.
+"""
 
 import asyncio
 import io
@@ -22,8 +24,12 @@ from cdd_agent.tui.transcript.widget import Transcript
 ROUNDS = 3
 CHECKS = {
     "nothing": "",
-    "1.5 million lines, 15 MB": "for i in range(1_500_000): sys.stdout.write(f'{i:09d}\\n')",
-    "0.5 million lines, 50 MB": "for i in range(500): sys.stdout.write(('x' * 99 + '\\n') * 1000)",
+    "1.5 million lines, 15 MB": (
+        "for i in range(1_500_000): sys.stdout.write(f'{i:09d}\\n')"
+    ),
+    "0.5 million lines, 50 MB": (
+        "for i in range(500): sys.stdout.write(('x' * 99 + '\\n') * 1000)"
+    ),
 }
 
 
@@ -43,7 +49,12 @@ async def seconds_with(argv: list[str], folder: Path, show: Emit) -> float:
     """From the start to the result; what is shown takes the way of a run's events."""
     emit = RedactedEvents(Redactor(), show).emit
     started = perf_counter()
-    await run_command(argv, cwd=folder, limit=600, hear=lambda chunk: emit(CommandOutput(1, chunk.text)))
+    await run_command(
+        argv,
+        cwd=folder,
+        limit=600,
+        hear=lambda chunk: emit(CommandOutput(1, chunk.text)),
+    )
     return perf_counter() - started
 
 
@@ -84,7 +95,8 @@ def main() -> None:
             ]
             file, *faces = (min(times) for times in zip(*rounds, strict=True))
             columns = "".join(f"{seconds:>6.2f} s" for seconds in (file, *faces))
-            print(f"{what:<28}{columns}{'':>4}{'  '.join(f'{seconds / file:6.2f}' for seconds in faces)}")
+            ratios = "  ".join(f"{seconds / file:6.2f}" for seconds in faces)
+            print(f"{what:<28}{columns}{'':>4}{ratios}")
 
 
 if __name__ == "__main__":

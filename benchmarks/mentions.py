@@ -1,8 +1,9 @@
 """Completing `@file` in a project of 100,000 files: `python -m benchmarks.mentions`.
 
-After each key all names are searched and ranked. Beside it: the least that any program in Python does that looks at
-every name once, without ranking them. And how long the event loop is held up at most while the index is built in its
-thread, beside the same loop while another thread only walks through the folders (`os.walk`).
+After each key all names are searched and ranked. Beside it: the least that any program
+in Python does that looks at every name once, without ranking them. And how long the
+event loop is held up at most while the index is built in its thread, beside the same
+loop while another thread only walks through the folders (`os.walk`).
 """
 
 import asyncio
@@ -19,7 +20,10 @@ from cdd_agent.files.index import FileIndex
 from cdd_agent.threads import in_thread
 
 FOLDERS, FILES = 1_000, 100
-WORDS = "user order cart login model view test util parse render token stream engine plan step check prompt".split()  # noqa: SIM905
+WORDS = (
+    "user order cart login model view test util parse render token stream engine plan"  # noqa: SIM905
+    " step check prompt".split()
+)
 TYPED = ("prompt", "userord", "test_us", "engine/pl", "zzzzz", "lgnvw", "e_9")
 ROUNDS = 5
 
@@ -48,8 +52,14 @@ def best(work: Callable[[], object]) -> float:
 
 
 async def longest_pause(work: Callable[[], object]) -> float:
-    """Of an event loop that wants to do something every millisecond, while a thread works."""
-    task, longest, last = asyncio.ensure_future(in_thread(work, name="work")), 0.0, time.perf_counter()
+    """Of an event loop that wants to do something every millisecond, while a thread
+    works.
+    """
+    task, longest, last = (
+        asyncio.ensure_future(in_thread(work, name="work")),
+        0.0,
+        time.perf_counter(),
+    )
     while not task.done():
         await asyncio.sleep(0.001)
         now = time.perf_counter()
@@ -64,7 +74,10 @@ def main() -> None:
         make_tree(root)
         index: FileIndex = files_to_mention(root)
         ours = min(asyncio.run(longest_pause(index.build)) for _ in range(ROUNDS))
-        walked = min(asyncio.run(longest_pause(lambda: list(os.walk(root)))) for _ in range(ROUNDS))
+        walked = min(
+            asyncio.run(longest_pause(lambda: list(os.walk(root))))
+            for _ in range(ROUNDS)
+        )
         paths = [path for part in index._parts for path in part.paths]
         print(f"{len(index):,} files and folders")
         slowest, ratio = 0.0, 0.0
@@ -74,8 +87,14 @@ def main() -> None:
                 plain = best(partial(named, paths, typed))
                 taken = best(partial(complete_mention, index, f"explain @{typed}"))
                 slowest, ratio = max(slowest, taken), max(ratio, taken / plain)
-        print(f"a key: {slowest * 1000:.1f} ms at most, {ratio:.1f} times looking at each name once")
-        print(f"longest pause while the index is built: {ours * 1000:.1f} ms, {ours / walked:.1f} times os.walk's")
+        print(
+            f"a key: {slowest * 1000:.1f} ms at most, {ratio:.1f} times looking at each"
+            " name once"
+        )
+        print(
+            f"longest pause while the index is built: {ours * 1000:.1f} ms,"
+            f" {ours / walked:.1f} times os.walk's"
+        )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,11 @@
-"""How long until the first piece of a reply: each protocol asked directly, against httpx alone and against litellm.
+"""How long until the first piece of a reply: each protocol asked directly, against
+httpx alone and against litellm.
 
-Run with `python -m benchmarks.models`. Each figure is a ratio of the least that alternating runs on one machine took.
-Every run is a Python of its own, from its start to the first piece from a server on loopback, in another process. Also
-the time of a call once all is imported, what the process then holds, and whether rounds of a loop get slower.
+Run with `python -m benchmarks.models`. Each figure is a ratio of the least that
+alternating runs on one machine took. Every run is a Python of its own, from its start
+to the first piece from a server on loopback, in another process. Also the time of a
+call once all is imported, what the process then holds, and whether rounds of a loop get
+slower.
 """
 
 import os
@@ -39,7 +42,8 @@ async def main():
         await ask(hear)
         times.append(time.perf_counter() - before)
     print(min(times))
-    print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
+    status = open("/proc/self/status")
+    print(next(line.split()[1] for line in status if line.startswith("VmHWM")))
 
 asyncio.run(main())
 """
@@ -54,9 +58,11 @@ async def ask(hear):
         "stream": True,
         "stream_options": {"include_usage": True},
     }
-    trusted = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # nobody: reading certificates is not what is measured
+    # nobody: reading certificates is not what is measured
+    trusted = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    address = sys.argv[1] + "/chat/completions"
     async with httpx.AsyncClient(trust_env=False, verify=trusted) as client:
-        async with client.stream("POST", sys.argv[1] + "/chat/completions", json=body) as response:
+        async with client.stream("POST", address, json=body) as response:
             async for line in response.aiter_lines():
                 if line.startswith("data: {"):
                     choices = json.loads(line[6:])["choices"]
@@ -102,7 +108,8 @@ async def main():
         await model.reply(Request(tuple(asked)), lambda event: None)
         times.append(time.perf_counter() - before)
         call = ToolCall(str(number), "read_file", "{{}}")
-        asked += [Message("assistant", "", (call,)), Message("tool", "so it is " * 100, tool_call_id=call.id)]
+        answer = Message("tool", "so it is " * 100, tool_call_id=call.id)
+        asked += [Message("assistant", "", (call,)), answer]
     print(min(times[2:9]))
     print(min(times[-7:]))
 
@@ -123,7 +130,9 @@ _PROGRAMS = {
 
 @dataclass(frozen=True)
 class Run:
-    """One process: seconds to the first piece, seconds of a later call, MiB at the most."""
+    """One process: seconds to the first piece, seconds of a later call, MiB at the
+    most.
+    """
 
     first: float
     later: float
@@ -146,31 +155,53 @@ def main() -> None:
         _ratio(runs, "a later call", "later", protocol, "litellm", 1.0)
         _ratio(runs, "memory", "mebibytes", protocol, "litellm", 0.4)
         early, late = loops[protocol]
-        print(f"rounds 19 to 25 of a loop / rounds 3 to 9, {protocol}: {late:.4f} / {early:.4f} = {late / early:.2f}")
+        print(
+            f"rounds 19 to 25 of a loop / rounds 3 to 9, {protocol}: {late:.4f} /"
+            f" {early:.4f} = {late / early:.2f}"
+        )
 
 
-def _ratio(runs: dict[str, list[Run]], what: str, field: str, one: str, other: str, aim: float) -> None:
+def _ratio(
+    runs: dict[str, list[Run]], what: str, field: str, one: str, other: str, aim: float
+) -> None:
     a, b = (min(getattr(run, field) for run in runs[name]) for name in (one, other))
-    print(f"{what}, {one} / {other}: {a:.3f} / {b:.3f} = {a / b:.2f} (aim: at most {aim})")
+    print(
+        f"{what}, {one} / {other}: {a:.3f} / {b:.3f} = {a / b:.2f} (aim: at most {aim})"
+    )
 
 
 def _run(program: str, url: str) -> Run:
     code = _MEASURED.format(ask=program, calls=CALLS)
-    environment = {name: value for name, value in os.environ.items() if not name.upper().endswith("_PROXY")}
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.upper().endswith("_PROXY")
+    }
     before = time.time()
     done = subprocess.run(
-        [sys.executable, "-c", code, url], check=True, capture_output=True, text=True, env=environment
+        [sys.executable, "-c", code, url],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=environment,
     )
     first, later, kibibytes = done.stdout.split()
     return Run(float(first) - before, float(later), int(kibibytes) / 1024)
 
 
 def _loop(name: str, url: str) -> tuple[float, float]:
-    """Seconds of an early and of a late round of a loop with tools, beside the model: the least of several loops."""
+    """Seconds of an early and of a late round of a loop with tools, beside the model:
+    the least of several loops.
+    """
     code = "import sys\n" + _direct(name) + _LOOP.format(rounds=ROUNDS)
     rounds = []
     for _ in range(_LOOPS):
-        done = subprocess.run([sys.executable, "-c", code, url], check=True, capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-c", code, url],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
         rounds.append(tuple(map(float, done.stdout.split())))
     early, late = map(min, zip(*rounds, strict=True))
     return early, late

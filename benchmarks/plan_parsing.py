@@ -1,6 +1,8 @@
-"""How long reading a plan takes, beside the Markdown parser alone: `python -m benchmarks.plan_parsing`.
+"""How long reading a plan takes, beside the Markdown parser alone:
+`python -m benchmarks.plan_parsing`.
 
-The aim: a plan of 10,000 steps within twice the time of `MarkdownIt("commonmark").parse`.
+The aim: a plan of 10,000 steps within twice the time of
+`MarkdownIt("commonmark").parse`.
 """
 
 import time
@@ -25,7 +27,14 @@ def plan_of(steps: int) -> ImplementationPlan:
             PlanStep(
                 number=number,
                 title=f"Create part {number}",
-                description=f"Write part {number}.\n\n- with its fields\n- with its tests\n\n```python\nx = 1\n```",
+                description=(
+                    f"Write part {number}.\n\n"
+                    "- with its fields\n"
+                    "- with its tests\n\n"
+                    "```python\n"
+                    "x = 1\n"
+                    "```"
+                ),
                 complexity="simple",
                 estimated_time="30 min",
                 dependencies=(number - 1,) if number > 1 else (),
@@ -55,7 +64,10 @@ def main() -> None:
     reading = seconds(lambda: read_plan(text).check())
     print(f"{STEPS} steps, {len(text) / 1e6:.1f} MB")
     print(f"the Markdown parser alone: {parser:.2f} s")
-    print(f"from_markdown and check:   {reading:.2f} s, {reading / parser:.2f} times the parser")
+    print(
+        f"from_markdown and check:   {reading:.2f} s, {reading / parser:.2f} times the"
+        " parser"
+    )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
-"""How long reading a reply and finding its edits takes, beside reading the same text: `python -m benchmarks.replies`.
+"""How long reading a reply and finding its edits takes, beside reading the same text:
+`python -m benchmarks.replies`.
 
-Reading is what nobody can do without: decoding the bytes, and looking at every line once. It is the measure because it
-grows as the text does, and so should everything else. The aims: a reply of 1 MB within 100 times, 500 search blocks in
-a file of 20,000 lines within 400 times (each block looks through the file once).
+Reading is what nobody can do without: decoding the bytes, and looking at every line
+once. It is the measure because it grows as the text does, and so should everything
+else. The aims: a reply of 1 MB within 100 times, 500 search blocks in a file of 20,000
+lines within 400 times (each block looks through the file once).
 """
 
 import random
@@ -36,8 +38,16 @@ def reading(text: str) -> float:
 
 def source(lines: int) -> list[str]:
     """Lines of code, many of them alike, as in a real file."""
-    body = ("    if value > {0}:", "        total += value", "        count += {0}", "    return total")
-    return [f"def part_{at}(value):" if at % 5 == 0 else body[at % 5 - 1].format(at) for at in range(lines)]
+    body = (
+        "    if value > {0}:",
+        "        total += value",
+        "        count += {0}",
+        "    return total",
+    )
+    return [
+        f"def part_{at}(value):" if at % 5 == 0 else body[at % 5 - 1].format(at)
+        for at in range(lines)
+    ]
 
 
 def whole_files() -> str:
@@ -45,7 +55,12 @@ def whole_files() -> str:
     content = "\n".join(source(500))
     files: list[str] = []
     while sum(map(len, files)) < 1_000_000:
-        files.append(f"Next, part {len(files)}.\n\n```text:src/part_{len(files)}.txt\n{content}\n```\n\n")
+        files.append(
+            f"Next, part {len(files)}.\n\n"
+            f"```text:src/part_{len(files)}.txt\n"
+            f"{content}\n"
+            "```\n\n"
+        )
     return "".join(files)
 
 
@@ -57,7 +72,11 @@ def search_blocks(lines: list[str], *, shifted: bool) -> str:
         find = [("  " if shifted else "") + line for line in lines[place : place + 5]]
         new = [*find[:-1], find[-1] + "  # changed"]
         joined = ("\n".join(part) for part in (find, new))
-        blocks.append("part.txt\n<<<<<<< SEARCH\n{}\n=======\n{}\n>>>>>>> REPLACE\n".format(*joined))
+        blocks.append(
+            "part.txt\n<<<<<<< SEARCH\n{}\n=======\n{}\n>>>>>>> REPLACE\n".format(
+                *joined
+            )
+        )
     return "\n".join(blocks)
 
 
@@ -74,8 +93,15 @@ def main() -> None:
         base = reading("\n".join(lines))
         for words, shifted in (("exact", False), ("with other indentation", True)):
             blocks = search_blocks(lines, shifted=shifted)
-            took = seconds(lambda blocks=blocks: change_set(root, parse_reply(blocks).edits, EditPolicy(seen=None)))  # type: ignore[misc]
-            print(f"{BLOCKS} blocks in {LINES} lines, {words}: {took:.2f} s, {took / base:.0f} times")
+            took = seconds(
+                lambda blocks=blocks: change_set(  # type: ignore[misc]
+                    root, parse_reply(blocks).edits, EditPolicy(seen=None)
+                )
+            )
+            print(
+                f"{BLOCKS} blocks in {LINES} lines, {words}: {took:.2f} s,"
+                f" {took / base:.0f} times"
+            )
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 """Steps side by side: `python -m benchmarks.side_by_side [SECONDS] [FILES]`.
 
-A plan of 12 steps in 4 independent chains, in a git repository with 200 small files (or FILES); the model answers in so
-many seconds (5 by default), each step is checked by `python -c`. `cdd exec` with `--jobs 4` against `--jobs 1`;
-and a plan of one chain, in which nothing can run at once, with `--jobs 4` against `--jobs 1` and a model that answers
-at once: what is paid for the option itself.
+A plan of 12 steps in 4 independent chains, in a git repository with 200 small files (or
+FILES); the model answers in so many seconds (5 by default), each step is checked by
+`python -c`. `cdd exec` with `--jobs 4` against `--jobs 1`; and a plan of one chain, in
+which nothing can run at once, with `--jobs 4` against `--jobs 1` and a model that
+answers at once: what is paid for the option itself.
 """
 
 import os
@@ -25,17 +26,27 @@ def write(root: Path, chains: int, length: int, slow: float) -> None:
     ticket.mkdir(parents=True)
     (root / ".cdd").mkdir(exist_ok=True)
     (ticket / "spec.yaml").write_text(
-        "title: Chains\ntype: feature\ndescription: Some files.\nacceptance_criteria: [they are there]\n"
+        "title: Chains\n"
+        "type: feature\n"
+        "description: Some files.\n"
+        "acceptance_criteria: [they are there]\n"
     )
-    plan, script = ["# Implementation Plan: Chains\n\n## Implementation Steps\n"], ["replies:\n"]
+    plan, script = (
+        ["# Implementation Plan: Chains\n\n## Implementation Steps\n"],
+        ["replies:\n"],
+    )
     for number in range(1, chains * length + 1):
         place, chain = divmod(number - 1, chains)
         path = f"chain_{chain}/part_{place}.py"
         depends = f"Step {number - chains}" if place else "None"
         plan.append(
-            f"### Step {number}: Write {path}\n\n**Description:** Give it a value.\n**Dependencies:** {depends}\n"
-            f"**Verify:** `python -c \"import ast; ast.parse(open('{path}').read())\"`\n\n"
-            f"**Files Affected:**\n- `{path}` (new)\n"
+            f"### Step {number}: Write {path}\n\n"
+            "**Description:** Give it a value.\n"
+            f"**Dependencies:** {depends}\n"
+            '**Verify:** `python -c "import ast;'
+            f" ast.parse(open('{path}').read())\"`\n\n"
+            "**Files Affected:**\n"
+            f"- `{path}` (new)\n"
         )
         script.append(
             f'  - when: "# Step {number} of "\n    slow: {slow}\n'
@@ -47,26 +58,55 @@ def write(root: Path, chains: int, length: int, slow: float) -> None:
 
 def seconds(root: Path, jobs: int) -> float:
     """Of a whole run; all that it left is removed again."""
-    command = [sys.executable, "-m", "cdd_agent", "exec", SLUG, "--yes", "--jobs", str(jobs)]
+    command = [
+        sys.executable,
+        "-m",
+        "cdd_agent",
+        "exec",
+        SLUG,
+        "--yes",
+        "--jobs",
+        str(jobs),
+    ]
     start = time.perf_counter()
     done = subprocess.run(
-        [*command, "--model", "script:.cdd/script.yaml", "-C", str(root)], check=False, capture_output=True, text=True
+        [*command, "--model", "script:.cdd/script.yaml", "-C", str(root)],
+        check=False,
+        capture_output=True,
+        text=True,
     )
     taken = time.perf_counter() - start
     if done.returncode:
-        raise SystemExit(f"the run ended with {done.returncode}:\n{done.stdout}{done.stderr}")
-    git(root, "clean", "-fdxq", "--exclude=tickets", "--exclude=.cdd/script.yaml", "--exclude=.cdd/config.yaml")
+        raise SystemExit(
+            f"the run ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+        )
+    git(
+        root,
+        "clean",
+        "-fdxq",
+        "--exclude=tickets",
+        "--exclude=.cdd/script.yaml",
+        "--exclude=.cdd/config.yaml",
+    )
     (root / "tickets" / SLUG / "execution-state.json").unlink()
     return taken
 
 
 def main() -> None:
     os.environ |= {"GIT_CONFIG_GLOBAL": os.devnull}
-    os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))  # as if activated
+    # as if activated
+    os.environ["PATH"] = os.pathsep.join(
+        (str(Path(sys.executable).parent), os.environ["PATH"])
+    )
     slow = float(sys.argv[1]) if len(sys.argv) > 1 else 5.0
     files = int(sys.argv[2]) if len(sys.argv) > 2 else 200
     for chains, length, wait, what in (
-        (4, 3, slow, f"12 steps in 4 chains, the model answers in {slow:g} s, {files} files"),
+        (
+            4,
+            3,
+            slow,
+            f"12 steps in 4 chains, the model answers in {slow:g} s, {files} files",
+        ),
         (1, 6, 0.0, f"6 steps in one chain, the model answers at once, {files} files"),
     ):
         with tempfile.TemporaryDirectory() as name:
@@ -74,11 +114,16 @@ def main() -> None:
             make_tree(root, files)
             write(root, chains, length, wait)
             rounds = 1 if wait > 1 else ROUNDS
-            taken = {jobs: min(seconds(root, jobs) for _ in range(rounds)) for jobs in (1, 4)}
+            taken = {
+                jobs: min(seconds(root, jobs) for _ in range(rounds)) for jobs in (1, 4)
+            }
         print(what)
         for jobs, each in taken.items():
             print(f"  --jobs {jobs}: {each:.1f} s")
-        print(f"  --jobs 1 takes {taken[1] / taken[4]:.2f} times as long as --jobs 4", flush=True)
+        print(
+            f"  --jobs 1 takes {taken[1] / taken[4]:.2f} times as long as --jobs 4",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
-"""How long it takes to start: `cdd --version` against `python -c pass`, the shell against a minimal Textual app.
+"""How long it takes to start: `cdd --version` against `python -c pass`, the shell
+against a minimal Textual app.
 
 Also the processor time of commands that only look, in a project with 300 tickets.
 
-Run with `python -m benchmarks.startup`. Each figure is a ratio of medians from alternating runs on one machine.
-The shell and the app run on a pseudo-terminal; "ready" is when the screen is drawn and a key has been echoed. Also
-their memory and processor time while idle.
+Run with `python -m benchmarks.startup`. Each figure is a ratio of medians from
+alternating runs on one machine. The shell and the app run on a pseudo-terminal; "ready"
+is when the screen is drawn and a key has been echoed. Also their memory and processor
+time while idle.
 """
 
 import fcntl
@@ -41,7 +43,9 @@ Minimal().run()
 
 @dataclass(frozen=True)
 class Started:
-    """One start of a full-screen program: seconds to ready, MiB and processor share while idle."""
+    """One start of a full-screen program: seconds to ready, MiB and processor share
+    while idle.
+    """
 
     seconds: float
     mebibytes: float
@@ -51,11 +55,26 @@ class Started:
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = _project(Path(folder) / "shop", tickets=300)
-        _ratio("cdd --version / python -c pass", _seconds([_CDD, "--version"]), _seconds([_PYTHON, "-c", "pass"]), 2.2)
-        _ratio("cdd --help / python -c pass", _seconds([_CDD, "--help"]), _seconds([_PYTHON, "-c", "pass"]), 4)
+        _ratio(
+            "cdd --version / python -c pass",
+            _seconds([_CDD, "--version"]),
+            _seconds([_PYTHON, "-c", "pass"]),
+            2.2,
+        )
+        _ratio(
+            "cdd --help / python -c pass",
+            _seconds([_CDD, "--help"]),
+            _seconds([_PYTHON, "-c", "pass"]),
+            4,
+        )
         for word in ("list", "status"):
             look = _processor_time([_CDD, word, "-C", str(root)])
-            _ratio(f"cdd {word}, processor time / python -c pass", look, _processor_time([_PYTHON, "-c", "pass"]), 6)
+            _ratio(
+                f"cdd {word}, processor time / python -c pass",
+                look,
+                _processor_time([_PYTHON, "-c", "pass"]),
+                6,
+            )
         shell, minimal = [], []
         for _ in range(RUNS):
             shell.append(_start([_CDD, "-C", str(root)], "❯"))
@@ -64,13 +83,21 @@ def main() -> None:
             a = statistics.median(getattr(start, name) for start in shell)
             b = statistics.median(getattr(start, name) for start in minimal)
             ratio = a / max(b, 0.001)
-            print(f"shell / minimal Textual app, {name}: {a:.3f} / {b:.3f} = {ratio:.2f} (aim: at most {aim})")
+            print(
+                f"shell / minimal Textual app, {name}: {a:.3f} / {b:.3f} = {ratio:.2f}"
+                f" (aim: at most {aim})"
+            )
 
 
-def _ratio(name: str, a: Callable[[], float], b: Callable[[], float], aim: float) -> None:
+def _ratio(
+    name: str, a: Callable[[], float], b: Callable[[], float], aim: float
+) -> None:
     pairs = [(a(), b()) for _ in range(RUNS + 1)][1:]  # the first warms the disk cache
     first, second = (statistics.median(times) for times in zip(*pairs, strict=True))
-    print(f"{name}: {first * 1000:.0f} ms / {second * 1000:.0f} ms = {first / second:.2f} (aim: at most {aim})")
+    print(
+        f"{name}: {first * 1000:.0f} ms / {second * 1000:.0f} ms = {first / second:.2f}"
+        f" (aim: at most {aim})"
+    )
 
 
 def _seconds(command: list[str]) -> Callable[[], float]:
@@ -103,7 +130,9 @@ def _project(root: Path, tickets: int) -> Path:
 
 
 def _start(command: list[str], marker: str) -> Started:
-    """Start a program on a pseudo-terminal, wait for `marker`, type a key and wait for its echo."""
+    """Start a program on a pseudo-terminal, wait for `marker`, type a key and wait for
+    its echo.
+    """
     begun = time.perf_counter()
     pid, terminal = pty.fork()
     if pid == 0:
@@ -118,7 +147,9 @@ def _start(command: list[str], marker: str) -> Started:
         _read_for(terminal, 0.5)
         before = _processor_seconds(pid)
         _read_for(terminal, IDLE_SECONDS)
-        return Started(seconds, _mebibytes(pid), (_processor_seconds(pid) - before) / IDLE_SECONDS)
+        return Started(
+            seconds, _mebibytes(pid), (_processor_seconds(pid) - before) / IDLE_SECONDS
+        )
     finally:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)

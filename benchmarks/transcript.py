@@ -1,5 +1,7 @@
-"""The cost of a streamed reply of 1 MB in the transcript, against a Log that takes the same chunks; and what one does
-in a transcript of many blocks, or beside a plan of many steps, against the same in a small one."""
+"""The cost of a streamed reply of 1 MB in the transcript, against a Log that takes the
+same chunks; and what one does in a transcript of many blocks, or beside a plan of many
+steps, against the same in a small one.
+"""
 
 import asyncio
 import gc
@@ -28,20 +30,43 @@ from cdd_agent.tui.widgets.steps import StepList
 SIZE = 1_000_000
 
 PROSE = (
-    "The title is read **once** and kept in `Ticket.slug`, so that later changes of it, which are *common*, "
-    "leave [the folder](https://example.org/folder) where it is; nothing else reads it.\n\n"
+    "The title is read **once** and kept in `Ticket.slug`, so that later changes of"
+    " it, which are *common*, leave [the folder](https://example.org/folder) where it"
+    " is; nothing else reads it.\n\n"
 )
-LISTING = "1. First, run the tests:\n   - `tests/test_slugs.py`\n   - and all others\n2. Then look again.\n\n"
-TABLE = "| case | before | after |\n|---|---|--:|\n| empty | error | 1 |\n| two words | `two-words` | 12 |\n\n"
-CODE = 'def slug(title: str) -> str:\n    words = title.split()\n\n    return "-".join(words)  # one rule\n\n\n'
-SECTION = f"## What changes\n\n{PROSE * 4}```python:src/slugs.py\n{CODE * 4}```\n\n{LISTING}{TABLE}> {PROSE}"
+LISTING = (
+    "1. First, run the tests:\n"
+    "   - `tests/test_slugs.py`\n"
+    "   - and all others\n"
+    "2. Then look again.\n\n"
+)
+TABLE = (
+    "| case | before | after |\n"
+    "|---|---|--:|\n"
+    "| empty | error | 1 |\n"
+    "| two words | `two-words` | 12 |\n\n"
+)
+CODE = (
+    "def slug(title: str) -> str:\n"
+    "    words = title.split()\n\n"
+    '    return "-".join(words)  # one rule\n\n\n'
+)
+SECTION = (
+    "## What changes\n\n"
+    f"{PROSE * 4}```python:src/slugs.py\n"
+    f"{CODE * 4}```\n\n"
+    f"{LISTING}{TABLE}> {PROSE}"
+)
 
 
 def documents() -> Iterator[tuple[str, str]]:
     yield "mixed", (SECTION * (SIZE // len(SECTION) + 1))[:SIZE]
     yield "one fence", "```python\n" + (CODE * (SIZE // len(CODE) + 1))[:SIZE]
     yield "one list", ("- an item\n  that goes on\n\n" * (SIZE // 26))[:SIZE]
-    yield "one table", "| a | b |\n|---|---|\n" + ("| some | cells |\n" * (SIZE // 17))[:SIZE]
+    yield (
+        "one table",
+        "| a | b |\n|---|---|\n" + ("| some | cells |\n" * (SIZE // 17))[:SIZE],
+    )
 
 
 def chunks(text: str) -> Iterator[str]:
@@ -63,7 +88,9 @@ class OneWidget(App[None]):
 
 
 async def seconds_to_take(widget: Log | Transcript, text: str) -> float:
-    """From the first chunk until the last row is drawn; a chunk comes whenever the app is ready for one."""
+    """From the first chunk until the last row is drawn; a chunk comes whenever the app
+    is ready for one.
+    """
     async with OneWidget(widget).run_test(size=(100, 40)) as pilot:
         gc.collect()
         started = perf_counter()
@@ -78,7 +105,9 @@ async def seconds_to_take(widget: Log | Transcript, text: str) -> float:
 
 def fill(transcript: Transcript, blocks: int) -> None:
     for number in range(blocks):
-        header = FoldHeader(fold=Fold(), title=f"read src/file_{number}.py", ink="action")
+        header = FoldHeader(
+            fold=Fold(), title=f"read src/file_{number}.py", ink="action"
+        )
         body = [TranscriptLine(text=f"line {line} of {number}") for line in range(5)]
         transcript.add_foldable(Foldable(header, body, f"file {number}"))
 
@@ -93,7 +122,9 @@ async def mebibytes_of(blocks: int) -> float:
 
 
 async def seconds_for_each(blocks: int) -> dict[str, float]:
-    """The median of what one does in a transcript that holds so many blocks: until the screen is drawn again."""
+    """The median of what one does in a transcript that holds so many blocks: until the
+    screen is drawn again.
+    """
     transcript = Transcript(max_lines=10 * blocks)
     async with OneWidget(transcript).run_test(size=(100, 40)) as pilot:
         fill(transcript, blocks)
@@ -101,11 +132,15 @@ async def seconds_for_each(blocks: int) -> dict[str, float]:
         gc.collect()
 
         median = partial(_median, pilot)
-        found = {"add a line": await median(lambda: transcript.add(BlockKind.NOTE, "a note"))}
+        found = {
+            "add a line": await median(lambda: transcript.add(BlockKind.NOTE, "a note"))
+        }
         transcript.choose_block(-1)
         found["choose a block"] = await median(lambda: transcript.choose_block(-1))
         found["open or fold it"] = await median(transcript.action_turn_block)
-        found["scroll a page"] = await median(lambda: transcript.scroll_page_up(animate=False))
+        found["scroll a page"] = await median(
+            lambda: transcript.scroll_page_up(animate=False)
+        )
         found["find a text"] = await median(lambda: transcript.find("line 3 of 1"))
         return found
 
@@ -145,8 +180,12 @@ async def seconds_in_a_plan_of(steps: int) -> dict[str, float]:
         median = partial(_median, pilot)
         return {
             "show the plan": await median(lambda: panel.show(views)),
-            "a step begins": await median(lambda: panel.begin(StepStarted(steps // 2, "", 1))),
-            "a call is paid": await median(lambda: panel.spend(steps // 2, Cost(100, 0.001))),
+            "a step begins": await median(
+                lambda: panel.begin(StepStarted(steps // 2, "", 1))
+            ),
+            "a call is paid": await median(
+                lambda: panel.spend(steps // 2, Cost(100, 0.001))
+            ),
             "walk a step on": await median(lambda: panel.walk(1)),
         }
 
@@ -160,19 +199,31 @@ async def main() -> None:
     print(f"{'with blocks:':<16}{'20':>9}{'20,000':>13}{'ratio':>8}")
     few, many = await seconds_for_each(20), await seconds_for_each(20_000)
     for name in few:
-        print(f"{name:<16}{few[name] * 1000:>6.1f} ms{many[name] * 1000:>10.1f} ms{many[name] / few[name]:>8.2f}")
+        print(
+            f"{name:<16}{few[name] * 1000:>6.1f} ms{many[name] * 1000:>10.1f}"
+            f" ms{many[name] / few[name]:>8.2f}"
+        )
     print(f"{'with steps:':<16}{'20':>9}{'2,000':>13}{'ratio':>8}")
     few, many = await seconds_in_a_plan_of(20), await seconds_in_a_plan_of(2_000)
     for name in few:
-        print(f"{name:<16}{few[name] * 1000:>6.1f} ms{many[name] * 1000:>10.1f} ms{many[name] / few[name]:>8.2f}")
+        print(
+            f"{name:<16}{few[name] * 1000:>6.1f} ms{many[name] * 1000:>10.1f}"
+            f" ms{many[name] / few[name]:>8.2f}"
+        )
 
-    few_mib, many_mib = (_in_new_process(blocks) for blocks in (80, 3_300))  # 500 and 20,000 lines, six a block
-    print(f"memory with 20,000 lines / 500: {many_mib:.0f} / {few_mib:.0f} MiB = {many_mib / few_mib:.2f}")
+    # 500 and 20,000 lines, six a block
+    few_mib, many_mib = (_in_new_process(blocks) for blocks in (80, 3_300))
+    print(
+        f"memory with 20,000 lines / 500: {many_mib:.0f} / {few_mib:.0f} MiB ="
+        f" {many_mib / few_mib:.2f}"
+    )
 
 
 def _in_new_process(blocks: int) -> float:
     command = [sys.executable, "-m", "benchmarks.transcript", str(blocks)]
-    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return float(
+        subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    )
 
 
 if __name__ == "__main__":

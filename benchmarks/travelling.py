@@ -1,9 +1,12 @@
-"""How long a run takes to another copy of a project, beside `git push`: `python -m benchmarks.travelling`.
+"""How long a run takes to another copy of a project, beside `git push`:
+`python -m benchmarks.travelling`.
 
-A run of 50 steps, each with its checkpoints and the files of an attempt, in a tree of 10,000 files, with a remote that
-has nothing yet, and with one that has the project already. What `git push` is given is the commit that `cdd push`
-made. Pulling is beside `git fetch` of the same, and `git push`. Of each the best time, the processor time (also that of
-the programs it starts, where they are waited for), and how often it starts git. An argument is another number of files.
+A run of 50 steps, each with its checkpoints and the files of an attempt, in a tree of
+10,000 files, with a remote that has nothing yet, and with one that has the project
+already. What `git push` is given is the commit that `cdd push` made. Pulling is beside
+`git fetch` of the same, and `git push`. Of each the best time, the processor time (also
+that of the programs it starts, where they are waited for), and how often it starts git.
+An argument is another number of files.
 """
 
 import asyncio
@@ -47,10 +50,17 @@ async def make_run(root: Path, files: int) -> None:
     """As `cdd exec` leaves it, but without models and checks."""
     here = travel(root)
     here.ticket.folder.mkdir(parents=True)
-    steps = "\n\n".join(f"### Step {n}: Change it\n\n**Description:** Change number {n}." for n in range(1, STEPS + 1))
-    here.ticket.plan_path.write_text(f"# Implementation Plan: Bench\n\n## Implementation Steps\n\n{steps}\n")
+    steps = "\n\n".join(
+        f"### Step {n}: Change it\n\n**Description:** Change number {n}."
+        for n in range(1, STEPS + 1)
+    )
+    here.ticket.plan_path.write_text(
+        f"# Implementation Plan: Bench\n\n## Implementation Steps\n\n{steps}\n"
+    )
     here.record.prepare()
-    checkpoints = await Checkpoints.open(root, here.record.folder / "checkpoints.git", SLUG, here.leave_out)
+    checkpoints = await Checkpoints.open(
+        root, here.record.folder / "checkpoints.git", SLUG, here.leave_out
+    )
     log = list[str]()
     for step in range(1, STEPS + 1):
         attempt = here.record.attempt(step, 1)
@@ -62,9 +72,20 @@ async def make_run(root: Path, files: int) -> None:
         attempt.folder.mkdir(parents=True)
         for name in ("request.md", "reply.md", "output.txt"):
             (attempt.folder / name).write_text(f"# {name} of step {step}\n\n{text}")
-        span = {"before": {"name": before.name, "id": before.id}, "after": {"name": after.name, "id": after.id}}
+        span = {
+            "before": {"name": before.name, "id": before.id},
+            "after": {"name": after.name, "id": after.id},
+        }
         (attempt.folder / "span.json").write_text(json.dumps(span))
-        log += [json.dumps({"time": "2026-11-23T12:00:00+00:00", "event": "notice", "text": text[:200]})] * 20
+        log += [
+            json.dumps(
+                {
+                    "time": "2026-11-23T12:00:00+00:00",
+                    "event": "notice",
+                    "text": text[:200],
+                }
+            )
+        ] * 20
     (here.record.folder / "events.jsonl").write_text("\n".join([*log, ""]))
 
 
@@ -76,7 +97,10 @@ class Took:
 
 
 def processor_time() -> float:
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    used = [
+        resource.getrusage(who)
+        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    ]
     return sum(one.ru_utime + one.ru_stime for one in used)
 
 
@@ -105,9 +129,18 @@ def of_cdd(work: Coroutine[object, object, object]) -> Took:
 
 def best(folder: Path, root: Path, base: Path) -> dict[str, Took]:
     """The best of some rounds: of `cdd`, and of git doing the same."""
-    found: dict[str, list[Took]] = {"push": [], "pull": [], "git push": [], "git fetch": []}
+    found: dict[str, list[Took]] = {
+        "push": [],
+        "pull": [],
+        "git push": [],
+        "git fetch": [],
+    }
     for _ in range(ROUNDS):
-        remote, theirs, other = folder / "remote.git", folder / "theirs.git", folder / "other"
+        remote, theirs, other = (
+            folder / "remote.git",
+            folder / "theirs.git",
+            folder / "other",
+        )
         for place in (remote, theirs, other):
             shutil.rmtree(place, ignore_errors=True)
         for place in (remote, theirs):
@@ -127,7 +160,11 @@ def best(folder: Path, root: Path, base: Path) -> dict[str, Took]:
         words = ("fetch", "--quiet", str(theirs), f"{REFERENCE}:refs/bench")
         found["git fetch"].append(measured(partial(git, other, *words)))
     return {
-        name: Took(min(one.seconds for one in all_), min(one.processor for one in all_), all_[-1].calls)
+        name: Took(
+            min(one.seconds for one in all_),
+            min(one.processor for one in all_),
+            all_[-1].calls,
+        )
         for name, all_ in found.items()
     }
 
@@ -146,14 +183,26 @@ def main() -> None:
             git(folder, "init", "--quiet", "--bare", "--initial-branch=main", str(base))
         git(root, "push", "--quiet", str(full), "main")
         print(f"a run of {STEPS} steps, {files} files")
-        for what, base in (("an empty remote", empty), ("a remote that has the project", full)):
+        for what, base in (
+            ("an empty remote", empty),
+            ("a remote that has the project", full),
+        ):
             took = best(folder, root, base)
             theirs = took["git push"]
             print(f"  {what}:")
             for what_, one in took.items():
-                shown = f"    {what_:<9}  {one.seconds:.2f} s, {one.processor:.2f} s of processor time"
-                times = f"{one.seconds / theirs.seconds:.1f} and {one.processor / theirs.processor:.1f} times git push"
-                print(shown + (f": {times}; {one.calls} calls of git" if one.calls > 1 else ""))
+                shown = (
+                    f"    {what_:<9}  {one.seconds:.2f} s, {one.processor:.2f} s of"
+                    " processor time"
+                )
+                times = (
+                    f"{one.seconds / theirs.seconds:.1f} and"
+                    f" {one.processor / theirs.processor:.1f} times git push"
+                )
+                print(
+                    shown
+                    + (f": {times}; {one.calls} calls of git" if one.calls > 1 else "")
+                )
 
 
 if __name__ == "__main__":

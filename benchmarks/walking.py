@@ -1,6 +1,8 @@
-"""How long looking through a project takes, beside git and the bare file system: `python -m benchmarks.walking`.
+"""How long looking through a project takes, beside git and the bare file system:
+`python -m benchmarks.walking`.
 
-The tree has 20,000 files, a .gitignore of the usual length, and a folder of 5,000 more files that it ignores.
+The tree has 20,000 files, a .gitignore of the usual length, and a folder of 5,000 more
+files that it ignores.
 """
 
 import os
@@ -53,7 +55,9 @@ def make_tree(root: Path) -> None:
 
 
 def seconds(work: Callable[[], int]) -> tuple[float, int]:
-    """The best of a few rounds, so that a busy machine does not count; and how many files were found."""
+    """The best of a few rounds, so that a busy machine does not count; and how many
+    files were found.
+    """
     best, found = float("inf"), 0
     for _ in range(ROUNDS):
         start = time.perf_counter()
@@ -66,18 +70,34 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         make_tree(root)
-        listing = ["git", "ls-files", "-z", "--others", "--cached", "--exclude-standard"]
+        listing = [
+            "git",
+            "ls-files",
+            "-z",
+            "--others",
+            "--cached",
+            "--exclude-standard",
+        ]
 
         def by_git() -> int:
-            return subprocess.run(listing, cwd=root, capture_output=True, check=True).stdout.count(b"\0")
+            return subprocess.run(
+                listing, cwd=root, capture_output=True, check=True
+            ).stdout.count(b"\0")
 
-        ours, found = seconds(lambda: sum(entry.kind is Kind.FILE for entry in walk(root)))
+        ours, found = seconds(
+            lambda: sum(entry.kind is Kind.FILE for entry in walk(root))
+        )
         git, listed = seconds(by_git)
-        plain, all_files = seconds(lambda: sum(len(files) for _, _, files in os.walk(root)))
+        plain, all_files = seconds(
+            lambda: sum(len(files) for _, _, files in os.walk(root))
+        )
         print(f"{found} files of {all_files}; git lists {listed}")
         print(f"git ls-files: {git:.3f} s")
         print(f"os.walk:      {plain:.3f} s (ignored files too)")
-        print(f"walk:         {ours:.3f} s, {ours / git:.1f} times git, {ours / plain:.1f} times os.walk")
+        print(
+            f"walk:         {ours:.3f} s, {ours / git:.1f} times git,"
+            f" {ours / plain:.1f} times os.walk"
+        )
 
 
 if __name__ == "__main__":

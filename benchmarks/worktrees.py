@@ -1,7 +1,8 @@
 """What `cdd exec --worktree` adds to a run: `python -m benchmarks.worktrees`.
 
-The time until the run's own tree is there and ready, with 10,000 files, beside `git worktree add` of the same; and what
-it takes when the tree is there already. An argument is another number of files.
+The time until the run's own tree is there and ready, with 10,000 files, beside
+`git worktree add` of the same; and what it takes when the tree is there already. An
+argument is another number of files.
 """
 
 import asyncio
@@ -65,7 +66,10 @@ def main() -> None:
             git(root, "branch", "-D", f"cdd/{SLUG}")
     print(f"a tree of its own, {files} files")
     print(f"  git worktree add:   {min(theirs):.2f} s")
-    print(f"  --worktree adds:    {min(first):.2f} s, {min(first) / min(theirs):.1f} times git")
+    print(
+        f"  --worktree adds:    {min(first):.2f} s, {min(first) / min(theirs):.1f}"
+        " times git"
+    )
     print(f"  when it is there:   {min(again):.2f} s")
 
 

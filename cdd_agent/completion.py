@@ -50,4 +50,6 @@ def fitting(typed: str, names: Iterable[str]) -> Fitting:
             hold.append(name)
         elif found := letters.search(folded):
             spread.append((found.end() - found.start(), name))
-    return Fitting(begin, hold, [name for _, name in sorted(spread, key=lambda one: one[0])])
+    return Fitting(
+        begin, hold, [name for _, name in sorted(spread, key=lambda one: one[0])]
+    )

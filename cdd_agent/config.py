@@ -1,6 +1,8 @@
-"""Settings: the user's own file, then the project's `.cdd/config.yaml`, then `CDD_*` variables, then flags.
+"""Settings: the user's own file, then the project's `.cdd/config.yaml`, then `CDD_*`
+variables, then flags.
 
-The later wins, key by key. A wrong key or value is an error that names the file, the line and what is allowed.
+The later wins, key by key. A wrong key or value is an error that names the file, the
+line and what is allowed.
 """
 
 import contextlib
@@ -24,11 +26,14 @@ from cdd_agent.web_address import web_address
 PROJECT_FILE = Path(".cdd") / "config.yaml"
 
 Approval = Literal["ask", "edits", "auto"]
-_YAML_OFF = Respelled(lambda value: "off" if value is False else value)  # YAML 1.1 reads `off` as false
+# YAML 1.1 reads `off` as false
+_YAML_OFF = Respelled(lambda value: "off" if value is False else value)
 _YAML_ON = Respelled(lambda value: "on" if value is True else value)
 
 
-class _Settings(PartlyShown, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class _Settings(
+    PartlyShown, frozen=True, forbid_unknown_fields=True, omit_defaults=True
+):
     """Settings that stand together. What is not allowed is found by `forms.read`."""
 
 
@@ -39,10 +44,13 @@ def runs_others(program: str) -> bool:
 
 def _allowed_program(name: str) -> str:
     if not re.fullmatch(r"\w[\w.+@-]*", name):
-        raise ValueError("allowed: names of programs, without a folder, spaces or arguments")
+        raise ValueError(
+            "allowed: names of programs, without a folder, spaces or arguments"
+        )
     if runs_others(name):
         raise ValueError(
-            f"`{name}` runs whatever it is given, so everything would be allowed; use `commands.mode: ask`"
+            f"`{name}` runs whatever it is given, so everything would be allowed; use"
+            " `commands.mode: ask`"
         )
     return name
 
@@ -80,7 +88,10 @@ def _finite(number: float) -> float:
 def _own_fields(body: dict[str, Any]) -> dict[str, Any]:
     """Fields for a request's JSON that do not take its content away."""
     if taken := sorted(body.keys() & _CONTENT):
-        raise ValueError(f"cdd itself writes {', '.join(taken)}; allowed are all other fields of the provider's")
+        raise ValueError(
+            f"cdd itself writes {', '.join(taken)}; allowed are all other fields of the"
+            " provider's"
+        )
     try:
         json.dumps(body, allow_nan=False)
     except (TypeError, ValueError) as error:
@@ -88,18 +99,23 @@ def _own_fields(body: dict[str, Any]) -> dict[str, Any]:
     return body
 
 
-_CONTENT = frozenset({"model", "messages", "input", "system", "instructions", "tools", "stream"})
+_CONTENT = frozenset(
+    {"model", "messages", "input", "system", "instructions", "tools", "stream"}
+)
 """The fields of a request that say what is asked, and of whom."""
 VariableNames = tuple[Annotated[str, _variable_name], ...]
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 
 
 class Commands(_Settings, frozen=True):
-    """Which commands may run: those that a model asks for, and the checks that a plan names."""
+    """Which commands may run: those that a model asks for, and the checks that a plan
+    names.
+    """
 
     mode: Literal["safe", "ask", "unsafe"] = "safe"
-    """For a program that is not on the list, and a text that needs a shell: it is refused, a person is asked, or a
-    real shell runs everything."""
+    """For a program that is not on the list, and a text that needs a shell: it is
+    refused, a person is asked, or a real shell runs everything.
+    """
     allow: tuple[Annotated[str, _allowed_program], ...] = ()
     """Names of programs, beside those that are always on the list."""
     timeout: Seconds = 60
@@ -121,7 +137,9 @@ class Notifications(_Settings, frozen=True):
 
     bell: bool = True
     desktop: Annotated[Literal["auto", "osc9", "osc777", "off"], _YAML_OFF] = "auto"
-    """A notification, and by which sequence; `auto`: by the one that the terminal is known to understand, if any."""
+    """A notification, and by which sequence; `auto`: by the one that the terminal is
+    known to understand, if any.
+    """
     title: bool = True
     """The terminal's title says how far a run is."""
     progress: Annotated[Literal["auto", "on", "off"], _YAML_OFF, _YAML_ON] = "auto"
@@ -129,24 +147,32 @@ class Notifications(_Settings, frozen=True):
 
 
 class Budget(_Settings, frozen=True):
-    """The limits of a run, over all processes that it goes on in. It stops before the call that could pass one."""
+    """The limits of a run, over all processes that it goes on in. It stops before the
+    call that could pass one.
+    """
 
     usd: Annotated[float, Meta(gt=0), _finite] | None = None
     tokens: Annotated[int, Meta(gt=0)] | None = None
 
 
 class OwnRequest(_Settings, frozen=True):
-    """Additions to every request of a model, for options that this program does not know."""
+    """Additions to every request of a model, for options that this program does not
+    know.
+    """
 
     unshown = ("body", "headers")
 
     body: Annotated[dict[str, Any], _own_fields] = field(default_factory=dict)
     """Fields of its JSON, over those of the same name."""
-    headers: dict[Annotated[str, _header_name], Annotated[str, _header_value]] = field(default_factory=dict)
+    headers: dict[Annotated[str, _header_name], Annotated[str, _header_value]] = field(
+        default_factory=dict
+    )
 
 
 ModelName = Annotated[str, _model_string] | None
-"""Any litellm model string, `script:FILE` for a scripted model, or `replay:FILE` for a recorded one."""
+"""Any litellm model string, `script:FILE` for a scripted model, or `replay:FILE` for a
+recorded one.
+"""
 Address = Annotated[str, web_address] | None
 Window = Annotated[int, Meta(ge=1_000)] | None
 """How many tokens the model takes in; None: what is known of it."""
@@ -176,7 +202,10 @@ class ModelSettings(_Settings, frozen=True):
         return {name: value for name, value in values.items() if value is not UNSET}
 
 
-ModelChoice = Annotated[ModelSettings, Respelled(lambda said: {"model": said} if isinstance(said, str) else said)]
+ModelChoice = Annotated[
+    ModelSettings,
+    Respelled(lambda said: {"model": said} if isinstance(said, str) else said),
+]
 """A model string, or a mapping with more."""
 
 
@@ -200,8 +229,9 @@ ROLES: tuple[Role, ...] = get_args(Role)
 
 
 class Config(_Settings, frozen=True):
-    """All settings, with their defaults. Times are in seconds. Of how a model is asked, None means whatever the
-    provider does by itself."""
+    """All settings, with their defaults. Times are in seconds. Of how a model is asked,
+    None means whatever the provider does by itself.
+    """
 
     model: ModelName = None
     api_base: Address = None
@@ -217,8 +247,9 @@ class Config(_Settings, frozen=True):
     fallbacks: Annotated[tuple[ModelChoice, ...], _with_names] = ()
     """Asked in this order where a model's provider is down, or has no quota left."""
     model_adapter: Literal["auto", "litellm", "direct"] = "auto"
-    """The way to the model: `direct` for servers whose protocol the program speaks, `litellm` for all; `auto` prefers
-    `direct`."""
+    """The way to the model: `direct` for servers whose protocol the program speaks,
+    `litellm` for all; `auto` prefers `direct`.
+    """
     tickets_dir: str = "tickets"
     test_command: str | None = None
     """None: found by what the project holds."""
@@ -231,24 +262,30 @@ class Config(_Settings, frozen=True):
     approval: Approval = "edits"
     commit: Annotated[Literal["off", "step"], _YAML_OFF] = "off"
     require: Annotated[Literal["off", "verified"], _YAML_OFF] = "off"
-    """`verified`: a step fails the run unless its tests have passed; also one that has none, or was skipped."""
+    """`verified`: a step fails the run unless its tests have passed; also one that has
+    none, or was skipped.
+    """
     commands: Commands = Commands()
     web: Web = Web()
     notifications: Notifications = Notifications()
     budget: Budget = Budget()
     record: str | None = None
-    """A file that keeps what the model is asked and answers, to be played with `replay:FILE`."""
+    """A file that keeps what the model is asked and answers, to be played with
+    `replay:FILE`.
+    """
 
 
-# Shells, and programs whose arguments are a command.
+# Shells, and programs whose arguments are a command. A list of strings would be a
+# screen long.
 _RUN_OTHERS = frozenset(
     """
-    sh ash bash csh dash elvish fish ksh ksh93 mksh nu osh pwsh powershell rbash tcsh xonsh yash zsh cmd wsl
-    . at batch builtin busybox bwrap cgexec chroot chrt command coproc crontab dbus-run-session doas entr env eval exec
-    expect fakeroot firejail flock ionice ltrace nice nohup nsenter parallel pkexec prlimit proot rlwrap runas runuser
-    script setpriv setsid source start stdbuf strace su sudo systemd-run taskset time timeout toybox trap unbuffer
-    unshare watch xargs xvfb-run
-    """.split()  # noqa: SIM905 (a list of strings would be a screen long)
+    sh ash bash csh dash elvish fish ksh ksh93 mksh nu osh pwsh powershell rbash tcsh
+    xonsh yash zsh cmd wsl . at batch builtin busybox bwrap cgexec chroot chrt command
+    coproc crontab dbus-run-session doas entr env eval exec expect fakeroot firejail
+    flock ionice ltrace nice nohup nsenter parallel pkexec prlimit proot rlwrap runas
+    runuser script setpriv setsid source start stdbuf strace su sudo systemd-run taskset
+    time timeout toybox trap unbuffer unshare watch xargs xvfb-run
+    """.split()  # noqa: SIM905
 )
 _UNSAFE_SWITCHES = ("CDD_ENABLE_UNSAFE_COMMANDS", "HIVE_ENABLE_UNSAFE_COMMANDS")
 
@@ -264,8 +301,15 @@ _ALLOWED = {
     "max_attempts": "a whole number from 1 to 100",
     "jobs": "a whole number from 1 to 64",
     "models": f"a mapping with {', '.join(ROLES)}",
-    **{f"models.{role}": "a model string, or a mapping with model, effort, temperature, ..." for role in ROLES},
-    "fallbacks": "a list of model strings, or of mappings with model, effort, temperature, ...",
+    **{
+        f"models.{role}": (
+            "a model string, or a mapping with model, effort, temperature, ..."
+        )
+        for role in ROLES
+    },
+    "fallbacks": (
+        "a list of model strings, or of mappings with model, effort, temperature, ..."
+    ),
     "commands": f"a mapping with {', '.join(Commands.__struct_fields__)}",
     "commands.allow": "a list of names of programs",
     "commands.timeout": "a number of seconds over 0, at most 86400",
@@ -299,40 +343,73 @@ _FROM_ENVIRONMENT = (
     "require",
 )
 USER_CONFIG = "CDD_USER_CONFIG"
-"""The variable that names another file than the platform's for the user's own settings."""
-_INTERNAL = ("CDD_COMMAND", "CDD_WORKSPACES", "CDD_CLUSTER_PATIENCE", "CDD_WORKER_ENVIRONMENT")
+"""The variable that names another file than the platform's for the user's own settings.
+"""
+_INTERNAL = (
+    "CDD_COMMAND",
+    "CDD_WORKSPACES",
+    "CDD_CLUSTER_PATIENCE",
+    "CDD_WORKER_ENVIRONMENT",
+)
 """Variables that are read elsewhere, and are no settings."""
-VARIABLES = (USER_CONFIG, *_UNSAFE_SWITCHES, *(f"CDD_{key.upper()}" for key in _FROM_ENVIRONMENT))
+VARIABLES = (
+    USER_CONFIG,
+    *_UNSAFE_SWITCHES,
+    *(f"CDD_{key.upper()}" for key in _FROM_ENVIRONMENT),
+)
 """All variables that settings come from."""
 _LIKE = 0.73
-"""The likeness from which on a variable is taken for a misspelling: `CDD_MODULE` for `CDD_MODEL` is not."""
+"""The likeness from which on a variable is taken for a misspelling: `CDD_MODULE` for
+`CDD_MODEL` is not.
+"""
 
 
-def load_config(root: Path, flags: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Config:
-    """The settings that hold in a project. `flags` whose value is None were not given."""
+def load_config(
+    root: Path, flags: Mapping[str, Any], environment: Mapping[str, str] | None = None
+) -> Config:
+    """The settings that hold in a project. `flags` whose value is None were not
+    given.
+    """
     environment = os.environ if environment is None else environment
     merged: dict[str, Any] = {}
     for file in (user_file(), root / PROJECT_FILE):
         merged = _merged(merged, _from_file(file))
-    in_environment = {key: value for key in _FROM_ENVIRONMENT if (value := environment.get(f"CDD_{key.upper()}"))}
+    in_environment = {
+        key: value
+        for key in _FROM_ENVIRONMENT
+        if (value := environment.get(f"CDD_{key.upper()}"))
+    }
     wrong = misspelt(environment).values()
     merged |= _checked(in_environment, lambda path: f"CDD_{path[0].upper()}", *wrong)
     if _is_switched(environment):
         merged = _merged(merged, {"commands": {"mode": "unsafe"}})
     given = {key: value for key, value in flags.items() if value is not None}
-    return _with(Config(), _merged(merged, _checked(given, lambda path: f"--{path[0].replace('_', '-')}")))
+    return _with(
+        Config(),
+        _merged(merged, _checked(given, lambda path: f"--{path[0].replace('_', '-')}")),
+    )
 
 
 def misspelt(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables that are none of ours, but look like it, each with words for it. One that is like none may be
-    another program's."""
-    given = [name for name, value in environment.items() if value and name.startswith("CDD_")]
+    """The variables that are none of ours, but look like it, each with words for it.
+    One that is like none may be another program's.
+    """
+    given = [
+        name for name, value in environment.items() if value and name.startswith("CDD_")
+    ]
     found = dict[str, str]()
     for name in (name for name in given if name not in (*VARIABLES, *_INTERNAL)):
         key = name.removeprefix("CDD_")
-        if setting := next((one for one in _all_settings() if one.replace(".", "_").upper() == key), ""):
-            found[name] = f"{name}: there is no such variable; `{setting}` is set in a settings file"
-        elif near := _near(key, {known.partition("_")[2] for known in VARIABLES}, _LIKE):
+        if setting := next(
+            (one for one in _all_settings() if one.replace(".", "_").upper() == key), ""
+        ):
+            found[name] = (
+                f"{name}: there is no such variable; `{setting}` is set in a settings"
+                " file"
+            )
+        elif near := _near(
+            key, {known.partition("_")[2] for known in VARIABLES}, _LIKE
+        ):
             names = " or ".join(f"CDD_{one}" for one in near)
             found[name] = f"{name}: there is no such variable; did you mean {names}?"
     return found
@@ -348,7 +425,9 @@ def _all_settings() -> Iterator[str]:
 
 
 def set_in_file(path: Path) -> frozenset[str]:
-    """The names of the settings that a file sets, those in sections as `budget.usd`. Raises `BadInput`."""
+    """The names of the settings that a file sets, those in sections as `budget.usd`.
+    Raises `BadInput`.
+    """
     from cdd_agent.guarded_yaml import read_file, read_mapping
 
     text = read_file(path)
@@ -361,34 +440,57 @@ def set_in_file(path: Path) -> frozenset[str]:
     return frozenset(names)
 
 
-def set_in_environment(name: str, environment: Mapping[str, str] = os.environ) -> str | None:
+def set_in_environment(
+    name: str, environment: Mapping[str, str] = os.environ
+) -> str | None:
     """The variable that sets this setting, if there is one."""
     if name == "commands.mode":
-        return next((switch for switch in _UNSAFE_SWITCHES if environment.get(switch)), None)
+        return next(
+            (switch for switch in _UNSAFE_SWITCHES if environment.get(switch)), None
+        )
     variable = f"CDD_{name.upper()}"
     return variable if name in _FROM_ENVIRONMENT and environment.get(variable) else None
 
 
 def with_setting(config: Config, name: str, value: object) -> Config:
-    """The settings with another value for one of them, also in a section. Raises `BadInput`, which says what is
-    allowed."""
+    """The settings with another value for one of them, also in a section. Raises
+    `BadInput`, which says what is allowed.
+    """
     section, _, key = name.rpartition(".")
-    return _with(config, _checked({section: {key: value}} if section else {key: value}, lambda _: "The value"))
+    return _with(
+        config,
+        _checked(
+            {section: {key: value}} if section else {key: value}, lambda _: "The value"
+        ),
+    )
 
 
-def with_model(config: Config, model: str, api_base: str | None, where: str, role: Role | None = None) -> Config:
-    """The settings with another model, for all that have none of their own or for one role. Raises `BadInput`, which
-    names `where` it was chosen."""
-    chosen = ModelSettings(**_checked({"model": model, "api_base": api_base}, lambda _: where))
+def with_model(
+    config: Config,
+    model: str,
+    api_base: str | None,
+    where: str,
+    role: Role | None = None,
+) -> Config:
+    """The settings with another model, for all that have none of their own or for one
+    role. Raises `BadInput`, which names `where` it was chosen.
+    """
+    chosen = ModelSettings(
+        **_checked({"model": model, "api_base": api_base}, lambda _: where)
+    )
     if role is None:
         return with_settings(config, chosen)
     return _with_role(config, role, chosen.given)
 
 
 def only_model(config: Config, model: str, api_base: str | None) -> Config:
-    """The settings where this model is the one that is asked, by every role and without fallbacks."""
+    """The settings where this model is the one that is asked, by every role and without
+    fallbacks.
+    """
     chosen = {"model": model, "api_base": api_base} if api_base else {"model": model}
-    settings = ModelSettings(**_checked(chosen, lambda path: f"--{path[0].replace('_', '-')}"))
+    settings = ModelSettings(
+        **_checked(chosen, lambda path: f"--{path[0].replace('_', '-')}")
+    )
     return replace(with_settings(config, settings), models=Models(), fallbacks=())
 
 
@@ -400,21 +502,31 @@ def without_own_model(config: Config, role: Role) -> Config:
 def _with_role(config: Config, role: Role, settings: dict[str, Any]) -> Config:
     """The settings with others of a role. How it asks stays."""
     now: ModelSettings = getattr(config.models, role)
-    kept = {name: now.given[name] for name in now.given.keys() & {"effort", "temperature", "max_output_tokens"}}
+    kept = {
+        name: now.given[name]
+        for name in now.given.keys() & {"effort", "temperature", "max_output_tokens"}
+    }
     return _with(config, {"models": {role: ModelSettings(**(settings | kept))}})
 
 
 def with_settings(config: Config, other: ModelSettings) -> Config:
     """The settings as they are for another model.
 
-    What is meant for one server (`api_base`, `context_window`, `pictures`, `request`) is no other's: it holds where the
-    provider stays the same, and the address.
+    What is meant for one server (`api_base`, `context_window`, `pictures`, `request`)
+    is no other's: it holds where the provider stays the same, and the address.
     """
     own = other.given
-    same_provider = not other.model or provider_of(other.model) == provider_of(config.model)
+    same_provider = not other.model or provider_of(other.model) == provider_of(
+        config.model
+    )
     if same_provider and own.get("api_base", config.api_base) == config.api_base:
         return replace(config, **own)
-    nobodys = {"api_base": None, "context_window": None, "pictures": None, "request": OwnRequest()}
+    nobodys = {
+        "api_base": None,
+        "context_window": None,
+        "pictures": None,
+        "request": OwnRequest(),
+    }
     return replace(config, **(nobodys | own))
 
 
@@ -424,9 +536,15 @@ def of_role(config: Config, role: Role) -> Config:
 
 
 def fallbacks_of(config: Config) -> list[Config]:
-    """The settings as they are for each model that is asked where the one before it cannot be."""
+    """The settings as they are for each model that is asked where the one before it
+    cannot be.
+    """
     others = (with_settings(config, choice) for choice in config.fallbacks)
-    return [other for other in others if (other.model, other.api_base) != (config.model, config.api_base)]
+    return [
+        other
+        for other in others
+        if (other.model, other.api_base) != (config.model, config.api_base)
+    ]
 
 
 def provider_of(model: str | None) -> str:
@@ -435,32 +553,51 @@ def provider_of(model: str | None) -> str:
 
 
 def changed_text(text: str, source: str, changes: Mapping[str, object]) -> str:
-    """A settings file with other values for some of its keys, of a section those that are given; all else, comments
-    too, stays as it is.
+    """A settings file with other values for some of its keys, of a section those that
+    are given; all else, comments too, stays as it is.
 
-    A key that the file does not have comes after the comment that shows it, or at the end. Raises `BadInput`, which
-    says which lines to write, where the file is written in a way in which that cannot be done line by line.
+    A key that the file does not have comes after the comment that shows it, or at the
+    end. Raises `BadInput`, which says which lines to write, where the file is written
+    in a way in which that cannot be done line by line.
     """
     from cdd_agent.guarded_yaml import read_mapping
 
-    before = {key: entry.value(source) for key, entry in read_mapping(text, source, "a config").items()}
+    before = {
+        key: entry.value(source)
+        for key, entry in read_mapping(text, source, "a config").items()
+    }
     wanted, changed = dict(before), text
     try:
         for key, value in changes.items():
             was = before.get(key)
-            wanted[key] = was | value if isinstance(was, dict) and isinstance(value, dict) else value
+            wanted[key] = (
+                was | value
+                if isinstance(was, dict) and isinstance(value, dict)
+                else value
+            )
             entry = read_mapping(changed, source, "a config").get(key)
             node: Any = entry.node if entry else None
-            if isinstance(value, dict) and node and node.id == "mapping" and not node.flow_style:  # a key on each line
+            # a key on each line
+            if (
+                isinstance(value, dict)
+                and node
+                and node.id == "mapping"
+                and not node.flow_style
+            ):
                 changed = _with_section(changed, source, key, value)
             else:
                 changed = _with_line(changed, source, key, wanted[key])
-        after = {key: entry.value(source) for key, entry in read_mapping(changed, source, "a config").items()}
+        after = {
+            key: entry.value(source)
+            for key, entry in read_mapping(changed, source, "a config").items()
+        }
     except BadInput:
         after = {}
     if after != wanted:
         hint = f"Write into it:\n{as_lines({key: wanted[key] for key in changes})}"
-        raise BadInput(f"{source} is not written line by line, and was left as it was", hint=hint)
+        raise BadInput(
+            f"{source} is not written line by line, and was left as it was", hint=hint
+        )
     return changed
 
 
@@ -470,7 +607,9 @@ def as_lines(settings: Mapping[str, object]) -> str:
 
 
 def _with_section(text: str, source: str, key: str, changes: Any) -> str:
-    """With other values for some keys of a section that has a key on each line; new ones become its first."""
+    """With other values for some keys of a section that has a key on each line; new
+    ones become its first.
+    """
     from cdd_agent.guarded_yaml import read_mapping
 
     for name, value in changes.items():
@@ -481,7 +620,10 @@ def _with_section(text: str, source: str, key: str, changes: Any) -> str:
             start = section.node.start_mark
             margin = text[start.index - start.column : start.index]
             end = "\r\n" if "\r\n" in text else "\n"
-            text = f"{text[: start.index]}{name}: {_as_yaml(value)}{end}{margin}{text[start.index :]}"
+            text = (
+                f"{text[: start.index]}{name}:"
+                f" {_as_yaml(value)}{end}{margin}{text[start.index :]}"
+            )
     return text
 
 
@@ -492,10 +634,17 @@ def _with_line(text: str, source: str, key: str, value: object) -> str:
         return _with_value(text, entry.node, value)
     lines = text.split("\n")
     carriage_return = "\r" * ("\r\n" in text)
-    shown = [number for number, line in enumerate(lines) if re.match(rf"#\s*{re.escape(key)}:", line)]
+    shown = [
+        number
+        for number, line in enumerate(lines)
+        if re.match(rf"#\s*{re.escape(key)}:", line)
+    ]
     if not shown and lines[-1]:
         lines += [""]  # the last line had no end
-    lines.insert(shown[0] + 1 if shown else len(lines) - 1, f"{key}: {_as_yaml(value)}{carriage_return}")
+    lines.insert(
+        shown[0] + 1 if shown else len(lines) - 1,
+        f"{key}: {_as_yaml(value)}{carriage_return}",
+    )
     return "\n".join(lines)
 
 
@@ -524,16 +673,28 @@ def switched(commands: Commands, environment: Mapping[str, str]) -> Commands:
 
 
 def _is_switched(environment: Mapping[str, str]) -> bool:
-    return any(environment.get(name, "").strip().lower() in ("true", "1", "yes") for name in _UNSAFE_SWITCHES)
+    return any(
+        environment.get(name, "").strip().lower() in ("true", "1", "yes")
+        for name in _UNSAFE_SWITCHES
+    )
 
 
 def user_file() -> Path:
-    """The user's own settings, for all projects: where `CDD_USER_CONFIG` says, or the platform keeps such files."""
+    """The user's own settings, for all projects: where `CDD_USER_CONFIG` says, or the
+    platform keeps such files.
+    """
     if chosen := os.environ.get(USER_CONFIG):
         return Path(chosen)
-    told, home = (Path(os.environ.get(name, "")) for name in ("XDG_CONFIG_HOME", "HOME"))
-    if sys.platform == "linux" and home.is_absolute():  # platformdirs finds the same, and takes 5 ms to import
-        return (told if told.is_absolute() else home / ".config") / "cdd-agent" / "config.yaml"
+    told, home = (
+        Path(os.environ.get(name, "")) for name in ("XDG_CONFIG_HOME", "HOME")
+    )
+    # platformdirs finds the same, and takes 5 ms to import
+    if sys.platform == "linux" and home.is_absolute():
+        return (
+            (told if told.is_absolute() else home / ".config")
+            / "cdd-agent"
+            / "config.yaml"
+        )
     from platformdirs import user_config_path
 
     return user_config_path("cdd-agent") / "config.yaml"
@@ -560,13 +721,19 @@ def _merged(first: dict[str, Any], later: dict[str, Any]) -> dict[str, Any]:
 
 def _with(config: Config, given: Mapping[str, Any]) -> Config:
     """The settings with others, of a section those that are given."""
-    sections = {name: replace(getattr(config, name), **own) for name, own in given.items() if isinstance(own, dict)}
+    sections = {
+        name: replace(getattr(config, name), **own)
+        for name, own in given.items()
+        if isinstance(own, dict)
+    }
     return replace(config, **{**given, **sections})
 
 
 def _checked(content: dict[Any, Any], where: Any, *wrong: str) -> dict[str, Any]:
-    """The given keys, also of sections, with valid values; `where(path of keys)` names the place of a wrong one. Raises
-    `BadInput`, also where something was `wrong` before."""
+    """The given keys, also of sections, with valid values; `where(path of keys)` names
+    the place of a wrong one. Raises `BadInput`, also where something was `wrong`
+    before.
+    """
     content = {str(key): value for key, value in content.items()}
     try:
         valid, faults = read(Config, content), list[Fault]()
@@ -578,7 +745,9 @@ def _checked(content: dict[Any, Any], where: Any, *wrong: str) -> dict[str, Any]
     for name in content:
         value = getattr(valid, name)
         is_section = isinstance(value, _Settings)
-        given[name] = {key: getattr(value, key) for key in content[name]} if is_section else value
+        given[name] = (
+            {key: getattr(value, key) for key in content[name]} if is_section else value
+        )
     return given
 
 
@@ -586,12 +755,19 @@ def _complaint(fault: Fault, content: Any, where: Any) -> str:
     name = ".".join(key for key in fault.place if isinstance(key, str))
     if fault.kind == "unknown":
         *section, key = fault.place  # YAML has keys of other kinds, too
-        name = ".".join((*(part for part in section if isinstance(part, str)), str(key)))
+        name = ".".join(
+            (*(part for part in section if isinstance(part, str)), str(key))
+        )
         near = " or ".join(f"`{one}`" for one in _near(str(key), fault.allowed))
-        names = f"allowed are {', '.join(fault.allowed)}" if section else "all are in the README, under Settings"
+        names = (
+            f"allowed are {', '.join(fault.allowed)}"
+            if section
+            else "all are in the README, under Settings"
+        )
         hint = f"did you mean {near}? {names[:1].upper()}{names[1:]}" if near else names
         return f"{where(fault.place)}: there is no setting `{name}`; {hint}"
-    with contextlib.suppress(LookupError, TypeError):  # a model's name may stand for its settings
+    # a model's name may stand for its settings
+    with contextlib.suppress(LookupError, TypeError):
         for key in fault.place:
             content = content[key]
     if fault.kind == "rule":
@@ -602,9 +778,13 @@ def _complaint(fault: Fault, content: Any, where: Any) -> str:
     else:
         of_all = re.sub(r"^(models\.\w+|fallbacks)\.", "", name)
         allowed = f"allowed: {_ALLOWED.get(name) or _ALLOWED.get(of_all, 'a text')}"
-    value = "…" if "headers" in fault.place else str(content)[:60]  # of a header: it may be a key
+    # of a header: it may be a key
+    value = "…" if "headers" in fault.place else str(content)[:60]
     if isinstance(content, bool):
-        value, allowed = value.lower(), f"{allowed} (in YAML, yes and on mean true, no and off mean false)"
+        value, allowed = (
+            value.lower(),
+            f"{allowed} (in YAML, yes and on mean true, no and off mean false)",
+        )
     return f"{where(fault.place)}: `{name}: {value}` is not allowed; {allowed}"
 
 
@@ -619,7 +799,9 @@ def _line(entries: Mapping[Any, Any], keys: tuple[str | int, ...], source: str) 
     """The line of the innermost of `keys` that the file has."""
     line = 1
     for key in keys:
-        entry = next((entry for name, entry in entries.items() if str(name) == str(key)), None)
+        entry = next(
+            (entry for name, entry in entries.items() if str(name) == str(key)), None
+        )
         if entry is None:
             break
         line = entry.line

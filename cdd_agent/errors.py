@@ -1,11 +1,12 @@
 """Errors that a person can act on, and the exit codes of the program.
 
-    CddError                    what happened, and a hint what to do next
-    ├── BadInput                no such ticket, a bad plan, a bad config           exit 2
-    ├── StepFailed              a step, an action or an edit failed                exit 1
-    ├── NotApproved             stopped for want of approval                       exit 3
-    ├── BudgetExhausted         stopped before a call that could pass the budget   exit 3
-    └── ModelError              the model gave no usable answer (`llm/port.py`)    exit 1, 2 or 75
+    CddError               what happened, and a hint what to do next
+    ├── BadInput           no such ticket, a bad plan, a bad config          exit 2
+    ├── StepFailed         a step, an action or an edit failed               exit 1
+    ├── NotApproved        stopped for want of approval                      exit 3
+    ├── BudgetExhausted    stopped before a call that could pass the budget  exit 3
+    └── ModelError         the model gave no usable answer (`llm/port.py`)   exit 1, 2
+                                                                             or 75
 
 Anything else that is raised is a bug in this program and keeps its traceback.
 """
@@ -26,9 +27,11 @@ class ExitCode(IntEnum):
 
 
 class CddError(Exception):
-    """Something that a person caused or can fix: shown as a message, never as a traceback.
+    """Something that a person caused or can fix: shown as a message, never as a
+    traceback.
 
-    `message` says what happened and where (file and line when there is one), `hint` what to do next.
+    `message` says what happened and where (file and line when there is one), `hint`
+    what to do next.
     """
 
     exit_code: ClassVar[ExitCode] = ExitCode.FAILED
@@ -41,7 +44,9 @@ class CddError(Exception):
     @property
     def in_a_line(self) -> str:
         """Message and hint as sentences."""
-        end = "." if self.hint and not self.message.endswith((".", "!", "?", ":")) else ""
+        end = (
+            "." if self.hint and not self.message.endswith((".", "!", "?", ":")) else ""
+        )
         return f"{self.message}{end} {self.hint}".rstrip()
 
 

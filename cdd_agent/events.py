@@ -1,4 +1,5 @@
-"""Everything the engine and the commands can tell a face: one frozen struct each, by subject.
+"""Everything the engine and the commands can tell a face: one frozen struct each, by
+subject.
 
 The shell, the headless printer and the `--json` printer read the same stream.
 """
@@ -16,7 +17,15 @@ from msgspec import Struct, to_builtins
 
 from cdd_agent.edits.file_diff import FileDiff, LeftOut
 from cdd_agent.llm.port import PromptShare, Usage
-from cdd_agent.tickets.status import NO_COST, Cost, Evidence, RunStatus, StepStatus, Unproven, Verification
+from cdd_agent.tickets.status import (
+    NO_COST,
+    Cost,
+    Evidence,
+    RunStatus,
+    StepStatus,
+    Unproven,
+    Verification,
+)
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -26,7 +35,8 @@ if TYPE_CHECKING:
     from cdd_agent.tickets.state import ExecutionState, StepExecution
 
 
-# --------------------------------------------------------------------------------------------------------- what is said
+# ------------------------------------------------------------------------------
+# what is said
 
 
 class Tone(StrEnum):
@@ -52,7 +62,9 @@ class Choice(StrEnum):
 
 
 class About(StrEnum):
-    """The subject of a notice, for those who cannot go by its words: scripts and tests."""
+    """The subject of a notice, for those who cannot go by its words: scripts and
+    tests.
+    """
 
     # the shell and its agents
     NEXT_STEP = "next_step"
@@ -87,7 +99,9 @@ class About(StrEnum):
     LOOKING = "looking"
     """For code, which takes a while."""
     NOT_SHOWN = "not_shown"
-    """A file that the step names, or rules for agents, and why the model does not get it, or not all of it."""
+    """A file that the step names, or rules for agents, and why the model does not get
+    it, or not all of it.
+    """
     NO_TOOLS = "no_tools"
     REPLY_INCOMPLETE = "reply_incomplete"
     ANSWER_WRONG = "answer_wrong"
@@ -125,7 +139,9 @@ class About(StrEnum):
     ONE_BY_ONE = "one_by_one"
     """Steps that were to run side by side cannot."""
     OVERLAP = "overlap"
-    """Files that a step beside others was made on, and that are others by now: it is made once more."""
+    """Files that a step beside others was made on, and that are others by now: it is
+    made once more.
+    """
     SET_APART = "set_apart"
     """A step that failed makes room for those beside it."""
     STEP_CHANGED = "step_changed"
@@ -137,13 +153,17 @@ class About(StrEnum):
     LEFT_AS_IS = "left_as_is"
     """Files that a step's commands may have made: `undo` takes them back."""
     NOT_APPROVED = "not_approved"
-    """A run stops, and waits for a person; by the next two, for a larger budget or a provider."""
+    """A run stops, and waits for a person; by the next two, for a larger budget or a
+    provider.
+    """
     NO_BUDGET = "no_budget"
     COME_BACK_LATER = "come_back_later"
     COMMAND_ENDED = "command_ended"
     """A command of a run that was killed, and that had outlived it."""
     CHANGED_BESIDE = "changed_beside"
-    """Files that changed while a step ran, or since, and that could be the person's: `undo` leaves them, too."""
+    """Files that changed while a step ran, or since, and that could be the person's:
+    `undo` leaves them, too.
+    """
     DEPENDENTS = "dependents"
     DOUBT = "doubt"
     """A block of a reply that could be a file, and was taken for explanation."""
@@ -190,7 +210,8 @@ class Answer(Struct, frozen=True):
 Words = Notice | Answer
 
 
-# ------------------------------------------------------------------------------------------------------------ the shell
+# ------------------------------------------------------------------------------
+# the shell
 
 
 class Cleared(Struct, frozen=True):
@@ -202,8 +223,9 @@ class ExitRequested(Struct, frozen=True):
 
 
 class ScreenAsked(Struct, frozen=True):
-    """The person wants to see one of the screens around the work: `help`, `tickets`, `board`, `settings`,
-    `theme`."""
+    """The person wants to see one of the screens around the work: `help`, `tickets`,
+    `board`, `settings`, `theme`.
+    """
 
     screen: str
     instead: str
@@ -213,16 +235,22 @@ class ScreenAsked(Struct, frozen=True):
 
 
 class PersonSaid(Struct, frozen=True):
-    """A line of the person's, for an agent. Kept in logs; no face is told of it while it is said."""
+    """A line of the person's, for an agent. Kept in logs; no face is told of it while
+    it is said.
+    """
 
     text: str
 
 
 class SessionView(Struct, frozen=True):
-    """Something that can be gone on with: a conversation in chat, or the work on a ticket."""
+    """Something that can be gone on with: a conversation in chat, or the work on a
+    ticket.
+    """
 
     key: str
-    """The name by which `/resume` knows it: a ticket's slug, or `chat-` and when it began."""
+    """The name by which `/resume` knows it: a ticket's slug, or `chat-` and when it
+    began.
+    """
     agent: str
     """`chat`, or the agent that was at work on the ticket last."""
     touched: str
@@ -239,7 +267,9 @@ class SessionsListed(Struct, frozen=True):
 
 
 class SessionRestored(Struct, frozen=True):
-    """The events and words of an earlier session, as far as they were kept: nothing of it happens now."""
+    """The events and words of an earlier session, as far as they were kept: nothing of
+    it happens now.
+    """
 
     key: str
     events: tuple[Event, ...]
@@ -255,7 +285,9 @@ class AgentChanged(Struct, frozen=True):
 
 
 class ModelsFound(Struct, frozen=True):
-    """The models that servers on this computer offer; a person may choose one by its number, from 1."""
+    """The models that servers on this computer offer; a person may choose one by its
+    number, from 1.
+    """
 
     models: tuple[OfferedModel, ...]
     without_models: tuple[str, ...] = ()
@@ -304,10 +336,19 @@ ShellEvent = (
 )
 
 
-# --------------------------------------------------------------------------------------- tickets, their specs and plans
+# ------------------------------------------------------------------------------
+# tickets, their specs and plans
 
 
-TICKET_STATES = ("empty", "spec", "planned", "in progress", "failed", "done", "unreadable")
+TICKET_STATES = (
+    "empty",
+    "spec",
+    "planned",
+    "in progress",
+    "failed",
+    "done",
+    "unreadable",
+)
 
 
 class TicketView(Struct, frozen=True):
@@ -333,7 +374,9 @@ class TicketsListed(Struct, frozen=True):
 
 
 class SpecOpened(Struct, frozen=True):
-    """A ticket that has no plan yet: what its spec needs to be complete, one line each."""
+    """A ticket that has no plan yet: what its spec needs to be complete, one line
+    each.
+    """
 
     ticket_slug: str
     title: str
@@ -350,7 +393,9 @@ class CriterionView(Struct, frozen=True):
 
 
 class SpecShown(Struct, frozen=True):
-    """A ticket's spec as it stands in the conversation about it. What is not written yet is empty."""
+    """A ticket's spec as it stands in the conversation about it. What is not written
+    yet is empty.
+    """
 
     ticket_slug: str
     title: str
@@ -393,7 +438,14 @@ class StepView(Struct, frozen=True):
     """Of all its attempts."""
 
     @classmethod
-    def of(cls, now: StepExecution, title: str, *, changed: bool = False, depends_on: tuple[int, ...] = ()) -> StepView:
+    def of(
+        cls,
+        now: StepExecution,
+        title: str,
+        *,
+        changed: bool = False,
+        depends_on: tuple[int, ...] = (),
+    ) -> StepView:
         """A step as the state has it; `title` is that of the plan, if it is there."""
         return cls(
             now.step_number,
@@ -414,7 +466,9 @@ class StepView(Struct, frozen=True):
 
 
 class PlanOpened(Struct, frozen=True):
-    """A ticket's plan is at hand: all steps, in the order in which they run, with their status."""
+    """A ticket's plan is at hand: all steps, in the order in which they run, with their
+    status.
+    """
 
     ticket_slug: str
     title: str
@@ -430,18 +484,28 @@ class PlanOpened(Struct, frozen=True):
         return sum((step.cost for step in self.steps), self.former_cost)
 
     @classmethod
-    def of(cls, title: str, plan: ImplementationPlan, state: ExecutionState) -> PlanOpened:
-        from cdd_agent.tickets.state import edited_steps  # this module is read before anything is run
+    def of(
+        cls, title: str, plan: ImplementationPlan, state: ExecutionState
+    ) -> PlanOpened:
+        # this module is read before anything is run
+        from cdd_agent.tickets.state import (
+            edited_steps,
+        )
 
         changed = frozenset(edited_steps(plan, state))
         steps = (
             StepView.of(
-                state.step(step.number), step.title, changed=step.number in changed, depends_on=step.dependencies
+                state.step(step.number),
+                step.title,
+                changed=step.number in changed,
+                depends_on=step.dependencies,
             )
             for step in plan.order()
         )
         former = sum((step.spent for step in state.former_steps.values()), NO_COST)
-        return cls(state.ticket_slug, title, tuple(steps), state.started_at is not None, former)
+        return cls(
+            state.ticket_slug, title, tuple(steps), state.started_at is not None, former
+        )
 
 
 class CriterionProof(Struct, frozen=True):
@@ -460,7 +524,9 @@ class CriterionProof(Struct, frozen=True):
     @property
     def is_seen(self) -> bool:
         """Every step that serves it is completed, and tests have shown that."""
-        return bool(self.steps) and all(step.verification is Verification.PASSED for step in self.steps)
+        return bool(self.steps) and all(
+            step.verification is Verification.PASSED for step in self.steps
+        )
 
 
 class CriteriaShown(Struct, frozen=True):
@@ -472,7 +538,9 @@ class CriteriaShown(Struct, frozen=True):
 
 
 class PlanChecked(Struct, frozen=True):
-    """The findings of compiling a plan. Where none of them is an error, the plan can be carried out."""
+    """The findings of compiling a plan. Where none of them is an error, the plan can be
+    carried out.
+    """
 
     ticket_slug: str
     source: str
@@ -484,10 +552,13 @@ def _iso(time: datetime | None) -> str | None:
     return time.isoformat() if time else None
 
 
-TicketEvent = TicketsListed | SpecOpened | SpecShown | PlanOpened | CriteriaShown | PlanChecked
+TicketEvent = (
+    TicketsListed | SpecOpened | SpecShown | PlanOpened | CriteriaShown | PlanChecked
+)
 
 
-# ---------------------------------------------------------------------------------------------------- a model's replies
+# ------------------------------------------------------------------------------
+# a model's replies
 
 
 class PromptMade(Struct, frozen=True):
@@ -502,7 +573,8 @@ class PromptMade(Struct, frozen=True):
 
 
 class ReplyStarted(Struct, frozen=True):
-    """The model is asked; or, with `saved`, a reply that was paid for earlier is used again.
+    """The model is asked; or, with `saved`, a reply that was paid for earlier is used
+    again.
 
     Here and in the others about replies and tools, `step` is None outside of a run.
     """
@@ -511,7 +583,9 @@ class ReplyStarted(Struct, frozen=True):
     model: str
     saved: bool = False
     prompt_tokens: int = 0
-    """Of the request, estimated: all that is known of a call that a killed process had begun."""
+    """Of the request, estimated: all that is known of a call that a killed process had
+    begun.
+    """
 
 
 class ReplyDelta(Struct, frozen=True):
@@ -520,7 +594,9 @@ class ReplyDelta(Struct, frozen=True):
 
 
 class ThinkingDelta(Struct, frozen=True):
-    """A piece of what the model thinks before or between the pieces of its reply; no part of the reply."""
+    """A piece of what the model thinks before or between the pieces of its reply; no
+    part of the reply.
+    """
 
     step: int | None
     text: str
@@ -531,7 +607,9 @@ class ThinkingDelta(Struct, frozen=True):
 
 
 class ThinkingFinished(Struct, frozen=True):
-    """The model has thought, and its reply is over; or what came of it does not count."""
+    """The model has thought, and its reply is over; or what came of it does not
+    count.
+    """
 
     step: int | None
     seconds: float | None
@@ -549,15 +627,21 @@ class ReplyDelayed(Struct, frozen=True):
 
 
 class ReplyRestarted(Struct, frozen=True):
-    """The model is asked again: the reply begins anew, and what came of it before does not count."""
+    """The model is asked again: the reply begins anew, and what came of it before does
+    not count.
+    """
 
     step: int | None
     was_thought: bool = False
-    """It was not asked again: what came turns out to be its thoughts, and the reply begins now."""
+    """It was not asked again: what came turns out to be its thoughts, and the reply
+    begins now.
+    """
 
 
 class ModelReplaced(Struct, frozen=True):
-    """Another model is asked from here on, as the one before it cannot be, or can be again; the reply is its."""
+    """Another model is asked from here on, as the one before it cannot be, or can be
+    again; the reply is its.
+    """
 
     step: int | None
     model: str
@@ -566,7 +650,9 @@ class ModelReplaced(Struct, frozen=True):
 
 
 class ReplyLost(Struct, frozen=True):
-    """A call took tokens and brought no whole reply: it was cut off, empty, or stopped. Only the run's log is told."""
+    """A call took tokens and brought no whole reply: it was cut off, empty, or stopped.
+    Only the run's log is told.
+    """
 
     usage: Usage
     step: int | None = None
@@ -574,7 +660,9 @@ class ReplyLost(Struct, frozen=True):
 
 
 def cost_of(usage: Usage) -> Cost:
-    return Cost(usage.prompt_tokens + usage.completion_tokens, usage.usd, usage.estimated)
+    return Cost(
+        usage.prompt_tokens + usage.completion_tokens, usage.usd, usage.estimated
+    )
 
 
 class ReplyFinished(Struct, frozen=True):
@@ -597,7 +685,9 @@ class ToolStarted(Struct, frozen=True):
 
 
 class ToolFinished(Struct, frozen=True):
-    """A call of a tool is over; `problem` is empty when it did what it was called for."""
+    """A call of a tool is over; `problem` is empty when it did what it was called
+    for.
+    """
 
     step: int | None
     call: str
@@ -632,11 +722,14 @@ ReplyEvent = (
 )
 
 
-# ----------------------------------------------------------------------------------------- what a person is asked first
+# ------------------------------------------------------------------------------
+# what a person is asked first
 
 
 class ChangesProposed(Struct, frozen=True):
-    """Changes of files are valid; nothing is written yet. What a person is asked about them is a `Review`."""
+    """Changes of files are valid; nothing is written yet. What a person is asked about
+    them is a `Review`.
+    """
 
     step: int
     created: tuple[str, ...]
@@ -657,7 +750,9 @@ class ChangesReviewed(Struct, frozen=True):
 
 
 class AcceptingAll(Struct, frozen=True):
-    """From now on the changes of this run are asked about no more (or again), because a person said so."""
+    """From now on the changes of this run are asked about no more (or again), because a
+    person said so.
+    """
 
     is_on: bool
 
@@ -669,7 +764,9 @@ class CommandProposed(Struct, frozen=True):
 
     command: str
     reason: str
-    """Why it is asked about, as a sentence: "`rm` is not on the list of allowed commands"."""
+    """Why it is asked about, as a sentence: "`rm` is not on the list of allowed
+    commands".
+    """
 
 
 class ActionProposed(Struct, frozen=True):
@@ -686,7 +783,9 @@ class ActionProposed(Struct, frozen=True):
 
 
 Proposal = CommandProposed | ActionProposed
-"""A face can be asked to approve these, besides changes of files; `choices` are the answers that make sense."""
+"""A face can be asked to approve these, besides changes of files; `choices` are the
+answers that make sense.
+"""
 
 
 class PersonAnswered(Struct, frozen=True):
@@ -698,14 +797,19 @@ class PersonAnswered(Struct, frozen=True):
     """Empty where the question was taken away before they gave one."""
 
 
-AskingEvent = Proposal | ChangesProposed | ChangesReviewed | AcceptingAll | PersonAnswered
+AskingEvent = (
+    Proposal | ChangesProposed | ChangesReviewed | AcceptingAll | PersonAnswered
+)
 
 
-# ---------------------------------------------------------------------------------------------------------------- a run
+# ------------------------------------------------------------------------------
+# a run
 
 
 class BaselineStarted(Struct, frozen=True):
-    """The project's own check is run before a run changes anything, while the model is asked."""
+    """The project's own check is run before a run changes anything, while the model is
+    asked.
+    """
 
     step: int
     """The step that comes after it."""
@@ -713,14 +817,18 @@ class BaselineStarted(Struct, frozen=True):
 
 
 class BaselineAwaited(Struct, frozen=True):
-    """From here on the step has to know what came of the baseline: if that is not over yet, it is waited for."""
+    """From here on the step has to know what came of the baseline: if that is not over
+    yet, it is waited for.
+    """
 
     step: int
     command: str
 
 
 class BaselineTaken(Struct, frozen=True):
-    """How many tests passed, failed and were skipped in the baseline, where it tells; else its exit code."""
+    """How many tests passed, failed and were skipped in the baseline, where it tells;
+    else its exit code.
+    """
 
     step: int
     command: str
@@ -731,7 +839,9 @@ class BaselineTaken(Struct, frozen=True):
     skipped: int | None
     seconds: float
     problem: str
-    """Why its outcome is of no use, or not of full use, as a clause; then a failure counts as new."""
+    """Why its outcome is of no use, or not of full use, as a clause; then a failure
+    counts as new.
+    """
 
 
 class CheckpointStarted(Struct, frozen=True):
@@ -745,11 +855,15 @@ class StepStarted(Struct, frozen=True):
     title: str
     attempt: int
     side_tree: bool = False
-    """It runs beside other steps, in a tree of its own; what it comes to begins anew in the person's tree."""
+    """It runs beside other steps, in a tree of its own; what it comes to begins anew in
+    the person's tree.
+    """
 
 
 class GuidanceTaken(Struct, frozen=True):
-    """Words that a person has said to a running step have reached the model, with the answers to its calls."""
+    """Words that a person has said to a running step have reached the model, with the
+    answers to its calls.
+    """
 
     step: int
     text: str
@@ -769,7 +883,9 @@ class ChangesApplied(Struct, frozen=True):
 
 
 class ChangesPutBack(Struct, frozen=True):
-    """The files an attempt wrote are as they were before it; those in `kept` were edited since and left alone."""
+    """The files an attempt wrote are as they were before it; those in `kept` were
+    edited since and left alone.
+    """
 
     step: int
     restored: tuple[str, ...]
@@ -784,7 +900,9 @@ class TestsStarted(Struct, frozen=True):
 
 
 class CommandOutput(Struct, frozen=True):
-    """A piece of what a command prints, as it comes: a step's check, or a person's own (`step` is None)."""
+    """A piece of what a command prints, as it comes: a step's check, or a person's own
+    (`step` is None).
+    """
 
     step: int | None
     text: str
@@ -796,7 +914,9 @@ class FailedTest(Struct, frozen=True):
     test: str
     """Its id: file and name."""
     message: str
-    """The failed assertion, or what else went wrong, in a line; empty where the report does not say it."""
+    """The failed assertion, or what else went wrong, in a line; empty where the report
+    does not say it.
+    """
     place: str
     """The line in which it failed, as `path:line`; empty where that is not known."""
     text: str
@@ -815,7 +935,9 @@ class TestsFinished(Struct, frozen=True):
     reason: str
     seconds: float
     notes: tuple[str, ...] = ()
-    """To look at also when it passed: old failures, tests that went, changes to how tests are run."""
+    """To look at also when it passed: old failures, tests that went, changes to how
+    tests are run.
+    """
     command: str = ""
     passed: int | None = None
     failed: int | None = None
@@ -860,7 +982,9 @@ class StepFinished(Struct, frozen=True):
     """Of all its attempts so far."""
 
     @classmethod
-    def of(cls, step: PlanStep, plan: ImplementationPlan, state: ExecutionState) -> StepFinished:
+    def of(
+        cls, step: PlanStep, plan: ImplementationPlan, state: ExecutionState
+    ) -> StepFinished:
         now = state.step(step.number)
         return cls(
             step.number,
@@ -890,7 +1014,9 @@ class StepCommitted(Struct, frozen=True):
 
 
 class QuestionAsked(Struct, frozen=True):
-    """The person asks something about a run, before or after this step; no step runs for it."""
+    """The person asks something about a run, before or after this step; no step runs
+    for it.
+    """
 
     step: int
     question: str
@@ -910,13 +1036,19 @@ class UndoPreview(Struct, frozen=True):
     restored: tuple[str, ...]
     """Files that would be as they were before these steps."""
     kept: tuple[str, ...]
-    """Files that these steps changed and somebody has edited since: they would stay as they are."""
+    """Files that these steps changed and somebody has edited since: they would stay as
+    they are.
+    """
     edited: tuple[str, ...] = ()
-    """Files that were edited in between: they would be as they were edited, not as before."""
+    """Files that were edited in between: they would be as they were edited, not as
+    before.
+    """
 
 
 class StepsUndone(Struct, frozen=True):
-    """Steps are pending again, and what they changed is as it was before them, but for a person's edits."""
+    """Steps are pending again, and what they changed is as it was before them, but for
+    a person's edits.
+    """
 
     steps: tuple[int, ...]
     restored: tuple[str, ...]
@@ -925,11 +1057,15 @@ class StepsUndone(Struct, frozen=True):
     commits: tuple[str, ...] = ()
     """Commits that were made of them, and that stay."""
     edited: tuple[str, ...] = ()
-    """Files that were edited between the steps, or their attempts: they are as they were edited."""
+    """Files that were edited between the steps, or their attempts: they are as they
+    were edited.
+    """
 
 
 class StepsRedone(Struct, frozen=True):
-    """An undo was undone: the steps are what they were, and what they changed is there again."""
+    """An undo was undone: the steps are what they were, and what they changed is there
+    again.
+    """
 
     steps: tuple[int, ...]
     restored: tuple[str, ...]
@@ -957,7 +1093,8 @@ class RunFinished(Struct, frozen=True):
     """The time of all steps together, waiting for a person left out."""
     files: tuple[str, ...]
     with_old_failures: int = 0
-    """Completed steps whose check still shows failures that were there before the run."""
+    """Completed steps whose check still shows failures that were there before the run.
+    """
     unproven: tuple[Unproven, ...] = ()
     """The steps that were skipped, are unverified, or left old failures."""
     require: Literal["verified"] | None = None
@@ -965,18 +1102,29 @@ class RunFinished(Struct, frozen=True):
     commits: tuple[str, ...] = ()
     """Those that were made of its steps, where its last step has just ended."""
     to_commit: tuple[int, ...] = ()
-    """Steps with changes that nobody has committed, where its last step has just ended."""
+    """Steps with changes that nobody has committed, where its last step has just ended.
+    """
 
     @classmethod
     def of(
-        cls, plan: ImplementationPlan, state: ExecutionState, require: Literal["verified"] | None = None
+        cls,
+        plan: ImplementationPlan,
+        state: ExecutionState,
+        require: Literal["verified"] | None = None,
     ) -> RunFinished:
-        from cdd_agent.tickets.state import unproven_steps  # this module is read before anything is run
+        # this module is read before anything is run
+        from cdd_agent.tickets.state import (
+            unproven_steps,
+        )
 
         found = unproven_steps(plan, state)
         steps = [state.step(step.number) for step in plan.steps]
         worked = [step.seconds for step in steps if step.seconds is not None]
-        files = {path for step in steps for path in (*step.files_created, *step.files_modified, *step.files_deleted)}
+        files = {
+            path
+            for step in steps
+            for path in (*step.files_created, *step.files_modified, *step.files_deleted)
+        }
         return cls(
             state.ticket_slug,
             RunStatus.FAILED if require and found else state.status,
@@ -986,7 +1134,9 @@ class RunFinished(Struct, frozen=True):
             total=len(steps),
             seconds=sum(worked) if worked else None,
             files=tuple(sorted(files)),
-            with_old_failures=sum(step.verification is Verification.BASELINE for step in steps),
+            with_old_failures=sum(
+                step.verification is Verification.BASELINE for step in steps
+            ),
             unproven=found,
             require=require,
         )
@@ -1016,7 +1166,8 @@ RunEvent = (
 )
 
 
-# ------------------------------------------------------------------------------------------------------- an action plan
+# ------------------------------------------------------------------------------
+# an action plan
 
 
 class ActionStarted(Struct, frozen=True):
@@ -1056,12 +1207,17 @@ class ActionsFinished(Struct, frozen=True):
 ActionEvent = ActionStarted | ActionOutput | ActionFinished | ActionsFinished
 
 
-# ---------------------------------------------------------------------------------------------------------- all of them
+# ------------------------------------------------------------------------------
+# all of them
 
-Event = Words | ShellEvent | TicketEvent | ReplyEvent | AskingEvent | RunEvent | ActionEvent
+Event = (
+    Words | ShellEvent | TicketEvent | ReplyEvent | AskingEvent | RunEvent | ActionEvent
+)
 
 Emit = Callable[[Event], None]
-"""Tells what happens to whoever wants to know. It returns at once, and never fails: work does not wait for a face."""
+"""Tells what happens to whoever wants to know. It returns at once, and never fails:
+work does not wait for a face.
+"""
 
 
 _is_beside: ContextVar[bool] = ContextVar("is_beside", default=False)
@@ -1069,7 +1225,9 @@ _is_beside: ContextVar[bool] = ContextVar("is_beside", default=False)
 
 @contextmanager
 def beside_the_turn() -> Iterator[None]:
-    """Around a line that is carried out while a turn runs: no event of it ends what the turn is telling."""
+    """Around a line that is carried out while a turn runs: no event of it ends what the
+    turn is telling.
+    """
     token = _is_beside.set(True)
     try:
         yield
@@ -1092,5 +1250,7 @@ def event_name(kind: type[Event]) -> str:
 
 
 def to_json(event: Event) -> dict[str, Any]:
-    """An event as one JSON object: its name in snake case under `event`, then its fields."""
+    """An event as one JSON object: its name in snake case under `event`, then its
+    fields.
+    """
     return {"event": event_name(type(event)), **to_builtins(event)}

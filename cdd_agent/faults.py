@@ -1,4 +1,6 @@
-"""Faults of the program itself in a shell: each is a line for the person and a traceback in a file."""
+"""Faults of the program itself in a shell: each is a line for the person and a
+traceback in a file.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ _LONGEST = 100_000
 
 
 class FaultLog:
-    """The file of tracebacks: with the project's runs, or where the person's other state is."""
+    """The file of tracebacks: with the project's runs, or where the person's other
+    state is.
+    """
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -43,7 +47,9 @@ class FaultLog:
         redactor = Redactor.of_environment(())
         first = str(error).strip().partition("\n")[0][:200]
         what = f"{type(error).__name__}: {first}" if first else type(error).__name__
-        words = redactor.redact(f"A fault in cdd itself: {what.removesuffix('.')}. The session goes on")
+        words = redactor.redact(
+            f"A fault in cdd itself: {what.removesuffix('.')}. The session goes on"
+        )
         text = redactor.redact("".join(traceback.format_exception(error)))[-_LONGEST:]
         entry = f"--- {datetime.now(UTC).isoformat(timespec='seconds')}\n{text}"
         for place in self._places():
@@ -53,10 +59,18 @@ class FaultLog:
                 append_line(place, entry.encode(errors="replace"), 0o600)
             except CddError:
                 continue
-            shown = place.relative_to(self._root) if place.is_relative_to(self._root) else place
+            shown = (
+                place.relative_to(self._root)
+                if place.is_relative_to(self._root)
+                else place
+            )
             return f"{words}; the traceback is in {shown}"
         return f"{words}; its traceback could not be kept anywhere"
 
     def _places(self) -> list[Path]:
         own = state_folder() / "errors.log"
-        return [self._root / ".cdd" / "runs" / "errors.log", own] if (self._root / ".cdd").is_dir() else [own]
+        return (
+            [self._root / ".cdd" / "runs" / "errors.log", own]
+            if (self._root / ".cdd").is_dir()
+            else [own]
+        )

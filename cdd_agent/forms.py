@@ -1,7 +1,9 @@
-"""What a model or a person wrote, as a `Struct` of ours, or everything that is wrong with it; and the schema of one.
+"""What a model or a person wrote, as a `Struct` of ours, or everything that is wrong
+with it; and the schema of one.
 
-msgspec itself stops at the first fault, and a model that is told one at a time needs a call for each. It reads numbers
-that are written as text, too, but not in all the spellings that models use.
+msgspec itself stops at the first fault, and a model that is told one at a time needs a
+call for each. It reads numbers that are written as text, too, but not in all the
+spellings that models use.
 """
 
 import contextlib
@@ -52,9 +54,11 @@ _TYPES = {
 
 
 class Respelled(Struct, frozen=True):
-    """In a kind's `Annotated`: what is read is not the value but what this makes of it, another spelling of the same.
+    """In a kind's `Annotated`: what is read is not the value but what this makes of it,
+    another spelling of the same.
 
-    A plain function there is a rule: it is given a value that is of the kind, and returns it, or raises `ValueError`.
+    A plain function there is a rule: it is given a value that is of the kind, and
+    returns it, or raises `ValueError`.
     """
 
     spelled: Callable[[Any], Any]
@@ -68,9 +72,13 @@ class Fault(Struct, frozen=True):
     why: str
     """The end of the sentence: "missing", "not a text", ...; of a rule all of it."""
     kind: Literal["value", "missing", "unknown", "rule"] = "value"
-    """A wrong value, none, a key that must not be there, or what a form's own `__post_init__` refuses."""
+    """A wrong value, none, a key that must not be there, or what a form's own
+    `__post_init__` refuses.
+    """
     allowed: tuple[str, ...] = ()
-    """The keys that may be where one is unknown or missing; the words that a wrong value may be."""
+    """The keys that may be where one is unknown or missing; the words that a wrong
+    value may be.
+    """
 
     @property
     def path(self) -> str:
@@ -84,8 +92,9 @@ class Fault(Struct, frozen=True):
 
 
 class NotOfForm(ValueError):
-    """A value that is not of the form that was asked for. `faults` are all of them, unless they are very many; in
-    each part unknown keys come first."""
+    """A value that is not of the form that was asked for. `faults` are all of them,
+    unless they are very many; in each part unknown keys come first.
+    """
 
     def __init__(self, faults: list[Fault]) -> None:
         super().__init__("; ".join(map(str, faults)))
@@ -93,7 +102,8 @@ class NotOfForm(ValueError):
 
 
 def read(form: type[T], value: object) -> T:
-    """A value, as JSON and YAML have them, as one of a form. Whole numbers, and yes and no, may be written as text.
+    """A value, as JSON and YAML have them, as one of a form. Whole numbers, and yes and
+    no, may be written as text.
 
     Raises `NotOfForm`.
     """
@@ -114,9 +124,13 @@ def read_json(form: type[T], text: str | bytes) -> T:
 
 
 def schema_of(kind: Any) -> dict[str, Any]:
-    """The JSON schema of a form or a field, without what says little and takes room: the names of forms, the null of
-    what can be left out, empty defaults, and that a text must not be blank."""
-    (schema,), forms = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
+    """The JSON schema of a form or a field, without what says little and takes room:
+    the names of forms, the null of what can be left out, empty defaults, and that a
+    text must not be blank.
+    """
+    (schema,), forms = msgspec.json.schema_components(
+        [kind], ref_template="#/$defs/{name}"
+    )
     if "$ref" in schema:
         schema = forms.pop(bare(kind).__name__)
     plain: dict[str, Any] = _plain({"$defs": forms, **schema} if forms else schema)
@@ -132,12 +146,19 @@ def _plain(schema: Any) -> Any:
     if len(kinds) == 1:
         schema = {**schema, **kinds[0]}
         del schema["anyOf"]
-    unsaid = {key for key in ("title", "pattern") if isinstance(schema.get(key), str)}  # others are names of fields
-    unsaid |= {key for key in ("default", "required") if schema.get(key, ...) in (None, [], (), "")}
+    # others are names of fields
+    unsaid = {key for key in ("title", "pattern") if isinstance(schema.get(key), str)}
+    unsaid |= {
+        key
+        for key in ("default", "required")
+        if schema.get(key, ...) in (None, [], (), "")
+    }
     return {key: _plain(value) for key, value in schema.items() if key not in unsaid}
 
 
-def _made(kind: Any, value: Any, place: tuple[str | int, ...], faults: list[Fault]) -> Any:
+def _made(
+    kind: Any, value: Any, place: tuple[str | int, ...], faults: list[Fault]
+) -> Any:
     """The value as one of its kind, or None and its faults."""
     so_far, its = len(faults), bare(kind)
     if so_far >= _MOST_FAULTS:
@@ -145,23 +166,54 @@ def _made(kind: Any, value: Any, place: tuple[str | int, ...], faults: list[Faul
     for each in _added(kind):
         value = each.spelled(value) if isinstance(each, Respelled) else value
     if isinstance(value, str) and _HALF.search(value):
-        faults.append(Fault(place, "no text that can be written: it has half of a character (a lone surrogate)"))
+        faults.append(
+            Fault(
+                place,
+                "no text that can be written: it has half of a character (a lone"
+                " surrogate)",
+            )
+        )
     elif isinstance(its, msgspec.StructMeta) and isinstance(value, dict):
         fields = _fields(its)
         if its.__struct_config__.forbid_unknown_fields:
-            unknown = itertools.islice((key for key in value if key not in fields), _MOST_FAULTS)
-            faults += [Fault((*place, key), "unknown", "unknown", tuple(fields)) for key in unknown]
-        needed = (name for name, field in fields.items() if field.required and name not in value)
-        faults += [Fault((*place, name), "missing", "missing", tuple(fields)) for name in needed]
+            unknown = itertools.islice(
+                (key for key in value if key not in fields), _MOST_FAULTS
+            )
+            faults += [
+                Fault((*place, key), "unknown", "unknown", tuple(fields))
+                for key in unknown
+            ]
+        needed = (
+            name
+            for name, field in fields.items()
+            if field.required and name not in value
+        )
+        faults += [
+            Fault((*place, name), "missing", "missing", tuple(fields))
+            for name in needed
+        ]
         given = ((name, field.type) for name, field in fields.items() if name in value)
-        value = {name: _made(its_kind, value[name], (*place, name), faults) for name, its_kind in given}
+        value = {
+            name: _made(its_kind, value[name], (*place, name), faults)
+            for name, its_kind in given
+        }
     elif get_origin(its) is tuple and isinstance(value, list | tuple):
-        if any(isinstance(one, Meta) and len(value) > (one.max_length or len(value)) for one in _added(kind)):
-            faults.append(Fault(place, f"not {_described(schema_of(kind))}"))  # whatever is wrong with the items
-        value = tuple(_made(get_args(its)[0], item, (*place, i), faults) for i, item in enumerate(value))
+        if any(
+            isinstance(one, Meta) and len(value) > (one.max_length or len(value))
+            for one in _added(kind)
+        ):
+            # whatever is wrong with the items
+            faults.append(Fault(place, f"not {_described(schema_of(kind))}"))
+        value = tuple(
+            _made(get_args(its)[0], item, (*place, i), faults)
+            for i, item in enumerate(value)
+        )
     elif get_origin(its) is dict and isinstance(value, dict):
         key, item = get_args(its)
-        value = {_made(key, k, (*place, k), faults): _made(item, v, (*place, k), faults) for k, v in value.items()}
+        value = {
+            _made(key, k, (*place, k), faults): _made(item, v, (*place, k), faults)
+            for k, v in value.items()
+        }
     elif its is int:
         value = _as_number(value)
     elif its is float and isinstance(value, str | bool):
@@ -179,11 +231,15 @@ def _made(kind: Any, value: Any, place: tuple[str | int, ...], faults: list[Faul
     except msgspec.ValidationError as error:
         if isinstance(error.__cause__, ValueError):
             faults.append(Fault(place, str(error.__cause__), "rule"))
-        elif value == () or (its is str and isinstance(value, str) and not value.strip()):
+        elif value == () or (
+            its is str and isinstance(value, str) and not value.strip()
+        ):
             faults.append(Fault(place, "empty"))
         else:
             words = get_args(its) if get_origin(its) is Literal else ()
-            faults.append(Fault(place, f"not {_described(schema_of(kind))}", allowed=words))
+            faults.append(
+                Fault(place, f"not {_described(schema_of(kind))}", allowed=words)
+            )
         return None
     except ValueError as error:
         faults.append(Fault(place, str(error), "rule"))
@@ -192,7 +248,9 @@ def _made(kind: Any, value: Any, place: tuple[str | int, ...], faults: list[Faul
 
 @cache
 def _fields(form: msgspec.StructMeta) -> dict[str, structs.FieldInfo]:
-    """By their names. msgspec finds them out anew each time, which takes longer than all the rest of reading a form."""
+    """By their names. msgspec finds them out anew each time, which takes longer than
+    all the rest of reading a form.
+    """
     return {field.name: field for field in structs.fields(cast("type[Struct]", form))}
 
 
@@ -201,7 +259,9 @@ def _as_number(value: Any) -> Any:
     if isinstance(value, str):
         found = _WHOLE.fullmatch(value) if len(value) < _MOST_DIGITS else None
         return int(found[1]) if found else value
-    is_whole = isinstance(value, bool) or (isinstance(value, float) and value.is_integer() and abs(value) < 2**63)
+    is_whole = isinstance(value, bool) or (
+        isinstance(value, float) and value.is_integer() and abs(value) < 2**63
+    )
     return int(value) if is_whole else value
 
 
@@ -211,7 +271,11 @@ def _described(schema: dict[str, Any]) -> str:
         return f"one of {', '.join(f'`{value}`' for value in schema['enum'])}"
     each = schema.get("items") or schema.get("additionalProperties")
     limits = [f"each {_described(each).partition(' (')[0]}"] if each else []
-    limits += [words.format(f"{schema[key]:,}") for key, words in _LIMITS.items() if key in schema]
+    limits += [
+        words.format(f"{schema[key]:,}")
+        for key, words in _LIMITS.items()
+        if key in schema
+    ]
     name = "mapping" if schema.get("additionalProperties") else str(schema.get("type"))
     return _TYPES.get(name, "an object") + (f" ({', '.join(limits)})" if limits else "")
 

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 
 class Reviewed(Struct, frozen=True):
-    """A person's answer about changes. YES: those that `review` takes are to be written; ALWAYS: and all that come in
-    this run. NO: nothing is written; with a `reason` the model is told and asked again, without one the work stops."""
+    """A person's answer about changes. YES: those that `review` takes are to be
+    written; ALWAYS: and all that come in this run. NO: nothing is written; with a
+    `reason` the model is told and asked again, without one the work stops.
+    """
 
     choice: Choice
     review: Review
@@ -25,12 +27,16 @@ class Reviewed(Struct, frozen=True):
 
 
 REST = 0.7
-"""Seconds without a key after which somebody is not typing; the slow type two keys a second. An answer begins after
-such a rest: what is typed earlier was begun before its question could be seen."""
+"""Seconds without a key after which somebody is not typing; the slow type two keys a
+second. An answer begins after such a rest: what is typed earlier was begun before its
+question could be seen.
+"""
 
 
 class Frontend(Protocol):
-    """Whoever answers the engine's questions: the shell, a terminal, or a policy where nobody is there."""
+    """Whoever answers the engine's questions: the shell, a terminal, or a policy where
+    nobody is there.
+    """
 
     async def approve(self, proposal: Proposal) -> Choice:
         """May this be done? The answer is one of `proposal.choices`.
@@ -40,16 +46,22 @@ class Frontend(Protocol):
         ...
 
     async def review(self, review: Review) -> Reviewed:
-        """May these changes be written, and which of them? Raises `NotApproved` where there is nobody to ask."""
+        """May these changes be written, and which of them? Raises `NotApproved` where
+        there is nobody to ask.
+        """
         ...
 
     async def ask(self, prompt: str) -> str:
-        """A question to be answered in words. Raises `NotApproved` where there is nobody to ask."""
+        """A question to be answered in words. Raises `NotApproved` where there is
+        nobody to ask.
+        """
         ...
 
 
 class AnswersTold(Struct, frozen=True):
-    """Hands every question on, and tells of the answer before anything is done about it."""
+    """Hands every question on, and tells of the answer before anything is done about
+    it.
+    """
 
     person: Frontend
     tell: Callable[[Proposal | Review | str, str], None]
@@ -71,7 +83,9 @@ class AnswersTold(Struct, frozen=True):
 
 
 class OneAtATime(Struct, frozen=True):
-    """Asks a person only while nobody else holds the lock: no two questions of work that goes on side by side."""
+    """Asks a person only while nobody else holds the lock: no two questions of work
+    that goes on side by side.
+    """
 
     person: Frontend
     lock: asyncio.Lock
@@ -96,9 +110,15 @@ class Nobody:
         match proposal:
             case CommandProposed(command=command, reason=reason):
                 what = f"{reason}: `{command}`"
-                hint = "Run it at a terminal, without --json, or change what `commands` in .cdd/config.yaml allows."
+                hint = (
+                    "Run it at a terminal, without --json, or change what `commands` in"
+                    " .cdd/config.yaml allows."
+                )
             case ActionProposed(title=title):
-                what, hint = f"Nobody is here to approve: {title}", "Run it at a terminal, or with --yes."
+                what, hint = (
+                    f"Nobody is here to approve: {title}",
+                    "Run it at a terminal, or with --yes.",
+                )
         raise NotApproved(what, hint=hint)
 
     async def review(self, review: Review) -> Reviewed:
@@ -108,5 +128,7 @@ class Nobody:
         raise NotApproved(what, hint="Run it in the shell, or with --yes.")
 
     async def ask(self, prompt: str) -> str:
-        hint = "Run it at a terminal, or give the answers on standard input, a line each."
+        hint = (
+            "Run it at a terminal, or give the answers on standard input, a line each."
+        )
         raise NotApproved(f"Nobody is here to answer: {prompt}", hint=hint)

@@ -1,8 +1,10 @@
-"""YAML of unknown origin, with its places: safe against hostile files, exact about what is wrong.
+"""YAML of unknown origin, with its places: safe against hostile files, exact about what
+is wrong.
 
-The one place that parses YAML. Size, depth and what aliases would expand to are bounded before anything costly is
-done. Values are read as text (`Tree`), so that `version: 1.10` and `answer: no` stay what a person wrote, or made
-the ordinary way (`YamlEntry.value`, `constructed`).
+The one place that parses YAML. Size, depth and what aliases would expand to are bounded
+before anything costly is done. Values are read as text (`Tree`), so that
+`version: 1.10` and `answer: no` stay what a person wrote, or made the ordinary way
+(`YamlEntry.value`, `constructed`).
 """
 
 import contextlib
@@ -28,7 +30,11 @@ _BEGINS_A_LEVEL = "[{-:?"
 
 def _number(loader: Any, node: yaml.Node) -> int:
     number: int = loader.construct_yaml_int(node)
-    str(number)  # raises `ValueError` for one that is written otherwise and has more digits than Python prints
+    str(
+        number
+        # raises `ValueError` for one that is written otherwise and has more digits than
+        # Python prints
+    )
     return number
 
 
@@ -39,7 +45,9 @@ _NULL, _TEXT = "tag:yaml.org,2002:null", "tag:yaml.org,2002:str"
 
 
 class YamlEntry(Struct, frozen=True):
-    """One key of a mapping: its value as text and as YAML means it, and its line, from 1."""
+    """One key of a mapping: its value as text and as YAML means it, and its line, from
+    1.
+    """
 
     tree: Tree
     line: int
@@ -59,7 +67,9 @@ class YamlEntry(Struct, frozen=True):
         return f"{source}:{self.line}"
 
     def value(self, source: str) -> object:
-        """Raises `BadInput` for a value that is not what it looks like, as the date 2024-13-45."""
+        """Raises `BadInput` for a value that is not what it looks like, as the date
+        2024-13-45.
+        """
         return constructed(self.node, self.at(source))
 
     def entries(self, source: str) -> dict[object, "YamlEntry"]:
@@ -68,37 +78,50 @@ class YamlEntry(Struct, frozen=True):
 
     def without(self, names: set[str]) -> "YamlEntry | None":
         """This mapping without some of its keys; None if no key is left."""
-        pairs = [(key, value) for key, value in self.node.value if key.value not in names]
-        node = yaml.MappingNode(self.node.tag, pairs, self.node.start_mark, self.node.end_mark)
+        pairs = [
+            (key, value) for key, value in self.node.value if key.value not in names
+        ]
+        node = yaml.MappingNode(
+            self.node.tag, pairs, self.node.start_mark, self.node.end_mark
+        )
         return YamlEntry(tree(node), self.line, node) if pairs else None
 
 
 def read_file(path: Path) -> str | None:
-    """The text of a YAML file, or None where there is none. Raises `BadInput`; never reads much more than `LARGEST`."""
+    """The text of a YAML file, or None where there is none. Raises `BadInput`; never
+    reads much more than `LARGEST`.
+    """
     try:
         with path.open("rb") as file:
             data = file.read(LARGEST + 1)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise BadInput(f"{path} could not be read: {error.strerror or error}") from error
+        raise BadInput(
+            f"{path} could not be read: {error.strerror or error}"
+        ) from error
     return decoded(data, str(path))
 
 
 def decoded(data: bytes, source: str) -> str:
-    """Bytes of a YAML document as text. Raises `BadInput` when they are too many, or not UTF-8."""
+    """Bytes of a YAML document as text. Raises `BadInput` when they are too many, or
+    not UTF-8.
+    """
     if len(data) > LARGEST:
         raise _too_large(source)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise BadInput(
-            f"{source} is not UTF-8 text: {error.reason} at byte {error.start}.", hint="Save it as UTF-8."
+            f"{source} is not UTF-8 text: {error.reason} at byte {error.start}.",
+            hint="Save it as UTF-8.",
         ) from error
 
 
 def read_node(text: str, source: str) -> yaml.Node | None:
-    """The document as YAML's nodes; None for an empty one. Raises `BadInput` with file, line and reason."""
+    """The document as YAML's nodes; None for an empty one. Raises `BadInput` with file,
+    line and reason.
+    """
     text = text.removeprefix("\ufeff")
     try:
         size = len(text.encode())
@@ -110,28 +133,38 @@ def read_node(text: str, source: str) -> yaml.Node | None:
         _refuse_hostile(text, source)
         node: yaml.Node | None = yaml.compose(text, Loader=LOADER)
     except yaml.MarkedYAMLError as error:
-        raise BadInput(f"{_place(error, source)}: not YAML: {_reason(error)}.", hint="Fix the YAML there.") from error
+        raise BadInput(
+            f"{_place(error, source)}: not YAML: {_reason(error)}.",
+            hint="Fix the YAML there.",
+        ) from error
     except yaml.YAMLError as error:
         reason = " ".join(str(error).split())
-        raise BadInput(f"{source}: not YAML: {reason}.", hint="Is it a text file?") from error
+        raise BadInput(
+            f"{source}: not YAML: {reason}.", hint="Is it a text file?"
+        ) from error
     return None if node is None or _is_null(node) else node
 
 
 def compose_exactly(text: str, source: str) -> Any:
-    """Return the document's node, with positions that are exact to the character. Raises `BadInput` as `read_node`.
+    """Return the document's node, with positions that are exact to the character.
+    Raises `BadInput` as `read_node`.
 
-    PyYAML's own scanner is exact; the one in C ends some values later. It does not accept a tab behind a value, which
-    YAML allows; a space is as long.
+    PyYAML's own scanner is exact; the one in C ends some values later. It does not
+    accept a tab behind a value, which YAML allows; a space is as long.
     """
     read_node(text, source)
     for readable in (text, text.replace("\t", " ")):
         with contextlib.suppress(yaml.YAMLError):
             return yaml.compose(readable, Loader=yaml.SafeLoader)
-    raise BadInput(f"{source}: where in it the values stand cannot be told.", hint="Write it in plainer YAML.")
+    raise BadInput(
+        f"{source}: where in it the values stand cannot be told.",
+        hint="Write it in plainer YAML.",
+    )
 
 
 def read_mapping(text: str, source: str, kind: str) -> dict[object, YamlEntry]:
-    """The keys at the top of a document, in its order; none when it is empty. `kind` is what it is: "a spec".
+    """The keys at the top of a document, in its order; none when it is empty. `kind` is
+    what it is: "a spec".
 
     Raises `BadInput` with file, line and reason.
     """
@@ -140,7 +173,8 @@ def read_mapping(text: str, source: str, kind: str) -> dict[object, YamlEntry]:
         return {}
     if not isinstance(node, yaml.MappingNode):
         raise BadInput(
-            f"{line_of(node, source)}: {kind} is a mapping of keys; this is {described(node)}.",
+            f"{line_of(node, source)}: {kind} is a mapping of keys; this is"
+            f" {described(node)}.",
             hint="Write it as `key: value` lines.",
         )
     return entries(node, source)
@@ -170,13 +204,20 @@ def list_items(node: yaml.Node) -> list[yaml.Node] | None:
 
 
 def _too_large(source: str) -> BadInput:
-    return BadInput(f"{source}: more than {LARGEST:,} bytes, which is too much for YAML.")
+    return BadInput(
+        f"{source}: more than {LARGEST:,} bytes, which is too much for YAML."
+    )
 
 
 def _refuse_hostile(text: str, source: str) -> None:
-    """Depth and expanded size are counted on the events, before anything recursive or costly is done. A small text
-    without aliases cannot have too much of either."""
-    if "*" not in text and len(text) <= _MAX_VALUES and sum(map(text.count, _BEGINS_A_LEVEL)) < _MAX_DEPTH:
+    """Depth and expanded size are counted on the events, before anything recursive or
+    costly is done. A small text without aliases cannot have too much of either.
+    """
+    if (
+        "*" not in text
+        and len(text) <= _MAX_VALUES
+        and sum(map(text.count, _BEGINS_A_LEVEL)) < _MAX_DEPTH
+    ):
         return
     anchors: dict[str, int] = {}
     open_nodes: list[tuple[str | None, int]] = [(None, 0)]
@@ -189,22 +230,41 @@ def _refuse_hostile(text: str, source: str) -> None:
             anchor, size = open_nodes.pop()
             _add(open_nodes, anchors, anchor, size)
         elif isinstance(event, yaml.AliasEvent):
-            if event.anchor not in anchors and any(event.anchor == anchor for anchor, _ in open_nodes):
-                raise BadInput(f"{_line_of_event(event, source)}: the value *{event.anchor} contains itself.")
+            if event.anchor not in anchors and any(
+                event.anchor == anchor for anchor, _ in open_nodes
+            ):
+                raise BadInput(
+                    f"{_line_of_event(event, source)}: the value *{event.anchor}"
+                    " contains itself."
+                )
             _add(open_nodes, anchors, None, anchors.get(event.anchor or "", 1))
         if number > _MAX_VALUES:
-            raise BadInput(f"{_line_of_event(event, source)}: more than {_MAX_VALUES:,} values, which is too much.")
+            raise BadInput(
+                f"{_line_of_event(event, source)}: more than {_MAX_VALUES:,} values,"
+                " which is too much."
+            )
         if len(open_nodes) > _MAX_DEPTH:
-            raise BadInput(f"{_line_of_event(event, source)}: nested more than {_MAX_DEPTH} levels deep.")
+            raise BadInput(
+                f"{_line_of_event(event, source)}: nested more than {_MAX_DEPTH} levels"
+                " deep."
+            )
         if open_nodes[-1][1] > _MAX_EXPANDED:
-            raise BadInput(f"{_line_of_event(event, source)}: the aliases make the document too large.")
+            raise BadInput(
+                f"{_line_of_event(event, source)}: the aliases make the document too"
+                " large."
+            )
 
 
 def _line_of_event(event: yaml.Event, source: str) -> str:
     return f"{source}:{event.start_mark.line + 1}" if event.start_mark else source
 
 
-def _add(open_nodes: list[tuple[str | None, int]], anchors: dict[str, int], anchor: str | None, size: int) -> None:
+def _add(
+    open_nodes: list[tuple[str | None, int]],
+    anchors: dict[str, int],
+    anchor: str | None,
+    size: int,
+) -> None:
     if anchor is not None:
         anchors[anchor] = size
     outer, sum_so_far = open_nodes[-1]
@@ -212,39 +272,64 @@ def _add(open_nodes: list[tuple[str | None, int]], anchors: dict[str, int], anch
 
 
 def entries(node: yaml.Node, source: str) -> dict[object, YamlEntry]:
-    """The keys of a mapping. Raises `BadInput` for a key that is there twice, or is no scalar."""
+    """The keys of a mapping. Raises `BadInput` for a key that is there twice, or is no
+    scalar.
+    """
     assert isinstance(node, yaml.MappingNode)
     found: dict[object, YamlEntry] = {}
-    own = {id(key_node) for key_node, _ in node.value}  # these win over what `<<: *other` brings
+    # these win over what `<<: *other` brings
+    own = {id(key_node) for key_node, _ in node.value}
     try:
         if any(key_node.tag != _TEXT for key_node, _ in node.value):
             LOADER("").flatten_mapping(node)  # `<<: *other`
     except yaml.MarkedYAMLError as error:
         raise BadInput(f"{_place(error, source)}: {_reason(error)}.") from error
     for key_node, value_node in node.value:
-        entry = YamlEntry(tree(value_node), key_node.start_mark.line + 1, value_node, key_node)
+        entry = YamlEntry(
+            tree(value_node), key_node.start_mark.line + 1, value_node, key_node
+        )
         key = constructed(key_node, entry.at(source))
         try:
             earlier = found.get(key)
         except TypeError as error:
-            raise BadInput(f"{entry.at(source)}: a list or mapping cannot be a key.") from error
+            raise BadInput(
+                f"{entry.at(source)}: a list or mapping cannot be a key."
+            ) from error
         if earlier is not None and id(earlier.key) in own:
-            raise BadInput(f"{entry.at(source)}: the key {key} is there twice, first in line {earlier.line}.")
+            raise BadInput(
+                f"{entry.at(source)}: the key {key} is there twice, first in line"
+                f" {earlier.line}."
+            )
         found[key] = entry
     return found
 
 
 def constructed(node: yaml.Node, where: str) -> object:
-    """A node's value as YAML means it. Raises `BadInput` for one that is not what it looks like."""
-    if node.tag == _TEXT and isinstance(node, yaml.ScalarNode):  # as most are; a loader takes longer to make
+    """A node's value as YAML means it. Raises `BadInput` for one that is not what it
+    looks like.
+    """
+    # as most are; a loader takes longer to make
+    if node.tag == _TEXT and isinstance(node, yaml.ScalarNode):
         return node.value
     loader = LOADER("")
     try:
         return loader.construct_document(node)
-    except (yaml.YAMLError, ValueError, KeyError, AttributeError, TypeError, OverflowError) as error:
-        # PyYAML lets through whatever int(), date() and the like say of a value that only looks like one.
-        reason = _reason(error) if isinstance(error, yaml.MarkedYAMLError) else str(error)
-        raise BadInput(f"{where}: a value cannot be read: {reason}.", hint="Put it in quotes.") from error
+    except (
+        yaml.YAMLError,
+        ValueError,
+        KeyError,
+        AttributeError,
+        TypeError,
+        OverflowError,
+    ) as error:
+        # PyYAML lets through whatever int(), date() and the like say of a value that
+        # only looks like one.
+        reason = (
+            _reason(error) if isinstance(error, yaml.MarkedYAMLError) else str(error)
+        )
+        raise BadInput(
+            f"{where}: a value cannot be read: {reason}.", hint="Put it in quotes."
+        ) from error
     finally:
         loader.dispose()
 
@@ -258,7 +343,8 @@ def _reason(error: yaml.MarkedYAMLError) -> str:
     return " ".join(filter(None, [error.context, error.problem]))
 
 
-# --------------------------------------------------------------------------------------------------- text
+# ------------------------------------------------------------------------------
+# text
 
 
 def tree(node: yaml.Node) -> Tree:
@@ -281,9 +367,13 @@ def as_text(tree: Tree) -> str:
         case str(text):
             return text.strip()
         case list(items):
-            return "\n".join("- " + as_text(item).replace("\n", "\n  ") for item in items)
+            return "\n".join(
+                "- " + as_text(item).replace("\n", "\n  ") for item in items
+            )
         case dict(mapping):
-            return "\n".join(_labelled(label, value) for label, value in mapping.items())
+            return "\n".join(
+                _labelled(label, value) for label, value in mapping.items()
+            )
 
 
 def _labelled(label: str, value: Tree) -> str:

@@ -1,7 +1,8 @@
 """Regular expressions that are compiled when they are first used.
 
-Compiling those of all modules takes as long as the rest of their import, and most are for what rarely comes: languages
-that a project does not have, forms of a reply that a model does not use.
+Compiling those of all modules takes as long as the rest of their import, and most are
+for what rarely comes: languages that a project does not have, forms of a reply that a
+model does not use.
 """
 
 import re
@@ -10,7 +11,9 @@ from typing import Any, cast
 
 
 def late_regex(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """As `re.compile`, to be used by its methods. A wrong pattern is noticed when it is used."""
+    """As `re.compile`, to be used by its methods. A wrong pattern is noticed when it is
+    used.
+    """
     return cast("re.Pattern[str]", _LateRegex(pattern, flags))
 
 

@@ -1,4 +1,6 @@
-"""Importing modules without others that they can do without and that take long, as nobody here uses them."""
+"""Importing modules without others that they can do without and that take long, as
+nobody here uses them.
+"""
 
 import sys
 from collections.abc import Sequence
@@ -6,7 +8,8 @@ from importlib import import_module
 
 
 def import_without(unused: Sequence[str], *wanted: str) -> None:
-    """To Python a module that is None is one that is not installed, which the wanted ones put up with.
+    """To Python a module that is None is one that is not installed, which the wanted
+    ones put up with.
 
     The unused ones are such as no other thread can want meanwhile.
     """

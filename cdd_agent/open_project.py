@@ -1,4 +1,6 @@
-"""A project as commands get it: the folder that everything happens in, its settings and its tickets."""
+"""A project as commands get it: the folder that everything happens in, its settings and
+its tickets.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,11 @@ class Project(Struct, frozen=True):
     tickets: TicketStore
 
 
-def open_project(folder: Path, flags: Mapping[str, Any], *, exactly: bool = False) -> Project:
-    """The project that `folder` is in, or is, with the settings that hold there. Raises `BadInput`.
+def open_project(
+    folder: Path, flags: Mapping[str, Any], *, exactly: bool = False
+) -> Project:
+    """The project that `folder` is in, or is, with the settings that hold there. Raises
+    `BadInput`.
 
     `exactly`: the folder itself is the root, whatever it lies in.
     """
@@ -35,5 +40,7 @@ def open_project(folder: Path, flags: Mapping[str, Any], *, exactly: bool = Fals
     try:
         confine(root, config.tickets_dir)
     except PathRefused as refusal:
-        raise BadInput(f"tickets_dir: {refusal.message}", hint="It is a folder inside the project.") from refusal
+        raise BadInput(
+            f"tickets_dir: {refusal.message}", hint="It is a folder inside the project."
+        ) from refusal
     return Project(root, config, TicketStore(root, config.tickets_dir))

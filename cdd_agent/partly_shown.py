@@ -12,7 +12,12 @@ class PartlyShown(Struct, frozen=True):
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         """For tracebacks that rich prints."""
-        return [(name, getattr(self, name)) for name in self.__struct_fields__ if name not in self.unshown]
+        return [
+            (name, getattr(self, name))
+            for name in self.__struct_fields__
+            if name not in self.unshown
+        ]
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.__rich_repr__())})"
+        shown = ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__())
+        return f"{type(self).__name__}({shown})"

@@ -1,6 +1,8 @@
-"""Events without a screen: readable lines for people, or one JSON object a line for scripts.
+"""Events without a screen: readable lines for people, or one JSON object a line for
+scripts.
 
-rich is imported for a terminal only: lines into a file or a pipe need no more than writing.
+rich is imported for a terminal only: lines into a file or a pipe need no more than
+writing.
 """
 
 from __future__ import annotations
@@ -57,7 +59,14 @@ TONES = {
     Tone.WARNING: ("! ", "yellow"),
     Tone.ERROR: ("✗ ", "red"),
 }
-_DIFFTONES = {"+++": "bold", "---": "bold", "diff ": "bold", "@@": "cyan", "+": "green", "-": "red"}
+_DIFFTONES = {
+    "+++": "bold",
+    "---": "bold",
+    "diff ": "bold",
+    "@@": "cyan",
+    "+": "green",
+    "-": "red",
+}
 _TOGETHER = 1.0
 """Seconds of thoughts that are told in one line of JSON."""
 _RESTORED = 12
@@ -67,7 +76,9 @@ _LONGEST_LINE = 10_000
 _KEPT = 100_000
 """Characters of a check's output, of which the last lines are shown when it fails."""
 _SAID_TO_BE_TERMINALS = frozenset({"FORCE_COLOR", "TTY_COMPATIBLE"})
-"""Variables by which a person tells rich that something else is one, or that this one is none."""
+"""Variables by which a person tells rich that something else is one, or that this one
+is none.
+"""
 
 
 class Printer(Protocol):
@@ -84,7 +95,9 @@ class Printer(Protocol):
 
 
 class JsonPrinter:
-    """One event a line on standard output, each as soon as it happens; thoughts by the second, not by the piece."""
+    """One event a line on standard output, each as soon as it happens; thoughts by the
+    second, not by the piece.
+    """
 
     is_seen = False
 
@@ -98,7 +111,8 @@ class JsonPrinter:
             self._tell(event)
             return
         if self._thoughts and (
-            event.step != self._thoughts[0].step or event.seconds - self._thoughts[0].seconds >= _TOGETHER
+            event.step != self._thoughts[0].step
+            or event.seconds - self._thoughts[0].seconds >= _TOGETHER
         ):
             self._tell_thoughts()
         self._thoughts.append(event)
@@ -106,7 +120,11 @@ class JsonPrinter:
     def _tell_thoughts(self) -> None:
         thoughts, self._thoughts = self._thoughts, []
         if thoughts:
-            self._tell(replace(thoughts[-1], text="".join(thought.text for thought in thoughts)))
+            self._tell(
+                replace(
+                    thoughts[-1], text="".join(thought.text for thought in thoughts)
+                )
+            )
 
     def _tell(self, event: Event) -> None:
         sys.stdout.write(json.dumps(to_json(event), ensure_ascii=False) + "\n")
@@ -118,7 +136,9 @@ class JsonPrinter:
 
 
 class TextPrinter:
-    """Lines for people on standard output. On a terminal, the wait for a reply is shown as it grows."""
+    """Lines for people on standard output. On a terminal, the wait for a reply is shown
+    as it grows.
+    """
 
     def __init__(self, *, to_stderr: bool = False, is_live: bool = True) -> None:
         """`is_live`: on a terminal, one line shows what is waited for."""
@@ -154,15 +174,20 @@ class TextPrinter:
         match event:
             case ReplyStarted(model=model, saved=saved):
                 self._reply = []
-                self._line("using the saved reply" if saved else f"asking {model}", Tone.QUIET)
+                self._line(
+                    "using the saved reply" if saved else f"asking {model}", Tone.QUIET
+                )
                 self._wait("Using the saved reply" if saved else f"Waiting for {model}")
             case ThinkingDelta():
                 self._wait("Thinking …")
             case ReplyDelta(text=text):
                 self._reply.append(text)
-                self._wait(f"Receiving the reply: {sum(map(len, self._reply)):,} characters")
+                self._wait(
+                    f"Receiving the reply: {sum(map(len, self._reply)):,} characters"
+                )
             case ReplyDelayed(seconds=seconds, reason=reason):
-                if self._live is None and seconds > self._delay:  # another wait; its seconds would be many lines
+                # another wait; its seconds would be many lines
+                if self._live is None and seconds > self._delay:
                     self._line(f"{reason} Asking again in {seconds:.0f} s", Tone.QUIET)
                 self._delay = seconds - 1
                 self._wait(f"{reason} Asking again in {seconds:.0f} s")
@@ -174,12 +199,22 @@ class TextPrinter:
                 self._rest()
                 if usage:
                     about = "~" if usage.estimated else ""
-                    cached = f" ({usage.cached_tokens:,} cached)" if usage.cached_tokens else ""
+                    cached = (
+                        f" ({usage.cached_tokens:,} cached)"
+                        if usage.cached_tokens
+                        else ""
+                    )
                     words = f"reply: {about}{usage.prompt_tokens:,} tokens in{cached}"
                     words += f", {about}{usage.completion_tokens:,} out"
-                    self._line(words + (f", {about}${usage.usd:.4f}" if usage.usd else ""), Tone.QUIET)
+                    self._line(
+                        words + (f", {about}${usage.usd:.4f}" if usage.usd else ""),
+                        Tone.QUIET,
+                    )
             case BaselineAwaited(command=command) if self._live is None:
-                self._line(f"waiting for `{command}`, which runs before anything is changed", Tone.QUIET)
+                self._line(
+                    f"waiting for `{command}`, which runs before anything is changed",
+                    Tone.QUIET,
+                )
             case BaselineStarted(command=command) | BaselineAwaited(command=command):
                 self._wait(f"Running {command} before anything is changed")
             case TestsStarted(command=command):
@@ -194,12 +229,22 @@ class TextPrinter:
                 self._describe(event)
             case TestsFinished():
                 self._rest()
-                failed = self._output.splitlines()[-_OUTPUT_LINES:] if event.verification is None else []
+                failed = (
+                    self._output.splitlines()[-_OUTPUT_LINES:]
+                    if event.verification is None
+                    else []
+                )
                 for line in failed:
                     self._line(f"│ {line}", Tone.QUIET)
                 self._describe(event)
-            case StepFinished(status=StepStatus.COMPLETED, files_created=(), files_modified=(), files_deleted=()):
-                self._line("".join(self._reply).strip(), Tone.PLAIN)  # an answer in words is all there is
+            case StepFinished(
+                status=StepStatus.COMPLETED,
+                files_created=(),
+                files_modified=(),
+                files_deleted=(),
+            ):
+                # an answer in words is all there is
+                self._line("".join(self._reply).strip(), Tone.PLAIN)
                 self._describe(event)
             case ToolStarted():
                 self._wait(tool_use(event))
@@ -214,22 +259,35 @@ class TextPrinter:
                 self._describe(event)
 
     def _stream(self, text: str, *, ended: bool = False) -> None:
-        """Output as it comes, in whole lines; one that has no end yet waits for it, unless it is very long."""
+        """Output as it comes, in whole lines; one that has no end yet waits for it,
+        unless it is very long.
+        """
         *lines, rest = (self._unfinished + text).split("\n")
         if rest and (ended or len(rest) > _LONGEST_LINE):
             lines, rest = [*lines, rest], ""
         self._unfinished = rest
         if lines:
-            self._line("\n".join(f"│ {without_escapes(line)}" for line in lines), Tone.QUIET)
+            self._line(
+                "\n".join(f"│ {without_escapes(line)}" for line in lines), Tone.QUIET
+            )
 
     def _diff(self, diff: str) -> None:
-        """In colours at a terminal; into a file or a pipe as it is, so that it can be applied."""
+        """In colours at a terminal; into a file or a pipe as it is, so that it can be
+        applied.
+        """
         console = _console()
         if not console.is_terminal:
             sys.stdout.write(diff)
             return
         for line in diff.splitlines():
-            style = next((style for start, style in _DIFFTONES.items() if line.startswith(start)), "")
+            style = next(
+                (
+                    style
+                    for start, style in _DIFFTONES.items()
+                    if line.startswith(start)
+                ),
+                "",
+            )
             _print(console, sanitize_for_display(line), style)
 
     def _describe(self, event: Event) -> None:
@@ -260,7 +318,9 @@ class TextPrinter:
 def _console(*, to_stderr: bool = False) -> Console:
     from rich.console import Console
 
-    return Console(stderr=to_stderr, highlight=False, markup=False, emoji=False, soft_wrap=True)
+    return Console(
+        stderr=to_stderr, highlight=False, markup=False, emoji=False, soft_wrap=True
+    )
 
 
 def _print(console: Console, text: str, style: str = "", end: str = "\n") -> None:
@@ -270,7 +330,9 @@ def _print(console: Console, text: str, style: str = "", end: str = "\n") -> Non
 
 
 class PlainPrinter(TextPrinter):
-    """Lines for a person who types in between: replies and output in full, each line once, none of them redrawn."""
+    """Lines for a person who types in between: replies and output in full, each line
+    once, none of them redrawn.
+    """
 
     def __init__(self) -> None:
         super().__init__(is_live=False)
@@ -311,7 +373,11 @@ class PlainPrinter(TextPrinter):
     def _restore(self, session: SessionRestored) -> None:
         """The last of it: who wants to see more has it in files."""
         in_full = PersonSaid, ReplyDelta, CommandOutput
-        told = [e for e in session.events if isinstance(e, in_full) or (not isinstance(e, StepDiff) and described(e))]
+        told = [
+            e
+            for e in session.events
+            if isinstance(e, in_full) or (not isinstance(e, StepDiff) and described(e))
+        ]
         shown = told[-_RESTORED:]  # `/diff` shows what was changed
         more = " (its last part)" if session.left_out or len(shown) < len(told) else ""
         self._line(f"{session.key}, as it was{more}:", Tone.QUIET)
@@ -321,7 +387,10 @@ class PlainPrinter(TextPrinter):
                     self._line(f"> {text}", Tone.PLAIN)
                 case ReplyDelta(text=text) | CommandOutput(text=text):
                     lines = text.strip().splitlines()
-                    self._line("\n".join(f"│ {line}" for line in lines[-_OUTPUT_LINES:]), Tone.QUIET)
+                    self._line(
+                        "\n".join(f"│ {line}" for line in lines[-_OUTPUT_LINES:]),
+                        Tone.QUIET,
+                    )
                 case _:
                     self._describe(event)
 

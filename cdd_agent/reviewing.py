@@ -1,7 +1,9 @@
-"""A review of changes as a conversation: what is shown now, by which words it goes on, and the answer at its end.
+"""A review of changes as a conversation: what is shown now, by which words it goes on,
+and the answer at its end.
 
-The same in every face: the shell shows it with its diffs and takes letters, without a screen it is printed and takes
-lines. First all is asked about at once; by file or by hunk, each part is taken or left out, and then all once more.
+The same in every face: the shell shows it with its diffs and takes letters, without a
+screen it is printed and takes lines. First all is asked about at once; by file or by
+hunk, each part is taken or left out, and then all once more.
 """
 
 from __future__ import annotations
@@ -22,7 +24,16 @@ from cdd_agent.wording import part_in_words, question
 if TYPE_CHECKING:
     from cdd_agent.edits.review import Review
 
-YES, NO, FILES, HUNKS, EDIT, ALL, BACK, QUIT = "yes", "no", "files", "hunks", "edit", "all", "back", "quit"
+YES, NO, FILES, HUNKS, EDIT, ALL, BACK, QUIT = (
+    "yes",
+    "no",
+    "files",
+    "hunks",
+    "edit",
+    "all",
+    "back",
+    "quit",
+)
 
 _LINE = re.compile(r"(\w+)(?:[\s,:]\s*(.*))?", re.DOTALL)
 _LABELS = {
@@ -58,7 +69,9 @@ def answer_in_words(answer: Reviewed) -> str:
         return f"no: {answer.reason}" if answer.reason else "no"
     parts = len(answer.review.parts)
     taken = parts - sum(len(file.left_out) for file in answer.review.files)
-    words = ["yes" if answer.choice is Choice.YES else "yes, and everything of this run"]
+    words = [
+        "yes" if answer.choice is Choice.YES else "yes, and everything of this run"
+    ]
     words += [f"{taken} of {parts} parts"] if taken < parts else []
     words += ["edited"] if answer.review.edited else []
     return ", ".join(words)
@@ -73,7 +86,9 @@ class Reviewing:
         """When it is over."""
         self._may_edit = may_edit
         self._parts: tuple[tuple[int, tuple[int, ...]], ...] = ()
-        """Those that are gone through one by one: the place of a file, and of its hunks."""
+        """Those that are gone through one by one: the place of a file, and of its
+        hunks.
+        """
         self._place = 0
 
     @property
@@ -87,7 +102,10 @@ class Reviewing:
         if not self._parts:
             return question(self.review, diff=False)
         place, hunks = self._parts[self._place]
-        return f"{self._place + 1} of {len(self._parts)}: {part_in_words(self.review.files[place], hunks)}"
+        return (
+            f"{self._place + 1} of {len(self._parts)}:"
+            f" {part_in_words(self.review.files[place], hunks)}"
+        )
 
     @property
     def diff(self) -> str:
@@ -95,7 +113,10 @@ class Reviewing:
         if self._parts:
             place, hunks = self._parts[self._place]
             return self.review.files[place].diff(hunks)
-        taken = [(file, set(range(len(file.hunks))) - set(file.left_out)) for file in self.review.files]
+        taken = [
+            (file, set(range(len(file.hunks))) - set(file.left_out))
+            for file in self.review.files
+        ]
         return "".join(file.diff(hunks) for file, hunks in taken if hunks)
 
     @property
@@ -110,7 +131,11 @@ class Reviewing:
         words += [FILES] if len(files) > 1 else []
         words += [HUNKS] if len(self.review.parts) > len(files) else []
         words += [EDIT] if self._editable else []
-        words += [ALL] if self.review.step is not None and not self.review.takes_nothing else []
+        words += (
+            [ALL]
+            if self.review.step is not None and not self.review.takes_nothing
+            else []
+        )
         return tuple(words)
 
     @property
@@ -142,16 +167,23 @@ class Reviewing:
         """The results that the editor gets now, by their paths."""
         places = [self._parts[self._place][0]] if self._parts else self._editable
         files = [self.review.files[place] for place in places]
-        return {file.path: content for file in files if (content := file.result) is not None}
+        return {
+            file.path: content for file in files if (content := file.result) is not None
+        }
 
     def say(self, word: str, reason: str = "") -> None:
         """Go on by one of the words, but `edit`, whose end is `edited`."""
         match word:
             case "files":
-                whole = ((place, tuple(range(len(file.hunks)))) for place, file in enumerate(self.review.files))
+                whole = (
+                    (place, tuple(range(len(file.hunks))))
+                    for place, file in enumerate(self.review.files)
+                )
                 self._parts = tuple(part for part in whole if part[1])
             case "hunks":
-                self._parts = tuple((place, (hunk,)) for place, hunk in self.review.parts)
+                self._parts = tuple(
+                    (place, (hunk,)) for place, hunk in self.review.parts
+                )
             case "quit":
                 self._parts, self._place = (), 0
             case "back":
@@ -167,19 +199,27 @@ class Reviewing:
             case "no":
                 self.answer = self._refused(reason)
             case _:
-                self.answer = Reviewed(Choice.ALWAYS if word == ALL else Choice.YES, self.review)
+                self.answer = Reviewed(
+                    Choice.ALWAYS if word == ALL else Choice.YES, self.review
+                )
 
     def edited(self, contents: Mapping[str, bytes]) -> None:
-        """The person has left the editor; what they made of a result is proposed in its place."""
+        """The person has left the editor; what they made of a result is proposed in its
+        place.
+        """
         for place, file in enumerate(self.review.files):
             if file.path in contents:
-                self.review = self.review.with_file(place, file.edit(contents[file.path]))
+                self.review = self.review.with_file(
+                    place, file.edit(contents[file.path])
+                )
         if self._parts:  # the hunks are others now
             self._parts, self._place = (), 0
 
     def _refused(self, reason: str) -> Reviewed:
         """Where all was left out part by part, the reasons are those of the parts."""
-        reasons = [why for file in self.review.files for why in file.left_out.values() if why]
+        reasons = [
+            why for file in self.review.files for why in file.left_out.values() if why
+        ]
         if not reason and self.review.takes_nothing and reasons:
             return Reviewed(Choice.YES, self.review)
         return Reviewed(Choice.NO, self.review, reason)
@@ -188,11 +228,17 @@ class Reviewing:
     def _editable(self) -> list[int]:
         """The places of the files that the editor can have."""
         files = self.review.files if self._may_edit else ()
-        return [place for place, file in enumerate(files) if file.changes and file.result is not None]
+        return [
+            place
+            for place, file in enumerate(files)
+            if file.changes and file.result is not None
+        ]
 
 
 def parsed(line: str, words: tuple[str, ...]) -> tuple[str, str]:
-    """A line as one of the words, by its letter or in full, and the reason behind a no; no word where it is none."""
+    """A line as one of the words, by its letter or in full, and the reason behind a no;
+    no word where it is none.
+    """
     found = _LINE.fullmatch(line.strip())
     typed, reason = (found[1].lower(), (found[2] or "").strip()) if found else ("", "")
     word = next((word for word in words if typed in (word, word[0])), "")
@@ -200,16 +246,25 @@ def parsed(line: str, words: tuple[str, ...]) -> tuple[str, str]:
 
 
 async def review_in_words(
-    review: Review, say: Callable[[str], None], answer: Callable[[str], Awaitable[str]], *, may_edit: bool
+    review: Review,
+    say: Callable[[str], None],
+    answer: Callable[[str], Awaitable[str]],
+    *,
+    may_edit: bool,
 ) -> Reviewed:
-    """A review by lines: `say` prints, `answer` gives a prompt and returns the line that comes. Where the terminal is a
-    person's, they `may_edit` in it."""
+    """A review by lines: `say` prints, `answer` gives a prompt and returns the line
+    that comes. Where the terminal is a person's, they `may_edit` in it.
+    """
     reviewing = Reviewing(review, may_edit=may_edit)
     is_new = True
     while reviewing.answer is None:
         words = reviewing.words
         if is_new:
-            say("\n".join((reviewing.text, reviewing.diff.rstrip("\n"), reviewing.legend)))
+            say(
+                "\n".join(
+                    (reviewing.text, reviewing.diff.rstrip("\n"), reviewing.legend)
+                )
+            )
         word, reason = parsed(await answer(f"{reviewing.offered} > "), words)
         is_new = bool(word)
         if word == EDIT:
@@ -228,9 +283,16 @@ async def _edited(files: Mapping[str, bytes]) -> dict[str, bytes]:
     argv = editor_argv(os.environ)
     with copies(files) as places:
         try:
-            code = await in_thread(lambda: run_in_foreground([*argv, *map(str, places.values())]), name="editor")
+            code = await in_thread(
+                lambda: run_in_foreground([*argv, *map(str, places.values())]),
+                name="editor",
+            )
         except OSError as error:
-            raise BadInput(f"{argv[0]} could not be started: {error.strerror or error}") from error
+            raise BadInput(
+                f"{argv[0]} could not be started: {error.strerror or error}"
+            ) from error
         if code:
-            raise BadInput(f"{argv[0]} ended with exit code {code}; nothing was taken from it")
+            raise BadInput(
+                f"{argv[0]} ended with exit code {code}; nothing was taken from it"
+            )
         return read_back(places)

@@ -1,10 +1,16 @@
-"""Text from elsewhere, made harmless: whoever wrote it cannot steer the terminal, or the Markdown, that shows it."""
+"""Text from elsewhere, made harmless: whoever wrote it cannot steer the terminal, or
+the Markdown, that shows it.
+"""
 
 import re
 
-UNSEEN = "\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
-"""For a set in a regular expression: control characters but tab and line feed, and those that show a text in another
-order than it has."""
+UNSEEN = (
+    "\x00-\x08\x0b-\x1f\x7f-\x9f"
+    "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+)
+"""For a set in a regular expression: control characters but tab and line feed, and
+those that show a text in another order than it has.
+"""
 
 _CONTROL = re.compile(f"[{UNSEEN}\n]")
 _ESCAPE = re.compile(

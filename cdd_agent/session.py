@@ -35,11 +35,14 @@ if TYPE_CHECKING:
 
 
 Opener = Callable[..., "Agent"]
-"""Opens an agent at work on a `Ticket`, its first argument; options of its own come by name. Raises `CddError`."""
+"""Opens an agent at work on a `Ticket`, its first argument; options of its own come by
+name. Raises `CddError`.
+"""
 
 
 _FOR_THE_EXECUTOR = re.compile(
-    r"(?P<word>undo|redo|diff|status|retry|skip)(?: (?:step )?(?P<step>\d{1,9}))?", re.IGNORECASE
+    r"(?P<word>undo|redo|diff|status|retry|skip)(?: (?:step )?(?P<step>\d{1,9}))?",
+    re.IGNORECASE,
 )
 """Lines that nobody means for a model, even where no run is open."""
 _NAMES = {"executor": "the Executor", "planner": "the Planner", "socrates": "Socrates"}
@@ -49,7 +52,9 @@ FindServers = Callable[[], "Awaitable[Sequence[LocalServer]]"]
 
 
 class Session(Struct, eq=False, dict=True):
-    """One person's way through a project. Lines go to the agent that is active on a ticket, else to chat."""
+    """One person's way through a project. Lines go to the agent that is active on a
+    ticket, else to chat.
+    """
 
     project: Project
     openers: Mapping[str, Opener]
@@ -60,17 +65,22 @@ class Session(Struct, eq=False, dict=True):
     tally: Tally
     """Of all model calls of this session."""
     use: Callable[[Config], None]
-    """Makes these settings the project's, and all agents ask their model from then on. Raises `BadInput`, and changes
-    nothing, where there can be no such model."""
+    """Makes these settings the project's, and all agents ask their model from then on.
+    Raises `BadInput`, and changes nothing, where there can be no such model.
+    """
     find_servers: FindServers
     open_desk: Callable[[Ticket], PlanDesk]
     """Where a ticket's plan is read and written."""
     open_code: Callable[[], CodeFinder]
     """Finds code for whoever asks; made when somebody does."""
     make_tree: Callable[[Ticket], Awaitable[Ticket]]
-    """Makes a tree of its own for a ticket's run, or sees that it is ready; the ticket there. Raises `CddError`."""
+    """Makes a tree of its own for a ticket's run, or sees that it is ready; the ticket
+    there. Raises `CddError`.
+    """
     land_run: Callable[..., Awaitable[None]]
-    """Brings a `Ticket`'s run over from its own tree, by `rebase` or by merging. Raises `CddError`."""
+    """Brings a `Ticket`'s run over from its own tree, by `rebase` or by merging. Raises
+    `CddError`.
+    """
     last_prompt: PromptMade | None = None
     """The last prompt."""
     agent: Agent | None = None
@@ -81,7 +91,9 @@ class Session(Struct, eq=False, dict=True):
 
     @property
     def last_ticket(self) -> str | None:
-        """The slug of the active agent's ticket, or else of the one that was worked on last."""
+        """The slug of the active agent's ticket, or else of the one that was worked on
+        last.
+        """
         return self.agent.ticket_slug if self.agent is not None else self._worked_on
 
     @cached_property
@@ -91,7 +103,9 @@ class Session(Struct, eq=False, dict=True):
 
     @cached_property
     def files(self) -> FileIndex:
-        """The files of the project that a line can mention, for finding them while it is typed."""
+        """The files of the project that a line can mention, for finding them while it
+        is typed.
+        """
         from cdd_agent.agents.mention_completion import files_to_mention
 
         return files_to_mention(self.project.root)
@@ -106,36 +120,58 @@ class Session(Struct, eq=False, dict=True):
 
         servers = await self.find_servers()
         self.offers = tuple(
-            OfferedModel(model, server.name, server.api_base) for server in servers for model in server.models
+            OfferedModel(model, server.name, server.api_base)
+            for server in servers
+            for model in server.models
         )
-        return ModelsFound(self.offers, tuple(server.name for server in servers if not server.models))
+        return ModelsFound(
+            self.offers, tuple(server.name for server in servers if not server.models)
+        )
 
     async def first_look(self) -> None:
-        """Tell what was left in the middle; and where no model is configured, which could be used."""
+        """Tell what was left in the middle; and where no model is configured, which
+        could be used.
+        """
         last = await asyncio.to_thread(self._left_open)
-        if last is not None and self._remembered is None:  # else it is what this session has begun meanwhile
+        # else it is what this session has begun meanwhile
+        if last is not None and self._remembered is None:
             who = _NAMES[last.agent or ""]
-            self.emit(Notice(f"`/resume` goes on with {last.ticket}, where {who} was at work.", about=About.RUN_LEFT))
+            self.emit(
+                Notice(
+                    f"`/resume` goes on with {last.ticket}, where {who} was at work.",
+                    about=About.RUN_LEFT,
+                )
+            )
         if self.project.config.model is None:
             found = await self.look_for_models()
             is_chosen = self.project.config.model is not None  # it may be by now
             if not is_chosen and (found.models or found.without_models):
                 shown = found.models[:_SHOWN_AT_FIRST]
-                self.emit(replace(found, models=shown, more=len(found.models) - len(shown)))
+                self.emit(
+                    replace(found, models=shown, more=len(found.models) - len(shown))
+                )
 
-    async def engage(self, name: str, ticket: Ticket, *, worktree: bool = False, **options: object) -> None:
-        """Make an agent the active one, at work on a ticket, perhaps in a tree of its own. If it has nothing to do,
-        that is told and it is left."""
-        if self.agent is not None and self.agent.ticket_slug == ticket.slug:  # it may hold the ticket's lock
+    async def engage(
+        self, name: str, ticket: Ticket, *, worktree: bool = False, **options: object
+    ) -> None:
+        """Make an agent the active one, at work on a ticket, perhaps in a tree of its
+        own. If it has nothing to do, that is told and it is left.
+        """
+        # it may hold the ticket's lock
+        if self.agent is not None and self.agent.ticket_slug == ticket.slug:
             self.leave()
         if worktree:
             ticket = await self.make_tree(ticket)
-        agent = self.openers[name](ticket, **options)  # if that fails, whoever is active stays so
+        # if that fails, whoever is active stays so
+        agent = self.openers[name](ticket, **options)
         self.leave()
         self.agent, self._worked_on = agent, ticket.slug
         self._remember(LastActive(agent=agent.name, ticket=ticket.slug))
         self.emit(AgentChanged(agent.name, agent.ticket_slug))
-        from cdd_agent.engine.whereabouts import RunElsewhere  # not for the shell's first screen
+        # not for the shell's first screen
+        from cdd_agent.engine.whereabouts import (
+            RunElsewhere,
+        )
 
         try:
             await agent.begin()
@@ -146,10 +182,19 @@ class Session(Struct, eq=False, dict=True):
             self.leave()
 
     async def tell(self, ticket: Ticket, line: str, *, is_look: bool = False) -> None:
-        """Say a word to a ticket's run. Whoever is active stays so, however it ends; `is_look`: nothing is changed."""
-        from cdd_agent.engine.whereabouts import in_its_tree  # not for the shell's first screen
+        """Say a word to a ticket's run. Whoever is active stays so, however it ends;
+        `is_look`: nothing is changed.
+        """
+        # not for the shell's first screen
+        from cdd_agent.engine.whereabouts import (
+            in_its_tree,
+        )
 
-        active = self.agent if self.agent is not None and self.agent.ticket_slug == ticket.slug else None
+        active = (
+            self.agent
+            if self.agent is not None and self.agent.ticket_slug == ticket.slug
+            else None
+        )
         if active is not None and active.name == "executor":
             visited = active
         else:
@@ -160,7 +205,8 @@ class Session(Struct, eq=False, dict=True):
         if not is_look:
             self._worked_on = ticket.slug
         try:
-            if is_look and visited is active:  # it may be at work: then what it records is not over
+            # it may be at work: then what it records is not over
+            if is_look and visited is active:
                 await visited.meaning(line).act()
             else:
                 await visited.say(line)
@@ -169,8 +215,11 @@ class Session(Struct, eq=False, dict=True):
                 visited.close()
 
     async def land(self, ticket: Ticket, *, rebase: bool) -> None:
-        """Bring a run over from its own tree. Raises `CddError`; then nothing was changed."""
-        if self.agent is not None and self.agent.ticket_slug == ticket.slug:  # it may hold a lock
+        """Bring a run over from its own tree. Raises `CddError`; then nothing was
+        changed.
+        """
+        # it may hold a lock
+        if self.agent is not None and self.agent.ticket_slug == ticket.slug:
             self.leave()
         self._worked_on = ticket.slug
         await self.land_run(ticket, rebase=rebase)
@@ -185,8 +234,13 @@ class Session(Struct, eq=False, dict=True):
         return timeline(in_its_tree(self.project.tickets.find(self.last_ticket)))
 
     async def preview_undo(self, number: int) -> UndoPreview:
-        """The effect of going back to before a step of the ticket that is worked on. Raises `CddError`."""
-        from cdd_agent.agents.executor import ExecutorAgent  # not for the shell's first screen
+        """The effect of going back to before a step of the ticket that is worked on.
+        Raises `CddError`.
+        """
+        # not for the shell's first screen
+        from cdd_agent.agents.executor import (
+            ExecutorAgent,
+        )
         from cdd_agent.engine.whereabouts import in_its_tree
 
         if isinstance(self.agent, ExecutorAgent):
@@ -205,7 +259,9 @@ class Session(Struct, eq=False, dict=True):
             visited.close()
 
     def look_at_step(self, number: int, slug: str | None = None) -> StepDetails:
-        """All that is known of a step of a ticket, or of the one that is worked on. Raises `BadInput`."""
+        """All that is known of a step of a ticket, or of the one that is worked on.
+        Raises `BadInput`.
+        """
         from cdd_agent.engine.step_details import step_details
         from cdd_agent.engine.whereabouts import in_its_tree
         from cdd_agent.redaction import Redactor
@@ -218,31 +274,49 @@ class Session(Struct, eq=False, dict=True):
         return step_details(ticket.root, ticket, number, redactor)
 
     def edit_step(self, number: int, slug: str) -> StepEditing:
-        """To edit a step's text in a ticket's plan. Raises `BadInput` where there is no such ticket."""
+        """To edit a step's text in a ticket's plan. Raises `BadInput` where there is no
+        such ticket.
+        """
         from cdd_agent.agents.step_editing import StepEditing
 
         ticket = self.project.tickets.find(slug)
 
         def held() -> TicketLock | None:
             is_ours = self.agent is not None and self.agent.ticket_slug == ticket.slug
-            return self.agent.lock.lent() if self.agent is not None and is_ours else None
+            return (
+                self.agent.lock.lent() if self.agent is not None and is_ours else None
+            )
 
         return StepEditing(self.open_desk(ticket), number, held)
 
     def take_up_plan(self, slug: str) -> None:
-        """A ticket's plan was edited here, and no turn runs: its run goes on by what it says now. Raises `BadInput`."""
+        """A ticket's plan was edited here, and no turn runs: its run goes on by what it
+        says now. Raises `BadInput`.
+        """
         from cdd_agent.agents.executor import ExecutorAgent
 
         if isinstance(self.agent, ExecutorAgent) and self.agent.ticket_slug == slug:
             self.agent.take_up_plan()
 
     def meaning(self, line: str) -> Meaning | None:
-        """The active agent's use of a line; None where it is for chat, or a command (`/help`, `!ls`)."""
-        return self.agent.meaning(line) if self.agent is not None and not _is_command(line) else None
+        """The active agent's use of a line; None where it is for chat, or a command
+        (`/help`, `!ls`).
+        """
+        return (
+            self.agent.meaning(line)
+            if self.agent is not None and not _is_command(line)
+            else None
+        )
 
     def steer(self, line: str, take: Take) -> bool:
-        """A line that came while the active agent is at work: `Agent.steer`. A command is for nobody but the shell."""
-        return self.agent is not None and not _is_command(line) and self.agent.steer(line, take)
+        """A line that came while the active agent is at work: `Agent.steer`. A command
+        is for nobody but the shell.
+        """
+        return (
+            self.agent is not None
+            and not _is_command(line)
+            and self.agent.steer(line, take)
+        )
 
     async def say(self, line: str) -> None:
         """Plain text: for the active agent, or else for chat."""
@@ -267,20 +341,35 @@ class Session(Struct, eq=False, dict=True):
             case "":
                 return
             case word if shell_name(word) == "exit":
-                self.emit(Notice("This is chat; no other agent is active. `/exit` leaves the shell."))
+                self.emit(
+                    Notice(
+                        "This is chat; no other agent is active. `/exit` leaves the"
+                        " shell."
+                    )
+                )
                 return
             case word if (command := shell_name(word)) in ("help", "clear"):
                 self.emit(Notice(f"`/{command}` does that."))
                 return
             case "approve" | "approve anyway":
                 slug = self.last_ticket or "SLUG"
-                text = f"Nothing waits for a yes. `/socrates {slug}` and `/plan {slug}` go on with the ticket."
+                text = (
+                    f"Nothing waits for a yes. `/socrates {slug}` and `/plan {slug}` go"
+                    " on with the ticket."
+                )
                 self.emit(Notice(text, about=About.NOTHING_TO_APPROVE))
                 return
         if words := _FOR_THE_EXECUTOR.fullmatch(line.strip()):
             word, slug = words["word"].lower(), self.last_ticket or "SLUG"
-            how = f"`{' '.join(filter(None, (f'/{word}', slug, words['step'])))}` does it."
-            how = f"`/exec {slug}` opens a run that has steps left." if word in ("retry", "skip") else how
+            how = (
+                f"`{' '.join(filter(None, (f'/{word}', slug, words['step'])))}`"
+                " does it."
+            )
+            how = (
+                f"`/exec {slug}` opens a run that has steps left."
+                if word in ("retry", "skip")
+                else how
+            )
             self.emit(Notice(f"No agent is active, and chat cannot do that. {how}"))
             return
         self._remember(LastActive(agent=None, ticket=None))
@@ -302,7 +391,11 @@ class Session(Struct, eq=False, dict=True):
             state = load_state(ticket.state_path, ticket.slug, ticket.read_plan())
         except CddError:
             return None
-        return last if state is not None and state.status is not RunStatus.COMPLETED else None
+        return (
+            last
+            if state is not None and state.status is not RunStatus.COMPLETED
+            else None
+        )
 
     def _remember(self, last: LastActive) -> None:
         if last != self._remembered:

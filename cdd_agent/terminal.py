@@ -1,4 +1,6 @@
-"""A person at a terminal, or answers in a pipe, without the shell: questions are printed, and a line is the answer."""
+"""A person at a terminal, or answers in a pipe, without the shell: questions are
+printed, and a line is the answer.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +32,16 @@ _LONGEST_ANSWER = 1_000_000
 
 
 class Terminal:
-    """The `Frontend` of `cdd run`. It speaks on standard error; answers come from the terminal itself.
+    """The `Frontend` of `cdd run`. It speaks on standard error; answers come from the
+    terminal itself.
 
     So the plan can come through standard input, and the report can go into a file.
     """
 
     def __init__(self, keyboard: int, *, follows: bool) -> None:
-        """`keyboard`: see `find_keyboard`. `follows`: the person sees what is printed of the run."""
+        """`keyboard`: see `find_keyboard`. `follows`: the person sees what is printed
+        of the run.
+        """
         self._keyboard = keyboard
         self._follows = follows
 
@@ -44,7 +49,9 @@ class Terminal:
     def _console(self) -> Console:
         from rich.console import Console  # slow to import, and most runs ask nothing
 
-        return Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
+        return Console(
+            stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True
+        )
 
     async def approve(self, proposal: Proposal) -> Choice:
         if isinstance(proposal, ActionProposed) and self._follows:
@@ -68,7 +75,9 @@ class Terminal:
             forget_what_was_typed(self._keyboard)
             return self._line(offered)
 
-        return await review_in_words(review, self._show, answer, may_edit=sys.stdin.isatty())
+        return await review_in_words(
+            review, self._show, answer, may_edit=sys.stdin.isatty()
+        )
 
     async def ask(self, prompt: str) -> str:
         self._show(prompt)
@@ -81,13 +90,16 @@ class Terminal:
             self._console.print(line)
 
     async def _line(self, prompt: str) -> str:
-        """One line. Raises `NotApproved` when the terminal is closed, or at its end (Ctrl+D)."""
+        """One line. Raises `NotApproved` when the terminal is closed, or at its end
+        (Ctrl+D).
+        """
         self._console.print(prompt, style="bold", end="")
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[bytes] = loop.create_future()
 
         def read() -> None:
-            # A thread that nobody waits for, and no buffered reader: Ctrl+C ends the program without another key.
+            # A thread that nobody waits for, and no buffered reader: Ctrl+C ends the
+            # program without another key.
             line = os.read(self._keyboard, 65536)
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 loop.call_soon_threadsafe(_settle, answer, line)
@@ -115,7 +127,9 @@ def _settle(answer: asyncio.Future[bytes], line: bytes) -> None:
 
 
 class AnswersFromPipe(Struct):
-    """Takes answers in words from a pipe, a line each; `others` approve, and answer what it has no line for."""
+    """Takes answers in words from a pipe, a line each; `others` approve, and answer
+    what it has no line for.
+    """
 
     pipe: int
     others: Frontend
@@ -152,7 +166,9 @@ def find_pipe() -> int | None:
 
 
 def find_keyboard() -> int | None:
-    """The terminal to ask at, also when standard input is something else; None where there is nobody."""
+    """The terminal to ask at, also when standard input is something else; None where
+    there is nobody.
+    """
     if not sys.stderr.isatty():
         return None
     if sys.stdin.isatty():

@@ -1,3 +1,5 @@
-"""The version of this program, alone in its module so that `cdd --version` imports nothing else."""
+"""The version of this program, alone in its module so that `cdd --version` imports
+nothing else.
+"""
 
 VERSION = "0.1.0"

@@ -1,6 +1,7 @@
 """The composition root: from a folder and its settings to real adapters and a session.
 
-What a run needs is imported when one is opened; a shell that nobody has asked for anything yet stays small.
+What a run needs is imported when one is opened; a shell that nobody has asked for
+anything yet stays small.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ Choose one of:
 - a local server: `api_base: http://127.0.0.1:8080/v1`
   and `model: openai/NAME`
 - no model at all: `cdd demo`
-`/model NAME --save` sets one here. `model` and `api_base` go into .cdd/config.yaml, or CDD_MODEL and CDD_API_BASE;
+`/model NAME --save` sets one here. `model` and `api_base` go into .cdd/config.yaml, \
+or CDD_MODEL and CDD_API_BASE;
 a key is read from the environment that the shell was started in."""
 
 
@@ -68,8 +70,9 @@ async def _local_servers() -> Sequence[LocalServer]:
 
 
 class Wiring(Struct, frozen=True, dict=True):
-    """A session, whose agents use the configured models, made once and when first needed, or ones chosen later. What
-    happens in it is told by `emit`."""
+    """A session, whose agents use the configured models, made once and when first
+    needed, or ones chosen later. What happens in it is told by `emit`.
+    """
 
     project: Project
     """As it was at first: `session.project` has the settings that hold now."""
@@ -90,14 +93,26 @@ class Wiring(Struct, frozen=True, dict=True):
 
     @cached_property
     def session(self) -> Session:
-        openers = {"executor": self.open_executor, "socrates": self.open_socrates, "planner": self.open_planner}
+        openers = {
+            "executor": self.open_executor,
+            "socrates": self.open_socrates,
+            "planner": self.open_planner,
+        }
 
         def desk(ticket: Ticket) -> PlanDesk:
             return open_desk(self.session.project, ticket, self.commands)
 
         given = self.emit, self.tally, self.use, self.find_servers
         trees = self.make_tree, self.land
-        return Session(self.project, openers, self.open_chat, *given, desk, lambda: self.code, *trees)
+        return Session(
+            self.project,
+            openers,
+            self.open_chat,
+            *given,
+            desk,
+            lambda: self.code,
+            *trees,
+        )
 
     def tell(self, event: Event) -> None:
         """The `emit` of the agents; the session remembers the last prompt."""
@@ -127,7 +142,12 @@ class Wiring(Struct, frozen=True, dict=True):
         return CodeFinder(self.project.root, self.project.tickets.folders)
 
     def open_executor(
-        self, ticket: Ticket, *, start_over: bool = False, is_visit: bool = False, lock: TicketLock | None = None
+        self,
+        ticket: Ticket,
+        *,
+        start_over: bool = False,
+        is_visit: bool = False,
+        lock: TicketLock | None = None,
     ) -> Agent:
         from cdd_agent.agents.executor import ExecutorAgent
 
@@ -136,7 +156,9 @@ class Wiring(Struct, frozen=True, dict=True):
             prepare_model(engine)
         kept = partial(keeping_lease, engine.run.record, engine.run.emit)
         own_tree = ticket.root != self.project.root
-        return ExecutorAgent(engine, self.slash, kept, is_visit=is_visit, own_tree=own_tree)
+        return ExecutorAgent(
+            engine, self.slash, kept, is_visit=is_visit, own_tree=own_tree
+        )
 
     async def make_tree(self, ticket: Ticket) -> Ticket:
         own = await open_own_tree(self.session.project, ticket)
@@ -158,8 +180,17 @@ class Wiring(Struct, frozen=True, dict=True):
             return model
 
         tickets, config = self.session.project.tickets, self.session.project.config
-        given = tickets, ticket, _redactor(config), of_this_ticket, self.tell, self.slash
-        return SocratesAgent.open(*given, code=self.code, tool_calls=config.tool_calls, start_over=start_over)
+        given = (
+            tickets,
+            ticket,
+            _redactor(config),
+            of_this_ticket,
+            self.tell,
+            self.slash,
+        )
+        return SocratesAgent.open(
+            *given, code=self.code, tool_calls=config.tool_calls, start_over=start_over
+        )
 
     def open_planner(self, ticket: Ticket) -> Agent:
         from cdd_agent.agents.planner import PlannerAgent
@@ -167,19 +198,26 @@ class Wiring(Struct, frozen=True, dict=True):
         return PlannerAgent(self.planning(ticket), self.slash)
 
     def open_chat(self) -> ChatAgent:
-        """The general agent. Its model and its tools are made when they are first needed."""
+        """The general agent. Its model and its tools are made when they are first
+        needed.
+        """
         from cdd_agent.agents.chat import ChatAgent
 
         project = self.session.project
         config = of_role(project.config, "chat")
         model = cache(lambda: self.equipped("chat", config))
-        tools = cache(lambda: _chat_tools(project, self.frontend, self.commands, self.code))
-        return ChatAgent(project.root, model, tools, _redactor(config), self.tell, config.tool_calls)
+        tools = cache(
+            lambda: _chat_tools(project, self.frontend, self.commands, self.code)
+        )
+        return ChatAgent(
+            project.root, model, tools, _redactor(config), self.tell, config.tool_calls
+        )
 
     def planning(self, ticket: Ticket, *, may_ask: bool = True) -> Planning:
-        """A ticket's planning, which holds the ticket until it is closed. Its model is made when it is asked, and has
-        the budget to itself. Raises `BadInput` for a spec that is not complete, and when another process is at work on
-        the ticket."""
+        """A ticket's planning, which holds the ticket until it is closed. Its model is
+        made when it is asked, and has the budget to itself. Raises `BadInput` for a
+        spec that is not complete, and when another process is at work on the ticket.
+        """
         from cdd_agent.agents.planning import Planning
         from cdd_agent.agents.planning_notes import NAME, PlanningNotes
         from cdd_agent.agents.store import AgentFile
@@ -194,16 +232,30 @@ class Wiring(Struct, frozen=True, dict=True):
 
         @cache
         def model() -> Model:
-            return self.equipped("planner", config, lost=lambda usage: desk.log.add(ReplyLost(usage)))
+            return self.equipped(
+                "planner", config, lost=lambda usage: desk.log.add(ReplyLost(usage))
+            )
 
-        notes, tools = AgentFile.open(desk.record, NAME, PlanningNotes), read_only_tools(project.root, self.code)
+        notes, tools = (
+            AgentFile.open(desk.record, NAME, PlanningNotes),
+            read_only_tools(project.root, self.code),
+        )
         recorder = Recorder(desk.record.redactor, desk.log, self.tell)
-        return Planning(desk, notes, model, recorder, tools, config.tool_calls, may_ask, self.code)
+        return Planning(
+            desk, notes, model, recorder, tools, config.tool_calls, may_ask, self.code
+        )
 
-    def engine(self, ticket: Ticket, *, start_over: bool = False, lock: TicketLock | None = None) -> Engine:
-        """Open a ticket's run, with its `lock` if somebody here holds it already. The model is made when a reply is
-        needed. A ticket in a tree of its run's own is that of another project with the same settings. Raises
-        `BadInput`."""
+    def engine(
+        self,
+        ticket: Ticket,
+        *,
+        start_over: bool = False,
+        lock: TicketLock | None = None,
+    ) -> Engine:
+        """Open a ticket's run, with its `lock` if somebody here holds it already. The
+        model is made when a reply is needed. A ticket in a tree of its run's own is
+        that of another project with the same settings. Raises `BadInput`.
+        """
         from cdd_agent.engine.approval import Approval
         from cdd_agent.engine.effort import effort_of
         from cdd_agent.engine.engine import Engine
@@ -227,11 +279,16 @@ class Wiring(Struct, frozen=True, dict=True):
 
         def log_answer(asked: Proposal | Review | str, answer: str) -> None:
             shown = asked if isinstance(asked, str) else question(asked)
-            record.log.add(record.redactor.redacted(PersonAnswered(shown[:_LONGEST_QUESTION], answer)))
+            record.log.add(
+                record.redactor.redacted(
+                    PersonAnswered(shown[:_LONGEST_QUESTION], answer)
+                )
+            )
 
         @cache
         def model() -> Model:
-            has_begun = engine.run.state.started_at is not None  # else the log is another run's, whose state is gone
+            # else the log is another run's, whose state is gone
+            has_begun = engine.run.state.started_at is not None
             spent = effort_of(record.log.entries()).spent if has_begun else Spent()
             return self.equipped("executor", config, spent=spent, lost=engine.run.lost)
 
@@ -270,11 +327,19 @@ class Wiring(Struct, frozen=True, dict=True):
         lost: Callable[[Usage], None] = lambda usage: None,
     ) -> Model:
         return equipped(
-            self.model(role), config, self.tally, spent=spent, lost=lost, clock=self.clock, shared=self.shared
+            self.model(role),
+            config,
+            self.tally,
+            spent=spent,
+            lost=lost,
+            clock=self.clock,
+            shared=self.shared,
         )
 
     def model(self, role: Role) -> Model:
-        """The model of a role by the settings that hold now, with its fallbacks. Raises `BadInput`."""
+        """The model of a role by the settings that hold now, with its fallbacks. Raises
+        `BadInput`.
+        """
         config = of_role(self.session.project.config, role)
         model = self.asked() if self.asked else self.swappable(role)
         return with_fallbacks(model, config, self.project.root, watched=self.watched)
@@ -282,25 +347,33 @@ class Wiring(Struct, frozen=True, dict=True):
     def swappable(self, role: Role) -> SwappableModel:
         if role not in self.models:
             config = of_role(self.session.project.config, role)
-            self.models[role] = SwappableModel(make_model(config, self.project.root, watched=self.watched))
+            self.models[role] = SwappableModel(
+                make_model(config, self.project.root, watched=self.watched)
+            )
         return self.models[role]
 
     def use(self, config: Config) -> None:
-        """Make these settings the project's, and exchange the models that they change. Raises `BadInput`, and changes
-        nothing then."""
+        """Make these settings the project's, and exchange the models that they change.
+        Raises `BadInput`, and changes nothing then.
+        """
         now, exchanged = self.session.project.config, dict[Role, Model]()
         for role in ROLES:
             chosen = of_role(config, role)
             if chosen.model and (chosen != of_role(now, role) or config == now):
-                exchanged[role] = make_model(chosen, self.project.root, watched=self.watched)
-                equipped(exchanged[role], chosen, self.tally)  # raises where its budget could not be kept to
+                exchanged[role] = make_model(
+                    chosen, self.project.root, watched=self.watched
+                )
+                # raises where its budget could not be kept to
+                equipped(exchanged[role], chosen, self.tally)
         self.session.project = replace(self.session.project, config=config)
         for role, model in exchanged.items():
             self.swappable(role).inner = model
 
 
 def open_desk(project: Project, ticket: Ticket, commands: CommandRunner) -> PlanDesk:
-    """Where a ticket's plan is read, compiled and written. Nothing is written by opening it."""
+    """Where a ticket's plan is read, compiled and written. Nothing is written by
+    opening it.
+    """
     from cdd_agent.agents.plan_desk import PlanDesk
     from cdd_agent.engine.record import RunRecord
 
@@ -309,8 +382,12 @@ def open_desk(project: Project, ticket: Ticket, commands: CommandRunner) -> Plan
     return PlanDesk(root, ticket, record, commands, config.test_command)
 
 
-def _chat_tools(project: Project, frontend: Frontend, commands: CommandRunner, code: CodeFinder) -> ChatTools:
-    """All but asking the person, who reads along anyway; and searching only where there is something to search with."""
+def _chat_tools(
+    project: Project, frontend: Frontend, commands: CommandRunner, code: CodeFinder
+) -> ChatTools:
+    """All but asking the person, who reads along anyway; and searching only where there
+    is something to search with.
+    """
     from importlib.util import find_spec
 
     from cdd_agent.agents.chat import ChatTools
@@ -326,15 +403,29 @@ def _chat_tools(project: Project, frontend: Frontend, commands: CommandRunner, c
         if project.config.approval != "ask":
             return changes, ""
         with commands.clock.standing_still():
-            answer, taken = await ask_about(changes, None, frontend, project.root, project.tickets.owns)
-        refused = "" if taken.changes or answer.reason else "The person did not approve of this change"
+            answer, taken = await ask_about(
+                changes, None, frontend, project.root, project.tickets.owns
+            )
+        refused = (
+            ""
+            if taken.changes or answer.reason
+            else "The person did not approve of this change"
+        )
         return taken, redactor.redact(answer.review.told(answer.reason)) or refused
 
-    runner = replace(open_runner(project, frontend, commands), permit=permit, wrote=written.append)
-    left_out = {"chat_with_user"} | ({"research"} if find_spec("ddgs") is None else set())
+    runner = replace(
+        open_runner(project, frontend, commands), permit=permit, wrote=written.append
+    )
+    left_out = {"chat_with_user"} | (
+        {"research"} if find_spec("ddgs") is None else set()
+    )
     acting = [tool for tool in acting_tools(runner) if tool.name not in left_out]
-    tools = sorted((*read_only_tools(project.root, code), *acting), key=lambda tool: tool.category == "Git")
-    return ChatTools(tools, written, commands.clock)  # what a small window has no room for is the history
+    tools = sorted(
+        (*read_only_tools(project.root, code), *acting),
+        key=lambda tool: tool.category == "Git",
+    )
+    # what a small window has no room for is the history
+    return ChatTools(tools, written, commands.clock)
 
 
 def open_travel(project: Project, ticket: Ticket, emit: Emit) -> Travel:
@@ -342,12 +433,16 @@ def open_travel(project: Project, ticket: Ticket, emit: Emit) -> Travel:
     from cdd_agent.travel.travelling import Travel
 
     config = of_role(project.config, "executor")
-    return Travel.of(project.root, ticket, _redactor(config), emit, _own(project, config))
+    return Travel.of(
+        project.root, ticket, _redactor(config), emit, _own(project, config)
+    )
 
 
 async def open_own_tree(project: Project, ticket: Ticket, name: str = "") -> OwnTree:
-    """A run's own tree, whether it is there or not; with a `name`, that of another run of the ticket. What came back of
-    the run from another machine is put into it. Raises `BadInput`."""
+    """A run's own tree, whether it is there or not; with a `name`, that of another run
+    of the ticket. What came back of the run from another machine is put into it. Raises
+    `BadInput`.
+    """
     from cdd_agent.engine.history import no_part
     from cdd_agent.engine.record import RunRecord
     from cdd_agent.engine.whereabouts import CAME_BACK
@@ -359,7 +454,10 @@ async def open_own_tree(project: Project, ticket: Ticket, name: str = "") -> Own
     if (record.folder / CAME_BACK).exists():
         from cdd_agent.travel.came_back import put_what_came_back
 
-        await put_what_came_back(own, no_part(own.root, (*_own(project, config), ticket.shown(ticket.folder))))
+        await put_what_came_back(
+            own,
+            no_part(own.root, (*_own(project, config), ticket.shown(ticket.folder))),
+        )
     return own
 
 
@@ -374,7 +472,9 @@ def keeping_lease(record: RunRecord, emit: Emit) -> AbstractAsyncContextManager[
     return lease_kept(record, emit)
 
 
-def open_landing(project: Project, own: OwnTree, frontend: Frontend, emit: Emit) -> Landing:
+def open_landing(
+    project: Project, own: OwnTree, frontend: Frontend, emit: Emit
+) -> Landing:
     """Brings the work in a run's own tree over to the person's."""
     from cdd_agent.engine.history import no_part
     from cdd_agent.engine.record import RunRecord
@@ -387,19 +487,27 @@ def open_landing(project: Project, own: OwnTree, frontend: Frontend, emit: Emit)
     return Landing(
         own,
         record,
-        lambda root, env: CommandRunner(root, config.commands, permit, env=env, noted_in=record.folder),
+        lambda root, env: CommandRunner(
+            root, config.commands, permit, env=env, noted_in=record.folder
+        ),
         config.test_command,
         config.test_timeout,
-        no_part(own.root, (*_own(project, config), own.ticket.shown(own.ticket.folder))),
+        no_part(
+            own.root, (*_own(project, config), own.ticket.shown(own.ticket.folder))
+        ),
         emit,
     )
 
 
 def _own(project: Project, config: Config) -> list[str]:
-    """Files and folders that this program writes in a project beside `.cdd`, from its root."""
+    """Files and folders that this program writes in a project beside `.cdd`, from its
+    root.
+    """
     root = project.root
     cassette = (root / config.record).resolve() if config.record else root.parent
-    own = [cassette.relative_to(root).as_posix()] if cassette.is_relative_to(root) else []
+    own = (
+        [cassette.relative_to(root).as_posix()] if cassette.is_relative_to(root) else []
+    )
     return [*project.tickets.folders, *own]
 
 
@@ -420,14 +528,20 @@ def equipped(
     clock: Clock | None = None,
     shared: Shared | None = None,
 ) -> Model:
-    """An adapter, and its fallbacks, as work needs them: an empty reply is an error, each call is counted at its own
-    model's price and must fit the budget; patience is around that, so that every call it makes is one that the budget
-    allowed. Raises `BadInput` for an unknown price."""
+    """An adapter, and its fallbacks, as work needs them: an empty reply is an error,
+    each call is counted at its own model's price and must fit the budget; patience is
+    around that, so that every call it makes is one that the budget allowed. Raises
+    `BadInput` for an unknown price.
+    """
     from cdd_agent.llm.fallbacks import WithFallbacks
     from cdd_agent.llm.wrapper import RejectEmpty
 
     limit = shared.limit if shared else Limit(config.budget.tokens, config.budget.usd)
-    account = shared.account(spent or Spent()) if shared and limit != Limit() else Tally(spent or Spent())
+    account = (
+        shared.account(spent or Spent())
+        if shared and limit != Limit()
+        else Tally(spent or Spent())
+    )
 
     def with_patience(adapter: Model, asked: Config) -> Model:
         budgeted = Budgeted(
@@ -438,24 +552,36 @@ def equipped(
             spend=tally.add,
             lost=lost,
         )
-        waits = shared.waits(f"{provider_of(asked.model)} {asked.api_base or ''}".strip()) if shared else None
+        waits = (
+            shared.waits(f"{provider_of(asked.model)} {asked.api_base or ''}".strip())
+            if shared
+            else None
+        )
         return Retrying(ToldWhileItRuns(budgeted, tally), clock, waits)
 
     if isinstance(model, WithFallbacks):
         asked = fallbacks_of(config) if shared else [config] * len(model.others)
-        others = [with_patience(*other) for other in zip(model.others, asked, strict=True)]
-        return WithFallbacks(with_patience(_sized(model.inner, config), config), others, clock)
+        others = [
+            with_patience(*other) for other in zip(model.others, asked, strict=True)
+        ]
+        return WithFallbacks(
+            with_patience(_sized(model.inner, config), config), others, clock
+        )
     return with_patience(_sized(model, config), config)
 
 
 def _sized(model: Model, config: Config) -> Model:
     from cdd_agent.llm.window_limited import WindowLimited
 
-    return WindowLimited(model, config.context_window) if config.context_window else model
+    return (
+        WindowLimited(model, config.context_window) if config.context_window else model
+    )
 
 
 def prepare_model(engine: Engine) -> None:
-    """Make the model if a step is left to do; where that fails, close the engine and raise `BadInput`."""
+    """Make the model if a step is left to do; where that fails, close the engine and
+    raise `BadInput`.
+    """
     try:
         if engine.run.next_step is not None:
             engine.runner.model().warm_up()
@@ -484,8 +610,12 @@ def _permit_of(frontend: Frontend) -> Permit:
     return permit
 
 
-def open_runner(project: Project, frontend: Frontend, commands: CommandRunner | None = None) -> ActionRunner:
-    """A runner of actions in a project, under its settings; with `commands` that are open already, or its own."""
+def open_runner(
+    project: Project, frontend: Frontend, commands: CommandRunner | None = None
+) -> ActionRunner:
+    """A runner of actions in a project, under its settings; with `commands` that are
+    open already, or its own.
+    """
     from cdd_agent.tools.action_runner import ActionRunner
     from cdd_agent.web.pages import PageReader
     from cdd_agent.web.search import DdgsSearcher
@@ -501,10 +631,12 @@ def open_runner(project: Project, frontend: Frontend, commands: CommandRunner | 
 
 
 def make_model(config: Config, root: Path, *, watched: bool) -> Model:
-    """The configured model. `watched`: somebody reads along, so a script keeps its natural pace, and thoughts that come
-    only if they are asked for are. Raises `BadInput`.
+    """The configured model. `watched`: somebody reads along, so a script keeps its
+    natural pace, and thoughts that come only if they are asked for are. Raises
+    `BadInput`.
 
-    What is recorded is the adapter's own calls: a failed one is in the cassette, and so is the one that came after it.
+    What is recorded is the adapter's own calls: a failed one is in the cassette, and so
+    is the one that came after it.
     """
     model = _adapter(config, root, watched=watched)
     if config.record is None:
@@ -515,14 +647,20 @@ def make_model(config: Config, root: Path, *, watched: bool) -> Model:
 
 
 def with_fallbacks(model: Model, config: Config, root: Path, *, watched: bool) -> Model:
-    """The model that these settings name, with those to ask where it cannot be. Raises `BadInput`."""
+    """The model that these settings name, with those to ask where it cannot be. Raises
+    `BadInput`.
+    """
     if not config.fallbacks:
         return model
     from cdd_agent.llm.fallbacks import WithFallbacks
 
-    if config.model and config.model.startswith(_REPLAY):  # its record has what the others said
+    # its record has what the others said
+    if config.model and config.model.startswith(_REPLAY):
         return WithFallbacks(model, [model for _ in fallbacks_of(config)])
-    return WithFallbacks(model, [_sized(make_model(c, root, watched=watched), c) for c in fallbacks_of(config)])
+    return WithFallbacks(
+        model,
+        [_sized(make_model(c, root, watched=watched), c) for c in fallbacks_of(config)],
+    )
 
 
 class NoModel(BadInput):
@@ -531,8 +669,11 @@ class NoModel(BadInput):
     def __init__(self) -> None:
         super().__init__(
             "No model is configured",
-            hint="In the shell `/model NAME --save` sets one; or put `model: NAME` into .cdd/config.yaml. "
-            "`cdd doctor` says which ones there are, and what is missing.",
+            hint=(
+                "In the shell `/model NAME --save` sets one; or put `model: NAME` into"
+                " .cdd/config.yaml. `cdd doctor` says which ones there are, and what is"
+                " missing."
+            ),
         )
 
 
@@ -553,7 +694,9 @@ def _adapter(config: Config, root: Path, *, watched: bool) -> Model:
     from cdd_agent.llm.litellm_adapter import LitellmModel, expect_provider
 
     expect_provider(config.model, config.api_base)
-    return LitellmModel(config.model, config.api_base, _options(config, watched=watched))
+    return LitellmModel(
+        config.model, config.api_base, _options(config, watched=watched)
+    )
 
 
 def _options(config: Config, *, watched: bool) -> ModelOptions:
@@ -572,7 +715,9 @@ def _options(config: Config, *, watched: bool) -> ModelOptions:
 
 
 def direct_endpoint(config: Config) -> Endpoint | None:
-    """Where the configured model is asked directly; None where litellm asks it. Raises `BadInput`."""
+    """Where the configured model is asked directly; None where litellm asks it. Raises
+    `BadInput`.
+    """
     from cdd_agent.llm.providers import PROVIDERS, endpoint_of
 
     if config.model is None or config.model_adapter == "litellm":
@@ -581,8 +726,11 @@ def direct_endpoint(config: Config) -> Endpoint | None:
     if endpoint is None and config.model_adapter == "direct":
         raise BadInput(
             f"The direct adapter does not know how to ask {config.model}",
-            hint=f"It knows {', '.join(PROVIDERS)}, and any server of chat completions as openai/NAME with `api_base`, "
-            "of Responses as openai/responses/NAME; "
-            "`model_adapter: auto` leaves the others to litellm.",
+            hint=(
+                f"It knows {', '.join(PROVIDERS)}, and any server of chat completions"
+                " as openai/NAME with `api_base`, of Responses as"
+                " openai/responses/NAME; `model_adapter: auto` leaves the others to"
+                " litellm."
+            ),
         )
     return endpoint

@@ -93,17 +93,29 @@ REMARKS: dict[Verification | None, str] = {
     Verification.BASELINE: "old failures remain",
 }
 """The remarks on completed steps, by how far they are verified."""
-_FIELD_NAMES = {"acceptance_criteria": "criteria", "implementation_scope": "scope", "technical_notes": "notes"}
+_FIELD_NAMES = {
+    "acceptance_criteria": "criteria",
+    "implementation_scope": "scope",
+    "technical_notes": "notes",
+}
 
 
 def _models_found(found: ModelsFound) -> list[tuple[str, Tone]]:
-    lines = [(f"{name} runs on this computer, and has no model yet.", Tone.PLAIN) for name in found.without_models]
+    lines = [
+        (f"{name} runs on this computer, and has no model yet.", Tone.PLAIN)
+        for name in found.without_models
+    ]
     if found.models:
         width = max(len(offer.name) for offer in found.models)
-        rows = [f"  {number}  {offer.name:<{width}}  {offer.server}" for number, offer in enumerate(found.models, 1)]
+        rows = [
+            f"  {number}  {offer.name:<{width}}  {offer.server}"
+            for number, offer in enumerate(found.models, 1)
+        ]
         rows += [f"  and {found.more} more: `/model` lists them"] if found.more else []
         lines += [("\n".join(["Models on this computer:", *rows]), Tone.PLAIN)]
-        lines += [("`/model 1 --save` sets the first one for this project.", Tone.PLAIN)]
+        lines += [
+            ("`/model 1 --save` sets the first one for this project.", Tone.PLAIN)
+        ]
     return lines
 
 
@@ -111,7 +123,10 @@ def question(proposal: Proposal | Review, *, diff: bool = True) -> str:
     """The question for a person, in full; or about changes without their `diff`."""
     match proposal:
         case CommandProposed(command=command, reason=reason):
-            first = f"May this run? {reason}. (Always: this very command, as long as the program runs.)"
+            first = (
+                f"May this run? {reason}. (Always: this very command, as long as the"
+                " program runs.)"
+            )
             return "\n  ".join([first, *command.splitlines()])
         case ActionProposed(number=number, total=total, title=title, details=details):
             return "\n  ".join([f"[{number}/{total}] {title}", *details.splitlines()])
@@ -120,24 +135,59 @@ def question(proposal: Proposal | Review, *, diff: bool = True) -> str:
 
 
 def _review(review: Review, *, diff: bool) -> str:
-    order = ("delete", "rename", "create", "change")  # first what goes, so that none of that is cut off
-    taken_of = (_taken(file) for file in review.files if len(file.left_out) < len(file.hunks) or not file.hunks)
+    # first what goes, so that none of that is cut off
+    order = (
+        "delete",
+        "rename",
+        "create",
+        "change",
+    )
+    taken_of = (
+        _taken(file)
+        for file in review.files
+        if len(file.left_out) < len(file.hunks) or not file.hunks
+    )
     files = sorted(taken_of, key=lambda file: order.index(file.verb))
-    lines = ["  ".join(filter(None, (f"  {_file_in_review(file)}", _counts(file)))) for file in files]
+    lines = [
+        "  ".join(filter(None, (f"  {_file_in_review(file)}", _counts(file))))
+        for file in files
+    ]
     if len(lines) > _SHOWN_FILES:
-        lines[_SHOWN_FILES - 1 :] = [f"  and {len(lines) - _SHOWN_FILES + 1} more files"]
+        lines[_SHOWN_FILES - 1 :] = [
+            f"  and {len(lines) - _SHOWN_FILES + 1} more files"
+        ]
     who = "the model" if review.step is None else f"step {review.step}"
     taken = len(review.parts) - sum(len(file.left_out) for file in review.files)
-    what = "this" if taken == len(review.parts) else f"{taken} of {len(review.parts)} parts"
-    ask = f"May {who} write {what}?" if not review.takes_nothing else "Nothing is taken. Is nothing to be written?"
-    problem = [f"  cannot be written: {' '.join(review.problem.split())}"] if review.problem else []
+    what = (
+        "this"
+        if taken == len(review.parts)
+        else f"{taken} of {len(review.parts)} parts"
+    )
+    ask = (
+        f"May {who} write {what}?"
+        if not review.takes_nothing
+        else "Nothing is taken. Is nothing to be written?"
+    )
+    problem = (
+        [f"  cannot be written: {' '.join(review.problem.split())}"]
+        if review.problem
+        else []
+    )
     count = f"  {len(files)} files {_counts(*files)}".rstrip() if len(files) > 1 else ""
     shown = review.diff().splitlines() if diff else []
-    more = [f"… and {len(shown) - _SHOWN_DIFF:,} more lines"] if len(shown) > _SHOWN_DIFF else []
+    more = (
+        [f"… and {len(shown) - _SHOWN_DIFF:,} more lines"]
+        if len(shown) > _SHOWN_DIFF
+        else []
+    )
     left_out = [f"  left out: {part}" for part in review.left_out]
     if len(left_out) > _SHOWN_FILES:
-        left_out[_SHOWN_FILES - 1 :] = [f"  left out: {len(left_out) - _SHOWN_FILES + 1} more parts"]
-    return "\n".join([ask + count, *problem, *lines, *left_out, *shown[:_SHOWN_DIFF], *more])
+        left_out[_SHOWN_FILES - 1 :] = [
+            f"  left out: {len(left_out) - _SHOWN_FILES + 1} more parts"
+        ]
+    return "\n".join(
+        [ask + count, *problem, *lines, *left_out, *shown[:_SHOWN_DIFF], *more]
+    )
 
 
 def _file_in_review(file: FileReview) -> str:
@@ -146,12 +196,16 @@ def _file_in_review(file: FileReview) -> str:
 
 def _taken(file: FileReview) -> FileReview:
     """It without the parts that are left out."""
-    hunks = tuple(hunk for place, hunk in enumerate(file.hunks) if place not in file.left_out)
+    hunks = tuple(
+        hunk for place, hunk in enumerate(file.hunks) if place not in file.left_out
+    )
     return replace(file, hunks=hunks, left_out={})
 
 
 def _counts(*files: FileReview) -> str:
-    return lines_changed([FileDiff(file.path, file.added, file.removed, "") for file in files])
+    return lines_changed(
+        [FileDiff(file.path, file.added, file.removed, "") for file in files]
+    )
 
 
 def part_in_words(file: FileReview, hunks: Sequence[int]) -> str:
@@ -164,9 +218,16 @@ def part_in_words(file: FileReview, hunks: Sequence[int]) -> str:
 
 
 def answers(proposal: Proposal) -> dict[str, Choice]:
-    """The answers that a person can give, in words; the first letter of each is its key."""
+    """The answers that a person can give, in words; the first letter of each is its
+    key.
+    """
     always = "all" if isinstance(proposal, ActionProposed) else "always"
-    words = {Choice.YES: "yes", Choice.NO: "no", Choice.ALWAYS: always, Choice.QUIT: "quit"}
+    words = {
+        Choice.YES: "yes",
+        Choice.NO: "no",
+        Choice.ALWAYS: always,
+        Choice.QUIT: "quit",
+    }
     return {words[choice]: choice for choice in proposal.choices}
 
 
@@ -190,12 +251,18 @@ def tool_use(event: ToolStarted | ToolFinished) -> str:
 
 def lines_changed(files: Sequence[FileDiff]) -> str:
     """How many lines were added and removed, as `+12 −3`."""
-    added, removed = (sum(getattr(file, name) for file in files) for name in ("added", "removed"))
-    return " ".join(f"{sign}{count:,}" for sign, count in (("+", added), ("−", removed)) if count)
+    added, removed = (
+        sum(getattr(file, name) for file in files) for name in ("added", "removed")
+    )
+    return " ".join(
+        f"{sign}{count:,}" for sign, count in (("+", added), ("−", removed)) if count
+    )
 
 
 def described(event: Event) -> list[tuple[str, Tone]]:
-    """An event in words for people, as lines with a tone; nothing for those that only drive a display."""
+    """An event in words for people, as lines with a tone; nothing for those that only
+    drive a display.
+    """
     match event:
         case Notice(text=text, tone=tone):
             return [(text, tone)]
@@ -208,19 +275,50 @@ def described(event: Event) -> list[tuple[str, Tone]]:
         case ModelReplaced(model=model, instead_of=before, reason=reason):
             return [(f"{model} is asked instead of {before}: {reason}", Tone.WARNING)]
         case ModelChosen(model=model, api_base=api_base, saved_in=file, role=role):
-            how_long = f"set in {file}" if file else "for this session; with `--save` it is kept for the project"
+            how_long = (
+                f"set in {file}"
+                if file
+                else "for this session; with `--save` it is kept for the project"
+            )
             where = f" at {api_base}" if api_base else ""
-            return [(f"The {f'{role} ' if role else ''}model is {model}{where}, {how_long}.", Tone.GOOD)]
+            return [
+                (
+                    (
+                        f"The {f'{role} ' if role else ''}model is {model}{where},"
+                        f" {how_long}."
+                    ),
+                    Tone.GOOD,
+                )
+            ]
         case ThinkingFinished(seconds=None, tokens=tokens, estimated=estimated):
-            return [(f"thought, without showing it: {thought(None, tokens, estimated=estimated)}", Tone.QUIET)]
+            return [
+                (
+                    (
+                        "thought, without showing it:"
+                        f" {thought(None, tokens, estimated=estimated)}"
+                    ),
+                    Tone.QUIET,
+                )
+            ]
         case ThinkingFinished(seconds=seconds, tokens=tokens, estimated=estimated):
-            return [(f"thought for {thought(seconds, tokens, estimated=estimated)}", Tone.QUIET)]
+            return [
+                (
+                    f"thought for {thought(seconds, tokens, estimated=estimated)}",
+                    Tone.QUIET,
+                )
+            ]
         case ChangesReviewed():
-            lines = [(f"left out by you: {part}", Tone.WARNING) for part in event.left_out]
-            return [*lines, *((f"edited by you: {path}", Tone.PLAIN) for path in event.edited)]
+            lines = [
+                (f"left out by you: {part}", Tone.WARNING) for part in event.left_out
+            ]
+            return [
+                *lines,
+                *((f"edited by you: {path}", Tone.PLAIN) for path in event.edited),
+            ]
         case AcceptingAll(is_on=True):
             text = (
-                "Changes of this run are written without a question from now on. `ask`, or stopping a step, ends that."
+                "Changes of this run are written without a question from now on. `ask`,"
+                " or stopping a step, ends that."
             )
             return [(text, Tone.WARNING)]
         case AcceptingAll():
@@ -232,28 +330,57 @@ def described(event: Event) -> list[tuple[str, Tone]]:
         case TicketsListed(tickets=(), state=None, type=None):
             return [
                 (
-                    "There are no tickets yet. `/new feature NAME` makes one; in a terminal, `cdd new feature NAME`.",
+                    (
+                        "There are no tickets yet. `/new feature NAME` makes one; in a"
+                        " terminal, `cdd new feature NAME`."
+                    ),
                     Tone.PLAIN,
                 )
             ]
         case TicketsListed(tickets=(), state=state, type=kind):
-            where = f" is in the state {state}" if state else ""
-            return [(f"No ticket{f' of the type {kind}' * bool(kind)}{where or ' is there'}.", Tone.PLAIN)]
+            of_kind = f" of the type {kind}" * bool(kind)
+            where = f" is in the state {state}" if state else " is there"
+            return [
+                (
+                    f"No ticket{of_kind}{where}.",
+                    Tone.PLAIN,
+                )
+            ]
         case TicketsListed(tickets=tickets):
             width = max(len(ticket.slug) for ticket in tickets)
             return [
-                (f"{t.slug:<{width}}  {progress(t.state, t.done, t.total)}  {t.error or t.where}".rstrip(), Tone.PLAIN)
+                (
+                    f"{t.slug:<{width}}  {progress(t.state, t.done, t.total)} "
+                    f" {t.error or t.where}".rstrip(),
+                    Tone.PLAIN,
+                )
                 for t in tickets
             ]
         case SessionsListed(sessions=()):
             return [("There is no earlier session.", Tone.PLAIN)]
         case SessionsListed(sessions=sessions):
-            rows = [(f"{session_in_short(one)}  {one.last}".rstrip(), Tone.PLAIN) for one in sessions]
-            return [*rows, ("`/resume NAME` goes on with one; `/resume` alone with the last.", Tone.PLAIN)]
+            rows = [
+                (f"{session_in_short(one)}  {one.last}".rstrip(), Tone.PLAIN)
+                for one in sessions
+            ]
+            return [
+                *rows,
+                (
+                    "`/resume NAME` goes on with one; `/resume` alone with the last.",
+                    Tone.PLAIN,
+                ),
+            ]
         case PlanOpened():
             title = (f"{event.ticket_slug}: {event.title}", Tone.HEADING)
-            steps = [(f"  {_step(step)}{_after(in_short(step.cost))}", Tone.PLAIN) for step in event.steps]
-            total = [(f"  {in_full(event.cost)} so far", Tone.QUIET)] if event.cost.tokens else []
+            steps = [
+                (f"  {_step(step)}{_after(in_short(step.cost))}", Tone.PLAIN)
+                for step in event.steps
+            ]
+            total = (
+                [(f"  {in_full(event.cost)} so far", Tone.QUIET)]
+                if event.cost.tokens
+                else []
+            )
             return [title, *steps, *total]
         case CriteriaShown():
             return _criteria(event)
@@ -267,9 +394,23 @@ def described(event: Event) -> list[tuple[str, Tone]]:
             return [(f"Spec: {spec_in_short(event)}", Tone.QUIET)]
         case StepStarted(side_tree=True):
             attempt = f" (attempt {event.attempt})" if event.attempt > 1 else ""
-            return [(f"Step {event.step} begins in a tree of its own: {event.title}{attempt}", Tone.QUIET)]
+            return [
+                (
+                    (
+                        f"Step {event.step} begins in a tree of its own:"
+                        f" {event.title}{attempt}"
+                    ),
+                    Tone.QUIET,
+                )
+            ]
         case StepStarted(step=step, title=title, attempt=attempt):
-            return [(f"Step {step}: {title}" + (f" (attempt {attempt})" if attempt > 1 else ""), Tone.HEADING)]
+            return [
+                (
+                    f"Step {step}: {title}"
+                    + (f" (attempt {attempt})" if attempt > 1 else ""),
+                    Tone.HEADING,
+                )
+            ]
         case ActionStarted(number=number, total=total, title=title):
             return [(f"[{number}/{total}] {title}", Tone.HEADING)]
         case ActionFinished(status="FAILURE", error=error):
@@ -278,7 +419,9 @@ def described(event: Event) -> list[tuple[str, Tone]]:
             return [("done", Tone.GOOD)]
         case ActionsFinished(succeeded=succeeded, failed=failed, not_run=not_run):
             words = f"{succeeded} of {succeeded + failed + not_run} actions succeeded"
-            words += f", {failed} failed" * bool(failed) + f", {not_run} not run" * bool(not_run)
+            words += f", {failed} failed" * bool(
+                failed
+            ) + f", {not_run} not run" * bool(not_run)
             words += f", in {event.seconds:.1f} s, in {event.cwd}"
             return [(words, Tone.WARNING if failed or not_run else Tone.GOOD)]
         case OwnCommandFinished(result=""):
@@ -286,7 +429,14 @@ def described(event: Event) -> list[tuple[str, Tone]]:
         case OwnCommandFinished(result=result):
             return [(result, Tone.WARNING)]
         case ToolFinished(problem=""):
-            return [(" ".join(filter(None, (tool_use(event), lines_changed(event.files)))), Tone.QUIET)]
+            return [
+                (
+                    " ".join(
+                        filter(None, (tool_use(event), lines_changed(event.files)))
+                    ),
+                    Tone.QUIET,
+                )
+            ]
         case ToolFinished(problem=problem):
             return [(f"{tool_use(event)}: {problem}", Tone.WARNING)]
         case GuidanceTaken(step=step, text=text):
@@ -296,7 +446,15 @@ def described(event: Event) -> list[tuple[str, Tone]]:
             lines += [(f"changed {path}", Tone.PLAIN) for path in event.modified]
             lines += [(f"deleted {path}", Tone.PLAIN) for path in event.deleted]
             if event.undeclared:
-                lines.append((f"not named in the plan for this step: {', '.join(event.undeclared)}", Tone.WARNING))
+                lines.append(
+                    (
+                        (
+                            "not named in the plan for this step:"
+                            f" {', '.join(event.undeclared)}"
+                        ),
+                        Tone.WARNING,
+                    )
+                )
             return lines
         case ChangesPutBack():
             return _restored("restored", event.restored, event.kept)
@@ -304,13 +462,26 @@ def described(event: Event) -> list[tuple[str, Tone]]:
             return [(f"committed as {commit[:10]}", Tone.PLAIN)]
         case StepsUndone():
             stay = ", ".join(commit[:10] for commit in event.commits)
-            note = [(f"made before, and left on the branch: {stay}", Tone.WARNING)] if stay else []
+            note = (
+                [(f"made before, and left on the branch: {stay}", Tone.WARNING)]
+                if stay
+                else []
+            )
             if event.edited:
                 names = ", ".join(event.edited)
-                note.insert(0, (f"as they were edited in between, not as before: {names}", Tone.WARNING))
+                note.insert(
+                    0,
+                    (
+                        f"as they were edited in between, not as before: {names}",
+                        Tone.WARNING,
+                    ),
+                )
             return [
                 (
-                    f"{_steps(event.steps)} undone. `redo` brings {'it' if len(event.steps) == 1 else 'them'} back.",
+                    (
+                        f"{_steps(event.steps)} undone. `redo` brings"
+                        f" {'it' if len(event.steps) == 1 else 'them'} back."
+                    ),
                     Tone.WARNING if event.kept or event.edited else Tone.GOOD,
                 ),
                 *_restored("as before:", event.restored, event.kept),
@@ -326,9 +497,20 @@ def described(event: Event) -> list[tuple[str, Tone]]:
         case BaselineTaken():
             return [_baseline_taken(event)]
         case TestsFinished():
-            return [*_tests_finished(event), *((note, Tone.WARNING) for note in event.notes)]
+            return [
+                *_tests_finished(event),
+                *((note, Tone.WARNING) for note in event.notes),
+            ]
         case AttemptFailed(will_retry=True):
-            return [(f"Attempt {event.attempt} failed: {_clause(event.error)}. Asking again.", Tone.WARNING)]
+            return [
+                (
+                    (
+                        f"Attempt {event.attempt} failed: {_clause(event.error)}."
+                        " Asking again."
+                    ),
+                    Tone.WARNING,
+                )
+            ]
         case StepFinished():
             return [_step_finished(event)]
         case RunFinished():
@@ -340,14 +522,23 @@ def described(event: Event) -> list[tuple[str, Tone]]:
 def _criteria(event: CriteriaShown) -> list[tuple[str, Tone]]:
     lines = [(f"{event.ticket_slug}: {event.title}", Tone.HEADING)]
     for criterion in event.criteria:
-        lines.append((f"{criterion_sign(criterion)} {criterion.number}. {criterion.text}", Tone.PLAIN))
+        lines.append(
+            (
+                f"{criterion_sign(criterion)} {criterion.number}. {criterion.text}",
+                Tone.PLAIN,
+            )
+        )
         lines += [(f"    step {_step(step)}", Tone.PLAIN) for step in criterion.steps]
         if criterion.tests:
             names = ", ".join(criterion.tests[:_SHOWN_FILES])
-            lines.append((f"    tests: {names}{_and_more(criterion.tests)}", Tone.QUIET))
+            lines.append(
+                (f"    tests: {names}{_and_more(criterion.tests)}", Tone.QUIET)
+            )
         if criterion.files:
             names = ", ".join(criterion.files[:_SHOWN_FILES])
-            lines.append((f"    files: {names}{_and_more(criterion.files)}", Tone.QUIET))
+            lines.append(
+                (f"    files: {names}{_and_more(criterion.files)}", Tone.QUIET)
+            )
         if not criterion.steps:
             lines.append(("    no step of the plan serves it", Tone.WARNING))
     if not event.criteria:
@@ -374,19 +565,42 @@ def _plan_checked(event: PlanChecked) -> list[tuple[str, Tone]]:
         lines.append((words, Tone.WARNING if problem.is_warning else Tone.ERROR))
     wrong = sum(not problem.is_warning for problem in event.problems)
     if wrong:
-        return [*lines, (f"{wrong} {'problem has' if wrong == 1 else 'problems have'} to be fixed.", Tone.ERROR)]
+        return [
+            *lines,
+            (
+                (
+                    f"{wrong} {'problem has' if wrong == 1 else 'problems have'} to be"
+                    " fixed."
+                ),
+                Tone.ERROR,
+            ),
+        ]
     return [*lines, (f"{event.source} can be carried out.", Tone.GOOD)]
 
 
 def _spec_opened(event: SpecOpened) -> list[tuple[str, Tone]]:
-    heading = (f"{event.ticket_slug}: {event.title}" if event.title else event.ticket_slug, Tone.HEADING)
+    heading = (
+        f"{event.ticket_slug}: {event.title}" if event.title else event.ticket_slug,
+        Tone.HEADING,
+    )
     if not event.missing:
-        next_one = f"Next: the plan. `/plan {event.ticket_slug}` in the shell makes it with you."
+        next_one = (
+            f"Next: the plan. `/plan {event.ticket_slug}` in the shell makes it with"
+            " you."
+        )
         return [heading, ("The spec is complete.", Tone.GOOD), (next_one, Tone.PLAIN)]
     lines = [(f"  {line}", Tone.PLAIN) for line in event.missing]
-    next_one = f"Next: write {'it' if len(lines) == 1 else 'them'} in {event.path}, or let Socrates ask: "
+    next_one = (
+        f"Next: write {'it' if len(lines) == 1 else 'them'} in {event.path}, or let"
+        " Socrates ask: "
+    )
     next_one += f"`/socrates {event.ticket_slug}` in the shell."
-    return [heading, (f"{event.path} is not complete. Missing:", Tone.WARNING), *lines, (next_one, Tone.PLAIN)]
+    return [
+        heading,
+        (f"{event.path} is not complete. Missing:", Tone.WARNING),
+        *lines,
+        (next_one, Tone.PLAIN),
+    ]
 
 
 def spec_in_short(spec: SpecShown) -> str:
@@ -397,7 +611,11 @@ def spec_in_short(spec: SpecShown) -> str:
     words += [f"{unchecked} without a check"] if unchecked else []
     asked = len(spec.open_questions)
     words += [f"{asked} open question{'s' * (asked != 1)}"] if asked else []
-    words += [f"missing: {named_fields(line.partition(':')[0] for line in spec.missing)}"] if spec.missing else []
+    words += (
+        [f"missing: {named_fields(line.partition(':')[0] for line in spec.missing)}"]
+        if spec.missing
+        else []
+    )
     words += ["not written yet"] if spec.not_written else []
     return " · ".join(words) or "complete"
 
@@ -409,18 +627,37 @@ def named_fields(names: Iterable[str]) -> str:
 
 def spec_in_full(spec: SpecShown) -> str:
     """All of a spec, and what is open, as Markdown."""
-    parts = [f"## {spec.title or '(no title yet)'}\n\n{spec.ticket_slug} · {spec.type} · priority {spec.priority}"]
+    parts = [
+        (
+            f"## {spec.title or '(no title yet)'}\n\n{spec.ticket_slug} · {spec.type} ·"
+            f" priority {spec.priority}"
+        )
+    ]
     parts.append(spec.description or "*(no description yet)*")
     criteria = "\n".join(
-        f"- {item.text}\n  - *{f'checked by: {item.check}' if item.check else 'nobody knows yet how to check this'}*"
+        f"- {item.text}\n  - *checked by: {item.check}*"
+        if item.check
+        else f"- {item.text}\n  - *nobody knows yet how to check this*"
         for item in spec.criteria
     )
     parts.append(f"### Acceptance criteria\n\n{criteria or '*(none yet)*'}")
     parts += [f"### Scope: {area}\n\n{_bullets(items)}" for area, items in spec.scope]
-    parts += [f"### Technical notes\n\n{spec.technical_notes}"] if spec.technical_notes else []
+    parts += (
+        [f"### Technical notes\n\n{spec.technical_notes}"]
+        if spec.technical_notes
+        else []
+    )
     parts += [f"### Missing\n\n{_bullets(spec.missing)}"] if spec.missing else []
-    parts += [f"### Open questions\n\n{_bullets(spec.open_questions)}"] if spec.open_questions else []
-    parts += [f"Not in spec.yaml yet: {named_fields(spec.not_written)}."] if spec.not_written else []
+    parts += (
+        [f"### Open questions\n\n{_bullets(spec.open_questions)}"]
+        if spec.open_questions
+        else []
+    )
+    parts += (
+        [f"Not in spec.yaml yet: {named_fields(spec.not_written)}."]
+        if spec.not_written
+        else []
+    )
     return "\n\n".join(parts)
 
 
@@ -428,9 +665,15 @@ def _bullets(items: Sequence[str]) -> str:
     return "\n".join(f"- {item}" for item in items)
 
 
-def _restored(how: str, restored: Sequence[str], kept: Sequence[str]) -> list[tuple[str, Tone]]:
+def _restored(
+    how: str, restored: Sequence[str], kept: Sequence[str]
+) -> list[tuple[str, Tone]]:
     lines = [(f"{how} {', '.join(restored)}", Tone.QUIET)] if restored else []
-    return lines + ([(f"edited since, left as it is: {', '.join(kept)}", Tone.WARNING)] if kept else [])
+    return lines + (
+        [(f"edited since, left as it is: {', '.join(kept)}", Tone.WARNING)]
+        if kept
+        else []
+    )
 
 
 def _steps(numbers: Sequence[int]) -> str:
@@ -447,10 +690,22 @@ def progress(state: str, done: int, total: int) -> str:
 def _baseline_taken(event: BaselineTaken) -> tuple[str, Tone]:
     before = f"Before step {event.step}, `{event.command}`"
     if event.problem:
-        return f"{before} was of no use: {_clause(event.problem)}. Every failure will count as new.", Tone.WARNING
+        return (
+            (
+                f"{before} was of no use: {_clause(event.problem)}. Every failure will"
+                " count as new."
+            ),
+            Tone.WARNING,
+        )
     if event.passed is None and event.return_code:
-        why = "its failures cannot be told from new ones, so no step passes by it until they are fixed"
-        return f"{before} fails already (exit code {event.return_code}): {why}.", Tone.WARNING
+        why = (
+            "its failures cannot be told from new ones, so no step passes by it until"
+            " they are fixed"
+        )
+        return (
+            f"{before} fails already (exit code {event.return_code}): {why}.",
+            Tone.WARNING,
+        )
     counts = {"passed": event.passed, "failed": event.failed, "skipped": event.skipped}
     said = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
     if event.passed is None:
@@ -481,12 +736,20 @@ def _step_finished(event: StepFinished) -> tuple[str, Tone]:
             remark = REMARKS.get(event.verification)
             words = f"completed, {remark}" if remark else "completed"
             seen = event.evidence
-            because = f": {why(seen)}" if seen is not None and seen.passed is not None else ""
-            return f"Step {event.step} {words} {where}{because}", Tone.WARNING if remark else Tone.GOOD
+            because = (
+                f": {why(seen)}" if seen is not None and seen.passed is not None else ""
+            )
+            return (
+                f"Step {event.step} {words} {where}{because}",
+                Tone.WARNING if remark else Tone.GOOD,
+            )
         case StepStatus.SKIPPED:
             return f"Step {event.step} skipped: {event.reason} {where}", Tone.WARNING
         case StepStatus.FAILED:
-            return f"Step {event.step} of {event.total} failed: {_clause(event.error)}", Tone.ERROR
+            return (
+                f"Step {event.step} of {event.total} failed: {_clause(event.error)}",
+                Tone.ERROR,
+            )
         case _:
             return f"Step {event.step} is pending {where}", Tone.QUIET
 
@@ -494,24 +757,51 @@ def _step_finished(event: StepFinished) -> tuple[str, Tone]:
 def _run_finished(event: RunFinished) -> list[tuple[str, Tone]]:
     counts = [f"{event.completed}/{event.total} steps completed"]
     counts += [f"{event.unverified} of them unverified"] if event.unverified else []
-    counts += [f"{event.with_old_failures} of them with old failures"] if event.with_old_failures else []
+    counts += (
+        [f"{event.with_old_failures} of them with old failures"]
+        if event.with_old_failures
+        else []
+    )
     counts += [f"{event.skipped} skipped"] if event.skipped else []
     counts += [f"{len(event.files)} files" if len(event.files) != 1 else "1 file"]
-    counts += [str(timedelta(seconds=round(event.seconds)))] if event.seconds is not None else []
+    counts += (
+        [str(timedelta(seconds=round(event.seconds)))]
+        if event.seconds is not None
+        else []
+    )
     good = event.status is RunStatus.COMPLETED
     what = "done" if good else event.status.value.replace("_", " ")
-    tone = {RunStatus.COMPLETED: Tone.GOOD, RunStatus.FAILED: Tone.ERROR}.get(event.status, Tone.WARNING)
+    tone = {RunStatus.COMPLETED: Tone.GOOD, RunStatus.FAILED: Tone.ERROR}.get(
+        event.status, Tone.WARNING
+    )
     lines = [(f"{event.ticket_slug} {what}: {', '.join(counts)}", tone)]
     for reason in dict.fromkeys(step.why for step in event.unproven):
-        of_these = ", ".join(f"{step.step}. {step.title}" for step in event.unproven if step.why is reason)
-        remark = "skipped" if reason is StepStatus.SKIPPED else REMARKS[Verification(reason)]
+        of_these = ", ".join(
+            f"{step.step}. {step.title}"
+            for step in event.unproven
+            if step.why is reason
+        )
+        remark = (
+            "skipped" if reason is StepStatus.SKIPPED else REMARKS[Verification(reason)]
+        )
         lines.append((f"  {remark}: {of_these}", Tone.WARNING))
     if event.require and event.unproven:
         lines.append(
-            (f"The run has failed by `require: {event.require}`: not each step's tests have passed.", Tone.ERROR)
+            (
+                (
+                    f"The run has failed by `require: {event.require}`: not each step's"
+                    " tests have passed."
+                ),
+                Tone.ERROR,
+            )
         )
     elif event.require and good:
-        lines.append((f"`require: {event.require}` held: each step's tests have passed.", Tone.GOOD))
+        lines.append(
+            (
+                f"`require: {event.require}` held: each step's tests have passed.",
+                Tone.GOOD,
+            )
+        )
     return lines
 
 
@@ -519,10 +809,16 @@ def _left_to_do(event: RunFinished) -> list[tuple[str, Tone]]:
     lines = []
     if event.commits:
         names = ", ".join(commit[:10] for commit in event.commits[:_SHOWN_FILES])
-        more = f" and {len(event.commits) - _SHOWN_FILES} more" if len(event.commits) > _SHOWN_FILES else ""
+        more = (
+            f" and {len(event.commits) - _SHOWN_FILES} more"
+            if len(event.commits) > _SHOWN_FILES
+            else ""
+        )
         lines.append(f"Committed: {names}{more}.")
     if event.to_commit:
-        of_steps = f" of step {', '.join(map(str, event.to_commit))}" if event.commits else ""
+        of_steps = (
+            f" of step {', '.join(map(str, event.to_commit))}" if event.commits else ""
+        )
         lines.append(f"Review the changes{of_steps} and commit them.")
     return [(line, Tone.PLAIN) for line in lines]
 
@@ -540,25 +836,44 @@ def _step(step: StepView) -> str:
 def session_in_short(session: SessionView) -> str:
     """When it was, what it is called, who was at work and how far it is."""
     when = datetime.fromisoformat(session.touched).astimezone()
-    return "  ".join(filter(None, (f"{when:%Y-%m-%d %H:%M}", session.key, session.agent, session.progress)))
+    return "  ".join(
+        filter(
+            None,
+            (f"{when:%Y-%m-%d %H:%M}", session.key, session.agent, session.progress),
+        )
+    )
 
 
 def in_short(cost: Cost) -> str:
-    """In a few cells: the money, or where no price is known the tokens; empty where nothing was spent."""
+    """In a few cells: the money, or where no price is known the tokens; empty where
+    nothing was spent.
+    """
     about = "~" if cost.estimated else ""
     if cost.usd:
-        return f"{about}${cost.usd:.2f}" if cost.usd >= 0.00995 else f"{about}${max(cost.usd, 0.0001):.4f}"
+        return (
+            f"{about}${cost.usd:.2f}"
+            if cost.usd >= 0.00995
+            else f"{about}${max(cost.usd, 0.0001):.4f}"
+        )
     if not cost.tokens:
         return ""
     if cost.tokens < 999.5:
         return f"{about}{cost.tokens} tok"
-    many, unit = (cost.tokens / 1e3, "k") if cost.tokens < 999_500 else (cost.tokens / 1e6, "M")
-    return f"{about}{many:.1f}{unit} tok" if many < 9.95 else f"{about}{many:.0f}{unit} tok"
+    many, unit = (
+        (cost.tokens / 1e3, "k") if cost.tokens < 999_500 else (cost.tokens / 1e6, "M")
+    )
+    return (
+        f"{about}{many:.1f}{unit} tok"
+        if many < 9.95
+        else f"{about}{many:.0f}{unit} tok"
+    )
 
 
 def in_full(cost: Cost) -> str:
     about = "~" if cost.estimated else ""
-    return f"{about}{cost.tokens:,} tokens" + (f", {about}${cost.usd:.4f}" if cost.usd else "")
+    return f"{about}{cost.tokens:,} tokens" + (
+        f", {about}${cost.usd:.4f}" if cost.usd else ""
+    )
 
 
 def _after(words: str) -> str:
@@ -581,7 +896,11 @@ def why(evidence: Evidence) -> str:
     others = (" other" if evidence.stayed == 1 else " others") if parts else ""
     parts += [f"{evidence.stayed}{others} stayed green"] if evidence.stayed else []
     parts += [f"{_tests(new_failures)} failed"] if new_failures else []
-    parts += [f"{_tests(evidence.old_failures)} failed before, too"] if evidence.old_failures else []
+    parts += (
+        [f"{_tests(evidence.old_failures)} failed before, too"]
+        if evidence.old_failures
+        else []
+    )
     return ", ".join(parts) or "no test passed"
 
 

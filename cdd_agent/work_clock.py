@@ -1,4 +1,6 @@
-"""How long something has worked, without the time in which it waited for a person, or for the baseline."""
+"""How long something has worked, without the time in which it waited for a person, or
+for the baseline.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

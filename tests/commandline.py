@@ -38,7 +38,9 @@ def process(sandbox: Sandbox, *arguments: str) -> Forked:
     return Forked(*arguments, cwd=sandbox.root)
 
 
-def started(sandbox: Sandbox, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def started(
+    sandbox: Sandbox, *arguments: str, **environment: str
+) -> subprocess.CompletedProcess[str]:
     """The same from the start of Python on, to its end."""
     return subprocess.run(
         [sys.executable, "-m", "cdd_agent", *arguments],
@@ -59,7 +61,9 @@ def wait_for(condition: Any, seconds: float = 180) -> None:
 
 
 def without_override(*arguments: str) -> list[str]:
-    """The command as somebody who may not write where they have no right to; root may everywhere."""
+    """The command as somebody who may not write where they have no right to; root may
+    everywhere.
+    """
     if os.geteuid() != 0:
         return list(arguments)
     if shutil.which("setpriv") is None:

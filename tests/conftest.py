@@ -17,13 +17,18 @@ from tests.forked_pytest import quick_pytest
 from tests.patience import be_patient
 from tests.projects import Begin, Copied, Sandbox
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # of a job in the background; what we start would inherit it
+# of a job in the background; what we start would inherit it
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-# What is compiled once need not be compiled again by each worker and each program that tests start.
+# What is compiled once need not be compiled again by each worker and each program that
+# tests start.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
-# The pytest of these tests is also that of the projects in them: whichever else there is may be slow to start, or old.
-os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+# The pytest of these tests is also that of the projects in them: whichever else there
+# is may be slow to start, or old.
+os.environ["PATH"] = os.pathsep.join(
+    [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
+)
 _MEMORY = Path("/dev/shm")  # Linux has it
 _ROOM = 2_000_000_000  # bytes, far more than a run takes
 if (
@@ -32,10 +37,13 @@ if (
     and os.access(_MEMORY, os.W_OK)
     and not os.statvfs(_MEMORY).f_flag & os.ST_NOEXEC
     and shutil.disk_usage(_MEMORY).free > _ROOM
-):  # most of the waiting is for a disk to sync, and a power cut is played by the tests themselves
+):
+    # most of the waiting is for a disk to sync, and a power cut is played by the tests
+    # themselves
     os.environ["TMPDIR"] = str(_MEMORY)
     tempfile.tempdir = None  # it is asked for anew
-# A busy machine is no failure, and what passed once passes again: `pytest --hypothesis-profile many` looks further.
+# A busy machine is no failure, and what passed once passes again: `pytest
+# --hypothesis-profile many` looks further.
 _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("same", _PATIENT, max_examples=50, derandomize=True)
 settings.register_profile("many", _PATIENT, max_examples=4_000)
@@ -45,12 +53,15 @@ gc.disable()  # until all tests are collected: what is made till then stays to t
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.stash[gc_collect_iterations_key] = 1  # at the end: the other four are for Pythons that count no references
+    # at the end: the other four are for Pythons that count no references
+    config.stash[gc_collect_iterations_key] = 1
 
 
 def pytest_collection_finish() -> None:
-    """Thousands of collected tests are not looked through again each time that garbage is collected, and that is
-    seldom: shells come and go, and looking for what they leave takes a quarter of their time."""
+    """Thousands of collected tests are not looked through again each time that garbage
+    is collected, and that is seldom: shells come and go, and looking for what they
+    leave takes a quarter of their time.
+    """
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
     gc.enable()
@@ -71,8 +82,9 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def nobody_else(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No settings of whoever runs the tests: an empty home folder, no `CDD_*` variables, no plugins for a project's own
-    pytest, which starts faster without."""
+    """No settings of whoever runs the tests: an empty home folder, no `CDD_*`
+    variables, no plugins for a project's own pytest, which starts faster without.
+    """
     home = tempfile.mkdtemp(dir=homes)
     for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, home)
@@ -93,16 +105,24 @@ def beginnings() -> dict[Begin, Path]:
 
 
 @pytest.fixture
-def copied(sandbox: Sandbox, beginnings: dict[Begin, Path], tmp_path_factory: pytest.TempPathFactory) -> Copied:
-    """For tests that begin with the same run: it is carried out for the first of them, and each gets a copy of the
-    project as it is then. What the model was asked is not in it."""
+def copied(
+    sandbox: Sandbox,
+    beginnings: dict[Begin, Path],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Copied:
+    """For tests that begin with the same run: it is carried out for the first of them,
+    and each gets a copy of the project as it is then. What the model was asked is not
+    in it.
+    """
 
     async def copy(begin: Begin) -> Sandbox:
         if begin not in beginnings:
             made = Sandbox(tmp_path_factory.mktemp("beginning"))
             await begin(made)
             beginnings[begin] = made.root
-        shutil.copytree(beginnings[begin], sandbox.root, symlinks=True, dirs_exist_ok=True)
+        shutil.copytree(
+            beginnings[begin], sandbox.root, symlinks=True, dirs_exist_ok=True
+        )
         return sandbox
 
     return copy

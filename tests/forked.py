@@ -1,5 +1,7 @@
-"""`cdd` as a process with streams, a folder and an environment of its own, as `python -m cdd_agent` is: but a fork of
-one that has imported it, which spares the half second of processor time that each start of Python takes."""
+"""`cdd` as a process with streams, a folder and an environment of its own, as
+`python -m cdd_agent` is: but a fork of one that has imported it, which spares the half
+second of processor time that each start of Python takes.
+"""
 
 import os
 import signal
@@ -30,8 +32,10 @@ def _taken(file: Any) -> int:
 
 
 class Forked:
-    """As far as tests need it, what `subprocess.Popen` is for a program: with pipes for its output, in text; what it
-    reads is `typed`, and then there is no more. Or its streams are the `terminal` (the number of an open file)."""
+    """As far as tests need it, what `subprocess.Popen` is for a program: with pipes for
+    its output, in text; what it reads is `typed`, and then there is no more. Or its
+    streams are the `terminal` (the number of an open file).
+    """
 
     stdout: IO[str]
     stderr: IO[str]
@@ -46,10 +50,17 @@ class Forked:
     ) -> None:
         streams, ours = [terminal] * 3, list[int]()
         if terminal is None:
-            (reads, to_read), (out, to_out), (err, to_err) = os.pipe(), os.pipe(), os.pipe()
+            (reads, to_read), (out, to_out), (err, to_err) = (
+                os.pipe(),
+                os.pipe(),
+                os.pipe(),
+            )
             with os.fdopen(to_read, "w", encoding="utf-8") as file:
                 file.write(typed)  # a pipe has room for 64 kB
-            self.stdout, self.stderr = os.fdopen(out, encoding="utf-8"), os.fdopen(err, encoding="utf-8")
+            self.stdout, self.stderr = (
+                os.fdopen(out, encoding="utf-8"),
+                os.fdopen(err, encoding="utf-8"),
+            )
             streams = ours = [reads, to_out, to_err]
         given = [_Passed(stream) for stream in streams if stream is not None]
         environment = dict(os.environ if env is None else env)
@@ -86,14 +97,19 @@ class Forked:
             with stream:
                 said[place] = stream.read()
 
-        readers = [Thread(target=read, args=pair, daemon=True) for pair in enumerate((self.stdout, self.stderr))]
+        readers = [
+            Thread(target=read, args=pair, daemon=True)
+            for pair in enumerate((self.stdout, self.stderr))
+        ]
         for reader in readers:
             reader.start()
         until = time.monotonic() + timeout
         for reader in readers:
             reader.join(max(until - time.monotonic(), 0))
         self.wait(max(until - time.monotonic(), 1))
-        assert not any(reader.is_alive() for reader in readers), "something that it started has its streams"
+        assert not any(reader.is_alive() for reader in readers), (
+            "something that it started has its streams"
+        )
         return said[0], said[1]
 
     def send_signal(self, number: int) -> None:
@@ -109,7 +125,11 @@ class Forked:
 
 
 def ran(
-    *words: str, cwd: Path, env: Mapping[str, str] | None = None, typed: str = "", timeout: float = PATIENCE
+    *words: str,
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+    typed: str = "",
+    timeout: float = PATIENCE,
 ) -> subprocess.CompletedProcess[str]:
     """Run `cdd` to its end, as `subprocess.run` would."""
     process = Forked(*words, cwd=cwd, env=env, typed=typed)
@@ -117,7 +137,13 @@ def ran(
     return subprocess.CompletedProcess(["cdd", *words], process.wait(), out, err)
 
 
-def _be_cdd(words: tuple[str, ...], cwd: Path, env: dict[str, str], files: list[int], has_terminal: bool) -> None:
+def _be_cdd(
+    words: tuple[str, ...],
+    cwd: Path,
+    env: dict[str, str],
+    files: list[int],
+    has_terminal: bool,
+) -> None:
     """The target of the fork: from here on it is a program that was started so."""
     if has_terminal:
         import fcntl
@@ -133,8 +159,12 @@ def _be_cdd(words: tuple[str, ...], cwd: Path, env: dict[str, str], files: list[
     take_environment(env)
     sys.argv = ["cdd", *words]
     sys.stdin = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
-    sys.stdout = open(1, "w", encoding="utf-8", closefd=False, buffering=1 if has_terminal else -1)  # noqa: SIM115
-    sys.stderr = open(2, "w", encoding="utf-8", closefd=False, errors="backslashreplace", buffering=1)  # noqa: SIM115
+    sys.stdout = open(  # noqa: SIM115
+        1, "w", encoding="utf-8", closefd=False, buffering=1 if has_terminal else -1
+    )
+    sys.stderr = open(  # noqa: SIM115
+        2, "w", encoding="utf-8", closefd=False, errors="backslashreplace", buffering=1
+    )
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
     signal.signal(signal.SIGINT, signal.default_int_handler)
     from cdd_agent.cli.main import main

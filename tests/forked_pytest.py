@@ -1,8 +1,11 @@
-"""The `pytest` of the projects in tests: the real one, but each run is a fork of a process that has imported it, which
-spares most of the fifth of a second of processor time that its start takes. Run as a program, this is that process.
+"""The `pytest` of the projects in tests: the real one, but each run is a fork of a
+process that has imported it, which spares most of the fifth of a second of processor
+time that its start takes. Run as a program, this is that process.
 
-What a project calls is a small program on the PATH. It hands over its words, folder, environment and streams, and ends
-as the fork does; when it is ended before, so is the fork."""
+What a project calls is a small program on the PATH. It hands over its words, folder,
+environment and streams, and ends as the fork does; when it is ended before, so is the
+fork.
+"""
 
 import contextlib
 import gc
@@ -31,7 +34,8 @@ wish = marshal.dumps((sys.argv, posix.getcwd(), posix.environ))
 server = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
 server.connect({address!r})
 streams = b"".join(number.to_bytes(4, sys.byteorder) for number in (0, 1, 2))
-server.sendmsg([len(wish).to_bytes(8, 'big')], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
+files = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)
+server.sendmsg([len(wish).to_bytes(8, 'big')], [files])
 server.sendall(wish)
 code = int(server.recv(8) or b"-9")
 if code < 0:
@@ -42,13 +46,19 @@ posix._exit(code)
 
 @contextmanager
 def quick_pytest() -> Iterator[str]:
-    """A folder for the PATH, with a `pytest` in it that works as long as the context is open."""
+    """A folder for the PATH, with a `pytest` in it that works as long as the context is
+    open.
+    """
     with tempfile.TemporaryDirectory(prefix="cdd-") as folder:
         address, program = f"{folder}/server", Path(folder, "bin", "pytest")
         program.parent.mkdir()
         program.write_text(_CALLED.format(python=sys.executable, address=address))
         program.chmod(0o755)
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("PYTHON")
+        }
         with socket.socket(socket.AF_UNIX) as listening:
             listening.bind(address)
             listening.listen()
@@ -77,7 +87,8 @@ def _serve(listening: socket.socket) -> None:
         readable, _, _ = select.select([sys.stdin, listening, woken, *waiting], [], [])
         if sys.stdin in readable:
             return
-        for caller in waiting.keys() & set(readable):  # it says nothing more: it was ended
+        # it says nothing more: it was ended
+        for caller in waiting.keys() & set(readable):
             gone.add(waiting[caller])
             _end_group(waiting[caller])
         if woken in readable:
@@ -102,11 +113,14 @@ def _serve(listening: socket.socket) -> None:
 
 
 def _end_group(pid: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):  # nobody is left in it
+    # nobody is left in it
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
 
 
-def _be_pytest(streams: list[int], words: list[str], folder: str, environment: dict[bytes, bytes]) -> None:
+def _be_pytest(
+    streams: list[int], words: list[str], folder: str, environment: dict[bytes, bytes]
+) -> None:
     """In the fork: from here on it is a program that was started so."""
     os.setpgid(0, 0)
     signal.set_wakeup_fd(-1)
@@ -118,7 +132,10 @@ def _be_pytest(streams: list[int], words: list[str], folder: str, environment: d
     os.environ.clear()
     os.environb.update(environment)
     sys.argv = words
-    sys.path[:0] = [str(Path(words[0]).parent), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    sys.path[:0] = [
+        str(Path(words[0]).parent),
+        *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)),
+    ]
     sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
     sys.modules["__main__"] = ModuleType("__main__")
     sys.stdin, sys.stdout = open(0, encoding="utf-8"), open(1, "w", encoding="utf-8")  # noqa: SIM115
@@ -129,7 +146,11 @@ def _be_pytest(streams: list[int], words: list[str], folder: str, environment: d
 
 if __name__ == "__main__":
     del sys.path[0]
-    for late in (*(f"_pytest.{plugin}" for plugin in default_plugins), "faulthandler", "pdb"):
+    for late in (
+        *(f"_pytest.{plugin}" for plugin in default_plugins),
+        "faulthandler",
+        "pdb",
+    ):
         importlib.import_module(late)
     gc.freeze()
     with socket.socket(fileno=int(sys.argv[1])) as waiting_there:

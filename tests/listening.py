@@ -32,8 +32,12 @@ async def collect(work: Awaitable[object]) -> list[Event]:
     return events
 
 
-async def stop_at(work: Coroutine[object, object, object], is_last: Callable[[Event], bool]) -> list[Event]:
-    """Stop it as Escape does, when an event is told; returns all that was told, also while it stopped."""
+async def stop_at(
+    work: Coroutine[object, object, object], is_last: Callable[[Event], bool]
+) -> list[Event]:
+    """Stop it as Escape does, when an event is told; returns all that was told, also
+    while it stopped.
+    """
     task, events = asyncio.ensure_future(work), list[Event]()
 
     def listen(event: Event) -> None:

@@ -11,8 +11,10 @@ LONG = 120.0
 
 
 def be_patient() -> None:
-    """A second or less is what a person is kept waiting for a completion, for facts of a model, or for news of what
-    goes on. A machine that stalls for so long must not decide what a test sees; one of such a bound sets it anew."""
+    """A second or less is what a person is kept waiting for a completion, for facts of
+    a model, or for news of what goes on. A machine that stalls for so long must not
+    decide what a test sees; one of such a bound sets it anew.
+    """
     mention_completion._SECONDS = LONG
     examining._PATIENCE = LONG
     looking._PATIENCE = working._SLOW = LONG

@@ -22,8 +22,11 @@ from cdd_agent.session import FindServers, Session
 from cdd_agent.wiring import Wiring
 from tests.listening import collect, tell
 
-# As in an environment that was activated: `python` in a check is the one that runs the tests.
-os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+# As in an environment that was activated: `python` in a check is the one that runs the
+# tests.
+os.environ["PATH"] = os.pathsep.join(
+    (str(Path(sys.executable).parent), os.environ["PATH"])
+)
 
 SLUG = "feature-words"
 SPEC = """\
@@ -43,8 +46,13 @@ def says(path: str, text: str, words: str = "Here it is.") -> str:
 
 
 def check(path: str, text: str = "good") -> str:
-    """A check that passes when a file holds a text, and says what it holds otherwise."""
-    code = f"t = open('{path}').read(); print('it says', t); raise SystemExit('{text}' not in t)"
+    """A check that passes when a file holds a text, and says what it holds
+    otherwise.
+    """
+    code = (
+        f"t = open('{path}').read(); print('it says', t); raise SystemExit('{text}' not"
+        " in t)"
+    )
     return f'python -S -c "{code}"'  # the site is half of its start
 
 
@@ -60,7 +68,11 @@ class Step:
     """More files, each perhaps with a note: `x.py (deleted)`."""
 
     def markdown(self, number: int) -> str:
-        lines = [f"### Step {number}: Make {self.path or 'up your mind'}", "", f"**Description:** {self.description}"]
+        lines = [
+            f"### Step {number}: Make {self.path or 'up your mind'}",
+            "",
+            f"**Description:** {self.description}",
+        ]
         lines += [f"**Dependencies:** {self.depends}"]
         lines += [f"**Verify:** `{self.verify}`"] if self.verify else []
         lines += ["", "**Files Affected:**", f"- `{self.path}`"] if self.path else []
@@ -70,7 +82,12 @@ class Step:
 
 def plan(steps: Iterable[Step]) -> str:
     body = "\n\n".join(step.markdown(number) for number, step in enumerate(steps, 1))
-    return f"# Implementation Plan: Say words\n\n**Ticket:** `{SLUG}`\n\n## Implementation Steps\n\n{body}\n"
+    return (
+        "# Implementation Plan: Say words\n\n"
+        f"**Ticket:** `{SLUG}`\n\n"
+        "## Implementation Steps\n\n"
+        f"{body}\n"
+    )
 
 
 @dataclass
@@ -86,7 +103,12 @@ class FakeTime:
     @property
     def clock(self) -> Clock:
         noon = datetime(2026, 11, 21, 12, 0)
-        return Clock(self.sleep, lambda: self.waited, lambda: noon + timedelta(seconds=self.waited), lambda: 0.5)
+        return Clock(
+            self.sleep,
+            lambda: self.waited,
+            lambda: noon + timedelta(seconds=self.waited),
+            lambda: 0.5,
+        )
 
 
 async def no_servers() -> Sequence[LocalServer]:
@@ -129,10 +151,19 @@ class Sandbox:
         return open_project(self.root, self.flags)
 
     def engine(self, *, start_over: bool = False) -> Engine:
-        return self.wiring().engine(self.project.tickets.find(SLUG), start_over=start_over)
+        return self.wiring().engine(
+            self.project.tickets.find(SLUG), start_over=start_over
+        )
 
     def wiring(self, emit: Emit = tell) -> Wiring:
-        return Wiring(self.project, self.frontend, emit, self.find_servers, asked=self.asked, clock=self.clock)
+        return Wiring(
+            self.project,
+            self.frontend,
+            emit,
+            self.find_servers,
+            asked=self.asked,
+            clock=self.clock,
+        )
 
     def asked(self) -> Model:
         return self.real_model or self.model
@@ -145,7 +176,9 @@ class Sandbox:
         return self.wiring(emit).session
 
     def state(self) -> dict[str, Any]:
-        state: dict[str, Any] = json.loads((self.ticket / "execution-state.json").read_text())
+        state: dict[str, Any] = json.loads(
+            (self.ticket / "execution-state.json").read_text()
+        )
         return state
 
     def statuses(self) -> list[str]:
@@ -156,7 +189,9 @@ class Sandbox:
 
     def prompt(self, number: int = -1) -> str:
         """The requests to the model, all messages in one."""
-        return "\n\n".join(message.content for message in self.model.requests[number].messages)
+        return "\n\n".join(
+            message.content for message in self.model.requests[number].messages
+        )
 
 
 Begin = Callable[[Sandbox], Awaitable[object]]
@@ -166,20 +201,33 @@ Copied = Callable[[Begin], Awaitable[Sandbox]]
 
 
 def notice(events: Iterable[Event], about: About) -> str:
-    """The words of the one notice about this: that it was told is the point, and perhaps a name or a number in it."""
-    (text,) = [event.text for event in events if isinstance(event, Notice) and event.about is about]
+    """The words of the one notice about this: that it was told is the point, and
+    perhaps a name or a number in it.
+    """
+    (text,) = [
+        event.text
+        for event in events
+        if isinstance(event, Notice) and event.about is about
+    ]
     return text
 
 
 def noticed(events: Iterable[Event]) -> list[About]:
     """The subjects of the notices, in their order."""
-    return [event.about for event in events if isinstance(event, Notice) and event.about]
+    return [
+        event.about for event in events if isinstance(event, Notice) and event.about
+    ]
 
 
-async def run_all(sandbox: Sandbox, attempts: int = 1, *, start_over: bool = False) -> list[Event]:
+async def run_all(
+    sandbox: Sandbox, attempts: int = 1, *, start_over: bool = False
+) -> list[Event]:
     """The events when a plan is carried out, as far as it goes."""
     engine = sandbox.engine(start_over=start_over)
     try:
-        return [*await collect(engine.recover()), *await collect(engine.run_all(attempts=attempts))]
+        return [
+            *await collect(engine.recover()),
+            *await collect(engine.run_all(attempts=attempts)),
+        ]
     finally:
         engine.close()

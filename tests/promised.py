@@ -1,4 +1,6 @@
-"""Words that other programs were promised in the answers of tools: they are a format, and do not change."""
+"""Words that other programs were promised in the answers of tools: they are a format,
+and do not change.
+"""
 
 NOT_ALLOWED = "Command '{}' is not allowed"
 NOT_FOUND = "Error: Command not found: {}"

@@ -12,7 +12,9 @@ async def all_of(model: Model, request: Request) -> list[ModelEvent | Done]:
     return events
 
 
-async def stopped(model: Model, request: Request, *, after: int = 1) -> list[ModelEvent]:
+async def stopped(
+    model: Model, request: Request, *, after: int = 1
+) -> list[ModelEvent]:
     """The events until it was cancelled, as Escape does, when so many had come."""
     events: list[ModelEvent] = []
 

@@ -7,11 +7,16 @@ from cdd_agent.edits.changes import ChangeSet, FileChange
 from cdd_agent.edits.review import Review
 
 
-def review_of(step: int | None, files: Mapping[str, tuple[str | None, str | None]]) -> Review:
+def review_of(
+    step: int | None, files: Mapping[str, tuple[str | None, str | None]]
+) -> Review:
     """Of files by their paths: the text before, and after."""
 
     def data(text: str | None) -> bytes | None:
         return None if text is None else text.encode()
 
-    changes = (FileChange(PurePosixPath(path), data(old), data(new)) for path, (old, new) in files.items())
+    changes = (
+        FileChange(PurePosixPath(path), data(old), data(new))
+        for path, (old, new) in files.items()
+    )
     return Review.of(step, ChangeSet(tuple(changes)))

@@ -7,14 +7,18 @@ import pyte
 from tests.terminals import Terminal
 
 _NOT_FOR_PYTE = re.compile(rb"\x1b\[[<>=?][0-9;]*\$?[a-zA-Z]|\x1b\[[0-9;]*t")
-"""Private modes, of which only the other screen matters, and window operations: pyte would print a part of some."""
+"""Private modes, of which only the other screen matters, and window operations: pyte
+would print a part of some.
+"""
 _BEGUN = re.compile(rb"\x1b(\[[<>=?]?[0-9;]*\$?)?\Z")
 """A sequence whose end has not come yet."""
 _OTHER_SCREEN = re.compile(rb"\x1b\[\?1049[hl]")
 
 
 class Screen:
-    """The screen of a terminal, as it is after all that it was sent so far; what comes is read once."""
+    """The screen of a terminal, as it is after all that it was sent so far; what comes
+    is read once.
+    """
 
     def __init__(self, terminal: Terminal, columns: int = 80, rows: int = 24) -> None:
         self._terminal = terminal
@@ -37,5 +41,7 @@ class Screen:
         if news:
             columns = range(self._screen.columns)
             rows = (self._screen.buffer[y] for y in range(self._screen.lines))
-            self._text = "\n".join("".join(row[x].data for x in columns).rstrip() for row in rows)
+            self._text = "\n".join(
+                "".join(row[x].data for x in columns).rstrip() for row in rows
+            )
         return self._text

@@ -25,13 +25,21 @@ CDD = "cdd"
 
 
 class Terminal:
-    """A program in a folder, on a terminal of its own. `argv` names it by its path, or is `CDD` and its arguments."""
+    """A program in a folder, on a terminal of its own. `argv` names it by its path, or
+    is `CDD` and its arguments.
+    """
 
     def __init__(
-        self, root: Path, *argv: str, size: tuple[int, int] | None = None, env: Mapping[str, str | None] | None = None
+        self,
+        root: Path,
+        *argv: str,
+        size: tuple[int, int] | None = None,
+        env: Mapping[str, str | None] | None = None,
     ) -> None:
-        """`size` is in columns and rows; without one the terminal does not say how large it is. `env` is added to the
-        environment of `CDD`; None takes a variable away."""
+        """`size` is in columns and rows; without one the terminal does not say how
+        large it is. `env` is added to the environment of `CDD`; None takes a variable
+        away.
+        """
         self.seen = b""
         self.code: int | None = None
         self._forked: Forked | None = None
@@ -42,22 +50,36 @@ class Terminal:
         self.pid, self.master = pty.fork()
         if self.pid == 0:
             os.chdir(root)
-            os.environ |= {"TERM": "xterm-256color", "PYTHONPATH": str(Path(__file__).parents[1])}
+            os.environ |= {
+                "TERM": "xterm-256color",
+                "PYTHONPATH": str(Path(__file__).parents[1]),
+            }
             if size is not None:
                 columns, rows = size
-                fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-                os.environ |= {"COLUMNS": str(columns), "LINES": str(rows)}  # what stands there otherwise counts more
+                fcntl.ioctl(
+                    0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0)
+                )
+                # what stands there otherwise counts more
+                os.environ |= {"COLUMNS": str(columns), "LINES": str(rows)}
             os.execv(argv[0], argv)
 
     def _fork(
-        self, root: Path, words: Iterable[str], size: tuple[int, int] | None, env: Mapping[str, str | None]
+        self,
+        root: Path,
+        words: Iterable[str],
+        size: tuple[int, int] | None,
+        env: Mapping[str, str | None],
     ) -> None:
         self.master, slave = pty.openpty()
         variables: dict[str, str | None] = {**os.environ, "TERM": "xterm-256color"}
         if size is not None:
             resize(self, *size)
             variables |= {"COLUMNS": str(size[0]), "LINES": str(size[1])}
-        environment = {name: value for name, value in {**variables, **env}.items() if value is not None}
+        environment = {
+            name: value
+            for name, value in {**variables, **env}.items()
+            if value is not None
+        }
         self._forked = Forked(*words, cwd=root, env=environment, terminal=slave)
         os.close(slave)
         self.pid = self._forked.pid
@@ -69,10 +91,14 @@ class Terminal:
             self.read()
 
     def until_ended(self) -> None:
-        """Wait for its end, and read the last that it wrote: the system gives that in pieces, and perhaps later."""
+        """Wait for its end, and read the last that it wrote: the system gives that in
+        pieces, and perhaps later.
+        """
         self.until(self.has_ended)
         with suppress(OSError):  # the other end is closed, and there is no more
-            while select.select([self.master], [], [], PATIENCE)[0] and (last := os.read(self.master, 65536)):
+            while select.select([self.master], [], [], PATIENCE)[0] and (
+                last := os.read(self.master, 65536)
+            ):
                 self.seen += last
 
     def read(self) -> None:
@@ -114,9 +140,15 @@ class Terminal:
     @property
     def text(self) -> str:
         """The text that it has shown, without colours."""
-        return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", self.seen.decode(errors="replace")).replace("\r\n", "\n")
+        return re.sub(
+            r"\x1b\[[0-9;?]*[a-zA-Z]", "", self.seen.decode(errors="replace")
+        ).replace("\r\n", "\n")
 
 
 def resize(terminal: Terminal, columns: int, rows: int) -> None:
-    """The window has another size from now on. The program goes by it where no variables tell it otherwise."""
-    fcntl.ioctl(terminal.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    """The window has another size from now on. The program goes by it where no
+    variables tell it otherwise.
+    """
+    fcntl.ioctl(
+        terminal.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0)
+    )

@@ -57,7 +57,9 @@ class Done:
 
 
 class Apply(Protocol):
-    def __call__(self, root: Path, *arguments: str, given: str | None = None) -> Done: ...
+    def __call__(
+        self, root: Path, *arguments: str, given: str | None = None
+    ) -> Done: ...
 
 
 @pytest.fixture
@@ -65,7 +67,9 @@ def cdd(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     """`cdd apply`, in this process."""
 
     def apply(root: Path, *arguments: str, given: str | None = None) -> Done:
-        monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO((given or "").encode())))
+        monkeypatch.setattr(
+            sys, "stdin", TextIOWrapper(BytesIO((given or "").encode()))
+        )
         code = main(["apply", *arguments, "--root", str(root)])
         return Done(code, *capsys.readouterr())
 
@@ -103,7 +107,12 @@ def test_a_reply_is_applied_and_told_to_scripts(cdd: Apply, root: Path) -> None:
 def test_one_wrong_edit_and_nothing_is_written(cdd: Apply, root: Path) -> None:
     done = cdd(root, saved(root, WRONG), "--json")
     told = outcome(done)
-    assert (done.returncode, told["created"], told["modified"], told["deleted"]) == (1, [], [], [])
+    assert (done.returncode, told["created"], told["modified"], told["deleted"]) == (
+        1,
+        [],
+        [],
+        [],
+    )
     (failed,) = told["failed"]
     assert failed["path"] == "src/calc.py"
     assert " return a" in failed["reason"]
@@ -113,23 +122,37 @@ def test_one_wrong_edit_and_nothing_is_written(cdd: Apply, root: Path) -> None:
 
 def test_words_go_to_standard_error(root: Path) -> None:
     command = [sys.executable, "-m", "cdd_agent", "apply", "-", "--root", str(root)]
-    done = subprocess.run(command, capture_output=True, text=True, input=REPLY, timeout=60, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, input=REPLY, timeout=60, check=False
+    )
     assert (done.returncode, done.stdout) == (0, "")
-    assert [line.split()[-1] for line in done.stderr.splitlines()] == ["notes.txt", "src/calc.py", "README.md"]
+    assert [line.split()[-1] for line in done.stderr.splitlines()] == [
+        "notes.txt",
+        "src/calc.py",
+        "README.md",
+    ]
 
 
-def test_a_dry_run_writes_nothing_and_shows_what_git_would_apply(cdd: Apply, root: Path) -> None:
+def test_a_dry_run_writes_nothing_and_shows_what_git_would_apply(
+    cdd: Apply, root: Path
+) -> None:
     done = cdd(root, saved(root, REPLY), "--dry-run")
     assert (done.returncode, tree(root)) == (0, PROJECT)
-    assert {"-    return a + b", "+    return sum((a, b))"} <= set(done.stdout.splitlines())
+    assert {"-    return a + b", "+    return sum((a, b))"} <= set(
+        done.stdout.splitlines()
+    )
     assert "README.md" in done.stderr
-    subprocess.run(["git", "apply", "-"], input=done.stdout, text=True, cwd=root, check=True)
+    subprocess.run(
+        ["git", "apply", "-"], input=done.stdout, text=True, cwd=root, check=True
+    )
     assert (root / "notes.txt").read_text() == "Done.\n"
     assert not (root / "README.md").exists()
 
 
 @pytest.mark.parametrize("reply", ["", "Just words.\n", "```python\nprint(1)\n```\n"])
-def test_a_reply_without_edits_changes_nothing(cdd: Apply, root: Path, reply: str) -> None:
+def test_a_reply_without_edits_changes_nothing(
+    cdd: Apply, root: Path, reply: str
+) -> None:
     done = cdd(root, "-", "--json", given=reply)
     assert (done.returncode, tree(root)) == (0, PROJECT)
     assert outcome(done)["explanation"] == reply.strip()
@@ -146,7 +169,9 @@ def test_bad_input_is_told(cdd: Apply, root: Path) -> None:
 
 def test_the_tickets_own_files_are_not_written(cdd: Apply, root: Path) -> None:
     write(root, {"tickets/feature-x/spec.yaml": "title: x\n"})
-    done = cdd(root, "-", "--json", given="```md:tickets/feature-x/plan.md\n# Plan\n```\n")
+    done = cdd(
+        root, "-", "--json", given="```md:tickets/feature-x/plan.md\n# Plan\n```\n"
+    )
     assert done.returncode == 1
     (failed,) = outcome(done)["failed"]
     assert failed["path"] == "tickets/feature-x/plan.md"
@@ -156,14 +181,22 @@ def test_the_tickets_own_files_are_not_written(cdd: Apply, root: Path) -> None:
 def test_a_renamed_file_keeps_its_permissions(cdd: Apply, root: Path) -> None:
     write(root, {"run.sh": "ls\n"})
     (root / "run.sh").chmod(0o755)
-    reply = "```diff\ndiff --git a/run.sh b/bin/run.sh\nrename from run.sh\nrename to bin/run.sh\n```\n"
+    reply = (
+        "```diff\n"
+        "diff --git a/run.sh b/bin/run.sh\n"
+        "rename from run.sh\n"
+        "rename to bin/run.sh\n"
+        "```\n"
+    )
     assert cdd(root, "-", given=reply).returncode == 0
     assert stat.S_IMODE((root / "bin/run.sh").stat().st_mode) == 0o755
     assert not (root / "run.sh").exists()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has other limits")
-def test_when_the_disk_refuses_what_was_written_is_taken_back(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_when_the_disk_refuses_what_was_written_is_taken_back(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(place: Path) -> None:
         raise BadInput(f"{place} could not be removed: disk error")
 

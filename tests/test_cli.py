@@ -1,4 +1,6 @@
-"""The command line: what it prints, its exit codes, and that nobody ever sees a traceback."""
+"""The command line: what it prints, its exit codes, and that nobody ever sees a
+traceback.
+"""
 
 import errno
 import json
@@ -19,7 +21,15 @@ from cdd_agent.llm.port import Request
 from cdd_agent.open_project import Project
 from cdd_agent.tickets.plan_reader import read_plan
 from cdd_agent.version import VERSION
-from tests.commandline import STEPS, cdd, events, process, script, started, without_override
+from tests.commandline import (
+    STEPS,
+    cdd,
+    events,
+    process,
+    script,
+    started,
+    without_override,
+)
 from tests.llm.server import Answer, LoopbackServer, failure
 from tests.projects import SLUG, Sandbox, Step, check, says
 
@@ -31,7 +41,10 @@ from tests.projects import SLUG, Sandbox, Step, check, says
         (["exec", "../elsewhere"], "outside the project"),
         (["exec", SLUG], "No model is configured"),
         (["exec", SLUG, "--model", "script:nothing.yaml"], "nothing.yaml"),
-        (["exec", SLUG, "--model", ""], "--model: `model: ` is not allowed; give a model string"),
+        (
+            ["exec", SLUG, "--model", ""],
+            "--model: `model: ` is not allowed; give a model string",
+        ),
         (["exec", SLUG, "--model", "x", "--max-attempts", "0"], "--max-attempts"),
         (["plan", "show", "nope"], "no ticket"),
         (["status", "nope"], "no ticket"),
@@ -39,14 +52,19 @@ from tests.projects import SLUG, Sandbox, Step, check, says
     ],
 )
 def test_bad_input_is_a_message_and_exit_2(
-    sandbox: Sandbox, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
+    sandbox: Sandbox,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    words: str,
 ) -> None:
     sandbox.write(STEPS[0])
     assert cdd(sandbox, *arguments) == 2
     assert words in capsys.readouterr().err
 
 
-def test_a_wrong_config_names_file_and_line(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_config_names_file_and_line(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
     sandbox.write(STEPS[0])
     (sandbox.root / ".cdd/config.yaml").write_text("model: x\nmodle: y\n")
     for command in (["exec", SLUG], ["list"], ["doctor"], ["status"]):
@@ -56,14 +74,18 @@ def test_a_wrong_config_names_file_and_line(sandbox: Sandbox, capsys: pytest.Cap
         assert "`modle`" in captured.out + captured.err
 
 
-def test_status_does_not_touch_an_unreadable_state(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+def test_status_does_not_touch_an_unreadable_state(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
     sandbox.write(STEPS[0])
     (sandbox.ticket / "execution-state.json").write_text("{torn")
     assert cdd(sandbox, "status", SLUG) == 2
     assert (sandbox.ticket / "execution-state.json").read_text() == "{torn"
 
 
-def test_plan_show_json_is_the_plan(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+def test_plan_show_json_is_the_plan(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
     sandbox.write(*STEPS)
     assert cdd(sandbox, "plan", "show", SLUG, "--json") == 0
     shown = json.loads(capsys.readouterr().out)
@@ -87,13 +109,19 @@ def test_plan_show_json_is_the_plan(sandbox: Sandbox, capsys: pytest.CaptureFixt
 def test_plan_check_names_what_has_to_be_mended_and_exits_1(
     sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sandbox.write(Step("a.txt"), Step("b.txt", also=("a.txt (new)",), description="Serve.\n**Serves:** 2"))
+    sandbox.write(
+        Step("a.txt"),
+        Step("b.txt", also=("a.txt (new)",), description="Serve.\n**Serves:** 2"),
+    )
     assert cdd(sandbox, "plan", "check", SLUG) == 1
     printed = capsys.readouterr().out.splitlines()
     assert cdd(sandbox, "plan", "check", SLUG, "--json") == 1
     (checked,) = events(capsys)
     assert checked["ok"] is False
-    assert [(problem["line"], problem["severity"], problem["kind"]) for problem in checked["problems"]] == [
+    assert [
+        (problem["line"], problem["severity"], problem["kind"])
+        for problem in checked["problems"]
+    ] == [
         (1, "error", "unserved_criterion"),
         (7, "warning", "no_check"),
         (7, "error", "edited_before_created"),
@@ -114,7 +142,9 @@ def test_plan_check_lets_a_plan_in_few_words_pass_and_says_what_to_look_at(
     assert cdd(sandbox, "plan", "check", SLUG, "--json") == 0
     report = json.loads(capsys.readouterr().out)
     assert (report["ticket_slug"], report["ok"]) == (SLUG, True)
-    assert [(p["kind"], p["severity"], p["step"], p["line"]) for p in report["problems"]] == [
+    assert [
+        (p["kind"], p["severity"], p["step"], p["line"]) for p in report["problems"]
+    ] == [
         ("no_serves", "warning", None, 1),
         ("no_check", "warning", 1, 7),
         ("missing_file", "warning", 1, 7),
@@ -125,14 +155,21 @@ def test_plan_check_leaves_out_the_files_of_steps_that_were_carried_out(
     sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
 ) -> None:
     new = "**Files Affected:**\n- `a.txt` (new)"
-    sandbox.write(Step(None, check("a.txt"), description=f"Make it.\n**Serves:** 1\n{new}"))
-    assert cdd(sandbox, "exec", SLUG, "--model", script(sandbox, says("a.txt", "good"))) == 0
+    sandbox.write(
+        Step(None, check("a.txt"), description=f"Make it.\n**Serves:** 1\n{new}")
+    )
+    assert (
+        cdd(sandbox, "exec", SLUG, "--model", script(sandbox, says("a.txt", "good")))
+        == 0
+    )
     capsys.readouterr()
     assert cdd(sandbox, "plan", "check", SLUG, "--json") == 0
     assert json.loads(capsys.readouterr().out)["problems"] == []
 
 
-def test_init_new_list_status(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_init_new_list_status(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     root = tmp_path / "my shop"
     root.mkdir()
     assert main(["init", "-C", str(root)]) == 0
@@ -145,14 +182,18 @@ def test_init_new_list_status(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert events(capsys)[0]["tickets"][0]["slug"] == "feature-user-auth"
 
 
-def test_init_anywhere_in_a_repository_makes_its_root_the_project(tmp_path: Path) -> None:
+def test_init_anywhere_in_a_repository_makes_its_root_the_project(
+    tmp_path: Path,
+) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / "inner").mkdir()
     assert main(["init", "-C", str(tmp_path / "inner")]) == 0
     assert (tmp_path / ".cdd/config.yaml").is_file()
 
 
-def test_a_folder_that_is_not_there_is_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_is_not_there_is_bad_input(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for command in (["list"], ["init"], ["exec", "x"], ["doctor"]):
         assert main([*command, "-C", str(tmp_path / "nowhere")]) == 2
     assert str(tmp_path / "nowhere") in capsys.readouterr().err
@@ -163,15 +204,40 @@ def test_debug_shows_the_traceback(sandbox: Sandbox) -> None:
         cdd(sandbox, "status", "nope", "--debug")
 
 
-COMMANDS = ["demo", "init", "new", "list", "status", "plan", "exec", "criteria", "board", "undo", "redo", "diff"]
-COMMANDS += ["push", "pull", "land", "compare", "run", "apply", "context", "serve", "doctor"]
+COMMANDS = [
+    "demo",
+    "init",
+    "new",
+    "list",
+    "status",
+    "plan",
+    "exec",
+    "criteria",
+    "board",
+    "undo",
+    "redo",
+    "diff",
+]
+COMMANDS += [
+    "push",
+    "pull",
+    "land",
+    "compare",
+    "run",
+    "apply",
+    "context",
+    "serve",
+    "doctor",
+]
 
 
 def commands_in_help(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return re.findall(r"^    (\w+) ", capsys.readouterr().out, re.MULTILINE)
 
 
-def test_help_lists_the_commands_as_one_gets_to_know_them(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_the_commands_as_one_gets_to_know_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
     assert commands_in_help(capsys) == COMMANDS
@@ -183,16 +249,25 @@ def test_the_readme_names_every_command() -> None:
 
 
 def test_a_slash_command_with_a_form_for_the_terminal_is_a_command_of_cdd(
-    sandbox: Sandbox, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    sandbox: Sandbox,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def greet(project: Project, name: str, *, out_loud: bool = False) -> Iterator[Event]:
+    def greet(
+        project: Project, name: str, *, out_loud: bool = False
+    ) -> Iterator[Event]:
         yield Notice(f"{'HELLO' if out_loud else 'Hello'} {name}")
 
     form = TerminalForm(
-        "cdd greet Ada", Argument("name", "who", metavar="NAME"), flag("--out-loud", "with a voice"), JSON
+        "cdd greet Ada",
+        Argument("name", "who", metavar="NAME"),
+        flag("--out-loud", "with a voice"),
+        JSON,
     )
     monkeypatch.setattr(registry, "_registered", registry.commands().copy())
-    registry.project_command("greet", "NAME [--out-loud]", terminal=form, terminal_help="say hello")(greet)
+    registry.project_command(
+        "greet", "NAME [--out-loud]", terminal=form, terminal_help="say hello"
+    )(greet)
 
     assert cdd(sandbox, "greet", "Ada", "--out-loud") == 0
     assert capsys.readouterr().out == "HELLO Ada\n"
@@ -203,13 +278,17 @@ def test_a_slash_command_with_a_form_for_the_terminal_is_a_command_of_cdd(
     assert "greet" in commands_in_help(capsys)
 
 
-def test_an_empty_slug_is_none(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_slug_is_none(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
     sandbox.write(*STEPS)
     assert cdd(sandbox, "status", "") == 0
     assert SLUG in capsys.readouterr().out
 
 
-def test_help_has_examples_for_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_has_examples_for_every_command(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     for command in COMMANDS:
         with pytest.raises(SystemExit) as caught:
             main([command, "--help"])
@@ -226,7 +305,9 @@ def test_a_wrong_argument_exits_2(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Traceback" not in capsys.readouterr().err
 
 
-def test_an_unknown_flag_is_answered_with_the_usage_of_its_command(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_flag_is_answered_with_the_usage_of_its_command(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     with pytest.raises(SystemExit) as exit_info:
         main(["board", "--colour"])
     assert exit_info.value.code == 2
@@ -235,7 +316,9 @@ def test_an_unknown_flag_is_answered_with_the_usage_of_its_command(capsys: pytes
     assert "--colour" in told
 
 
-def test_a_mistyped_command_is_answered_with_the_one_that_was_meant(sandbox: Sandbox) -> None:
+def test_a_mistyped_command_is_answered_with_the_one_that_was_meant(
+    sandbox: Sandbox,
+) -> None:
     out, err = process(sandbox, "exce", "x").communicate()
     assert "exec?" in err
     assert out == ""
@@ -244,36 +327,56 @@ def test_a_mistyped_command_is_answered_with_the_one_that_was_meant(sandbox: San
 def test_version_and_start_up_import_nothing_heavy(sandbox: Sandbox) -> None:
     code = (
         "import sys; from cdd_agent.cli.main import main; main(['--version'])\n"
-        "heavy = {'argparse_', 'litellm', 'openai', 'httpx', 'git', 'textual', 'pydantic', 'yaml', 'asyncio', 'rich'}\n"
+        "heavy = {'argparse_', 'litellm', 'openai', 'httpx', 'git', 'textual',"
+        " 'pydantic', 'yaml', 'asyncio', 'rich'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[1])
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[1],
+    )
     assert result.stdout == f"cdd-agent {VERSION}\n[]\n"
 
 
 def test_no_help_imports_what_a_command_needs_to_run() -> None:
     code = (
-        "import sys; from contextlib import suppress; from cdd_agent.cli.main import main\n"
+        "import sys; from contextlib import suppress; from cdd_agent.cli.main import"
+        " main\n"
         f"for arguments in [[], *([name] for name in {COMMANDS})]:\n"
         "    with suppress(SystemExit): main([*arguments, '--help'])\n"
-        "heavy = {'asyncio', 'dataclasses', 'httpx', 'textual', 'pydantic', 'yaml', 'rich', 'cdd_agent.wiring'}\n"
+        "heavy = {'asyncio', 'dataclasses', 'httpx', 'textual', 'pydantic', 'yaml',"
+        " 'rich', 'cdd_agent.wiring'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[1])
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[1],
+    )
     assert result.stdout.splitlines()[-1] == "[]"
 
 
-def test_what_only_looks_at_tickets_imports_no_session_and_no_event_loop(sandbox: Sandbox) -> None:
+def test_what_only_looks_at_tickets_imports_no_session_and_no_event_loop(
+    sandbox: Sandbox,
+) -> None:
     code = (
         "import sys; from cdd_agent.cli.main import main; main(['list'])\n"
-        "heavy = {'asyncio', 'rich', 'httpx', 'cdd_agent.session', 'cdd_agent.agents', 'cdd_agent.redaction'}\n"
+        "heavy = {'asyncio', 'rich', 'httpx', 'cdd_agent.session', 'cdd_agent.agents',"
+        " 'cdd_agent.redaction'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=sandbox.root)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=sandbox.root
+    )
     assert result.stdout.splitlines()[-1] == "[]"
 
 
-def test_neither_a_whole_run_nor_who_looks_at_it_needs_pydantic(sandbox: Sandbox) -> None:
+def test_neither_a_whole_run_nor_who_looks_at_it_needs_pydantic(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(STEPS[0])
     run = ["exec", SLUG, "--model", script(sandbox, says("a.txt", "good"))]
     for arguments in (run, ["list"], ["status", SLUG]):
@@ -283,7 +386,9 @@ def test_neither_a_whole_run_nor_who_looks_at_it_needs_pydantic(sandbox: Sandbox
         assert not imported & {"pydantic", "pydantic_core"}
 
 
-def test_the_first_call_waits_for_no_import_that_only_its_reply_needs(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_the_first_call_waits_for_no_import_that_only_its_reply_needs(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
     sandbox.write(STEPS[0])
     told, imported = tmp_path / "told", set[str]()
 
@@ -292,13 +397,50 @@ def test_the_first_call_waits_for_no_import_that_only_its_reply_needs(sandbox: S
         return failure(401)
 
     with LoopbackServer(answer) as server, told.open("wb") as file:
-        command = [sys.executable, "-m", "cdd_agent", "exec", SLUG, "--model", "openai/m", "--api-base", server.url]
-        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), "PYTHONPROFILEIMPORTTIME": "1"}
-        subprocess.run(command, cwd=sandbox.root, env=environment, stdin=subprocess.DEVNULL, stderr=file, check=False)
+        command = [
+            sys.executable,
+            "-m",
+            "cdd_agent",
+            "exec",
+            SLUG,
+            "--model",
+            "openai/m",
+            "--api-base",
+            server.url,
+        ]
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(Path(__file__).parents[1]),
+            "PYTHONPROFILEIMPORTTIME": "1",
+        }
+        subprocess.run(
+            command,
+            cwd=sandbox.root,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stderr=file,
+            check=False,
+        )
 
-    assert imported >= {"httpx._client", "cdd_agent.engine.engine", "cdd_agent.llm.direct.chat_completions"}
-    of_the_reply = {"engine.step_check", "edits.parse", "edits.build", "engine.report", "verification.verdict"}
-    of_others = {"agents.words", "engine.side_by_side", "llm.direct.ollama_chat", "reviewing", "tools.action_runner"}
+    assert imported >= {
+        "httpx._client",
+        "cdd_agent.engine.engine",
+        "cdd_agent.llm.direct.chat_completions",
+    }
+    of_the_reply = {
+        "engine.step_check",
+        "edits.parse",
+        "edits.build",
+        "engine.report",
+        "verification.verdict",
+    }
+    of_others = {
+        "agents.words",
+        "engine.side_by_side",
+        "llm.direct.ollama_chat",
+        "reviewing",
+        "tools.action_runner",
+    }
     assert not imported & {f"cdd_agent.{name}" for name in of_the_reply | of_others}
     assert not imported & {"configparser", "html.parser", "psutil", "rich", "litellm"}
 
@@ -306,24 +448,39 @@ def test_the_first_call_waits_for_no_import_that_only_its_reply_needs(sandbox: S
 def test_the_shells_start_imports_neither_litellm_nor_git() -> None:
     code = (
         "import sys, cdd_agent.tui.app, cdd_agent.wiring\n"
-        "ours = {'cdd_agent.llm.direct.model', 'cdd_agent.engine.engine', 'cdd_agent.agents.chat'}\n"
-        "print(sorted(({'litellm', 'openai', 'httpx', 'git', 'filelock'} | ours) & set(sys.modules)))"
+        "ours = {'cdd_agent.llm.direct.model', 'cdd_agent.engine.engine',"
+        " 'cdd_agent.agents.chat'}\n"
+        "print(sorted(({'litellm', 'openai', 'httpx', 'git', 'filelock'} | ours) &"
+        " set(sys.modules)))"
     )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[1])
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[1],
+    )
     assert result.stdout == "[]\n", result.stderr
 
 
 def test_the_first_screen_waits_neither_for_the_settings_nor_for_the_editor() -> None:
     code = (
         "import sys, cdd_agent.cli.shell, cdd_agent.tui.app\n"
-        "later = {'pydantic', 'yaml', 'cdd_agent.session', 'cdd_agent.process.run', 'concurrent.futures.thread'}\n"
+        "later = {'pydantic', 'yaml', 'cdd_agent.session', 'cdd_agent.process.run',"
+        " 'concurrent.futures.thread'}\n"
         "print(sorted(later & set(sys.modules)))"
     )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[1])
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[1],
+    )
     assert result.stdout == "[]\n", result.stderr
 
 
-@pytest.mark.parametrize("module", ["argparse", "cdd_agent.cli.parser", "cdd_agent.errors", "pathlib"])
+@pytest.mark.parametrize(
+    "module", ["argparse", "cdd_agent.cli.parser", "cdd_agent.errors", "pathlib"]
+)
 def test_ctrl_c_while_it_starts_is_no_traceback(tmp_path: Path, module: str) -> None:
     code = f"""
 import os, signal, sys
@@ -361,15 +518,26 @@ def test_output_that_nobody_reads_is_no_crash(sandbox: Sandbox) -> None:
 
 def test_a_look_tells_what_was_found_of_a_torn_state(sandbox: Sandbox) -> None:
     sandbox.write(Step("a.txt", check("a.txt")))
-    process(sandbox, "exec", SLUG, "--model", script(sandbox, says("a.txt", "good"))).communicate()
+    process(
+        sandbox, "exec", SLUG, "--model", script(sandbox, says("a.txt", "good"))
+    ).communicate()
     (sandbox.ticket / "execution-state.json").write_text("{ torn")
     out, err = process(sandbox, "diff", SLUG, "--json").communicate()
-    told = [event for event in map(json.loads, out.splitlines()) if event["event"] == "notice"]
+    told = [
+        event
+        for event in map(json.loads, out.splitlines())
+        if event["event"] == "notice"
+    ]
     assert "execution-state" in told[0]["text"], err
 
 
-@pytest.mark.parametrize("variables", [{"NO_COLOR": "1"}, {"COLUMNS": "20"}, {"LC_ALL": "C", "PYTHONUTF8": "0"}])
-def test_odd_terminals_get_whole_words(sandbox: Sandbox, variables: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "variables",
+    [{"NO_COLOR": "1"}, {"COLUMNS": "20"}, {"LC_ALL": "C", "PYTHONUTF8": "0"}],
+)
+def test_odd_terminals_get_whole_words(
+    sandbox: Sandbox, variables: dict[str, str]
+) -> None:
     sandbox.write(*STEPS)
     done = started(sandbox, "status", SLUG, **variables)
     assert "2. Make b.txt" in done.stdout, done.stderr
@@ -386,18 +554,30 @@ def test_the_demo_runs_without_a_screen(
     assert "script" in captured.err
     failed = [event for event in seen if event["event"] == "attempt_failed"]
     assert [(event["step"], event["will_retry"]) for event in failed] == [(3, True)]
-    assert (seen[-1]["event"], seen[-1]["completed"], seen[-1]["unverified"]) == ("run_finished", 4, 0)
+    assert (seen[-1]["event"], seen[-1]["completed"], seen[-1]["unverified"]) == (
+        "run_finished",
+        4,
+        0,
+    )
     (folder,) = tmp_path.glob("cdd-demo-*")
-    log = subprocess.run(["git", "log", "--oneline"], cwd=folder, capture_output=True, text=True).stdout
+    log = subprocess.run(
+        ["git", "log", "--oneline"], cwd=folder, capture_output=True, text=True
+    ).stdout
     assert len(log.splitlines()) == 1
 
 
-def run_cdd(folder: Path, *arguments: str, command: list[str] | None = None) -> subprocess.CompletedProcess[str]:
+def run_cdd(
+    folder: Path, *arguments: str, command: list[str] | None = None
+) -> subprocess.CompletedProcess[str]:
     """The real program, started in a folder."""
     return subprocess.run(
         command or [sys.executable, "-m", "cdd_agent", *arguments],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), "PYTHONDONTWRITEBYTECODE": "1"},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(Path(__file__).parents[1]),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        },
         capture_output=True,
         text=True,
     )
@@ -425,7 +605,10 @@ def test_from_an_empty_repository_to_a_ticket_that_says_what_it_needs(
     assert sorted(tmp_path.rglob("*")) == before
 
     assert "tickets/bug-login-fails/" in told("new", "bug", "Login fails")
-    assert told("new", "documentation", "guide", "Deploy").count("docs/guides/deploy.md") == 1
+    assert (
+        told("new", "documentation", "guide", "Deploy").count("docs/guides/deploy.md")
+        == 1
+    )
     assert run_cdd(inner, "list").stdout.split() == ["bug-login-fails", "empty"]
     assert told("list", "bug", "empty").split() == ["bug-login-fails", "empty"]
 
@@ -451,8 +634,17 @@ def test_a_nearer_cdd_folder_goes_before_the_git_repository(
     ("arguments", "words"),
     [
         (["init", "-C", "/etc"], "/etc is no place for a project"),
-        (["new", "feature", "a", "b"], "Usage: cdd new TYPE NAME\nPut words that belong together in quotation marks."),
-        (["new", "documentation", "guide"], "Usage: cdd new documentation guide|feature NAME"),
+        (
+            ["new", "feature", "a", "b"],
+            (
+                "Usage: cdd new TYPE NAME\n"
+                "Put words that belong together in quotation marks."
+            ),
+        ),
+        (
+            ["new", "documentation", "guide"],
+            "Usage: cdd new documentation guide|feature NAME",
+        ),
         (["new", "documentation", "recipe", "x"], "Allowed: guide, feature."),
         (["new", "bug", "日本"], "leaves no letters"),
         (["list", "bug", "finished"], "no type and no state 'finished'"),
@@ -473,14 +665,18 @@ def test_what_cannot_be_made_or_listed_is_told(
     assert [path.name for path in tmp_path.iterdir()] == [".cdd"]
 
 
-def test_a_broken_template_names_file_and_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_broken_template_names_file_and_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / ".cdd/templates").mkdir(parents=True)
     (tmp_path / ".cdd/templates/bug.yaml").write_text("title: x\ntype: feature\n")
     assert main(["new", "bug", "a", "-C", str(tmp_path)]) == 2
     assert "templates/bug.yaml:2:" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [["init"], ["new", "bug", "a"], ["new", "documentation", "guide", "a"]])
+@pytest.mark.parametrize(
+    "arguments", [["init"], ["new", "bug", "a"], ["new", "documentation", "guide", "a"]]
+)
 def test_a_read_only_project_is_told(tmp_path: Path, arguments: list[str]) -> None:
     tmp_path.chmod(0o555)
     command = without_override(sys.executable, "-m", "cdd_agent", *arguments)
@@ -492,9 +688,13 @@ def test_a_read_only_project_is_told(tmp_path: Path, arguments: list[str]) -> No
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_closed_file_of_the_project_is_told_and_the_rest_is_made(tmp_path: Path) -> None:
+def test_a_closed_file_of_the_project_is_told_and_the_rest_is_made(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "pyproject.toml").touch(mode=0)
-    result = run_cdd(tmp_path, command=without_override(sys.executable, "-m", "cdd_agent", "init"))
+    result = run_cdd(
+        tmp_path, command=without_override(sys.executable, "-m", "cdd_agent", "init")
+    )
     assert result.returncode == 0, result.stderr
     assert "pyproject.toml" in result.stdout
     assert (tmp_path / "AGENTS.md").is_file()

@@ -12,21 +12,30 @@ NAMES = ("exec", "exit", "context", "status", "feature-user-auth", "bug-auth-tok
     [
         ("ex", ["exec", "exit"], ["exec", "exit", "context"]),
         ("EX", ["exec", "exit"], ["exec", "exit", "context"]),
-        ("auth", ["feature-user-auth", "bug-auth-token"], ["feature-user-auth", "bug-auth-token"]),
+        (
+            "auth",
+            ["feature-user-auth", "bug-auth-token"],
+            ["feature-user-auth", "bug-auth-token"],
+        ),
         ("fua", ["feature-user-auth"], ["feature-user-auth"]),
         ("at", ["status", "feature-user-auth"], ["status", "feature-user-auth"]),
         ("zz", [], []),
         ("a.*", [], []),
     ],
 )
-def test_a_name_fits_by_its_beginning_a_part_or_its_letters(typed: str, best: list[str], good: list[str]) -> None:
+def test_a_name_fits_by_its_beginning_a_part_or_its_letters(
+    typed: str, best: list[str], good: list[str]
+) -> None:
     found = fitting(typed, NAMES)
     assert list(found.best) == best
     assert list(found.good) == good
 
 
 def test_letters_that_are_close_together_come_first() -> None:
-    assert list(fitting("ab", ["a-long-way-b", "xa-b"]).best) == ["xa-b", "a-long-way-b"]
+    assert list(fitting("ab", ["a-long-way-b", "xa-b"]).best) == [
+        "xa-b",
+        "a-long-way-b",
+    ]
 
 
 def test_of_nothing_typed_all_fit_in_their_order() -> None:

@@ -65,7 +65,9 @@ def test_without_any_file_the_defaults_hold(tmp_path: Path) -> None:
 
 
 def test_every_documented_key_is_accepted(tmp_path: Path) -> None:
-    assert load_config(write(tmp_path, ALL), {}) == Config(model="anthropic/claude-sonnet-4-5")
+    assert load_config(write(tmp_path, ALL), {}) == Config(
+        model="anthropic/claude-sonnet-4-5"
+    )
 
 
 def _documented() -> list[tuple[str, str]]:
@@ -85,7 +87,10 @@ def test_the_readme_has_every_setting_once_and_no_other() -> None:
 def test_the_readme_has_the_defaults(key: str, default: str) -> None:
     value = getattr(Config(), key)
     if default.startswith("`") or default.isdecimal():
-        assert getattr(read(Config, {key: yaml.safe_load(default.strip("`"))}), key) == value
+        assert (
+            getattr(read(Config, {key: yaml.safe_load(default.strip("`"))}), key)
+            == value
+        )
     else:  # in words
         assert value in (None, (), Models(), OwnRequest())
 
@@ -97,24 +102,42 @@ def test_an_empty_file_or_a_byte_order_mark_is_fine(tmp_path: Path, text: str) -
 
 def test_the_later_layer_wins_key_by_key(tmp_path: Path) -> None:
     user_file().parent.mkdir(parents=True, exist_ok=True)
-    user_file().write_text("model: users\napproval: auto\ntest_timeout: 1\nmax_attempts: 9\n")
+    user_file().write_text(
+        "model: users\napproval: auto\ntest_timeout: 1\nmax_attempts: 9\n"
+    )
     write(tmp_path, "model: projects\ntest_timeout: 2\nmax_attempts: 8\n")
-    environment = {"CDD_MODEL": "environments", "CDD_MAX_ATTEMPTS": "7", "CDD_API_BASE": ""}
+    environment = {
+        "CDD_MODEL": "environments",
+        "CDD_MAX_ATTEMPTS": "7",
+        "CDD_API_BASE": "",
+    }
 
     config = load_config(tmp_path, {"model": "flags", "api_base": None}, environment)
 
-    assert config == Config(model="flags", approval="auto", test_timeout=2, max_attempts=7)
+    assert config == Config(
+        model="flags", approval="auto", test_timeout=2, max_attempts=7
+    )
 
 
 def test_how_a_model_is_asked_comes_from_variables_too(tmp_path: Path) -> None:
-    environment = {"CDD_EFFORT": "high", "CDD_TEMPERATURE": "0.5", "CDD_MAX_OUTPUT_TOKENS": "9000"}
+    environment = {
+        "CDD_EFFORT": "high",
+        "CDD_TEMPERATURE": "0.5",
+        "CDD_MAX_OUTPUT_TOKENS": "9000",
+    }
     config = load_config(tmp_path, {}, environment)
-    assert (config.effort, config.temperature, config.max_output_tokens) == ("high", 0.5, 9000)
+    assert (config.effort, config.temperature, config.max_output_tokens) == (
+        "high",
+        0.5,
+        9000,
+    )
     with pytest.raises(BadInput, match=r"^CDD_EFFORT: `effort: much` is not allowed"):
         load_config(tmp_path, {}, {"CDD_EFFORT": "much"})
 
 
-def test_a_header_that_is_refused_is_not_shown_as_it_may_be_a_key(tmp_path: Path) -> None:
+def test_a_header_that_is_refused_is_not_shown_as_it_may_be_a_key(
+    tmp_path: Path,
+) -> None:
     write(tmp_path, 'request: {headers: {X-Key: "hidden\\nhidden"}}\n')
     with pytest.raises(BadInput) as caught:
         load_config(tmp_path, {})
@@ -138,15 +161,25 @@ OF_ALL = Config(
         ("openai/b", {"model": "openai/b"}),
         (
             "anthropic/c",
-            {"model": "anthropic/c", "api_base": None, "context_window": None, "request": OwnRequest()},
+            {
+                "model": "anthropic/c",
+                "api_base": None,
+                "context_window": None,
+                "request": OwnRequest(),
+            },
         ),
         (
             {"api_base": "http://127.0.0.1:2/v1", "context_window": 5000},
-            {"api_base": "http://127.0.0.1:2/v1", "context_window": 5000, "request": OwnRequest()},
+            {
+                "api_base": "http://127.0.0.1:2/v1",
+                "context_window": 5000,
+                "request": OwnRequest(),
+            },
         ),
         (
             {"model": "openai/b", "api_base": None, "effort": None},
-            {"model": "openai/b", "api_base": None, "effort": None} | {"context_window": None, "request": OwnRequest()},
+            {"model": "openai/b", "api_base": None, "effort": None}
+            | {"context_window": None, "request": OwnRequest()},
         ),
     ],
 )
@@ -160,9 +193,13 @@ def test_a_role_has_the_settings_of_all_but_for_its_own_and_for_those_of_another
     assert of_role(config, "executor") == OF_ALL
 
 
-def test_sections_too_are_merged_key_by_key_and_of_lists_the_later_wins(tmp_path: Path) -> None:
+def test_sections_too_are_merged_key_by_key_and_of_lists_the_later_wins(
+    tmp_path: Path,
+) -> None:
     user_file().parent.mkdir(parents=True, exist_ok=True)
-    user_file().write_text("commands: {allow: [npm, go], timeout: 5, hide_env: ['AWS_*']}\n")
+    user_file().write_text(
+        "commands: {allow: [npm, go], timeout: 5, hide_env: ['AWS_*']}\n"
+    )
     write(tmp_path, "commands: {mode: ask, allow: [cargo]}\n")
     assert load_config(tmp_path, {}, {}).commands == Commands(
         mode="ask", allow=("cargo",), timeout=5, hide_env=("AWS_*",)
@@ -186,9 +223,14 @@ def test_sections_too_are_merged_key_by_key_and_of_lists_the_later_wins(tmp_path
         "http://foo/\x07",
     ],
 )
-def test_an_api_base_that_is_no_address_is_refused_wherever_it_stands(tmp_path: Path, address: str) -> None:
+def test_an_api_base_that_is_no_address_is_refused_wherever_it_stands(
+    tmp_path: Path, address: str
+) -> None:
     write(tmp_path, f"model: openai/x\napi_base: {json.dumps(address)}\n")
-    with pytest.raises(BadInput, match=r"config\.yaml:2: `api_base: .* is not allowed; .* begins with http://"):
+    with pytest.raises(
+        BadInput,
+        match=r"config\.yaml:2: `api_base: .* is not allowed; .* begins with http://",
+    ):
         load_config(tmp_path, {})
     write(tmp_path, "")
     with pytest.raises(BadInput, match=r"^CDD_API_BASE: "):
@@ -197,15 +239,26 @@ def test_an_api_base_that_is_no_address_is_refused_wherever_it_stands(tmp_path: 
         load_config(tmp_path, {"api_base": address}, {})
 
 
-@pytest.mark.parametrize("address", ["http://127.0.0.1:11434/v1", "https://models.example", "http://[::1]:8000/v1/"])
+@pytest.mark.parametrize(
+    "address",
+    ["http://127.0.0.1:11434/v1", "https://models.example", "http://[::1]:8000/v1/"],
+)
 def test_an_api_base_may_be_any_web_address(tmp_path: Path, address: str) -> None:
     assert load_config(tmp_path, {"api_base": f" {address} "}, {}).api_base == address
 
 
-@pytest.mark.parametrize("name", ["CDD_ENABLE_UNSAFE_COMMANDS", "HIVE_ENABLE_UNSAFE_COMMANDS"])
+@pytest.mark.parametrize(
+    "name", ["CDD_ENABLE_UNSAFE_COMMANDS", "HIVE_ENABLE_UNSAFE_COMMANDS"]
+)
 @pytest.mark.parametrize(
     ("value", "mode"),
-    [("true", "unsafe"), ("TRUE", "unsafe"), ("1", "unsafe"), ("yes", "unsafe"), (" true ", "unsafe")]
+    [
+        ("true", "unsafe"),
+        ("TRUE", "unsafe"),
+        ("1", "unsafe"),
+        ("yes", "unsafe"),
+        (" true ", "unsafe"),
+    ]
     + [(value, "ask") for value in ("", "false", "0", "no", "on", "truee")],
 )
 def test_a_switch_makes_commands_unsafe_whatever_the_files_say(
@@ -218,12 +271,16 @@ def test_a_switch_makes_commands_unsafe_whatever_the_files_say(
 
 def test_a_switch_that_is_off_leaves_an_unsafe_file_as_it_is(tmp_path: Path) -> None:
     write(tmp_path, "commands: {mode: unsafe}\n")
-    assert load_config(tmp_path, {}, {"CDD_ENABLE_UNSAFE_COMMANDS": "false"}).commands.mode == "unsafe"
+    assert (
+        load_config(tmp_path, {}, {"CDD_ENABLE_UNSAFE_COMMANDS": "false"}).commands.mode
+        == "unsafe"
+    )
 
 
 RUN_OTHERS = """
-    env xargs sudo doas nohup nice ionice time timeout stdbuf setsid exec eval command builtin busybox chroot unshare
-    script watch parallel strace sh bash dash zsh ksh fish csh tcsh cmd powershell pwsh Bash bash.exe CMD.EXE pwsh.exe
+    env xargs sudo doas nohup nice ionice time timeout stdbuf setsid exec eval command
+    builtin busybox chroot unshare script watch parallel strace sh bash dash zsh ksh
+    fish csh tcsh cmd powershell pwsh Bash bash.exe CMD.EXE pwsh.exe
 """
 
 
@@ -233,16 +290,38 @@ def test_what_runs_anything_may_not_be_on_the_list(tmp_path: Path, name: str) ->
         load_config(write(tmp_path, f"commands: {{allow: [npm, {name}]}}\n"), {})
 
 
-@pytest.mark.parametrize("name", ["npm", "g++", "clang-format", "php8.2", "go", "7z", "git", "cargo.exe", "shellcheck"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "npm",
+        "g++",
+        "clang-format",
+        "php8.2",
+        "go",
+        "7z",
+        "git",
+        "cargo.exe",
+        "shellcheck",
+    ],
+)
 def test_ordinary_programs_may_be_on_the_list(tmp_path: Path, name: str) -> None:
-    assert load_config(write(tmp_path, f"commands: {{allow: [{name}]}}\n"), {}).commands.allow == (name,)
+    assert load_config(
+        write(tmp_path, f"commands: {{allow: [{name}]}}\n"), {}
+    ).commands.allow == (name,)
     assert not runs_others(name)
 
 
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        ("model: x\nmodle: y\n", 2, "no setting `modle`; did you mean `model` or `models`? All are in the README"),
+        (
+            "model: x\nmodle: y\n",
+            2,
+            (
+                "no setting `modle`; did you mean `model` or `models`? All are in the"
+                " README"
+            ),
+        ),
         ("x: y\n", 1, "no setting `x`; all are in the README, under Settings"),
         ("budget:\n  eur: 3\n", 2, "no setting `budget.eur`; allowed are usd, tokens"),
         ("\n\napproval: maybe\n", 3, "'ask', 'edits' or 'auto'"),
@@ -250,8 +329,22 @@ def test_ordinary_programs_may_be_on_the_list(tmp_path: Path, name: str) -> None
         ("test_timeout: soon\n", 1, "a number of seconds"),
         ("model: [a]\n", 1, "a text"),
         ("commands:\n  mode: safe\n  alow: []\n", 3, "no setting `commands.alow`"),
-        ("approval: yes\n", 1, "`approval: true` is not allowed; allowed: 'ask', 'edits' or 'auto' (in YAML, yes"),
-        ("commands: 3\n", 1, "`commands: 3` is not allowed; allowed: a mapping with mode, allow, timeout, hide_env"),
+        (
+            "approval: yes\n",
+            1,
+            (
+                "`approval: true` is not allowed; allowed: 'ask', 'edits' or 'auto' (in"
+                " YAML, yes"
+            ),
+        ),
+        (
+            "commands: 3\n",
+            1,
+            (
+                "`commands: 3` is not allowed; allowed: a mapping with mode, allow,"
+                " timeout, hide_env"
+            ),
+        ),
         ("commands:\n  mode: yolo\n", 2, "'safe', 'ask' or 'unsafe'"),
         ("commands:\n  timeout: 0\n", 2, "a number of seconds over 0"),
         ("commands:\n  timeout: 86401\n", 2, "at most 86400"),
@@ -262,7 +355,11 @@ def test_ordinary_programs_may_be_on_the_list(tmp_path: Path, name: str) -> None
             2,
             "`commands.allow: ./run.sh` is not allowed; allowed: names",
         ),
-        ("commands:\n  allow: [npm test]\n", 2, "without a folder, spaces or arguments"),
+        (
+            "commands:\n  allow: [npm test]\n",
+            2,
+            "without a folder, spaces or arguments",
+        ),
         ("commands:\n  allow: ['']\n", 2, "names of programs"),
         (
             "commands:\n  allow: [bash]\n",
@@ -276,11 +373,19 @@ def test_ordinary_programs_may_be_on_the_list(tmp_path: Path, name: str) -> None
         ("budget:\n  usd: .inf\n", 2, "a number of dollars over 0"),
         ("budget:\n  tokens: many\n", 2, "a whole number over 0"),
         ("effort: maximal\n", 1, "'none', 'low', 'medium', 'high' or 'max'"),
-        ("fallbacks:\n- {model: a/b, effort: much}\n", 1, "'none', 'low', 'medium', 'high' or 'max'"),
+        (
+            "fallbacks:\n- {model: a/b, effort: much}\n",
+            1,
+            "'none', 'low', 'medium', 'high' or 'max'",
+        ),
         ("temperature: 3\n", 1, "a number from 0 to 2"),
         ("temperature: .nan\n", 1, "a number from 0 to 2"),
         ("max_output_tokens: 0\n", 1, "a whole number of tokens over 0"),
-        ("request:\n  bodies: {}\n", 2, "no setting `request.bodies`; did you mean `body`?"),
+        (
+            "request:\n  bodies: {}\n",
+            2,
+            "no setting `request.bodies`; did you mean `body`?",
+        ),
         ("request:\n  body: 3\n", 2, "a mapping of fields"),
         ("request:\n  body: {messages: []}\n", 2, "cdd itself writes messages"),
         ("request:\n  body: {day: 2026-11-22}\n", 2, "what JSON can say"),
@@ -290,10 +395,18 @@ def test_ordinary_programs_may_be_on_the_list(tmp_path: Path, name: str) -> None
         ('request:\n  headers:\n    X-Team: "a\\nb"\n', 3, "on one line"),
         ("models: big\n", 1, "a mapping with planner, executor, chat, socrates"),
         ("commands: {1: a}\n", 1, "no setting `commands.1`"),
-        ("models:\n  planer: x\n", 2, "no setting `models.planer`; did you mean `planner`?"),
+        (
+            "models:\n  planer: x\n",
+            2,
+            "no setting `models.planer`; did you mean `planner`?",
+        ),
         ("models:\n  chat: 3\n", 2, "a model string, or a mapping"),
         ("models:\n  chat: ''\n", 2, "give a model string"),
-        ("models:\n  chat:\n    efort: low\n", 3, "no setting `models.chat.efort`; did you mean `effort`?"),
+        (
+            "models:\n  chat:\n    efort: low\n",
+            3,
+            "no setting `models.chat.efort`; did you mean `effort`?",
+        ),
         ("models:\n  chat:\n    temperature: 9\n", 3, "a number from 0 to 2"),
         ("models:\n  chat:\n    request:\n      body: 1\n", 4, "a mapping of fields"),
         ("a: [\n", 2, "not YAML"),
@@ -301,7 +414,9 @@ def test_ordinary_programs_may_be_on_the_list(tmp_path: Path, name: str) -> None
         ("model: *nothing\n", 1, "undefined alias"),
     ],
 )
-def test_a_wrong_setting_names_file_line_and_what_is_allowed(tmp_path: Path, text: str, line: int, words: str) -> None:
+def test_a_wrong_setting_names_file_line_and_what_is_allowed(
+    tmp_path: Path, text: str, line: int, words: str
+) -> None:
     with pytest.raises(BadInput) as caught:
         load_config(write(tmp_path, text), {})
     assert f"config.yaml:{line}" in caught.value.message
@@ -309,10 +424,16 @@ def test_a_wrong_setting_names_file_line_and_what_is_allowed(tmp_path: Path, tex
 
 
 def test_all_that_is_wrong_is_told_at_once_a_line_each(tmp_path: Path) -> None:
-    write(tmp_path, "modle: y\njobs: 0\ncommands:\n  alow: []\n  allow: [npm, bash, ./x]\n")
+    write(
+        tmp_path,
+        "modle: y\njobs: 0\ncommands:\n  alow: []\n  allow: [npm, bash, ./x]\n",
+    )
     with pytest.raises(BadInput) as caught:
         load_config(tmp_path, {})
-    places = [line.partition("config.yaml:")[2].partition(" is not")[0] for line in caught.value.message.splitlines()]
+    places = [
+        line.partition("config.yaml:")[2].partition(" is not")[0]
+        for line in caught.value.message.splitlines()
+    ]
     assert sorted(place.partition(";")[0] for place in places) == [
         "1: there is no setting `modle`",
         "2: `jobs: 0`",
@@ -374,19 +495,33 @@ def test_a_wrong_variable_or_flag_is_named(tmp_path: Path) -> None:
 
 def test_what_a_request_has_besides_is_in_no_traceback(tmp_path: Path) -> None:
     content, secret = {"X-Team": "a-secret-word"}, "a-secret-word"
-    text = json.dumps({"model": "openai/x", "request": {"headers": content, "body": content}})
+    text = json.dumps(
+        {"model": "openai/x", "request": {"headers": content, "body": content}}
+    )
     config = load_config(write(tmp_path, text), {}, {})
-    for value in (config, config.request, ModelOptions(body=content, headers=content), Call({}, content)):
+    for value in (
+        config,
+        config.request,
+        ModelOptions(body=content, headers=content),
+        Call({}, content),
+    ):
         assert secret not in repr(value) + pretty_repr(value)
     assert "model='openai/x'" in repr(config)
 
 
 def test_all_wrong_variables_are_named(tmp_path: Path) -> None:
-    environment = {"CDD_MAX_ATTEMPTS": "many", "CDD_MODEL": "right", "CDD_APPROVAL": "perhaps"}
+    environment = {
+        "CDD_MAX_ATTEMPTS": "many",
+        "CDD_MODEL": "right",
+        "CDD_APPROVAL": "perhaps",
+    }
     with pytest.raises(BadInput) as refused:
         load_config(tmp_path, {}, environment)
     complaints = refused.value.message.splitlines()
-    assert [line.partition(":")[0] for line in complaints] == ["CDD_MAX_ATTEMPTS", "CDD_APPROVAL"]
+    assert [line.partition(":")[0] for line in complaints] == [
+        "CDD_MAX_ATTEMPTS",
+        "CDD_APPROVAL",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -410,25 +545,42 @@ def test_a_misspelt_variable_is_told(tmp_path: Path, name: str, meant: str) -> N
     assert load_config(tmp_path, {}, {name: ""}) == Config()
 
 
-@pytest.mark.parametrize("name", ["CDD_HOME", "CDD_MODULE", "CDD_VERSION", "CDDMODEL", "CDD_", "CDD_DEBUG"])
-def test_a_variable_that_is_like_none_may_be_another_programs(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["CDD_HOME", "CDD_MODULE", "CDD_VERSION", "CDDMODEL", "CDD_", "CDD_DEBUG"]
+)
+def test_a_variable_that_is_like_none_may_be_another_programs(
+    tmp_path: Path, name: str
+) -> None:
     assert load_config(tmp_path, {}, {name: "x"}) == Config()
 
 
 def test_every_variable_that_is_read_anywhere_is_known(tmp_path: Path) -> None:
-    code = "".join(path.read_text() for path in (Path(__file__).parents[1] / "cdd_agent").rglob("*.py"))
+    code = "".join(
+        path.read_text()
+        for path in (Path(__file__).parents[1] / "cdd_agent").rglob("*.py")
+    )
     names = dict.fromkeys(re.findall(r'"(CDD_[A-Z_]+)"', code), "1")
     assert len(names) > 4
     assert load_config(tmp_path, {}, names).commands.mode == "unsafe"
 
 
-def test_the_readme_lists_every_setting_and_which_have_a_variable(tmp_path: Path) -> None:
-    text = (Path(__file__).parents[1] / "README.md").read_text().partition("## Settings")[2]
+def test_the_readme_lists_every_setting_and_which_have_a_variable(
+    tmp_path: Path,
+) -> None:
+    text = (
+        (Path(__file__).parents[1] / "README.md")
+        .read_text()
+        .partition("## Settings")[2]
+    )
     listed = re.findall(r"^\| `([a-z_]+)", text, re.MULTILINE)
     assert {name.partition(".")[0] for name in listed} >= set(Config.__struct_fields__)
-    with_variable = re.findall(r"`(\w+)`", text.partition("there is one for")[2].partition(". One that")[0])
+    with_variable = re.findall(
+        r"`(\w+)`", text.partition("there is one for")[2].partition(". One that")[0]
+    )
     assert {f"CDD_{name.upper()}" for name in with_variable} == {
-        name for name in VARIABLES if name.removeprefix("CDD_").lower() in Config.__struct_fields__
+        name
+        for name in VARIABLES
+        if name.removeprefix("CDD_").lower() in Config.__struct_fields__
     }
 
 
@@ -440,7 +592,9 @@ def test_a_file_that_is_not_text_is_told(tmp_path: Path) -> None:
 
 
 @given(st.text(max_size=60))
-def test_any_text_is_a_config_or_bad_input(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+def test_any_text_is_a_config_or_bad_input(
+    tmp_path_factory: pytest.TempPathFactory, text: str
+) -> None:
     root = write(tmp_path_factory.mktemp("any"), "")
     (root / ".cdd/config.yaml").write_bytes(text.encode("utf-8", "surrogatepass"))
     with contextlib.suppress(BadInput):
@@ -448,30 +602,57 @@ def test_any_text_is_a_config_or_bad_input(tmp_path_factory: pytest.TempPathFact
 
 
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.dates() | st.text(max_size=9) | st.just("\ud83d"),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5) | st.integers(), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.dates()
+    | st.text(max_size=9)
+    | st.just("\ud83d"),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=5) | st.integers(), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 
 
 @st.composite
 def settings(draw: st.DrawFn) -> dict[object, object]:
-    """Something for some of the settings, of sections too, and perhaps for others that there are not."""
+    """Something for some of the settings, of sections too, and perhaps for others that
+    there are not.
+    """
     chosen = dict[object, object]()
-    for name in draw(st.sets(st.sampled_from(Config.__struct_fields__), min_size=1, max_size=4)):
+    for name in draw(
+        st.sets(st.sampled_from(Config.__struct_fields__), min_size=1, max_size=4)
+    ):
         section = getattr(Config(), name)
         own = section.__struct_fields__ if isinstance(section, Struct) else ()
-        within = st.dictionaries(st.sampled_from(own) if own else st.text(max_size=5), VALUES, max_size=3)
+        within = st.dictionaries(
+            st.sampled_from(own) if own else st.text(max_size=5), VALUES, max_size=3
+        )
         chosen[name] = draw(within | VALUES if own else VALUES)
-    return chosen | draw(st.dictionaries(VALUES.filter(lambda key: isinstance(key, str | int)), VALUES, max_size=1))
+    return chosen | draw(
+        st.dictionaries(
+            VALUES.filter(lambda key: isinstance(key, str | int)), VALUES, max_size=1
+        )
+    )
 
 
 @given(settings())
-def test_any_value_of_any_setting_is_taken_or_told_with_its_name(chosen: dict[object, object]) -> None:
+def test_any_value_of_any_setting_is_taken_or_told_with_its_name(
+    chosen: dict[object, object],
+) -> None:
     for name, value in chosen.items():
         section = getattr(Config(), str(name), None)
-        inside = value if isinstance(section, Struct) and isinstance(value, dict) else {}
-        for whole, each in [(str(name), value)] if not inside else [(f"{name}.{key}", inside[key]) for key in inside]:
+        inside = (
+            value if isinstance(section, Struct) and isinstance(value, dict) else {}
+        )
+        for whole, each in (
+            [(str(name), value)]
+            if not inside
+            else [(f"{name}.{key}", inside[key]) for key in inside]
+        ):
             with contextlib.suppress(BadInput):
                 config = with_setting(Config(), whole, each)
                 assert read(Config, to_builtins(config)) == config
@@ -498,40 +679,64 @@ def test_a_hostile_file_is_refused_quickly(tmp_path: Path, text: str) -> None:
     [
         ("", "model: openai/a:1\n"),
         ("# mine\nmax_attempts: 2", "# mine\nmax_attempts: 2\nmodel: openai/a:1\n"),
-        ("model: x/y  # why\nrecord: null\n", "model: openai/a:1  # why\nrecord: null\n"),
+        (
+            "model: x/y  # why\nrecord: null\n",
+            "model: openai/a:1  # why\nrecord: null\n",
+        ),
         ('model: "x/y"\n', "model: openai/a:1\n"),
         ("model:\n", "model: openai/a:1\n"),
         ("model: null # none\n", "model: openai/a:1 # none\n"),
         ("#model: x\nrecord: null\n", "#model: x\nmodel: openai/a:1\nrecord: null\n"),
-        ("# model: x\r\nrecord: a\r\n", "# model: x\r\nmodel: openai/a:1\r\nrecord: a\r\n"),
+        (
+            "# model: x\r\nrecord: a\r\n",
+            "# model: x\r\nmodel: openai/a:1\r\nrecord: a\r\n",
+        ),
         ("{model: x, record: a}\n", "{model: openai/a:1, record: a}\n"),
         ("record: 'ä 🚀'\nmodel: x\n", "record: 'ä 🚀'\nmodel: openai/a:1\n"),
-        ("record: a # \u2028 \x85\rmodel: x # mine\r", "record: a # \u2028 \x85\rmodel: openai/a:1 # mine\r"),
+        (
+            "record: a # \u2028 \x85\rmodel: x # mine\r",
+            "record: a # \u2028 \x85\rmodel: openai/a:1 # mine\r",
+        ),
     ],
 )
-def test_a_setting_is_changed_in_its_line_and_nothing_else(before: str, after: str) -> None:
+def test_a_setting_is_changed_in_its_line_and_nothing_else(
+    before: str, after: str
+) -> None:
     assert changed_text(before, "config.yaml", {"model": "openai/a:1"}) == after
 
 
 @pytest.mark.parametrize(
     "text",
-    ["{record: a}\n", "record: a\n...\n", "model: >\n  x/y\n", "record: 'a\n# model: x\n  b'\n"],
+    [
+        "{record: a}\n",
+        "record: a\n...\n",
+        "model: >\n  x/y\n",
+        "record: 'a\n# model: x\n  b'\n",
+    ],
 )
-def test_a_file_that_cannot_be_changed_line_by_line_is_told_what_to_write(text: str) -> None:
+def test_a_file_that_cannot_be_changed_line_by_line_is_told_what_to_write(
+    text: str,
+) -> None:
     with pytest.raises(BadInput, match="was left as it was") as refused:
         changed_text(text, "config.yaml", {"model": "openai/a:1"})
     assert refused.value.hint.splitlines()[1:] == ["model: openai/a:1"]
 
 
 @given(
-    value=st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1), text=st.sampled_from(["", "model: a\n"])
+    value=st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1),
+    text=st.sampled_from(["", "model: a\n"]),
 )
-def test_any_name_is_written_so_that_it_is_read_as_itself(value: str, text: str) -> None:
+def test_any_name_is_written_so_that_it_is_read_as_itself(
+    value: str, text: str
+) -> None:
     from cdd_agent.guarded_yaml import read_mapping
 
     written = changed_text(text, "config.yaml", {"model": value, "api_base": None})
     entries = read_mapping(written, "config.yaml", "a config")
-    assert {key: entry.value("config.yaml") for key, entry in entries.items()} == {"model": value, "api_base": None}
+    assert {key: entry.value("config.yaml") for key, entry in entries.items()} == {
+        "model": value,
+        "api_base": None,
+    }
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere it is asked itself")

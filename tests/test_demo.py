@@ -22,9 +22,17 @@ from tests.screens import Screen
 from tests.terminals import CDD, Terminal
 
 REPOSITORY = Path(__file__).parents[1]
-KEYS = sorted({name for provider in PROVIDERS.values() for name in (*provider.keys, *provider.addresses)})
+KEYS = sorted(
+    {
+        name
+        for provider in PROVIDERS.values()
+        for name in (*provider.keys, *provider.addresses)
+    }
+)
 OUTSIDE = {
-    **dict.fromkeys((*VARIABLES, *KEYS, "ANTHROPIC_API_KEY", "OPENAI_ORGANIZATION"), "not a setting"),
+    **dict.fromkeys(
+        (*VARIABLES, *KEYS, "ANTHROPIC_API_KEY", "OPENAI_ORGANIZATION"), "not a setting"
+    ),
     "CDD_MODEL": "openai/gpt-5",
     "CDD_MODLE": "openai/gpt-5",
     "CDD_ENABLE_UNSAFE_COMMANDS": "true",
@@ -44,7 +52,9 @@ def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pa
         "conftest.py": "raise RuntimeError('not of the demo')\n",
         "pytest.ini": "[pytest]\naddopts = --no-such-option\n",
         "user.yaml": "modle: typo\n",
-        "home/.gitconfig": "[core]\n    excludesFile = ~/ignored\n[commit]\n    template = ~/missing\n",
+        "home/.gitconfig": (
+            "[core]\n    excludesFile = ~/ignored\n[commit]\n    template = ~/missing\n"
+        ),
         "home/ignored": "*.csv\ntests/\n",
         "bin/pytest": "#!/bin/sh\necho another pytest; exit 1\n",
     }
@@ -52,7 +62,11 @@ def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pa
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     (tmp_path / "bin/pytest").chmod(0o755)
-    places = {"CDD_USER_CONFIG": tmp_path / "user.yaml", "HOME": tmp_path / "home", "TMPDIR": tmp_path}
+    places = {
+        "CDD_USER_CONFIG": tmp_path / "user.yaml",
+        "HOME": tmp_path / "home",
+        "TMPDIR": tmp_path,
+    }
     path = os.pathsep.join([str(tmp_path / "bin"), os.environ["PATH"]])
     for name, value in {**OUTSIDE, **places, "PATH": path}.items():
         monkeypatch.setenv(name, str(value))
@@ -91,20 +105,26 @@ def test_its_script_answers_whatever_is_asked_as_often_as_it_is() -> None:
     assert model.next_reply(step).text != answer
 
 
-def test_no_setting_from_outside_reaches_a_run_of_it(surroundings: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_setting_from_outside_reaches_a_run_of_it(
+    surroundings: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     environment = dict(os.environ)
     assert main(["demo", "--json"]) == ExitCode.DONE
     assert dict(os.environ) == environment
     out = capsys.readouterr().out
     events = [json.loads(line) for line in out.splitlines()]
     assert (events[-1]["completed"], events[-1]["unverified"]) == (4, 0)
-    assert {event["model"] for event in events if event["event"] == "reply_started"} == {"scripted"}
+    assert {
+        event["model"] for event in events if event["event"] == "reply_started"
+    } == {"scripted"}
     assert "redacted" not in out
     (folder,) = surroundings.glob("cdd-demo-*")
     assert "expenses.csv" in git(folder, "ls-files")
 
 
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+@pytest.mark.filterwarnings(
+    "ignore:This process .* is multi-threaded:DeprecationWarning"
+)
 def test_no_setting_from_outside_reaches_its_shell(surroundings: Path) -> None:
     terminal = Terminal(surroundings, CDD, "demo", size=(120, 40))
     try:
@@ -125,26 +145,39 @@ def test_each_variable_means_nothing_to_it(name: str, surroundings: Path) -> Non
     assert config == Config(model="script:.cdd/demo-script.yaml", approval="edits")
 
 
-def test_a_model_of_ones_own_is_no_part_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_of_ones_own_is_no_part_of_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert main(["--model", "openai/gpt-5", "demo"]) == ExitCode.BAD_INPUT
     assert "--model" in capsys.readouterr().err
 
 
-def test_what_it_needs_is_locked_to_the_files_that_developing_has_and_no_tool_of_developers_is_among_it() -> None:
-    everything, running = (_locked(name) for name in ("requirements.lock", "requirements-run.lock"))
+def test_its_lock_has_the_same_files_as_developing_and_no_developer_tools() -> None:
+    everything, running = (
+        _locked(name) for name in ("requirements.lock", "requirements-run.lock")
+    )
     assert running.items() < everything.items()
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
     groups = project["dependency-groups"]
-    needed = {_name(text) for text in (*project["project"]["dependencies"], *groups["install"])}
+    needed = {
+        _name(text)
+        for text in (*project["project"]["dependencies"], *groups["install"])
+    }
     assert needed <= {_name(line) for line in running}
     tools = {_name(text) for text in groups["dev"] if isinstance(text, str)}
     assert not tools & {_name(line) for line in running}
 
 
 def _locked(name: str) -> dict[str, frozenset[str]]:
-    """Each package of a lock file, with its version and for which computers, and the hashes of its files."""
+    """Each package of a lock file, with its version and for which computers, and the
+    hashes of its files.
+    """
     blocks = re.split(r"^(?=\w)", (REPOSITORY / name).read_text(), flags=re.MULTILINE)
-    return {block.split(" \\")[0]: frozenset(re.findall(r"sha256:\w+", block)) for block in blocks if block}
+    return {
+        block.split(" \\")[0]: frozenset(re.findall(r"sha256:\w+", block))
+        for block in blocks
+        if block
+    }
 
 
 def _name(requirement: str) -> str:

@@ -13,7 +13,9 @@ from tests.projects import Sandbox
 
 
 def test_doctor_says_what_is_missing(
-    sandbox: Sandbox, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    sandbox: Sandbox,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sandbox.write(STEPS[0])
     assert cdd(sandbox, "doctor") == 2
@@ -22,7 +24,10 @@ def test_doctor_says_what_is_missing(
     assert "cdd demo" in out
     monkeypatch.setenv("CDD_MODEL", script(sandbox))
     assert cdd(sandbox, "doctor") == 0
-    assert any(line.startswith(("! tests", "! check")) for line in capsys.readouterr().out.splitlines())
+    assert any(
+        line.startswith(("! tests", "! check"))
+        for line in capsys.readouterr().out.splitlines()
+    )
 
 
 @pytest.mark.parametrize(
@@ -33,7 +38,11 @@ def test_doctor_says_what_is_missing(
         ("CDD_TEST_COMMAND", "a && b", "needs a shell"),
         ("CDD_MAX_ATTEMPTS", "many", "a whole number from 1 to 100"),
         ("CDD_API_BASE", "localhost:1234", "begins with http:// or https://"),
-        ("OPENAI_BASE_URL", "localhost:1234", "OPENAI_BASE_URL in the environment is no address"),
+        (
+            "OPENAI_BASE_URL",
+            "localhost:1234",
+            "OPENAI_BASE_URL in the environment is no address",
+        ),
         ("CDD_API_BASE", "http://127.0.0.1:9/v1", "http://127.0.0.1:9/v1"),
     ],
 )
@@ -46,7 +55,9 @@ def test_doctor_finds_what_would_stop_a_run_and_still_looks_at_the_rest(
     words: str,
 ) -> None:
     sandbox.write(STEPS[0])
-    monkeypatch.setenv("CDD_MODEL", "openai/any" if "BASE" in variable else script(sandbox))
+    monkeypatch.setenv(
+        "CDD_MODEL", "openai/any" if "BASE" in variable else script(sandbox)
+    )
     monkeypatch.setenv(variable, value)
     assert cdd(sandbox, "doctor") == 2
     out = capsys.readouterr().out
@@ -58,9 +69,21 @@ def test_doctor_finds_what_would_stop_a_run_and_still_looks_at_the_rest(
     ("settings", "exit_code", "words"),
     [
         ({"MODEL": "groq/llama"}, 2, "groq/llama: GROQ_API_KEY not set"),
-        ({"MODEL": "groq/llama", "KEY": "GROQ_API_KEY"}, 0, "at https://api.groq.com/openai/v1, asked directly"),
-        ({"MODEL": "bedrock/claude", "MODEL_ADAPTER": "direct"}, 2, "does not know how to ask bedrock/claude"),
-        ({"MODEL": "groq/llama", "MODEL_ADAPTER": "curl"}, 2, "allowed: 'auto', 'litellm' or 'direct'"),
+        (
+            {"MODEL": "groq/llama", "KEY": "GROQ_API_KEY"},
+            0,
+            "at https://api.groq.com/openai/v1, asked directly",
+        ),
+        (
+            {"MODEL": "bedrock/claude", "MODEL_ADAPTER": "direct"},
+            2,
+            "does not know how to ask bedrock/claude",
+        ),
+        (
+            {"MODEL": "groq/llama", "MODEL_ADAPTER": "curl"},
+            2,
+            "allowed: 'auto', 'litellm' or 'direct'",
+        ),
     ],
 )
 def test_doctor_says_what_asks_the_model(
@@ -95,7 +118,11 @@ def test_doctor_names_servers_their_models_and_the_lines_that_choose_them(
         out = capsys.readouterr().out
         lines = [line.strip() for line in out.splitlines()]
 
-        at = next(number for number, line in enumerate(lines) if f"Ollama at http://127.0.0.1:{ollama}/v1" in line)
+        at = next(
+            number
+            for number, line in enumerate(lines)
+            if f"Ollama at http://127.0.0.1:{ollama}/v1" in line
+        )
         assert lines[at].endswith(" 2 more")
         assert lines[at + 1].split() == ["model:", "openai/qwen3-coder:30b"]
         assert lines[at + 2].split() == ["api_base:", f"http://127.0.0.1:{ollama}/v1"]
@@ -103,11 +130,17 @@ def test_doctor_names_servers_their_models_and_the_lines_that_choose_them(
         assert [line[0] for line in without_models] == ["!"]
         assert "vLLM" not in out
 
-        for name, port in (("qwen3-coder:30b", ollama), ("a: b #c.gguf", llama)):  # the lines do what they say
+        # the lines do what they say
+        for name, port in (("qwen3-coder:30b", ollama), ("a: b #c.gguf", llama)):
             at = lines.index(f"api_base: http://127.0.0.1:{port}/v1")
-            (sandbox.root / ".cdd/config.yaml").write_text("\n".join(lines[at - 1 : at + 1]))
+            (sandbox.root / ".cdd/config.yaml").write_text(
+                "\n".join(lines[at - 1 : at + 1])
+            )
             assert examine(sandbox.root, {}, {}) == 0
-            assert f"openai/{name} at http://127.0.0.1:{port}/v1, asked directly" in capsys.readouterr().out
+            assert (
+                f"openai/{name} at http://127.0.0.1:{port}/v1, asked directly"
+                in capsys.readouterr().out
+            )
 
 
 @pytest.mark.parametrize(
@@ -122,41 +155,66 @@ def test_doctor_names_servers_their_models_and_the_lines_that_choose_them(
     ],
 )
 def test_doctor_tells_a_missing_model_and_a_missing_list_from_a_missing_server(
-    sandbox: Sandbox, capsys: pytest.CaptureFixture[str], answer: bytes, glyph: str, told: str
+    sandbox: Sandbox,
+    capsys: pytest.CaptureFixture[str],
+    answer: bytes,
+    glyph: str,
+    told: str,
 ) -> None:
     sandbox.write(STEPS[0])
     with answering(answer) as (port, _):
         address = f"http://127.0.0.1:{port}/v1"
         code = examine(sandbox.root, {"model": "openai/any", "api_base": address}, {})
-    (line,) = [line for line in capsys.readouterr().out.splitlines() if line[2:].startswith("model ")]
+    (line,) = [
+        line
+        for line in capsys.readouterr().out.splitlines()
+        if line[2:].startswith("model ")
+    ]
     assert (line[0], code) == (glyph, 2 if glyph == "✗" else 0)
     assert told in line
     assert address in line
 
 
 def test_doctor_shows_the_roles_with_a_model_or_settings_of_their_own(
-    sandbox: Sandbox, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    sandbox: Sandbox,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sandbox.write(STEPS[0])
     monkeypatch.setenv("GROQ_API_KEY", "key")
     monkeypatch.delenv("XAI_API_KEY", raising=False)
     (sandbox.root / ".cdd/config.yaml").write_text(
-        "model: groq/llama\nmodels: {planner: {effort: high}, chat: xai/grok, executor: groq/llama}\n"
+        "model: groq/llama\n"
+        "models: {planner: {effort: high}, chat: xai/grok, executor: groq/llama}\n"
     )
     assert cdd(sandbox, "doctor") == 2
     lines = capsys.readouterr().out.splitlines()
-    assert any("planner" in line and "groq/llama" in line and "effort high" in line for line in lines)
+    assert any(
+        "planner" in line and "groq/llama" in line and "effort high" in line
+        for line in lines
+    )
     assert any("chat" in line and "XAI_API_KEY" in line for line in lines)
     assert not any(line[2:].startswith(("executor", "socrates")) for line in lines)
 
 
-def test_doctor_imports_no_litellm_for_a_model_that_is_asked_directly(sandbox: Sandbox) -> None:
+def test_doctor_imports_no_litellm_for_a_model_that_is_asked_directly(
+    sandbox: Sandbox,
+) -> None:
     code = (
-        "import sys, cdd_agent.cli.main as cli; cli.main(['doctor']); print(*{'litellm', 'openai'} & set(sys.modules))"
+        "import sys, cdd_agent.cli.main as cli; cli.main(['doctor']);"
+        " print(*{'litellm', 'openai'} & set(sys.modules))"
     )
-    environment = {**os.environ, "CDD_MODEL": "groq/llama", "GROQ_API_KEY": "a-key-for-tests"}
+    environment = {
+        **os.environ,
+        "CDD_MODEL": "groq/llama",
+        "GROQ_API_KEY": "a-key-for-tests",
+    }
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=sandbox.root, env=environment, capture_output=True, text=True
+        [sys.executable, "-c", code],
+        cwd=sandbox.root,
+        env=environment,
+        capture_output=True,
+        text=True,
     )
     assert "https://api.groq.com/openai/v1" in done.stdout
     assert done.stdout.endswith("\n\n")

@@ -1,4 +1,6 @@
-"""The main job as a user meets it: a real project under git, real pytest, the real adapter, a server on loopback."""
+"""The main job as a user meets it: a real project under git, real pytest, the real
+adapter, a server on loopback.
+"""
 
 import json
 import os
@@ -22,12 +24,16 @@ STEPS = 6
 
 def git(root: Path, *words: str) -> str:
     command = ["git", "-c", "user.name=A", "-c", "user.email=a@localhost", *words]
-    return subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout
+    return subprocess.run(
+        command, cwd=root, check=True, capture_output=True, text=True
+    ).stdout
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A package under git with a passing test, and a plan of six steps that each add a module and its test."""
+    """A package under git with a passing test, and a plan of six steps that each add a
+    module and its test.
+    """
     root = tmp_path / "my project"
     ticket = root / "tickets" / SLUG
     ticket.mkdir(parents=True)
@@ -35,16 +41,26 @@ def project(tmp_path: Path) -> Path:
     (root / "tests").mkdir()
     (root / "numbers_app/__init__.py").touch()
     (root / "tests/test_present.py").write_text("def test_present(): pass\n")
-    (root / "pyproject.toml").write_text('[tool.pytest.ini_options]\npythonpath = ["."]\n')
+    (root / "pyproject.toml").write_text(
+        '[tool.pytest.ini_options]\npythonpath = ["."]\n'
+    )
     (root / ".gitignore").write_text("__pycache__/\n.pytest_cache/\n")
-    (ticket / "spec.yaml").write_text("title: Numbers\ntype: feature\ndescription: Six.\nacceptance_criteria: [All]\n")
+    (ticket / "spec.yaml").write_text(
+        "title: Numbers\ntype: feature\ndescription: Six.\nacceptance_criteria: [All]\n"
+    )
     steps = [
-        f"### Step {n}: Number {n}\n\n**Description:** Write `n{n}`.\n"
+        f"### Step {n}: Number {n}\n\n"
+        f"**Description:** Write `n{n}`.\n"
         f"**Dependencies:** {'All previous steps' if n > 1 else 'None'}\n\n"
-        f"**Files Affected:**\n- `numbers_app/n{n}.py` (new)\n- `tests/test_n{n}.py` (new)\n"
+        "**Files Affected:**\n"
+        f"- `numbers_app/n{n}.py` (new)\n"
+        f"- `tests/test_n{n}.py` (new)\n"
         for n in range(1, STEPS + 1)
     ]
-    (ticket / "plan.md").write_text("# Implementation Plan: Numbers\n\n## Implementation Steps\n\n" + "\n".join(steps))
+    (ticket / "plan.md").write_text(
+        "# Implementation Plan: Numbers\n\n## Implementation Steps\n\n"
+        + "\n".join(steps)
+    )
     git(root, "init", "--quiet")
     git(root, "add", "--all")
     git(root, "commit", "--quiet", "-m", "start")
@@ -53,15 +69,25 @@ def project(tmp_path: Path) -> Path:
 
 def reply(number: int, value: int | None = None) -> str:
     return (
-        f"Number {number}.\n\n```python:numbers_app/n{number}.py\nVALUE = {value or number}\n```\n\n"
-        f"```python:tests/test_n{number}.py\nfrom numbers_app.n{number} import VALUE\n\n\n"
-        f"def test_it() -> None:\n    assert VALUE == {number}\n```\n"
+        f"Number {number}.\n\n"
+        f"```python:numbers_app/n{number}.py\n"
+        f"VALUE = {value or number}\n"
+        "```\n\n"
+        f"```python:tests/test_n{number}.py\n"
+        f"from numbers_app.n{number} import VALUE\n\n\n"
+        "def test_it() -> None:\n"
+        f"    assert VALUE == {number}\n"
+        "```\n"
     )
 
 
 def cdd(root: Path, url: str, *words: str) -> subprocess.CompletedProcess[str]:
     environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith(("OPENAI", "ANTHROPIC"))},
+        **{
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("OPENAI", "ANTHROPIC"))
+        },
         "OPENAI_API_KEY": KEY,
         "OPENAI_BASE_URL": url,
     }
@@ -69,30 +95,53 @@ def cdd(root: Path, url: str, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def state(root: Path) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads((root / "tickets" / SLUG / "execution-state.json").read_text())
+    content: dict[str, Any] = json.loads(
+        (root / "tickets" / SLUG / "execution-state.json").read_text()
+    )
     return content
 
 
-def test_a_plan_of_six_steps_is_carried_out_and_a_second_run_asks_nothing(project: Path) -> None:
+def test_a_plan_of_six_steps_is_carried_out_and_a_second_run_asks_nothing(
+    project: Path,
+) -> None:
     replies = [reply(n) for n in range(1, STEPS + 1)]
     replies.insert(4, reply(5, value=4))  # step 5 fails its tests at first
     with LoopbackServer(replies) as server:
-        run = cdd(project, server.url, "exec", SLUG, "--model", "openai/any-model", "--json")
-        again = cdd(project, server.url, "exec", SLUG, "--model", "openai/any-model", "--json")
+        run = cdd(
+            project, server.url, "exec", SLUG, "--model", "openai/any-model", "--json"
+        )
+        again = cdd(
+            project, server.url, "exec", SLUG, "--model", "openai/any-model", "--json"
+        )
 
     assert run.returncode == 0, run.stdout + run.stderr
-    assert [line for line in run.stderr.splitlines() if "looking for who offers the model" not in line] == []
+    assert [
+        line
+        for line in run.stderr.splitlines()
+        if "looking for who offers the model" not in line
+    ] == []
     events = [json.loads(line) for line in run.stdout.splitlines()]
     assert events[-1]["completed"] == STEPS
-    assert [event["step"] for event in events if event["event"] == "attempt_failed"] == [5]
-    assert len([event for event in events if event["event"] == "reply_delta"]) > 2 * STEPS
+    assert [
+        event["step"] for event in events if event["event"] == "attempt_failed"
+    ] == [5]
+    assert (
+        len([event for event in events if event["event"] == "reply_delta"]) > 2 * STEPS
+    )
     assert len(server.requests) == STEPS + 1
     assert server.requests[0].body["stream"] is True
     saved = state(project)
     assert saved["status"] == "completed"
-    assert {step["verification"] for step in saved["step_executions"].values()} == {"passed"}
+    assert {step["verification"] for step in saved["step_executions"].values()} == {
+        "passed"
+    }
     assert "assert 4 == 5" in server.requests[5].body["messages"][-1]["content"]
-    tests = subprocess.run([sys.executable, "-m", "pytest", "-q"], cwd=project, capture_output=True, text=True)
+    tests = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q"],
+        cwd=project,
+        capture_output=True,
+        text=True,
+    )
     assert f"{STEPS + 1} passed" in tests.stdout
     untracked = git(project, "status", "--short", "--untracked-files=all").split()
     assert not [path for path in untracked if "runs" in path or path.endswith(".tmp")]
@@ -107,7 +156,11 @@ def test_a_plan_of_six_steps_is_carried_out_and_a_second_run_asks_nothing(projec
         (failure(401, "Incorrect API key"), 2, "OPENAI_API_KEY"),
         (failure(404, "The model does not exist", "model_not_found"), 2, "any-model"),
         (Answer(""), 1, "empty reply"),
-        (Answer(raw="<html>It works!</html>", content_type="text/html"), 1, "any-model"),
+        (
+            Answer(raw="<html>It works!</html>", content_type="text/html"),
+            1,
+            "any-model",
+        ),
         (Answer("Everything is done and all tests pass."), 1, "gives no file"),
     ],
     ids=["401", "404", "nothing", "html", "words"],
@@ -123,7 +176,10 @@ def test_a_model_that_is_of_no_use_is_told_with_the_right_exit_code(
     with LoopbackServer([answer] * 3) as server:
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        assert main(["exec", SLUG, "--model", "openai/any-model", "-C", str(project)]) == code
+        assert (
+            main(["exec", SLUG, "--model", "openai/any-model", "-C", str(project)])
+            == code
+        )
 
     told = capsys.readouterr()
     assert words in told.out
@@ -132,10 +188,14 @@ def test_a_model_that_is_of_no_use_is_told_with_the_right_exit_code(
     assert git(project, "status", "--short", "numbers_app", "tests") == ""
 
 
-def test_a_provider_that_asks_for_hours_ends_the_run_with_75_and_the_next_one_goes_on(project: Path) -> None:
+def test_a_provider_that_asks_for_hours_ends_the_run_with_75_and_the_next_one_goes_on(
+    project: Path,
+) -> None:
     plan = project / "tickets" / SLUG / "plan.md"
     plan.write_text(plan.read_text().partition("### Step 3")[0])
-    later = failure(429, USED_UP, "rate_limit_exceeded", headers={"Retry-After": "5400"})
+    later = failure(
+        429, USED_UP, "rate_limit_exceeded", headers={"Retry-After": "5400"}
+    )
     with LoopbackServer([reply(1), later, reply(2)]) as server:
         stopped = cdd(project, server.url, "exec", SLUG, "--model", "openai/any-model")
         saved = state(project)
@@ -147,7 +207,10 @@ def test_a_provider_that_asks_for_hours_ends_the_run_with_75_and_the_next_one_go
     assert " 90 minutes" in stopped.stdout
     assert asked == 2  # it was not asked again
     assert saved["status"] == "in_progress"
-    assert [step["status"] for step in saved["step_executions"].values()] == ["completed", "pending"]
+    assert [step["status"] for step in saved["step_executions"].values()] == [
+        "completed",
+        "pending",
+    ]
 
     assert gone_on.returncode == 0, gone_on.stdout + gone_on.stderr
     assert state(project)["status"] == "completed"

@@ -1,4 +1,6 @@
-"""`cdd exec`: its exit codes and events, and how it is stopped, refused and gone on with."""
+"""`cdd exec`: its exit codes and events, and how it is stopped, refused and gone on
+with.
+"""
 
 import json
 import os
@@ -9,7 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.commandline import STEPS, cdd, events, process, script, wait_for, without_override
+from tests.commandline import (
+    STEPS,
+    cdd,
+    events,
+    process,
+    script,
+    wait_for,
+    without_override,
+)
 from tests.git.test_status import git
 from tests.projects import SLUG, Sandbox, Step, says
 
@@ -18,9 +28,13 @@ def test_exec_waits_for_a_provider_and_ends_with_75_where_that_would_be_too_long
     sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sandbox.write(*STEPS)
-    limits = [f"{{error: rate_limited, retry_after: {seconds}}}" for seconds in (0, 600)]
+    limits = [
+        f"{{error: rate_limited, retry_after: {seconds}}}" for seconds in (0, 600)
+    ]
     replies = [limits[0], json.dumps({"reply": says("a.txt", "good")}), limits[1]]
-    (sandbox.root / ".cdd" / "script.yaml").write_text(f"replies: [{', '.join(replies)}]")
+    (sandbox.root / ".cdd" / "script.yaml").write_text(
+        f"replies: [{', '.join(replies)}]"
+    )
 
     assert cdd(sandbox, "exec", SLUG, "--model", "script:.cdd/script.yaml") == 75
 
@@ -45,7 +59,9 @@ def test_exec_waits_for_a_provider_and_ends_with_75_where_that_would_be_too_long
         ("undo", SLUG),
     ],
 )
-def test_what_is_refused_makes_no_project_of_a_folder(tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_what_is_refused_makes_no_project_of_a_folder(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
     sandbox = Sandbox(tmp_path).write(STEPS[0])
     (sandbox.ticket / "plan.md").unlink()
     (tmp_path / ".cdd").rmdir()
@@ -58,9 +74,13 @@ def test_what_is_refused_makes_no_project_of_a_folder(tmp_path: Path, words: tup
     assert len(git(tmp_path, "branch", "--format=%(refname)").splitlines()) == 1
 
 
-def test_exec_runs_to_the_end_and_exits_0(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+def test_exec_runs_to_the_end_and_exits_0(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
     sandbox.write(*STEPS)
-    model = script(sandbox, says("a.txt", "bad"), says("a.txt", "good"), says("b.txt", "good"))
+    model = script(
+        sandbox, says("a.txt", "bad"), says("a.txt", "good"), says("b.txt", "good")
+    )
 
     assert cdd(sandbox, "exec", SLUG, "--model", model) == 0
 
@@ -83,14 +103,32 @@ def test_exec_again_says_that_all_is_done_and_needs_no_model(
     assert sandbox.state() == before
 
 
-def test_exec_json_is_one_event_a_line(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+def test_exec_json_is_one_event_a_line(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
     sandbox.write(STEPS[0])
-    assert cdd(sandbox, "exec", SLUG, "--json", "--model", script(sandbox, says("a.txt", "good"))) == 0
+    assert (
+        cdd(
+            sandbox,
+            "exec",
+            SLUG,
+            "--json",
+            "--model",
+            script(sandbox, says("a.txt", "good")),
+        )
+        == 0
+    )
     seen = events(capsys)
     names = [event["event"] for event in seen]
     assert names[0] == "plan_opened"
     assert names[-1] == "run_finished"
-    assert {"step_started", "reply_delta", "changes_applied", "tests_finished", "step_finished"} <= set(names)
+    assert {
+        "step_started",
+        "reply_delta",
+        "changes_applied",
+        "tests_finished",
+        "step_finished",
+    } <= set(names)
     assert seen[-1]["status"] == "completed"
 
 
@@ -106,15 +144,30 @@ def test_the_baseline_is_told_and_a_step_with_old_failures_is_done_and_says_so(
 ) -> None:
     (sandbox.root / "test_a.py").write_text("def test_old():\n    assert 0\n")
     sandbox.write(Step("a.txt"))
-    assert cdd(sandbox, "exec", SLUG, "--json", "--model", script(sandbox, says("a.txt", "good"))) == 0
+    assert (
+        cdd(
+            sandbox,
+            "exec",
+            SLUG,
+            "--json",
+            "--model",
+            script(sandbox, says("a.txt", "good")),
+        )
+        == 0
+    )
     told = {event["event"]: event for event in events(capsys)}
     assert (told["baseline_taken"]["step"], told["baseline_taken"]["failed"]) == (1, 1)
     assert told["tests_finished"]["verification"] == "baseline"
-    assert (told["step_finished"]["status"], told["step_finished"]["verification"]) == ("completed", "baseline")
+    assert (told["step_finished"]["status"], told["step_finished"]["verification"]) == (
+        "completed",
+        "baseline",
+    )
     assert told["run_finished"]["with_old_failures"] == 1
 
 
-def test_approval_is_needed_where_the_config_asks_for_it(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+def test_approval_is_needed_where_the_config_asks_for_it(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
     sandbox.write(STEPS[0])
     (sandbox.root / ".cdd/config.yaml").write_text("approval: ask\n")
     model = script(sandbox, says("a.txt", "good"))
@@ -134,7 +187,9 @@ def test_a_model_that_nobody_knows_is_refused_before_anything_is_begun(
     assert captured.out == ""
     assert " nix" in captured.err
     assert not (sandbox.ticket / "execution-state.json").exists()
-    (sandbox.root / ".cdd/config.yaml").write_text("model: nix\napi_base: http://127.0.0.1:9/v1\n")
+    (sandbox.root / ".cdd/config.yaml").write_text(
+        "model: nix\napi_base: http://127.0.0.1:9/v1\n"
+    )
     assert cdd(sandbox, "doctor") == 2
     assert " nix" in capsys.readouterr().out
 
@@ -144,7 +199,15 @@ def test_a_model_that_nobody_knows_is_refused_before_anything_is_begun(
     [
         ("", "is empty"),
         ("# Nothing here\n", "no steps"),
-        ("### Step 1: A\n\n**Dependencies:** Step 2\n\n### Step 2: B\n\n**Dependencies:** Step 1\n", "plan.md:1"),
+        (
+            (
+                "### Step 1: A\n\n"
+                "**Dependencies:** Step 2\n\n"
+                "### Step 2: B\n\n"
+                "**Dependencies:** Step 1\n"
+            ),
+            "plan.md:1",
+        ),
         ("### Step 1: A\n\n### Step 1: B\n", "plan.md:3"),
         ("### Step 1: A\n\n**Dependencies:** Step 7\n", "7"),
     ],
@@ -159,7 +222,9 @@ def test_a_plan_that_cannot_run_is_refused_with_line_and_reason(
     assert not (sandbox.ticket / "execution-state.json").exists()
 
 
-def test_a_ticket_without_a_plan_names_the_way_to_one(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_ticket_without_a_plan_names_the_way_to_one(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
     sandbox.write(STEPS[0])
     (sandbox.ticket / "plan.md").unlink()
     assert cdd(sandbox, "exec", SLUG, "--model", script(sandbox)) == 2
@@ -180,9 +245,14 @@ def test_an_unreadable_state_is_set_aside_once_and_then_the_run_starts_afresh(
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_a_signal_puts_the_step_back_and_exits_130(sandbox: Sandbox, name: str) -> None:
-    slow = "python -c \"import time, pathlib; pathlib.Path('running').touch(); time.sleep(60)\""
+    slow = (
+        "python -c \"import time, pathlib; pathlib.Path('running').touch();"
+        ' time.sleep(60)"'
+    )
     sandbox.write(Step("a.txt", slow))
-    running = process(sandbox, "exec", SLUG, "--model", script(sandbox, says("a.txt", "good")))
+    running = process(
+        sandbox, "exec", SLUG, "--model", script(sandbox, says("a.txt", "good"))
+    )
     wait_for((sandbox.root / "running").exists)
 
     running.send_signal(getattr(signal, name))
@@ -196,14 +266,29 @@ def test_a_signal_puts_the_step_back_and_exits_130(sandbox: Sandbox, name: str) 
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
-def test_a_signal_that_ends_the_reader_too_is_an_interrupt(sandbox: Sandbox, name: str) -> None:
+def test_a_signal_that_ends_the_reader_too_is_an_interrupt(
+    sandbox: Sandbox, name: str
+) -> None:
     """Ctrl+C goes to all that was started together, as by `cdd exec SLUG | tee log`."""
-    slow = "python -c \"import time, pathlib; pathlib.Path('running').touch(); time.sleep(60)\""
+    slow = (
+        "python -c \"import time, pathlib; pathlib.Path('running').touch();"
+        ' time.sleep(60)"'
+    )
     sandbox.write(Step("a.txt", slow))
-    command = [sys.executable, "-m", "cdd_agent", "exec", SLUG, "--model", script(sandbox, says("a.txt", "good"))]
+    command = [
+        sys.executable,
+        "-m",
+        "cdd_agent",
+        "exec",
+        SLUG,
+        "--model",
+        script(sandbox, says("a.txt", "good")),
+    ]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, cwd=sandbox.root, env=environment, stdout=pipe, stderr=pipe, text=True) as running:
+    with subprocess.Popen(
+        command, cwd=sandbox.root, env=environment, stdout=pipe, stderr=pipe, text=True
+    ) as running:
         assert running.stdout
         assert running.stderr
         wait_for((sandbox.root / "running").exists)
@@ -215,8 +300,13 @@ def test_a_signal_that_ends_the_reader_too_is_an_interrupt(sandbox: Sandbox, nam
     assert sandbox.statuses() == ["pending"]
 
 
-def test_after_a_kill_the_next_run_goes_on_without_asking_the_model_again(sandbox: Sandbox) -> None:
-    code = "import time, pathlib; p = pathlib.Path('running'); time.sleep(0 if p.exists() else (p.touch(), 60)[1])"
+def test_after_a_kill_the_next_run_goes_on_without_asking_the_model_again(
+    sandbox: Sandbox,
+) -> None:
+    code = (
+        "import time, pathlib; p = pathlib.Path('running'); time.sleep(0 if p.exists()"
+        " else (p.touch(), 60)[1])"
+    )
     sandbox.write(Step("a.txt", f'python -c "{code}"'))
     model = script(sandbox, says("a.txt", "good"))
     running = process(sandbox, "exec", SLUG, "--model", model)
@@ -230,13 +320,23 @@ def test_after_a_kill_the_next_run_goes_on_without_asking_the_model_again(sandbo
     out, err = process(sandbox, "exec", SLUG, "--model", model, "--json").communicate()
 
     seen = [json.loads(line) for line in out.splitlines()]
-    assert [event["about"] for event in seen[:2]] == ["command_ended", "interrupted"], err
-    assert [event["saved"] for event in seen if event["event"] == "reply_started"] == [True]
+    assert [event["about"] for event in seen[:2]] == [
+        "command_ended",
+        "interrupted",
+    ], err
+    assert [event["saved"] for event in seen if event["event"] == "reply_started"] == [
+        True
+    ]
     assert sandbox.statuses() == ["completed"]
 
 
-def test_two_at_once_are_refused(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
-    slow = "python -c \"import time, pathlib; pathlib.Path('running').touch(); time.sleep(60)\""
+def test_two_at_once_are_refused(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    slow = (
+        "python -c \"import time, pathlib; pathlib.Path('running').touch();"
+        ' time.sleep(60)"'
+    )
     sandbox.write(Step("a.txt", slow))
     model = script(sandbox, says("a.txt", "good"))
     running = process(sandbox, "exec", SLUG, "--model", model)
@@ -248,14 +348,24 @@ def test_two_at_once_are_refused(sandbox: Sandbox, capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize("place", ["tickets/feature-words", ".cdd"])
-def test_a_read_only_folder_is_told_and_nothing_is_written_half(sandbox: Sandbox, place: str) -> None:
+def test_a_read_only_folder_is_told_and_nothing_is_written_half(
+    sandbox: Sandbox, place: str
+) -> None:
     sandbox.write(STEPS[0])
     model = script(sandbox, says("a.txt", "good"))
     folder = sandbox.root / place
     folder.chmod(0o555)
-    command = without_override(sys.executable, "-m", "cdd_agent", "exec", SLUG, "--model", model)
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), "PYTHONDONTWRITEBYTECODE": "1"}
-    result = subprocess.run(command, cwd=sandbox.root, env=environment, capture_output=True, text=True)
+    command = without_override(
+        sys.executable, "-m", "cdd_agent", "exec", SLUG, "--model", model
+    )
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(Path(__file__).parents[1]),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    result = subprocess.run(
+        command, cwd=sandbox.root, env=environment, capture_output=True, text=True
+    )
     folder.chmod(0o755)
 
     assert result.returncode == 2, result.stderr
@@ -265,11 +375,22 @@ def test_a_read_only_folder_is_told_and_nothing_is_written_half(sandbox: Sandbox
     assert not list(sandbox.root.rglob("*.tmp"))
 
 
-def test_a_reader_that_leaves_in_a_check_leaves_the_step_pending_and_the_files_as_they_were(sandbox: Sandbox) -> None:
-    code = "import time; [print(n, flush=True) or time.sleep(0.02) for n in range(3000)]"
+def test_a_reader_that_leaves_in_a_check_leaves_a_pending_step_and_the_old_files(
+    sandbox: Sandbox,
+) -> None:
+    code = (
+        "import time; [print(n, flush=True) or time.sleep(0.02) for n in range(3000)]"
+    )
     sandbox.write(Step("a.txt", f'python -c "{code}"'))
     (sandbox.root / "a.txt").write_text("before\n")
-    running = process(sandbox, "exec", SLUG, "--model", script(sandbox, says("a.txt", "good")), "--json")
+    running = process(
+        sandbox,
+        "exec",
+        SLUG,
+        "--model",
+        script(sandbox, says("a.txt", "good")),
+        "--json",
+    )
     while "command_output" not in running.stdout.readline():
         pass
     running.stdout.close()
@@ -280,12 +401,20 @@ def test_a_reader_that_leaves_in_a_check_leaves_the_step_pending_and_the_files_a
     assert sandbox.text("a.txt") == "before\n"
 
 
-def test_who_reads_from_a_pipe_sees_a_line_when_it_is_told_and_not_at_the_end(sandbox: Sandbox) -> None:
-    waits = "import pathlib, time\nfor _ in range(10_000):\n    if pathlib.Path('go').exists(): raise SystemExit\n"
+def test_who_reads_from_a_pipe_sees_a_line_when_it_is_told_and_not_at_the_end(
+    sandbox: Sandbox,
+) -> None:
+    waits = (
+        "import pathlib, time\n"
+        "for _ in range(10_000):\n"
+        "    if pathlib.Path('go').exists(): raise SystemExit\n"
+    )
     waits += "    time.sleep(0.02)\nraise SystemExit(1)"
     (sandbox.root / "waits.py").write_text(waits)
     sandbox.write(Step("a.txt", "python waits.py"))
-    running = process(sandbox, "exec", SLUG, "--model", script(sandbox, says("a.txt", "good")))
+    running = process(
+        sandbox, "exec", SLUG, "--model", script(sandbox, says("a.txt", "good"))
+    )
     while "created a.txt" not in (line := running.stdout.readline()):
         assert line
     (sandbox.root / "go").touch()
@@ -293,18 +422,28 @@ def test_who_reads_from_a_pipe_sees_a_line_when_it_is_told_and_not_at_the_end(sa
 
 
 @pytest.mark.parametrize("command", ["exec", "plan"])
-def test_a_name_that_takes_long_to_look_for_is_not_looked_for_in_silence(sandbox: Sandbox, command: str) -> None:
+def test_a_name_that_takes_long_to_look_for_is_not_looked_for_in_silence(
+    sandbox: Sandbox, command: str
+) -> None:
     sandbox.write(*STEPS)
     slow = (
-        "import sys; from threading import Timer, enumerate as running;"
-        "from cdd_agent.llm import litellm_adapter as adapter; from cdd_agent.cli.main import main;"
-        "said = lambda: [one.join() for one in running() if isinstance(one, Timer)];"
-        "adapter._litellm = lambda: said() and sys.exit('never comes'); sys.exit(main(sys.argv[1:]))"
+        "import sys; from threading import Timer, enumerate as running;from"
+        " cdd_agent.llm import litellm_adapter as adapter; from cdd_agent.cli.main"
+        " import main;said = lambda: [one.join() for one in running() if"
+        " isinstance(one, Timer)];adapter._litellm = lambda: said() and sys.exit('never"
+        " comes'); sys.exit(main(sys.argv[1:]))"
     )
     flags = ["--regenerate"] if command == "plan" else ["--json"]
     for model, is_slow in (("nonsense/one", True), (script(sandbox, "nothing"), False)):
         argv = [sys.executable, "-c", slow, command, SLUG, "--model", model, *flags]
-        done = subprocess.run(argv, cwd=sandbox.root, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(
+            argv,
+            cwd=sandbox.root,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
         assert "looking for who offers the model" in done.stderr or not is_slow
         assert ("never comes" in done.stderr) is is_slow
         assert "looking for" not in done.stdout

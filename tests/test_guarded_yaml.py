@@ -1,4 +1,6 @@
-"""YAML of unknown origin: what is too deep is refused, however it is spelled and however small the text is."""
+"""YAML of unknown origin: what is too deep is refused, however it is spelled and
+however small the text is.
+"""
 
 import pytest
 
@@ -9,14 +11,18 @@ SPELLINGS = {
     "lists in brackets": lambda levels: "[" * levels + "]" * levels,
     "mappings in braces": lambda levels: "{a: " * levels + "x" + "}" * levels,
     "lists in a line": lambda levels: "- " * levels + "x",
-    "mappings, a line each": lambda levels: "\n".join(" " * level + "a:" for level in range(levels)),
+    "mappings, a line each": lambda levels: "\n".join(
+        " " * level + "a:" for level in range(levels)
+    ),
     "keys that are told": lambda levels: "? " * levels + "x",
 }
 MOST = 49
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
-@pytest.mark.parametrize("before", ["", "# *\n"], ids=["plainly small", "looked through"])
+@pytest.mark.parametrize(
+    "before", ["", "# *\n"], ids=["plainly small", "looked through"]
+)
 def test_so_many_levels_are_read_and_no_more(spelling: str, before: str) -> None:
     text = SPELLINGS[spelling]
     assert read_node(before + text(MOST), "a.yaml") is not None
@@ -26,6 +32,9 @@ def test_so_many_levels_are_read_and_no_more(spelling: str, before: str) -> None
 
 def test_aliases_are_counted_however_small_the_text_is() -> None:
     lists = ["a: &a [" + ", ".join("x" * 9) + "]"]
-    lists += [f"{key}: &{key} [{', '.join([f'*{last}'] * 9)}]" for last, key in zip("abcdefg", "bcdefgh", strict=True)]
+    lists += [
+        f"{key}: &{key} [{', '.join([f'*{last}'] * 9)}]"
+        for last, key in zip("abcdefg", "bcdefgh", strict=True)
+    ]
     with pytest.raises(BadInput, match="aliases make the document too large"):
         read_node("\n".join(lists), "a.yaml")

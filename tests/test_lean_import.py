@@ -32,9 +32,16 @@ def test_two_threads_that_do_without_the_same_do_not_disturb_each_other(
     monkeypatch.setitem(sys.modules, "a_meeting", meeting)
     monkeypatch.syspath_prepend(tmp_path)
     for name in ("one_wanted", "other_wanted"):
-        (tmp_path / f"{name}.py").write_text("import a_meeting\na_meeting.both.wait(10)\n")
+        (tmp_path / f"{name}.py").write_text(
+            "import a_meeting\na_meeting.both.wait(10)\n"
+        )
 
     unused = _SeenByBoth([_UNUSED])
     with ThreadPoolExecutor(2) as threads:
-        list(threads.map(lambda wanted: import_without(unused, wanted), ("one_wanted", "other_wanted")))
+        list(
+            threads.map(
+                lambda wanted: import_without(unused, wanted),
+                ("one_wanted", "other_wanted"),
+            )
+        )
     assert _UNUSED not in sys.modules

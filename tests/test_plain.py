@@ -33,12 +33,18 @@ from tests.reviews import review_of
 TWO = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
 
 
-def scripted(sandbox: Sandbox, *replies: str | dict[str, object], **settings: object) -> Sandbox:
+def scripted(
+    sandbox: Sandbox, *replies: str | dict[str, object], **settings: object
+) -> Sandbox:
     """A project whose model plays these."""
-    entries = [{"reply": reply} if isinstance(reply, str) else reply for reply in replies]
+    entries = [
+        {"reply": reply} if isinstance(reply, str) else reply for reply in replies
+    ]
     sandbox.write(*TWO)
     (sandbox.root / ".cdd/script.yaml").write_text(yaml.safe_dump({"replies": entries}))
-    (sandbox.root / ".cdd/config.yaml").write_text(yaml.safe_dump({"model": "script:.cdd/script.yaml", **settings}))
+    (sandbox.root / ".cdd/config.yaml").write_text(
+        yaml.safe_dump({"model": "script:.cdd/script.yaml", **settings})
+    )
     return sandbox
 
 
@@ -48,7 +54,9 @@ def piped(sandbox: Sandbox, *lines: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_run_from_a_pipe(sandbox: Sandbox) -> None:
     scripted(sandbox, says("a.txt", "good", "Here is a."), says("b.txt", "good"))
-    ended = piped(sandbox, f"/exec {SLUG}", "continue", "/status", "all", "!echo from me")
+    ended = piped(
+        sandbox, f"/exec {SLUG}", "continue", "/status", "all", "!echo from me"
+    )
     assert ended.returncode == 0, ended.stderr
     assert sandbox.statuses() == ["completed", "completed"]
     assert "Here is a." in ended.stdout
@@ -57,7 +65,9 @@ def test_a_run_from_a_pipe(sandbox: Sandbox) -> None:
     assert " > " not in ended.stdout
 
 
-def test_the_first_line_that_fails_is_the_last_and_says_so_by_its_code(sandbox: Sandbox) -> None:
+def test_the_first_line_that_fails_is_the_last_and_says_so_by_its_code(
+    sandbox: Sandbox,
+) -> None:
     scripted(sandbox)
     ended = piped(sandbox, "/nonsense", f"/exec {SLUG}")
     assert ended.returncode == 2
@@ -67,7 +77,12 @@ def test_the_first_line_that_fails_is_the_last_and_says_so_by_its_code(sandbox: 
 
 def test_the_next_line_answers_a_question(sandbox: Sandbox) -> None:
     scripted(sandbox, says("a.txt", "good"), approval="ask")
-    assert piped(sandbox, f"/exec {SLUG}", "continue", "perhaps", "n", "/status").returncode == 1
+    assert (
+        piped(
+            sandbox, f"/exec {SLUG}", "continue", "perhaps", "n", "/status"
+        ).returncode
+        == 1
+    )
     assert not (sandbox.root / "a.txt").exists()
     assert piped(sandbox, f"/exec {SLUG}", "continue", "y").returncode == 0
     assert sandbox.text("a.txt") == "good\n"
@@ -104,7 +119,13 @@ def test_changes_are_reviewed_in_words(sandbox: Sandbox) -> None:
 
 
 def test_a_reason_and_the_whole_run_from_a_pipe(sandbox: Sandbox) -> None:
-    scripted(sandbox, says("a.txt", "bad"), says("a.txt", "good"), says("b.txt", "good"), approval="ask")
+    scripted(
+        sandbox,
+        says("a.txt", "bad"),
+        says("a.txt", "good"),
+        says("b.txt", "good"),
+        approval="ask",
+    )
     ended = piped(sandbox, f"/exec {SLUG}", "continue", "n say good", "a", "continue")
     assert ended.returncode == 0, ended.stdout
     assert sandbox.statuses() == ["completed", "completed"]
@@ -163,18 +184,24 @@ if os.name != "nt":
         assert sandbox.statuses() == ["completed", "pending"]
 
     def answer(shell: Terminal, line: str, come: Callable[[], bool]) -> None:
-        """Read the question that is seen, answer it, and wait for what comes of that. Where the machine stalls, the
-        time to read it begins later for the shell than here; when it says that a line came too early, it has begun."""
+        """Read the question that is seen, answer it, and wait for what comes of that.
+        Where the machine stalls, the time to read it begins later for the shell than
+        here; when it says that a line came too early, it has begun.
+        """
         for _ in range(2):
             refused = shell.text.count("Not taken as the answer")
             sleep(REST)
             shell.type(line)
-            shell.until(lambda: come() or shell.text.count("Not taken as the answer") > refused)  # noqa: B023
+            shell.until(
+                lambda: come() or shell.text.count("Not taken as the answer") > refused  # noqa: B023
+            )
             if come():
                 return
         pytest.fail(f"{line} is no answer, however late it comes: {shell.text}")
 
-    def test_a_look_breaks_no_line_of_the_reply(sandbox: Sandbox, terminal: Callable[..., Terminal]) -> None:
+    def test_a_look_breaks_no_line_of_the_reply(
+        sandbox: Sandbox, terminal: Callable[..., Terminal]
+    ) -> None:
         words = "beginning of " + "a long line " * 40
         scripted(sandbox)
         script = {"pace": 100, "replies": [{"reply": says("a.txt", "good", words)}]}
@@ -191,7 +218,9 @@ if os.name != "nt":
 
     @dataclass
     class Watch:
-        """The time by which lines are judged. It passes only when a test says so, and is looked at when one is read."""
+        """The time by which lines are judged. It passes only when a test says so, and
+        is looked at when one is read.
+        """
 
         now: float = 0.0
         is_looked_at: threading.Event = field(default_factory=threading.Event)
@@ -224,7 +253,9 @@ if os.name != "nt":
                 self.seen += new
 
     @asynccontextmanager
-    async def at_terminal(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> AsyncIterator[AtTerminal]:
+    async def at_terminal(
+        sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+    ) -> AsyncIterator[AtTerminal]:
         master, slave = os.openpty()
         watch = Watch()
         shell = PlainShell(PlainPrinter(), slave, is_terminal=True, now=watch)
@@ -239,7 +270,9 @@ if os.name != "nt":
         finally:
             running.cancel()
             os.close(master)
-            await asyncio.to_thread(lambda: [t.join() for t in threading.enumerate() if t.name == "lines"])
+            await asyncio.to_thread(
+                lambda: [t.join() for t in threading.enumerate() if t.name == "lines"]
+            )
             os.close(slave)
 
     @pytest.mark.parametrize(
@@ -264,7 +297,11 @@ if os.name != "nt":
             fail_once(monkeypatch, where, name)
             person.type(line)
             await person.until(lambda told: "errors.log" in told)
-            (said,) = [row for row in person.seen.splitlines() if "A fault in cdd itself" in row]
+            (said,) = [
+                row
+                for row in person.seen.splitlines()
+                if "A fault in cdd itself" in row
+            ]
             assert "Injected" in said
             assert "Traceback" not in person.seen
             log = sandbox.root / said.rpartition(" ")[2]
@@ -273,7 +310,9 @@ if os.name != "nt":
             await person.until(lambda told: "This session" in told)
 
     async def test_a_fault_in_a_look_stops_nothing(
-        sandbox: Sandbox, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+        sandbox: Sandbox,
+        capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         sandbox.model = ScriptedModel(["One " + "long " * 1000], pace=40)
         async with at_terminal(sandbox, capsys) as person:
@@ -295,7 +334,9 @@ if os.name != "nt":
         ActionProposed(1, 2, "Write it", "text"),
     )
 
-    async def asked_while_typing(person: AtTerminal, question: Proposal | Review | str, line: str) -> str:
+    async def asked_while_typing(
+        person: AtTerminal, question: Proposal | Review | str, line: str
+    ) -> str:
         """The line is read, and before anybody could take it there is the question."""
         person.watch.is_looked_at.clear()
         person.type(line)
@@ -306,16 +347,27 @@ if os.name != "nt":
             return (await person.shell.review(question)).choice
         return await person.shell.approve(question)
 
-    @pytest.mark.parametrize("question", [*QUESTIONS, "Which port?"], ids=lambda question: type(question).__name__)
+    @pytest.mark.parametrize(
+        "question",
+        [*QUESTIONS, "Which port?"],
+        ids=lambda question: type(question).__name__,
+    )
     @pytest.mark.parametrize("line", ["y", "yes", "Y", "n", "8080"])
     async def test_only_who_has_seen_a_question_answers_it(
-        sandbox: Sandbox, capsys: pytest.CaptureFixture[str], question: Proposal | Review | str, line: str
+        sandbox: Sandbox,
+        capsys: pytest.CaptureFixture[str],
+        question: Proposal | Review | str,
+        line: str,
     ) -> None:
         async with at_terminal(sandbox, capsys) as person:
             answer = asyncio.create_task(asked_while_typing(person, question, line))
-            await person.until(lambda told: f"before the question could be read: {line}" in told)
+            await person.until(
+                lambda told: f"before the question could be read: {line}" in told
+            )
             person.type(line)  # at once
-            await person.until(lambda told: f"before the question could be read: {line}" in told)
+            await person.until(
+                lambda told: f"before the question could be read: {line}" in told
+            )
             assert not answer.done()
             person.watch.now += REST
             person.type("y")
@@ -344,11 +396,15 @@ if os.name != "nt":
         assert not (sandbox.root / "a.txt").exists()
 
     def test_the_editor_has_the_terminal_to_itself(
-        sandbox: Sandbox, terminal: Callable[..., Terminal], monkeypatch: pytest.MonkeyPatch
+        sandbox: Sandbox,
+        terminal: Callable[..., Terminal],
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         script = sandbox.root / "editor.py"
         script.write_text(
-            "import pathlib, sys\npathlib.Path(sys.argv[1]).write_text(input('what instead? ') + ' and good\\n')\n"
+            "import pathlib, sys\n"
+            "pathlib.Path(sys.argv[1]).write_text(input('what instead? ') + ' and"
+            " good\\n')\n"
         )
         monkeypatch.setenv("VISUAL", f"{sys.executable} {script}")
         scripted(sandbox, says("a.txt", "as proposed"), approval="ask")
@@ -359,13 +415,17 @@ if os.name != "nt":
         shell.until(lambda: "[e] edit" in shell.text)
         answer(shell, "e", lambda: "what instead?" in shell.text)
         shell.type("mine")
-        shell.until(lambda: "[e] edit" in shell.text.partition("create a.txt (edited)")[2])
+        shell.until(
+            lambda: "[e] edit" in shell.text.partition("create a.txt (edited)")[2]
+        )
         answer(shell, "y", lambda: "Step 1 completed" in shell.text)
         assert sandbox.text("a.txt") == "mine and good\n"
         shell.type("/status")  # what is typed is read again
         shell.until(lambda: "Plan" in shell.text or "2. Make b.txt" in shell.text)
 
-    def test_ctrl_c_stops_the_turn_and_then_leaves(sandbox: Sandbox, terminal: Callable[..., Terminal]) -> None:
+    def test_ctrl_c_stops_the_turn_and_then_leaves(
+        sandbox: Sandbox, terminal: Callable[..., Terminal]
+    ) -> None:
         scripted(sandbox, {"reply": says("a.txt", "good"), "slow": 60})
         shell = terminal()
         shell.type(f"/exec {SLUG}")
@@ -382,12 +442,19 @@ if os.name != "nt":
         for _ in range(9):  # the second has to come within three seconds of the first
             offered = shell.text.count("Ctrl+C again leaves")
             os.kill(shell.pid, signal.SIGINT)
-            shell.until(lambda: shell.has_ended() or shell.text.count("Ctrl+C again leaves") > offered)  # noqa: B023
+            shell.until(
+                lambda: (
+                    shell.has_ended()
+                    or shell.text.count("Ctrl+C again leaves") > offered  # noqa: B023
+                )
+            )
             if shell.has_ended():
                 break
         assert shell.code == 0
 
-    def test_the_end_of_the_terminal_is_the_end(sandbox: Sandbox, terminal: Callable[..., Terminal]) -> None:
+    def test_the_end_of_the_terminal_is_the_end(
+        sandbox: Sandbox, terminal: Callable[..., Terminal]
+    ) -> None:
         scripted(sandbox, {"reply": says("a.txt", "good"), "slow": 60})
         shell = terminal()
         os.write(shell.master, b"\x04")
@@ -403,7 +470,9 @@ if os.name != "nt":
         assert sandbox.statuses() == ["pending", "pending"]
 
 
-def test_a_dumb_terminal_gets_lines_by_itself(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dumb_terminal_gets_lines_by_itself(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scripted(sandbox)
     Path(sandbox.root / "x").touch()
     monkeypatch.setenv("TERM", "dumb")
@@ -413,9 +482,14 @@ def test_a_dumb_terminal_gets_lines_by_itself(sandbox: Sandbox, monkeypatch: pyt
 
 def test_earlier_sessions_are_listed_and_gone_on_with(sandbox: Sandbox) -> None:
     scripted(sandbox, says("a.txt", "good", "Here is a."))
-    assert piped(sandbox, f"/exec {SLUG}", "continue", "exit", "hi there").returncode == 0
+    assert (
+        piped(sandbox, f"/exec {SLUG}", "continue", "exit", "hi there").returncode == 0
+    )
     listed = piped(sandbox, "/resume list")
-    run, chat = (next(line for line in listed.stdout.splitlines() if f"  {word}" in line) for word in (SLUG, "chat-"))
+    run, chat = (
+        next(line for line in listed.stdout.splitlines() if f"  {word}" in line)
+        for word in (SLUG, "chat-")
+    )
     assert "1/2 in progress" in run
     assert "Here is a." in chat
 
@@ -435,7 +509,9 @@ def test_the_flag_begins_where_one_was_last(sandbox: Sandbox) -> None:
 
     assert SLUG in begun("--resume", "list").stdout
     assert begun("--resume", "no-such-thing").returncode == 2
-    (sandbox.root / ".cdd/script.yaml").write_text(yaml.safe_dump({"replies": [{"reply": says("b.txt", "good")}]}))
+    (sandbox.root / ".cdd/script.yaml").write_text(
+        yaml.safe_dump({"replies": [{"reply": says("b.txt", "good")}]})
+    )
     ended = begun("--resume", typed="all\n")
     assert ended.returncode == 0, ended.stdout
     assert sandbox.statuses() == ["completed", "completed"]

@@ -25,8 +25,13 @@ def ticket(sandbox: Sandbox) -> Sandbox:
 
 
 def script(sandbox: Sandbox, *replies: str | dict[str, object], pace: int = 0) -> str:
-    entries = [json.dumps({"reply": reply} if isinstance(reply, str) else reply) for reply in replies]
-    (sandbox.root / ".cdd/script.yaml").write_text(f"pace: {pace}\nreplies: [{', '.join(entries)}]\n")
+    entries = [
+        json.dumps({"reply": reply} if isinstance(reply, str) else reply)
+        for reply in replies
+    ]
+    (sandbox.root / ".cdd/script.yaml").write_text(
+        f"pace: {pace}\nreplies: [{', '.join(entries)}]\n"
+    )
     return "script:.cdd/script.yaml"
 
 
@@ -38,7 +43,9 @@ def written(sandbox: Sandbox) -> ImplementationPlan:
     return read_plan((sandbox.ticket / "plan.md").read_text())
 
 
-def test_a_plan_is_made_and_written_and_passes_its_check(ticket: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_is_made_and_written_and_passes_its_check(
+    ticket: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
     risky = plan(risks=["Assumed: two files"])
     assert cdd(ticket, "plan", SLUG, "--model", script(ticket, risky)) == 0
     out = capsys.readouterr().out
@@ -50,9 +57,13 @@ def test_a_plan_is_made_and_written_and_passes_its_check(ticket: Sandbox, capsys
     assert "warning" not in capsys.readouterr().out
 
 
-def test_json_is_one_event_a_line(ticket: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_is_one_event_a_line(
+    ticket: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert cdd(ticket, "plan", SLUG, "--json", "--model", script(ticket, plan())) == 0
-    events: list[dict[str, Any]] = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    events: list[dict[str, Any]] = [
+        json.loads(line) for line in capsys.readouterr().out.splitlines()
+    ]
     assert {"reply_started", "reply_finished", "answer", "plan_checked", "notice"} <= {
         event["event"] for event in events
     }
@@ -76,10 +87,16 @@ def test_a_plan_that_is_there_stays_unless_it_is_to_be_made_anew(
 
 
 def test_nobody_is_asked(ticket: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cdd(ticket, "plan", SLUG, "--model", script(ticket, asking("Which?"), plan())) == 0
+    assert (
+        cdd(ticket, "plan", SLUG, "--model", script(ticket, asking("Which?"), plan()))
+        == 0
+    )
     capsys.readouterr()
     (ticket.ticket / "plan.md").unlink()
-    assert cdd(ticket, "plan", SLUG, "--model", script(ticket, *[asking("Which?")] * 3)) == 1
+    assert (
+        cdd(ticket, "plan", SLUG, "--model", script(ticket, *[asking("Which?")] * 3))
+        == 1
+    )
     assert "Which?" in capsys.readouterr().err
     assert not (ticket.ticket / "plan.md").exists()
 
@@ -98,7 +115,9 @@ def test_errors_that_remain_are_written_only_with_yes_and_not_paid_for_again(
     assert len(written(ticket).steps) == 1
 
 
-def test_a_basic_plan_needs_no_model(ticket: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_basic_plan_needs_no_model(
+    ticket: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert cdd(ticket, "plan", SLUG) == 2
     assert "`/model" in capsys.readouterr().err
     assert cdd(ticket, "plan", SLUG, "--basic") == 0
@@ -123,15 +142,22 @@ def test_checking_writes_nothing(ticket: Sandbox) -> None:
     ],
 )
 def test_bad_input_is_a_message_and_exit_2(
-    ticket: Sandbox, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
+    ticket: Sandbox,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    words: str,
 ) -> None:
-    (ticket.ticket / "spec.yaml").write_text("title: Say words\ndescription: <what is wanted>\n")
+    (ticket.ticket / "spec.yaml").write_text(
+        "title: Say words\ndescription: <what is wanted>\n"
+    )
     assert cdd(ticket, *arguments) == 2
     assert words in capsys.readouterr().err
 
 
 def planning_slowly(sandbox: Sandbox) -> Forked:
-    """A process that plans, at the moment when it has looked at words.py and waits for the model."""
+    """A process that plans, at the moment when it has looked at words.py and waits for
+    the model.
+    """
     (sandbox.root / "words.py").write_text("GOOD = 'good'\n")
     looking: dict[str, object] = {
         "reply": "I look.",
@@ -140,7 +166,9 @@ def planning_slowly(sandbox: Sandbox) -> Forked:
     model = script(sandbox, looking, {"reply": plan(), "slow": 60})
     process = Forked("plan", SLUG, "--model", model, cwd=sandbox.root)
     until = time.monotonic() + 60
-    while not (notes(sandbox).exists() and '"role": "tool"' in notes(sandbox).read_text()):
+    while not (
+        notes(sandbox).exists() and '"role": "tool"' in notes(sandbox).read_text()
+    ):
         assert time.monotonic() < until, process.communicate()
         time.sleep(0.05)
     return process
@@ -148,7 +176,9 @@ def planning_slowly(sandbox: Sandbox) -> Forked:
 
 def told(capsys: pytest.CaptureFixture[str]) -> list[object]:
     """The subjects of the notices."""
-    return [json.loads(line).get("about") for line in capsys.readouterr().out.splitlines()]
+    return [
+        json.loads(line).get("about") for line in capsys.readouterr().out.splitlines()
+    ]
 
 
 def notes(sandbox: Sandbox) -> Path:
@@ -177,7 +207,11 @@ def test_of_two_that_plan_one_ticket_the_second_is_told_who_the_first_is(
 ) -> None:
     process = planning_slowly(ticket)
     before = notes(ticket).read_bytes()
-    for arguments in (["--model", script(ticket, plan())], ["--basic"], ["--regenerate", "--basic"]):
+    for arguments in (
+        ["--model", script(ticket, plan())],
+        ["--basic"],
+        ["--regenerate", "--basic"],
+    ):
         assert cdd(ticket, "plan", SLUG, *arguments) == 2
         assert f" {process.pid} " in capsys.readouterr().err
     assert notes(ticket).read_bytes() == before

@@ -35,13 +35,27 @@ def test_json_has_thoughts_by_the_second(capsys: pytest.CaptureFixture[str]) -> 
 
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert told[:2] == [
-        {"event": "thinking_delta", "step": 1, "text": "They ask ", "seconds": 0.4, "tokens": 3},
-        {"event": "thinking_delta", "step": 1, "text": "why.", "seconds": 1.1, "tokens": 5},
+        {
+            "event": "thinking_delta",
+            "step": 1,
+            "text": "They ask ",
+            "seconds": 0.4,
+            "tokens": 3,
+        },
+        {
+            "event": "thinking_delta",
+            "step": 1,
+            "text": "why.",
+            "seconds": 1.1,
+            "tokens": 5,
+        },
     ]
     assert [line["event"] for line in told[2:]] == ["reply_delta", "thinking_finished"]
 
 
-def test_json_has_thoughts_that_were_broken_off(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_thoughts_that_were_broken_off(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     printer = JsonPrinter()
     printer.show(THOUGHTS[0])
     assert capsys.readouterr().out == ""
@@ -51,13 +65,19 @@ def test_json_has_thoughts_that_were_broken_off(capsys: pytest.CaptureFixture[st
     assert json.loads(capsys.readouterr().out)["text"] == "They "
 
 
-def test_json_does_not_mix_the_thoughts_of_steps_that_run_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_does_not_mix_the_thoughts_of_steps_that_run_side_by_side(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     printer = JsonPrinter()
     for event in (THOUGHTS[0], replace(THOUGHTS[0], step=2), THOUGHTS[1]):
         printer.show(event)
     printer.close()
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [(line["step"], line["text"]) for line in told] == [(1, "They "), (2, "They "), (1, "ask ")]
+    assert [(line["step"], line["text"]) for line in told] == [
+        (1, "They "),
+        (2, "They "),
+        (1, "ask "),
+    ]
 
 
 @pytest.mark.parametrize("printer", [TextPrinter, PlainPrinter])
@@ -96,10 +116,15 @@ def test_of_a_step_in_a_tree_of_its_own_people_read_what_they_should_know(
     ("event", "line"),
     [
         (THOUGHTS[-1], "thought for 2 s, ~1,200 tokens\n"),
-        (ThinkingFinished(1, None, 80, estimated=False), "thought, without showing it: 80 tokens\n"),
+        (
+            ThinkingFinished(1, None, 80, estimated=False),
+            "thought, without showing it: 80 tokens\n",
+        ),
     ],
 )
-def test_people_read_one_line_about_them(event: Event, line: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_people_read_one_line_about_them(
+    event: Event, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     printer = TextPrinter()
     for told in (*THOUGHTS[:-1], event):
         printer.show(told)

@@ -32,15 +32,22 @@ def record(tmp_path: Path) -> Path:
         {"reply": says("b.txt", "good")},
     ]
     (first.root / ".cdd" / "script.yaml").write_text(json.dumps({"replies": replies}))
-    assert cdd_exec(first, "--model", "script:.cdd/script.yaml", "--record", "run.jsonl") == 0
+    assert (
+        cdd_exec(first, "--model", "script:.cdd/script.yaml", "--record", "run.jsonl")
+        == 0
+    )
     assert len((first.root / "run.jsonl").read_text().splitlines()) == 4
-    changed = "\n".join(path.read_text() for path in (first.root / ".cdd/runs").rglob("changes.diff"))
+    changed = "\n".join(
+        path.read_text() for path in (first.root / ".cdd/runs").rglob("changes.diff")
+    )
     assert "a.txt" in changed
     assert "run.jsonl" not in changed  # no step is blamed for it
     return first.root / "run.jsonl"
 
 
-def test_a_recorded_run_is_played_in_another_folder(tmp_path: Path, record: Path) -> None:
+def test_a_recorded_run_is_played_in_another_folder(
+    tmp_path: Path, record: Path
+) -> None:
     second = project(tmp_path / "second")
     assert cdd_exec(second, "--model", f"replay:{record}") == 0
     assert (second.text("a.txt"), second.text("b.txt")) == ("good\n", "good\n")
@@ -60,6 +67,8 @@ def test_where_the_project_is_another_one_it_says_what_differs(
     assert "'Make-it-blue.'" in said
 
 
-def test_a_record_that_is_not_there_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_record_that_is_not_there_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert cdd_exec(project(tmp_path / "second"), "--model", "replay:no.jsonl") == 2
     assert "no.jsonl" in capsys.readouterr().err

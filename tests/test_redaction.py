@@ -12,10 +12,23 @@ from msgspec import Struct
 from cdd_agent.redaction import Redactor
 
 TOKEN = "c29tZSByYW5kb20gYnl0ZXM"
-REDACTOR = Redactor({TOKEN: "DEPLOY_TOKEN", "correct horse\nbattery": "PASSPHRASE", "correct horse": "SHORTER_KEY"})
-KEY = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA7bq3+/x=\nabcd\n-----END RSA PRIVATE KEY-----"
+REDACTOR = Redactor(
+    {
+        TOKEN: "DEPLOY_TOKEN",
+        "correct horse\nbattery": "PASSPHRASE",
+        "correct horse": "SHORTER_KEY",
+    }
+)
+KEY = (
+    "-----BEGIN RSA PRIVATE KEY-----\n"
+    "MIIEpAIBAAKCAQEA7bq3+/x=\n"
+    "abcd\n"
+    "-----END RSA PRIVATE KEY-----"
+)
 HEADERS = "Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0123456789ABCDEF\n\n"
-JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P"
+JWT = (
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P"
+)
 CREDENTIALS = [
     "sk-" + "Ab3d" * 12,
     "sk-ant-api03-" + "Ab_d-" * 18,
@@ -31,13 +44,23 @@ CREDENTIALS = [
     KEY,
     KEY.replace("\n", "\\n"),
     KEY.replace("MII", HEADERS + "MII"),
-    "-----BEGIN PGP PRIVATE KEY BLOCK-----\nVersion: GnuPG v2\n\nlQOYBF=\n=abcd\n-----END PGP PRIVATE KEY BLOCK-----",
+    (
+        "-----BEGIN PGP PRIVATE KEY BLOCK-----\n"
+        "Version: GnuPG v2\n\n"
+        "lQOYBF=\n"
+        "=abcd\n"
+        "-----END PGP PRIVATE KEY BLOCK-----"
+    ),
 ]
 
 
 @pytest.mark.parametrize("secret", CREDENTIALS, ids=lambda secret: secret[:12])
-@pytest.mark.parametrize("around", ["{}", "key={}\n", '{{"key": "{}"}}', "a {}, b", "line\\n{} b", "(`{}`)"])
-def test_what_has_the_shape_of_a_credential_is_redacted(secret: str, around: str) -> None:
+@pytest.mark.parametrize(
+    "around", ["{}", "key={}\n", '{{"key": "{}"}}', "a {}, b", "line\\n{} b", "(`{}`)"]
+)
+def test_what_has_the_shape_of_a_credential_is_redacted(
+    secret: str, around: str
+) -> None:
     assert REDACTOR.redact(around.format(secret)) == around.format("[redacted]")
 
 
@@ -48,12 +71,17 @@ def test_what_has_the_shape_of_a_credential_is_redacted(secret: str, around: str
         (f"x{TOKEN}{TOKEN}y", "x[redacted: DEPLOY_TOKEN][redacted: DEPLOY_TOKEN]y"),
         ("correct horse\nbattery", "[redacted: PASSPHRASE]"),
         ("correct horse\nand cart", "[redacted: SHORTER_KEY]\nand cart"),
-        ("git clone https://me:hunter2@host/x.git", "git clone https://me:[redacted]@host/x.git"),
+        (
+            "git clone https://me:hunter2@host/x.git",
+            "git clone https://me:[redacted]@host/x.git",
+        ),
         ("postgres://app:p@ss:w0rd@db:5432/x", "postgres://app:[redacted]@db:5432/x"),
         ("redis://:hunter2@cache", "redis://:[redacted]@cache"),
     ],
 )
-def test_the_value_of_a_secret_variable_and_the_password_of_an_address_are_redacted(text: str, redacted: str) -> None:
+def test_the_value_of_a_secret_variable_and_the_password_of_an_address_are_redacted(
+    text: str, redacted: str
+) -> None:
     assert REDACTOR.redact(text) == redacted
     assert REDACTOR.redact(redacted) == redacted
 
@@ -62,11 +90,21 @@ def test_the_value_of_a_secret_variable_and_the_password_of_an_address_are_redac
     "text",
     [
         "",
-        "the task-force-of-somebody-with-a-very-long-name, its risk-assessment-of-everything",
+        (
+            "the task-force-of-somebody-with-a-very-long-name, its"
+            " risk-assessment-of-everything"
+        ),
         "sk-folding-cube-with-many-words sk-1234 ghp_short AKIA AKIAiosfodnn7example",
-        "http://example.com:8080/a@b user@example.com:22 https://me@host/x mailto:a@b.c",
+        (
+            "http://example.com:8080/a@b user@example.com:22 https://me@host/x"
+            " mailto:a@b.c"
+        ),
         "f'https://{user}:{password}@{host}'",
-        'assert text.startswith("-----BEGIN PRIVATE KEY-----")\nprint("not a key")\n-----END PRIVATE KEY-----',
+        (
+            'assert text.startswith("-----BEGIN PRIVATE KEY-----")\n'
+            'print("not a key")\n'
+            "-----END PRIVATE KEY-----"
+        ),
         "-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----",
         "eyJhbGciOiJIUzI1NiJ9 eyJ.eyJ.eyJ",
         "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a::b\n\\ No newline\n",
@@ -108,7 +146,7 @@ def test_the_environment_is_this_process_s_own(monkeypatch: pytest.MonkeyPatch) 
     assert Redactor.of_environment().redact(TOKEN) == f"[redacted: {'DEPLOY_TOKEN'}]"
 
 
-# --- Streams ---------------------------------------------------------------------------------------------------------
+# --- Streams --------------------------------------------------------------------------
 
 FRAGMENTS = [
     *CREDENTIALS,
@@ -123,8 +161,12 @@ FRAGMENTS = [
     " ",
     "x",
 ]
-BEGINNINGS = st.builds(lambda text, length: text[:length], st.sampled_from(FRAGMENTS), st.integers(0, 40))
-TEXTS = st.lists(st.sampled_from(FRAGMENTS) | BEGINNINGS | st.text(max_size=5), max_size=8).map("".join)
+BEGINNINGS = st.builds(
+    lambda text, length: text[:length], st.sampled_from(FRAGMENTS), st.integers(0, 40)
+)
+TEXTS = st.lists(
+    st.sampled_from(FRAGMENTS) | BEGINNINGS | st.text(max_size=5), max_size=8
+).map("".join)
 
 
 def in_pieces(text: str, cuts: list[int]) -> list[str]:
@@ -133,9 +175,13 @@ def in_pieces(text: str, cuts: list[int]) -> list[str]:
 
 
 @given(TEXTS, st.lists(st.integers(0, 10_000), max_size=30))
-def test_a_text_in_pieces_is_redacted_as_the_whole_is(text: str, cuts: list[int]) -> None:
+def test_a_text_in_pieces_is_redacted_as_the_whole_is(
+    text: str, cuts: list[int]
+) -> None:
     stream = REDACTOR.stream()
-    assert "".join(map(stream.feed, in_pieces(text, cuts))) + stream.end() == REDACTOR.redact(text)
+    assert "".join(
+        map(stream.feed, in_pieces(text, cuts))
+    ) + stream.end() == REDACTOR.redact(text)
 
 
 @given(TEXTS)
@@ -152,7 +198,10 @@ def test_redacted_text_stays_as_it_is(text: str) -> None:
 
 def test_only_what_may_be_a_part_of_a_secret_has_to_wait() -> None:
     stream = REDACTOR.stream()
-    assert [stream.feed(piece) for piece in ("Hello, ", "this is ", "it: gh", "ost. ", f"x{TOKEN[:5]}", "end")] == [
+    assert [
+        stream.feed(piece)
+        for piece in ("Hello, ", "this is ", "it: gh", "ost. ", f"x{TOKEN[:5]}", "end")
+    ] == [
         "Hello, ",
         "this is ",
         "it: ",
@@ -165,12 +214,25 @@ def test_only_what_may_be_a_part_of_a_secret_has_to_wait() -> None:
 def test_a_stream_that_has_ended_can_begin_anew() -> None:
     stream = REDACTOR.stream()
     first = stream.feed(f"a {TOKEN[:9]}") + stream.end()
-    assert (first, stream.feed(TOKEN[9:]) + stream.end()) == (f"a {TOKEN[:9]}", TOKEN[9:])
+    assert (first, stream.feed(TOKEN[9:]) + stream.end()) == (
+        f"a {TOKEN[:9]}",
+        TOKEN[9:],
+    )
 
 
 @pytest.mark.parametrize(
     "part",
-    ["sk-", " eyJaaaaaaaa.eyJ", "://a:", "://a:@@@@", "-----BEGIN PRIVATE KEY-----\nAAAA", "-", "A", TOKEN[:-1], "c2"],
+    [
+        "sk-",
+        " eyJaaaaaaaa.eyJ",
+        "://a:",
+        "://a:@@@@",
+        "-----BEGIN PRIVATE KEY-----\nAAAA",
+        "-",
+        "A",
+        TOKEN[:-1],
+        "c2",
+    ],
 )
 def test_hostile_text_takes_no_more_time_than_other_text(part: str) -> None:
     text = "-----BEGIN PRIVATE KEY-----" + part * (200_000 // len(part))
@@ -182,7 +244,7 @@ def test_hostile_text_takes_no_more_time_than_other_text(part: str) -> None:
     assert time.process_time() - started < 5
 
 
-# --- Events and other values -----------------------------------------------------------------------------------------
+# --- Events and other values ----------------------------------------------------------
 
 
 class Inner(Struct, frozen=True):
@@ -199,7 +261,9 @@ class Outer(Struct, frozen=True):
 def test_all_texts_of_a_value_are_redacted_however_deep() -> None:
     value = Outer(Inner(TOKEN), ("plain", f"a {TOKEN}"), (Inner("b"), Inner(TOKEN, 2)))
     gone = "[redacted: DEPLOY_TOKEN]"
-    assert REDACTOR.redacted(value) == Outer(Inner(gone), ("plain", f"a {gone}"), (Inner("b"), Inner(gone, 2)))
+    assert REDACTOR.redacted(value) == Outer(
+        Inner(gone), ("plain", f"a {gone}"), (Inner("b"), Inner(gone, 2))
+    )
     assert value.inner == Inner(TOKEN)
 
 

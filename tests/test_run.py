@@ -17,7 +17,9 @@ from cdd_agent.cli.main import main
 from cdd_agent.engine.action_plan import INTERRUPTED, STOPPED
 from tests.terminals import CDD, Terminal
 
-pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:This process .* is multi-threaded:DeprecationWarning"
+)
 
 PLAN = """\
 - action: create_file
@@ -53,20 +55,33 @@ def report(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     return parsed
 
 
-def test_a_failed_action_does_not_stop_those_after_it(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failed_action_does_not_stop_those_after_it(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(root, PLAN, "--yes", "--json") == 1
     told = report(capsys)
     assert told["run_summary"]["status"] == "FAILURE"
     assert told["environment"]["cwd"] == str(root.resolve())
-    assert [log["status"] for log in told["action_logs"]] == ["SUCCESS", "FAILURE", "SUCCESS", "SUCCESS"]
+    assert [log["status"] for log in told["action_logs"]] == [
+        "SUCCESS",
+        "FAILURE",
+        "SUCCESS",
+        "SUCCESS",
+    ]
     assert told["action_logs"][1]["output"] == "hi\n"
     assert told["action_logs"][1]["error"]
     assert told["action_logs"][2]["output"] == "hi\n"
-    assert told["action_logs"][0]["action"] == {"action": "create_file", "file_path": "hello.txt", "content": "hi\n"}
+    assert told["action_logs"][0]["action"] == {
+        "action": "create_file",
+        "file_path": "hello.txt",
+        "content": "hi\n",
+    }
     assert told["action_logs"][0]["error"] is None
 
 
-def test_the_exit_code_is_0_only_if_nothing_failed(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_exit_code_is_0_only_if_nothing_failed(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(root, "- execute: echo x", "--yes", "--json") == 0
     assert report(capsys)["run_summary"]["status"] == "SUCCESS"
 
@@ -78,20 +93,31 @@ def test_the_report_in_words_shows_each_action_its_output_and_what_went_wrong(
     out = capsys.readouterr().out
     blocks = out.split("[")[1:]
     assert [block[:3] for block in blocks] == ["1/4", "2/4", "3/4", "4/4"]
-    assert [re.findall(r"^[✓✗]", block, re.MULTILINE) for block in blocks[:3]] == [["✓"], ["✗"], ["✓"]]
+    assert [re.findall(r"^[✓✗]", block, re.MULTILINE) for block in blocks[:3]] == [
+        ["✓"],
+        ["✗"],
+        ["✓"],
+    ]
     assert "\n│ hi\n" in blocks[1]
     assert "\n│ hi\n" in blocks[2]
     assert re.search(r"\b3 of 4\b", out)
     assert str(root.resolve()) in out
 
 
-def test_the_report_as_yaml_is_the_same_report(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_report_as_yaml_is_the_same_report(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(root, PLAN, "--yes", "--yaml") == 1
     told = yaml.safe_load(capsys.readouterr().out)
     assert list(told) == ["run_summary", "environment", "action_logs"]
     third = told["action_logs"][2]
     assert third["action"]["command"] == "cat hello.txt"
-    assert [third[name] for name in ("status", "output", "error", "return_code")] == ["SUCCESS", "hi\n", None, 0]
+    assert [third[name] for name in ("status", "output", "error", "return_code")] == [
+        "SUCCESS",
+        "hi\n",
+        None,
+        0,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -116,7 +142,9 @@ def test_a_wrong_plan_gives_a_report_with_its_line_and_exit_code_2(
     assert words in capsys.readouterr().out
 
 
-def test_a_plan_that_is_no_text_or_not_there_is_reported_too(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_that_is_no_text_or_not_there_is_reported_too(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (root / "latin.yaml").write_bytes(b"- execute: caf\xe9")
     (root / "huge.yaml").write_bytes(b"- execute: ls\n" * 500_000)
     for name, words in (
@@ -132,12 +160,16 @@ def test_a_plan_that_is_no_text_or_not_there_is_reported_too(root: Path, capsys:
 def test_a_plan_comes_through_a_pipe(
     root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b"- execute: echo from a pipe\n")))
+    monkeypatch.setattr(
+        sys, "stdin", TextIOWrapper(BytesIO(b"- execute: echo from a pipe\n"))
+    )
     assert main(["run", "-", "--yes", "--json"]) == 0
     assert report(capsys)["action_logs"][0]["output"] == "from a pipe\n"
 
 
-def test_output_without_line_ends_is_shown_in_pieces(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_output_without_line_ends_is_shown_in_pieces(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     zeros = "- execute: head -c 3000000 /dev/zero"
     assert run(root, zeros, "--yes") == 0
     assert len(max(capsys.readouterr().out.splitlines(), key=len)) < 200_000
@@ -154,14 +186,20 @@ def test_a_report_is_printed_also_where_nobody_can_approve(root: Path) -> None:
         timeout=60,
     )
     told = json.loads(done.stdout)
-    assert (done.returncode, told["run_summary"]["status"], len(told["action_logs"])) == (3, "FAILURE", 4)
+    assert (
+        done.returncode,
+        told["run_summary"]["status"],
+        len(told["action_logs"]),
+    ) == (3, "FAILURE", 4)
     assert "--yes" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (root / "hello.txt").exists()
 
 
 def test_an_interrupted_run_reports_what_was_not_done(root: Path) -> None:
-    (root / "wait.py").write_text("import time; print('waiting', flush=True); time.sleep(60)")
+    (root / "wait.py").write_text(
+        "import time; print('waiting', flush=True); time.sleep(60)"
+    )
     (root / "plan.yaml").write_text("- echo one\n- python wait.py\n- echo three")
     with subprocess.Popen(
         [sys.executable, "-m", "cdd_agent", "run", "plan.yaml", "--yes", "--json"],
@@ -186,15 +224,19 @@ def test_an_interrupted_run_reports_what_was_not_done(root: Path) -> None:
 def test_a_closed_stream_is_no_crash(root: Path, stream: str) -> None:
     (root / "plan.yaml").write_text("- echo hi")
     command = f"'{sys.executable}' -m cdd_agent run plan.yaml --yes --json {stream}"
-    done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        ["/bin/sh", "-c", command], capture_output=True, text=True, timeout=60
+    )
     assert done.returncode == 0
     assert "Traceback" not in done.stderr
 
 
-# ----------------------------------------------------------------------------------------- cdd context
+# -------------------------------------------------------------------------- cdd context
 
 
-def test_context_prints_the_tree_and_the_files_named(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_context_prints_the_tree_and_the_files_named(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (root / "src").mkdir()
     (root / "src/a.py").write_text("print('hi')\n")
     assert main(["context"]) == 0
@@ -205,7 +247,12 @@ def test_context_prints_the_tree_and_the_files_named(root: Path, capsys: pytest.
         ("src/a.py", "found"),
         ("none.txt", "not_found"),
     ]
-    assert list(told) == ["repo_tree", "environment_info", "gitignore_content", "file_contexts"]
+    assert list(told) == [
+        "repo_tree",
+        "environment_info",
+        "gitignore_content",
+        "file_contexts",
+    ]
 
 
 def test_context_takes_paths_from_here(
@@ -215,21 +262,33 @@ def test_context_takes_paths_from_here(
     (root / "src/a.py").write_text("print('hi')\n")
     monkeypatch.chdir(root / "src")
     assert main(["context", "a.py", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["file_contexts"][0]["content"] == "print('hi')\n"
+    assert (
+        json.loads(capsys.readouterr().out)["file_contexts"][0]["content"]
+        == "print('hi')\n"
+    )
     assert main(["context", "../../elsewhere"]) == 2
 
 
-def test_context_of_words_is_the_code_that_they_are_about(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_context_of_words_is_the_code_that_they_are_about(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (root / "src").mkdir()
-    (root / "src/limits.py").write_text("class RateLimiter:\n    def allows(self, client):\n        return True\n")
+    (root / "src/limits.py").write_text(
+        "class RateLimiter:\n    def allows(self, client):\n        return True\n"
+    )
     (root / "src/mail.py").write_text("def send():\n    pass\n")
     assert main(["context", "where is the rate limited?"]) == 0
     told = capsys.readouterr().out
     assert "- src/limits.py: " in told
     assert "class RateLimiter:" in told
-    assert main(["context", "rate limit", "src/mail.py", "--json", "--tokens", "500"]) == 0
+    assert (
+        main(["context", "rate limit", "src/mail.py", "--json", "--tokens", "500"]) == 0
+    )
     found = json.loads(capsys.readouterr().out)
-    assert {"query": found["query"], "most_tokens": found["most_tokens"]} == {"query": "rate limit", "most_tokens": 500}
+    assert {"query": found["query"], "most_tokens": found["most_tokens"]} == {
+        "query": "rate limit",
+        "most_tokens": 500,
+    }
     files = {file["path"]: file for file in found["files"]}
     assert files["src/mail.py"]["reasons"][0] == "pinned"
     assert files["src/mail.py"]["shown"] == files["src/limits.py"]["shown"] == "whole"
@@ -263,12 +322,22 @@ def test_tokens_are_for_words(root: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "--tokens" in capsys.readouterr().err
 
 
-def test_the_root_is_the_folder_that_is_named_and_no_other(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_root_is_the_folder_that_is_named_and_no_other(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     inner = root / "inner"
     inner.mkdir()
-    both = "- action: create_file\n  file_path: ../x\n- action: create_file\n  file_path: y"
+    both = (
+        "- action: create_file\n"
+        "  file_path: ../x\n"
+        "- action: create_file\n"
+        "  file_path: y"
+    )
     assert run(root, both, "--yes", "--json", "--root", "inner") == 1
-    assert [log["status"] for log in report(capsys)["action_logs"]] == ["FAILURE", "SUCCESS"]
+    assert [log["status"] for log in report(capsys)["action_logs"]] == [
+        "FAILURE",
+        "SUCCESS",
+    ]
     assert (inner / "y").exists()
     assert not (root / "x").exists()
 
@@ -290,7 +359,9 @@ def test_nothing_is_done_without_a_yes_and_without_a_terminal(root: Path) -> Non
 
 
 def test_a_question_to_a_person_who_is_not_there_is_a_failed_action(root: Path) -> None:
-    (root / "plan.yaml").write_text("- chat_with_user: Which colour?\n- execute: echo on")
+    (root / "plan.yaml").write_text(
+        "- chat_with_user: Which colour?\n- execute: echo on"
+    )
     done = subprocess.run(
         [sys.executable, "-m", "cdd_agent", "run", "plan.yaml", "--yes", "--json"],
         stdin=subprocess.DEVNULL,
@@ -300,10 +371,15 @@ def test_a_question_to_a_person_who_is_not_there_is_a_failed_action(root: Path) 
         timeout=60,
     )
     assert done.returncode == 1
-    assert [log["status"] for log in json.loads(done.stdout)["action_logs"]] == ["FAILURE", "SUCCESS"]
+    assert [log["status"] for log in json.loads(done.stdout)["action_logs"]] == [
+        "FAILURE",
+        "SUCCESS",
+    ]
 
 
-def piped(root: Path, plan: str, answers: bytes, *flags: str) -> tuple[int, list[tuple[str, str]], str]:
+def piped(
+    root: Path, plan: str, answers: bytes, *flags: str
+) -> tuple[int, list[tuple[str, str]], str]:
     """The exit code, status and output of each action, and what was said to people."""
     (root / "plan.yaml").write_text(plan)
     done = subprocess.run(
@@ -314,21 +390,40 @@ def piped(root: Path, plan: str, answers: bytes, *flags: str) -> tuple[int, list
         timeout=60,
     )
     logs = json.loads(done.stdout)["action_logs"]
-    return done.returncode, [(log["status"], log["output"]) for log in logs], done.stderr.decode()
+    return (
+        done.returncode,
+        [(log["status"], log["output"]) for log in logs],
+        done.stderr.decode(),
+    )
 
 
-TWO_QUESTIONS = "- chat_with_user: Which colour?\n- execute: echo on\n- chat_with_user: Which size?"
+TWO_QUESTIONS = (
+    "- chat_with_user: Which colour?\n- execute: echo on\n- chat_with_user: Which size?"
+)
 
 
 def test_questions_are_answered_from_a_pipe_a_line_each(root: Path) -> None:
-    code, logs, _ = piped(root, TWO_QUESTIONS, "blau, \N{BUTTERFLY}\r\n\nnever asked for\n".encode(), "--yes")
-    assert (code, logs) == (0, [("COMPLETED", "blau, \N{BUTTERFLY}"), ("SUCCESS", "on\n"), ("COMPLETED", "")])
+    code, logs, _ = piped(
+        root,
+        TWO_QUESTIONS,
+        "blau, \N{BUTTERFLY}\r\n\nnever asked for\n".encode(),
+        "--yes",
+    )
+    assert (code, logs) == (
+        0,
+        [("COMPLETED", "blau, \N{BUTTERFLY}"), ("SUCCESS", "on\n"), ("COMPLETED", "")],
+    )
 
 
 @pytest.mark.parametrize("answers", [b"blue", b"blue\n"])
-def test_a_question_that_the_pipe_has_no_line_for_is_a_failed_action(root: Path, answers: bytes) -> None:
+def test_a_question_that_the_pipe_has_no_line_for_is_a_failed_action(
+    root: Path, answers: bytes
+) -> None:
     code, logs, told = piped(root, TWO_QUESTIONS, answers, "--yes")
-    assert (code, logs) == (1, [("COMPLETED", "blue"), ("SUCCESS", "on\n"), ("FAILURE", "")])
+    assert (code, logs) == (
+        1,
+        [("COMPLETED", "blue"), ("SUCCESS", "on\n"), ("FAILURE", "")],
+    )
     assert "Which size?" in told
 
 
@@ -339,23 +434,34 @@ def test_a_line_in_a_pipe_approves_nothing(root: Path) -> None:
 
 
 def test_an_answer_without_an_end_is_bounded(root: Path) -> None:
-    code, logs, _ = piped(root, "- chat_with_user: How long?", b"x" * 3_000_000, "--yes")
+    code, logs, _ = piped(
+        root, "- chat_with_user: How long?", b"x" * 3_000_000, "--yes"
+    )
     assert code == 0
     assert 1_000_000 <= len(logs[0][1]) < 1_200_000
 
 
-# --------------------------------------------------------------------------------------- secrets
+# ------------------------------------------------------------------------------ secrets
 
 SECRET = "s3cret-of-the-deploy"
 SHAPED = "ghp_" + "a1B2" * 9
 LEAKS = {
-    "a command's output": "- python -c \"print('s3cret-of' + '-the-deploy ghp_' + 'a1B2' * 9)\"",
+    "a command's output": (
+        "- python -c \"print('s3cret-of' + '-the-deploy ghp_' + 'a1B2' * 9)\""
+    ),
     "in pieces": "- python slow.py",
-    "standard error": "- python -c \"import sys; sys.exit('s3cret-of' + '-the-deploy ghp_' + 'a1B2' * 9)\"",
+    "standard error": (
+        "- python -c \"import sys; sys.exit('s3cret-of' + '-the-deploy ghp_' + 'a1B2' *"
+        ' 9)"'
+    ),
     "a file": "- read: notes.txt",
     "a command": f"- echo {SECRET} {SHAPED}",
-    "a variable": f"- action: execute\n  command: ls\n  env: {{A: '{SECRET} {SHAPED}'}}",
-    "what is written": f"- action: create_file\n  file_path: b.txt\n  content: '{SECRET} {SHAPED}'",
+    "a variable": (
+        f"- action: execute\n  command: ls\n  env: {{A: '{SECRET} {SHAPED}'}}"
+    ),
+    "what is written": (
+        f"- action: create_file\n  file_path: b.txt\n  content: '{SECRET} {SHAPED}'"
+    ),
     "what stands in the way": "- action: create_file\n  file_path: notes.txt",
     "a refusal": f"- '{SHAPED} | {SECRET}'",
     "a question": f"- chat_with_user: Is it {SECRET} or {SHAPED}?",
@@ -363,25 +469,34 @@ LEAKS = {
 }
 
 
-@pytest.mark.parametrize("form", [[], ["--json"], ["--yaml"]], ids=["text", "json", "yaml"])
+@pytest.mark.parametrize(
+    "form", [[], ["--json"], ["--yaml"]], ids=["text", "json", "yaml"]
+)
 @pytest.mark.parametrize("plan", LEAKS.values(), ids=LEAKS)
 def test_no_secret_is_printed(
-    root: Path, plan: str, form: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    root: Path,
+    plan: str,
+    form: list[str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("DEPLOY_TOKEN", SECRET)
     (root / "notes.txt").write_text(f"{SECRET} {SHAPED}\n")
     (root / "slow.py").write_text(
-        f"import time\nfor piece in {[SECRET[:9], SECRET[9:] + ' ', SHAPED[:7], SHAPED[7:]]}:\n"
-        "    print(end=piece, flush=True)\n    time.sleep(0.1)\n"
+        "import time\n"
+        f"for piece in {[SECRET[:9], SECRET[9:] + ' ', SHAPED[:7], SHAPED[7:]]}:\n"
+        "    print(end=piece, flush=True)\n"
+        "    time.sleep(0.1)\n"
     )
     run(root, plan, "--yes", *form)
     printed = "".join(capsys.readouterr())
     assert SECRET not in printed
     assert SHAPED not in printed
-    assert "[redacted" in printed or not form  # in words, contents and variables are not printed at all
+    # in words, contents and variables are not printed at all
+    assert "[redacted" in printed or not form
 
 
-# --------------------------------------------------------------------------------------- at a terminal
+# ------------------------------------------------------------------------ at a terminal
 
 
 @pytest.fixture
@@ -392,7 +507,10 @@ def cdd(root: Path) -> Iterator[Any]:
         (root / "plan.yaml").write_text(plan)
         command = [CDD, "run", "plan.yaml", *flags]
         if pipe:
-            words = " ".join(f"'{word}'" for word in (sys.executable, "-m", "cdd_agent", "run", "-", *flags))
+            words = " ".join(
+                f"'{word}'"
+                for word in (sys.executable, "-m", "cdd_agent", "run", "-", *flags)
+            )
             command = ["/bin/sh", "-c", f"cat plan.yaml | {words}"]
         terminal = Terminal(root, *command)
         opened.append(terminal)
@@ -404,10 +522,18 @@ def cdd(root: Path) -> Iterator[Any]:
 
 
 KEYS = "[y] yes  [n] no  [a] all  [q] quit > "
-THREE = "- action: create_file\n  file_path: a\n  content: first\n- execute: echo second\n- execute: echo third\n"
+THREE = (
+    "- action: create_file\n"
+    "  file_path: a\n"
+    "  content: first\n"
+    "- execute: echo second\n"
+    "- execute: echo third\n"
+)
 
 
-def test_each_action_is_shown_before_it_is_done_and_asked_about(cdd: Any, root: Path) -> None:
+def test_each_action_is_shown_before_it_is_done_and_asked_about(
+    cdd: Any, root: Path
+) -> None:
     terminal = cdd(THREE)
     terminal.until(lambda: KEYS in terminal.text)
     assert "[1/3] " in terminal.text
@@ -419,7 +545,9 @@ def test_each_action_is_shown_before_it_is_done_and_asked_about(cdd: Any, root: 
     terminal.type("what?")
     terminal.until(lambda: "Type one of the letters." in terminal.text)
     terminal.type("n")
-    terminal.until(lambda: "Not approved" in terminal.text and terminal.text.count(KEYS) == 4)
+    terminal.until(
+        lambda: "Not approved" in terminal.text and terminal.text.count(KEYS) == 4
+    )
     terminal.type("yes")
     terminal.until_ended()
     assert terminal.code == 3
@@ -447,7 +575,9 @@ def test_quit_is_no_to_everything_that_follows(cdd: Any, root: Path) -> None:
     assert not (root / "a").exists()
 
 
-def test_a_plan_from_a_pipe_is_asked_about_at_the_terminal(cdd: Any, root: Path) -> None:
+def test_a_plan_from_a_pipe_is_asked_about_at_the_terminal(
+    cdd: Any, root: Path
+) -> None:
     terminal = cdd(THREE, pipe=True)
     terminal.until(lambda: KEYS in terminal.text)
     terminal.type("a")
@@ -483,16 +613,21 @@ def test_the_whole_of_a_long_command_is_shown_before_it_is_approved(cdd: Any) ->
     terminal.until(terminal.has_ended)
 
 
-def test_a_yes_that_was_typed_before_the_question_is_no_answer(cdd: Any, root: Path) -> None:
+def test_a_yes_that_was_typed_before_the_question_is_no_answer(
+    cdd: Any, root: Path
+) -> None:
     (root / "wait.py").write_text(
-        "import os, time\nprint('on', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.01)"
+        "import os, time\n"
+        "print('on', flush=True)\n"
+        "while not os.path.exists('go'): time.sleep(0.01)"
     )
     terminal = cdd("- python wait.py\n- action: create_file\n  file_path: a")
     terminal.until(lambda: KEYS in terminal.text)
     terminal.type("y")
     terminal.until(lambda: "│ on" in terminal.text)
     terminal.type("y")
-    terminal.until(lambda: terminal.text.partition("│ on")[2].strip() == "y")  # the terminal has it, and shows it
+    # the terminal has it, and shows it
+    terminal.until(lambda: terminal.text.partition("│ on")[2].strip() == "y")
     (root / "go").touch()
     terminal.until(lambda: terminal.text.count(KEYS) == 2)
     assert not (root / "a").exists()
@@ -502,7 +637,11 @@ def test_a_yes_that_was_typed_before_the_question_is_no_answer(cdd: Any, root: P
 
 
 def test_a_plan_cannot_steer_the_terminal_that_shows_it(cdd: Any) -> None:
-    terminal = cdd('- action: create_file\n  file_path: "a\\e[2Jb"\n  content: "\\e]0;title\\a\\u202eevil\\rhidden"')
+    terminal = cdd(
+        "- action: create_file\n"
+        '  file_path: "a\\e[2Jb"\n'
+        '  content: "\\e]0;title\\a\\u202eevil\\rhidden"'
+    )
     terminal.until(lambda: KEYS in terminal.text)
     shown = terminal.seen.decode()
     assert "\x1b[2J" not in shown
@@ -512,9 +651,13 @@ def test_a_plan_cannot_steer_the_terminal_that_shows_it(cdd: Any) -> None:
     terminal.until(terminal.has_ended)
 
 
-def test_a_command_off_the_list_is_asked_about_in_the_mode_ask_even_with_yes(cdd: Any, root: Path) -> None:
+def test_a_command_off_the_list_is_asked_about_in_the_mode_ask_even_with_yes(
+    cdd: Any, root: Path
+) -> None:
     (root / ".cdd/config.yaml").write_text("commands: {mode: ask}\n")
-    terminal = cdd("- execute: touch a\n- execute: touch b\n- execute: touch b", "--yes")
+    terminal = cdd(
+        "- execute: touch a\n- execute: touch b\n- execute: touch b", "--yes"
+    )
     ask = "[y] yes  [n] no  [a] always > "
     terminal.until(lambda: ask in terminal.text)
     assert "`touch`" in terminal.text

@@ -1,4 +1,6 @@
-"""`cdd serve`: a real server on this computer, asked as a browser asks, and as others might."""
+"""`cdd serve`: a real server on this computer, asked as a browser asks, and as others
+might.
+"""
 
 import asyncio
 import json
@@ -22,7 +24,10 @@ from cdd_agent.errors import ExitCode
 from tests.projects import SLUG, Sandbox, Step, check, says
 
 PATIENCE = 180.0
-SLOW = "python -c \"import time, pathlib; pathlib.Path('running').touch(); time.sleep(60)\""
+SLOW = (
+    "python -c \"import time, pathlib; pathlib.Path('running').touch();"
+    ' time.sleep(60)"'
+)
 
 
 @dataclass
@@ -52,11 +57,26 @@ class Served:
 
 
 async def serve(root: Path) -> Served:
-    argv = ("-m", "cdd_agent", "-C", str(root), "--model", "script:.cdd/script.yaml", "serve", "--port", "0")
+    argv = (
+        "-m",
+        "cdd_agent",
+        "-C",
+        str(root),
+        "--model",
+        "script:.cdd/script.yaml",
+        "serve",
+        "--port",
+        "0",
+    )
     pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(sys.executable, *argv, stdout=pipe, stderr=pipe)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *argv, stdout=pipe, stderr=pipe
+    )
     assert process.stdout is not None
-    return Served(process, (await asyncio.wait_for(process.stdout.readline(), PATIENCE)).decode().strip())
+    return Served(
+        process,
+        (await asyncio.wait_for(process.stdout.readline(), PATIENCE)).decode().strip(),
+    )
 
 
 @pytest.fixture
@@ -80,14 +100,18 @@ def project(parent: Path, step: Step) -> Sandbox:
 
 @pytest.fixture
 async def browser() -> AsyncIterator[aiohttp.ClientSession]:
-    async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as session:
+    async with aiohttp.ClientSession(
+        cookie_jar=aiohttp.CookieJar(unsafe=True)
+    ) as session:
         yield session
 
 
 class Page:
     """The page's terminal: what is on it, and what is typed there."""
 
-    def __init__(self, socket: aiohttp.ClientWebSocketResponse, columns: int, rows: int) -> None:
+    def __init__(
+        self, socket: aiohttp.ClientWebSocketResponse, columns: int, rows: int
+    ) -> None:
         self._socket = socket
         self._screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self._screen)
@@ -119,7 +143,9 @@ class Page:
         await self._socket.send_json(["stdin", keys])
 
 
-async def opened(served: Served, browser: aiohttp.ClientSession, columns: int = 80, rows: int = 24) -> Page:
+async def opened(
+    served: Served, browser: aiohttp.ClientSession, columns: int = 80, rows: int = 24
+) -> Page:
     async with browser.get(served.address) as answer:
         assert answer.status == 200
     url = f"{served.origin}/ws?width={columns}&height={rows}"
@@ -128,8 +154,17 @@ async def opened(served: Served, browser: aiohttp.ClientSession, columns: int = 
     return page
 
 
-async def test_nothing_is_served_without_the_token(served: Served, browser: aiohttp.ClientSession) -> None:
-    for path in ("/", "/?token=wrong", "/?token=%C3%A9", "/static/js/textual.js", "/ws", "/download/1"):
+async def test_nothing_is_served_without_the_token(
+    served: Served, browser: aiohttp.ClientSession
+) -> None:
+    for path in (
+        "/",
+        "/?token=wrong",
+        "/?token=%C3%A9",
+        "/static/js/textual.js",
+        "/ws",
+        "/download/1",
+    ):
         async with browser.get(served.origin + path) as answer:
             assert answer.status == 403, path
             assert "Set-Cookie" not in answer.headers, path
@@ -147,18 +182,33 @@ async def test_the_address_opens_the_page_and_then_a_cookie_does(
     assert "SameSite=Strict" in cookie
     assert served.token not in page
     assert "https://" not in page  # it needs no other network
-    for path in ("/", "/static/js/textual.js", "/static/fonts/RobotoMono-VariableFont_wght.ttf"):
+    for path in (
+        "/",
+        "/static/js/textual.js",
+        "/static/fonts/RobotoMono-VariableFont_wght.ttf",
+    ):
         async with browser.get(served.origin + path) as answer:
             assert answer.status == 200
 
 
-async def test_a_name_that_somebody_has_pointed_here_is_refused(served: Served, browser: aiohttp.ClientSession) -> None:
-    for host in ("evil.example", "localhost.evil.example", "evil.example:80", "", "[", "127.0.0.1.nip.io"):
+async def test_a_name_that_somebody_has_pointed_here_is_refused(
+    served: Served, browser: aiohttp.ClientSession
+) -> None:
+    for host in (
+        "evil.example",
+        "localhost.evil.example",
+        "evil.example:80",
+        "",
+        "[",
+        "127.0.0.1.nip.io",
+    ):
         async with browser.get(served.address, headers={"Host": host}) as answer:
             assert answer.status in (400, 403), host
 
 
-async def test_the_page_of_another_site_gets_no_connection(served: Served, browser: aiohttp.ClientSession) -> None:
+async def test_the_page_of_another_site_gets_no_connection(
+    served: Served, browser: aiohttp.ClientSession
+) -> None:
     async with browser.get(served.address):
         pass
     for origin in ("http://evil.example", "http://127.0.0.1:1", "null", "http://["):
@@ -182,7 +232,9 @@ async def test_a_step_is_carried_out_in_the_page(
     assert served.token not in said
 
 
-@pytest.mark.parametrize("ending", ["the page is closed", "Ctrl+C", "the server is killed"])
+@pytest.mark.parametrize(
+    "ending", ["the page is closed", "Ctrl+C", "the server is killed"]
+)
 async def test_however_it_ends_the_step_that_runs_is_put_back(
     tmp_path: Path, browser: aiohttp.ClientSession, ending: str
 ) -> None:
@@ -210,7 +262,9 @@ async def test_however_it_ends_the_step_that_runs_is_put_back(
         await served.process.wait()
 
 
-async def test_a_draft_outlives_its_page(served: Served, browser: aiohttp.ClientSession) -> None:
+async def test_a_draft_outlives_its_page(
+    served: Served, browser: aiohttp.ClientSession
+) -> None:
     page = await opened(served, browser)
     await page.type("half a thought")
     await page.until_shown("half a thought")
@@ -232,9 +286,14 @@ def test_without_its_library_it_says_how_to_get_it(
     assert 'pip install "cdd-agent[serve]"' in capsys.readouterr().err
 
 
-def test_a_port_that_is_taken_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_port_that_is_taken_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
-        assert main(["-C", str(tmp_path), "serve", "--port", str(other.getsockname()[1])]) == ExitCode.BAD_INPUT
+        assert (
+            main(["-C", str(tmp_path), "serve", "--port", str(other.getsockname()[1])])
+            == ExitCode.BAD_INPUT
+        )
     assert "--port 0" in capsys.readouterr().err
 
 

@@ -1,4 +1,6 @@
-"""`cdd serve` in a real browser: its page is opened, typed into, and a step is carried out by it."""
+"""`cdd serve` in a real browser: its page is opened, typed into, and a step is carried
+out by it.
+"""
 
 import asyncio
 import base64
@@ -14,7 +16,10 @@ from tests.projects import SLUG
 from tests.test_serve import PATIENCE, Served, browser, served
 
 __all__ = ["browser", "served"]
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),
+    None,
+)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
 
 
@@ -27,22 +32,34 @@ class Tab:
 
     async def call(self, method: str, **parameters: Any) -> dict[str, Any]:
         self._count += 1
-        await self._socket.send_json({"id": self._count, "method": method, "params": parameters})
+        await self._socket.send_json(
+            {"id": self._count, "method": method, "params": parameters}
+        )
         async with asyncio.timeout(PATIENCE):
-            while (answer := await self._socket.receive_json()).get("id") != self._count:
+            while (answer := await self._socket.receive_json()).get(
+                "id"
+            ) != self._count:
                 pass
         assert "error" not in answer, answer
         result: dict[str, Any] = answer["result"]
         return result
 
     async def value(self, script: str) -> Any:
-        return (await self.call("Runtime.evaluate", expression=script))["result"].get("value")
+        return (await self.call("Runtime.evaluate", expression=script))["result"].get(
+            "value"
+        )
 
     async def type(self, text: str) -> None:
         for character in text:
             is_enter = character == "\r"
-            key = {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13} if is_enter else {"key": character}
-            await self.call("Input.dispatchKeyEvent", type="keyDown", text=character, **key)
+            key = (
+                {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13}
+                if is_enter
+                else {"key": character}
+            )
+            await self.call(
+                "Input.dispatchKeyEvent", type="keyDown", text=character, **key
+            )
             await self.call("Input.dispatchKeyEvent", type="keyUp", **key)
 
     async def picture(self) -> bytes:
@@ -53,16 +70,31 @@ class Tab:
 async def tab(tmp_path: Path, browser: aiohttp.ClientSession) -> AsyncIterator[Tab]:
     assert CHROMIUM is not None
     folder = tmp_path / "chromium"
-    options = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--remote-debugging-port=0")
+    options = (
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--no-first-run",
+        "--remote-debugging-port=0",
+    )
     silent = asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(
-        CHROMIUM, *options, f"--user-data-dir={folder}", "about:blank", stdout=silent, stderr=silent
+        CHROMIUM,
+        *options,
+        f"--user-data-dir={folder}",
+        "about:blank",
+        stdout=silent,
+        stderr=silent,
     )
     try:
         await until((folder / "DevToolsActivePort").exists)
         port = (folder / "DevToolsActivePort").read_text().split()[0]
         async with browser.get(f"http://127.0.0.1:{port}/json/list") as answer:
-            address = next(page["webSocketDebuggerUrl"] for page in await answer.json() if page["type"] == "page")
+            address = next(
+                page["webSocketDebuggerUrl"]
+                for page in await answer.json()
+                if page["type"] == "page"
+            )
         async with browser.ws_connect(address, max_msg_size=0) as socket:
             yield Tab(socket)
     finally:
@@ -76,14 +108,17 @@ async def until(come: Callable[[], object]) -> None:
             await asyncio.sleep(0.1)
 
 
-async def test_a_step_is_carried_out_in_a_browser(served: Served, tab: Tab, tmp_path: Path) -> None:
+async def test_a_step_is_carried_out_in_a_browser(
+    served: Served, tab: Tab, tmp_path: Path
+) -> None:
     project = tmp_path / "a project's folder"
     await tab.call("Page.enable")
     await tab.call("Page.navigate", url=served.address)
     async with asyncio.timeout(PATIENCE):
         while not await tab.value("document.body.classList.contains('-first-byte')"):
             await asyncio.sleep(0.1)
-    assert served.token not in await tab.value("document.cookie")  # no script of the page can read it
+    # no script of the page can read it
+    assert served.token not in await tab.value("document.cookie")
     await tab.value("document.querySelector('.xterm-helper-textarea').focus()")
     before = await tab.picture()
     await tab.type(f"/exec {SLUG}\r")
@@ -92,7 +127,8 @@ async def test_a_step_is_carried_out_in_a_browser(served: Served, tab: Tab, tmp_
     async with asyncio.timeout(PATIENCE):
         while not (project / "a.txt").exists():
             await asyncio.sleep(3)
-            await tab.type("\r")  # sends the line that came back, where the run was not open yet
+            # sends the line that came back, where the run was not open yet
+            await tab.type("\r")
     assert (project / "a.txt").read_text().strip() == "good"
     assert await tab.picture() != before
     await tab.call("Page.navigate", url="about:blank")

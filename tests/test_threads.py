@@ -24,19 +24,23 @@ asyncio.run(main())
 
 
 def test_a_program_ends_though_work_that_was_left_is_stuck() -> None:
-    done = subprocess.run([sys.executable, "-c", LEAVES], cwd=Path(__file__).parents[1], timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", LEAVES], cwd=Path(__file__).parents[1], timeout=60
+    )
     assert done.returncode == 0
 
 
 async def test_much_other_work_holds_nothing_up() -> None:
     go_on = threading.Event()
-    waiting = [asyncio.create_task(in_thread(go_on.wait, name="waits")) for _ in range(100)]
+    waiting = [
+        asyncio.create_task(in_thread(go_on.wait, name="waits")) for _ in range(100)
+    ]
     assert await in_thread(lambda: "done", name="one more") == "done"
     go_on.set()
     assert await asyncio.gather(*waiting) == [True] * 100
 
 
-async def test_whoever_is_cancelled_waits_for_the_end_of_what_must_not_go_on_behind_them() -> None:
+async def test_a_cancelled_task_waits_for_work_that_must_not_go_on_behind_it() -> None:
     began, go_on, ended = asyncio.Event(), threading.Event(), threading.Event()
     loop = asyncio.get_running_loop()
 

@@ -1,5 +1,6 @@
-"""The story of docs/tutorial.md, from an empty folder to a finished ticket: typed into the real shell, with every way
-of leaving it on the way; and without a screen."""
+"""The story of docs/tutorial.md, from an empty folder to a finished ticket: typed into
+the real shell, with every way of leaving it on the way; and without a screen.
+"""
 
 import json
 import os
@@ -17,7 +18,9 @@ from tests.forked import ran
 from tests.screens import Screen
 from tests.terminals import CDD, Terminal
 
-pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:This process .* is multi-threaded:DeprecationWarning"
+)
 
 REPOSITORY = Path(__file__).parents[1]
 SCRIPT = REPOSITORY / "docs/tutorial/script.yaml"
@@ -50,7 +53,9 @@ def test_the_pictures_of_the_tutorial_are_there() -> None:
 
 
 class Shell:
-    """The shell in a terminal, and somebody who types, and reads what is new on the screen."""
+    """The shell in a terminal, and somebody who types, and reads what is new on the
+    screen.
+    """
 
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
@@ -84,7 +89,12 @@ class Shell:
         assert self._terminal.code == -9
 
     def _wait_for(self, *told: str) -> None:
-        self._terminal.until(lambda: all(self._screen.text.count(words) > self._before.count(words) for words in told))
+        self._terminal.until(
+            lambda: all(
+                self._screen.text.count(words) > self._before.count(words)
+                for words in told
+            )
+        )
 
     def _is_at_rest(self) -> bool:
         """The last line says what Enter does, and not what is being waited for."""
@@ -104,9 +114,13 @@ def root(tmp_path: Path) -> Path:
 
 @contextmanager
 def shell_in(root: Path, pace: int = 0) -> Iterator[Shell]:
-    """The real program. `pace`: how many characters a second the model writes; 0: all at once."""
+    """The real program. `pace`: how many characters a second the model writes; 0: all
+    at once.
+    """
     script = root.with_name(f"pace-{pace}.yaml")
-    script.write_text(re.sub(r"^pace: \d+", f"pace: {pace}", SCRIPT.read_text(), flags=re.MULTILINE))
+    script.write_text(
+        re.sub(r"^pace: \d+", f"pace: {pace}", SCRIPT.read_text(), flags=re.MULTILINE)
+    )
     terminal = Terminal(root, CDD, "--model", f"script:{script}", size=SIZE)
     try:
         yield Shell(terminal)
@@ -120,17 +134,24 @@ def cdd(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 def outcome_of_tests(root: Path) -> str:
     command = [sys.executable, "-m", "pytest", "-q"]
-    return subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=120).stdout
+    return subprocess.run(
+        command, cwd=root, capture_output=True, text=True, timeout=120
+    ).stdout
 
 
 def statuses(root: Path) -> list[str]:
     state = json.loads((root / "tickets" / SLUG / "execution-state.json").read_text())
-    return [f"{step['status']} {step['verification']}" for step in state["step_executions"].values()]
+    return [
+        f"{step['status']} {step['verification']}"
+        for step in state["step_executions"].values()
+    ]
 
 
 def files_of_project(root: Path) -> set[str]:
     command = ["git", "ls-files", "--others", "--exclude-standard"]
-    paths = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout.split()
+    paths = subprocess.run(
+        command, cwd=root, capture_output=True, text=True, check=True
+    ).stdout.split()
     return {path for path in paths if not path.startswith((".cdd/", "tickets/"))}
 
 
@@ -150,13 +171,18 @@ def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
         shell.kill()  # in the middle of a reply of Socrates
     with shell_in(root) as shell:
         shell.say("/resume", "were not answered yet")
-        shell.say("", "Then a text of 400 words", "Spec 2/3", "? A file that is not there")
+        shell.say(
+            "", "Then a text of 400 words", "Spec 2/3", "? A file that is not there"
+        )
         shell.say(MISSING, "That settles it", "✓ A file that is not there")
         assert (ticket / "spec.yaml").read_text() == template
         shell.say("approve", "spec.yaml is written")
         spec = (ticket / "spec.yaml").read_text()
         assert "\n  - An empty " in spec
-        assert next(line for line in template.splitlines() if line.startswith("# Which")) in spec
+        assert (
+            next(line for line in template.splitlines() if line.startswith("# Which"))
+            in spec
+        )
 
         shell.say(f"/plan {SLUG}", "▸ find", "1. May the command line be")
         shell.say("exit", "is kept")
@@ -168,10 +194,23 @@ def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
         shell.kill()  # in the middle of a reply of the Planner
     with shell_in(root) as shell:
         shell.say("/resume", "A planning was interrupted")
-        shell.say("continue", "The answer is not right yet", "Asking again", "The proposed plan can be carried out")
+        shell.say(
+            "continue",
+            "The answer is not right yet",
+            "Asking again",
+            "The proposed plan can be carried out",
+        )
         shell.say("exit", "is kept")
-        shell.say("/resume", "Step 2: Make it a command", "approve writes it, discard drops it")
-        shell.say(README, "Step 2 also writes a README", "+### Step 2: Make it a command, and show it")
+        shell.say(
+            "/resume",
+            "Step 2: Make it a command",
+            "approve writes it, discard drops it",
+        )
+        shell.say(
+            README,
+            "Step 2 also writes a README",
+            "+### Step 2: Make it a command, and show it",
+        )
         assert not (ticket / "plan.md").exists()
         shell.say("approve", "Wrote tickets")
         assert "### Step 2: " in (ticket / "plan.md").read_text()
@@ -186,7 +225,8 @@ def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
         shell.kill()  # in the middle of a step, which has written a file
     with shell_in(root) as shell:
         shell.say("/resume", "Next is step 1")
-        assert files_of_project(root) == {".gitignore", "AGENTS.md"}  # the step was restored
+        # the step was restored
+        assert files_of_project(root) == {".gitignore", "AGENTS.md"}
         shell.say("continue", "Step 1 completed")
         shell.say("exit", "Left feature-reading-time")
         shell.say("/resume", "1 of 2 steps are done already")
@@ -217,8 +257,14 @@ def test_the_same_without_a_screen(
     assert "acceptance_criteria" in capsys.readouterr().err
 
     (root / "tickets" / SLUG / "spec.yaml").write_text(
-        "# Written by hand.\ntitle: Say how long a text takes to read\ndescription: In minutes.\nacceptance_criteria:\n"
-        "  - 401 words take 3 minutes\n  - No words take 0\n  - A command prints it\n  - A missing file is told\n"
+        "# Written by hand.\n"
+        "title: Say how long a text takes to read\n"
+        "description: In minutes.\n"
+        "acceptance_criteria:\n"
+        "  - 401 words take 3 minutes\n"
+        "  - No words take 0\n"
+        "  - A command prints it\n"
+        "  - A missing file is told\n"
     )
     planned = cdd(root, "plan", SLUG, "--yes")
     assert planned.returncode == 0, planned.stdout + planned.stderr
@@ -228,7 +274,9 @@ def test_the_same_without_a_screen(
     run = cdd(root, "exec", SLUG, "--json")
     assert run.returncode == 0, run.stdout + run.stderr
     events = [json.loads(line) for line in run.stdout.splitlines()]
-    assert [event["step"] for event in events if event["event"] == "attempt_failed"] == [2]
+    assert [
+        event["step"] for event in events if event["event"] == "attempt_failed"
+    ] == [2]
     assert events[-1]["completed"] == 2
     assert statuses(root) == ["completed passed", "completed passed"]
     assert "8 passed" in outcome_of_tests(root)

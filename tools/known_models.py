@@ -1,7 +1,8 @@
-"""Makes cdd_agent/llm/known_models.json from the tables of the installed litellm: `make models`, before a release.
+"""Makes cdd_agent/llm/known_models.json from the tables of the installed litellm:
+`make models`, before a release.
 
-Of each model that writes text, what this program asks for; `cdd_agent/llm/known_models.py` reads it and says what the
-columns are.
+Of each model that writes text, what this program asks for;
+`cdd_agent/llm/known_models.py` reads it and says what the columns are.
 """
 
 import json
@@ -38,7 +39,11 @@ def main() -> None:
     assert found.submodule_search_locations is not None
     folder = Path(found.submodule_search_locations[0])
     table = _read(folder / "model_prices_and_context_window_backup.json")
-    models = {name: _row(entry) for name, entry in sorted(table.items()) if entry.get("mode") in MODES}
+    models = {
+        name: _row(entry)
+        for name, entry in sorted(table.items())
+        if entry.get("mode") in MODES
+    }
     offered = _read(folder / "provider_endpoints_support_backup.json")["providers"]
     providers = sorted({*offered, *(row[0] for row in models.values())})
     OUTPUT.write_text(_as_lines(providers, models), encoding="utf-8")
@@ -51,7 +56,13 @@ def _row(entry: dict[str, Any]) -> list[Any]:
     tier = next((match for match in map(_TIER.fullmatch, entry) if match), None)
     above = _prices(entry, f"_above_{tier[1]}k_tokens") if tier else None
     tokens = [_tokens(entry, "max_input_tokens"), _tokens(entry, "max_output_tokens")]
-    row = [entry["litellm_provider"], *tokens, flags, _prices(entry), tier and above and [int(tier[1]) * 1000, *above]]
+    row = [
+        entry["litellm_provider"],
+        *tokens,
+        flags,
+        _prices(entry),
+        tier and above and [int(tier[1]) * 1000, *above],
+    ]
     while not row[-1]:
         row.pop()
     return row
@@ -59,7 +70,11 @@ def _row(entry: dict[str, Any]) -> list[Any]:
 
 def _prices(entry: dict[str, Any], suffix: str = "") -> list[float | None] | None:
     prices = [entry.get(f"{key}{suffix}") for key in PRICES]
-    prices[2] = prices[2] if prices[2] is not None else entry.get(f"input_cost_per_token_cache_hit{suffix}")
+    prices[2] = (
+        prices[2]
+        if prices[2] is not None
+        else entry.get(f"input_cost_per_token_cache_hit{suffix}")
+    )
     if not all(isinstance(price, int | float) for price in prices[:2]):
         return None
     while prices[-1] is None:
@@ -74,8 +89,15 @@ def _tokens(entry: dict[str, Any], key: str) -> int | None:
 
 def _as_lines(providers: list[str], models: dict[str, list[Any]]) -> str:
     """A line a model, so that a newer table differs where models do."""
-    lines = (f"{json.dumps(name)}:{json.dumps(row, separators=(',', ':'))}" for name, row in models.items())
-    return f'{{"providers":{json.dumps(providers)},\n"models":{{\n' + ",\n".join(lines) + "}}\n"
+    lines = (
+        f"{json.dumps(name)}:{json.dumps(row, separators=(',', ':'))}"
+        for name, row in models.items()
+    )
+    return (
+        f'{{"providers":{json.dumps(providers)},\n"models":{{\n'
+        + ",\n".join(lines)
+        + "}}\n"
+    )
 
 
 def _read(path: Path) -> dict[str, Any]:

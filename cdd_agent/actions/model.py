@@ -1,4 +1,6 @@
-"""The one vocabulary for everything done to a project: actions, what became of each, and the report of a run."""
+"""The one vocabulary for everything done to a project: actions, what became of each,
+and the report of a run.
+"""
 
 import os
 import platform
@@ -26,12 +28,20 @@ class _Action(Struct, frozen=True, forbid_unknown_fields=True, tag_field="action
         return ""
 
     def to_json(self) -> dict[str, Any]:
-        """`{"action": ..., ...}` with the fields that say something: what `ActionPlan` reads."""
-        return {name: value for name, value in to_builtins(self).items() if value is not None}
+        """`{"action": ..., ...}` with the fields that say something: what `ActionPlan`
+        reads.
+        """
+        return {
+            name: value
+            for name, value in to_builtins(self).items()
+            if value is not None
+        }
 
 
 class ExecuteAction(_Action, frozen=True, tag="execute"):
-    """Run one command in the project. Nothing carries over from one to the next: no folder, no variable."""
+    """Run one command in the project. Nothing carries over from one to the next: no
+    folder, no variable.
+    """
 
     command: Written
     cwd: str | None = None
@@ -42,8 +52,12 @@ class ExecuteAction(_Action, frozen=True, tag="execute"):
         return f"run `{_one_line(self.command)}`{where}"
 
     def details(self) -> str:
-        lines = [] if _one_line(self.command) == self.command.strip() else [self.command]
-        return "\n".join([*lines, *(f"{name}={value}" for name, value in (self.env or {}).items())])
+        lines = (
+            [] if _one_line(self.command) == self.command.strip() else [self.command]
+        )
+        return "\n".join(
+            [*lines, *(f"{name}={value}" for name, value in (self.env or {}).items())]
+        )
 
 
 class CreateFileAction(_Action, frozen=True, tag="create_file"):
@@ -61,7 +75,9 @@ class CreateFileAction(_Action, frozen=True, tag="create_file"):
 
 
 class EditAction(_Action, frozen=True, tag="edit"):
-    """Replace a text in a file by another. The text must be there once; white space around its lines may differ."""
+    """Replace a text in a file by another. The text must be there once; white space
+    around its lines may differ.
+    """
 
     file_path: Written
     find: str
@@ -69,11 +85,16 @@ class EditAction(_Action, frozen=True, tag="edit"):
     replace: str
 
     def title(self) -> str:
-        return f"edit {self.file_path}" if self.find else f"replace the whole of {self.file_path}"
+        return (
+            f"edit {self.file_path}"
+            if self.find
+            else f"replace the whole of {self.file_path}"
+        )
 
     def details(self) -> str:
         return "\n".join(
-            [f"- {line}" for line in self.find.splitlines()] + [f"+ {line}" for line in self.replace.splitlines()]
+            [f"- {line}" for line in self.find.splitlines()]
+            + [f"+ {line}" for line in self.replace.splitlines()]
         )
 
 
@@ -113,21 +134,37 @@ class ResearchAction(_Action, frozen=True, tag="research"):
 
 
 class ParsePlanAction(_Action, frozen=True, tag="parse_plan"):
-    """Reading the plan itself. Only reports hold it: its failure is how a wrong plan is reported."""
+    """Reading the plan itself. Only reports hold it: its failure is how a wrong plan is
+    reported.
+    """
 
     def title(self) -> str:
         return "read the plan"
 
 
 Action = (
-    ExecuteAction | CreateFileAction | EditAction | ReadAction | ChatWithUserAction | ResearchAction | ParsePlanAction
+    ExecuteAction
+    | CreateFileAction
+    | EditAction
+    | ReadAction
+    | ChatWithUserAction
+    | ResearchAction
+    | ParsePlanAction
 )
-"""Something to be done, as a value: every spelling (YAML, a tool call) ends in one of these. Each has a `title`, the
-action in a line for people."""
+"""Something to be done, as a value: every spelling (YAML, a tool call) ends in one of
+these. Each has a `title`, the action in a line for people.
+"""
 
 KINDS: dict[str, type[Action]] = {
     str(kind.__struct_config__.tag): kind
-    for kind in (ExecuteAction, CreateFileAction, EditAction, ReadAction, ChatWithUserAction, ResearchAction)
+    for kind in (
+        ExecuteAction,
+        CreateFileAction,
+        EditAction,
+        ReadAction,
+        ChatWithUserAction,
+        ResearchAction,
+    )
 }
 """The actions that a plan or a model can ask for, by name."""
 
@@ -146,7 +183,9 @@ class ActionResult(Struct, frozen=True):
     action: Action
     status: ActionStatus
     output: str = ""
-    """All that it printed, read or was told; for a failed `create_file` or `edit`, the file's present content."""
+    """All that it printed, read or was told; for a failed `create_file` or `edit`, the
+    file's present content.
+    """
     error: str = ""
     """Why it failed; of a command that did not, what it wrote to standard error."""
     return_code: int | None = None
@@ -182,7 +221,9 @@ class RunEnvironment(Struct, frozen=True):
 
 
 class ExecutionReport(Struct, frozen=True):
-    """The result of every action of a plan, in its order. Raises `TypeError` for logs that are no results."""
+    """The result of every action of a plan, in its order. Raises `TypeError` for logs
+    that are no results.
+    """
 
     run_summary: RunSummary
     environment: RunEnvironment
@@ -190,20 +231,40 @@ class ExecutionReport(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         logs: Any = self.action_logs
-        if not isinstance(logs, list | tuple) or not all(isinstance(log, ActionResult) for log in logs):
+        if not isinstance(logs, list | tuple) or not all(
+            isinstance(log, ActionResult) for log in logs
+        ):
             raise TypeError("action_logs is a list of ActionResult")
         force_setattr(self, "action_logs", tuple(logs))
 
     @classmethod
-    def of(cls, root: Path, logs: Sequence[ActionResult], started_at: datetime, duration: float) -> "ExecutionReport":
+    def of(
+        cls,
+        root: Path,
+        logs: Sequence[ActionResult],
+        started_at: datetime,
+        duration: float,
+    ) -> "ExecutionReport":
         """The report of a run in `root`: a failure if any action failed."""
         failed = any(log.status is ActionStatus.FAILURE for log in logs)
-        summary = RunSummary(ActionStatus.FAILURE if failed else ActionStatus.SUCCESS, started_at, duration)
-        return cls(summary, RunEnvironment(f"{platform.system()} {platform.release()}", os.fspath(root)), logs)
+        summary = RunSummary(
+            ActionStatus.FAILURE if failed else ActionStatus.SUCCESS,
+            started_at,
+            duration,
+        )
+        return cls(
+            summary,
+            RunEnvironment(
+                f"{platform.system()} {platform.release()}", os.fspath(root)
+            ),
+            logs,
+        )
 
     @property
     def failed(self) -> tuple[ActionResult, ...]:
-        return tuple(log for log in self.action_logs if log.status is ActionStatus.FAILURE)
+        return tuple(
+            log for log in self.action_logs if log.status is ActionStatus.FAILURE
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The report as `cdd run --json` prints it."""
@@ -220,23 +281,32 @@ class ExecutionReport(Struct, frozen=True):
 
 
 class ActionFailed(CddError):
-    """An action could not be done. What it carries is what whoever asked for it needs to do better."""
+    """An action could not be done. What it carries is what whoever asked for it needs
+    to do better.
+    """
 
 
 class FileAlreadyExistsError(ActionFailed):
     """`create_file` found the file there already; nothing was written."""
 
     def __init__(self, file_path: str) -> None:
-        super().__init__(f"{file_path} exists already; nothing was written", hint="Use `edit` to change it.")
+        super().__init__(
+            f"{file_path} exists already; nothing was written",
+            hint="Use `edit` to change it.",
+        )
         self.file_path = file_path
 
 
 class SearchTextNotFoundError(ActionFailed):
-    """An edit did not find its text. `content` is the file's, unchanged; `closest`: lines that are alike."""
+    """An edit did not find its text. `content` is the file's, unchanged; `closest`:
+    lines that are alike.
+    """
 
     def __init__(self, content: str, closest: str = "") -> None:
         near = f". The closest lines of the file are\n{closest}" if closest else ""
-        super().__init__(f"The text to find is not in the file; nothing was changed{near}")
+        super().__init__(
+            f"The text to find is not in the file; nothing was changed{near}"
+        )
         self.content = content
         self.closest = closest
 
@@ -247,7 +317,8 @@ class MultipleMatchesFoundError(ActionFailed):
     def __init__(self, content: str, lines: Sequence[int] = ()) -> None:
         where = f" (lines {', '.join(map(str, lines))})" if lines else ""
         super().__init__(
-            f"The text to find is in the file more than once{where}; nothing was changed",
+            f"The text to find is in the file more than once{where}; nothing was"
+            " changed",
             hint="Give more of the lines around it.",
         )
         self.content = content

@@ -1,4 +1,6 @@
-"""Agents as the session knows them: plain text goes to them, and they say beforehand what they will do with it."""
+"""Agents as the session knows them: plain text goes to them, and they say beforehand
+what they will do with it.
+"""
 
 from collections.abc import Awaitable, Callable, Collection
 from functools import partial
@@ -16,9 +18,11 @@ _SHOWN = 50
 
 
 class Meaning(Struct, frozen=True):
-    """An agent's use of a line, known before it is sent: shown below the prompt, and then done.
+    """An agent's use of a line, known before it is sent: shown below the prompt, and
+    then done.
 
-    Two that are equal do the same: a line that had to wait is sent by itself only if it still means what it meant.
+    Two that are equal do the same: a line that had to wait is sent by itself only if it
+    still means what it meant.
     """
 
     name: str
@@ -29,7 +33,10 @@ class Meaning(Struct, frozen=True):
     """Its object, where that can be another one by then: a step, a proposal."""
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Meaning) and (self.name, self.about) == (other.name, other.about)
+        return isinstance(other, Meaning) and (self.name, self.about) == (
+            other.name,
+            other.about,
+        )
 
     def __hash__(self) -> int:
         return hash((self.name, self.about))
@@ -60,16 +67,22 @@ class Agent(Protocol):
         ...
 
     def meaning(self, line: str) -> Meaning:
-        """The effect that `say` would have with this line now. Nothing is done, read or written for it."""
+        """The effect that `say` would have with this line now. Nothing is done, read or
+        written for it.
+        """
         ...
 
     async def say(self, line: str) -> None:
-        """Take what the person typed. Raises `CddError` for what a person or the model has to fix."""
+        """Take what the person typed. Raises `CddError` for what a person or the model
+        has to fix.
+        """
         ...
 
     def steer(self, line: str, take: Take) -> bool:
-        """A line that came while it is at work. Whether it may still be heard there: then `take` is called just before,
-        which says whether the line is still there to be heard, and `GuidanceTaken` is told."""
+        """A line that came while it is at work. Whether it may still be heard there:
+        then `take` is called just before, which says whether the line is still there to
+        be heard, and `GuidanceTaken` is told.
+        """
         ...
 
     def view(self) -> list[Event]:
@@ -86,12 +99,15 @@ class Agent(Protocol):
 
 
 class Word(Struct, frozen=True):
-    """A line that an agent understands by itself, declared with `word` at what it does."""
+    """A line that an agent understands by itself, declared with `word` at what it
+    does.
+    """
 
     names: tuple[str, ...]
     """As it is typed, the usual one first; "" is Enter alone."""
     act: Callable[..., Awaitable[None]]
-    """A method; it gets what was typed behind the name, and so do `hint` and `about`."""
+    """A method; it gets what was typed behind the name, and so do `hint` and `about`.
+    """
     does: str
     """For the help, which has no row for a word without it."""
     typed: str
@@ -112,8 +128,10 @@ def word(
     about: Callable[..., object] = lambda *_: None,
     step: Literal["next", "any"] | None = None,
 ) -> Callable[[Act], Act]:
-    """Make a method what an agent does when one of `names` is typed; see `Word`. `typed` is for the help where that has
-    more than the names. The others are as in `Meaning`."""
+    """Make a method what an agent does when one of `names` is typed; see `Word`.
+    `typed` is for the help where that has more than the names. The others are as in
+    `Meaning`.
+    """
     as_typed = typed or ", ".join(f"`{name}`" if name else "Enter" for name in names)
 
     def declare(act: Act) -> Act:
@@ -125,13 +143,16 @@ def word(
 
 
 class ReadsWords:
-    """How every agent on a ticket reads a line: its own words, those of any shell, what has to be asked about first;
-    the rest is for the model."""
+    """How every agent on a ticket reads a line: its own words, those of any shell, what
+    has to be asked about first; the rest is for the model.
+    """
 
     placeholder: str
     after_a_failure = ""
     OTHERS: ClassVar[tuple[tuple[str, str], ...]]
-    """The help's last rows: lines that are no words of its own, and what becomes of them."""
+    """The help's last rows: lines that are no words of its own, and what becomes of
+    them.
+    """
     NEAR: ClassVar[float]
     """How much alike a slip of a key is at least, from 0 to 1."""
     HELP: ClassVar[str]
@@ -142,10 +163,19 @@ class ReadsWords:
     emit: Emit
 
     def __init_subclass__(cls) -> None:
-        own = [known for act in vars(cls).values() if isinstance(known := getattr(act, "word", None), Word)]
+        own = [
+            known
+            for act in vars(cls).values()
+            if isinstance(known := getattr(act, "word", None), Word)
+        ]
         cls.WORDS = {name: known for known in own for name in known.names}
-        rows = [*((known.typed, known.does) for known in own if known.does), *cls.OTHERS]
-        cls.HELP = "| typed | does |\n|---|---|\n" + "".join(f"| {typed} | {does} |\n" for typed, does in rows)
+        rows = [
+            *((known.typed, known.does) for known in own if known.does),
+            *cls.OTHERS,
+        ]
+        cls.HELP = "| typed | does |\n|---|---|\n" + "".join(
+            f"| {typed} | {does} |\n" for typed, does in rows
+        )
 
     def meaning(self, line: str) -> Meaning:
         text = line.strip()
@@ -154,10 +184,16 @@ class ReadsWords:
         if own is not None:
             return own
         if name == "help":
-            return Meaning(name, "Enter shows what can be typed", partial(self.answer_with, Answer(self.HELP)))
+            return Meaning(
+                name,
+                "Enter shows what can be typed",
+                partial(self.answer_with, Answer(self.HELP)),
+            )
         if name in self.slash:
             return self._asked_about(text, f"`/{name}` does that.")
-        if text.startswith(FOR_THE_MODEL) and (rest := text.removeprefix(FOR_THE_MODEL).strip()):
+        if text.startswith(FOR_THE_MODEL) and (
+            rest := text.removeprefix(FOR_THE_MODEL).strip()
+        ):
             return self.words(rest)
         why = self.doubt(text)
         return self._asked_about(text, why) if why else self.words(text)
@@ -188,7 +224,9 @@ class ReadsWords:
 
     def doubt(self, text: str) -> str:
         """Why this may not be meant for the model; nothing, if there is no doubt."""
-        meant = command_meant(text, (*self.names, "help"), self.is_command, near=self.NEAR)
+        meant = command_meant(
+            text, (*self.names, "help"), self.is_command, near=self.NEAR
+        )
         return f"Did you mean `{meant}`?" if meant is not None else ""
 
     def is_command(self, line: str) -> bool:
@@ -197,12 +235,16 @@ class ReadsWords:
     def _asked_about(self, text: str, why: str) -> Meaning:
         first, *more = text.splitlines()
         shown = f"{first[:_SHOWN]}…" if more or len(first) > _SHOWN else first
-        return self.nothing_for(why, f"Nothing was done. `{FOR_THE_MODEL} {shown}` {self.to_the_model}.")
+        return self.nothing_for(
+            why, f"Nothing was done. `{FOR_THE_MODEL} {shown}` {self.to_the_model}."
+        )
 
     def nothing_for(self, why: str, more: str = "") -> Meaning:
         """A line that does nothing, and is answered."""
         answer = Notice(f"{why} {more}".rstrip(), about=About.NOT_DONE)
-        return Meaning("nothing", f"Enter does nothing. {why}", partial(self.answer_with, answer))
+        return Meaning(
+            "nothing", f"Enter does nothing. {why}", partial(self.answer_with, answer)
+        )
 
     def closing(self) -> list[Event]:
         return []
@@ -225,7 +267,9 @@ class GeneralAgent(Protocol):
     """The one that plain text goes to while no other is active."""
 
     async def say(self, line: str) -> None:
-        """Take what the person typed. Raises `CddError` for what a person or the model has to fix."""
+        """Take what the person typed. Raises `CddError` for what a person or the model
+        has to fix.
+        """
         ...
 
     def hear(self, text: str) -> None:
@@ -237,10 +281,14 @@ class GeneralAgent(Protocol):
         ...
 
     def resume(self, key: str = "", *, in_short: bool = False) -> bool:
-        """Go on with the last conversation, if there is one and nothing was said yet, or with the one of this key; tell
-        what it was, or `in_short` how it ended. Whether there is one."""
+        """Go on with the last conversation, if there is one and nothing was said yet,
+        or with the one of this key; tell what it was, or `in_short` how it ended.
+        Whether there is one.
+        """
         ...
 
     def earlier(self) -> tuple[SessionView, ...]:
-        """The conversations that there are, but for the present one. Reads files: to be called in a thread."""
+        """The conversations that there are, but for the present one. Reads files: to be
+        called in a thread.
+        """
         ...

@@ -32,18 +32,30 @@ from cdd_agent.events import (
 )
 from cdd_agent.files.read import read_source
 from cdd_agent.llm.budget import estimated_prompt
-from cdd_agent.llm.port import ContextTooLong, Message, Model, ModelError, PromptShare, Request
+from cdd_agent.llm.port import (
+    ContextTooLong,
+    Message,
+    Model,
+    ModelError,
+    PromptShare,
+    Request,
+)
 from cdd_agent.project.rules import RULES_FOR_AGENTS, project_rules
 from cdd_agent.redaction import Redactor
 from cdd_agent.tools.base import Tool
 from cdd_agent.work_clock import WorkClock
 
 _COMPACTING = "The conversation gets long: what was said first is being summed up."
-_COMPACTED = "The older part of the conversation is a summary now; the newest part is kept word for word."
+_COMPACTED = (
+    "The older part of the conversation is a summary now; the newest part is kept word"
+    " for word."
+)
 
 
 class ChatTools(Struct, frozen=True):
-    """The tools of chat. `written` is filled by the tools that change files, and emptied by whoever tells of it."""
+    """The tools of chat. `written` is filled by the tools that change files, and
+    emptied by whoever tells of it.
+    """
 
     tools: Sequence[Tool[Any]]
     written: list[ChangeSet]
@@ -51,7 +63,9 @@ class ChatTools(Struct, frozen=True):
 
 
 class ChatAgent:
-    """Answers, looks, changes files and runs commands, as far as the project's settings and the person allow."""
+    """Answers, looks, changes files and runs commands, as far as the project's settings
+    and the person allow.
+    """
 
     def __init__(
         self,
@@ -62,7 +76,9 @@ class ChatAgent:
         emit: Emit,
         tool_calls: ToolCalls = "auto",
     ) -> None:
-        """`model` and `tools` are made when something is said. `model` raises `BadInput` where there is none."""
+        """`model` and `tools` are made when something is said. `model` raises
+        `BadInput` where there is none.
+        """
         self._root, self._model, self._tools = root, model, tools
         self._redactor = redactor
         self._tool_calls = tool_calls
@@ -73,14 +89,18 @@ class ChatAgent:
     async def say(self, line: str) -> None:
         """Take what the person typed, to the model's last word. Raises `CddError`.
 
-        A line that the model could not be asked about is no part of the conversation; whatever else ends a turn, what
-        was said before stays.
+        A line that the model could not be asked about is no part of the conversation;
+        whatever else ends a turn, what was said before stays.
         """
         model = self._model()
-        mentions = await asyncio.to_thread(with_mentions, self._root, line.strip(), Shares.of(model).attached)
+        mentions = await asyncio.to_thread(
+            with_mentions, self._root, line.strip(), Shares.of(model).attached
+        )
         for notice in mentions.notices:
             self._emit(notice)
-        said = self._redactor.redacted(Message("user", mentions.text, pictures=mentions.pictures))
+        said = self._redactor.redacted(
+            Message("user", mentions.text, pictures=mentions.pictures)
+        )
         turn = _Turn(said, (said,), Limits())
         try:
             while not turn.is_over:
@@ -91,8 +111,13 @@ class ChatAgent:
         finally:
             self._redacted.forget()
             self._tell_changes(self._tools(), turn)
-            if turn.written:  # by a round that did not come to its end: the model must know all the same
-                what = f"(I stopped you. What you had written by then: {', '.join(turn.written)}.)"
+            if turn.written:
+                # by a round that did not come to its end: the model must know all the
+                # same
+                what = (
+                    "(I stopped you. What you had written by then:"
+                    f" {', '.join(turn.written)}.)"
+                )
                 turn.new += (Message("user", what),)
             if turn.new:
                 self._conversation.add(turn.new)
@@ -118,12 +143,24 @@ class ChatAgent:
 
         def emit(event: Event) -> None:
             if isinstance(event, ToolFinished):
-                event = replace(event, files=tuple(file for changes in tools.written for file in changes.files()))
+                event = replace(
+                    event,
+                    files=tuple(
+                        file for changes in tools.written for file in changes.files()
+                    ),
+                )
             self._redacted.emit(event)
             if isinstance(event, ToolFinished):
                 self._tell_changes(tools, turn)
 
-        dialogue = Dialogue(model, tools.tools, self._tool_calls, turn.limits, tools.clock.now, emit=emit)
+        dialogue = Dialogue(
+            model,
+            tools.tools,
+            self._tool_calls,
+            turn.limits,
+            tools.clock.now,
+            emit=emit,
+        )
         prompt = self._prompt(dialogue, turn)
         said = estimated_prompt(Request((*self._conversation.messages, *turn.new)))
         shares = (*prompt.shares, PromptShare("the conversation", said))
@@ -142,7 +179,9 @@ class ChatAgent:
                 raise _NeedsRoom
 
         try:
-            ended = await prompt.dialogue.turn((prompt.system, *self._conversation.messages, *turn.new), keep=keep)
+            ended = await prompt.dialogue.turn(
+                (prompt.system, *self._conversation.messages, *turn.new), keep=keep
+            )
         except _NeedsRoom:
             return
         except ContextTooLong:
@@ -161,16 +200,29 @@ class ChatAgent:
             changes = tools.written.pop(0)
             turn.written += changes.touched
             self._redacted.emit(
-                ChangesApplied(None, changes.created, changes.modified, (), changes.deleted, changes.files())
+                ChangesApplied(
+                    None,
+                    changes.created,
+                    changes.modified,
+                    (),
+                    changes.deleted,
+                    changes.files(),
+                )
             )
 
-    async def _make_shorter(self, prompt: "_ChatPrompt", turn: "_Turn", *, must: bool = False) -> None:
-        """A summary that does not come loses nothing; where there `must` be one, its `ModelError` is raised."""
+    async def _make_shorter(
+        self, prompt: "_ChatPrompt", turn: "_Turn", *, must: bool = False
+    ) -> None:
+        """A summary that does not come loses nothing; where there `must` be one, its
+        `ModelError` is raised.
+        """
         emit = prompt.dialogue.emit
         emit(Notice(_COMPACTING, Tone.QUIET))
         model, messages = prompt.dialogue.model, self._conversation.messages
         try:
-            shorter = await compact(self._root, model, messages, turn.said, prompt.room, emit)
+            shorter = await compact(
+                self._root, model, messages, turn.said, prompt.room, emit
+            )
         except ModelError as error:
             turn.may_be_shorter = False
             if must:
@@ -182,36 +234,50 @@ class ChatAgent:
         emit(Notice(_COMPACTED, about=About.SUMMED_UP))
 
     def _can_be_shorter(self, prompt: "_ChatPrompt", turn: "_Turn") -> bool:
-        return turn.may_be_shorter and can_be_shorter(self._conversation.messages, turn.said, prompt.room)
+        return turn.may_be_shorter and can_be_shorter(
+            self._conversation.messages, turn.said, prompt.room
+        )
 
     def _needs_room(self, prompt: "_ChatPrompt", turn: "_Turn") -> bool:
         """It gets too long for the model, and something can be done about it."""
         messages = (prompt.system, *self._conversation.messages, *turn.new)
-        return prompt.dialogue.size(messages) > prompt.room.full and self._can_be_shorter(prompt, turn)
+        return prompt.dialogue.size(
+            messages
+        ) > prompt.room.full and self._can_be_shorter(prompt, turn)
 
     def _prompt(self, dialogue: Dialogue, turn: "_Turn") -> "_ChatPrompt":
-        """The system's message and the tools: as much as leaves a part of the window to the conversation."""
+        """The system's message and the tools: as much as leaves a part of the window to
+        the conversation.
+        """
         parts = (
             PromptPart(load_prompt(self._root, "chat")),
             PromptPart(project_rules(self._root).section, RULES_FOR_AGENTS, rank=1),
             PromptPart(
-                f"# Where you are\n\n- Project: {self._root}\n- System: {platform.system()} {platform.machine()}"
+                f"# Where you are\n\n- Project: {self._root}\n- System:"
+                f" {platform.system()} {platform.machine()}"
             ),
             PromptPart(
-                f"The project's folder holds:\n\n{read_source(self._root, '.').as_text()}",
+                "The project's folder"
+                f" holds:\n\n{read_source(self._root, '.').as_text()}",
                 "the files at the top of the project",
                 rank=2,
             ),
         )
-        conversation = max((dialogue.model.window or 0) // 4, estimated_prompt(Request((turn.said,))))
+        conversation = max(
+            (dialogue.model.window or 0) // 4, estimated_prompt(Request((turn.said,)))
+        )
         fitted = fit(dialogue, parts, tools=1, beside=conversation)
         system = self._redactor.redacted(fitted.messages[0])
         shares = Shares.of(dialogue.model, fitted.dialogue.size((system,)))
-        return _ChatPrompt(fitted.dialogue, system, shares, fitted.left_out, fitted.shares)
+        return _ChatPrompt(
+            fitted.dialogue, system, shares, fitted.left_out, fitted.shares
+        )
 
 
 class _NeedsRoom(Exception):
-    """The conversation got too long in the middle of a turn, and can be made shorter."""
+    """The conversation got too long in the middle of a turn, and can be made
+    shorter.
+    """
 
 
 class _ChatPrompt(Struct, frozen=True):
@@ -231,10 +297,13 @@ class _Turn(Struct):
     said: Message
     """The person's message."""
     new: tuple[Message, ...]
-    """Messages that are not in the conversation yet: they are there once the model has answered, or was stopped."""
+    """Messages that are not in the conversation yet: they are there once the model has
+    answered, or was stopped.
+    """
     limits: Limits
     written: tuple[str, ...] = ()
     """Files that were changed in this round."""
     may_be_shorter: bool = True
-    """The conversation; once that has failed, or did not help, it is not tried again."""
+    """The conversation; once that has failed, or did not help, it is not tried again.
+    """
     is_over: bool = False

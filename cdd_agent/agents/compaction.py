@@ -1,4 +1,6 @@
-"""Making room: what was said long ago is told in short, by the model itself; what was said last stays word for word."""
+"""Making room: what was said long ago is told in short, by the model itself; what was
+said last stays word for word.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,14 +10,25 @@ from msgspec import Struct
 from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.dialogue.token_budget import for_answers, most_of
 from cdd_agent.dialogue.turns import Dialogue
-from cdd_agent.events import Emit, Event, ReplyDelta, ReplyRestarted, ThinkingDelta, ThinkingFinished
+from cdd_agent.events import (
+    Emit,
+    Event,
+    ReplyDelta,
+    ReplyRestarted,
+    ThinkingDelta,
+    ThinkingFinished,
+)
 from cdd_agent.llm.budget import estimated_prompt, estimated_tokens
 from cdd_agent.llm.port import BadAnswer, Message, Model, Request
 
 _UNKNOWN_WINDOW = 48_000
-"""Tokens that a model is taken to take in where nobody knows: most take more, and more costs more."""
+"""Tokens that a model is taken to take in where nobody knows: most take more, and more
+costs more.
+"""
 _LONGEST_MESSAGE = 6_000
-"""Characters of an old message that are looked at for the summary; of a longer one the beginning and the end."""
+"""Characters of an old message that are looked at for the summary; of a longer one the
+beginning and the end.
+"""
 _MARGIN = 40
 """Tokens of a note that something is left out, and of what stands around messages."""
 _SUMMARY = "# The conversation so far, in short"
@@ -34,16 +47,28 @@ class Shares(Struct, frozen=True):
 
     @classmethod
     def of(cls, model: Model, taken: int = 0) -> "Shares":
-        """`taken` is what is said before every conversation, with the tools. A small window has little beside that."""
+        """`taken` is what is said before every conversation, with the tools. A small
+        window has little beside that.
+        """
         if (window := model.window) is None:
-            return cls(_UNKNOWN_WINDOW, _UNKNOWN_WINDOW * 3 // 4, _UNKNOWN_WINDOW // 4, _UNKNOWN_WINDOW)
+            return cls(
+                _UNKNOWN_WINDOW,
+                _UNKNOWN_WINDOW * 3 // 4,
+                _UNKNOWN_WINDOW // 4,
+                _UNKNOWN_WINDOW,
+            )
         full = min(window * 3 // 4, most_of(window) - for_answers(window))
         kept = min(window // 4, max(full - taken, 0) * 2 // 3)
-        return cls(window, full, kept, attached=window * 3 // 4)  # about a quarter of the window
+        # about a quarter of the window
+        return cls(window, full, kept, attached=window * 3 // 4)
 
 
-def divided(messages: Sequence[Message], keep: int) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
-    """The older messages, and the newest that come to at most `keep` tokens; tools' answers stay with their calls."""
+def divided(
+    messages: Sequence[Message], keep: int
+) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
+    """The older messages, and the newest that come to at most `keep` tokens; tools'
+    answers stay with their calls.
+    """
     start, size = len(messages), 0
     for place in range(len(messages) - 1, -1, -1):
         size += estimated_prompt(Request((messages[place],)))
@@ -55,28 +80,49 @@ def divided(messages: Sequence[Message], keep: int) -> tuple[tuple[Message, ...]
 
 
 def can_be_shorter(messages: Sequence[Message], said: Message, shares: Shares) -> bool:
-    """Something is old enough, is not a summary already, and is not what the person has just `said`."""
-    older = [message for message in divided(messages, shares.kept)[0] if message is not said]
-    return bool(older) and not (len(older) == 1 and older[0].content.startswith(_SUMMARY))
+    """Something is old enough, is not a summary already, and is not what the person has
+    just `said`.
+    """
+    older = [
+        message for message in divided(messages, shares.kept)[0] if message is not said
+    ]
+    return bool(older) and not (
+        len(older) == 1 and older[0].content.startswith(_SUMMARY)
+    )
 
 
 async def compact(
-    root: Path, model: Model, messages: Sequence[Message], said: Message, shares: Shares, emit: Emit
+    root: Path,
+    model: Model,
+    messages: Sequence[Message],
+    said: Message,
+    shares: Shares,
+    emit: Emit,
 ) -> tuple[Message, ...]:
-    """Have the older part summed up; what the person has just `said` stays, however old. Returns what stands for the
-    conversation from now on. Raises `ModelError` where no summary comes, and `BudgetExhausted`."""
+    """Have the older part summed up; what the person has just `said` stays, however
+    old. Returns what stands for the conversation from now on. Raises `ModelError` where
+    no summary comes, and `BudgetExhausted`.
+    """
 
     def emit_no_summary(event: Event) -> None:
-        if not isinstance(event, ReplyDelta | ThinkingDelta | ThinkingFinished | ReplyRestarted):
+        if not isinstance(
+            event, ReplyDelta | ThinkingDelta | ThinkingFinished | ReplyRestarted
+        ):
             emit(event)
 
     older, newest = divided(messages, shares.kept)
     told = load_prompt(root, "compaction")
-    most = min(shares.window // 2, most_of(shares.window) - estimated_tokens(told) - _MARGIN)
+    most = min(
+        shares.window // 2, most_of(shares.window) - estimated_tokens(told) - _MARGIN
+    )
     parts: list[str] = []
     for message in older:
-        calls = (f"(calls {call.name} with {call.arguments})" for call in message.tool_calls)
-        text = _shortened("\n".join(filter(None, (message.content, *calls))), _LONGEST_MESSAGE)
+        calls = (
+            f"(calls {call.name} with {call.arguments})" for call in message.tool_calls
+        )
+        text = _shortened(
+            "\n".join(filter(None, (message.content, *calls))), _LONGEST_MESSAGE
+        )
         parts.append(f"## {message.role}\n\n{text}")
     shown = whole = "\n\n".join(parts)
     length = len(whole)
@@ -94,4 +140,7 @@ async def compact(
 def _shortened(text: str, most: int) -> str:
     if len(text) <= most:
         return text
-    return f"{text[: most // 4]}\n… ({len(text) - most:,} characters left out) …\n{text[-(most - most // 4) :]}"
+    return (
+        f"{text[: most // 4]}\n… ({len(text) - most:,} characters left out)"
+        f" …\n{text[-(most - most // 4) :]}"
+    )

@@ -1,4 +1,6 @@
-"""The Executor in the shell: the words a person types, turned into calls of the engine."""
+"""The Executor in the shell: the words a person types, turned into calls of the
+engine.
+"""
 
 import re
 from collections.abc import Callable, Collection
@@ -46,7 +48,8 @@ from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tools.read_only import read_only_tools
 
 _LINE = re.compile(
-    r"(?P<word>[a-z]*)(?:\s+(?:step\s+)?(?P<step>\d{1,9}))?(?P<keep>\s+keep)?(?:\s+because\s+(?P<reason>.+))?",
+    r"(?P<word>[a-z]*)(?:\s+(?:step\s+)?(?P<step>\d{1,9}))?(?P<keep>\s+keep)?"
+    r"(?:\s+because\s+(?P<reason>.+))?",
     re.IGNORECASE | re.DOTALL,
 )
 _LONGEST_SLIP = 4_000
@@ -67,12 +70,24 @@ class ExecutorAgent(ReadsWords):
     after_a_failure = "retry, skip, exit, or what to do differently ..."
     OTHERS = (
         ("`help`", "this"),
-        ("a question, ending in `?`", "the model answers it and can look, but no step runs"),
+        (
+            "a question, ending in `?`",
+            "the model answers it and can look, but no step runs",
+        ),
         (
             "a sentence",
-            "guidance: it is added to the step's prompt, and the step runs; below the prompt it says so before Enter",
+            (
+                "guidance: it is added to the step's prompt, and the step runs; below"
+                " the prompt it says so before Enter"
+            ),
         ),
-        ("`> shorter`", "guidance, whatever it looks like; without the `>` a word or two run nothing"),
+        (
+            "`> shorter`",
+            (
+                "guidance, whatever it looks like; without the `>` a word or two run"
+                " nothing"
+            ),
+        ),
     )
     NEAR = 0.7
 
@@ -85,8 +100,10 @@ class ExecutorAgent(ReadsWords):
         is_visit: bool = False,
         own_tree: bool = False,
     ) -> None:
-        """Whatever changes the run is done within `kept`, which sees that it is this copy's to change. `is_visit`: it
-        says one thing to the run, and does not become the active agent; `own_tree`: the run has one."""
+        """Whatever changes the run is done within `kept`, which sees that it is this
+        copy's to change. `is_visit`: it says one thing to the run, and does not become
+        the active agent; `own_tree`: the run has one.
+        """
         self._engine, self.slash, self._kept = engine, slash, kept
         self.emit = engine.run.emit
         self._is_visit = is_visit
@@ -111,26 +128,43 @@ class ExecutorAgent(ReadsWords):
         self._engine.close()
 
     async def begin(self) -> None:
-        """Tell what a person sees first: the plan, what was found of an earlier run, and how to go on."""
+        """Tell what a person sees first: the plan, what was found of an earlier run,
+        and how to go on.
+        """
         with self._engine.recording():
             await self._engine.recover()
             run = self._engine.run
             opened, step = run.opened(), run.next_step
             self.emit(opened)
             if step is None:
-                self.emit(Notice("All steps are done already; nothing was run.", Tone.GOOD, about=About.ALL_DONE))
+                self.emit(
+                    Notice(
+                        "All steps are done already; nothing was run.",
+                        Tone.GOOD,
+                        about=About.ALL_DONE,
+                    )
+                )
                 self.emit(run.summary())
                 return
             if opened.resumed:
                 done = (
-                    f": {run.state.finished_count} of {len(opened.steps)} steps are done already"
+                    f": {run.state.finished_count} of {len(opened.steps)} steps are"
+                    " done already"
                     if run.state.finished_count
                     else ""
                 )
                 self.emit(Notice(f"Going on{done}.", about=About.GOING_ON))
             if self._has_failed:
-                error = (run.state.step(step.number).error or "it is not known why").splitlines()[0]
-                self.emit(Notice(f"Step {step.number} failed: {error}", Tone.ERROR, about=About.STEP_FAILED))
+                error = (
+                    run.state.step(step.number).error or "it is not known why"
+                ).splitlines()[0]
+                self.emit(
+                    Notice(
+                        f"Step {step.number} failed: {error}",
+                        Tone.ERROR,
+                        about=About.STEP_FAILED,
+                    )
+                )
             self.emit(self._what_next())
 
     async def say(self, line: str) -> None:
@@ -139,7 +173,9 @@ class ExecutorAgent(ReadsWords):
             await self.meaning(line).act()
 
     def take_up_plan(self) -> None:
-        """The person has edited the plan, and knows; no step runs. Raises `BadInput` for one that cannot be run."""
+        """The person has edited the plan, and knows; no step runs. Raises `BadInput`
+        for one that cannot be run.
+        """
         self._engine.reread(is_known=True)
 
     async def preview_undo(self, number: int) -> UndoPreview:
@@ -147,16 +183,27 @@ class ExecutorAgent(ReadsWords):
         return await self._engine.preview_undo(number)
 
     def steer(self, line: str, take: Take) -> bool:
-        """Guidance for the step that is under way, if its model uses tools: it is heard between its calls."""
+        """Guidance for the step that is under way, if its model uses tools: it is heard
+        between its calls.
+        """
         text = line.strip().removeprefix(FOR_THE_MODEL).strip()
-        return self.meaning(line).name == "guidance" and self._engine.runner.steering.say(text, take)
+        return self.meaning(
+            line
+        ).name == "guidance" and self._engine.runner.steering.say(text, take)
 
     def closing(self) -> list[Event]:
         if self._left:
             return []
         slug = self.ticket_slug
-        text = f"The Executor is closed. `/diff {slug}` shows what was done, `/undo {slug}` goes back."
-        text += f" `/land {slug}` brings it over from its own tree." if self._own_tree else ""
+        text = (
+            f"The Executor is closed. `/diff {slug}` shows what was done,"
+            f" `/undo {slug}` goes back."
+        )
+        text += (
+            f" `/land {slug}` brings it over from its own tree."
+            if self._own_tree
+            else ""
+        )
         return [Notice(text, about=About.AGENT_CLOSED), *self._held()]
 
     def _held(self) -> list[Event]:
@@ -175,7 +222,10 @@ class ExecutorAgent(ReadsWords):
             return None
         name, number = known.names[0], int(said["step"]) if said["step"] else None
         if name == "skip":
-            typed: tuple[object, ...] = (said["reason"] or "skipped by the user", bool(said["keep"]))
+            typed: tuple[object, ...] = (
+                said["reason"] or "skipped by the user",
+                bool(said["keep"]),
+            )
         elif name == "retry" and not said["keep"]:
             typed = (said["reason"] or "",)
         elif said["keep"] or said["reason"]:
@@ -183,10 +233,18 @@ class ExecutorAgent(ReadsWords):
         else:
             typed = (number,) if known.step == "any" else ()
         now = self._engine.run.next_step
-        if known.step == "next" and number is not None and (now is None or now.number != number):
+        if (
+            known.step == "next"
+            and number is not None
+            and (now is None or now.number != number)
+        ):
             is_next = f", step {now.number} is" if now else ""
-            return self.nothing_for(f"Step {number} is not the next one{is_next}.", "Nothing was done.")
-        if number is not None and number not in {step.number for step in self._engine.run.plan.steps}:
+            return self.nothing_for(
+                f"Step {number} is not the next one{is_next}.", "Nothing was done."
+            )
+        if number is not None and number not in {
+            step.number for step in self._engine.run.plan.steps
+        }:
             return self.nothing_for(f"There is no step {number}.", "Nothing was done.")
         if name in ("retry", "skip") and now is None:
             return self.nothing_for("All steps are done.")
@@ -198,10 +256,19 @@ class ExecutorAgent(ReadsWords):
             return "Enter does nothing: the step has failed; `retry` runs it again"
         if now is None:
             return "Enter runs what is new in the plan"
-        is_under_way = self._engine.run.state.step(now.number).status is StepStatus.IN_PROGRESS
-        return f"Enter runs {'the step after this one' if is_under_way else f'step {now.number}: {now.title}'}"
+        is_under_way = (
+            self._engine.run.state.step(now.number).status is StepStatus.IN_PROGRESS
+        )
+        if is_under_way:
+            return "Enter runs the step after this one"
+        return f"Enter runs step {now.number}: {now.title}"
 
-    @word(*("continue", "c", "next", "n", ""), does="run the next step", hint=_continue_hint, step="next")
+    @word(
+        *("continue", "c", "next", "n", ""),
+        does="run the next step",
+        hint=_continue_hint,
+        step="next",
+    )
     async def _continue(self) -> None:
         if self._has_failed:
             self.emit(self._what_next())
@@ -210,9 +277,13 @@ class ExecutorAgent(ReadsWords):
 
     @word(
         *("retry", "r"),
-        does="the failed step again, from where it started; `retry because …` with guidance",
+        does=(
+            "the failed step again, from where it started; `retry because …` with"
+            " guidance"
+        ),
         hint=lambda self, guidance: (
-            f"Enter runs step {self._step.number} again{', with this guidance' * bool(guidance)}: {self._step.title}"
+            f"Enter runs step {self._step.number}"
+            f" again{', with this guidance' * bool(guidance)}: {self._step.title}"
             if self._engine.run.state.step(self._step.number).attempts
             else "Enter does nothing: no step has failed"
         ),
@@ -223,12 +294,19 @@ class ExecutorAgent(ReadsWords):
         if self._engine.run.state.step(self._step.number).attempts:
             await self._run(guidance)
         else:
-            self.tell(Notice("No step has failed.", about=About.NO_FAILURE), self._what_next())
+            self.tell(
+                Notice("No step has failed.", about=About.NO_FAILURE), self._what_next()
+            )
 
     @word(
         *("skip", "s"),
-        does="leave the step out and discard what it left behind; `skip keep` keeps that; `skip because …`",
-        hint=lambda self, *_: f"Enter leaves out step {self._step.number}: {self._step.title}",
+        does=(
+            "leave the step out and discard what it left behind; `skip keep` keeps"
+            " that; `skip because …`"
+        ),
+        hint=lambda self, *_: (
+            f"Enter leaves out step {self._step.number}: {self._step.title}"
+        ),
         about=_number_of_the_step,
         step="next",
     )
@@ -237,7 +315,9 @@ class ExecutorAgent(ReadsWords):
             await self._engine.skip(self._step, reason, keep=keep)
         self.emit(self._after_a_step())
 
-    @word(*("status", "st"), does="where the run is", hint="Enter shows where the run is")
+    @word(
+        *("status", "st"), does="where the run is", hint="Enter shows where the run is"
+    )
     async def _status(self) -> None:
         self.tell(self._engine.run.opened(), self._what_next())
 
@@ -245,7 +325,9 @@ class ExecutorAgent(ReadsWords):
         "all",
         does="go on to the end, stopping at the first failure",
         hint=lambda self: (
-            "Enter does nothing: the step has failed" if self._has_failed else "Enter runs all steps that are left"
+            "Enter does nothing: the step has failed"
+            if self._has_failed
+            else "Enter runs all steps that are left"
         ),
     )
     async def _all(self) -> None:
@@ -259,8 +341,14 @@ class ExecutorAgent(ReadsWords):
     @word(
         "undo",
         typed="`undo`, `undo 3`",
-        does="go back to before the last step, or to before step 3; your own later edits stay",
-        hint=lambda _, step: f"Enter goes back to before {'the last step' if step is None else f'step {step}'}",
+        does=(
+            "go back to before the last step, or to before step 3; your own later edits"
+            " stay"
+        ),
+        hint=lambda _, step: (
+            "Enter goes back to before"
+            f" {'the last step' if step is None else f'step {step}'}"
+        ),
         about=lambda _, step: step,
         step="any",
     )
@@ -290,26 +378,45 @@ class ExecutorAgent(ReadsWords):
         if self._engine.accepts_all:
             self._engine.ask_again()
         else:
-            self.emit(Notice("Changes of this run are asked about, or not, as `approval` says."))
+            self.emit(
+                Notice(
+                    "Changes of this run are asked about, or not, as `approval` says."
+                )
+            )
 
     @word(
         "diff",
         typed="`diff`, `diff 3`",
         does="show what the last step, or step 3, changed",
-        hint=lambda _, step: f"Enter shows what {'the last step' if step is None else f'step {step}'} changed",
+        hint=lambda _, step: (
+            f"Enter shows what {'the last step' if step is None else f'step {step}'}"
+            " changed"
+        ),
         about=lambda _, step: step,
         step="any",
     )
     async def _diff(self, step: int | None) -> None:
         await self._engine.diff(step)
 
-    @word(*("exit", "quit"), does="leave; the state stays", hint="Enter leaves the run; its state stays")
+    @word(
+        *("exit", "quit"),
+        does="leave; the state stays",
+        hint="Enter leaves the run; its state stays",
+    )
     async def _leave(self) -> None:
         self._left = True
-        self.tell(Notice(f"Left {self.ticket_slug}. {self._exec} goes on from here.", about=About.LEFT), *self._held())
+        self.tell(
+            Notice(
+                f"Left {self.ticket_slug}. {self._exec} goes on from here.",
+                about=About.LEFT,
+            ),
+            *self._held(),
+        )
 
     def doubt(self, text: str) -> str:
-        """A sentence is guidance. What may be anything else starts no step before the person was asked."""
+        """A sentence is guidance. What may be anything else starts no step before the
+        person was asked.
+        """
         if self._engine.run.next_step is None or len(text) > _LONGEST_SLIP:
             return ""
         if text.endswith("?"):
@@ -327,26 +434,51 @@ class ExecutorAgent(ReadsWords):
             return "A question ends in `?`."
         if len(lines) == 1 and is_unfinished(text):
             return "That looks unfinished."
-        return "" if says_something(text, self.names) else "Too little for guidance; `help` lists the commands."
+        return (
+            ""
+            if says_something(text, self.names)
+            else "Too little for guidance; `help` lists the commands."
+        )
 
     def words(self, text: str) -> Meaning:
         now = self._engine.run.next_step
         if now is None:
             return self.nothing_for("All steps are done.")
         if text.endswith("?"):
-            return Meaning("question", "Enter asks the model; no step runs", partial(self._answer, now, text))
-        is_under_way = self._engine.run.state.step(now.number).status is StepStatus.IN_PROGRESS
-        then = "which hears it between two calls, or else it waits" if is_under_way else "and the step runs"
+            return Meaning(
+                "question",
+                "Enter asks the model; no step runs",
+                partial(self._answer, now, text),
+            )
+        is_under_way = (
+            self._engine.run.state.step(now.number).status is StepStatus.IN_PROGRESS
+        )
+        then = (
+            "which hears it between two calls, or else it waits"
+            if is_under_way
+            else "and the step runs"
+        )
         act = partial(self._guide, now, text)
-        return Meaning("guidance", f"Enter: guidance for step {now.number}, {then}", act, about=now.number)
+        return Meaning(
+            "guidance",
+            f"Enter: guidance for step {now.number}, {then}",
+            act,
+            about=now.number,
+        )
 
     @property
     def to_the_model(self) -> str:
         now = self._engine.run.next_step
-        return f"makes it guidance for step {now.number}, and runs the step" if now else "is for a step that is left"
+        return (
+            f"makes it guidance for step {now.number}, and runs the step"
+            if now
+            else "is for a step that is left"
+        )
 
     async def _guide(self, meant: PlanStep, guidance: str) -> None:
-        """Run the step that the guidance was said for, if that is the next one also in a plan that was edited since."""
+        """Run the step that the guidance was said for, if that is the next one also in
+        a plan that was edited since.
+        """
         self._engine.reread()
         now = self._engine.run.next_step
         if now is not None and (now.number, now.title) == (meant.number, meant.title):
@@ -366,25 +498,40 @@ class ExecutorAgent(ReadsWords):
         self.emit(self._after_a_step())
 
     async def _answer(self, step: PlanStep, question: str) -> None:
-        """By the run's own model, so within its budget; questions and answers of this visit are remembered."""
+        """By the run's own model, so within its budget; questions and answers of this
+        visit are remembered.
+        """
         self.emit(QuestionAsked(step.number, question))
         run, runner = self._engine.run, self._engine.runner
         asked = Message("user", run.record.redactor.redact(question))
-        dialogue = Dialogue(runner.model(), read_only_tools(runner.root), runner.tool_calls, emit=self.emit)
+        dialogue = Dialogue(
+            runner.model(),
+            read_only_tools(runner.root),
+            runner.tool_calls,
+            emit=self.emit,
+        )
         places = ""
         if (code := runner.code) is not None:
             look = partial(_places, runner.root, code, asked.content)
-            places = await told_if_slow(look, self.emit, "Looking for the code that the question is about …")
+            places = await told_if_slow(
+                look, self.emit, "Looking for the code that the question is about …"
+            )
         spoken = (*self._asked, asked)
-        prompt = about_the_run(runner.root, run.spec, run.plan, run.state, dialogue, spoken, places)
+        prompt = about_the_run(
+            runner.root, run.spec, run.plan, run.state, dialogue, spoken, places
+        )
         for notice in self._left_out.news(prompt.left_out):
             self.emit(notice)
         self.emit(prompt.made)
         try:
             turn = await prompt.dialogue.turn(prompt.messages, step=step.number)
-            self._asked = (*self._asked, asked, Message("assistant", turn.text or "…"))[-_REMEMBERED:]
+            self._asked = (*self._asked, asked, Message("assistant", turn.text or "…"))[
+                -_REMEMBERED:
+            ]
             if turn.problem:
-                self.emit(Notice(turn.problem, Tone.WARNING, about=About.REPLY_INCOMPLETE))
+                self.emit(
+                    Notice(turn.problem, Tone.WARNING, about=About.REPLY_INCOMPLETE)
+                )
         except CddError:
             self.emit(QuestionAnswered(step.number))
             raise
@@ -394,7 +541,10 @@ class ExecutorAgent(ReadsWords):
     @property
     def _has_failed(self) -> bool:
         step = self._engine.run.next_step
-        return step is not None and self._engine.run.state.step(step.number).status is StepStatus.FAILED
+        return (
+            step is not None
+            and self._engine.run.state.step(step.number).status is StepStatus.FAILED
+        )
 
     @property
     def _step(self) -> PlanStep:
@@ -404,7 +554,11 @@ class ExecutorAgent(ReadsWords):
         return step
 
     def _after_a_step(self) -> Event:
-        return self._what_next() if self._engine.run.next_step is not None else self._engine.run.ended()
+        return (
+            self._what_next()
+            if self._engine.run.next_step is not None
+            else self._engine.run.ended()
+        )
 
     def _what_next(self) -> Event:
         step = self._engine.run.next_step
@@ -415,7 +569,9 @@ class ExecutorAgent(ReadsWords):
             return Notice(f"Step {step.number} has failed: {what}")
         how = "`continue`, `all`, `skip`, `exit`, or say what matters for it."
         how = f"{self._exec} goes on with it." if self._is_visit else how
-        return Notice(f"Next is step {step.number}: {step.title}. {how}", about=About.NEXT_STEP)
+        return Notice(
+            f"Next is step {step.number}: {step.title}. {how}", about=About.NEXT_STEP
+        )
 
 
 def _places(root: Path, code: CodeFinder, question: str) -> str:

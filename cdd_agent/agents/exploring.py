@@ -12,7 +12,9 @@ _READS_FILES = "read_file"
 
 
 class Exploration(Struct):
-    """Counts what is looked at, up to a bound. One for each time that a model is asked."""
+    """Counts what is looked at, up to a bound. One for each time that a model is
+    asked.
+    """
 
     most_files: int = 40
     most_searches: int = 40
@@ -23,7 +25,9 @@ class Exploration(Struct):
     _began: float = field(default_factory=time.monotonic)
 
     def bounded(self, tools: Sequence[Tool[Any]]) -> tuple[Tool[Any], ...]:
-        """The same tools; at the bound they answer that there is nothing more to be had."""
+        """The same tools; at the bound they answer that there is nothing more to be
+        had.
+        """
         return tuple(_Bounded(tool, self) for tool in tools)
 
     def take(self, tool: str) -> str:
@@ -45,8 +49,9 @@ class Exploration(Struct):
     def in_words(self) -> str:
         seconds = time.monotonic() - self._began
         return (
-            f"looked at {self.files} of {self.most_files} files, {self.searches} of {self.most_searches} searches, "
-            f"{seconds:.0f} of {self.most_seconds:.0f} s"
+            f"looked at {self.files} of {self.most_files} files, {self.searches} of"
+            f" {self.most_searches} searches, {seconds:.0f} of"
+            f" {self.most_seconds:.0f} s"
         )
 
 
@@ -57,7 +62,11 @@ class _Bounded(Tool[Any]):
         self._tool, self._exploration = tool, exploration
         kind = type(tool)
         vars(self).update(name=kind.name, category=kind.category, tags=kind.tags)
-        self.returns, self.examples, self.arguments = tool.returns, tool.examples, tool.arguments
+        self.returns, self.examples, self.arguments = (
+            tool.returns,
+            tool.examples,
+            tool.arguments,
+        )
 
     @property
     def purpose(self) -> str:

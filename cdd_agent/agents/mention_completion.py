@@ -17,7 +17,9 @@ from cdd_agent.files.walk import Kind, WalkEntry, walk
 from cdd_agent.llm.pictures import is_meant_as_picture
 from cdd_agent.sanitize import sanitize_for_display
 
-_CHOICE = re.compile(r"(?<!\S)(?P<quote>')?(?P<sign>[+-])(?P<path>(?(quote)[^'\n]*|[^\s'\"]*))\Z")
+_CHOICE = re.compile(
+    r"(?<!\S)(?P<quote>')?(?P<sign>[+-])(?P<path>(?(quote)[^'\n]*|[^\s'\"]*))\Z"
+)
 """The word for a file that is pinned or left out, still being typed."""
 _MOST = 50
 _SECONDS = 0.03
@@ -35,7 +37,9 @@ def complete_mention(index: FileIndex, line: str) -> list[Completion]:
     if found is None:
         return []
     paths = paths_like(index, found["quoted"] or found["plain"] or "")
-    return _completed(index, line, found.start(), ((path, f"@{_written(path)}") for path in paths))
+    return _completed(
+        index, line, found.start(), ((path, f"@{_written(path)}") for path in paths)
+    )
 
 
 def complete_choice(index: FileIndex, line: str) -> list[Completion]:
@@ -45,20 +49,31 @@ def complete_choice(index: FileIndex, line: str) -> list[Completion]:
         return []
     paths = [path for path in paths_like(index, found["path"]) if "'" not in path]
     words = ((path, shlex.quote(found["sign"] + path)) for path in paths)
-    open_ = ((path, word.removesuffix("'") if path.endswith("/") else word) for path, word in words)
+    open_ = (
+        (path, word.removesuffix("'") if path.endswith("/") else word)
+        for path, word in words
+    )
     return _completed(index, line, found.start(), open_)
 
 
-def _completed(index: FileIndex, line: str, start: int, words: Iterable[tuple[str, str]]) -> list[Completion]:
-    """The lines that a line becomes by paths, each with the word for it, that stand at its end in the place of what
-    begins at `start`."""
+def _completed(
+    index: FileIndex, line: str, start: int, words: Iterable[tuple[str, str]]
+) -> list[Completion]:
+    """The lines that a line becomes by paths, each with the word for it, that stand at
+    its end in the place of what begins at `start`.
+    """
     before = line[:start]
-    return [Completion(before + word, word, _help(index.root, path)) for path, word in words if before + word != line]
+    return [
+        Completion(before + word, word, _help(index.root, path))
+        for path, word in words
+        if before + word != line
+    ]
 
 
 def paths_like(index: FileIndex, typed: str) -> list[str]:
-    """The paths that somebody may be typing: names that begin so in the folder that is named, then what the index
-    has. A folder's ends in `/`."""
+    """The paths that somebody may be typing: names that begin so in the folder that is
+    named, then what the index has. A folder's ends in `/`.
+    """
     folder, _, start = typed.rpartition("/")
     try:
         under = confine_folder(index.root, folder)
@@ -91,12 +106,20 @@ def _in_time(entries: Iterator[WalkEntry], until: float) -> Iterator[WalkEntry]:
 def _is_offered(entry: WalkEntry, *, hidden: bool) -> bool:
     if entry.kind is Kind.UNREADABLE or (entry.name.startswith(".") and not hidden):
         return False
-    return sanitize_for_display(entry.text) == entry.text and '"' not in entry.text and not holds_secrets(entry.name)
+    return (
+        sanitize_for_display(entry.text) == entry.text
+        and '"' not in entry.text
+        and not holds_secrets(entry.name)
+    )
 
 
 def _written(path: str) -> str:
     """As it stands after the `@`; a folder is open for what is in it."""
-    return path if PLAIN_NAME.fullmatch(path) else f'"{path}' + '"' * (not path.endswith("/"))
+    return (
+        path
+        if PLAIN_NAME.fullmatch(path)
+        else f'"{path}' + '"' * (not path.endswith("/"))
+    )
 
 
 def _help(root: Path, path: str) -> str:

@@ -1,7 +1,7 @@
 """Files that a line mentions: `@src/app.py`, `@docs/`, `@"a name with spaces.md"`.
 
-A mentioned file goes with the line, whole or not at all. What only looks like a mention (an e-mail address, a
-decorator) is left alone.
+A mentioned file goes with the line, whole or not at all. What only looks like a mention
+(an e-mail address, a decorator) is left alone.
 """
 
 import os
@@ -14,7 +14,12 @@ from msgspec import Struct
 from cdd_agent.errors import CddError
 from cdd_agent.events import About, Notice, Tone
 from cdd_agent.files.read import SourceMissing, SourceText, locate, read_source
-from cdd_agent.llm.pictures import MOST, PictureUnusable, is_meant_as_picture, picture_at
+from cdd_agent.llm.pictures import (
+    MOST,
+    PictureUnusable,
+    is_meant_as_picture,
+    picture_at,
+)
 from cdd_agent.llm.port import Picture
 from cdd_agent.sanitize import fenced, sanitize_for_display
 
@@ -23,14 +28,18 @@ LARGEST = 100_000
 _BEFORE = r"(?<![^\s(\[{,;:'`])"
 """Before a mention: nothing, a space, or what opens or separates."""
 _HEADING = "# What the message mentions, as it is now"
-_MENTION = re.compile(rf"{_BEFORE}@(?:\"(?P<quoted>[^\"\n]+)\"|(?P<plain>[^\s\"'`()<>|]+)(?P<call>\()?)")
+_MENTION = re.compile(
+    rf"{_BEFORE}@(?:\"(?P<quoted>[^\"\n]+)\"|(?P<plain>[^\s\"'`()<>|]+)(?P<call>\()?)"
+)
 OPEN = re.compile(rf"{_BEFORE}@(?:\"(?P<quoted>[^\"\n]*)|(?P<plain>[^\s\"'`()<>|]*))\Z")
 """A mention that is still being typed, at the end of a line."""
 _ENDS = ".,;:!?]}"
 """Marks after a mention that do not belong to it."""
 _LOOKS_LIKE_A_FILE = re.compile(r".*[/\\].*|.*\w\.[A-Za-z]\w{0,3}")
 _MOST_MISSING = 3
-"""Files that are not there and are told of one by one, each with what may have been meant: that takes a walk."""
+"""Files that are not there and are told of one by one, each with what may have been
+meant: that takes a walk.
+"""
 PLAIN_NAME = re.compile(r"[^\s\"'`()<>|]+")
 """A path that needs no quotes."""
 
@@ -44,9 +53,11 @@ class Mentions(Struct, frozen=True):
 
 
 def with_mentions(root: Path, line: str, room: int) -> Mentions:
-    """Read what a line mentions, `room` characters at most; what is not there, or cannot go with it, is told.
+    """Read what a line mentions, `room` characters at most; what is not there, or
+    cannot go with it, is told.
 
-    Raises `CddError` for a picture that cannot: without it the words would ask about nothing.
+    Raises `CddError` for a picture that cannot: without it the words would ask about
+    nothing.
     """
     parts, notices, missing = list[str](), list[Notice](), 0
     pictures = list[Picture]()
@@ -57,25 +68,52 @@ def with_mentions(root: Path, line: str, room: int) -> Mentions:
         try:
             if picture := _picture(root, name):
                 pictures.append(picture)
-                parts.append(f"{sanitize_for_display(name)} is a picture, and comes with this message.")
+                parts.append(
+                    f"{sanitize_for_display(name)} is a picture, and comes with this"
+                    " message."
+                )
                 continue
             source = read_source(root, name, limit=LARGEST)
         except PictureUnusable:
             raise
         except CddError as error:
-            notices.append(Notice(f"{_reason(error)}; only its name is sent.", Tone.WARNING, about=About.NOT_SENT))
+            notices.append(
+                Notice(
+                    f"{_reason(error)}; only its name is sent.",
+                    Tone.WARNING,
+                    about=About.NOT_SENT,
+                )
+            )
             continue
         if source.cut or len(source.text) > room:
-            text = f"{name} is too big to go with a message ({_size(source)}); only its name is sent."
-            notices.append(Notice(f"{text} The model can read parts of it.", Tone.WARNING, about=About.NOT_SENT))
+            text = (
+                f"{name} is too big to go with a message ({_size(source)}); only its"
+                " name is sent."
+            )
+            notices.append(
+                Notice(
+                    f"{text} The model can read parts of it.",
+                    Tone.WARNING,
+                    about=About.NOT_SENT,
+                )
+            )
             continue
         room -= len(source.text)
-        shown, note = sanitize_for_display(str(source.path)), f" ({source.note})" if source.note else ""
+        shown, note = (
+            sanitize_for_display(str(source.path)),
+            f" ({source.note})" if source.note else "",
+        )
         if source.is_folder:
             parts.append(f"{shown}/ holds{note}:\n{fenced(source.text)}")
         else:
-            parts.append(f"{shown}{note}:\n{fenced(source.text, source.path.suffix.lstrip('.'))}")
-        notices.append(Notice(f"Sent with it: {name} ({_size(source)}).", Tone.QUIET, about=About.SENT))
+            parts.append(
+                f"{shown}{note}:\n{fenced(source.text, source.path.suffix.lstrip('.'))}"
+            )
+        notices.append(
+            Notice(
+                f"Sent with it: {name} ({_size(source)}).", Tone.QUIET, about=About.SENT
+            )
+        )
     if missing > _MOST_MISSING:
         text = f"{missing - _MOST_MISSING:,} more that look like files are not there."
         notices.append(Notice(text, Tone.WARNING, about=About.NOT_SENT))
@@ -92,7 +130,9 @@ def as_typed(message: str) -> str:
 
 
 def with_pictures(root: Path, line: str) -> Mentions:
-    """The same for pictures alone: other files stay names, for a model that looks at them by itself."""
+    """The same for pictures alone: other files stay names, for a model that looks at
+    them by itself.
+    """
     pictures, notices = list[Picture](), list[Notice]()
     for name, is_there in _names(root, line):
         if not (is_there or is_meant_as_picture(name)):
@@ -101,7 +141,9 @@ def with_pictures(root: Path, line: str) -> Mentions:
             if picture := _picture(root, name):
                 pictures.append(picture)
         except SourceMissing as error:
-            notices.append(Notice(f"{_reason(error)}; only its name is sent.", Tone.WARNING))
+            notices.append(
+                Notice(f"{_reason(error)}; only its name is sent.", Tone.WARNING)
+            )
         except PictureUnusable:
             raise
         except CddError:
@@ -111,7 +153,9 @@ def with_pictures(root: Path, line: str) -> Mentions:
 
 
 def _picture(root: Path, name: str) -> Picture | None:
-    """Raises `PictureUnusable` also for what is called like a picture and must not be read; else as `read_source`."""
+    """Raises `PictureUnusable` also for what is called like a picture and must not be
+    read; else as `read_source`.
+    """
     try:
         return picture_at(root, name)
     except SourceMissing:
@@ -124,17 +168,28 @@ def _picture(root: Path, name: str) -> Picture | None:
 
 def _expect_not_too_many(pictures: Sequence[Picture]) -> None:
     if len(pictures) > MOST:
-        raise PictureUnusable(f"{len(pictures)} pictures are too many for one message: models take {MOST}")
+        raise PictureUnusable(
+            f"{len(pictures)} pictures are too many for one message: models take {MOST}"
+        )
 
 
 def _names(root: Path, line: str) -> Iterator[tuple[str, bool]]:
-    """Names that are there, or look as if they were meant to be files; each once, and whether it is there."""
+    """Names that are there, or look as if they were meant to be files; each once, and
+    whether it is there.
+    """
     seen: set[str] = set()
     for mention in _MENTION.finditer(line):
         plain = mention["plain"] or ""
-        candidates = (mention["quoted"],) if mention["quoted"] else (plain, plain.rstrip(_ENDS))
-        name = next((name for name in candidates if name and _exists(root, name)), candidates[-1])
-        looks = mention["call"] is None and _LOOKS_LIKE_A_FILE.fullmatch(name) is not None
+        candidates = (
+            (mention["quoted"],) if mention["quoted"] else (plain, plain.rstrip(_ENDS))
+        )
+        name = next(
+            (name for name in candidates if name and _exists(root, name)),
+            candidates[-1],
+        )
+        looks = (
+            mention["call"] is None and _LOOKS_LIKE_A_FILE.fullmatch(name) is not None
+        )
         if not name or name in seen:
             continue
         seen.add(name)
@@ -144,7 +199,8 @@ def _names(root: Path, line: str) -> Iterator[tuple[str, bool]]:
 
 
 def _exists(root: Path, name: str) -> bool:
-    if not os.path.lexists(root / name.replace("\\", "/")):  # mostly not: a pasted text may have thousands of names
+    # mostly not: a pasted text may have thousands of names
+    if not os.path.lexists(root / name.replace("\\", "/")):
         return False
     try:
         return (root / locate(root, name)).exists()
@@ -153,14 +209,22 @@ def _exists(root: Path, name: str) -> bool:
 
 
 def _reason(error: CddError) -> str:
-    return " ".join(filter(None, (error.message.rstrip("."), f"({error.hint})" if error.hint else "")))
+    return " ".join(
+        filter(
+            None, (error.message.rstrip("."), f"({error.hint})" if error.hint else "")
+        )
+    )
 
 
 def _size(source: SourceText) -> str:
     count = len(source.text.splitlines())
     if source.is_folder:
         return f"{'over ' * source.cut}{count:,} {'entry' if count == 1 else 'entries'}"
-    return f"{source.size:,} bytes" if source.cut else f"{count:,} line{'' if count == 1 else 's'}"
+    return (
+        f"{source.size:,} bytes"
+        if source.cut
+        else f"{count:,} line{'' if count == 1 else 's'}"
+    )
 
 
 def _part(source: SourceText) -> str:

@@ -1,7 +1,9 @@
-"""The notebook of Socrates: kept between turns, and when nobody is there, in `.cdd/runs/<slug>/socrates.json`.
+"""The notebook of Socrates: kept between turns, and when nobody is there, in
+`.cdd/runs/<slug>/socrates.json`.
 
-It is saved at every word and every round, so that leaving, or a kill, loses at most the reply that was under way. Of
-spec.yaml it keeps only what identifies the fields: the file itself is what counts.
+It is saved at every word and every round, so that leaving, or a kill, loses at most the
+reply that was under way. Of spec.yaml it keeps only what identifies the fields: the
+file itself is what counts.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -53,9 +55,13 @@ class Notebook(Struct):
     kept: AgentFile[_Saved]
     draft: Draft
     known: Mapping[str, str] = field(default_factory=dict)
-    """Digests of the fields of spec.yaml as it was when something was written in it last."""
+    """Digests of the fields of spec.yaml as it was when something was written in it
+    last.
+    """
     history: tuple[Message, ...] = ()
-    """Turns that are over: what the person said, then the model's last answer, as it was."""
+    """Turns that are over: what the person said, then the model's last answer, as it
+    was.
+    """
     said: tuple[str, ...] = ()
     """The person's words in the turn that is under way."""
     under_way: tuple[Message, ...] = ()
@@ -66,15 +72,33 @@ class Notebook(Struct):
     """Fields that were changed in spec.yaml while nobody was there."""
 
     @classmethod
-    def open(cls, record: RunRecord, seen: SpecOnDisk, *, start_over: bool = False) -> "Notebook":
-        """As it was left, over the spec as it is now. Until it is closed it holds the ticket; see `AgentFile.open`."""
+    def open(
+        cls, record: RunRecord, seen: SpecOnDisk, *, start_over: bool = False
+    ) -> "Notebook":
+        """As it was left, over the spec as it is now. Until it is closed it holds the
+        ticket; see `AgentFile.open`.
+        """
         kept = AgentFile.open(record, NAME, _Saved, start_over=start_over)
         saved, new = kept.found, Draft(seen.spec)
         if saved is None:
             return cls(kept, new, new.digests)
-        changes = {name: value for name, value in asdict(saved.changes).items() if value is not None}
-        draft = Draft(seen.spec, changes, saved.checks, saved.open_questions, saved.facts)
-        notebook = cls(kept, draft, saved.known, saved.history, saved.said, saved.under_way, saved.spent)
+        changes = {
+            name: value
+            for name, value in asdict(saved.changes).items()
+            if value is not None
+        }
+        draft = Draft(
+            seen.spec, changes, saved.checks, saved.open_questions, saved.facts
+        )
+        notebook = cls(
+            kept,
+            draft,
+            saved.known,
+            saved.history,
+            saved.said,
+            saved.under_way,
+            saved.spent,
+        )
         notebook.edited = notebook.meet(seen)
         return notebook
 
@@ -97,8 +121,10 @@ class Notebook(Struct):
         return without_json(answers[-1].content) if answers else ""
 
     def meet(self, seen: SpecOnDisk) -> tuple[str, ...]:
-        """Take over what a person has changed in the file; the fields. One that is gone, or empty, is no change: it may
-        be that another branch is checked out, or that it is being written."""
+        """Take over what a person has changed in the file; the fields. One that is
+        gone, or empty, is no change: it may be that another branch is checked out, or
+        that it is being written.
+        """
         if not seen.is_written:
             return ()
         self.draft, edited = self.draft.met(seen.spec, self.known)
@@ -108,11 +134,17 @@ class Notebook(Struct):
     @property
     def asked(self) -> tuple[Message, ...]:
         """The person's messages in the turn that is under way, with their pictures."""
-        return tuple(one for one in self.under_way if one.role == "user" and one.content in self.said)
+        return tuple(
+            one
+            for one in self.under_way
+            if one.role == "user" and one.content in self.said
+        )
 
     def hear(self, text: str, pictures: tuple[Picture, ...] = ()) -> None:
         """The person's words, with which a turn begins or goes on."""
-        said = without_secrets((Message("user", text, pictures=pictures),), self.kept.redactor)
+        said = without_secrets(
+            (Message("user", text, pictures=pictures),), self.kept.redactor
+        )
         self.said += (said[0].content,)
         self.under_way += said
         self.save()
@@ -123,7 +155,9 @@ class Notebook(Struct):
         self.save()
 
     def forget_rounds(self) -> bool:
-        """Keep of the turn that is under way only what was said; whether there was more."""
+        """Keep of the turn that is under way only what was said; whether there was
+        more.
+        """
         said = self.asked
         had_more = self.under_way != said
         self.under_way = said
@@ -139,11 +173,14 @@ class Notebook(Struct):
         return had_some
 
     def conclude(self, draft: Draft, also_shown: str = "") -> None:
-        """The turn is over. Of its rounds only what was said and shown is kept: the draft holds what
-        came of them."""
+        """The turn is over. Of its rounds only what was said and shown is kept: the
+        draft holds what came of them.
+        """
         answers = [message for message in self.under_way if message.role == "assistant"]
         last = "\n\n".join(filter(None, (answers[-1].content, also_shown)))
-        pictures = tuple(picture for message in self.asked for picture in message.pictures)
+        pictures = tuple(
+            picture for message in self.asked for picture in message.pictures
+        )
         said = Message("user", "\n\n".join(self.said), pictures=pictures)
         self.history += (said, Message("assistant", last))
         self.said, self.under_way, self.draft = (), (), draft
@@ -170,13 +207,17 @@ class Notebook(Struct):
 
 
 def said_before(record: RunRecord) -> tuple[Event, ...]:
-    """The conversation about a ticket, without its last answer; nothing where none can be read."""
+    """The conversation about a ticket, without its last answer; nothing where none can
+    be read.
+    """
     try:
         saved = from_json(read_bytes(record.folder / NAME) or b"", _Saved)
     except ValueError:
         return ()
     told = [
-        PersonSaid(message.content) if message.role == "user" else Answer(without_json(message.content))
+        PersonSaid(message.content)
+        if message.role == "user"
+        else Answer(without_json(message.content))
         for message in saved.history
     ]
     return tuple(told[:-1] if told and isinstance(told[-1], Answer) else told)
@@ -194,13 +235,19 @@ def without_data(answer: Message) -> Message:
 
 
 def bounded(messages: Sequence[Message], most: int) -> tuple[Message, ...]:
-    """The latest turns of a conversation, of about so many characters, beginning with a person's words.
+    """The latest turns of a conversation, of about so many characters, beginning with a
+    person's words.
 
-    Of the model's answers only the last one has its JSON: what the others held is in the draft.
+    Of the model's answers only the last one has its JSON: what the others held is in
+    the draft.
     """
-    last = max((i for i, message in enumerate(messages) if message.role == "assistant"), default=-1)
+    last = max(
+        (i for i, message in enumerate(messages) if message.role == "assistant"),
+        default=-1,
+    )
     plain = [
-        message if message.role == "user" or i == last else without_data(message) for i, message in enumerate(messages)
+        message if message.role == "user" or i == last else without_data(message)
+        for i, message in enumerate(messages)
     ]
     kept: list[Message] = []
     room = most

@@ -1,6 +1,8 @@
-"""A ticket's plan.md in the hands of whoever plans: what stands there, what of it is fixed, how another is written.
+"""A ticket's plan.md in the hands of whoever plans: what stands there, what of it is
+fixed, how another is written.
 
-A plan is written under the ticket's lock, so never under a run that is at work, and what it replaces is kept.
+A plan is written under the ticket's lock, so never under a run that is at work, and
+what it replaces is kept.
 """
 
 from pathlib import Path
@@ -55,18 +57,25 @@ class PlanDesk(Struct, frozen=True):
 
     @property
     def log(self) -> RunLog:
-        """The log of its plannings, apart from that of the runs, which tell what they cost themselves."""
+        """The log of its plannings, apart from that of the runs, which tell what they
+        cost themselves.
+        """
         return RunLog(self.record.folder / "planning.jsonl")
 
     def complete_spec(self) -> TicketSpec:
-        """Raises `BadInput`, with each thing that is missing, for a spec that no plan can be made of yet, and for one
-        that is too large to be told to a model."""
+        """Raises `BadInput`, with each thing that is missing, for a spec that no plan
+        can be made of yet, and for one that is too large to be told to a model.
+        """
         spec = SpecFile(self.ticket).read().spec
         if missing := spec.missing():
             lines = "\n".join(f"- {lack}" for lack in missing)
             raise BadInput(
-                f"{self.ticket.shown(self.ticket.spec_path)} is not complete, and a plan needs that. Missing:\n{lines}",
-                hint=f"`/socrates {self.ticket.slug}` asks for what is missing, or write it in by hand.",
+                f"{self.ticket.shown(self.ticket.spec_path)} is not complete, and a"
+                f" plan needs that. Missing:\n{lines}",
+                hint=(
+                    f"`/socrates {self.ticket.slug}` asks for what is missing, or write"
+                    " it in by hand."
+                ),
             )
         return spec
 
@@ -87,8 +96,12 @@ class PlanDesk(Struct, frozen=True):
         )
         return Present(data.decode("utf-8"), plan, state, fixed)
 
-    def problems(self, plan: ImplementationPlan, spec: TicketSpec, present: Present) -> list[Problem]:
-        """The findings of compiling it, with the checks that `commands` would refuse when they are to run."""
+    def problems(
+        self, plan: ImplementationPlan, spec: TicketSpec, present: Present
+    ) -> list[Problem]:
+        """The findings of compiling it, with the checks that `commands` would refuse
+        when they are to run.
+        """
         begun = present.state.begun_numbers if present.state else frozenset[int]()
         found = list(check_plan(plan, spec, self.root, begun))
         for step in plan.steps:
@@ -96,16 +109,21 @@ class PlanDesk(Struct, frozen=True):
                 if step.verify is not None:
                     check_for(step, self.test_command, self.commands)
             except BadInput as error:
-                text = f"step {step.number}: its check would be refused: {error.message}"
+                text = (
+                    f"step {step.number}: its check would be refused: {error.message}"
+                )
                 found.append(Problem("refused_check", step.number, step.line, text))
         return sorted(found, key=lambda problem: problem.line)
 
-    def save(self, wanted: ImplementationPlan, base: Present, lock: TicketLock, *, anew: bool) -> None:
-        """Write `wanted`, which was made of `base`; with `anew` in its place, else as a change of it. Whoever calls it
-        holds the ticket's lock.
+    def save(
+        self, wanted: ImplementationPlan, base: Present, lock: TicketLock, *, anew: bool
+    ) -> None:
+        """Write `wanted`, which was made of `base`; with `anew` in its place, else as a
+        change of it. Whoever calls it holds the ticket's lock.
 
-        What a person edited since then stays. Raises `BadInput` where both changed the same, for a plan that cannot be
-        run, where done steps would be different, and when the ticket is not held any more.
+        What a person edited since then stays. Raises `BadInput` where both changed the
+        same, for a plan that cannot be run, where done steps would be different, and
+        when the ticket is not held any more.
         """
         self.ticket.refuse_to_write(self.ticket.plan_path)
         lock.check()
@@ -115,7 +133,8 @@ class PlanDesk(Struct, frozen=True):
         if anew or now.plan is None or base.plan is None:
             if now.text != base.text:
                 raise BadInput(
-                    f"{self.shown_path} was written meanwhile by somebody else, and is left as it is",
+                    f"{self.shown_path} was written meanwhile by somebody else, and is"
+                    " left as it is",
                     hint="Look at it; to plan on from it, leave and begin again.",
                 )
         else:
@@ -123,14 +142,25 @@ class PlanDesk(Struct, frozen=True):
                 wanted = merge_plans(base.plan, wanted, now.plan)
             except ChangeRefused as refusal:
                 raise BadInput(
-                    f"{self.shown_path} was edited meanwhile, and is left as it is: {refusal}",
-                    hint="Your edit and the proposal cannot both be kept; `discard` the proposal, and ask again.",
+                    f"{self.shown_path} was edited meanwhile, and is left as it is:"
+                    f" {refusal}",
+                    hint=(
+                        "Your edit and the proposal cannot both be kept; `discard` the"
+                        " proposal, and ask again."
+                    ),
                 ) from refusal
         new = {step.number: step for step in wanted.steps}
-        done = [step for step in (now.plan.steps if now.plan else ()) if step.number in now.fixed.completed]
-        if touched := [str(step.number) for step in done if new.get(step.number) != step]:
+        done = [
+            step
+            for step in (now.plan.steps if now.plan else ())
+            if step.number in now.fixed.completed
+        ]
+        if touched := [
+            str(step.number) for step in done if new.get(step.number) != step
+        ]:
             raise BadInput(
-                f"Step {', '.join(touched)} was carried out meanwhile, and the proposal changes it",
+                f"Step {', '.join(touched)} was carried out meanwhile, and the proposal"
+                " changes it",
                 hint="`discard` the proposal, and ask again.",
             )
         text = text_with(wanted, now, anew=anew)
@@ -138,18 +168,23 @@ class PlanDesk(Struct, frozen=True):
         self.put(text, now, lock)
 
     def put(self, text: str, now: Present, lock: TicketLock) -> None:
-        """Write plan.md, and keep what it was. Raises `BadInput` where it cannot be written."""
+        """Write plan.md, and keep what it was. Raises `BadInput` where it cannot be
+        written.
+        """
         self.ticket.refuse_to_write(self.ticket.plan_path)
         lock.check()
         if now.text == text:
             return
         if now.text:
-            write_atomic(self.record.folder / KEPT / f"plan-{stamp()}.md", now.text.encode())
+            write_atomic(
+                self.record.folder / KEPT / f"plan-{stamp()}.md", now.text.encode()
+            )
         write_atomic(self.ticket.plan_path, text.encode())
 
 
 def text_with(wanted: ImplementationPlan, present: Present, *, anew: bool) -> str:
-    """The next text of plan.md: changed where it has to be, or where nothing of it was carried out, made anew.
+    """The next text of plan.md: changed where it has to be, or where nothing of it was
+    carried out, made anew.
 
     Raises `BadInput` where something that a person wrote would be lost.
     """

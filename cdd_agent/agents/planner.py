@@ -1,4 +1,6 @@
-"""The Planner in the shell: the words a person types, turned into a plan that they approve."""
+"""The Planner in the shell: the words a person types, turned into a plan that they
+approve.
+"""
 
 from collections.abc import Awaitable, Collection
 from functools import partial
@@ -10,7 +12,16 @@ from cdd_agent.agents.planning_notes import PlanningNotes
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.retelling import LONGEST_TEXT
 from cdd_agent.errors import BadInput
-from cdd_agent.events import About, Answer, Event, Notice, PersonSaid, PlanChecked, PlanOpened, Tone
+from cdd_agent.events import (
+    About,
+    Answer,
+    Event,
+    Notice,
+    PersonSaid,
+    PlanChecked,
+    PlanOpened,
+    Tone,
+)
 
 
 def _proposal(agent: "PlannerAgent") -> str:
@@ -18,12 +29,17 @@ def _proposal(agent: "PlannerAgent") -> str:
 
 
 class PlannerAgent(ReadsWords):
-    """Plans a ticket as the person says; nothing is written to plan.md before `approve`."""
+    """Plans a ticket as the person says; nothing is written to plan.md before
+    `approve`.
+    """
 
     name = "planner"
     placeholder = "approve, keep, show, or what to change ..."
     OTHERS = (
-        ("anything else", "an answer to the Planner's questions, or what to change in the plan"),
+        (
+            "anything else",
+            "an answer to the Planner's questions, or what to change in the plan",
+        ),
         ("`> keep it`", "the same, also where it is near one of these words"),
     )
     NEAR = 0.8
@@ -48,7 +64,10 @@ class PlannerAgent(ReadsWords):
             return [Notice(error.message, Tone.WARNING)]
         if present.plan is None or present.plan.errors:
             return [self._what_next()]
-        return [PlanOpened.of(title, present.plan, state_of(present, self.ticket_slug)), self._what_next()]
+        return [
+            PlanOpened.of(title, present.plan, state_of(present, self.ticket_slug)),
+            self._what_next(),
+        ]
 
     def close(self) -> None:
         self._planning.close()
@@ -61,7 +80,10 @@ class PlannerAgent(ReadsWords):
                 text = "A plan was proposed here, and not approved yet."
                 self.tell(Notice(text, about=About.PROPOSED_BEFORE), *planning.shown())
             elif planning.desk.present().plan is not None:
-                self.tell(*(event for event in self.view() if isinstance(event, PlanOpened)), self._checked())
+                self.tell(
+                    *(event for event in self.view() if isinstance(event, PlanOpened)),
+                    self._checked(),
+                )
             elif not notes.conversation:
                 await self._plan()
                 return
@@ -73,7 +95,9 @@ class PlannerAgent(ReadsWords):
             await self.meaning(line).act()
 
     def words(self, text: str) -> Meaning:
-        return Meaning("words", "Enter says it to the Planner", partial(self._hear, text))
+        return Meaning(
+            "words", "Enter says it to the Planner", partial(self._hear, text)
+        )
 
     @word(
         *("approve", "yes", "y"),
@@ -87,7 +111,10 @@ class PlannerAgent(ReadsWords):
         self._planning.save()
         self.done = True
         if checked is not None:
-            text = "The spec has changed since this plan was made. What compiling it finds now:"
+            text = (
+                "The spec has changed since this plan was made. What compiling it finds"
+                " now:"
+            )
             self.tell(Notice(text, Tone.WARNING, about=About.SPEC_CHANGED), checked)
         text = f"Wrote {desk.shown_path}. `/exec {self.ticket_slug}` carries it out."
         self.emit(Notice(text, Tone.GOOD, about=About.PLAN_WRITTEN))
@@ -105,16 +132,34 @@ class PlannerAgent(ReadsWords):
             return
         self._planning.discard()
         self.done = True
-        text = f"{desk.shown_path} stays as it is. `/exec {self.ticket_slug}` carries it out."
+        text = (
+            f"{desk.shown_path} stays as it is. `/exec {self.ticket_slug}` carries it"
+            " out."
+        )
         self.emit(Notice(text, about=About.PLAN_KEPT))
 
-    @word("regenerate", does="have a new plan made; steps that are done stay", hint="Enter has a new plan made")
+    @word(
+        "regenerate",
+        does="have a new plan made; steps that are done stay",
+        hint="Enter has a new plan made",
+    )
     async def _plan(self, guidance: str = "") -> None:
         try:
             self._planning.model()
         except BadInput as error:  # there is a way without one
-            self.emit(Notice(f"{error.message.rstrip('.')}. {error.hint}", Tone.WARNING, about=About.NO_MODEL))
-            self.emit(Notice("`basic` proposes a plan without a model: a step for each acceptance criterion."))
+            self.emit(
+                Notice(
+                    f"{error.message.rstrip('.')}. {error.hint}",
+                    Tone.WARNING,
+                    about=About.NO_MODEL,
+                )
+            )
+            self.emit(
+                Notice(
+                    "`basic` proposes a plan without a model: a step for each"
+                    " acceptance criterion."
+                )
+            )
             return
         await self._propose(self._planning.plan(guidance))
 
@@ -126,11 +171,17 @@ class PlannerAgent(ReadsWords):
     async def _basic(self) -> None:
         self.tell(*self._planning.basic(), self._what_next())
 
-    @word("show", does="the proposed plan, or the one that is there", hint="Enter shows the plan")
+    @word(
+        "show",
+        does="the proposed plan, or the one that is there",
+        hint="Enter shows the plan",
+    )
     async def _show(self) -> None:
         self.emit(Answer(self._planning.text()))
 
-    @word("check", does="compile it: what would go wrong", hint="Enter compiles the plan")
+    @word(
+        "check", does="compile it: what would go wrong", hint="Enter compiles the plan"
+    )
     async def _check(self) -> None:
         self.emit(self._checked())
 
@@ -147,7 +198,11 @@ class PlannerAgent(ReadsWords):
 
     @word("", hint="Enter shows what is open")
     async def _show_open(self) -> None:
-        questions = self._planning.open_questions() if self._planning.notes.questions else [self._what_next()]
+        questions = (
+            self._planning.open_questions()
+            if self._planning.notes.questions
+            else [self._what_next()]
+        )
         self.tell(*questions)
 
     @word(
@@ -158,15 +213,26 @@ class PlannerAgent(ReadsWords):
     )
     async def _discard(self) -> None:
         self._planning.discard()
-        self.tell(Notice("Dropped what was proposed and learnt; plan.md is as it was."), self._what_next())
+        self.tell(
+            Notice("Dropped what was proposed and learnt; plan.md is as it was."),
+            self._what_next(),
+        )
 
     @word(
-        *("exit", "quit"), does="leave; a proposal is kept, and offered again", hint="Enter leaves; a proposal is kept"
+        *("exit", "quit"),
+        does="leave; a proposal is kept, and offered again",
+        hint="Enter leaves; a proposal is kept",
     )
     async def _leave(self) -> None:
         self.done = True
-        kept = " What was proposed or learnt is kept." if self._planning.notes != PlanningNotes() else ""
-        self.emit(Notice(f"Left the planning of {self.ticket_slug}.{kept}", about=About.LEFT))
+        kept = (
+            " What was proposed or learnt is kept."
+            if self._planning.notes != PlanningNotes()
+            else ""
+        )
+        self.emit(
+            Notice(f"Left the planning of {self.ticket_slug}.{kept}", about=About.LEFT)
+        )
 
     async def _hear(self, text: str) -> None:
         """An answer, what to change, or what matters for a first plan."""
@@ -184,20 +250,36 @@ class PlannerAgent(ReadsWords):
             self.emit(self._what_next())
 
     def _checked(self) -> PlanChecked:
-        return PlanChecked(self.ticket_slug, self._planning.name_of_plan, tuple(self._planning.problems()))
+        return PlanChecked(
+            self.ticket_slug,
+            self._planning.name_of_plan,
+            tuple(self._planning.problems()),
+        )
 
     def _what_next(self) -> Notice:
         notes = self._planning.notes
         if notes.questions:
             return Notice("The Planner waits for your answers.")
         if notes.is_open:
-            text = "A planning was interrupted; nothing of it is lost. `continue` goes on with it, `discard` drops it."
+            text = (
+                "A planning was interrupted; nothing of it is lost. `continue` goes on"
+                " with it, `discard` drops it."
+            )
             return Notice(text, about=About.INTERRUPTED)
         if notes.proposal:
-            drops = "keep" if notes.base.strip() else "discard"  # of no plan there is nothing to keep
-            text = f"`approve` writes it, `{drops}` drops it; or say what to change in it."
+            # of no plan there is nothing to keep
+            drops = "keep" if notes.base.strip() else "discard"
+            text = (
+                f"`approve` writes it, `{drops}` drops it; or say what to change in it."
+            )
         elif self._planning.desk.present().plan is not None:
-            text = "`keep` the plan, `regenerate` it, or say what to change in it; `show` and `check` look at it."
+            text = (
+                "`keep` the plan, `regenerate` it, or say what to change in it; `show`"
+                " and `check` look at it."
+            )
         else:
-            text = "`regenerate` has a plan made, `basic` makes one without a model; or say what matters for it."
+            text = (
+                "`regenerate` has a plan made, `basic` makes one without a model; or"
+                " say what matters for it."
+            )
         return Notice(text, about=About.WHAT_NEXT)

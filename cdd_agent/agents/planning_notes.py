@@ -1,4 +1,6 @@
-"""All that was learnt while planning a ticket, kept so that nothing has to be paid for twice."""
+"""All that was learnt while planning a ticket, kept so that nothing has to be paid for
+twice.
+"""
 
 from typing import Literal
 

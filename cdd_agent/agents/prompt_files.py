@@ -1,4 +1,6 @@
-"""The agents' prompts: Markdown files beside the code, each of which a project can replace by one of its own."""
+"""The agents' prompts: Markdown files beside the code, each of which a project can
+replace by one of its own.
+"""
 
 import os
 from pathlib import Path, PurePosixPath
@@ -10,14 +12,18 @@ _OURS = Path(__file__).parent / "prompts"
 OWN = PurePosixPath(".cdd/prompts")
 """Where a project keeps the prompts that replace ours, as `<name>.md`."""
 LONGEST = 50_000
-"""Characters of a project's own prompt. It is part of every request, so it is used whole or not at all."""
+"""Characters of a project's own prompt. It is part of every request, so it is used
+whole or not at all.
+"""
 
 
 def load_prompt(root: Path, name: str) -> str:
-    """The text of the prompt `name`, such as `socrates`: the project's own, else the one of the program.
+    """The text of the prompt `name`, such as `socrates`: the project's own, else the
+    one of the program.
 
-    Read anew at each call, so that an edit counts from the next turn on. Raises `BadInput` when the project has one
-    that cannot be used: it is never silently passed over.
+    Read anew at each call, so that an edit counts from the next turn on. Raises
+    `BadInput` when the project has one that cannot be used: it is never silently passed
+    over.
     """
     own = (OWN / f"{name}.md").as_posix()
     if not os.path.lexists(root / own):
@@ -25,7 +31,10 @@ def load_prompt(root: Path, name: str) -> str:
     try:
         source = read_source(root, own, limit=LONGEST)
     except SourceUnreadable as error:
-        raise BadInput(error.message, hint=f"Fix {own}, or remove it to use the prompt of the program.") from error
+        raise BadInput(
+            error.message,
+            hint=f"Fix {own}, or remove it to use the prompt of the program.",
+        ) from error
     problem = (
         (source.is_folder and "is a folder, not a prompt")
         or (source.cut and f"is longer than {LONGEST:,} characters")
@@ -33,5 +42,8 @@ def load_prompt(root: Path, name: str) -> str:
         or (not source.text.strip() and "is empty")
     )
     if problem:
-        raise BadInput(f"{own} {problem}", hint="Fix it, or remove it to use the prompt of the program.")
+        raise BadInput(
+            f"{own} {problem}",
+            hint="Fix it, or remove it to use the prompt of the program.",
+        )
     return source.text.strip()

@@ -1,4 +1,6 @@
-"""The prompt of a question about a run: the ticket, its plan, and how far the run is."""
+"""The prompt of a question about a run: the ticket, its plan, and how far the run
+is.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,8 +33,8 @@ def about_the_run(
     asked: Sequence[Message],
     places: str = "",
 ) -> FittedPrompt:
-    """The request for a question, the last of those `asked`: with how far the run is, `places` in the code, and
-    what else there is room for.
+    """The request for a question, the last of those `asked`: with how far the run is,
+    `places` in the code, and what else there is room for.
 
     Raises `BadInput` for a prompt of the project's own that cannot be used.
     """
@@ -40,10 +42,16 @@ def about_the_run(
     parts = (
         PromptPart(load_prompt(root, "question")),
         PromptPart(
-            f"# The ticket {state.ticket_slug}\n\n{fenced(spec.to_yaml(), 'yaml')}", "the ticket's spec", rank=1
+            f"# The ticket {state.ticket_slug}\n\n{fenced(spec.to_yaml(), 'yaml')}",
+            "the ticket's spec",
+            rank=1,
         ),
-        PromptPart(f"# Its plan\n\n{fenced(write_plan(plan), 'markdown')}", PLAN_TEXT, rank=3),
-        PromptPart("# The run\n\n" + "\n".join(_step(step, state) for step in plan.steps)),
+        PromptPart(
+            f"# Its plan\n\n{fenced(write_plan(plan), 'markdown')}", PLAN_TEXT, rank=3
+        ),
+        PromptPart(
+            "# The run\n\n" + "\n".join(_step(step, state) for step in plan.steps)
+        ),
         PromptPart(places and f"# {PLACES}\n\n{places}", PLACES, rank=4),
         PromptPart(tuple(earlier), "earlier questions", rank=4),
         PromptPart((question,)),
@@ -55,7 +63,11 @@ def _step(step: PlanStep, state: ExecutionState) -> str:
     now = state.step(step.number)
     verified = f", verified: {now.verification.value}" if now.verification else ""
     lines = [f"- Step {step.number} ({step.title}): {now.status.value}{verified}"]
-    touched = ("created", now.files_created), ("changed", now.files_modified), ("deleted", now.files_deleted)
+    touched = (
+        ("created", now.files_created),
+        ("changed", now.files_modified),
+        ("deleted", now.files_deleted),
+    )
     lines += [f"  - {what} {path}" for what, paths in touched for path in paths]
     lines += [f"  - reason: {now.reason}"] if now.reason else []
     lines += [f"  - it failed with: {now.error[:_LONGEST_ERROR]}"] if now.error else []

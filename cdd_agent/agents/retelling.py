@@ -1,4 +1,6 @@
-"""A conversation told again: the messages that were kept, as the events that they were once."""
+"""A conversation told again: the messages that were kept, as the events that they were
+once.
+"""
 
 import json
 from collections.abc import Iterable
@@ -10,7 +12,9 @@ from cdd_agent.llm.port import Message, ToolCall
 
 
 def retold(messages: Iterable[Message]) -> tuple[Event, ...]:
-    """A conversation as events: a person's words, the model's answers, its calls of tools."""
+    """A conversation as events: a person's words, the model's answers, its calls of
+    tools.
+    """
     told, calls = list[Event](), dict[str | None, ToolCall]()
     for message in messages:
         text = message.content[:LONGEST_TEXT]
@@ -21,7 +25,11 @@ def retold(messages: Iterable[Message]) -> tuple[Event, ...]:
                 told += [Answer(text)] if text.strip() else []
                 calls |= {call.id: call for call in message.tool_calls}
             case "tool" if call := calls.get(message.tool_call_id):
-                told.append(ToolFinished(None, call.name, "", call.name, _target(call), output=text))
+                told.append(
+                    ToolFinished(
+                        None, call.name, "", call.name, _target(call), output=text
+                    )
+                )
             case _:
                 pass
     return tuple(told)

@@ -1,4 +1,6 @@
-"""Socrates: asks until a ticket's spec is clear. It writes nothing but spec.yaml, and only when a person says so."""
+"""Socrates: asks until a ticket's spec is clear. It writes nothing but spec.yaml, and
+only when a person says so.
+"""
 
 import asyncio
 import re
@@ -12,7 +14,13 @@ from msgspec.structs import replace
 from cdd_agent.agents.base import Meaning, ReadsWords, word
 from cdd_agent.agents.mentions import with_pictures
 from cdd_agent.agents.notebook import Notebook
-from cdd_agent.agents.socrates_prompt import BEGIN, GO_DEEPER, GO_ON, Surroundings, request_of
+from cdd_agent.agents.socrates_prompt import (
+    BEGIN,
+    GO_DEEPER,
+    GO_ON,
+    Surroundings,
+    request_of,
+)
 from cdd_agent.agents.spec_draft import Proposal
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.dialogue.looking import told_if_slow
@@ -22,7 +30,16 @@ from cdd_agent.dialogue.token_budget import Omitted
 from cdd_agent.dialogue.turns import Dialogue, ToolCalls
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.record import RunRecord
-from cdd_agent.events import About, Answer, Emit, Event, Notice, ReplyFinished, SpecShown, Tone
+from cdd_agent.events import (
+    About,
+    Answer,
+    Emit,
+    Event,
+    Notice,
+    ReplyFinished,
+    SpecShown,
+    Tone,
+)
 from cdd_agent.llm.budget import Spent
 from cdd_agent.llm.port import ContextTooLong, Model, RequestRejected, Usage
 from cdd_agent.redaction import Redactor
@@ -40,8 +57,14 @@ class SocratesAgent(ReadsWords):
     name = "socrates"
     placeholder = "your answer; summary, approve, exit ..."
     OTHERS = (
-        ("an answer, a question, a wish", "goes to Socrates, who asks on; the spec fills up"),
-        ("`> approved`", "says it to Socrates, also where it is near one of these words"),
+        (
+            "an answer, a question, a wish",
+            "goes to Socrates, who asks on; the spec fills up",
+        ),
+        (
+            "`> approved`",
+            "says it to Socrates, also where it is near one of these words",
+        ),
     )
     NEAR = 0.8
     to_the_model = "says it to Socrates"
@@ -82,15 +105,18 @@ class SocratesAgent(ReadsWords):
         tool_calls: ToolCalls = "auto",
         start_over: bool = False,
     ) -> Self:
-        """Read the ticket's spec and what was kept of it, and take its lock. `equipped` makes the model, given what the
-        ticket's dialogue took before and who is told of lost calls. `start_over` sets aside what was kept.
+        """Read the ticket's spec and what was kept of it, and take its lock. `equipped`
+        makes the model, given what the ticket's dialogue took before and who is told of
+        lost calls. `start_over` sets aside what was kept.
 
-        Raises `BadInput` for a spec that cannot be read, when another process is at work on the ticket, and for a model
-        that cannot be made.
+        Raises `BadInput` for a spec that cannot be read, when another process is at
+        work on the ticket, and for a model that cannot be made.
         """
         file = SpecFile(ticket)
         now = file.read()
-        notebook = Notebook.open(RunRecord.of(ticket.root, ticket.slug, redactor), now, start_over=start_over)
+        notebook = Notebook.open(
+            RunRecord.of(ticket.root, ticket.slug, redactor), now, start_over=start_over
+        )
         try:
             model = equipped(notebook.spent, notebook.count)
             dialogue = Dialogue(model, read_only_tools(ticket.root, code), tool_calls)
@@ -110,7 +136,9 @@ class SocratesAgent(ReadsWords):
         self.notebook.close()
 
     async def begin(self) -> None:
-        """Tell what a person sees first: what is there, then the first questions, or the last ones again."""
+        """Tell what a person sees first: what is there, then the first questions, or
+        the last ones again.
+        """
         notebook, shown = self.notebook, self._shown()
         self.tell(*notebook.kept.news)
         self._tell_edited(notebook.edited)
@@ -119,19 +147,30 @@ class SocratesAgent(ReadsWords):
             await self._ask(BEGIN, is_answer=False)
             return
         if notebook.is_new:
-            text = f"{self._file.shown} is complete. Press Enter to go deeper, or say what to look at; `exit` leaves."
+            text = (
+                f"{self._file.shown} is complete. Press Enter to go deeper, or say what"
+                " to look at; `exit` leaves."
+            )
             self.emit(Notice(text, Tone.GOOD, about=About.SPEC_COMPLETE))
             return
         changed = ", ".join(shown.not_written)
         what = f"; not written to {self._file.shown} yet: {changed}" if changed else ""
-        self.emit(Notice(f"Going on: what was said is kept{what}.", about=About.GOING_ON))
+        self.emit(
+            Notice(f"Going on: what was said is kept{what}.", about=About.GOING_ON)
+        )
         if notebook.last_words:
             self.emit(Answer(notebook.last_words))
         if notebook.is_unanswered:
-            text = "Your last words were not answered yet: press Enter to have them answered."
+            text = (
+                "Your last words were not answered yet: press Enter to have them"
+                " answered."
+            )
             self.emit(Notice(text, about=About.UNANSWERED))
         elif self._is_complete:
-            text = "The spec is complete. Enter goes deeper, `summary` shows it, `approve` writes it."
+            text = (
+                "The spec is complete. Enter goes deeper, `summary` shows it, `approve`"
+                " writes it."
+            )
             self.emit(Notice(text, about=About.SPEC_COMPLETE))
 
     async def say(self, line: str) -> None:
@@ -149,7 +188,9 @@ class SocratesAgent(ReadsWords):
         hint="Enter lets Socrates go on",
     )
     async def _continue(self) -> None:
-        on = GO_DEEPER if self._is_complete else BEGIN if self.notebook.is_new else GO_ON
+        on = (
+            GO_DEEPER if self._is_complete else BEGIN if self.notebook.is_new else GO_ON
+        )
         await self._ask(None if self.notebook.is_unanswered else on, is_answer=False)
 
     @word(
@@ -172,30 +213,49 @@ class SocratesAgent(ReadsWords):
         notebook = self.notebook
         for _ in range(_TRIES_TO_WRITE):
             seen, draft = self._reread(), notebook.draft
-            lacking = draft.spec.missing() + [f"nobody knows how to check: {text}" for text in draft.unchecked]
+            lacking = draft.spec.missing() + [
+                f"nobody knows how to check: {text}" for text in draft.unchecked
+            ]
             lacking += [f"open: {question}" for question in draft.open_questions]
             if lacking and not anyway:
-                text = "Nothing is written yet:\n" + "\n".join(f"- {line}" for line in lacking)
+                text = "Nothing is written yet:\n" + "\n".join(
+                    f"- {line}" for line in lacking
+                )
                 self.emit(Notice(text, Tone.WARNING, about=About.SPEC_INCOMPLETE))
-                self.emit(Notice("Answer what is open, or `approve anyway` to write it as it is."))
+                self.emit(
+                    Notice(
+                        "Answer what is open, or `approve anyway` to write it as it is."
+                    )
+                )
                 return
             try:
-                was_changed = await to_its_end(partial(self._file.write, seen, draft.spec), name="spec")
+                was_changed = await to_its_end(
+                    partial(self._file.write, seen, draft.spec), name="spec"
+                )
             except SpecChanged:
                 continue
             notebook.meet(replace(seen, spec=draft.spec, is_written=True))
             notebook.save()
             self.done = True
-            text = f"{self._file.shown} is written." if was_changed else f"{self._file.shown} says all of this already."
+            text = (
+                f"{self._file.shown} is written."
+                if was_changed
+                else f"{self._file.shown} says all of this already."
+            )
             missing = ", ".join(line.partition(":")[0] for line in draft.spec.missing())
             more = (
-                f"A plan needs these, too: {missing}." if missing else f"Next is the plan: `/plan {self.ticket_slug}`."
+                f"A plan needs these, too: {missing}."
+                if missing
+                else f"Next is the plan: `/plan {self.ticket_slug}`."
             )
             tone = Tone.WARNING if missing else Tone.GOOD
-            self.tell(self._shown(), Notice(f"{text} {more}", tone, about=About.SPEC_WRITTEN))
+            self.tell(
+                self._shown(), Notice(f"{text} {more}", tone, about=About.SPEC_WRITTEN)
+            )
             return
         raise SpecChanged(
-            f"{self._file.shown} is being changed again and again; nothing was written", hint="`approve` tries again."
+            f"{self._file.shown} is being changed again and again; nothing was written",
+            hint="`approve` tries again.",
         )
 
     @word(
@@ -213,11 +273,18 @@ class SocratesAgent(ReadsWords):
     )
     async def _leave(self) -> None:
         self.done = True
-        text = f"Left {self.ticket_slug}. `/socrates {self.ticket_slug}` goes on from here."
+        text = (
+            f"Left {self.ticket_slug}. `/socrates {self.ticket_slug}` goes on from"
+            " here."
+        )
         self.emit(Notice(text, about=About.LEFT))
 
     def words(self, text: str) -> Meaning:
-        return Meaning("words", "Enter says it to Socrates", partial(self._ask, text, is_answer=True))
+        return Meaning(
+            "words",
+            "Enter says it to Socrates",
+            partial(self._ask, text, is_answer=True),
+        )
 
     async def _ask(self, said: str | None, *, is_answer: bool) -> None:
         """One turn of the model."""
@@ -236,60 +303,90 @@ class SocratesAgent(ReadsWords):
         self._reread()
         shown = self._shown()
         about = "\n".join(filter(None, (shown.title, shown.description, said)))
-        look = partial(Surroundings.of, self._file.ticket, self._tickets, self._code, about)
-        around = await told_if_slow(look, self.emit, "Looking for the code that the ticket is about …")
+        look = partial(
+            Surroundings.of, self._file.ticket, self._tickets, self._code, about
+        )
+        around = await told_if_slow(
+            look, self.emit, "Looking for the code that the ticket is about …"
+        )
         is_answer = is_answer or bool(set(notebook.said) - {BEGIN, GO_DEEPER, GO_ON})
         if said is not None:
             mentions = await asyncio.to_thread(with_pictures, self._root, said)
             self.tell(*mentions.notices)
             notebook.hear(said, mentions.pictures)
         before = notebook.draft
-        request = request_of(self._root, self.ticket_slug, around, notebook, self._dialogue)
+        request = request_of(
+            self._root, self.ticket_slug, around, notebook, self._dialogue
+        )
         new = [note for note in around.rules.notes if note not in self._told]
         self._told |= set(new)
-        self.tell(*(Notice(note, Tone.WARNING) for note in new), *self._left_out.news(request.left_out))
+        self.tell(
+            *(Notice(note, Tone.WARNING) for note in new),
+            *self._left_out.news(request.left_out),
+        )
         self.emit(request.made)
         try:
             answer = await structured(
                 request.dialogue,
                 request.messages,
                 Proposal,
-                check=lambda proposal: tuple(before.problems(proposal, is_answer=is_answer)),
+                check=lambda proposal: tuple(
+                    before.problems(proposal, is_answer=is_answer)
+                ),
                 keep=lambda added: notebook.add(added.messages),
             )
         except ContextTooLong as error:
             if notebook.forget_rounds():  # else every later try would be too long, too
-                hint = "What the tools showed is left out now: press Enter to try again, or say where to look."
+                hint = (
+                    "What the tools showed is left out now: press Enter to try again,"
+                    " or say where to look."
+                )
                 raise ContextTooLong(error.message, hint=hint) from error
             raise
         except RequestRejected as error:
             if notebook.forget_pictures():  # else every later try would be refused, too
-                error.hint = f"{error.hint} The picture is left out now: press Enter to go on without it.".lstrip()
+                error.hint = (
+                    f"{error.hint} The picture is left out now: press Enter to go on"
+                    " without it.".lstrip()
+                )
             raise
         unsaid = _unsaid(answer.text, answer.value.questions)
-        notebook.conclude(before.with_proposal(answer.value, notebook.kept.redactor), unsaid)
+        notebook.conclude(
+            before.with_proposal(answer.value, notebook.kept.redactor), unsaid
+        )
         if unsaid:
             self.emit(Answer(unsaid))
         for problem in answer.problems:
-            text = f"The model's answer is not quite right, even when asked again: {problem}"
+            text = (
+                "The model's answer is not quite right, even when asked again:"
+                f" {problem}"
+            )
             self.emit(Notice(text, Tone.WARNING, about=About.ANSWER_WRONG))
         self.emit(self._shown())
         if answer.value.approved and is_answer:
             if notebook.draft.spec == before.spec:
                 await self._approve()
             else:
-                text = "The spec has changed with your last words. `summary` shows it, `approve` writes it."
+                text = (
+                    "The spec has changed with your last words. `summary` shows it,"
+                    " `approve` writes it."
+                )
                 self.emit(Notice(text, about=About.CHANGED_UNSEEN))
 
     def _reread(self) -> SpecOnDisk:
-        """Take over what was changed in the file. Raises `BadInput` when it cannot be read any more."""
+        """Take over what was changed in the file. Raises `BadInput` when it cannot be
+        read any more.
+        """
         seen = self._file.read()
         self._tell_edited(self.notebook.meet(seen))
         return seen
 
     def _tell_edited(self, fields: Sequence[str]) -> None:
         if fields:
-            text = f"{self._file.shown} was changed by somebody else: {', '.join(fields)}. What the file says is kept."
+            text = (
+                f"{self._file.shown} was changed by somebody else: {', '.join(fields)}."
+                " What the file says is kept."
+            )
             self.emit(Notice(text, Tone.WARNING, about=About.CHANGED_MEANWHILE))
 
     @property
@@ -301,12 +398,16 @@ class SocratesAgent(ReadsWords):
 
 
 def _unsaid(words: str, questions: Sequence[str]) -> str:
-    """The questions of an answer that its words do not ask, as a list: some models put them only into the JSON. Words
-    that ask as many ask the same, if not in the same words."""
+    """The questions of an answer that its words do not ask, as a list: some models put
+    them only into the JSON. Words that ask as many ask the same, if not in the same
+    words.
+    """
     if sum(words.count(mark) for mark in "?？؟") >= len(questions):
         return ""
     said = _plain(words)
-    return "\n".join(f"- {question}" for question in questions if _plain(question) not in said)
+    return "\n".join(
+        f"- {question}" for question in questions if _plain(question) not in said
+    )
 
 
 def _plain(text: str) -> str:

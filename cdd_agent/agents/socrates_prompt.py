@@ -1,4 +1,6 @@
-"""The prompt of Socrates: first what stays the same for all turns (cacheable), last the spec as it stands."""
+"""The prompt of Socrates: first what stays the same for all turns (cacheable), last the
+spec as it stands.
+"""
 
 import json
 from collections.abc import Sequence
@@ -23,8 +25,14 @@ from cdd_agent.sanitize import fenced
 from cdd_agent.tickets.related import Related, related_tickets
 from cdd_agent.tickets.store import Ticket, TicketStore
 
-BEGIN = "I have opened this ticket. Look around where it is about, then begin with your first questions."
-GO_DEEPER = "The spec is complete. Look for what it does not say yet, or leaves to chance, and ask about that."
+BEGIN = (
+    "I have opened this ticket. Look around where it is about, then begin with your"
+    " first questions."
+)
+GO_DEEPER = (
+    "The spec is complete. Look for what it does not say yet, or leaves to chance, and"
+    " ask about that."
+)
 GO_ON = "Go on."
 TOOL_ANSWERS = "what the tools showed in this turn"
 """Their name where a prompt had no room for them."""
@@ -35,7 +43,9 @@ _LONGEST_LISTING, _CUT = 5_000, "… (cut; list_files shows more)"
 
 
 _MOST_HISTORY = 60_000
-"""Characters of earlier turns that a model gets to see; what came of all of them is in the draft."""
+"""Characters of earlier turns that a model gets to see; what came of all of them is in
+the draft.
+"""
 
 
 class Surroundings(Struct, frozen=True):
@@ -49,19 +59,39 @@ class Surroundings(Struct, frozen=True):
 
     @classmethod
     def of(
-        cls, ticket: Ticket, tickets: TicketStore, code: CodeFinder | None = None, about: str = ""
+        cls,
+        ticket: Ticket,
+        tickets: TicketStore,
+        code: CodeFinder | None = None,
+        about: str = "",
     ) -> "Surroundings":
         try:
             text = read_source(ticket.root, ".").as_text()
-            listing = text if len(text) <= _LONGEST_LISTING else f"{text[:_LONGEST_LISTING]}\n{_CUT}"
+            listing = (
+                text
+                if len(text) <= _LONGEST_LISTING
+                else f"{text[:_LONGEST_LISTING]}\n{_CUT}"
+            )
         except CddError as error:
             listing = f"({error.message})"
-        places = in_words(ticket.root, code.rank(Query(about), most=_MOST_FILES)) if code and about.strip() else ""
-        return cls(project_rules(ticket.root), related_tickets(ticket, tickets.list()), listing, places)
+        places = (
+            in_words(ticket.root, code.rank(Query(about), most=_MOST_FILES))
+            if code and about.strip()
+            else ""
+        )
+        return cls(
+            project_rules(ticket.root),
+            related_tickets(ticket, tickets.list()),
+            listing,
+            places,
+        )
 
 
-def request_of(root: Path, slug: str, around: Surroundings, notebook: Notebook, dialogue: Dialogue) -> FittedPrompt:
-    """The request of a turn: the spec and what the person says in any case, of all else what there is room for.
+def request_of(
+    root: Path, slug: str, around: Surroundings, notebook: Notebook, dialogue: Dialogue
+) -> FittedPrompt:
+    """The request of a turn: the spec and what the person says in any case, of all else
+    what there is room for.
 
     Raises `BadInput` for a prompt of the project's own that cannot be used.
     """
@@ -71,23 +101,48 @@ def request_of(root: Path, slug: str, around: Surroundings, notebook: Notebook, 
     begun, *others = notebook.under_way
     first = replace(begun, content=with_draft(begun.content, notebook.draft))
     is_said_alone = notebook.asked == notebook.under_way
-    titles = "\n".join(f"- `{ticket.slug}`: {ticket.title or '(no title)'}" for ticket in around.related)
+    titles = "\n".join(
+        f"- `{ticket.slug}`: {ticket.title or '(no title)'}"
+        for ticket in around.related
+    )
     near = "tickets that may be about something near"
     parts = (
         PromptPart(load_prompt(root, "socrates")),
-        PromptPart(load_prompt(root, f"socrates-{kind}"), f"what to find out for a {kind}", rank=1),
+        PromptPart(
+            load_prompt(root, f"socrates-{kind}"),
+            f"what to find out for a {kind}",
+            rank=1,
+        ),
         PromptPart(around.rules.section, RULES_FOR_AGENTS, rank=3),
         PromptPart(
-            f"# At the top of the project\n\n{fenced(around.listing)}", "the files at the top of the project", rank=4
+            f"# At the top of the project\n\n{fenced(around.listing)}",
+            "the files at the top of the project",
+            rank=4,
         ),
         PromptPart(around.code and f"# {PLACES}\n\n{around.code}", PLACES, rank=5),
         PromptPart(titles and f"# Other {near}\n\n{titles}", near, rank=5),
         PromptPart(f"# The ticket\n\n`{slug}`, a {kind}."),
-        PromptPart(older, "earlier turns", rank=6, smaller=[older[start:] for start in range(2, len(older), 2)]),
-        PromptPart(last, "the turn before this one", rank=2, brief=(*last[:1], *map(without_data, last[1:]))),
-        PromptPart((first, *others), TOOL_ANSWERS, smaller=[] if is_said_alone else [(first, *notebook.asked[1:])]),
+        PromptPart(
+            older,
+            "earlier turns",
+            rank=6,
+            smaller=[older[start:] for start in range(2, len(older), 2)],
+        ),
+        PromptPart(
+            last,
+            "the turn before this one",
+            rank=2,
+            brief=(*last[:1], *map(without_data, last[1:])),
+        ),
+        PromptPart(
+            (first, *others),
+            TOOL_ANSWERS,
+            smaller=[] if is_said_alone else [(first, *notebook.asked[1:])],
+        ),
     )
-    return fit(dialogue, parts, tools=3, beside=estimated_tokens(how_to_answer(Proposal)))
+    return fit(
+        dialogue, parts, tools=3, beside=estimated_tokens(how_to_answer(Proposal))
+    )
 
 
 def with_draft(said: str, draft: Draft) -> str:
@@ -97,7 +152,9 @@ def with_draft(said: str, draft: Draft) -> str:
         "title": shown.title,
         "priority": spec.priority,
         "description": shown.description,
-        "acceptance_criteria": [{"text": item.text, "check": item.check} for item in shown.criteria],
+        "acceptance_criteria": [
+            {"text": item.text, "check": item.check} for item in shown.criteria
+        ],
         "implementation_scope": {area: list(items) for area, items in shown.scope},
         "technical_notes": shown.technical_notes,
         "open_questions": list(draft.open_questions),
@@ -106,4 +163,7 @@ def with_draft(said: str, draft: Draft) -> str:
     present = {name: value for name, value in fields.items() if value}
     state = fenced(json.dumps(present, ensure_ascii=False, indent=1), "json")
     missing = "\n".join(f"- {line}" for line in shown.missing) or "- nothing"
-    return f"# The spec as it stands\n\n{state}\n\nMissing:\n{missing}\n\n# The person says\n\n{said}"
+    return (
+        f"# The spec as it stands\n\n{state}\n\nMissing:\n{missing}\n\n# The person"
+        f" says\n\n{said}"
+    )

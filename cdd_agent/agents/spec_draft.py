@@ -1,4 +1,6 @@
-"""The spec as a person and Socrates work it out: what spec.yaml says, and over it what is not written yet."""
+"""The spec as a person and Socrates work it out: what spec.yaml says, and over it what
+is not written yet.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
@@ -26,8 +28,11 @@ class Criterion(Struct, frozen=True, forbid_unknown_fields=True):
     check: Annotated[
         _Item,
         Meta(
-            description="How it is checked: a command, a test, or steps and what is to be seen then. Empty while "
-            "nobody could say, for example as long as it holds a word like 'fast' without a number."
+            description=(
+                "How it is checked: a command, a test, or steps and what is to be seen"
+                " then. Empty while nobody could say, for example as long as it holds a"
+                " word like 'fast' without a number."
+            )
         ),
     ] = ""
 
@@ -37,39 +42,68 @@ _Scope = dict[_Line, tuple[_Item, ...]]
 
 
 class Proposal(Struct, frozen=True, forbid_unknown_fields=True):
-    """The conversation as the model sums it up. A field of the spec that is left out, or null, stays as it is."""
+    """The conversation as the model sums it up. A field of the spec that is left out,
+    or null, stays as it is.
+    """
 
-    title: Annotated[_Line | None, Meta(description="One line that says what is wanted.")] = None
-    description: Annotated[_Text | None, Meta(description="What is wanted, for whom and why, in Markdown.")] = None
+    title: Annotated[
+        _Line | None, Meta(description="One line that says what is wanted.")
+    ] = None
+    description: Annotated[
+        _Text | None, Meta(description="What is wanted, for whom and why, in Markdown.")
+    ] = None
     acceptance_criteria: Annotated[
-        _Criteria | None, Meta(description="All of them, those that were there before too.")
+        _Criteria | None,
+        Meta(description="All of them, those that were there before too."),
     ] = None
     implementation_scope: Annotated[
-        _Scope | None, Meta(description="What is part of it, by area; `out_of_scope` for what is not.")
+        _Scope | None,
+        Meta(
+            description="What is part of it, by area; `out_of_scope` for what is not."
+        ),
     ] = None
-    technical_notes: Annotated[_Text | None, Meta(description="What the code must respect.")] = None
+    technical_notes: Annotated[
+        _Text | None, Meta(description="What the code must respect.")
+    ] = None
     priority: _Line | None = None
     questions: Annotated[
         tuple[_Item, ...],
         Meta(
-            max_length=3, description="The questions that you ask in this turn, as a person reads them: one to three."
+            max_length=3,
+            description=(
+                "The questions that you ask in this turn, as a person reads them: one"
+                " to three."
+            ),
         ),
     ] = ()
     open_questions: Annotated[
         tuple[_Item, ...],
-        Meta(max_length=30, description="What is not clear yet, those of this turn too; none if all that matters is."),
+        Meta(
+            max_length=30,
+            description=(
+                "What is not clear yet, those of this turn too; none if all that"
+                " matters is."
+            ),
+        ),
     ] = ()
     facts: Annotated[
         tuple[_Item, ...],
         Meta(
             max_length=50,
-            description="All that you found in the project that matters for the spec, with its place: you will not see "
-            "the tools' answers of this turn again.",
+            description=(
+                "All that you found in the project that matters for the spec, with its"
+                " place: you will not see the tools' answers of this turn again."
+            ),
         ),
     ] = ()
     approved: Annotated[
         bool,
-        Meta(description="True only if the person has just said that the spec is right as it is and is to be written."),
+        Meta(
+            description=(
+                "True only if the person has just said that the spec is right as it is"
+                " and is to be written."
+            )
+        ),
     ] = False
 
 
@@ -92,7 +126,9 @@ class Draft(Struct, frozen=True):
     @property
     def criteria(self) -> tuple[str, ...]:
         """Those that are written; a template's placeholder is none."""
-        return tuple(text for text in self.spec.acceptance_criteria if not is_placeholder(text))
+        return tuple(
+            text for text in self.spec.acceptance_criteria if not is_placeholder(text)
+        )
 
     @property
     def unchecked(self) -> tuple[str, ...]:
@@ -101,80 +137,141 @@ class Draft(Struct, frozen=True):
 
     @property
     def digests(self) -> dict[str, str]:
-        """Of the fields of the file, to find out later which of them a person has changed."""
+        """Of the fields of the file, to find out later which of them a person has
+        changed.
+        """
         return {name: _digest(getattr(self.file, name)) for name in FIELDS}
 
-    def met(self, now: TicketSpec, known: Mapping[str, str]) -> tuple["Draft", tuple[str, ...]]:
-        """The draft over the file as it is now, and the fields in which that differs from what was `known` of it.
+    def met(
+        self, now: TicketSpec, known: Mapping[str, str]
+    ) -> tuple["Draft", tuple[str, ...]]:
+        """The draft over the file as it is now, and the fields in which that differs
+        from what was `known` of it.
 
         What a person has changed in the file wins over what was not written yet.
         """
-        edited = tuple(name for name in FIELDS if known.get(name) != _digest(getattr(now, name)))
-        told = tuple(name for name in edited if getattr(self.spec, name) != getattr(now, name))
+        edited = tuple(
+            name for name in FIELDS if known.get(name) != _digest(getattr(now, name))
+        )
+        told = tuple(
+            name for name in edited if getattr(self.spec, name) != getattr(now, name)
+        )
         kept = {
-            name: value for name, value in self.changes.items() if name not in edited and value != getattr(now, name)
+            name: value
+            for name, value in self.changes.items()
+            if name not in edited and value != getattr(now, name)
         }
         return replace(self, file=now, changes=kept), told
 
     def with_proposal(self, proposal: Proposal, redactor: Redactor) -> "Draft":
-        """The draft as the model sees it now. A field that is said again as it is does not change, and what is written
-        does not become empty."""
+        """The draft as the model sees it now. A field that is said again as it is does
+        not change, and what is written does not become empty.
+        """
         spec, emptied = self.spec, self._emptied(proposal)
         asked: dict[str, Any] = {
             name: value
-            for name in ("title", "description", "implementation_scope", "technical_notes", "priority")
+            for name in (
+                "title",
+                "description",
+                "implementation_scope",
+                "technical_notes",
+                "priority",
+            )
             if (value := getattr(proposal, name)) is not None and name not in emptied
         }
         checks = dict(self.checks)
-        if proposal.acceptance_criteria is not None and "acceptance_criteria" not in emptied:
-            criteria = [(_tidy(item.text), _tidy(item.check)) for item in proposal.acceptance_criteria]
+        if (
+            proposal.acceptance_criteria is not None
+            and "acceptance_criteria" not in emptied
+        ):
+            criteria = [
+                (_tidy(item.text), _tidy(item.check))
+                for item in proposal.acceptance_criteria
+            ]
             asked["acceptance_criteria"] = tuple(text for text, _ in criteria)
             checks = {text: check for text, check in criteria if check}
-        wanted = replace(spec, **{name: _each(_tidy, value) for name, value in asked.items()})
-        changed = {name: getattr(wanted, name) for name in asked if getattr(wanted, name) != getattr(spec, name)}
-        both = {**self.changes, **{name: _each(redactor.redact, value) for name, value in changed.items()}}
+        wanted = replace(
+            spec, **{name: _each(_tidy, value) for name, value in asked.items()}
+        )
+        changed = {
+            name: getattr(wanted, name)
+            for name in asked
+            if getattr(wanted, name) != getattr(spec, name)
+        }
+        both = {
+            **self.changes,
+            **{name: _each(redactor.redact, value) for name, value in changed.items()},
+        }
         return replace(
             self,
-            changes={name: value for name, value in both.items() if value != getattr(self.file, name)},
-            checks={redactor.redact(text): redactor.redact(check) for text, check in checks.items()},
+            changes={
+                name: value
+                for name, value in both.items()
+                if value != getattr(self.file, name)
+            },
+            checks={
+                redactor.redact(text): redactor.redact(check)
+                for text, check in checks.items()
+            },
             open_questions=_each(redactor.redact, proposal.open_questions),
             facts=_each(redactor.redact, proposal.facts) or self.facts,
         )
 
     def problems(self, proposal: Proposal, *, is_answer: bool) -> Iterator[str]:
-        """The problems of a proposal, in words for the model. `is_answer`: the person has said something."""
+        """The problems of a proposal, in words for the model. `is_answer`: the person
+        has said something.
+        """
         after = self.with_proposal(proposal, Redactor())
         emptied = self._emptied(proposal)
         for name in _NEEDED:
             if name in emptied:
-                yield f"`{name}` was written and would be gone. Leave the field out to keep it as it is."
+                yield (
+                    f"`{name}` was written and would be gone. Leave the field out to"
+                    " keep it as it is."
+                )
             elif getattr(proposal, name) and _is_empty(getattr(after.spec, name)):
-                yield f"`{name}` is a placeholder. Leave the field out until it is known."
+                yield (
+                    f"`{name}` is a placeholder. Leave the field out until it is known."
+                )
         texts = after.spec.acceptance_criteria
         for text in sorted({text for text in texts if texts.count(text) > 1}):
             yield f"The criterion is there twice: {text}"
         if after.unchecked and not after.open_questions:
             yield (
-                "Nothing says how these criteria are checked, and no open question is about that: "
-                f"{'; '.join(after.unchecked)}. Name the check, or ask for the number or the example that is missing."
+                "Nothing says how these criteria are checked, and no open question is"
+                f" about that: {'; '.join(after.unchecked)}. Name the check, or ask for"
+                " the number or the example that is missing."
             )
         if proposal.approved and not is_answer:
             yield "`approved` is true, but the person has said nothing in this turn."
-        if not proposal.questions and not proposal.approved and (after.spec.missing() or after.open_questions):
-            yield "You ask nothing, although something is open. Ask one to three questions, also in `questions`."
+        if (
+            not proposal.questions
+            and not proposal.approved
+            and (after.spec.missing() or after.open_questions)
+        ):
+            yield (
+                "You ask nothing, although something is open. Ask one to three"
+                " questions, also in `questions`."
+            )
 
     def _emptied(self, proposal: Proposal) -> frozenset[str]:
-        """The fields that are written, and that a proposal has nothing for but an empty text or a placeholder."""
+        """The fields that are written, and that a proposal has nothing for but an empty
+        text or a placeholder.
+        """
         criteria = proposal.acceptance_criteria
         proposed = {
             "title": proposal.title,
             "description": proposal.description,
-            "acceptance_criteria": None if criteria is None else [item.text for item in criteria],
+            "acceptance_criteria": (
+                None if criteria is None else [item.text for item in criteria]
+            ),
         }
         return frozenset(
             name
             for name, value in proposed.items()
-            if value is not None and _is_empty(value) and not _is_empty(getattr(self.spec, name))
+            if value is not None
+            and _is_empty(value)
+            and not _is_empty(getattr(self.spec, name))
         )
 
     def shown(self, slug: str) -> SpecShown:
@@ -186,8 +283,13 @@ class Draft(Struct, frozen=True):
             type=spec.type.value,
             priority=spec.priority,
             description=_written(spec.description),
-            criteria=tuple(CriterionView(text, self.checks.get(text, "")) for text in self.criteria),
-            scope=tuple((area, tuple(items)) for area, items in spec.implementation_scope.items()),
+            criteria=tuple(
+                CriterionView(text, self.checks.get(text, "")) for text in self.criteria
+            ),
+            scope=tuple(
+                (area, tuple(items))
+                for area, items in spec.implementation_scope.items()
+            ),
             technical_notes=_written(spec.technical_notes),
             missing=tuple(spec.missing()),
             open_questions=self.open_questions,
@@ -200,7 +302,11 @@ def _written(text: str) -> str:
 
 
 def _is_empty(value: str | Sequence[str]) -> bool:
-    return is_placeholder(value) if isinstance(value, str) else all(map(is_placeholder, value))
+    return (
+        is_placeholder(value)
+        if isinstance(value, str)
+        else all(map(is_placeholder, value))
+    )
 
 
 def _tidy(text: str) -> str:
@@ -214,11 +320,17 @@ def _each(change: Callable[[str], str], value: Any) -> Any:
         case str(text):
             return change(text)
         case Mapping() as areas:
-            return {change(area): tuple(map(change, items)) for area, items in areas.items()}
+            return {
+                change(area): tuple(map(change, items)) for area, items in areas.items()
+            }
         case items:
             return tuple(map(change, items))
 
 
 def _digest(value: Any) -> str:
-    plain = sorted((area, list(items)) for area, items in value.items()) if isinstance(value, Mapping) else value
+    plain = (
+        sorted((area, list(items)) for area, items in value.items())
+        if isinstance(value, Mapping)
+        else value
+    )
     return digest(repr(plain).encode("utf-8", "surrogatepass")) or ""

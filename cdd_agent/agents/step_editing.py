@@ -1,4 +1,6 @@
-"""A step's text in plan.md in the hands of a person: given to them to edit, compiled, put back into its lines."""
+"""A step's text in plan.md in the hands of a person: given to them to edit, compiled,
+put back into its lines.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,8 +24,10 @@ _FOLDER = "edits"
 
 
 class StepEditing(Struct, frozen=True):
-    """One step's text, in a file in the ticket's record for as long as it is not in the plan: whatever happens to the
-    editor or the shell, it is there when the step is edited again."""
+    """One step's text, in a file in the ticket's record for as long as it is not in the
+    plan: whatever happens to the editor or the shell, it is there when the step is
+    edited again.
+    """
 
     desk: PlanDesk
     number: int
@@ -43,7 +47,8 @@ class StepEditing(Struct, frozen=True):
     def begin(self) -> bool:
         """Lay the text out; whether it is one that was edited before, and not taken.
 
-        Raises `BadInput` where the step is over or under way, and where another process is at work on the ticket.
+        Raises `BadInput` where the step is over or under way, and where another process
+        is at work on the ticket.
         """
         with self._locked():
             section = self._section(self.desk.present())
@@ -57,28 +62,41 @@ class StepEditing(Struct, frozen=True):
     def is_kept(self) -> bool:
         """There is a text that was edited, and is not in the plan."""
         edited = read_bytes(self.file)
-        return edited is not None and bool(edited.strip()) and edited != read_bytes(self._base)
+        return (
+            edited is not None
+            and bool(edited.strip())
+            and edited != read_bytes(self._base)
+        )
 
     def finish(self) -> tuple[Problem, ...] | None:
-        """Write what was edited into plan.md; the warnings about the step, or None where nothing was changed, or all
-        was deleted.
+        """Write what was edited into plan.md; the warnings about the step, or None
+        where nothing was changed, or all was deleted.
 
-        Raises `BadInput` for a text with which the plan cannot be carried out, and where plan.md was changed meanwhile.
-        The text is kept then.
+        Raises `BadInput` for a text with which the plan cannot be carried out, and
+        where plan.md was changed meanwhile. The text is kept then.
         """
         base = (read_bytes(self._base) or b"").decode()
         try:
             text = (read_bytes(self.file) or b"").decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise BadInput(f"{self.file.name} is not UTF-8 text (byte {error.start})") from error
+            raise BadInput(
+                f"{self.file.name} is not UTF-8 text (byte {error.start})"
+            ) from error
         if not text.strip() or text.splitlines() == base.splitlines():
             self.discard()
             return None
         with self._locked() as lock:
             now = self.desk.present()
             if self._section(now) != base:
-                hint = "Your text is kept. Edited again, it takes the place of what is there now."
-                raise BadInput(f"Step {self.number} was changed in {self.desk.shown_path} meanwhile", hint=hint)
+                hint = (
+                    "Your text is kept. Edited again, it takes the place of what is"
+                    " there now."
+                )
+                raise BadInput(
+                    f"Step {self.number} was changed in {self.desk.shown_path}"
+                    " meanwhile",
+                    hint=hint,
+                )
             after = replace_step_section(now.text, self.number, text)
             warnings = self._compiled(now, after)
             self.desk.put(after, now, lock)
@@ -99,34 +117,61 @@ class StepEditing(Struct, frozen=True):
             return
         record = self.desk.record
         record.prepare()
-        lock = TicketLock.take(record.folder, record.slug, datetime.now(UTC).isoformat())
+        lock = TicketLock.take(
+            record.folder, record.slug, datetime.now(UTC).isoformat()
+        )
         try:
             yield lock
         finally:
             lock.release()
 
     def _section(self, present: Present) -> str:
-        """The step's text in the plan. Raises `BadInput` where it must not be another one."""
+        """The step's text in the plan. Raises `BadInput` where it must not be another
+        one.
+        """
         now = present.state.step(self.number) if present.state else None
         if now is not None and now.status.is_over:
             raise BadInput(
-                f"Step {self.number} is {now.status}: its text says what was carried out, and so it stays",
-                hint=f"`undo {self.number}` goes back to before it; then it can be edited.",
+                f"Step {self.number} is {now.status}: its text says what was carried"
+                " out, and so it stays",
+                hint=(
+                    f"`undo {self.number}` goes back to before it; then it can be"
+                    " edited."
+                ),
             )
-        if now is not None and now.status is StepStatus.IN_PROGRESS and self.held() is not None:
-            hint = "Edit it when it is over, or stop it first. A sentence in the prompt reaches its model now."
+        if (
+            now is not None
+            and now.status is StepStatus.IN_PROGRESS
+            and self.held() is not None
+        ):
+            hint = (
+                "Edit it when it is over, or stop it first. A sentence in the prompt"
+                " reaches its model now."
+            )
             raise BadInput(f"Step {self.number} is under way", hint=hint)
         return step_section(present.text, self.number)
 
     def _compiled(self, now: Present, after: str) -> tuple[Problem, ...]:
-        """The warnings about the step. Raises `BadInput` with each error that was not there before."""
+        """The warnings about the step. Raises `BadInput` with each error that was not
+        there before.
+        """
         plan, spec = read_plan(after), self.desk.ticket.read_spec()
         assert now.plan is not None
-        known = {(problem.kind, problem.step, problem.text) for problem in self.desk.problems(now.plan, spec, now)}
+        known = {
+            (problem.kind, problem.step, problem.text)
+            for problem in self.desk.problems(now.plan, spec, now)
+        }
         problems = self.desk.problems(plan, spec, now)
-        new = [problem for problem in problems if (problem.kind, problem.step, problem.text) not in known]
+        new = [
+            problem
+            for problem in problems
+            if (problem.kind, problem.step, problem.text) not in known
+        ]
         if wrong := only_errors(new):
-            raise BadInput("The plan could not be carried out so:\n" + "\n".join(f"- {one.text}" for one in wrong))
+            raise BadInput(
+                "The plan could not be carried out so:\n"
+                + "\n".join(f"- {one.text}" for one in wrong)
+            )
         if now.state is not None:
             match_state(now.state, plan)
         return tuple(problem for problem in problems if problem.step == self.number)

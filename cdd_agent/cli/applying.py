@@ -1,4 +1,6 @@
-"""`cdd apply`: one saved reply, applied to a folder as a whole or not at all. No model and no run take part."""
+"""`cdd apply`: one saved reply, applied to a folder as a whole or not at all. No model
+and no run take part.
+"""
 
 import difflib
 import sys
@@ -37,21 +39,30 @@ class Outcome(Struct, frozen=True):
             "created": list(self.changes.created),
             "modified": list(self.changes.modified),
             "deleted": list(self.changes.deleted),
-            "failed": [{"path": problem.path, "reason": problem.reason} for problem in self.failed],
+            "failed": [
+                {"path": problem.path, "reason": problem.reason}
+                for problem in self.failed
+            ],
             "explanation": self.explanation,
         }
 
 
-def apply_reply(project: Project, source: str, *, dry_run: bool, as_json: bool) -> ExitCode:
-    """Apply a reply, a file or `-` for standard input, and say what became of it. Raises `BadInput` for no such file.
+def apply_reply(
+    project: Project, source: str, *, dry_run: bool, as_json: bool
+) -> ExitCode:
+    """Apply a reply, a file or `-` for standard input, and say what became of it.
+    Raises `BadInput` for no such file.
 
-    Whoever applies it answers for files that its author had not seen; all other rules are those of a step.
+    Whoever applies it answers for files that its author had not seen; all other rules
+    are those of a step.
     """
     text, explanation = _read(source), ""
     try:
         reply = parse_reply(text, KnownNames.of(project.root))
         explanation = reply.explanation
-        changes = change_set(project.root, reply.edits, EditPolicy(seen=None), project.tickets.owns)
+        changes = change_set(
+            project.root, reply.edits, EditPolicy(seen=None), project.tickets.owns
+        )
         outcome = Outcome(changes, explanation=explanation, doubts=reply.doubts)
     except ReplyRefused as refusal:
         outcome = Outcome(failed=refusal.problems, explanation=explanation)
@@ -60,7 +71,9 @@ def apply_reply(project: Project, source: str, *, dry_run: bool, as_json: bool) 
             outcome.changes.check_still_valid(project.root)
             outcome.changes.apply(project.root)
         except CddError as error:
-            outcome = Outcome(failed=(EditProblem("", error.in_a_line),), explanation=explanation)
+            outcome = Outcome(
+                failed=(EditProblem("", error.in_a_line),), explanation=explanation
+            )
     if as_json:
         print_json(outcome.to_json())
     elif dry_run:
@@ -78,7 +91,10 @@ def unified_diff(changes: ChangeSet) -> list[str]:
         old_name = "/dev/null" if change.before is None else f"a/{change.path}"
         new_name = "/dev/null" if change.after is None else f"b/{change.path}"
         diff = difflib.unified_diff(old, new, old_name, new_name)
-        lines += [line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in diff]
+        lines += [
+            line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+            for line in diff
+        ]
     return lines
 
 
@@ -88,14 +104,19 @@ def _read(source: str) -> str:
     else:
         data = read_bytes(Path(source)) if source else None
     if data is None:
-        raise BadInput(f"There is no file {source!r}", hint="Give a saved reply, or - for a pipe.")
+        raise BadInput(
+            f"There is no file {source!r}", hint="Give a saved reply, or - for a pipe."
+        )
     if len(data) > _LARGEST:
-        raise BadInput(f"{source}: more than {_LARGEST:,} bytes, which is too much for a reply")
+        raise BadInput(
+            f"{source}: more than {_LARGEST:,} bytes, which is too much for a reply"
+        )
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise BadInput(
-            f"{source} is not UTF-8 text: {error.reason} at byte {error.start}", hint="Save it as UTF-8."
+            f"{source} is not UTF-8 text: {error.reason} at byte {error.start}",
+            hint="Save it as UTF-8.",
         ) from error
 
 
@@ -104,8 +125,14 @@ def _text(data: bytes | None) -> list[str]:
 
 
 def _shown(line: str) -> str:
-    """Text from files: as it is into a file or a pipe, but a terminal is not steered by it."""
-    return sanitize_for_display(line.removesuffix("\n")) + "\n" if sys.stdout.isatty() else line
+    """Text from files: as it is into a file or a pipe, but a terminal is not steered by
+    it.
+    """
+    return (
+        sanitize_for_display(line.removesuffix("\n")) + "\n"
+        if sys.stdout.isatty()
+        else line
+    )
 
 
 def _words(outcome: Outcome, *, dry_run: bool) -> list[str]:
@@ -118,4 +145,7 @@ def _words(outcome: Outcome, *, dry_run: bool) -> list[str]:
     lines += [f"{would}changed {path}" for path in changes.modified]
     lines += [f"{would}deleted {path}" for path in changes.deleted]
     lines += [f"{note}." for note in changes.notes]
-    return [*(lines or ["The reply changes no file."]), *(f"{doubt}." for doubt in outcome.doubts)]
+    return [
+        *(lines or ["The reply changes no file."]),
+        *(f"{doubt}." for doubt in outcome.doubts),
+    ]

@@ -1,4 +1,6 @@
-"""The board of several runs without the shell: a table that is rewritten in place, lines, or one JSON object a line."""
+"""The board of several runs without the shell: a table that is rewritten in place,
+lines, or one JSON object a line.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ class BoardFace(Protocol):
 
     def begin(self, board: Board) -> None: ...
 
-    def changed(self, board: Board, row: Row, event: Mapping[str, Any] | None) -> None: ...
+    def changed(
+        self, board: Board, row: Row, event: Mapping[str, Any] | None
+    ) -> None: ...
 
     def show(self, event: Event) -> None: ...
 
@@ -45,11 +49,17 @@ def board_face(as_json: bool, limit: Limit) -> BoardFace:
         return JsonBoard()
     lines = BoardLines(limit)
     console = lines.console
-    return LiveBoard(limit) if console.is_terminal and not console.is_dumb_terminal else lines
+    return (
+        LiveBoard(limit)
+        if console.is_terminal and not console.is_dumb_terminal
+        else lines
+    )
 
 
 class BoardLines(TextPrinter):
-    """A line for each change, and the table at the end: for pipes, files, and terminals that can do no more."""
+    """A line for each change, and the table at the end: for pipes, files, and terminals
+    that can do no more.
+    """
 
     def __init__(self, limit: Limit) -> None:
         super().__init__(is_live=False)
@@ -69,10 +79,18 @@ class BoardLines(TextPrinter):
         elif event is None and row.state.is_over:
             took = ", ".join(filter(None, (progress, spent(row.cost), money(row.cost))))
             good = row.state is RunState.DONE
-            words = " ".join(filter(None, (f"{name}: {row.state.value} ({took})", doing(row))))
+            words = " ".join(
+                filter(None, (f"{name}: {row.state.value} ({took})", doing(row)))
+            )
             self._line(words, Tone.GOOD if good else Tone.WARNING)
-        elif event and event["event"] == _STEP_FINISHED and StepStatus(event["status"]).is_over:
-            self._line(f"{name}: {progress} {event['title']}: {event['status']}", Tone.PLAIN)
+        elif (
+            event
+            and event["event"] == _STEP_FINISHED
+            and StepStatus(event["status"]).is_over
+        ):
+            self._line(
+                f"{name}: {progress} {event['title']}: {event['status']}", Tone.PLAIN
+            )
 
     def end(self, board: Board, exit_code: int) -> None:
         del exit_code
@@ -119,17 +137,30 @@ class LiveBoard(BoardLines):
         from rich.text import Text
 
         width, height = self._console.size
-        lines = table(self._board, time.time(), width - 1, height - 1, self.limit) if self._board else []
-        return Text("\n", no_wrap=True, overflow="crop").join(_styled(line) for line in lines)
+        lines = (
+            table(self._board, time.time(), width - 1, height - 1, self.limit)
+            if self._board
+            else []
+        )
+        return Text("\n", no_wrap=True, overflow="crop").join(
+            _styled(line) for line in lines
+        )
 
 
 class JsonBoard(JsonPrinter):
-    """The runs' events as `cdd exec --json` prints them, each with its `ticket`; and how the runs begin and end."""
+    """The runs' events as `cdd exec --json` prints them, each with its `ticket`; and
+    how the runs begin and end.
+    """
 
     is_seen = False
 
     def begin(self, board: Board) -> None:
-        self._print({"event": "runs_started", "runs": [as_json(row) for row in board.rows.values()]})
+        self._print(
+            {
+                "event": "runs_started",
+                "runs": [as_json(row) for row in board.rows.values()],
+            }
+        )
 
     def changed(self, board: Board, row: Row, event: Mapping[str, Any] | None) -> None:
         if event is not None:
@@ -139,7 +170,9 @@ class JsonBoard(JsonPrinter):
             self._print({"event": name, **as_json(row)})
 
     def end(self, board: Board, exit_code: int) -> None:
-        self._print({"event": "runs_finished", "exit_code": exit_code, **board_as_json(board)})
+        self._print(
+            {"event": "runs_finished", "exit_code": exit_code, **board_as_json(board)}
+        )
 
     def _print(self, value: Mapping[str, Any]) -> None:
         sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
@@ -174,7 +207,11 @@ def as_json(row: Row) -> dict[str, Any]:
 
 
 def _cost(of: Row | Board) -> dict[str, Any]:
-    return {"tokens": of.cost.tokens, "usd": of.cost.usd, "estimated": of.cost.estimated}
+    return {
+        "tokens": of.cost.tokens,
+        "usd": of.cost.usd,
+        "estimated": of.cost.estimated,
+    }
 
 
 def _styled(line: Line) -> Any:

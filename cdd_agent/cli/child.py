@@ -1,8 +1,10 @@
-"""`python -m cdd_agent.cli.child FD`: forks of a process that has imported already what a run needs.
+"""`python -m cdd_agent.cli.child FD`: forks of a process that has imported already what
+a run needs.
 
-To start Python and to import all that takes half a second of the processor, which a ticket of a few steps takes in all.
-`process/child.py` asks for forks, by a socket; each gets its arguments, its three streams, and a pipe on which it tells
-its process id, and when it ends, its exit code. A fork that is killed tells none.
+To start Python and to import all that takes half a second of the processor, which a
+ticket of a few steps takes in all. `process/child.py` asks for forks, by a socket; each
+gets its arguments, its three streams, and a pipe on which it tells its process id, and
+when it ends, its exit code. A fork that is killed tells none.
 """
 
 from __future__ import annotations
@@ -17,12 +19,33 @@ from contextlib import suppress
 from importlib import import_module
 
 _NEEDED = (
-    *("cdd_agent.cli.runs", "cdd_agent.cli.land", "cdd_agent.cli.working", "cdd_agent.cli.parser"),
-    *("cdd_agent.wiring", "cdd_agent.engine.engine", "cdd_agent.travel.keeping", "cdd_agent.travel.own_tree"),
-    *("cdd_agent.fleet.place", "cdd_agent.llm.shared", "cdd_agent.llm.direct.model", "cdd_agent.process.child"),
+    *(
+        "cdd_agent.cli.runs",
+        "cdd_agent.cli.land",
+        "cdd_agent.cli.working",
+        "cdd_agent.cli.parser",
+    ),
+    *(
+        "cdd_agent.wiring",
+        "cdd_agent.engine.engine",
+        "cdd_agent.travel.keeping",
+        "cdd_agent.travel.own_tree",
+    ),
+    *(
+        "cdd_agent.fleet.place",
+        "cdd_agent.llm.shared",
+        "cdd_agent.llm.direct.model",
+        "cdd_agent.process.child",
+    ),
     *("cdd_agent.llm.direct.chat_completions", "cdd_agent.engine.step_check"),
     *("cdd_agent.edits.build", "cdd_agent.edits.review"),
-    *("cdd_agent.context.project_map", "cdd_agent.engine.report_page", "cdd_agent.files.file_lock", "psutil", "httpx"),
+    *(
+        "cdd_agent.context.project_map",
+        "cdd_agent.engine.report_page",
+        "cdd_agent.files.file_lock",
+        "psutil",
+        "httpx",
+    ),
 )
 """Any other module is imported by whoever needs it."""
 _LONGEST = 256 * 1024
@@ -50,7 +73,9 @@ def main() -> None:
 
 
 def _reap(*_: object) -> None:
-    """Forks that have ended are forgotten, and their time of the processor counts as this process's."""
+    """Forks that have ended are forgotten, and their time of the processor counts as
+    this process's.
+    """
     with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -76,7 +101,11 @@ def _be_child(request: dict[str, str | list[str]], files: list[int]) -> None:
         try:
             code = int(cdd([*request["arguments"]]))
         except SystemExit as ending:
-            code = ending.code if isinstance(ending.code, int) else int(ending.code is not None)
+            code = (
+                ending.code
+                if isinstance(ending.code, int)
+                else int(ending.code is not None)
+            )
     except BaseException:  # noqa: BLE001  # there is nobody above it
         sys.excepthook(*sys.exc_info())
     finally:

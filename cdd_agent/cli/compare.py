@@ -1,4 +1,6 @@
-"""`cdd compare`: tickets carried out by several models beside each other, and a table of what came of it."""
+"""`cdd compare`: tickets carried out by several models beside each other, and a table
+of what came of it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,13 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cdd_agent.commands.terminal import SLUG_HELP, Argument, at_least_one, flag, terminal_command
+from cdd_agent.commands.terminal import (
+    SLUG_HELP,
+    Argument,
+    at_least_one,
+    flag,
+    terminal_command,
+)
 from cdd_agent.errors import BadInput, ExitCode
 
 if TYPE_CHECKING:
@@ -27,20 +35,38 @@ if TYPE_CHECKING:
     "compare",
     """
     cdd compare feature-user-auth --models openai/gpt-5,anthropic/claude-sonnet-4-5
-    cdd compare feature-user-auth bug-login --models openai/gpt-5,ollama/qwen3-coder --jobs 4
-    git diff cdd/feature-user-auth--compare-openai-gpt-5 cdd/feature-user-auth--compare-ollama-qwen3-coder
-    cdd compare --clear                              # remove the trees and branches of all comparisons
+    cdd compare feature-user-auth bug-login --jobs 4 \\
+        --models openai/gpt-5,ollama/qwen3-coder
+    git diff cdd/feature-user-auth--compare-openai-gpt-5 \\
+        cdd/feature-user-auth--compare-ollama-qwen3-coder
+    cdd compare --clear         # remove the trees and branches of all comparisons
 
-    Each run has a tree of its own; a run of the ticket itself is left alone. A run that is done or has failed is not
-    made again. Exit code 0: every run came to its end. See docs/many-tickets.md.
+    Each run has a tree of its own; a run of the ticket itself is left alone. A run that
+    is done or has failed is not made again. Exit code 0: every run came to its end. See
+    docs/many-tickets.md.
     """,
     Argument("slugs", SLUG_HELP, metavar="SLUG", nargs="*"),
     Argument("--models", "model strings, with commas between them", metavar="A,B,C"),
-    Argument("--jobs", "how many runs at once (default: 3)", type=at_least_one, metavar="N"),
-    Argument("--max-attempts", "model attempts a step, the first included", type=int, metavar="N"),
-    Argument("--api-base", "the endpoint, for a server of your own that has all the models", metavar="URL"),
+    Argument(
+        "--jobs", "how many runs at once (default: 3)", type=at_least_one, metavar="N"
+    ),
+    Argument(
+        "--max-attempts",
+        "model attempts a step, the first included",
+        type=int,
+        metavar="N",
+    ),
+    Argument(
+        "--api-base",
+        "the endpoint, for a server of your own that has all the models",
+        metavar="URL",
+    ),
     flag("--yes", "approve everything (`approval: auto`)"),
-    flag("--clear", "remove the runs, trees and branches of comparisons, of these tickets or of all"),
+    flag(
+        "--clear",
+        "remove the runs, trees and branches of comparisons, of these tickets or"
+        " of all",
+    ),
     flag("--json", "one event a line, the comparison in the last"),
 )
 def compare(options: Namespace) -> int:
@@ -49,35 +75,61 @@ def compare(options: Namespace) -> int:
     from cdd_agent.fleet.known import COMPARING, folder_of
     from cdd_agent.open_project import open_project
 
-    flags = {"max_attempts": options.max_attempts, "approval": "auto" if options.yes else None}
+    flags = {
+        "max_attempts": options.max_attempts,
+        "approval": "auto" if options.yes else None,
+    }
     project = open_project(options.project, flags)
-    tickets = list({t.slug: t for t in (project.tickets.find(reference(slug)) for slug in options.slugs)}.values())
-    models = [model.strip() for model in (options.models or "").split(",") if model.strip()]
+    tickets = list(
+        {
+            t.slug: t
+            for t in (project.tickets.find(reference(slug)) for slug in options.slugs)
+        }.values()
+    )
+    models = [
+        model.strip() for model in (options.models or "").split(",") if model.strip()
+    ]
     if not options.clear and not (tickets and models):
-        raise BadInput("Which tickets, and which models?", hint="cdd compare SLUG --models openai/gpt-5,ollama/qwen3")
+        raise BadInput(
+            "Which tickets, and which models?",
+            hint="cdd compare SLUG --models openai/gpt-5,ollama/qwen3",
+        )
     folder, own = folder_of(project.root, COMPARING), own_tree(project)
     with one_at_a_time(folder):
         if options.clear:
             return _clear(project, [ticket.slug for ticket in tickets])
-        jobs = {job: ticket for ticket in tickets for job in _jobs(project, ticket, models)}
+        jobs = {
+            job: ticket for ticket in tickets for job in _jobs(project, ticket, models)
+        }
         given = ["--yes"] if options.yes else []
-        given += ["--max-attempts", str(options.max_attempts)] if options.max_attempts else []
+        given += (
+            ["--max-attempts", str(options.max_attempts)]
+            if options.max_attempts
+            else []
+        )
         given += ["--api-base", options.api_base] if options.api_base else []
         options.stop_on_failure, options.on = False, None
-        board, code = carry_out(project, own, folder, jobs, given, options, failed_is_over=True)
+        board, code = carry_out(
+            project, own, folder, jobs, given, options, failed_is_over=True
+        )
         _tell(board, _diffs(project, folder, board), as_json=options.json)
     return code
 
 
 def _jobs(project: Project, ticket: Ticket, models: Sequence[str]) -> list[TicketJob]:
-    """A run for each model, all from the same commit: that of runs of this comparison that were begun before."""
+    """A run for each model, all from the same commit: that of runs of this comparison
+    that were begun before.
+    """
     from cdd_agent.cli.many import own_tree
     from cdd_agent.engine.whereabouts import load_own_tree
     from cdd_agent.fleet.known import folder_of
     from cdd_agent.fleet.place import TicketJob
     from cdd_agent.threads import waited_for
 
-    jobs = [TicketJob(ticket.slug, f"compare-{name_of(model)}", model) for model in dict.fromkeys(models)]
+    jobs = [
+        TicketJob(ticket.slug, f"compare-{name_of(model)}", model)
+        for model in dict.fromkeys(models)
+    ]
     made = (load_own_tree(folder_of(project.root, job.name)) for job in jobs)
     base = next((tree.base for tree in made if tree is not None), None)
     base = base or waited_for(own_tree(project).trees.commit_of("HEAD"))
@@ -85,10 +137,16 @@ def _jobs(project: Project, ticket: Ticket, models: Sequence[str]) -> list[Ticke
 
 
 def name_of(model: str) -> str:
-    """A model's name as a part of a branch's: the same each time, and no other model's."""
+    """A model's name as a part of a branch's: the same each time, and no other
+    model's.
+    """
     name = re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-")[:80]
-    is_plain = re.fullmatch(r"[a-z0-9]+/[a-z0-9]+(-[a-z0-9]+)*", model) and len(model) <= 80
-    return name if is_plain else f"{name}-{hashlib.sha256(model.encode()).hexdigest()[:6]}"
+    is_plain = (
+        re.fullmatch(r"[a-z0-9]+/[a-z0-9]+(-[a-z0-9]+)*", model) and len(model) <= 80
+    )
+    return (
+        name if is_plain else f"{name}-{hashlib.sha256(model.encode()).hexdigest()[:6]}"
+    )
 
 
 def _diffs(project: Project, folder: Path, board: Board) -> dict[str, Path]:
@@ -119,8 +177,13 @@ def _tell(board: Board, diffs: dict[str, Path], *, as_json: bool) -> None:
     from cdd_agent.fleet.table import comparison
 
     if as_json:
-        runs = [{**row_as_json(row), "diff": str(diffs.get(name, "")) or None} for name, row in board.rows.items()]
-        sys.stdout.write(json.dumps({"event": "compared", "runs": runs}, ensure_ascii=False) + "\n")
+        runs = [
+            {**row_as_json(row), "diff": str(diffs.get(name, "")) or None}
+            for name, row in board.rows.items()
+        ]
+        sys.stdout.write(
+            json.dumps({"event": "compared", "runs": runs}, ensure_ascii=False) + "\n"
+        )
         return
     console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
     console.print()
@@ -128,8 +191,12 @@ def _tell(board: Board, diffs: dict[str, Path], *, as_json: bool) -> None:
         console.print(line)
     console.print("\nWhat each has changed:")
     for path in diffs.values():
-        console.print(Text(f"  {path}", f"link {path.as_uri()}" if console.is_terminal else ""))
-    console.print("To take one: git merge BRANCH. To remove them all: cdd compare --clear")
+        console.print(
+            Text(f"  {path}", f"link {path.as_uri()}" if console.is_terminal else "")
+        )
+    console.print(
+        "To take one: git merge BRANCH. To remove them all: cdd compare --clear"
+    )
 
 
 def _clear(project: Project, slugs: Sequence[str]) -> ExitCode:
@@ -140,7 +207,11 @@ def _clear(project: Project, slugs: Sequence[str]) -> ExitCode:
     from cdd_agent.threads import waited_for
 
     runs = sorted((project.root / ".cdd" / "runs").glob("*--compare-*/tree.json"))
-    chosen = [path.parent for path in runs if not slugs or path.parent.name.partition("--compare-")[0] in slugs]
+    chosen = [
+        path.parent
+        for path in runs
+        if not slugs or path.parent.name.partition("--compare-")[0] in slugs
+    ]
 
     async def remove(own: OwnTree) -> None:
         with locked(own.record.folder, own.record.slug):
@@ -150,6 +221,11 @@ def _clear(project: Project, slugs: Sequence[str]) -> ExitCode:
     for folder in chosen:
         waited_for(remove(own_tree(project, folder.name)))
         remove_folder(folder)
-        (folder_of(project.root, COMPARING) / f"{folder.name}.diff").unlink(missing_ok=True)
-    sys.stdout.write(f"Removed: {', '.join(folder.name for folder in chosen) or 'there was nothing'}\n")
+        (folder_of(project.root, COMPARING) / f"{folder.name}.diff").unlink(
+            missing_ok=True
+        )
+    sys.stdout.write(
+        "Removed:"
+        f" {', '.join(folder.name for folder in chosen) or 'there was nothing'}\n"
+    )
     return ExitCode.DONE

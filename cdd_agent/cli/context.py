@@ -1,4 +1,6 @@
-"""`cdd context`: the project context that a model would get, or the code that it would see for some words."""
+"""`cdd context`: the project context that a model would get, or the code that it would
+see for some words.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,23 @@ if TYPE_CHECKING:
     cdd context "where is the rate limit handled?"
     cdd context "retry with backoff" src/http.py --tokens 4000
 
-    What is no path of the project and has a space, or neither a dot nor a slash, is words: the code that they are
-    about is printed, with the reasons. Paths beside words are shown in any case.
+    What is no path of the project and has a space, or neither a dot nor a slash, is
+    words: the code that they are about is printed, with the reasons. Paths beside words
+    are shown in any case.
     """,
-    Argument("paths", "files and folders to include, or words to find code by", metavar="PATH|WORDS", nargs="*"),
-    Argument("--tokens", "with words: how many tokens of code at most (8000)", metavar="N", type=int, default=None),
+    Argument(
+        "paths",
+        "files and folders to include, or words to find code by",
+        metavar="PATH|WORDS",
+        nargs="*",
+    ),
+    Argument(
+        "--tokens",
+        "with words: how many tokens of code at most (8000)",
+        metavar="N",
+        type=int,
+        default=None,
+    ),
     flag("--json", "one JSON object"),
 )
 def context(options: Namespace) -> int:
@@ -37,12 +51,24 @@ def context(options: Namespace) -> int:
 
     project = open_project_of(options)
     words = [typed for typed in options.paths if is_words(project.root, typed)]
-    paths = [_from_here(project.root, typed) for typed in options.paths if typed not in words]
+    paths = [
+        _from_here(project.root, typed) for typed in options.paths if typed not in words
+    ]
     if options.tokens is not None and (not words or options.tokens < 1):
-        why = "is for words: what the code is to be about" if not words else "is a number from 1 on"
-        raise BadInput(f"--tokens {why}", hint='As in `cdd context "rate limit" --tokens 4000`.')
+        why = (
+            "is for words: what the code is to be about"
+            if not words
+            else "is a number from 1 on"
+        )
+        raise BadInput(
+            f"--tokens {why}", hint='As in `cdd context "rate limit" --tokens 4000`.'
+        )
     in_words = " ".join(words)
-    found = _about(project, in_words, options.tokens, paths) if words else project_context(project.root, paths)
+    found = (
+        _about(project, in_words, options.tokens, paths)
+        if words
+        else project_context(project.root, paths)
+    )
     if options.json:
         print_json(found.to_json())
     else:
@@ -50,7 +76,9 @@ def context(options: Namespace) -> int:
     return 0
 
 
-def _about(project: Project, words: str, tokens: int | None, paths: Sequence[str]) -> FoundCode:
+def _about(
+    project: Project, words: str, tokens: int | None, paths: Sequence[str]
+) -> FoundCode:
     import asyncio
     import sys
     from functools import partial
@@ -66,11 +94,24 @@ def _about(project: Project, words: str, tokens: int | None, paths: Sequence[str
             sys.stderr.write(f"{event.text}\n")
 
     finder = CodeFinder(project.root, project.tickets.folders)
-    look = partial(find_code, project.root, finder, words, MOST if tokens is None else tokens, paths)
+    look = partial(
+        find_code,
+        project.root,
+        finder,
+        words,
+        MOST if tokens is None else tokens,
+        paths,
+    )
     return asyncio.run(told_if_slow(look, tell, "Reading the project's code …"))
 
 
 def _from_here(root: Path, typed: str) -> str:
-    """A path as the project knows it: what is there from here on, else as it was typed."""
+    """A path as the project knows it: what is there from here on, else as it was
+    typed.
+    """
     place = Path(typed).resolve()
-    return (place.relative_to(root).as_posix() or ".") if place.exists() and place.is_relative_to(root) else typed
+    return (
+        (place.relative_to(root).as_posix() or ".")
+        if place.exists() and place.is_relative_to(root)
+        else typed
+    )

@@ -8,9 +8,10 @@ from cdd_agent.commands.terminal import flag, terminal_command
 from cdd_agent.errors import BadInput
 
 _NOTE = """\
-This is a demo: the replies come from a script, everything else is real (files, git, pytest). None of your settings \
-and keys are used.
-The project is a copy in {folder}. For your own: `cdd init`, and `cdd doctor` says how to set up a model."""
+This is a demo: the replies come from a script, everything else is real (files, git, \
+pytest). None of your settings and keys are used.
+The project is a copy in {folder}. For your own: `cdd init`, and `cdd doctor` says how \
+to set up a model."""
 
 
 @terminal_command(
@@ -29,8 +30,12 @@ def demo(options: Namespace) -> int:
 
     if options.model or options.api_base or options.record:
         raise BadInput(
-            "The demo's replies come from its own script: --model, --api-base and --record have no meaning there",
-            hint="To see a model of yours at work: cdd --model M in a project of your own.",
+            "The demo's replies come from its own script: --model, --api-base and"
+            " --record have no meaning there",
+            hint=(
+                "To see a model of yours at work: cdd --model M in a project of your"
+                " own."
+            ),
         )
     with own_environment():
         folder = copy_sample()
@@ -38,7 +43,9 @@ def demo(options: Namespace) -> int:
         if seen and not (options.headless or options.json):
             return _in_the_shell(options, folder)
         sys.stderr.write(_NOTE.format(folder=folder) + "\n")
-        return run_plan(open_project(folder, {"approval": "auto"}), SLUG, as_json=options.json)
+        return run_plan(
+            open_project(folder, {"approval": "auto"}), SLUG, as_json=options.json
+        )
 
 
 def open_demo(options: Namespace) -> int:
@@ -55,5 +62,7 @@ def _in_the_shell(options: Namespace, folder: Path) -> int:
 
     options.project = folder
     code = run_shell(options, _NOTE.format(folder=folder), f"/exec {SLUG}")
-    sys.stderr.write(f"The demo's project stays in {folder}; `cdd -C {folder}` opens it again.\n")
+    sys.stderr.write(
+        f"The demo's project stays in {folder}; `cdd -C {folder}` opens it again.\n"
+    )
     return code

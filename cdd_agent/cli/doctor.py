@@ -9,4 +9,7 @@ from cdd_agent.commands.terminal import terminal_command
 def doctor(options: Namespace) -> int:
     from cdd_agent.cli.examining import examine
 
-    return examine(options.project, {name: getattr(options, name) for name in ("model", "api_base")})
+    return examine(
+        options.project,
+        {name: getattr(options, name) for name in ("model", "api_base")},
+    )

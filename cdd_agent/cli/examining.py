@@ -12,11 +12,25 @@ from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 
-from cdd_agent.config import PROJECT_FILE, ROLES, Config, Models, as_lines, fallbacks_of, of_role, user_file
+from cdd_agent.config import (
+    PROJECT_FILE,
+    ROLES,
+    Config,
+    Models,
+    as_lines,
+    fallbacks_of,
+    of_role,
+    user_file,
+)
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.files.paths import find_root
 from cdd_agent.git.status import current_branch
-from cdd_agent.llm.local_servers import USUAL_PORTS, OfferedModel, find_local_servers, models_at
+from cdd_agent.llm.local_servers import (
+    USUAL_PORTS,
+    OfferedModel,
+    find_local_servers,
+    models_at,
+)
 from cdd_agent.llm.port import ModelError
 from cdd_agent.open_project import Project, open_project
 from cdd_agent.verification.checks import detect, parse_command
@@ -30,26 +44,52 @@ Finding = tuple[bool | None, str]
 """Whether it is good, or None where it may be, and words for it."""
 
 
-def examine(folder: Path, flags: Mapping[str, Any], ports: Mapping[str, int] = USUAL_PORTS) -> ExitCode:
-    """Print the findings. `BAD_INPUT` when a run could not start: bad settings, no model, no key for it.
+def examine(
+    folder: Path, flags: Mapping[str, Any], ports: Mapping[str, int] = USUAL_PORTS
+) -> ExitCode:
+    """Print the findings. `BAD_INPUT` when a run could not start: bad settings, no
+    model, no key for it.
 
-    `flags` go before the settings, as always; `ports` are where model servers of this computer are looked for.
+    `flags` go before the settings, as always; `ports` are where model servers of this
+    computer are looked for.
     """
     console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 
     def say(good: bool | None, name: str, text: str) -> None:
-        glyph, style = {True: ("✓", "green"), False: ("✗", "red"), None: ("!", "yellow")}[good]
-        console.print(Text.assemble((f"{glyph} ", style), (f"{name:<8} ", "bold"), text))
+        glyph, style = {
+            True: ("✓", "green"),
+            False: ("✗", "red"),
+            None: ("!", "yellow"),
+        }[good]
+        console.print(
+            Text.assemble((f"{glyph} ", style), (f"{name:<8} ", "bold"), text)
+        )
 
-    say(True, "cdd", f"{VERSION}, Python {platform.python_version()}, {platform.system()}")
+    say(
+        True,
+        "cdd",
+        f"{VERSION}, Python {platform.python_version()}, {platform.system()}",
+    )
     root = find_root(folder)
     is_project = (root / PROJECT_FILE).is_file()
-    say(is_project or None, "project", f"{root}{'' if is_project else ' (no .cdd/config.yaml; `cdd init` makes one)'}")
+    say(
+        is_project or None,
+        "project",
+        f"{root}{'' if is_project else ' (no .cdd/config.yaml; `cdd init` makes one)'}",
+    )
     branch, git = current_branch(root), shutil.which("git")
     if git is None:
         say(False, "git", "not found, and no step runs without checkpoints: install it")
     else:
-        say(bool(branch) or None, "git", f"branch {branch}" if branch else "not a repository; checkpoints go into .cdd")
+        say(
+            bool(branch) or None,
+            "git",
+            (
+                f"branch {branch}"
+                if branch
+                else "not a repository; checkpoints go into .cdd"
+            ),
+        )
     try:
         project = open_project(folder, flags)
     except BadInput as error:
@@ -58,23 +98,42 @@ def examine(folder: Path, flags: Mapping[str, Any], ports: Mapping[str, int] = U
     if user_file().is_file():
         say(True, "config", f"{user_file()} (yours, for all projects)")
     tickets = project.tickets.list()
-    say(bool(tickets) or None, "tickets", f"{len(tickets)} in {project.config.tickets_dir}")
+    say(
+        bool(tickets) or None,
+        "tickets",
+        f"{len(tickets)} in {project.config.tickets_dir}",
+    )
     mode = project.config.commands.mode
     allow = ", ".join(project.config.commands.allow)
-    modes = {"safe": "only those on the list", "ask": "you are asked about others", "unsafe": "any, in a real shell"}
-    say(mode == "safe" or None, "commands", f"{mode}: {modes[mode]}{f'; also allowed: {allow}' if allow else ''}")
+    modes = {
+        "safe": "only those on the list",
+        "ask": "you are asked about others",
+        "unsafe": "any, in a real shell",
+    }
+    say(
+        mode == "safe" or None,
+        "commands",
+        f"{mode}: {modes[mode]}{f'; also allowed: {allow}' if allow else ''}",
+    )
     fit = _tests(project, say) and git is not None
     with console.status("Looking at the model ..."):
         servers = asyncio.run(find_local_servers(ports))
         configs = {"model": project.config, **_others(project.config)}
-        findings = {name: _asking(config, project.root) for name, config in configs.items()}
+        findings = {
+            name: _asking(config, project.root) for name, config in configs.items()
+        }
     for name, (good, text) in findings.items():
         say(good, name, text)
     for server in servers:
-        say(bool(server.models) or None, "server", f"{server.name} at {server.api_base}: {_listed(server.models)}")
+        say(
+            bool(server.models) or None,
+            "server",
+            f"{server.name} at {server.api_base}: {_listed(server.models)}",
+        )
         if server.models:
             first = OfferedModel(server.models[0], server.name, server.api_base)
-            lines = as_lines({"model": first.model, "api_base": first.api_base})  # that choose it
+            # that choose it
+            lines = as_lines({"model": first.model, "api_base": first.api_base})
             console.print(indent(lines, " " * 10))
     if project.config.model is None:
         console.print(f"\n{NO_MODEL_HINT}")
@@ -86,7 +145,11 @@ def _tests(project: Project, say: Callable[[bool | None, str, str], None]) -> bo
     """Say how steps would be checked. False when the command cannot be run."""
     command, root = project.config.test_command, project.root
     try:
-        check = parse_command(command, root, project.config.commands) if command else detect(root)
+        check = (
+            parse_command(command, root, project.config.commands)
+            if command
+            else detect(root)
+        )
     except BadInput as error:
         say(False, "tests", error.message)
         return False
@@ -94,15 +157,28 @@ def _tests(project: Project, say: Callable[[bool | None, str, str], None]) -> bo
         say(None, "tests", "no tests were found; steps will be unverified")
         return True
     there = shutil.which(check.argv[0]) is not None or (root / check.argv[0]).is_file()
-    say(there, "tests", f"`{check.shown}`" if there else f"`{check.shown}`: {check.argv[0]} is not there")
+    say(
+        there,
+        "tests",
+        (
+            f"`{check.shown}`"
+            if there
+            else f"`{check.shown}`: {check.argv[0]} is not there"
+        ),
+    )
     return there
 
 
 def _others(config: Config) -> dict[str, Config]:
-    """The settings of the roles that have a model or settings of their own, and of the fallbacks."""
+    """The settings of the roles that have a model or settings of their own, and of the
+    fallbacks.
+    """
     general = replace(config, models=Models())
     roles = {role: own for role in ROLES if (own := of_role(config, role)) != general}
-    return {**roles} | {f"fallback {number}": other for number, other in enumerate(fallbacks_of(config), 1)}
+    return {**roles} | {
+        f"fallback {number}": other
+        for number, other in enumerate(fallbacks_of(config), 1)
+    }
 
 
 def _asking(config: Config, root: Path) -> Finding:
@@ -123,7 +199,8 @@ def _asking(config: Config, root: Path) -> Finding:
         return False, f"{error.message.rstrip('.')}. {error.hint}".rstrip()
     if endpoint is not None:
         missing = [endpoint.key_variable] if endpoint.lacks_key else []
-        api_base = None if endpoint.needs_key else endpoint.compatible_base  # who needs a key is asked only for replies
+        # who needs a key is asked only for replies
+        api_base = None if endpoint.needs_key else endpoint.compatible_base
     else:
         missing = [] if api_base else missing_keys(model)
     if missing:
@@ -131,20 +208,33 @@ def _asking(config: Config, root: Path) -> Finding:
     if not api_base:
         return True, _asked(config)
     try:
-        models = asyncio.run(models_at(api_base, endpoint.key if endpoint else None, _PATIENCE))
+        models = asyncio.run(
+            models_at(api_base, endpoint.key if endpoint else None, _PATIENCE)
+        )
     except ModelError as error:
         return False, f"{model}: {error.message} {error.hint}"
     if models is None:
         where = f"{api_base.rstrip('/')}/models"
-        return None, f"{_asked(config)}; whether it has the model is not known: no list of models at {where}"
+        return (
+            None,
+            (
+                f"{_asked(config)}; whether it has the model is not known: no list of"
+                f" models at {where}"
+            ),
+        )
     if endpoint and not {endpoint.model, f"{endpoint.model}:latest"} & set(models):
-        return None, f"{_asked(config)}; the model is not in its list: {_listed(models)}"
+        return (
+            None,
+            f"{_asked(config)}; the model is not in its list: {_listed(models)}",
+        )
     return True, _asked(config)
 
 
 def _listed(models: tuple[str, ...]) -> str:
     more = len(models) - _SHOWN_MODELS
-    return (", ".join(models[:_SHOWN_MODELS]) or "it has no model yet") + (f", and {more} more" if more > 0 else "")
+    return (", ".join(models[:_SHOWN_MODELS]) or "it has no model yet") + (
+        f", and {more} more" if more > 0 else ""
+    )
 
 
 def _asked(config: Config) -> str:
@@ -156,9 +246,14 @@ def _asked(config: Config) -> str:
         "max_output_tokens": config.max_output_tokens,
         "request": ", ".join([*config.request.body, *config.request.headers]) or None,
     }
-    how = "".join(f"; {name} {value}" for name, value in settings.items() if value is not None)
+    how = "".join(
+        f"; {name} {value}" for name, value in settings.items() if value is not None
+    )
     if config.model.startswith(("script:", "replay:")):
         return config.model
     if endpoint := direct_endpoint(config):
         return f"{config.model} at {endpoint.base}, asked directly{how}"
-    return f"{config.model}{f' at {config.api_base}' if config.api_base else ''}, asked through litellm{how}"
+    return (
+        f"{config.model}{f' at {config.api_base}' if config.api_base else ''}, asked"
+        f" through litellm{how}"
+    )

@@ -1,4 +1,6 @@
-"""`cdd exec --worktree` and `cdd land`: a run in a tree of its own, and bringing it over."""
+"""`cdd exec --worktree` and `cdd land`: a run in a tree of its own, and bringing it
+over.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,11 @@ if TYPE_CHECKING:
     "land",
     """
     cdd exec feature-user-auth --worktree && cdd land feature-user-auth
-    cdd land feature-user-auth --rebase            # the run's commits on top of yours, no merge commit
+    # the run's commits on top of yours, no merge commit
+    cdd land feature-user-auth --rebase
 
-    The result is made and checked in a tree beside yours. A conflict, or a check that fails, changes nothing:
-    exit code 1. See docs/worktrees.md.
+    The result is made and checked in a tree beside yours. A conflict, or a check that
+    fails, changes nothing: exit code 1. See docs/worktrees.md.
     """,
     SLUG,
     flag("--rebase", "put the run's commits on top of your branch, instead of merging"),
@@ -40,21 +43,34 @@ def land(options: Namespace) -> int:
     project = open_project(options.project, {"approval": "auto"} if options.yes else {})
     ticket = project.tickets.find(reference(options.slug))
     output = Output(printer_for(options.json))
-    frontend = Nobody() if isinstance(output.printer, JsonPrinter) else whoever_is_there(output.printer)
+    frontend = (
+        Nobody()
+        if isinstance(output.printer, JsonPrinter)
+        else whoever_is_there(output.printer)
+    )
 
     async def work() -> None:
         own = await open_own_tree(project, ticket)
-        await open_landing(project, own, frontend, output.emit).land(rebase=options.rebase)
+        await open_landing(project, own, frontend, output.emit).land(
+            rebase=options.rebase
+        )
 
     output.carry_out(work())
     return ExitCode.DONE
 
 
 def in_own_tree(
-    project: Project, slug: str, flags: Mapping[str, Any], *, as_json: bool, variant: str = "", base: str | None = None
+    project: Project,
+    slug: str,
+    flags: Mapping[str, Any],
+    *,
+    as_json: bool,
+    variant: str = "",
+    base: str | None = None,
 ) -> tuple[Project, str]:
-    """The project in the tree that is the run's own, which is made where it is not there, and the ticket's slug.
-    Raises `CddError`."""
+    """The project in the tree that is the run's own, which is made where it is not
+    there, and the ticket's slug. Raises `CddError`.
+    """
     import os
 
     from cdd_agent.cli.without_screen import printer_for
@@ -73,14 +89,21 @@ def in_own_tree(
 
     async def work() -> None:
         own = await open_own_tree(project, ticket, name)
-        os.environ.update(await own.prepare(output.emit, base))  # this process is here for nothing but the run
+        # this process is here for nothing but the run
+        os.environ.update(await own.prepare(output.emit, base))
         made.append(own)
 
     output.carry_out(work())
-    here = dict[str, Any]()  # what is named from the person's root; that of the run is another one
+    # what is named from the person's root; that of the run is another one
+    here = dict[str, Any]()
     for kind in ("script:", "replay:"):
         if project.config.model and project.config.model.startswith(kind):
-            here["model"] = f"{kind}{project.root / project.config.model.removeprefix(kind)}"
+            here["model"] = (
+                f"{kind}{project.root / project.config.model.removeprefix(kind)}"
+            )
     if project.config.record:
         here["record"] = str(project.root / project.config.record)
-    return open_project(made[0].root, {**flags, **here, "commit": "step"}, exactly=True), ticket.slug
+    return (
+        open_project(made[0].root, {**flags, **here, "commit": "step"}, exactly=True),
+        ticket.slug,
+    )

@@ -1,4 +1,6 @@
-"""`cdd exec` of several tickets: each in a tree and a process of its own, one board and one budget for all."""
+"""`cdd exec` of several tickets: each in a tree and a process of its own, one board and
+one budget for all.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ if TYPE_CHECKING:
     from cdd_agent.travel.own_tree import OwnTree
 
 AT_ONCE = 3
-"""Runs, where nobody says how many: they wait for a model most of the time, but tests are run on this machine."""
+"""Runs, where nobody says how many: they wait for a model most of the time, but tests
+are run on this machine.
+"""
 _SAVED_EVERY = 0.5
 """Seconds between two times that the board is saved while it only goes on."""
 
@@ -38,20 +42,36 @@ def execute_many(options: Namespace, flags: Mapping[str, Any]) -> int:
     if options.all and options.slugs:
         raise BadInput("Name tickets, or `--all planned`, not both")
     if options.start_over:
-        raise BadInput("Several tickets cannot be started over at once", hint="`cdd exec SLUG --start-over` does one.")
+        raise BadInput(
+            "Several tickets cannot be started over at once",
+            hint="`cdd exec SLUG --start-over` does one.",
+        )
     if project.config.record and Path(project.config.record).is_absolute():
-        raise BadInput("Several runs cannot record into one file", hint="Give `record` a path in the project.")
-    tickets = list({t.slug: t for t in (project.tickets.find(reference(s)) for s in options.slugs)}.values())
+        raise BadInput(
+            "Several runs cannot record into one file",
+            hint="Give `record` a path in the project.",
+        )
+    tickets = list(
+        {
+            t.slug: t
+            for t in (project.tickets.find(reference(s)) for s in options.slugs)
+        }.values()
+    )
     folder, own = folder_of(project.root), own_tree(project)
     with one_at_a_time(folder):
         if options.all:
             tickets = planned(project.root, project.tickets.list(), folder, own.prefix)
             remember_planned(folder, tickets)
         if not tickets and not options.json:
-            sys.stderr.write("cdd: no ticket has a plan that is not carried out; `cdd list` shows them all\n")
+            sys.stderr.write(
+                "cdd: no ticket has a plan that is not carried out; `cdd list` shows"
+                " them all\n"
+            )
             return ExitCode.DONE
         given = [
-            word for name in ("model", "api_base", "max_attempts", "require", "record") for word in _flag(options, name)
+            word
+            for name in ("model", "api_base", "max_attempts", "require", "record")
+            for word in _flag(options, name)
         ]
         given += ["--yes"] if options.yes else []
         jobs = {TicketJob(ticket.slug): ticket for ticket in tickets}
@@ -71,8 +91,10 @@ def carry_out(
     *,
     failed_is_over: bool = False,
 ) -> tuple[Board, ExitCode]:
-    """See the runs to their end, and show their board meanwhile; `own` is what their trees have in common. Raises
-    `KeyboardInterrupt` when interrupted; the board is shown then, too."""
+    """See the runs to their end, and show their board meanwhile; `own` is what their
+    trees have in common. Raises `KeyboardInterrupt` when interrupted; the board is
+    shown then, too.
+    """
     from cdd_agent.cli.boards import board_face
     from cdd_agent.cli.working import Output
     from cdd_agent.engine.whereabouts import load_own_tree
@@ -85,11 +107,19 @@ def carry_out(
     from cdd_agent.process.child import Children
 
     config = project.config
-    require: Literal["verified"] | None = "verified" if config.require == "verified" else None
+    require: Literal["verified"] | None = (
+        "verified" if config.require == "verified" else None
+    )
     limit = Limit(config.budget.tokens, config.budget.usd)
-    rows = [known(project.root, own.prefix, job, ticket, require) for job, ticket in jobs.items()]
+    rows = [
+        known(project.root, own.prefix, job, ticket, require)
+        for job, ticket in jobs.items()
+    ]
     rows = rows if failed_is_over else [_again(row) for row in rows]
-    spent = {job.name: spent_before(project.root, own.prefix, job, ticket) for job, ticket in jobs.items()}
+    spent = {
+        job.name: spent_before(project.root, own.prefix, job, ticket)
+        for job, ticket in jobs.items()
+    }
     Shared.begin(folder, limit, spent)
     face, children = board_face(options.json, limit), Children()
     output, saved_at = Output(face), 0.0
@@ -111,9 +141,21 @@ def carry_out(
     )
 
     async def work() -> None:
-        new = [job for job in jobs if load_own_tree(folder_of(project.root, job.name)) is None]
-        if new and not options.json and await own.trees.changed(own.trees.top, untracked=False):  # else each run tells
-            text = "What you have changed and not committed is not in the trees that are made now."
+        new = [
+            job
+            for job in jobs
+            if load_own_tree(folder_of(project.root, job.name)) is None
+        ]
+        # else each run tells
+        if (
+            new
+            and not options.json
+            and await own.trees.changed(own.trees.top, untracked=False)
+        ):
+            text = (
+                "What you have changed and not committed is not in the trees that are"
+                " made now."
+            )
             output.emit(Notice(text, Tone.WARNING, about=About.OWN_TREE))
         output.write(lambda: face.begin(coordinator.board))
         save_board(folder, coordinator.board)
@@ -130,17 +172,29 @@ def carry_out(
     output.carry_out(work())
     board = coordinator.board
     if failed_is_over:
-        board = Board({name: row for name, row in board.rows.items() if row.state is not RunState.FAILED})
+        board = Board(
+            {
+                name: row
+                for name, row in board.rows.items()
+                if row.state is not RunState.FAILED
+            }
+        )
     return coordinator.board, board.exit_code
 
 
 def _again(row: Row) -> Row:
     """A run that has failed is tried again."""
-    return row if row.state is RunState.DONE else replace(row, state=RunState.WAITING, steps={}, why="")
+    return (
+        row
+        if row.state is RunState.DONE
+        else replace(row, state=RunState.WAITING, steps={}, why="")
+    )
 
 
 @asynccontextmanager
-async def cluster(project: Project, folder: Path, options: Namespace, count: int) -> AsyncIterator[Place | None]:
+async def cluster(
+    project: Project, folder: Path, options: Namespace, count: int
+) -> AsyncIterator[Place | None]:
     """The cluster that `--on` names; None where it names none. Raises `BadInput`."""
     import os
 
@@ -154,20 +208,29 @@ async def cluster(project: Project, folder: Path, options: Namespace, count: int
             raise
         raise BadInput(
             "`--on` needs a library that is not installed",
-            hint='Where cdd is installed: pip install "cdd-agent[cluster]", or pipx inject cdd-agent distributed.',
+            hint=(
+                'Where cdd is installed: pip install "cdd-agent[cluster]", or pipx'
+                " inject cdd-agent distributed."
+            ),
         ) from error
-    async with ClusterPlace.open(project, folder, on, options.jobs or min(count, os.cpu_count() or 1)) as place:
+    async with ClusterPlace.open(
+        project, folder, on, options.jobs or min(count, os.cpu_count() or 1)
+    ) as place:
         yield place
 
 
 def own_tree(project: Project, name: str = "") -> OwnTree:
-    """The tree of the run with this name, made or not; without one, for what all of them have in common: the folder of
-    the project in its repository, and git. Raises `BadInput` where there is no repository, or none with a commit."""
+    """The tree of the run with this name, made or not; without one, for what all of
+    them have in common: the folder of the project in its repository, and git. Raises
+    `BadInput` where there is no repository, or none with a commit.
+    """
     from cdd_agent.threads import waited_for
     from cdd_agent.tickets.store import Ticket
     from cdd_agent.wiring import open_own_tree
 
-    return waited_for(open_own_tree(project, Ticket("", project.root, project.root), name))
+    return waited_for(
+        open_own_tree(project, Ticket("", project.root, project.root), name)
+    )
 
 
 @contextmanager
@@ -180,11 +243,16 @@ def one_at_a_time(folder: Path) -> Iterator[None]:
 
     RunRecord.of(folder.parents[2], folder.name, Redactor()).prepare()
     try:
-        lock = TicketLock.take(folder, folder.name, utc_now().replace(microsecond=0).isoformat())
+        lock = TicketLock.take(
+            folder, folder.name, utc_now().replace(microsecond=0).isoformat()
+        )
     except TicketTaken as taken:
         raise BadInput(
             f"Another cdd carries out several tickets of this project{taken.who}",
-            hint="Wait for it, or stop it there; a single `cdd exec SLUG --worktree` can go on beside it.",
+            hint=(
+                "Wait for it, or stop it there; a single `cdd exec SLUG --worktree` can"
+                " go on beside it."
+            ),
         ) from taken
     try:
         yield
@@ -202,14 +270,25 @@ def _tell_what_next(root: Path, board: Board) -> None:
     from cdd_agent.fleet.known import folder_of
 
     done = [row.job.slug for row in board.rows.values() if row.state is RunState.DONE]
-    done = [slug for slug in done if load_own_tree(folder_of(root, slug)) is not None]  # others have landed
+    # others have landed
+    done = [slug for slug in done if load_own_tree(folder_of(root, slug)) is not None]
     left = [row for row in board.rows.values() if row.state is not RunState.DONE]
     if done:
-        sys.stdout.write(f"Bring over what is done: {' && '.join(f'cdd land {slug}' for slug in done[:3])}")
+        sys.stdout.write(
+            "Bring over what is done:"
+            f" {' && '.join(f'cdd land {slug}' for slug in done[:3])}"
+        )
         sys.stdout.write(" ...\n" if len(done) > 3 else "\n")
-    if waiting := next((row.job.slug for row in left if row.state is RunState.NEEDS_YOU), None):
-        sys.stdout.write(f"For a yes: cdd exec {waiting} --worktree, which asks you; or the same command with --yes\n")
+    if waiting := next(
+        (row.job.slug for row in left if row.state is RunState.NEEDS_YOU), None
+    ):
+        sys.stdout.write(
+            f"For a yes: cdd exec {waiting} --worktree, which asks you; or the same"
+            " command with --yes\n"
+        )
     if any(row.state is RunState.NO_BUDGET for row in left):
-        sys.stdout.write("The budget is used up: raise `budget` in .cdd/config.yaml to go on.\n")
+        sys.stdout.write(
+            "The budget is used up: raise `budget` in .cdd/config.yaml to go on.\n"
+        )
     if left:
         sys.stdout.write("The same command goes on with what is not done.\n")

@@ -1,4 +1,6 @@
-"""The shell a line at a time, without a screen: for screen readers, editors, serial lines and pipes."""
+"""The shell a line at a time, without a screen: for screen readers, editors, serial
+lines and pipes.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,16 @@ from typing import TYPE_CHECKING, Any
 from cdd_agent.cli.working import Output
 from cdd_agent.commands.registry import can_run_now, handle
 from cdd_agent.errors import CddError, ExitCode, NotApproved
-from cdd_agent.events import Choice, Event, ExitRequested, Notice, Proposal, StepFinished, Tone, beside_the_turn
+from cdd_agent.events import (
+    Choice,
+    Event,
+    ExitRequested,
+    Notice,
+    Proposal,
+    StepFinished,
+    Tone,
+    beside_the_turn,
+)
 from cdd_agent.faults import FaultLog
 from cdd_agent.frontend import REST, Reviewed
 from cdd_agent.printer import PlainPrinter
@@ -39,12 +50,14 @@ _TWICE = 3.0
 
 
 class PlainShell:
-    """One session, its `Frontend`, and whoever types the lines. One turn runs at a time; Ctrl+C stops it.
+    """One session, its `Frontend`, and whoever types the lines. One turn runs at a
+    time; Ctrl+C stops it.
 
-    From a terminal, a line that comes during a turn waits for its end, and is sent only if it still means what it did
-    when it was typed; it is no answer to a question that it came too early for. A fault of the program itself is told,
-    and the session goes on. Of a pipe, the next line is read when the one before is carried out, or when a question is
-    asked; the first that fails is the last, and a fault ends the program.
+    From a terminal, a line that comes during a turn waits for its end, and is sent only
+    if it still means what it did when it was typed; it is no answer to a question that
+    it came too early for. A fault of the program itself is told, and the session goes
+    on. Of a pipe, the next line is read when the one before is carried out, or when a
+    question is asked; the first that fails is the last, and a fault ends the program.
     """
 
     def __init__(
@@ -56,8 +69,10 @@ class PlainShell:
         is_terminal: bool,
         now: Callable[[], float] = monotonic,
     ) -> None:
-        """`keyboard` is the descriptor that lines come from; `first` is a line to begin with, as if it was typed; `now`
-        tells the seconds by which it is judged when a line came, in whatever thread."""
+        """`keyboard` is the descriptor that lines come from; `first` is a line to begin
+        with, as if it was typed; `now` tells the seconds by which it is judged when a
+        line came, in whatever thread.
+        """
         self._first = first
         self._now = now
         self.output = Output(printer)
@@ -77,7 +92,8 @@ class PlainShell:
         """The words before its answer."""
         self._faults = FaultLog(Path())
         self._holds = False
-        """The line that answers is the last that is read before its meaning is known."""
+        """The line that answers is the last that is read before its meaning is known.
+        """
         self._may_read = threading.Event()
         self._turn: asyncio.Task[None] | None = None
         self._looks = set[asyncio.Task[None]]()
@@ -92,11 +108,14 @@ class PlainShell:
             return
         if isinstance(event, StepFinished) and not event.status.is_over:
             self._step_failed = True
-        with self._outliving_faults():  # one in telling is not the fault of whoever tells
+        # one in telling is not the fault of whoever tells
+        with self._outliving_faults():
             self.output.emit(event)
 
     async def approve(self, proposal: Proposal) -> Choice:
-        """The `Frontend` port. Words that were typed before the question came are no answer to it."""
+        """The `Frontend` port. Words that were typed before the question came are no
+        answer to it.
+        """
         known = answers(proposal)
         keys = {word[0]: choice for word, choice in known.items()} | known
         self._printer.say(question(proposal))
@@ -108,14 +127,18 @@ class PlainShell:
             self._printer.say("Type one of the letters.")
 
     async def review(self, review: Review) -> Reviewed:
-        """The `Frontend` port. An editor has the keyboard to itself: nothing is read before its end."""
+        """The `Frontend` port. An editor has the keyboard to itself: nothing is read
+        before its end.
+        """
 
         async def answer(prompt: str) -> str:
             self._may_read.set()
             return await self._answer(prompt, hold=True)
 
         try:
-            return await review_in_words(review, self._printer.say, answer, may_edit=self._is_terminal)
+            return await review_in_words(
+                review, self._printer.say, answer, may_edit=self._is_terminal
+            )
         finally:
             self._may_read.set()
 
@@ -152,7 +175,9 @@ class PlainShell:
             failure: ExitCode | None = ExitCode.FAILED
             with self._outliving_faults():
                 if meant != self._meaning(line):
-                    self._printer.say(f"Not sent, as it means something else by now: {line}")
+                    self._printer.say(
+                        f"Not sent, as it means something else by now: {line}"
+                    )
                     continue
                 self._turn = asyncio.create_task(handle(session, line))
                 failure = await self._ended(self._turn)
@@ -176,7 +201,9 @@ class PlainShell:
 
     @contextmanager
     def _outliving_faults(self) -> Iterator[None]:
-        """Around what may fail unexpectedly: at a terminal that is told, and what comes after it goes on."""
+        """Around what may fail unexpectedly: at a terminal that is told, and what comes
+        after it goes on.
+        """
         try:
             yield
         except CddError:
@@ -190,11 +217,14 @@ class PlainShell:
         told = self._faults.write(error)
         try:
             self._printer.show(Notice(told, Tone.ERROR))
-        except Exception as second:  # noqa: BLE001  # it may be the printer itself that fails
+        # it may be the printer itself that fails
+        except Exception as second:  # noqa: BLE001
             self._faults.write(second)
             sys.stderr.write(f"{told}\n")
 
-    def _tell_fault_of_loop(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    def _tell_fault_of_loop(
+        self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]
+    ) -> None:
         """One that no coroutine waits for, as in a line that was just typed."""
         del loop
         self._tell_fault(context.get("exception") or RuntimeError(context["message"]))
@@ -244,11 +274,14 @@ class PlainShell:
         with self._outliving_faults():
             if agent is not None and (meaning := self._session.meaning("")) is not None:
                 self._printer.say(f"({meaning.hint})")
-        self._printer.prompt(f"{agent.name} {agent.ticket_slug} > " if agent is not None else "chat > ")
+        self._printer.prompt(
+            f"{agent.name} {agent.ticket_slug} > " if agent is not None else "chat > "
+        )
 
     async def _answer(self, prompt: str, *, hold: bool = False) -> str:
-        """The line that is sent now. Raises `NotApproved` when no line will come. `hold`: nothing more is read of a
-        terminal until it is said that it may."""
+        """The line that is sent now. Raises `NotApproved` when no line will come.
+        `hold`: nothing more is read of a terminal until it is said that it may.
+        """
         if not self._is_terminal:
             line = await self._read()
         elif self._is_over:
@@ -257,7 +290,10 @@ class PlainShell:
             forget_what_was_typed(self._keyboard)
             self._offered = prompt
             self._printer.prompt(prompt)
-            self._asked, self._asked_at = asyncio.get_running_loop().create_future(), self._now()
+            self._asked, self._asked_at = (
+                asyncio.get_running_loop().create_future(),
+                self._now(),
+            )
             self._holds = hold
             try:
                 return await self._asked
@@ -272,7 +308,9 @@ class PlainShell:
         from cdd_agent.threads import in_thread
 
         while b"\n" not in self._rest and not self._is_over:
-            piece = await in_thread(lambda: os.read(self._keyboard, 65536), name="lines")
+            piece = await in_thread(
+                lambda: os.read(self._keyboard, 65536), name="lines"
+            )
             self._rest += piece
             self._is_over = not piece
         if not self._rest:
@@ -281,13 +319,17 @@ class PlainShell:
         return _decoded(line)
 
     def _read_along(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Take lines as they are typed. In a thread that nobody waits for: it may never have another line."""
+        """Take lines as they are typed. In a thread that nobody waits for: it may never
+        have another line.
+        """
 
         def read() -> None:
             while line := _read_line(self._keyboard):
                 self._may_read.clear()
                 try:
-                    loop.call_soon_threadsafe(self._take, _decoded(line.rstrip(b"\n")), self._now())
+                    loop.call_soon_threadsafe(
+                        self._take, _decoded(line.rstrip(b"\n")), self._now()
+                    )
                 except RuntimeError:  # the loop is closed
                     return
                 self._may_read.wait()
@@ -305,7 +347,10 @@ class PlainShell:
             if is_in_time:
                 asked.set_result(line)
             elif line.strip():
-                self._printer.say(f"Not taken as the answer, as it was typed before the question could be read: {line}")
+                self._printer.say(
+                    "Not taken as the answer, as it was typed before the question"
+                    f" could be read: {line}"
+                )
                 self._printer.prompt(self._offered)
             return
         if self._turn is not None and can_run_now(line):
@@ -316,7 +361,10 @@ class PlainShell:
         if self._turn is not None and line.strip():
             assert self._session is not None
             if self._session.steer(line, partial(self._take_held, line)):
-                self._printer.say("(The step hears it between two calls of its model, or else it waits.)")
+                self._printer.say(
+                    "(The step hears it between two calls of its model, or else it"
+                    " waits.)"
+                )
             else:
                 self._printer.say("(It waits for the end of this.)")
         elif self._turn is not None:  # an Enter too many
@@ -365,10 +413,14 @@ def _decoded(line: bytes) -> str:
 
 
 def run_plain(
-    open_session: Callable[[PlainShell, Callable[[Event], None]], tuple[Session, tuple[Notice, ...]]], first: str = ""
+    open_session: Callable[
+        [PlainShell, Callable[[Event], None]], tuple[Session, tuple[Notice, ...]]
+    ],
+    first: str = "",
 ) -> int:
-    """Run the shell on standard input and output, beginning with a line. Raises `CddError` where the session cannot be
-    opened."""
+    """Run the shell on standard input and output, beginning with a line. Raises
+    `CddError` where the session cannot be opened.
+    """
     is_terminal = sys.stdin.isatty()
     code = ExitCode.DONE
 
@@ -376,7 +428,9 @@ def run_plain(
         nonlocal code
         code = await shell.run(*opened)
 
-    shell = PlainShell(PlainPrinter(), sys.stdin.fileno(), first, is_terminal=is_terminal)
+    shell = PlainShell(
+        PlainPrinter(), sys.stdin.fileno(), first, is_terminal=is_terminal
+    )
     opened = open_session(shell, shell.emit)
     shell.output.carry_out(run())
     return code

@@ -1,4 +1,6 @@
-"""`cdd plan`: a ticket's plan, made without a dialogue; shown; or compiled and its problems printed."""
+"""`cdd plan`: a ticket's plan, made without a dialogue; shown; or compiled and its
+problems printed.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,13 @@ from argparse import Namespace
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from cdd_agent.commands.terminal import MODEL_FLAGS, SLUG_HELP, Argument, flag, terminal_command
+from cdd_agent.commands.terminal import (
+    MODEL_FLAGS,
+    SLUG_HELP,
+    Argument,
+    flag,
+    terminal_command,
+)
 from cdd_agent.errors import BadInput, ExitCode
 
 if TYPE_CHECKING:
@@ -19,12 +27,15 @@ if TYPE_CHECKING:
     "plan",
     """
     cdd plan feature-user-auth
-    cdd plan feature-user-auth --basic       # without a model: a step for each acceptance criterion
-    cdd plan show feature-user-auth          # the plan as it was read
-    cdd plan check feature-user-auth         # compile it: exit code 1 where it has to be changed
+    # without a model: a step for each acceptance criterion
+    cdd plan feature-user-auth --basic
+    # the plan as it was read
+    cdd plan show feature-user-auth
+    # compile it: exit code 1 where it has to be changed
+    cdd plan check feature-user-auth
 
-    Nobody is asked: what the model assumes is written into the plan's risks. In the shell, `/plan SLUG` is a
-    dialogue.
+    Nobody is asked: what the model assumes is written into the plan's risks. In the
+    shell, `/plan SLUG` is a dialogue.
     """,
     Argument("words", SLUG_HELP, metavar="SLUG", nargs="+"),
     flag("--json", "one event a line; of show and check, one JSON object"),
@@ -32,18 +43,29 @@ if TYPE_CHECKING:
     flag("--regenerate", "in the place of a plan that is there; done steps stay"),
     flag("--basic", "without a model"),
     *MODEL_FLAGS,
-    usage="cdd plan [show | check] SLUG [--json] [--yes] [--regenerate] [--basic] [--model M] [-C DIR]",
+    usage=(
+        "cdd plan [show | check] SLUG [--json] [--yes] [--regenerate] [--basic]"
+        " [--model M] [-C DIR]"
+    ),
     interrupted="What was learnt is kept; the same command goes on from here.",
 )
 def plan(options: Namespace) -> int:
     *what, slug = options.words
     if what not in ([], ["show"], ["check"]):
-        raise BadInput(f"There is no `cdd plan {' '.join(what)}`", hint="Usage: cdd plan [show | check] SLUG")
+        raise BadInput(
+            f"There is no `cdd plan {' '.join(what)}`",
+            hint="Usage: cdd plan [show | check] SLUG",
+        )
     if what and (options.yes or options.regenerate or options.basic):
-        raise BadInput(f"--yes, --regenerate and --basic are for making a plan, not for `cdd plan {what[0]}`")
+        raise BadInput(
+            "--yes, --regenerate and --basic are for making a plan, not for"
+            f" `cdd plan {what[0]}`"
+        )
     from cdd_agent.cli.without_screen import open_project_of, reference
 
-    project = open_project_of(options, *(() if what else ("model", "api_base", "record")))
+    project = open_project_of(
+        options, *(() if what else ("model", "api_base", "record"))
+    )
     ticket = project.tickets.find(reference(slug))
     if what == ["show"]:
         return _show(ticket, as_json=options.json)
@@ -76,7 +98,9 @@ def _check(project: Project, ticket: Ticket, *, as_json: bool) -> ExitCode:
 
     desk = open_desk(project, ticket, open_commands(project, Nobody()))
     present = desk.present()
-    problems = desk.problems(present.plan or ticket.read_plan(), ticket.read_spec(), present)
+    problems = desk.problems(
+        present.plan or ticket.read_plan(), ticket.read_spec(), present
+    )
     wrong = only_errors(problems)
     if as_json:
         found = [problem.to_json() for problem in problems]
@@ -87,10 +111,11 @@ def _check(project: Project, ticket: Ticket, *, as_json: bool) -> ExitCode:
 
 
 def _make(project: Project, ticket: Ticket, options: Namespace) -> ExitCode:
-    """Make the plan and write it; one that is there stays, unless it is to be made anew.
+    """Make the plan and write it; one that is there stays, unless it is to be made
+    anew.
 
-    FAILED where compiling the plan finds errors and they are not approved: it is kept, and not written. What was learnt
-    until an error or an interrupt is kept, too.
+    FAILED where compiling the plan finds errors and they are not approved: it is kept,
+    and not written. What was learnt until an error or an interrupt is kept, too.
     """
     from cdd_agent.cli.without_screen import printer_for
     from cdd_agent.cli.working import Output
@@ -104,15 +129,22 @@ def _make(project: Project, ticket: Ticket, options: Namespace) -> ExitCode:
     desk = open_desk(project, ticket, wiring.commands)
     desk.complete_spec()
     if desk.present().plan is not None and not options.regenerate:
-        text = f"{desk.shown_path} is there, and stays. `--regenerate` makes another one."
+        text = (
+            f"{desk.shown_path} is there, and stays. `--regenerate` makes another one."
+        )
         printer.show(Notice(text, about=About.PLAN_KEPT))
         return ExitCode.DONE
 
     with closing(wiring.planning(ticket, may_ask=False)) as planning:
-        output.carry_out(_propose(planning, basic=options.basic, anew=options.regenerate))
+        output.carry_out(
+            _propose(planning, basic=options.basic, anew=options.regenerate)
+        )
         wrong = only_errors(planning.problems())
         if wrong and not options.yes:
-            text = f"{desk.shown_path} was not written. The plan is kept: `/plan {ticket.slug}` changes it, "
+            text = (
+                f"{desk.shown_path} was not written. The plan is kept:"
+                f" `/plan {ticket.slug}` changes it, "
+            )
             text += f"`cdd plan {ticket.slug} --yes` writes it as it is."
             printer.show(Notice(text, Tone.ERROR, about=About.PLAN_NOT_WRITTEN))
             return ExitCode.FAILED
@@ -123,7 +155,9 @@ def _make(project: Project, ticket: Ticket, options: Namespace) -> ExitCode:
 
 
 async def _propose(planning: Planning, *, basic: bool, anew: bool) -> None:
-    """Have a plan proposed: the one that an earlier planning left, or from where it was interrupted, or a new one."""
+    """Have a plan proposed: the one that an earlier planning left, or from where it was
+    interrupted, or a new one.
+    """
     from cdd_agent.cli.working import preparing_model
     from cdd_agent.events import About, Notice
 
@@ -142,8 +176,16 @@ async def _propose(planning: Planning, *, basic: bool, anew: bool) -> None:
         with preparing_model():
             planning.model().warm_up()
         if notes.task == "plan" and is_under_way:
-            emit(Notice("Going on with the planning that was interrupted.", about=About.GOING_ON))
-            nobody = "Nobody can answer now. Decide, and write each assumption into `risks`: `Assumed: …`."
+            emit(
+                Notice(
+                    "Going on with the planning that was interrupted.",
+                    about=About.GOING_ON,
+                )
+            )
+            nobody = (
+                "Nobody can answer now. Decide, and write each assumption into `risks`:"
+                " `Assumed: …`."
+            )
             await (planning.go_on() if notes.is_open else planning.answer(nobody))
         else:
             await planning.plan()

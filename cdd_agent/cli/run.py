@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     Argument("plan", "the plan; - reads it from standard input", metavar="PLAN.yaml"),
     Argument(
         "--root",
-        "the folder that no action leaves; its own settings hold (default: the project)",
+        "the folder that no action leaves; its own settings hold (default: the"
+        " project)",
         type=Path,
         metavar="DIR",
     ),
@@ -43,9 +44,16 @@ if TYPE_CHECKING:
     interrupted="What was done is done; the rest was not begun.",
 )
 def run(options: Namespace) -> ExitCode:
-    """Questions of the plan are answered from standard input, where that is a pipe or a file and not the plan itself;
-    `NotApproved` where there is nobody to ask. A plan that cannot be read gives a report, too."""
-    from cdd_agent.actions.model import ActionResult, ActionStatus, ExecutionReport, ParsePlanAction
+    """Questions of the plan are answered from standard input, where that is a pipe or a
+    file and not the plan itself; `NotApproved` where there is nobody to ask. A plan
+    that cannot be read gives a report, too.
+    """
+    from cdd_agent.actions.model import (
+        ActionResult,
+        ActionStatus,
+        ExecutionReport,
+        ParsePlanAction,
+    )
     from cdd_agent.cli.without_screen import print_json
     from cdd_agent.cli.working import Output, whoever_is_there
     from cdd_agent.dialogue.redacted_events import RedactedEvents
@@ -57,7 +65,9 @@ def run(options: Namespace) -> ExitCode:
     from cdd_agent.terminal import AnswersFromPipe, find_pipe
     from cdd_agent.wiring import open_runner
 
-    project = open_project(options.root or options.project, {}, exactly=options.root is not None)
+    project = open_project(
+        options.root or options.project, {}, exactly=options.root is not None
+    )
     printer = TextPrinter(to_stderr=options.json or options.yaml)
     redactor = Redactor.of_environment(project.config.commands.hide_env)
 
@@ -76,7 +86,11 @@ def run(options: Namespace) -> ExitCode:
     except BadInput as error:
         words = "\n".join(filter(None, (error.message, error.hint)))
         result = ActionResult(ParsePlanAction(), ActionStatus.FAILURE, error=words)
-        printer.show(redactor.redacted(ActionFinished(1, 1, result.action.title(), result.status, result.error)))
+        printer.show(
+            redactor.redacted(
+                ActionFinished(1, 1, result.action.title(), result.status, result.error)
+            )
+        )
         print_report(ExecutionReport.of(project.root, [result], datetime.now(UTC), 0.0))
         return error.exit_code
     frontend = whoever_is_there(printer)
@@ -84,7 +98,9 @@ def run(options: Namespace) -> ExitCode:
         frontend = AnswersFromPipe(pipe, frontend)
     output = Output(printer)
     emit = RedactedEvents(redactor, output.emit).emit
-    actions = ActionPlanRun(open_runner(project, frontend), frontend, plan, not options.yes, emit)
+    actions = ActionPlanRun(
+        open_runner(project, frontend), frontend, plan, not options.yes, emit
+    )
     try:
         output.carry_out(actions.run())
     finally:
@@ -101,5 +117,8 @@ def _read_plan(source: str) -> ActionPlan:
         return ActionPlan.from_yaml(decoded(data, "standard input"), "standard input")
     text = read_file(Path(source)) if source else None
     if text is None:
-        raise BadInput(f"There is no file {source!r}", hint="Give a YAML file with a list of actions, or - for a pipe.")
+        raise BadInput(
+            f"There is no file {source!r}",
+            hint="Give a YAML file with a list of actions, or - for a pipe.",
+        )
     return ActionPlan.from_yaml(text, source)

@@ -1,4 +1,6 @@
-"""A ticket's run: `cdd exec` carries its plan out to the end; `cdd undo`, `redo` and `diff` go through what it did."""
+"""A ticket's run: `cdd exec` carries its plan out to the end; `cdd undo`, `redo` and
+`diff` go through what it did.
+"""
 
 from __future__ import annotations
 
@@ -35,38 +37,66 @@ _STEP = Argument("--step", "the step (default: the last one)", type=int, metavar
     cdd exec feature-user-auth --yes
     cdd exec feature-user-auth --model openai/gpt-5 --max-attempts 5
     cdd exec feature-user-auth --require verified --json
-    cdd exec feature-user-auth --jobs 4              # steps that need not wait for each other, at once
+    # steps that need not wait for each other, at once
+    cdd exec feature-user-auth --jobs 4
     cdd exec feature-user-auth --worktree && cdd land feature-user-auth
-    cdd exec feature-user-auth bug-login --jobs 2    # several at once, each in a tree of its own
+    # several at once, each in a tree of its own
+    cdd exec feature-user-auth bug-login --jobs 2
     cdd exec --all planned --stop-on-failure
-    cdd exec --all planned --on tcp://scheduler:8786 # on many machines, see docs/cluster.md
-    CDD_API_BASE=http://127.0.0.1:8080/v1 cdd exec feature-user --model openai/qwen3-coder
+    # on many machines, see docs/cluster.md
+    cdd exec --all planned --on tcp://scheduler:8786
+    CDD_API_BASE=http://127.0.0.1:8080/v1 \\
+        cdd exec feature-user --model openai/qwen3-coder
     """,
-    Argument("slugs", f"{SLUG_HELP}; several are carried out at once", metavar="SLUG", nargs="*"),
-    Argument("--all", "all tickets whose plan is not carried out yet", choices=("planned",)),
+    Argument(
+        "slugs",
+        f"{SLUG_HELP}; several are carried out at once",
+        metavar="SLUG",
+        nargs="*",
+    ),
+    Argument(
+        "--all", "all tickets whose plan is not carried out yet", choices=("planned",)
+    ),
     Argument(
         "--jobs",
-        "of several tickets: how many at once (default: 3); of one: steps that run at once, each in a tree of its own "
-        "until it is done (default: `jobs` of the config)",
+        "of several tickets: how many at once (default: 3); of one: steps that run at"
+        " once, each in a tree of its own until it is done (default: `jobs` of the"
+        " config)",
         type=at_least_one,
         metavar="N",
     ),
     Argument(
-        "--on", "tickets on the workers of a Dask cluster: tcp://HOST:PORT, tls://HOST:PORT, or local", metavar="WHERE"
+        "--on",
+        "tickets on the workers of a Dask cluster: tcp://HOST:PORT, tls://HOST:PORT, or"
+        " local",
+        metavar="WHERE",
     ),
-    flag("--stop-on-failure", "when one of several tickets is not done in the end, stop the others"),
+    flag(
+        "--stop-on-failure",
+        "when one of several tickets is not done in the end, stop the others",
+    ),
     flag("--yes", "approve everything (`approval: auto`)"),
     flag("--json", "one event a line, nothing else on standard output"),
     *MODEL_FLAGS,
-    Argument("--max-attempts", "model attempts a step, the first included", type=int, metavar="N"),
+    Argument(
+        "--max-attempts",
+        "model attempts a step, the first included",
+        type=int,
+        metavar="N",
+    ),
     Argument(
         "--require",
-        "verified: a step fails the run (exit code 1) unless its tests have passed; so it does where it has none, some "
-        "that failed before the run still fail, or it is skipped",
+        "verified: a step fails the run (exit code 1) unless its tests have passed; so"
+        " it does where it has none, some that failed before the run still fail, or it"
+        " is skipped",
         choices=("verified", "off"),
     ),
     flag("--start-over", "from the first step; the old run's record is kept"),
-    flag("--worktree", "in a git worktree on the branch cdd/SLUG, which leaves your files alone; see `cdd land`"),
+    flag(
+        "--worktree",
+        "in a git worktree on the branch cdd/SLUG, which leaves your files alone; see"
+        " `cdd land`",
+    ),
     Argument("--beside", SUPPRESS, type=Path),
     Argument("--variant", SUPPRESS, default=""),
     Argument("--base", SUPPRESS),
@@ -77,7 +107,8 @@ def execute(options: Namespace) -> int:
     from cdd_agent.open_project import open_project
 
     flags = {
-        name: getattr(options, name) for name in ("model", "api_base", "max_attempts", "jobs", "require", "record")
+        name: getattr(options, name)
+        for name in ("model", "api_base", "max_attempts", "jobs", "require", "record")
     }
     flags |= {"approval": "auto"} if options.yes else {}
     if options.variant:  # it is the settings' address that is no other provider's
@@ -100,17 +131,26 @@ def execute(options: Namespace) -> int:
     if options.variant:
         from msgspec.structs import replace
 
-        project = replace(project, config=only_model(project.config, options.model, options.api_base))
+        project = replace(
+            project, config=only_model(project.config, options.model, options.api_base)
+        )
     lands = options.worktree and shared is None
-    return run_plan(project, slug, as_json=options.json, start_over=options.start_over, shared=shared, lands=lands)
+    return run_plan(
+        project,
+        slug,
+        as_json=options.json,
+        start_over=options.start_over,
+        shared=shared,
+        lands=lands,
+    )
 
 
 @terminal_command(
     "undo",
     """
     cdd undo feature-user-auth
-    cdd undo feature-user-auth --step 2      # step 2 and all that were carried out after it
-    cdd redo feature-user-auth               # undo the undo
+    cdd undo feature-user-auth --step 2  # step 2 and all that were carried out after it
+    cdd redo feature-user-auth           # undo the undo
     """,
     SLUG,
     JSON,
@@ -136,11 +176,15 @@ def redo(options: Namespace) -> int:
     _STEP,
 )
 def diff(options: Namespace) -> int:
-    return _going_through(options, lambda engine: engine.diff(options.step), is_look=True)
+    return _going_through(
+        options, lambda engine: engine.diff(options.step), is_look=True
+    )
 
 
 def _one_of_several(options: Namespace) -> Shared:
-    """What this run shares with others, beside which somebody has begun it: it ends with them."""
+    """What this run shares with others, beside which somebody has begun it: it ends
+    with them.
+    """
     from cdd_agent.fleet.place import TicketJob
     from cdd_agent.llm.shared import Shared
     from cdd_agent.process.child import stop_with_stdin
@@ -160,8 +204,10 @@ def run_plan(
     shared: Shared | None = None,
     lands: bool = False,
 ) -> ExitCode:
-    """Run a ticket's plan to its end. `lands`: it is in a tree of its own, and a person is told how it gets from there.
-    Raises `CddError`, `KeyboardInterrupt` when interrupted."""
+    """Run a ticket's plan to its end. `lands`: it is in a tree of its own, and a person
+    is told how it gets from there. Raises `CddError`, `KeyboardInterrupt` when
+    interrupted.
+    """
     from cdd_agent.cli.without_screen import printer_for
     from cdd_agent.cli.working import Output, preparing_model
     from cdd_agent.engine.whereabouts import how_to_hand_back
@@ -180,15 +226,25 @@ def run_plan(
         if text := how_to_hand_back(engine.run.record.folder):
             output.emit(Notice(text, about=About.STILL_HELD))
         if lands and engine.run.summary().status is RunStatus.COMPLETED:
-            output.emit(Notice(f"`cdd land {slug}` brings it over from its own tree.", about=About.OWN_TREE))
+            output.emit(
+                Notice(
+                    f"`cdd land {slug}` brings it over from its own tree.",
+                    about=About.OWN_TREE,
+                )
+            )
 
     return _recorded(engine, whole_run(), output)
 
 
 def _going_through(
-    options: Namespace, what: Callable[[Engine], Coroutine[object, object, None]], *, is_look: bool = False
+    options: Namespace,
+    what: Callable[[Engine], Coroutine[object, object, None]],
+    *,
+    is_look: bool = False,
 ) -> ExitCode:
-    """`is_look`: nothing is changed, and standard output has nothing but what is looked at."""
+    """`is_look`: nothing is changed, and standard output has nothing but what is looked
+    at.
+    """
     from contextlib import nullcontext
 
     from cdd_agent.cli.without_screen import open_project_of, reference
@@ -206,14 +262,18 @@ def _going_through(
     engine = _open_engine(project, ticket.slug, output)
 
     async def work() -> None:
-        async with nullcontext() if is_look else keeping_lease(engine.run.record, output.emit):
+        async with (
+            nullcontext() if is_look else keeping_lease(engine.run.record, output.emit)
+        ):
             await what(engine)
 
     _recorded(engine, work(), output)
     return ExitCode.DONE
 
 
-def _recorded(engine: Engine, work: Coroutine[object, object, None], output: Output) -> ExitCode:
+def _recorded(
+    engine: Engine, work: Coroutine[object, object, None], output: Output
+) -> ExitCode:
     """Do it, and record it; at the end, however it comes, the ticket is let go of."""
 
     async def recorded() -> None:
@@ -226,13 +286,22 @@ def _recorded(engine: Engine, work: Coroutine[object, object, None], output: Out
 
 
 def _open_engine(
-    project: Project, slug: str, output: Output, *, start_over: bool = False, shared: Shared | None = None
+    project: Project,
+    slug: str,
+    output: Output,
+    *,
+    start_over: bool = False,
+    shared: Shared | None = None,
 ) -> Engine:
     from cdd_agent.cli.working import whoever_is_there
     from cdd_agent.frontend import Nobody
     from cdd_agent.printer import JsonPrinter
     from cdd_agent.wiring import Wiring
 
-    frontend = Nobody() if isinstance(output.printer, JsonPrinter) else whoever_is_there(output.printer)
+    frontend = (
+        Nobody()
+        if isinstance(output.printer, JsonPrinter)
+        else whoever_is_there(output.printer)
+    )
     wiring = Wiring(project, frontend, output.emit, watched=False, shared=shared)
     return wiring.engine(project.tickets.find(slug), start_over=start_over)

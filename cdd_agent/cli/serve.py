@@ -18,8 +18,14 @@ from cdd_agent.errors import BadInput, ExitCode
     cdd serve --host 0.0.0.0 --port 8000
     cdd -C project --model ollama/qwen3 serve
     """,
-    Argument("--host", "the address to listen on; without it only this computer can connect", default="127.0.0.1"),
-    Argument("--port", "0 chooses one that is free", metavar="N", type=int, default=8000),
+    Argument(
+        "--host",
+        "the address to listen on; without it only this computer can connect",
+        default="127.0.0.1",
+    ),
+    Argument(
+        "--port", "0 chooses one that is free", metavar="N", type=int, default=8000
+    ),
     flag("--open", "open the browser, too"),
 )
 def serve(options: Namespace) -> int:
@@ -28,25 +34,38 @@ def serve(options: Namespace) -> int:
     try:
         from cdd_agent.cli.serving import ShellServer
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("textual_serve", "aiohttp", "aiohttp_jinja2", "jinja2"):
+        if (error.name or "").partition(".")[0] not in (
+            "textual_serve",
+            "aiohttp",
+            "aiohttp_jinja2",
+            "jinja2",
+        ):
             raise
         raise BadInput(
             "`cdd serve` needs a library that is not installed",
-            hint='Where cdd is installed: pip install "cdd-agent[serve]", or pipx inject cdd-agent textual-serve.',
+            hint=(
+                'Where cdd is installed: pip install "cdd-agent[serve]", or pipx inject'
+                " cdd-agent textual-serve."
+            ),
         ) from error
     root = open_project_of(options, "model", "api_base", "record").root
     listening = _listening(options.host, options.port)
-    server = ShellServer(_shell(options, root), options.host, listening, title=f"cdd · {root.name}")
+    server = ShellServer(
+        _shell(options, root), options.host, listening, title=f"cdd · {root.name}"
+    )
     sys.stderr.write(warning(listening.getsockname()[0]))
-    sys.stdout.write(f"{server.address}\nCtrl+C ends it, and the shells in its pages.\n")
+    sys.stdout.write(
+        f"{server.address}\nCtrl+C ends it, and the shells in its pages.\n"
+    )
     sys.stdout.flush()
     server.run(opens_browser=options.open)
     return ExitCode.DONE
 
 
 def _shell(options: Namespace, root: Path) -> list[str]:
-    """The command of each page's shell: this program, with the flags that were given. `-P`: the folder that it is
-    started in has no say in what is imported."""
+    """The command of each page's shell: this program, with the flags that were given.
+    `-P`: the folder that it is started in has no say in what is imported.
+    """
     flags = [
         part
         for name in ("model", "api_base", "record")
@@ -59,21 +78,27 @@ def _shell(options: Namespace, root: Path) -> list[str]:
 
 def _listening(host: str, port: int) -> socket.socket:
     try:
-        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        family, _, _, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
         return socket.create_server(address[:2], family=family)
     except (OSError, OverflowError) as error:
         raise BadInput(
-            f"Nothing can be served on {host}, port {port}: {getattr(error, 'strerror', None) or error}",
+            f"Nothing can be served on {host}, port {port}:"
+            f" {getattr(error, 'strerror', None) or error}",
             hint="--port 0 takes a port that is free.",
         ) from error
 
 
 def warning(address: str) -> str:
-    """A warning about being served there; empty where only this computer can connect."""
+    """A warning about being served there; empty where only this computer can
+    connect.
+    """
     if ipaddress.ip_address(address).is_loopback:
         return ""
     return (
-        "cdd: Others can connect, and the connection is not encrypted: whoever can read the network sees all that is "
-        "shown and typed, and the token.\n"
-        "Safer: `cdd serve` without --host, and from the other computer: ssh -L 8000:127.0.0.1:8000 HOST\n"
+        "cdd: Others can connect, and the connection is not encrypted: whoever can read"
+        " the network sees all that is shown and typed, and the token.\nSafer:"
+        " `cdd serve` without --host, and from the other computer: ssh -L"
+        " 8000:127.0.0.1:8000 HOST\n"
     )

@@ -27,9 +27,9 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
     "Content-Security-Policy": (
-        "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; "
-        "img-src 'self' data:; connect-src 'self' ws://{host} wss://{host}; "
-        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self'"
+        " 'unsafe-inline'; img-src 'self' data:; connect-src 'self' ws://{host}"
+        " wss://{host}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     ),
 }
 
@@ -37,12 +37,15 @@ _HEADERS = {
 class ShellServer(Server):
     """Each page has a shell of its own, which ends with it.
 
-    All it serves is for requests with the token: the page's address has it once, after that a cookie. A request has to
-    come to an IP address, to `localhost` or to the host that was asked for, and from a page of this server: another
-    site's page can neither send one here itself nor by a name that it has pointed here.
+    All it serves is for requests with the token: the page's address has it once, after
+    that a cookie. A request has to come to an IP address, to `localhost` or to the host
+    that was asked for, and from a page of this server: another site's page can neither
+    send one here itself nor by a name that it has pointed here.
     """
 
-    def __init__(self, argv: Sequence[str], host: str, listening: socket.socket, *, title: str) -> None:
+    def __init__(
+        self, argv: Sequence[str], host: str, listening: socket.socket, *, title: str
+    ) -> None:
         self._listening = listening
         super().__init__("", host, listening.getsockname()[1], title=title)
         self._argv = argv
@@ -57,10 +60,13 @@ class ShellServer(Server):
         host = self._listening.getsockname()[0]
         if ipaddress.ip_address(host).is_unspecified:
             host = _own_address() or socket.gethostname()
-        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}/?token={self._token}"
+        named = f"[{host}]" if ":" in host else host
+        return f"http://{named}:{self.port}/?token={self._token}"
 
     def run(self, *, opens_browser: bool) -> None:
-        """Serve until Ctrl+C or SIGTERM; then end the shells, each of which puts back what it was doing."""
+        """Serve until Ctrl+C or SIGTERM; then end the shells, each of which puts back
+        what it was doing.
+        """
         with suppress(KeyboardInterrupt):  # where there are no handlers of signals
             asyncio.run(self._run(opens_browser=opens_browser))
 
@@ -91,16 +97,25 @@ class ShellServer(Server):
         """The address is printed by whoever started this."""
 
     async def on_shutdown(self, app: web.Application) -> None:
-        await asyncio.gather(*(page.close(code=WSCloseCode.GOING_AWAY) for page in self._pages))
+        await asyncio.gather(
+            *(page.close(code=WSCloseCode.GOING_AWAY) for page in self._pages)
+        )
 
     @web.middleware
-    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+    async def _guard(
+        self, request: web.Request, handler: Handler
+    ) -> web.StreamResponse:
         if not self._is_addressed_here(request):
             raise web.HTTPForbidden(text="This request was not made for `cdd serve`.\n")
         if self._is_token(request.cookies.get(self._cookie, "")):
             return await handler(request)
         if request.path != "/" or not self._is_token(request.query.get("token", "")):
-            raise web.HTTPForbidden(text="Open the whole address that `cdd serve` has printed: its token is needed.\n")
+            raise web.HTTPForbidden(
+                text=(
+                    "Open the whole address that `cdd serve` has printed: its token is"
+                    " needed.\n"
+                )
+            )
         response = await handler(request)
         response.set_cookie(self._cookie, self._token, httponly=True, samesite="Strict")
         return response
@@ -118,25 +133,37 @@ class ShellServer(Server):
         except ValueError:
             return False
 
-    async def _add_headers(self, request: web.Request, response: web.StreamResponse) -> None:
+    async def _add_headers(
+        self, request: web.Request, response: web.StreamResponse
+    ) -> None:
         for name, value in _HEADERS.items():
-            response.headers[name] = value.replace("{host}", request.headers.get("Host", ""))
+            response.headers[name] = value.replace(
+                "{host}", request.headers.get("Host", "")
+            )
 
     async def handle_index(self, request: web.Request) -> web.Response:
-        """The page. Its files come from here, so that it works without any other network."""
+        """The page. Its files come from here, so that it works without any other
+        network.
+        """
         words = {
             "title": escape(self.title),
-            "websocket": escape(f"{'wss' if request.secure else 'ws'}://{request.host}/ws"),
+            "websocket": escape(
+                f"{'wss' if request.secure else 'ws'}://{request.host}/ws"
+            ),
             "font_size": str(to_int(request.query.get("fontsize", ""), 16)),
         }
-        return web.Response(text=Template(_PAGE.read_text("utf-8")).substitute(words), content_type="text/html")
+        return web.Response(
+            text=Template(_PAGE.read_text("utf-8")).substitute(words),
+            content_type="text/html",
+        )
 
     async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
         page = web.WebSocketResponse(heartbeat=15)
         await page.prepare(request)
 
         async def send(data: bytes) -> None:
-            with suppress(ConnectionError):  # to a page that is gone; its shell is read on until it ends
+            # to a page that is gone; its shell is read on until it ends
+            with suppress(ConnectionError):
                 await page.send_bytes(data)
 
         async def tell(text: str) -> None:
@@ -144,11 +171,18 @@ class ShellServer(Server):
                 await page.send_str(text)
 
         service = _ShellService(
-            self._argv, write_bytes=send, write_str=tell, close=page.close, download_manager=self.download_manager
+            self._argv,
+            write_bytes=send,
+            write_str=tell,
+            close=page.close,
+            download_manager=self.download_manager,
         )
         self._pages.add(page)
         try:
-            await service.start(to_int(request.query.get("width", ""), 80), to_int(request.query.get("height", ""), 24))
+            await service.start(
+                to_int(request.query.get("width", ""), 80),
+                to_int(request.query.get("height", ""), 24),
+            )
             await self._process_messages(page, service)
         finally:
             await service.stop()
@@ -158,18 +192,22 @@ class ShellServer(Server):
 
 
 class _ShellService(AppService):
-    """The shell of one page, as a process. Ctrl+C in the server's terminal does not reach it: it is told to end when
-    the page or the server does."""
+    """The shell of one page, as a process. Ctrl+C in the server's terminal does not
+    reach it: it is told to end when the page or the server does.
+    """
 
     def __init__(self, argv: Sequence[str], **others: object) -> None:
-        super().__init__("", **others)  # type: ignore[arg-type]  # handed on as they are
+        # handed on as they are
+        super().__init__("", **others)  # type: ignore[arg-type]
         self._argv = argv
 
     def _build_environment(self, width: int = 80, height: int = 24) -> dict[str, str]:
         environment = super()._build_environment(width, height)
         return environment | {"TEXTUAL_DRIVER": "cdd_agent.tui.browser:BrowserDriver"}
 
-    async def _open_app_process(self, width: int = 80, height: int = 24) -> asyncio.subprocess.Process:
+    async def _open_app_process(
+        self, width: int = 80, height: int = 24
+    ) -> asyncio.subprocess.Process:
         pipe = asyncio.subprocess.PIPE
         self._process = await asyncio.create_subprocess_exec(
             *self._argv,
@@ -190,12 +228,17 @@ class _ShellService(AppService):
 
 @contextmanager
 def _redirection(address: str) -> Iterator[Path]:
-    """A page that leads to the address, for this user alone: the arguments of a browser can be read by everybody."""
+    """A page that leads to the address, for this user alone: the arguments of a browser
+    can be read by everybody.
+    """
     handle, name = tempfile.mkstemp(suffix=".html", prefix="cdd-serve-")
     page = Path(name)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(f'<!DOCTYPE html><meta http-equiv="refresh" content="0; url={escape(address)}">\n')
+            file.write(
+                '<!DOCTYPE html><meta http-equiv="refresh" content="0;'
+                f' url={escape(address)}">\n'
+            )
         yield page
     finally:
         page.unlink(missing_ok=True)

@@ -23,31 +23,38 @@ if TYPE_CHECKING:
     from cdd_agent.tui.app import Shell
 
 _OPENING = (
-    "Ask anything. `/new` makes a ticket, `/socrates` asks until it is clear, `/plan` plans it, `/exec` carries it "
-    "out; `/help` says more."
+    "Ask anything. `/new` makes a ticket, `/socrates` asks until it is clear, `/plan`"
+    " plans it, `/exec` carries it out; `/help` says more."
 )
 
 
 def open_shell(options: Namespace) -> int:
     """Open it; where there is no terminal that can draw a screen, a line at a time."""
     first = "" if options.resume is None else f"/resume {options.resume}".rstrip()
-    can_draw = sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    can_draw = (
+        sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    )
     is_in_browser = "TEXTUAL_DRIVER" in os.environ
     if options.plain or not (can_draw or is_in_browser):
         from cdd_agent.cli.plain import run_plain
 
-        return run_plain(lambda frontend, emit: _opened(options, frontend, emit, _OPENING), first)
+        return run_plain(
+            lambda frontend, emit: _opened(options, frontend, emit, _OPENING), first
+        )
     return run_shell(options, first=first)
 
 
 def run_shell(options: Namespace, note: str = _OPENING, first: str = "") -> int:
-    """Run the shell to its end, from the words that it says first and a line that is typed for the person."""
+    """Run the shell to its end, from the words that it says first and a line that is
+    typed for the person.
+    """
     gc.disable()
     from cdd_agent.tui.app import Shell
 
     gc.freeze()  # what was imported stays: no collection need look through it
     gc.enable()
-    os.environ.pop("TEXTUAL_DRIVER", None)  # Textual has read it; a `cdd` that is started in here is in no browser
+    # Textual has read it; a `cdd` that is started in here is in no browser
+    os.environ.pop("TEXTUAL_DRIVER", None)
 
     def session(frontend: Frontend, emit: Emit) -> tuple[Session, tuple[Notice, ...]]:
         """Called when the first screen is drawn."""
@@ -66,7 +73,9 @@ def run_shell(options: Namespace, note: str = _OPENING, first: str = "") -> int:
 
 
 def _farewell(shell: Shell, options: Namespace) -> Iterator[str]:
-    """The summary of a session, where to read more, and how to go on; nothing where nothing was done."""
+    """The summary of a session, where to read more, and how to go on; nothing where
+    nothing was done.
+    """
     recap = shell.attention.session
     if recap is None or not (recap.steps or recap.cost):
         return
@@ -76,10 +85,17 @@ def _farewell(shell: Shell, options: Namespace) -> Iterator[str]:
     report = root / ".cdd" / "runs" / (recap.ticket or "") / "report.md"
     if recap.ticket is not None and report.is_file():
         yield f"Report: {sanitize_for_display(os.path.relpath(report))}"
-    if recap.ticket is not None and shell.session is not None and not _is_something_left(shell.session, recap.ticket):
+    if (
+        recap.ticket is not None
+        and shell.session is not None
+        and not _is_something_left(shell.session, recap.ticket)
+    ):
         return
     is_here = find_root(Path()) == root
-    yield f"Go on with: {'cdd' if is_here else f'cdd -C {shlex.quote(str(root))}'}, and in it /resume"
+    yield (
+        f"Go on with: {'cdd' if is_here else f'cdd -C {shlex.quote(str(root))}'}, and"
+        " in it /resume"
+    )
 
 
 def _is_something_left(session: Session, slug: str) -> bool:
@@ -94,16 +110,22 @@ def _is_something_left(session: Session, slug: str) -> bool:
     return not is_done or left_last(session.project) is not None
 
 
-def _opened(options: Namespace, frontend: Frontend, emit: Emit, note: str) -> tuple[Session, tuple[Notice, ...]]:
+def _opened(
+    options: Namespace, frontend: Frontend, emit: Emit, note: str
+) -> tuple[Session, tuple[Notice, ...]]:
     """The session, and what a person is to know at first."""
     from cdd_agent.cli.without_screen import open_project_of
     from cdd_agent.wiring import NO_MODEL_HINT, Wiring
 
-    import_module("cdd_agent.files.file_lock")  # for drafts: else the first key that is kept would wait for it
+    # for drafts: else the first key that is kept would wait for it
+    import_module("cdd_agent.files.file_lock")
     project = open_project_of(options, "model", "api_base", "record")
     notices = [Notice(note)]
     if not (project.root / ".cdd").is_dir():
         notices.append(Notice("This is no cdd project yet: `/init` makes it one."))
     if project.config.model is None:
-        notices += [Notice("No model is configured.", Tone.WARNING), Notice(NO_MODEL_HINT)]
+        notices += [
+            Notice("No model is configured.", Tone.WARNING),
+            Notice(NO_MODEL_HINT),
+        ]
     return Wiring(project, frontend, emit).session, tuple(notices)

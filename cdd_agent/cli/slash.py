@@ -1,4 +1,6 @@
-"""A slash command that can be typed after `cdd`, too: carried out without a screen, a session or an event loop."""
+"""A slash command that can be typed after `cdd`, too: carried out without a screen, a
+session or an event loop.
+"""
 
 from argparse import Namespace
 
@@ -9,7 +11,9 @@ from cdd_agent.errors import BadInput, ExitCode
 
 
 def run_slash_command(command: SlashCommand, options: Namespace) -> ExitCode:
-    """The command gets what was typed in the order in which its form has it, and flags by their names."""
+    """The command gets what was typed in the order in which its form has it, and flags
+    by their names.
+    """
     assert command.terminal is not None
     assert command.of_project is not None
     typed, words, flags = vars(options), list[str](), dict[str, bool]()
@@ -21,7 +25,9 @@ def run_slash_command(command: SlashCommand, options: Namespace) -> ExitCode:
             case True if name != "json":
                 flags[name] = True
             case str(word):
-                words.append(reference(word) if argument in (SLUG, OPTIONAL_SLUG) else word)
+                words.append(
+                    reference(word) if argument in (SLUG, OPTIONAL_SLUG) else word
+                )
             case list(several):
                 words += several
     printer = printer_for(typed.get("json", False))

@@ -25,11 +25,12 @@ _AGAIN = "Nothing is lost; the same command goes on from here."
 @terminal_command(
     "push",
     """
-    cdd push feature-user-auth                     # to origin
+    cdd push feature-user-auth                 # to origin
     cdd push feature-user-auth git@example.org:team/runs.git
-    cdd push feature-user-auth --take-over         # replace what is there, whoever holds it
+    cdd push feature-user-auth --take-over     # replace what is there, whoever holds it
 
-    The ticket, its state, record and checkpoints go to refs/cdd/runs/SLUG; see docs/travelling.md.
+    The ticket, its state, record and checkpoints go to refs/cdd/runs/SLUG; see
+    docs/travelling.md.
     """,
     SLUG,
     _REMOTE,
@@ -54,7 +55,8 @@ def push(options: Namespace) -> int:
     cdd pull feature-user-auth upstream --json
     cdd pull feature-user-auth --take-over         # the machine that holds it is dead
 
-    The project's files become what they were there; where that would lose something of yours, nothing is done.
+    The project's files become what they were there; where that would lose something of
+    yours, nothing is done.
     """,
     Argument("slug", "the ticket's slug", metavar="SLUG"),
     _REMOTE,
@@ -67,7 +69,9 @@ def pull(options: Namespace) -> int:
     travel, output = _open(options, may_be_new=True)
 
     async def work() -> None:
-        await travel.pull(options.remote, by_word=options.take_over, replace=options.replace)
+        await travel.pull(
+            options.remote, by_word=options.take_over, replace=options.replace
+        )
 
     output.carry_out(work())
     return ExitCode.DONE
@@ -84,8 +88,12 @@ def _open(options: Namespace, *, may_be_new: bool) -> tuple[Travel, Output]:
     try:
         ticket = project.tickets.find(reference(options.slug))
     except BadInput:
-        if not may_be_new or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,150}", options.slug):
+        if not may_be_new or not re.fullmatch(
+            r"[A-Za-z0-9][A-Za-z0-9_-]{0,150}", options.slug
+        ):
             raise
         root = project.root
-        ticket = Ticket(options.slug, root / project.tickets.tickets_dir / options.slug, root)
+        ticket = Ticket(
+            options.slug, root / project.tickets.tickets_dir / options.slug, root
+        )
     return open_travel(project, ticket, output.emit), output

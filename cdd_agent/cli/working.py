@@ -1,4 +1,6 @@
-"""Shared by the commands that do a piece of work without a screen: who may be there to answer, and the output."""
+"""Shared by the commands that do a piece of work without a screen: who may be there to
+answer, and the output.
+"""
 
 import asyncio
 import signal
@@ -19,9 +21,14 @@ _SLOW = 1.0
 
 @contextmanager
 def preparing_model() -> Iterator[None]:
-    """Around making the model of a run: whether anybody offers a name may be known only to litellm, whose import takes
-    seconds. After the first of them standard error says so."""
-    text = "cdd: looking for who offers the model; the list of all providers takes some seconds to load ...\n"
+    """Around making the model of a run: whether anybody offers a name may be known only
+    to litellm, whose import takes seconds. After the first of them standard error says
+    so.
+    """
+    text = (
+        "cdd: looking for who offers the model; the list of all providers takes some"
+        " seconds to load ...\n"
+    )
     timer = threading.Timer(_SLOW, lambda: sys.stderr.write(text))
     timer.daemon = True
     timer.start()
@@ -37,8 +44,9 @@ def whoever_is_there(printer: Printer) -> Frontend:
 
 
 class Output:
-    """Prints a piece of work. Where that cannot be, as the reader has left or the disk is full, the work is stopped; it
-    is not the work that fails."""
+    """Prints a piece of work. Where that cannot be, as the reader has left or the disk
+    is full, the work is stopped; it is not the work that fails.
+    """
 
     def __init__(self, printer: Printer) -> None:
         self.printer = printer
@@ -53,17 +61,21 @@ class Output:
             return
         try:
             show()
-        except (OSError, SystemExit) as error:  # rich ends the program when its reader has left
+        except (OSError, SystemExit) as error:
+            # rich ends the program when its reader has left
             if self._work is not None and self._work.cancelling():
-                return  # it has been interrupted, which says more than that nobody reads
+                # it has been interrupted, which says more than that nobody reads
+                return
             self._refused = error
             if self._work is not None:
                 self._work.cancel()
 
     def carry_out(self, work: Coroutine[object, object, None]) -> None:
-        """Do it to its end; a request to terminate, or a closed terminal, is an interrupt like Ctrl+C.
+        """Do it to its end; a request to terminate, or a closed terminal, is an
+        interrupt like Ctrl+C.
 
-        Raises `KeyboardInterrupt`, the `OSError` of a reader that has left, and what the work raises.
+        Raises `KeyboardInterrupt`, the `OSError` of a reader that has left, and what
+        the work raises.
         """
         try:
             asyncio.run(self._interruptible(work))
@@ -77,8 +89,11 @@ class Output:
         loop, self._work = asyncio.get_running_loop(), asyncio.current_task()
         assert self._work is not None
         for name in ("SIGTERM", "SIGHUP"):
-            with suppress(AttributeError, NotImplementedError):  # Windows has no SIGHUP, and no such handlers
-                loop.add_signal_handler(getattr(signal, name), partial(self._work.cancel, name))
+            # Windows has no SIGHUP, and no such handlers
+            with suppress(AttributeError, NotImplementedError):
+                loop.add_signal_handler(
+                    getattr(signal, name), partial(self._work.cancel, name)
+                )
         try:
             await work
         finally:

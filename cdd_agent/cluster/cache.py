@@ -1,7 +1,8 @@
-"""A worker's store of a project: a bare repository, in which whatever has come once stays, and runs' own copies.
+"""A worker's store of a project: a bare repository, in which whatever has come once
+stays, and runs' own copies.
 
-Several processes of one machine use it at once; git sees to that. It is only a cache: it can be removed while no run
-goes on.
+Several processes of one machine use it at once; git sees to that. It is only a cache:
+it can be removed while no run goes on.
 """
 
 from __future__ import annotations
@@ -28,7 +29,11 @@ _LOOK = 0.1
 
 def cache_folder() -> Path:
     """All projects' caches of this machine."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cdd" / "cluster"
+    return (
+        Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        / "cdd"
+        / "cluster"
+    )
 
 
 class Cache(Struct, frozen=True):
@@ -45,15 +50,31 @@ class Cache(Struct, frozen=True):
             folder.mkdir(parents=True, exist_ok=True)
             folder.chmod(0o700)
         except OSError as error:
-            raise BadInput(f"{folder} could not be made: {error.strerror or error}") from error
-        settings = ("core.fsync=none", "fetch.fsckObjects=true", "gc.autoDetach=false", "gc.pruneExpire=2.weeks.ago")
-        git = Git(folder, {"GIT_DIR": str(folder)}, (*CONFIG, *settings), seconds=_SECONDS)
+            raise BadInput(
+                f"{folder} could not be made: {error.strerror or error}"
+            ) from error
+        settings = (
+            "core.fsync=none",
+            "fetch.fsckObjects=true",
+            "gc.autoDetach=false",
+            "gc.pruneExpire=2.weeks.ago",
+        )
+        git = Git(
+            folder, {"GIT_DIR": str(folder)}, (*CONFIG, *settings), seconds=_SECONDS
+        )
         form = "sha256" if project.endswith("-sha256") else "sha1"
         lock = FileLock(folder.with_suffix(".lock"), blocking=False, thread_local=False)
         while not (folder / "ready").exists():
             try:
                 with lock:
-                    await git("init", "--quiet", "--bare", "--template=", f"--object-format={form}", str(folder))
+                    await git(
+                        "init",
+                        "--quiet",
+                        "--bare",
+                        "--template=",
+                        f"--object-format={form}",
+                        str(folder),
+                    )
                     (folder / "ready").touch()
             except Timeout:  # another process makes it
                 await asyncio.sleep(_LOOK)
@@ -61,15 +82,31 @@ class Cache(Struct, frozen=True):
 
     async def known(self) -> tuple[str, ...]:
         """The latest commits that came."""
-        how = ("--sort=-committerdate", f"--count={_TOLD}", "--format=%(objectname)", _KNOWN)
+        how = (
+            "--sort=-committerdate",
+            f"--count={_TOLD}",
+            "--format=%(objectname)",
+            _KNOWN,
+        )
         return tuple((await self.git("for-each-ref", *how)).stdout.split())
 
     async def take(self, bundle: Path, reference: str, tip: str) -> None:
-        """Take in what a bundle has under a reference. Raises `GitUnusable`, also for another commit than `tip`."""
+        """Take in what a bundle has under a reference. Raises `GitUnusable`, also for
+        another commit than `tip`.
+        """
         git = replace(self.git, env={**self.git.env, "GIT_ALLOW_PROTOCOL": "file"})
-        how = ("--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--refmap=")
-        await git("fetch", "--quiet", *how, "--", str(bundle), f"{reference}:{_KNOWN}/{tip}")
-        found = (await git("rev-parse", "--verify", f"{_KNOWN}/{tip}^{{commit}}")).stdout.strip()
+        how = (
+            "--no-tags",
+            "--no-write-fetch-head",
+            "--no-auto-maintenance",
+            "--refmap=",
+        )
+        await git(
+            "fetch", "--quiet", *how, "--", str(bundle), f"{reference}:{_KNOWN}/{tip}"
+        )
+        found = (
+            await git("rev-parse", "--verify", f"{_KNOWN}/{tip}^{{commit}}")
+        ).stdout.strip()
         if found != tip:
             raise BadInput(f"The run came as {found}, and was to be {tip}")
 
@@ -78,17 +115,29 @@ class Cache(Struct, frozen=True):
         for commit in commits:
             await self.git("update-ref", f"{_KNOWN}/{commit}", commit)
 
-    async def copy(self, place: Path, commit: str, branch: str, author: tuple[str, str]) -> None:
-        """Make a repository that shares the objects, on a new branch that is at a commit, with its files."""
+    async def copy(
+        self, place: Path, commit: str, branch: str, author: tuple[str, str]
+    ) -> None:
+        """Make a repository that shares the objects, on a new branch that is at a
+        commit, with its files.
+        """
         git, name = Git(place), f"refs/heads/{branch}"
-        await git("init", "--quiet", "--template=", f"--object-format={await self._form()}", str(place))
+        await git(
+            "init",
+            "--quiet",
+            "--template=",
+            f"--object-format={await self._form()}",
+            str(place),
+        )
         alternates = place / ".git" / "objects" / "info" / "alternates"
         alternates.parent.mkdir(parents=True, exist_ok=True)
         alternates.write_text(f"{self.folder / 'objects'}\n")
         with (place / ".git" / "config").open("a") as file:
             file.write("[commit]\n\tgpgSign = false\n[user]\n")
             for key, value in zip(("name", "email"), author, strict=True):
-                escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+                escaped = (
+                    value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+                )
                 file.write(f'\t{key} = "{escaped}"\n')
         await git("update-ref", name, commit)
         await git("symbolic-ref", "HEAD", name)

@@ -1,8 +1,10 @@
-"""The client's side of one ticket: gives its run to the worker who asks, and keeps what comes back.
+"""The client's side of one ticket: gives its run to the worker who asks, and keeps what
+comes back.
 
-Each worker who begins gets a number, and only the last one is listened to: a machine that was taken for dead and comes
-back is told so, and can change nothing. What a worker has saved is on this disk before it is told so. When the run is
-over, or is to stop, it is put into the tree that is the run's own, as `cdd exec --worktree` makes it.
+Each worker who begins gets a number, and only the last one is listened to: a machine
+that was taken for dead and comes back is told so, and can change nothing. What a worker
+has saved is on this disk before it is told so. When the run is over, or is to stop, it
+is put into the tree that is the run's own, as `cdd exec --worktree` makes it.
 """
 
 from __future__ import annotations
@@ -44,13 +46,21 @@ from cdd_agent.llm.shared import SharedAccount
 from cdd_agent.open_project import Project
 from cdd_agent.threads import in_thread
 from cdd_agent.travel.bundles import RunHere, bundle
-from cdd_agent.travel.came_back import CameBack, in_its_own_tree, opened, put_in_place, reference_of
+from cdd_agent.travel.came_back import (
+    CameBack,
+    in_its_own_tree,
+    opened,
+    put_in_place,
+    reference_of,
+)
 from cdd_agent.travel.own_tree import OwnTree
 from cdd_agent.travel.reference import MOST_BYTES, RunReference
 
 _MOST_HAVE = 20
 _SHORT = 0.05
-"""Seconds that a question whether there is room for a call waits here; the worker asks again."""
+"""Seconds that a question whether there is room for a call waits here; the worker asks
+again.
+"""
 
 
 class Gone(Exception):
@@ -107,7 +117,9 @@ class Desk(Struct):
         replace(self.kept, **changes).keep(self.own.record.folder)
 
     async def answer(self, question: Mapping[str, Any]) -> Answer:
-        """The answer to a worker's question. Raises nothing: what is wrong here is in the answer."""
+        """The answer to a worker's question. Raises nothing: what is wrong here is in
+        the answer.
+        """
         try:
             asked: AnyQuestion = heard(question, AnyQuestion)
             async with self._turn:
@@ -117,7 +129,11 @@ class Desk(Struct):
                 self._expect_current(asked.attempt)
                 match asked:
                     case Piece(offset=offset):
-                        return {"data": await in_thread(lambda: self._piece(offset), name="piece")}
+                        return {
+                            "data": await in_thread(
+                                lambda: self._piece(offset), name="piece"
+                            )
+                        }
                     case Told(events=events):
                         for line in events:
                             self.tell({**json.loads(line)})
@@ -156,9 +172,18 @@ class Desk(Struct):
         assert self._run is not None, "it is made ready"
         here, reference = self._run
         kept = self.kept
-        text, tone = f"{self.own.ticket.slug} is carried out by {asked.worker}.", Tone.QUIET
+        text, tone = (
+            f"{self.own.ticket.slug} is carried out by {asked.worker}.",
+            Tone.QUIET,
+        )
         if self.worker:
-            text, tone = f"{self.worker} was lost: {self.own.ticket.slug} goes on at {asked.worker}.", Tone.WARNING
+            text, tone = (
+                (
+                    f"{self.worker} was lost: {self.own.ticket.slug} goes on at"
+                    f" {asked.worker}."
+                ),
+                Tone.WARNING,
+            )
         self.attempt, self.worker = kept.attempt + 1, asked.worker
         self._keep(attempt=self.attempt)
         await self._calls.aclose()
@@ -208,8 +233,12 @@ class Desk(Struct):
         limit = self.limit
 
         def expect(spent: Spent) -> None:
-            no_tokens = limit.tokens is not None and spent.tokens + asked.tokens > limit.tokens
-            if no_tokens or (limit.usd is not None and spent.usd + asked.usd > limit.usd):
+            no_tokens = (
+                limit.tokens is not None and spent.tokens + asked.tokens > limit.tokens
+            )
+            if no_tokens or (
+                limit.usd is not None and spent.usd + asked.usd > limit.usd
+            ):
                 raise BudgetExhausted("There is no room for the call")
 
         verdict = "go"
@@ -223,17 +252,26 @@ class Desk(Struct):
         except BudgetExhausted:
             verdict = "no"
         spent = self.account.spent
-        return {"verdict": verdict, "tokens": spent.tokens, "usd": spent.usd, "estimated": spent.estimated}
+        return {
+            "verdict": verdict,
+            "tokens": spent.tokens,
+            "usd": spent.usd,
+            "estimated": spent.estimated,
+        }
 
     async def _save(self, saved: Saved) -> None:
-        """Keep a part of a bundle, and when it was the last, the run that is in it. Raises `Gone`, `CddError`."""
+        """Keep a part of a bundle, and when it was the last, the run that is in it.
+        Raises `Gone`, `CddError`.
+        """
         place = self._coming
         try:
             with place.open("r+b" if saved.offset else "wb") as file:
                 file.seek(saved.offset)
                 file.write(saved.data)
         except OSError as error:
-            raise BadInput(f"{place} could not be written: {error.strerror or error}") from error
+            raise BadInput(
+                f"{place} could not be written: {error.strerror or error}"
+            ) from error
         if not saved.is_last:
             return
         async with self.busy:
@@ -242,8 +280,11 @@ class Desk(Struct):
     async def _take(self, saved: Saved) -> None:
         assert self._run is not None, "a worker has begun"
         _, reference = self._run
-        reference.have = tuple(filter(None, (self.kept.tip or self.sent,)))  # what the worker builds on
-        reference.fetched = await reference.remote.fetch(OUT, reference.have, MOST_BYTES)
+        # what the worker builds on
+        reference.have = tuple(filter(None, (self.kept.tip or self.sent,)))
+        reference.fetched = await reference.remote.fetch(
+            OUT, reference.have, MOST_BYTES
+        )
         if reference.fetched != saved.tip:
             raise BadInput("Another commit came than was announced")
         self._expect_current(saved.attempt)
@@ -252,8 +293,9 @@ class Desk(Struct):
         self._keep(tip=saved.tip)
 
     async def end(self) -> None:
-        """Put what came back into the run's own tree, and let go of all. Raises `CddError`; whoever next wants to use
-        the tree does it then."""
+        """Put what came back into the run's own tree, and let go of all. Raises
+        `CddError`; whoever next wants to use the tree does it then.
+        """
         try:
             if self._run is not None:
                 async with self._turn, self.busy:
@@ -273,6 +315,11 @@ async def _known(reference: RunReference, have: tuple[str, ...]) -> tuple[str, .
         return ()
     asked, told = reference.folder / "asked", reference.folder / "told"
     asked.write_text("".join(f"{commit}\n" for commit in have))
-    await reference.git("cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=asked, stdout=told)
+    await reference.git(
+        "cat-file",
+        "--batch-check=%(objectname) %(objecttype)",
+        stdin=asked,
+        stdout=told,
+    )
     lines = (line.split() for line in told.read_text().splitlines())
     return tuple(line[0] for line in lines if line[1:] == ["commit"])[:_MOST_HAVE]

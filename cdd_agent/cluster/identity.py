@@ -1,4 +1,6 @@
-"""What a client tells of itself and of a project: no more than a run elsewhere needs."""
+"""What a client tells of itself and of a project: no more than a run elsewhere
+needs.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,14 @@ _NOT_SENT = {"record", "notifications", "approval", "commit", "jobs"}
 
 
 def settings_to_send(config: Config, root: Path) -> dict[str, Any]:
-    """The settings that a run goes by, as the worker gets them: without headers, which hold keys. Raises `BadInput`
-    where something else in them must not travel."""
-    sent = {name: value for name, value in to_builtins(config).items() if name not in _NOT_SENT}
+    """The settings that a run goes by, as the worker gets them: without headers, which
+    hold keys. Raises `BadInput` where something else in them must not travel.
+    """
+    sent = {
+        name: value
+        for name, value in to_builtins(config).items()
+        if name not in _NOT_SENT
+    }
     for part in (sent, *sent.get("fallbacks", ())):
         part.get("request", {}).pop("headers", None)
     text = json.dumps(sent)
@@ -37,24 +44,37 @@ def settings_to_send(config: Config, root: Path) -> dict[str, Any]:
                 f"The settings name {folder}, which is a folder of this machine",
                 hint="Name files from the project's root, and have them committed.",
             )
-    return {**sent, "commit": "step", "approval": "ask" if config.approval == "ask" else "auto"}
+    return {
+        **sent,
+        "commit": "step",
+        "approval": "ask" if config.approval == "ask" else "auto",
+    }
 
 
 async def project_id(own: OwnTree) -> str:
-    """The same for all copies of a project: its first commits. Raises `BadInput` for a history that is not all here."""
+    """The same for all copies of a project: its first commits. Raises `BadInput` for a
+    history that is not all here.
+    """
     git = Git(own.trees.top)
     if (await git("rev-parse", "--is-shallow-repository")).stdout.strip() == "true":
         raise BadInput(
-            "A part of the history is missing here, and workers need it", hint="`git fetch --unshallow` brings it."
+            "A part of the history is missing here, and workers need it",
+            hint="`git fetch --unshallow` brings it.",
         )
     first = sorted((await git("rev-list", "--max-parents=0", "HEAD")).stdout.split())
     repository = await repository_of(own.trees.top)
     name = hashlib.sha256("\n".join(first).encode()).hexdigest()[:20]
-    return f"{name}-sha256" if repository and repository.object_format == "sha256" else name
+    return (
+        f"{name}-sha256"
+        if repository and repository.object_format == "sha256"
+        else name
+    )
 
 
 async def author_of(own: OwnTree) -> tuple[str, str]:
     """Name and address for commits, as git knows them here."""
-    said = (await own.trees.git("var", "GIT_AUTHOR_IDENT", codes=(0, 128))).stdout.strip()
+    said = (
+        await own.trees.git("var", "GIT_AUTHOR_IDENT", codes=(0, 128))
+    ).stdout.strip()
     name, _, rest = said.partition(" <")
     return (name, rest.partition(">")[0]) if rest else ("cdd", "cdd@localhost")

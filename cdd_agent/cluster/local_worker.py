@@ -5,9 +5,12 @@ from types import FrameType
 
 
 def dask_setup(worker: object) -> None:
-    """Ctrl+C is for the client, which then stops what the workers do. (Called by Dask.)"""
+    """Ctrl+C is for the client, which then stops what the workers do. (Called by
+    Dask.)
+    """
     del worker
-    signal.signal(signal.SIGINT, _ignored)  # a handler is not inherited by what the worker starts
+    # a handler is not inherited by what the worker starts
+    signal.signal(signal.SIGINT, _ignored)
 
 
 def _ignored(number: int, frame: FrameType | None) -> None:

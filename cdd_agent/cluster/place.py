@@ -1,5 +1,6 @@
-"""A place of other machines: tickets as tasks of Dask distributed, whose scheduler says which worker takes one and
-gives it to another when a worker dies."""
+"""A place of other machines: tickets as tasks of Dask distributed, whose scheduler says
+which worker takes one and gives it to another when a worker dies.
+"""
 
 from __future__ import annotations
 
@@ -33,10 +34,14 @@ from cdd_agent.wiring import open_own_tree
 
 LOCAL = "local"
 PATIENCE = "CDD_CLUSTER_PATIENCE"
-"""The variable with the seconds without an answer after which a worker takes its client for dead."""
+"""The variable with the seconds without an answer after which a worker takes its client
+for dead.
+"""
 _PATIENCE = 60.0
 _TRIES = 5
-"""Times that a ticket is given out again after something else than the death of a worker."""
+"""Times that a ticket is given out again after something else than the death of a
+worker.
+"""
 _LOOK = 5.0
 _AGAIN = 1.0
 _CONNECT = 15.0
@@ -44,7 +49,9 @@ _PROBE = 10.0
 
 
 class ClusterPlace(Struct):
-    """The workers of one Dask cluster. Several tickets at once: what no worker is free for waits with the scheduler."""
+    """The workers of one Dask cluster. Several tickets at once: what no worker is free
+    for waits with the scheduler.
+    """
 
     project: Project
     folder: Path
@@ -54,7 +61,9 @@ class ClusterPlace(Struct):
     refused: dict[str, str] = field(default_factory=dict)
     """Workers that tickets are not given to, and why."""
     _desks: dict[str, Desk] = field(default_factory=dict)
-    _busy: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(max(2, os.cpu_count() or 2)))
+    _busy: asyncio.Semaphore = field(
+        default_factory=lambda: asyncio.Semaphore(max(2, os.cpu_count() or 2))
+    )
     _inbox: str = field(default_factory=lambda: f"cdd-inbox-{uuid.uuid4().hex}")
     _asked: set[str] = field(default_factory=set)
     """Workers whose version is known."""
@@ -66,16 +75,21 @@ class ClusterPlace(Struct):
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, project: Project, folder: Path, on: str, at_once: int) -> AsyncIterator[ClusterPlace]:
-        """Speak to the scheduler at an address, or start so many workers here (`local`). `folder` has the budget of all
-        runs. Raises `BadInput`."""
+    async def open(
+        cls, project: Project, folder: Path, on: str, at_once: int
+    ) -> AsyncIterator[ClusterPlace]:
+        """Speak to the scheduler at an address, or start so many workers here
+        (`local`). `folder` has the budget of all runs. Raises `BadInput`.
+        """
         try:
             patience = float(os.environ.get(PATIENCE) or _PATIENCE)
         except ValueError as error:
             raise BadInput(f"{PATIENCE} is no number of seconds") from error
         async with _scheduler(project.root, on, at_once) as address:
             try:
-                client = await Client(address, asynchronous=True, timeout=_CONNECT, set_as_default=False)
+                client = await Client(
+                    address, asynchronous=True, timeout=_CONNECT, set_as_default=False
+                )
             except (OSError, TimeoutError, ValueError) as error:
                 raise BadInput(
                     f"There is no Dask scheduler at {on}: {error}",
@@ -87,13 +101,17 @@ class ClusterPlace(Struct):
                 yield place
             finally:
                 place._hearing.cancel()
-                await asyncio.gather(place._hearing, *place._answering, return_exceptions=True)
+                await asyncio.gather(
+                    place._hearing, *place._answering, return_exceptions=True
+                )
                 await client.close()
 
     async def carry_out(self, job: TicketJob, left: Limit, tell: Tell) -> Ending:
         del left  # what is left is asked for before each call
         if job.variant:
-            raise BadInput("Models are compared on one machine", hint="Leave out `--on`.")
+            raise BadInput(
+                "Models are compared on one machine", hint="Leave out `--on`."
+            )
         ticket = self.project.tickets.find(job.slug)
         config = of_role(self.project.config, "executor")
         if job.model:
@@ -103,10 +121,23 @@ class ClusterPlace(Struct):
             own = await open_own_tree(self.project, ticket)
             author, project = await author_of(own), await project_id(own)
         shared = Shared(self.folder, job.name)
-        desk = Desk(self.project, own, settings, author, shared.limit, shared.its_account, tell, self._busy)
+        desk = Desk(
+            self.project,
+            own,
+            settings,
+            author,
+            shared.limit,
+            shared.its_account,
+            tell,
+            self._busy,
+        )
         self._desks[job.name] = desk
         order = Order(
-            ticket=job.name, project=project, version=VERSION, inbox=self._inbox, patience=self.patience
+            ticket=job.name,
+            project=project,
+            version=VERSION,
+            inbox=self._inbox,
+            patience=self.patience,
         ).told()
         try:
             over = await self._carried_out(job.name, desk, order)
@@ -121,13 +152,17 @@ class ClusterPlace(Struct):
         for _ in range(_TRIES):
             good = await self._expect_workers(desk.tell)
             key = f"cdd-{name}-{uuid.uuid4().hex}"
-            future = self.client.submit(carry_out, order, key=key, pure=False, workers=good or None)
+            future = self.client.submit(
+                carry_out, order, key=key, pure=False, workers=good or None
+            )
             try:
                 over = await self._end_of(future, desk, good)
             except asyncio.CancelledError:
                 desk.is_stopping = True
                 with suppress(TimeoutError, asyncio.CancelledError):
-                    await asyncio.wait_for(_settled(future), self.patience if desk.attempt else 0.1)
+                    await asyncio.wait_for(
+                        _settled(future), self.patience if desk.attempt else 0.1
+                    )
                 raise
             finally:
                 desk.let_go()
@@ -148,14 +183,20 @@ class ClusterPlace(Struct):
         try:
             while not (await asyncio.wait([settled], timeout=_LOOK))[0]:
                 if self._hearing is not None and self._hearing.done():
-                    self._hearing.result()  # a fault: without it nobody would ever be answered
+                    # a fault: without it nobody would ever be answered
+                    self._hearing.result()
                 with suppress(OSError):
                     workers = await self._workers()
                     if good and not workers.intersection(good):
                         return None  # Dask would wait for just these
                     if not workers and not desk.worker and not self._told_of_none:
-                        text = f"The cluster at {self.on} has no worker: tickets wait for one."
-                        desk.tell(to_json(Notice(text, Tone.WARNING, about=About.NO_WORKER)))
+                        text = (
+                            f"The cluster at {self.on} has no worker: tickets wait for"
+                            " one."
+                        )
+                        desk.tell(
+                            to_json(Notice(text, Tone.WARNING, about=About.NO_WORKER))
+                        )
                     self._told_of_none = not workers
         finally:
             settled.cancel()
@@ -168,8 +209,12 @@ class ClusterPlace(Struct):
                 return None
             if isinstance(error, KilledWorker):
                 raise CddError(
-                    f"{error.allowed_failures + 1} workers died while they carried it out",
-                    hint="Look at their logs: the ticket may need more memory than they have.",
+                    f"{error.allowed_failures + 1} workers died while they carried"
+                    " it out",
+                    hint=(
+                        "Look at their logs: the ticket may need more memory than they"
+                        " have."
+                    ),
                 )
             raise CddError(f"The worker failed: {type(error).__name__}: {error}")
         if not await self._is_connected():
@@ -187,7 +232,9 @@ class ClusterPlace(Struct):
         return False
 
     async def _expect_workers(self, tell: Tell) -> list[str]:
-        """The workers that a task may go to; empty: to any. Raises `BadInput` where all are refused."""
+        """The workers that a task may go to; empty: to any. Raises `BadInput` where all
+        are refused.
+        """
         known = await self._workers()
         new = known - self._asked
         if new:
@@ -196,13 +243,21 @@ class ClusterPlace(Struct):
                 for worker, answer in (await asyncio.wait_for(asking, _PROBE)).items():
                     self._asked.add(worker)
                     if answer != VERSION:
-                        has = f"cdd {answer}" if isinstance(answer, str) else "no cdd that knows clusters"
+                        has = (
+                            f"cdd {answer}"
+                            if isinstance(answer, str)
+                            else "no cdd that knows clusters"
+                        )
                         self.refused[worker] = f"it has {has}, and this is {VERSION}"
-                        text = f"The worker {worker} is not used: {self.refused[worker]}."
+                        text = (
+                            f"The worker {worker} is not used: {self.refused[worker]}."
+                        )
                         tell(to_json(Notice(text, Tone.WARNING, about=About.NO_WORKER)))
         good = known - self.refused.keys()
         if known and not good:
-            why = "; ".join(f"{worker}: {self.refused[worker]}" for worker in sorted(known))
+            why = "; ".join(
+                f"{worker}: {self.refused[worker]}" for worker in sorted(known)
+            )
             raise BadInput(f"No worker can carry it out ({why})")
         return sorted(good) if known & self.refused.keys() else []
 
@@ -217,7 +272,12 @@ class ClusterPlace(Struct):
             try:
                 inbox = inbox or await Queue(self._inbox, client=self.client)
                 envelope = await inbox.get()
-            except (OSError, KeyError):  # the scheduler is gone, and perhaps comes back, without the queues that it had
+            except (
+                OSError,
+                KeyError,
+                # the scheduler is gone, and perhaps comes back, without the queues that
+                # it had
+            ):
                 inbox = None
                 self._answers.clear()
                 await asyncio.sleep(_AGAIN)
@@ -244,7 +304,9 @@ async def _settled(future: Future) -> None:
 
 @asynccontextmanager
 async def _scheduler(root: Path, on: str, at_once: int) -> AsyncIterator[str]:
-    """The address of the scheduler; of a cluster on this machine, which is ended then."""
+    """The address of the scheduler; of a cluster on this machine, which is ended
+    then.
+    """
     if on != LOCAL:
         yield on
         return

@@ -1,4 +1,6 @@
-"""The worker's part of a budget that all runs of a cluster have together: the client is asked before each call."""
+"""The worker's part of a budget that all runs of a cluster have together: the client is
+asked before each call.
+"""
 
 from __future__ import annotations
 
@@ -35,21 +37,30 @@ class ClientsAccount(Struct):
         self._took = usage
 
     @asynccontextmanager
-    async def holding(self, worst: Usage, expect: Callable[[Spent], None]) -> AsyncIterator[Callable[[], Spent]]:
-        """As that of an account on this machine. The client is told what the call took when it is over."""
+    async def holding(
+        self, worst: Usage, expect: Callable[[Spent], None]
+    ) -> AsyncIterator[Callable[[], Spent]]:
+        """As that of an account on this machine. The client is told what the call took
+        when it is over.
+        """
         question = {
             "kind": "hold",
             "attempt": self.attempt,
             "tokens": worst.prompt_tokens + worst.completion_tokens,
             "usd": worst.usd or 0.0,
         }
-        while (answer := await self.ask(question))["verdict"] == "wait":  # noqa: ASYNC110  # nobody here could tell
+        # nobody here could tell
+        while (answer := await self.ask(question))["verdict"] == "wait":  # noqa: ASYNC110
             await asyncio.sleep(_LOOK)
-        self.spent = Spent(int(answer["tokens"]), float(answer["usd"]), bool(answer["estimated"]))
+        self.spent = Spent(
+            int(answer["tokens"]), float(answer["usd"]), bool(answer["estimated"])
+        )
         self.refused = answer["verdict"] == "no"
         if self.refused:
             expect(self.spent)
-            raise BudgetExhausted("The budget of all runs has no room for the next call; it was not made")
+            raise BudgetExhausted(
+                "The budget of all runs has no room for the next call; it was not made"
+            )
         self._took = None
         try:
             yield lambda: self.spent
@@ -68,7 +79,9 @@ class ClientsAccount(Struct):
 
 
 class SharedByClient(Shared, frozen=True):
-    """What this run has in common with all others of its client, and with those on this machine."""
+    """What this run has in common with all others of its client, and with those on this
+    machine.
+    """
 
     of_all: Limit
     clients: ClientsAccount
@@ -77,12 +90,17 @@ class SharedByClient(Shared, frozen=True):
     def limit(self) -> Limit:
         return self.of_all
 
-    def account(self, spent: Spent) -> ClientsAccount:  # type: ignore[override]  # it is one, elsewhere
+    # it is one, elsewhere
+    def account(self, spent: Spent) -> ClientsAccount:  # type: ignore[override]
         del spent  # the client knows
         return self.clients
 
 
-def shared_by_client(folder: Path, name: str, limit: Limit, account: ClientsAccount) -> SharedByClient:
-    """`folder` is for what the runs on this machine share: how long a provider asks to wait."""
+def shared_by_client(
+    folder: Path, name: str, limit: Limit, account: ClientsAccount
+) -> SharedByClient:
+    """`folder` is for what the runs on this machine share: how long a provider asks to
+    wait.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     return SharedByClient(folder, name, limit, account)

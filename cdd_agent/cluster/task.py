@@ -1,7 +1,9 @@
-"""The task that Dask runs on a worker, and the line on which it asks the client: two queues of Dask's.
+"""The task that Dask runs on a worker, and the line on which it asks the client: two
+queues of Dask's.
 
-Everything goes by way of the scheduler, over the connections that workers and client have made to it: neither has to be
-reachable by the other. A question waits for its answer, so nothing piles up anywhere.
+Everything goes by way of the scheduler, over the connections that workers and client
+have made to it: neither has to be reachable by the other. A question waits for its
+answer, so nothing piles up anywhere.
 """
 
 from __future__ import annotations
@@ -57,11 +59,14 @@ class Line:
 
     async def ask(self, question: Mapping[str, Any]) -> Answer:
         async with self._turn:
-            asking = asyncio.ensure_future(asyncio.to_thread(self._answer, dict(question)))
+            asking = asyncio.ensure_future(
+                asyncio.to_thread(self._answer, dict(question))
+            )
             try:
                 answer = await asyncio.shield(asking)
             except asyncio.CancelledError:
-                await asyncio.wait([asking])  # else it would take the answer to the next question
+                # else it would take the answer to the next question
+                await asyncio.wait([asking])
                 raise
         if answer.get("gone"):
             raise ClientGone("the client has given the ticket to somebody else")
@@ -72,7 +77,12 @@ class Line:
     def _answer(self, question: dict[str, Any]) -> Answer:
         self._number += 1
         until = time.monotonic() + self._patience
-        envelope = {"ticket": self._ticket, "number": self._number, "answer_to": self._name, "question": question}
+        envelope = {
+            "ticket": self._ticket,
+            "number": self._number,
+            "answer_to": self._name,
+            "question": question,
+        }
         try:
             self._inbox.put(envelope, timeout=self._patience)
             while not self._closed.is_set() and (left := until - time.monotonic()) > 0:

@@ -1,6 +1,8 @@
-"""What a worker and the client say to each other about one ticket. The worker asks, the client answers.
+"""What a worker and the client say to each other about one ticket. The worker asks, the
+client answers.
 
-All of it is plain values: no object of either side is made on the other by what comes over the line.
+All of it is plain values: no object of either side is made on the other by what comes
+over the line.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ from msgspec import Meta, Struct, convert, to_builtins
 from cdd_agent.errors import BadInput
 
 PIECE = 4_000_000
-"""Bytes of a bundle that travel at once: the scheduler holds no more of it at a time."""
+"""Bytes of a bundle that travel at once: the scheduler holds no more of it at a time.
+"""
 _MOST_KNOWN = 200
 """Commits that a worker names as known."""
 
@@ -22,11 +25,15 @@ Count = Annotated[int, Meta(ge=0)]
 Dollars = Annotated[float, Meta(ge=0)]
 Answer = Mapping[str, Any]
 Ask = Callable[[Mapping[str, Any]], Awaitable[Answer]]
-"""Takes a question to the client, and brings its answer. Raises `ClientGone`, `ClientFailed`."""
+"""Takes a question to the client, and brings its answer. Raises `ClientGone`,
+`ClientFailed`.
+"""
 
 
 class ClientGone(Exception):
-    """The client does not answer, or has given the ticket to somebody else: nobody wants what is done here any more."""
+    """The client does not answer, or has given the ticket to somebody else: nobody
+    wants what is done here any more.
+    """
 
 
 class ClientFailed(BadInput):
@@ -46,7 +53,9 @@ class Order(_Said, frozen=True):
     ticket: str
     """By this name the client knows it."""
     project: str
-    """The same for all copies of a project; by this the worker finds what it has of it already."""
+    """The same for all copies of a project; by this the worker finds what it has of it
+    already.
+    """
     version: str
     inbox: str
     """Where the client hears questions."""
@@ -81,7 +90,9 @@ class Told(_Question, frozen=True):
 
 
 class Saved(_Question, frozen=True):
-    """A part of a bundle with the run as it is now. When the last part is answered, the client has it on its disk."""
+    """A part of a bundle with the run as it is now. When the last part is answered, the
+    client has it on its disk.
+    """
 
     attempt: int
     tip: Commit
@@ -122,7 +133,9 @@ def heard(values: object, kind: Any) -> Any:
 
 
 class Begun(_Said, frozen=True):
-    """The run is the worker's now: its attempt has this number, and only the latest attempt is listened to."""
+    """The run is the worker's now: its attempt has this number, and only the latest
+    attempt is listened to.
+    """
 
     attempt: int
     slug: str
@@ -146,7 +159,9 @@ class Begun(_Said, frozen=True):
 
 
 class Over(_Said, frozen=True):
-    """The end of a task, as its result: how the run ended, or why the ticket has to go elsewhere."""
+    """The end of a task, as its result: how the run ended, or why the ticket has to go
+    elsewhere.
+    """
 
     attempt: int
     exit_code: int

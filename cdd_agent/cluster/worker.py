@@ -1,7 +1,9 @@
-"""The worker's side: takes a ticket's run from the client, carries it out, and sends it back after each reply.
+"""The worker's side: takes a ticket's run from the client, carries it out, and sends it
+back after each reply.
 
-It goes by the client's answers alone. When none comes any more, or somebody else has the ticket by now, the work ends:
-the client has all that was paid for, but for the reply that was on its way.
+It goes by the client's answers alone. When none comes any more, or somebody else has
+the ticket by now, the work ends: the client has all that was paid for, but for the
+reply that was on its way.
 """
 
 from __future__ import annotations
@@ -23,7 +25,17 @@ from msgspec.structs import replace
 
 from cdd_agent.cluster.cache import Cache, cache_folder
 from cdd_agent.cluster.purse import ClientsAccount, shared_by_client
-from cdd_agent.cluster.words import PIECE, Ask, Begin, Begun, ClientFailed, ClientGone, Order, Over, heard
+from cdd_agent.cluster.words import (
+    PIECE,
+    Ask,
+    Begin,
+    Begun,
+    ClientFailed,
+    ClientGone,
+    Order,
+    Over,
+    heard,
+)
 from cdd_agent.config import Config
 from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.history import STORE, no_part
@@ -61,7 +73,9 @@ from cdd_agent.version import VERSION
 from cdd_agent.wiring import Wiring, prepare_model
 
 ENVIRONMENT = "CDD_WORKER_ENVIRONMENT"
-"""The variable that names a folder whose `.venv` and `node_modules` the projects' tests need."""
+"""The variable that names a folder whose `.venv` and `node_modules` the projects' tests
+need.
+"""
 _TICK = 1.0
 _SIGN_OF_LIFE = 20
 """So many in the time after which a side that is silent is taken for dead."""
@@ -69,12 +83,24 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 _STREAMS = (ReplyDelta, ThinkingDelta, CommandOutput)
 
 
-async def carry_out(order: Mapping[str, Any], ask: Ask, scratch: Path, name: str) -> Over:
-    """Carry out a ticket's run in a folder of its own below `scratch`. Raises no `CddError`; `ClientGone` where nobody
-    wants it any more."""
+async def carry_out(
+    order: Mapping[str, Any], ask: Ask, scratch: Path, name: str
+) -> Over:
+    """Carry out a ticket's run in a folder of its own below `scratch`. Raises no
+    `CddError`; `ClientGone` where nobody wants it any more.
+    """
     if order.get("version") != VERSION:
-        words = f"{name} has cdd {VERSION}, and the ticket comes from {order.get('version')}"
-        return Over(attempt=0, exit_code=ExitCode.BAD_INPUT, words=words, not_here=True, worker=name)
+        words = (
+            f"{name} has cdd {VERSION}, and the ticket comes from"
+            f" {order.get('version')}"
+        )
+        return Over(
+            attempt=0,
+            exit_code=ExitCode.BAD_INPUT,
+            words=words,
+            not_here=True,
+            worker=name,
+        )
     attempt = 0
     try:
         known: Order = heard(order, Order)
@@ -94,7 +120,13 @@ async def carry_out(order: Mapping[str, Any], ask: Ask, scratch: Path, name: str
     except (CddError, OSError) as error:
         words = error.in_a_line if isinstance(error, CddError) else str(error)
         code = error.exit_code if isinstance(error, CddError) else ExitCode.FAILED
-        return Over(attempt=attempt, exit_code=code, words=words, not_here=_has_no_room(error), worker=name)
+        return Over(
+            attempt=attempt,
+            exit_code=code,
+            words=words,
+            not_here=_has_no_room(error),
+            worker=name,
+        )
 
 
 class _Run(Struct, dict=True):
@@ -135,7 +167,11 @@ class _Run(Struct, dict=True):
         begun, file = self.begun, self.place / "run.bundle"
         with file.open("wb") as bundle_file:
             while bundle_file.tell() < begun.size:
-                question = {"kind": "piece", "attempt": begun.attempt, "offset": bundle_file.tell()}
+                question = {
+                    "kind": "piece",
+                    "attempt": begun.attempt,
+                    "offset": bundle_file.tell(),
+                }
                 data = (await self.ask(question))["data"]
                 if not data:
                     raise BadInput("The run came incomplete")
@@ -143,20 +179,34 @@ class _Run(Struct, dict=True):
         await store.know(begun.have)
         await store.take(file, OUT, begun.tip)
         file.unlink()
-        manifest = json.loads((await store.git("cat-file", "blob", f"{begun.tip}:{MANIFEST}")).stdout)
+        manifest = json.loads(
+            (await store.git("cat-file", "blob", f"{begun.tip}:{MANIFEST}")).stdout
+        )
         self.tip, head = begun.tip, str(manifest["head"])
         await store.know([head])
         (self.place / "tree").mkdir()
         await store.copy(self.place / "tree", head, begun.branch, begun.author)
         self.root.mkdir(parents=True, exist_ok=True)
         config = self._config()
-        record = RunRecord.of(self.root, begun.slug, Redactor.of_environment(config.commands.hide_env))
+        record = RunRecord.of(
+            self.root, begun.slug, Redactor.of_environment(config.commands.hide_env)
+        )
         record.prepare()
         reference = await RunReference.open(
-            self.root, record.folder, begun.slug, str(store.folder), utc_now, await repository_of(self.root)
+            self.root,
+            record.folder,
+            begun.slug,
+            str(store.folder),
+            utc_now,
+            await repository_of(self.root),
         )
-        leave_out = no_part(self.root, (*TicketStore(self.root, config.tickets_dir).folders, begun.folder))
-        checkpoints = await Checkpoints.open(self.root, record.folder / STORE, begun.slug, leave_out)
+        leave_out = no_part(
+            self.root,
+            (*TicketStore(self.root, config.tickets_dir).folders, begun.folder),
+        )
+        checkpoints = await Checkpoints.open(
+            self.root, record.folder / STORE, begun.slug, leave_out
+        )
         arrival = await Arrival.read(reference, self.tip, record.folder / "arriving")
         try:
             await RunHere(self.ticket, record, checkpoints).put_in_place(arrival)
@@ -170,7 +220,10 @@ class _Run(Struct, dict=True):
         budget_used_up, words = False, ""
         try:
             engine = await work
-            code, words = engine.exit_code, engine.stopped_by.in_a_line if engine.stopped_by else ""
+            code, words = (
+                engine.exit_code,
+                engine.stopped_by.in_a_line if engine.stopped_by else "",
+            )
             budget_used_up = self.account.refused
             if engine.stopped_by is not None and _has_no_room(engine.stopped_by):
                 return self._over(code, words, not_here=True)
@@ -186,7 +239,14 @@ class _Run(Struct, dict=True):
         await self._tell()
         return self._over(code, words, budget_used_up=budget_used_up)
 
-    def _over(self, code: int, words: str, *, not_here: bool = False, budget_used_up: bool = False) -> Over:
+    def _over(
+        self,
+        code: int,
+        words: str,
+        *,
+        not_here: bool = False,
+        budget_used_up: bool = False,
+    ) -> Over:
         return Over(
             attempt=self.begun.attempt,
             exit_code=code,
@@ -202,8 +262,12 @@ class _Run(Struct, dict=True):
         project = Project(self.root, config, TicketStore(self.root, config.tickets_dir))
         env = await self._equip()
         limit = Limit(self.begun.tokens, self.begun.usd)
-        shared = shared_by_client(cache_folder() / "shared", self.begun.slug, limit, self.account)
-        engine = Wiring(project, Nobody(), self.emit, watched=False, shared=shared).engine(self.ticket)
+        shared = shared_by_client(
+            cache_folder() / "shared", self.begun.slug, limit, self.account
+        )
+        engine = Wiring(
+            project, Nobody(), self.emit, watched=False, shared=shared
+        ).engine(self.ticket)
         runner = engine.runner
 
         async def keep() -> None:
@@ -228,24 +292,40 @@ class _Run(Struct, dict=True):
 
     def emit(self, event: Event) -> None:
         last = self._told[-1] if self._told else None
-        if isinstance(event, _STREAMS) and isinstance(last, type(event)) and last.step == event.step:
+        if (
+            isinstance(event, _STREAMS)
+            and isinstance(last, type(event))
+            and last.step == event.step
+        ):
             self._told[-1] = replace(event, text=last.text + event.text)
         else:
             self._told.append(event)
 
     async def _keep(self, engine: Engine) -> None:
-        """See that the client has the run as it is now. Raises `ClientGone`, `CddError`."""
+        """See that the client has the run as it is now. Raises `ClientGone`,
+        `CddError`.
+        """
         await self._tell()
         head = (await self._git("rev-parse", "HEAD")).stdout.strip()
         run = RunHere(self.ticket, engine.run.record, await engine.run.history.open())
         tip, _ = await run.pack(head, self.tip)
         file = self.place / "kept.bundle"
         await bundle(run.checkpoints.snapshots.git, (self.tip,), file)
-        known, size = {"kind": "saved", "attempt": self.begun.attempt, "tip": tip}, file.stat().st_size
+        known, size = (
+            {"kind": "saved", "attempt": self.begun.attempt, "tip": tip},
+            file.stat().st_size,
+        )
         with file.open("rb") as bundle_file:
             while (offset := bundle_file.tell()) < size:
                 data = bundle_file.read(PIECE)
-                await self.ask({**known, "offset": offset, "data": data, "is_last": offset + len(data) == size})
+                await self.ask(
+                    {
+                        **known,
+                        "offset": offset,
+                        "data": data,
+                        "is_last": offset + len(data) == size,
+                    }
+                )
         file.unlink()
         self.tip = tip
 
@@ -253,10 +333,14 @@ class _Run(Struct, dict=True):
         if self._told:
             told, self._told = self._told, []
             lines = [json.dumps(to_json(event), ensure_ascii=False) for event in told]
-            await self._say({"kind": "told", "attempt": self.begun.attempt, "events": lines})
+            await self._say(
+                {"kind": "told", "attempt": self.begun.attempt, "events": lines}
+            )
 
     async def _speak(self, work: asyncio.Task[Engine]) -> None:
-        """Tell events as they happen, and that this side is alive; end the work when nobody wants it."""
+        """Tell events as they happen, and that this side is alive; end the work when
+        nobody wants it.
+        """
         clock = asyncio.get_running_loop().time
         last = clock()
         try:
@@ -264,8 +348,13 @@ class _Run(Struct, dict=True):
                 await asyncio.sleep(_TICK)
                 if not self._told and clock() - last <= self.patience / _SIGN_OF_LIFE:
                     continue
-                with suppress(ClientFailed):  # it matters where the run is kept, and is told there
-                    await (self._tell() if self._told else self._say({"kind": "alive", "attempt": self.begun.attempt}))
+                # it matters where the run is kept, and is told there
+                with suppress(ClientFailed):
+                    await (
+                        self._tell()
+                        if self._told
+                        else self._say({"kind": "alive", "attempt": self.begun.attempt})
+                    )
                 last = clock()
         except ClientGone as error:
             self.gone = error
@@ -276,7 +365,9 @@ class _Run(Struct, dict=True):
         self.is_stopped = self.is_stopped or bool(answer.get("stop"))
 
     async def _equip(self) -> Mapping[str, str]:
-        """Link what tests need, if this machine has it in a place of its own; the variables that commands need."""
+        """Link what tests need, if this machine has it in a place of its own; the
+        variables that commands need.
+        """
         folder = _environment()
         if folder is None:
             return {}
@@ -284,7 +375,8 @@ class _Run(Struct, dict=True):
         found = await own_packages(self.root, folder)
         if found.names:
             text = (
-                f"{', '.join(found.names)} is installed from the folder of {ENVIRONMENT} (editable). PYTHONPATH puts "
+                f"{', '.join(found.names)} is installed from the folder of"
+                f" {ENVIRONMENT} (editable). PYTHONPATH puts "
             )
             text += "the run's own first."
             self.emit(Notice(text, Tone.WARNING, about=About.EDITABLE_INSTALL))
@@ -329,6 +421,7 @@ def _has_no_room(error: BaseException) -> bool:
         return False
     words = [os.strerror(number) for number in _NO_ROOM]
     return any(
-        (isinstance(cause, OSError) and cause.errno in _NO_ROOM) or any(word in str(cause) for word in words)
+        (isinstance(cause, OSError) and cause.errno in _NO_ROOM)
+        or any(word in str(cause) for word in words)
         for cause in _causes(error)
     )

@@ -1,4 +1,6 @@
-"""AGENTS.md, what coding agents and newcomers have to know of a project: a start, with what its files say already."""
+"""AGENTS.md, what coding agents and newcomers have to know of a project: a start, with
+what its files say already.
+"""
 
 from cdd_agent.errors import BadInput
 from cdd_agent.open_project import Project
@@ -14,7 +16,8 @@ _TEXT = """\
 
 {description}
 
-This page is for coding agents and for people who are new here. Keep it short, and true: whatever is wrong in it is done
+This page is for coding agents and for people who are new here. Keep it short, and \
+true: whatever is wrong in it is done
 wrong.
 
 ## Commands
@@ -31,7 +34,8 @@ wrong.
 
 ## Tickets
 
-Work is described in `{tickets}/`, a folder for each ticket: `spec.yaml` says what is wanted, `plan.md` in which steps.
+Work is described in `{tickets}/`, a folder for each ticket: `spec.yaml` says what is \
+wanted, `plan.md` in which steps.
 `cdd list` shows how far each is.
 """
 
@@ -50,8 +54,13 @@ def agents_file(project: Project) -> tuple[str, list[str]]:
     commands = {**found.commands, "test": [test] if test else []}
     lines: list[str] = []
     for purpose, unknown in COMMANDS.items():
-        code = [f"`` {command} ``" if "`" in command else f"`{command}`" for command in commands[purpose]]
-        lines.append(f"- {purpose[:1].upper() + purpose[1:]}: {', '.join(code) or unknown}")
+        code = [
+            f"`` {command} ``" if "`" in command else f"`{command}`"
+            for command in commands[purpose]
+        ]
+        lines.append(
+            f"- {purpose[:1].upper() + purpose[1:]}: {', '.join(code) or unknown}"
+        )
     text = _TEXT.format(
         name=sanitize_for_display(found.name),
         description=sanitize_for_display(found.description) or DESCRIPTION,

@@ -1,6 +1,8 @@
-"""The built-in slash commands, and how those that are commands of `cdd`, too, are typed there.
+"""The built-in slash commands, and how those that are commands of `cdd`, too, are typed
+there.
 
-`cdd --help` reads these declarations: what a command needs is imported inside its function.
+`cdd --help` reads these declarations: what a command needs is imported inside its
+function.
 """
 
 from __future__ import annotations
@@ -8,8 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from cdd_agent.commands.registry import WrongUsage, command, commands, project_command, tell_as_found
-from cdd_agent.commands.terminal import JSON, OPTIONAL_SLUG, SLUG, Argument, TerminalForm, flag
+from cdd_agent.commands.registry import (
+    WrongUsage,
+    command,
+    commands,
+    project_command,
+    tell_as_found,
+)
+from cdd_agent.commands.terminal import (
+    JSON,
+    OPTIONAL_SLUG,
+    SLUG,
+    Argument,
+    TerminalForm,
+    flag,
+)
 from cdd_agent.errors import BadInput
 
 if TYPE_CHECKING:
@@ -22,27 +37,39 @@ _QUOTE = "Put words that belong together in quotation marks."
 
 
 @command("exec", "SLUG [--start-over] [--worktree]")
-async def execute(session: Session, slug: str, *, start_over: bool = False, worktree: bool = False) -> None:
-    """Carry out a ticket's plan, step by step; `--start-over` from the first, `--worktree` in a tree of its own."""
+async def execute(
+    session: Session, slug: str, *, start_over: bool = False, worktree: bool = False
+) -> None:
+    """Carry out a ticket's plan, step by step; `--start-over` from the first,
+    `--worktree` in a tree of its own.
+    """
     ticket = session.project.tickets.find(slug)
     await session.engage("executor", ticket, start_over=start_over, worktree=worktree)
 
 
 @command("land", "SLUG [--rebase]")
 async def land(session: Session, slug: str, *, rebase: bool = False) -> None:
-    """Bring a run over from its own tree: merge (or `--rebase`), check, and only then count it landed."""
+    """Bring a run over from its own tree: merge (or `--rebase`), check, and only then
+    count it landed.
+    """
     await session.land(session.project.tickets.find(slug), rebase=rebase)
 
 
 @command("socrates", "SLUG [--start-over]")
 async def socrates(session: Session, slug: str, *, start_over: bool = False) -> None:
-    """Work out a ticket's spec in a dialogue; with `--start-over` without what was said before."""
-    await session.engage("socrates", session.project.tickets.find(slug), start_over=start_over)
+    """Work out a ticket's spec in a dialogue; with `--start-over` without what was said
+    before.
+    """
+    await session.engage(
+        "socrates", session.project.tickets.find(slug), start_over=start_over
+    )
 
 
 @command("resume", "[SESSION]")
 async def resume(session: Session, which: str = "") -> None:
-    """Go on where you were last, with what was on the screen; `list` shows the earlier sessions, its name takes one."""
+    """Go on where you were last, with what was on the screen; `list` shows the earlier
+    sessions, its name takes one.
+    """
     from cdd_agent.commands import sessions
 
     await sessions.resume(session, which)
@@ -50,7 +77,9 @@ async def resume(session: Session, which: str = "") -> None:
 
 @command("undo", "[SLUG] [STEP]")
 async def undo(session: Session, *which: str) -> None:
-    """Go back to before a ticket's last step, or the one named; your own later edits stay."""
+    """Go back to before a ticket's last step, or the one named; your own later edits
+    stay.
+    """
     await _tell(session, "undo", which)
 
 
@@ -81,7 +110,9 @@ def _status(project: Project, slug: str | None = None) -> Iterator[Event]:
     "status",
     "[SLUG]",
     terminal_help="show how far a ticket is",
-    terminal=TerminalForm("cdd status\ncdd status feature-user-auth", OPTIONAL_SLUG, JSON),
+    terminal=TerminalForm(
+        "cdd status\ncdd status feature-user-auth", OPTIONAL_SLUG, JSON
+    ),
     any_time=True,
     of_project=_status,
 )
@@ -100,19 +131,27 @@ def _criteria(project: Project, slug: str) -> Iterator[Event]:
     from cdd_agent.redaction import Redactor
 
     ticket = in_its_tree(project.tickets.find(slug))
-    yield criteria_of(ticket.root, ticket, Redactor.of_environment(project.config.commands.hide_env))
+    yield criteria_of(
+        ticket.root, ticket, Redactor.of_environment(project.config.commands.hide_env)
+    )
 
 
 @command(
     "criteria",
     "[SLUG]",
     terminal_help="show which steps, tests and files serve each acceptance criterion",
-    terminal=TerminalForm("cdd criteria feature-user-auth\ncdd criteria feature-user-auth --json", SLUG, JSON),
+    terminal=TerminalForm(
+        "cdd criteria feature-user-auth\ncdd criteria feature-user-auth --json",
+        SLUG,
+        JSON,
+    ),
     any_time=True,
     of_project=_criteria,
 )
 async def criteria(session: Session, slug: str | None = None) -> None:
-    """Show which steps, tests and files serve each acceptance criterion of a ticket, and which are seen to be met."""
+    """Show which steps, tests and files serve each acceptance criterion of a ticket,
+    and which are seen to be met.
+    """
     known = slug or session.last_ticket
     if known is None:
         raise BadInput(f"Which ticket? Usage: {commands()['criteria'].synopsis}")
@@ -143,7 +182,9 @@ def _types_and_states() -> tuple[tuple[str, ...], ...]:
     any_time=True,
 )
 def list_tickets(project: Project, *words: str) -> Iterator[Event]:
-    """List the project's tickets and how far each is; with a type, a state or both, those alone."""
+    """List the project's tickets and how far each is; with a type, a state or both,
+    those alone.
+    """
     from cdd_agent.commands.listing import listed
 
     yield listed(project.tickets, words)
@@ -151,7 +192,9 @@ def list_tickets(project: Project, *words: str) -> Iterator[Event]:
 
 @command("plan", "SLUG")
 async def plan(session: Session, slug: str) -> None:
-    """Turn a ticket's spec into a plan, or change the plan that is there; nothing is written before you approve."""
+    """Turn a ticket's spec into a plan, or change the plan that is there; nothing is
+    written before you approve.
+    """
     await session.engage("planner", session.project.tickets.find(slug))
 
 
@@ -166,13 +209,25 @@ async def plan(session: Session, slug: str) -> None:
         cdd new bug "Login fails"
         cdd new documentation guide "How to deploy"
         """,
-        Argument("type", "feature, bug, enhancement, spike, refactor; or documentation", metavar="TYPE"),
-        Argument("kind", "of documentation: guide or feature", metavar="KIND", nargs="?"),
-        Argument("name", "in a few words; it becomes the name of a folder or file", metavar="NAME"),
+        Argument(
+            "type",
+            "feature, bug, enhancement, spike, refactor; or documentation",
+            metavar="TYPE",
+        ),
+        Argument(
+            "kind", "of documentation: guide or feature", metavar="KIND", nargs="?"
+        ),
+        Argument(
+            "name",
+            "in a few words; it becomes the name of a folder or file",
+            metavar="NAME",
+        ),
     ),
 )
 def new(project: Project, kind: str, *words: str) -> Iterator[Event]:
-    """Make a ticket: feature, bug, enhancement, spike or refactor; or a page: `/new documentation guide NAME`."""
+    """Make a ticket: feature, bug, enhancement, spike or refactor; or a page:
+    `/new documentation guide NAME`.
+    """
     from cdd_agent.events import About, Notice, Tone
 
     if kind.lower() == _DOCUMENTATION:
@@ -181,14 +236,18 @@ def new(project: Project, kind: str, *words: str) -> Iterator[Event]:
         if len(words) != 2:
             raise WrongUsage(f"new {_DOCUMENTATION} guide|feature NAME", hint=_QUOTE)
         page = create_page(project.root, *words)
-        yield Notice(f"Made {page.relative_to(project.root).as_posix()}: fill it in.", Tone.GOOD, about=About.MADE)
+        yield Notice(
+            f"Made {page.relative_to(project.root).as_posix()}: fill it in.",
+            Tone.GOOD,
+            about=About.MADE,
+        )
         return
     if len(words) != 1:
         raise WrongUsage("new TYPE NAME", hint=_QUOTE)
     ticket = project.tickets.create(kind, words[0])
     text = (
-        f"Made {ticket.shown(ticket.spec_path)}. `/socrates {ticket.slug}` fills it in with you, or you do by hand; "
-        f"then `/plan {ticket.slug}` makes the plan."
+        f"Made {ticket.shown(ticket.spec_path)}. `/socrates {ticket.slug}` fills it in"
+        f" with you, or you do by hand; then `/plan {ticket.slug}` makes the plan."
     )
     yield Notice(text, Tone.GOOD, about=About.MADE)
 
@@ -199,11 +258,16 @@ def new(project: Project, kind: str, *words: str) -> Iterator[Event]:
     terminal_help="make this project a cdd project",
     terminal=TerminalForm(
         "cdd init\ncdd init --templates -C ~/src/shop",
-        flag("--templates", "copy the templates for tickets to .cdd/templates, to be changed"),
+        flag(
+            "--templates",
+            "copy the templates for tickets to .cdd/templates, to be changed",
+        ),
     ),
 )
 def init(project: Project, *, templates: bool = False) -> Iterator[Event]:
-    """Make this a cdd project: settings, a folder for tickets, AGENTS.md; with `--templates`, yours to change."""
+    """Make this a cdd project: settings, a folder for tickets, AGENTS.md; with
+    `--templates`, yours to change.
+    """
     from cdd_agent.commands.initialise import initialise
 
     return initialise(project, templates=templates)
@@ -211,25 +275,51 @@ def init(project: Project, *, templates: bool = False) -> Iterator[Event]:
 
 @command("context", "[PATH|WORDS|+FILE|-FILE...]", any_time=True)
 async def context(session: Session, *typed: str) -> None:
-    """Show the last prompt's parts; files named; the code that words are about; `+FILE` pins, `-FILE` leaves out."""
+    """Show the last prompt's parts; files named; the code that words are about; `+FILE`
+    pins, `-FILE` leaves out.
+    """
     import asyncio
     from functools import partial
 
-    from cdd_agent.commands.code_context import find_code, is_words, last_prompt, record_choices
+    from cdd_agent.commands.code_context import (
+        find_code,
+        is_words,
+        last_prompt,
+        record_choices,
+    )
     from cdd_agent.dialogue.looking import told_if_slow
     from cdd_agent.engine.related_code import MOST
     from cdd_agent.events import About, Answer, Notice
     from cdd_agent.project.context import project_context
 
-    root, signed = session.project.root, [word for word in typed if word[:1] in ("+", "-") and len(word) > 1]
+    root, signed = (
+        session.project.root,
+        [word for word in typed if word[:1] in ("+", "-") and len(word) > 1],
+    )
     if signed:
         if len(signed) < len(typed):
-            raise BadInput("Files to pin or leave out are not named together with others", hint="One after the other.")
-        session.emit(Notice(await asyncio.to_thread(record_choices, session, signed), about=About.CHOSEN))
+            raise BadInput(
+                "Files to pin or leave out are not named together with others",
+                hint="One after the other.",
+            )
+        session.emit(
+            Notice(
+                await asyncio.to_thread(record_choices, session, signed),
+                about=About.CHOSEN,
+            )
+        )
     elif words := " ".join(word for word in typed if is_words(root, word)):
         paths = [word for word in typed if not is_words(root, word)]
         look = partial(find_code, root, session.open_code(), words, MOST, paths)
-        session.emit(Answer((await told_if_slow(look, session.emit, "Reading the project's code …")).as_text()))
+        session.emit(
+            Answer(
+                (
+                    await told_if_slow(
+                        look, session.emit, "Reading the project's code …"
+                    )
+                ).as_text()
+            )
+        )
     elif not typed and (told := await asyncio.to_thread(last_prompt, session)):
         session.emit(Answer(told))
     else:
@@ -239,7 +329,9 @@ async def context(session: Session, *typed: str) -> None:
 
 @command("cost", "[SLUG]", any_time=True)
 async def cost(session: Session, slug: str | None = None) -> None:
-    """Show the tokens and the money that a ticket's run has taken, the last one or the one named, and this session."""
+    """Show the tokens and the money that a ticket's run has taken, the last one or the
+    one named, and this session.
+    """
     from cdd_agent.engine.effort import effort_of
     from cdd_agent.engine.record import RunRecord
     from cdd_agent.engine.whereabouts import in_its_tree
@@ -255,53 +347,88 @@ async def cost(session: Session, slug: str | None = None) -> None:
         limits = [f"{budget.tokens:,} tokens"] if budget.tokens else []
         limits += [f"${budget.usd:.2f}"] if budget.usd else []
         of = f"; its budget is {' and '.join(limits)}" if limits else ""
-        parts = f"{ticket.slug}: {effort.spent.in_words()}, in {calls}{of}", effort.spent.of_the_cache_in_words
+        parts = (
+            f"{ticket.slug}: {effort.spent.in_words()}, in {calls}{of}",
+            effort.spent.of_the_cache_in_words,
+        )
         session.emit(Notice("; ".join(filter(None, parts)), about=About.COST))
     spent, running = session.tally.spent, session.tally.under_way
-    calls = f"{running} model call{'s are' if running > 1 else ' is'} under way, and not counted yet" if running else ""
+    calls = (
+        f"{running} model call{'s are' if running > 1 else ' is'} under way, and not"
+        " counted yet"
+        if running
+        else ""
+    )
     so_far = spent.in_words() if spent.tokens or not running else ""
-    words = f"This session: {'; '.join(filter(None, (so_far, spent.of_the_cache_in_words, calls)))}"
+    words = (
+        "This session:"
+        f" {'; '.join(filter(None, (so_far, spent.of_the_cache_in_words, calls)))}"
+    )
     session.emit(Notice(words, about=About.COST))
 
 
 @command("model", "[ROLE] [MODEL] [API_BASE] [--save]", any_time=True)
 async def choose_model(session: Session, *words: str, save: bool = False) -> None:
-    """Show the model and those on this computer, or ask another from now on; `--save` sets it for the project."""
+    """Show the model and those on this computer, or ask another from now on; `--save`
+    sets it for the project.
+    """
     from cdd_agent.commands.model_choice import choose
 
     await choose(session, words, save=save)
 
 
-@command("help", "[TOPIC]", lambda: (("chat", "socrates", "planner", "executor", "keys"),), any_time=True)
+@command(
+    "help",
+    "[TOPIC]",
+    lambda: (("chat", "socrates", "planner", "executor", "keys"),),
+    any_time=True,
+)
 async def show_help(session: Session, topic: str = "") -> None:
-    """Show the commands; of an agent (chat, socrates, planner, executor) what it understands; or the keys."""
+    """Show the commands; of an agent (chat, socrates, planner, executor) what it
+    understands; or the keys.
+    """
     from cdd_agent.commands.help import KEYS_WITHOUT_SCREEN, agents_help, commands_help
     from cdd_agent.events import ScreenAsked
 
     words = agents_help()
     if not topic:
         which = ", ".join(f"`/help {name}`" for name in words)
-        others = f"All other lines go to the agent that is active. What they understand: {which}. Keys: `/help keys`."
+        others = (
+            "All other lines go to the agent that is active. What they understand:"
+            f" {which}. Keys: `/help keys`."
+        )
         session.emit(ScreenAsked("help", f"{commands_help()}\n\n{others}"))
     elif topic.lower() == "keys":
         session.emit(ScreenAsked("help", KEYS_WITHOUT_SCREEN, "keys"))
     elif (text := words.get(topic.lower())) is not None:
         session.emit(ScreenAsked("help", text, topic.lower()))
     else:
-        raise BadInput(f"There is no help on {topic!r}", hint=f"There is some on {', '.join(words)} and keys.")
+        raise BadInput(
+            f"There is no help on {topic!r}",
+            hint=f"There is some on {', '.join(words)} and keys.",
+        )
 
 
 @command("tickets", any_time=True)
 async def show_tickets(session: Session) -> None:
-    """Show all tickets on a screen of their own: their states, money, what is next for each."""
+    """Show all tickets on a screen of their own: their states, money, what is next for
+    each.
+    """
     from cdd_agent.events import ScreenAsked
 
-    session.emit(ScreenAsked("tickets", "Only the shell with a screen has such a list; `/list` shows the tickets."))
+    session.emit(
+        ScreenAsked(
+            "tickets",
+            "Only the shell with a screen has such a list; `/list` shows the tickets.",
+        )
+    )
 
 
 @command("board", any_time=True)
 async def show_board(session: Session) -> None:
-    """Show the runs of this project on this machine: how far each is, what it took, and what it waits for."""
+    """Show the runs of this project on this machine: how far each is, what it took, and
+    what it waits for.
+    """
     import asyncio
 
     from cdd_agent.events import ScreenAsked
@@ -309,23 +436,34 @@ async def show_board(session: Session) -> None:
     from cdd_agent.fleet.table import in_lines
 
     project = session.project
-    board = await asyncio.to_thread(lambda: board_here(project.root, project.tickets.list()))
+    board = await asyncio.to_thread(
+        lambda: board_here(project.root, project.tickets.list())
+    )
     session.emit(ScreenAsked("board", in_lines(board)))
 
 
 @command("settings", any_time=True)
 async def show_settings(session: Session) -> None:
-    """Show all settings and where each comes from, on a screen where they can be changed."""
+    """Show all settings and where each comes from, on a screen where they can be
+    changed.
+    """
     from cdd_agent.config import PROJECT_FILE
     from cdd_agent.events import ScreenAsked
 
-    where = f"Only the shell with a screen shows them; they are in {PROJECT_FILE.as_posix()}."
+    where = (
+        "Only the shell with a screen shows them; they are in"
+        f" {PROJECT_FILE.as_posix()}."
+    )
     session.emit(ScreenAsked("settings", where))
 
 
-@command("theme", "[NAME]", lambda: (("dark", "light", "contrast", "auto"),), any_time=True)
+@command(
+    "theme", "[NAME]", lambda: (("dark", "light", "contrast", "auto"),), any_time=True
+)
 async def choose_theme(session: Session, name: str = "") -> None:
-    """Choose the shell's colours: dark, light, contrast; auto: as the terminal's background is."""
+    """Choose the shell's colours: dark, light, contrast; auto: as the terminal's
+    background is.
+    """
     from cdd_agent.events import ScreenAsked
 
     session.emit(ScreenAsked("theme", "Only the shell with a screen has themes.", name))
@@ -333,7 +471,9 @@ async def choose_theme(session: Session, name: str = "") -> None:
 
 @command("clear")
 async def clear(session: Session) -> None:
-    """Empty the transcript, and begin a new conversation; `/resume` goes back to the old one."""
+    """Empty the transcript, and begin a new conversation; `/resume` goes back to the
+    old one.
+    """
     from cdd_agent.events import Cleared
 
     session.chat.begin_anew()
@@ -353,7 +493,8 @@ async def leave(session: Session) -> None:
 
 
 async def _tell(session: Session, word: str, which: Sequence[str]) -> None:
-    """A word for the Executor of the ticket that is named, or else of the last one; perhaps with a step's number.
+    """A word for the Executor of the ticket that is named, or else of the last one;
+    perhaps with a step's number.
 
     What is neither is refused: without it, a mistyped number would mean the last step.
     """
@@ -365,5 +506,11 @@ async def _tell(session: Session, word: str, which: Sequence[str]) -> None:
     if slug is None:
         raise BadInput(f"Which ticket? {usage}")
     if wrong := next((text for text in steps if not text.isdecimal()), None):
-        raise BadInput(f"{wrong!r} is not a step's number; nothing was done", hint=usage)
-    await session.tell(session.project.tickets.find(slug), " ".join([word, *steps]), is_look=word == "diff")
+        raise BadInput(
+            f"{wrong!r} is not a step's number; nothing was done", hint=usage
+        )
+    await session.tell(
+        session.project.tickets.find(slug),
+        " ".join([word, *steps]),
+        is_look=word == "diff",
+    )

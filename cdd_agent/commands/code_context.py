@@ -1,4 +1,6 @@
-"""The code that a model sees, and why: what a text is about, the last prompt, a person's choice of files."""
+"""The code that a model sees, and why: what a text is about, the last prompt, a
+person's choice of files.
+"""
 
 from __future__ import annotations
 
@@ -48,62 +50,110 @@ class FoundCode(Struct, frozen=True):
                     "reasons": list(file.reasons),
                     "named": file.is_named,
                     "shown": "no" if code is None else code.form,
-                    "lines": [list(lines) for lines in code.lines or ()] if code else [],
+                    "lines": (
+                        [list(lines) for lines in code.lines or ()] if code else []
+                    ),
                     "tokens": code.tokens if code else 0,
                     "text": code.text if code else "",
                 }
             )
-        return {"query": self.query, "most_tokens": self.most, "tokens": self.used, "files": files}
+        return {
+            "query": self.query,
+            "most_tokens": self.most,
+            "tokens": self.used,
+            "files": files,
+        }
 
     def as_text(self) -> str:
-        """All of it in Markdown: which files and why, then what a model would see of them."""
+        """All of it in Markdown: which files and why, then what a model would see of
+        them.
+        """
         reasons = {file.path: "; ".join(file.reasons) for file in self.ranked}
         if not self.ranked:
             return "Nothing in the project is about that.\n"
-        lines = [f"- {code.name}: {code.tokens:,} tokens; {reasons[code.path]}" for code in self.shown.files]
+        lines = [
+            f"- {code.name}: {code.tokens:,} tokens; {reasons[code.path]}"
+            for code in self.shown.files
+        ]
         seen = {code.path for code in self.shown.files}
-        more = [f"- {file.path}: {reasons[file.path]}" for file in self.ranked if file.path not in seen][:_NEXT]
-        shown = f"## Shown: about {self.used:,} of {self.most:,} tokens\n\n" + "\n".join(lines)
+        more = [
+            f"- {file.path}: {reasons[file.path]}"
+            for file in self.ranked
+            if file.path not in seen
+        ][:_NEXT]
+        shown = (
+            f"## Shown: about {self.used:,} of {self.most:,} tokens\n\n"
+            + "\n".join(lines)
+        )
         none = f"No part of what was found has room in so few tokens: {self.most:,}."
         parts = [shown if lines else none]
         parts += ["## Next, and not shown\n\n" + "\n".join(more)] if more else []
-        parts += ["## As a model sees it\n\n" + "\n\n".join(code.text for code in self.shown.files)] if lines else []
+        parts += (
+            [
+                "## As a model sees it\n\n"
+                + "\n\n".join(code.text for code in self.shown.files)
+            ]
+            if lines
+            else []
+        )
         return "\n\n".join(parts) + "\n"
 
 
-def find_code(root: Path, finder: CodeFinder, words: str, tokens: int, typed: Sequence[str] = ()) -> FoundCode:
-    """The code that `words` are about, in so many tokens; the files and folders that were `typed` beside them first. It
-    takes its time: to be called in a thread. Raises `CddError` for what is not in the project."""
+def find_code(
+    root: Path, finder: CodeFinder, words: str, tokens: int, typed: Sequence[str] = ()
+) -> FoundCode:
+    """The code that `words` are about, in so many tokens; the files and folders that
+    were `typed` beside them first. It takes its time: to be called in a thread. Raises
+    `CddError` for what is not in the project.
+    """
     pinned = [_to_pin(root, path) for path in typed]
     ranked = finder.rank(Query(words, pinned=frozenset(pinned)))
     known = {file.path for file in ranked}
-    unknown = [path for path in dict.fromkeys(pinned) if path not in known and (root / path).is_file()]
+    unknown = [
+        path
+        for path in dict.fromkeys(pinned)
+        if path not in known and (root / path).is_file()
+    ]
     ranked = [*(RankedFile(path, ("pinned",), True, ()) for path in unknown), *ranked]
-    return FoundCode(words, tokens, ranked, packed(root, ranked, finder.outline, tokens))
+    return FoundCode(
+        words, tokens, ranked, packed(root, ranked, finder.outline, tokens)
+    )
 
 
 def is_words(root: Path, typed: str) -> bool:
-    """Whether an argument is not meant as a path: nothing is there of this name, and it has a space, or neither a dot
-    nor a slash."""
+    """Whether an argument is not meant as a path: nothing is there of this name, and it
+    has a space, or neither a dot nor a slash.
+    """
     try:
         is_there = (root / typed).exists() or Path(typed).exists()
     except (OSError, ValueError):
         is_there = False
-    return not is_there and (any(map(str.isspace, typed)) or not any(mark in typed for mark in "./\\"))
+    return not is_there and (
+        any(map(str.isspace, typed)) or not any(mark in typed for mark in "./\\")
+    )
 
 
 def chosen(root: Path, now: Choices, typed: Sequence[str]) -> Choices:
-    """A person's choice with `+src/app.py` and `-docs/` taken into account, each once more with the other sign to take
-    it back. Raises `CddError` for what is not in the project."""
+    """A person's choice with `+src/app.py` and `-docs/` taken into account, each once
+    more with the other sign to take it back. Raises `CddError` for what is not in the
+    project.
+    """
     for word in typed:
-        now = now.pin(_to_pin(root, word[1:])) if word[0] == "+" else now.leave_out(_known(root, word[1:]))
+        now = (
+            now.pin(_to_pin(root, word[1:]))
+            if word[0] == "+"
+            else now.leave_out(_known(root, word[1:]))
+        )
     return now
 
 
 def _known(root: Path, typed: str) -> str:
     place = locate(root, typed)
     if not place.parts:
-        raise BadInput("All of the project is neither pinned nor left out", hint="Name a file or a folder.")
+        raise BadInput(
+            "All of the project is neither pinned nor left out",
+            hint="Name a file or a folder.",
+        )
     file_mode(root, place)
     return str(place)
 
@@ -116,27 +166,45 @@ def _to_pin(root: Path, typed: str) -> str:
 
 
 def last_prompt(session: Session) -> str:
-    """The parts of the prompt that was made last, here or for the ticket that is worked on, with the person's choice;
-    in Markdown. Empty where there is neither."""
+    """The parts of the prompt that was made last, here or for the ticket that is worked
+    on, with the person's choice; in Markdown. Empty where there is neither.
+    """
     from cdd_agent.engine.record import RunRecord
     from cdd_agent.redaction import Redactor
 
     made, parts = session.last_prompt, list[str]()
     slug, choices = session.last_ticket, None
     if slug is not None:
-        record = RunRecord.of(session.project.root, session.project.tickets.find(slug).slug, Redactor())
+        record = RunRecord.of(
+            session.project.root, session.project.tickets.find(slug).slug, Redactor()
+        )
         choices = record.choices
         if made is None:
-            prompts = (entry.event for entry in record.log.entries() if isinstance(entry.event, PromptMade))
-            made = max(enumerate(prompts), default=(0, None), key=lambda numbered: numbered[0])[1]
+            prompts = (
+                entry.event
+                for entry in record.log.entries()
+                if isinstance(entry.event, PromptMade)
+            )
+            made = max(
+                enumerate(prompts), default=(0, None), key=lambda numbered: numbered[0]
+            )[1]
     if made is not None:
         whose = f"of step {made.step}" if made.step is not None else "to the model"
-        rows = [f"| {_cell(part.name)} | {part.tokens:,} | {_cell(part.why)} |" for part in made.parts]
+        rows = [
+            f"| {_cell(part.name)} | {part.tokens:,} | {_cell(part.why)} |"
+            for part in made.parts
+        ]
         total = sum(part.tokens for part in made.parts)
-        head = f"The last prompt {whose} had about {total:,} tokens:\n\n| part | tokens | why |\n|---|---:|---|"
+        head = (
+            f"The last prompt {whose} had about {total:,} tokens:\n\n| part | tokens |"
+            " why |\n|---|---:|---|"
+        )
         parts.append("\n".join((head, *rows)))
         if made.left_out:
-            parts.append(f"Left out, for want of room: {', '.join(map(sanitize_for_display, made.left_out))}.")
+            parts.append(
+                "Left out, for want of room:"
+                f" {', '.join(map(sanitize_for_display, made.left_out))}."
+            )
     if choices is not None and (choices.pinned or choices.without):
         parts.append(choices_in_words(choices))
     return "\n\n".join(parts)
@@ -145,19 +213,35 @@ def last_prompt(session: Session) -> str:
 def choices_in_words(choices: Choices) -> str:
     if not choices.pinned and not choices.without:
         return "Nothing is pinned or left out."
-    pinned = f"Pinned: {', '.join(f'`{path}`' for path in choices.pinned)}." if choices.pinned else ""
-    without = f"Left out: {', '.join(f'`{path}`' for path in choices.without)}." if choices.without else ""
+    pinned = (
+        f"Pinned: {', '.join(f'`{path}`' for path in choices.pinned)}."
+        if choices.pinned
+        else ""
+    )
+    without = (
+        f"Left out: {', '.join(f'`{path}`' for path in choices.without)}."
+        if choices.without
+        else ""
+    )
     return " ".join(filter(None, (pinned, without, "The other sign takes one back.")))
 
 
 def record_choices(session: Session, typed: Sequence[str]) -> str:
-    """Keep a person's choice with the run that is worked on; what it is now, in words. Raises `CddError`."""
+    """Keep a person's choice with the run that is worked on; what it is now, in words.
+    Raises `CddError`.
+    """
     from cdd_agent.engine.record import RunRecord
     from cdd_agent.redaction import Redactor
 
     if session.last_ticket is None:
-        raise BadInput("No ticket is open: files are pinned for its run", hint="`/exec SLUG` opens one.")
-    root, ticket = session.project.root, session.project.tickets.find(session.last_ticket)
+        raise BadInput(
+            "No ticket is open: files are pinned for its run",
+            hint="`/exec SLUG` opens one.",
+        )
+    root, ticket = (
+        session.project.root,
+        session.project.tickets.find(session.last_ticket),
+    )
     record = RunRecord.of(root, ticket.slug, Redactor())
     choices = chosen(root, record.choices, typed)
     record.prepare()

@@ -1,4 +1,6 @@
-"""Completions of a line that is being typed: commands, tickets, models, words and files, each with what it is."""
+"""Completions of a line that is being typed: commands, tickets, models, words and
+files, each with what it is.
+"""
 
 from __future__ import annotations
 
@@ -14,51 +16,79 @@ if TYPE_CHECKING:
 _MOST = 50
 
 
-def complete(session: Session, line: str, ask_again: Callable[[], None] = lambda: None) -> list[Completion]:
-    """Whole lines that the line so far can become, best first. `ask_again` is called when there may be more by then."""
+def complete(
+    session: Session, line: str, ask_again: Callable[[], None] = lambda: None
+) -> list[Completion]:
+    """Whole lines that the line so far can become, best first. `ask_again` is called
+    when there may be more by then.
+    """
     if not line.startswith("/"):
         return _complete_mention(session, line, ask_again) if "@" in line else []
     name, space, rest = line[1:].partition(" ")
     known = commands().get(name)
     if not space:
         names = fitting(name, [other for other in commands() if other != name]).best
-        return [Completion(f"/{one}", commands()[one].synopsis, commands()[one].help) for one in names]
+        return [
+            Completion(f"/{one}", commands()[one].synopsis, commands()[one].help)
+            for one in names
+        ]
     if known is None:
         return []
     if groups := known.words():
-        return _complete_word(groups, [kind.strip("[].").lower() for kind in known.usage.split()], line)
+        return _complete_word(
+            groups, [kind.strip("[].").lower() for kind in known.usage.split()], line
+        )
     if "+FILE" in known.usage:
         return _complete_choice(session, line, ask_again)
     if " " in rest:
         return _complete_second(session, known.usage, name, rest)
     if "SESSION" in known.usage:
         whole = [Completion(f"/{name} list", "list", "the earlier sessions")]
-        return [*(whole if "list".startswith(rest) and rest != "list" else ()), *_of_ticket(session, f"/{name} ", rest)]
+        return [
+            *(whole if "list".startswith(rest) and rest != "list" else ()),
+            *_of_ticket(session, f"/{name} ", rest),
+        ]
     if "SLUG" in known.usage:
         return _of_ticket(session, f"/{name} ", rest)
     return _of_model(session, f"/{name} ", rest) if "MODEL" in known.usage else []
 
 
-def _complete_mention(session: Session, line: str, ask_again: Callable[[], None]) -> list[Completion]:
-    from cdd_agent.agents.mention_completion import complete_mention  # not for the shell's first screen
+def _complete_mention(
+    session: Session, line: str, ask_again: Callable[[], None]
+) -> list[Completion]:
+    # not for the shell's first screen
+    from cdd_agent.agents.mention_completion import (
+        complete_mention,
+    )
 
     session.files.freshen(ask_again)
     return complete_mention(session.files, line)
 
 
-def _complete_choice(session: Session, line: str, ask_again: Callable[[], None]) -> list[Completion]:
+def _complete_choice(
+    session: Session, line: str, ask_again: Callable[[], None]
+) -> list[Completion]:
     from cdd_agent.agents.mention_completion import complete_choice
 
     session.files.freshen(ask_again)
     return complete_choice(session.files, line)
 
 
-def _complete_word(groups: tuple[tuple[str, ...], ...], kinds: list[str], line: str) -> list[Completion]:
-    """The words that the last argument so far can become, of the groups that the ones before it leave."""
+def _complete_word(
+    groups: tuple[tuple[str, ...], ...], kinds: list[str], line: str
+) -> list[Completion]:
+    """The words that the last argument so far can become, of the groups that the ones
+    before it leave.
+    """
     before, _, last = line.rpartition(" ")
     typed = before.split()[1:]
-    left = [(group, kind) for group, kind in zip(groups, kinds, strict=False) if not set(group) & set(typed)]
-    if len(left) != len(groups) - len(typed):  # some word before is of no group, or of the same as another
+    left = [
+        (group, kind)
+        for group, kind in zip(groups, kinds, strict=False)
+        if not set(group) & set(typed)
+    ]
+    # some word before is of no group, or of the same as another
+    if len(left) != len(groups) - len(typed):
         return []
     return [
         Completion(f"{before} {word}", word, kind)
@@ -68,7 +98,9 @@ def _complete_word(groups: tuple[tuple[str, ...], ...], kinds: list[str], line: 
     ]
 
 
-def _complete_second(session: Session, usage: str, name: str, rest: str) -> list[Completion]:
+def _complete_second(
+    session: Session, usage: str, name: str, rest: str
+) -> list[Completion]:
     """After the first argument: a switch of the command's, or the model of a role."""
     from cdd_agent.config import ROLES
 
@@ -93,25 +125,36 @@ def _of_model(session: Session, before: str, typed: str) -> list[Completion]:
 
     models = {shlex.quote(name): help_ for name, help_ in _models(session).items()}
     offered = [*session.offers] if not typed else []
-    names = [shlex.quote(offer.name) for offer in offered] or [n for n in fitting(typed, models).good if n != typed]
+    names = [shlex.quote(offer.name) for offer in offered] or [
+        n for n in fitting(typed, models).good if n != typed
+    ]
     return [Completion(before + name, name, models[name]) for name in names[:_MOST]]
 
 
 def _models(session: Session) -> Mapping[str, str]:
-    """Those of this computer's servers; the one that is asked now; and those that are known of providers for which the
-    environment has a key."""
+    """Those of this computer's servers; the one that is asked now; and those that are
+    known of providers for which the environment has a key.
+    """
     import os
 
     from cdd_agent.config import fallbacks_of
     from cdd_agent.llm.known_models import known_model, models_of
     from cdd_agent.llm.providers import PROVIDERS
 
-    models = {offer.name: f"by {offer.server}, on this computer" for offer in session.offers}
+    models = {
+        offer.name: f"by {offer.server}, on this computer" for offer in session.offers
+    }
     config = session.project.config
     for name in (config.model, *(other.model for other in fallbacks_of(config))):
         if name is not None:
-            models.setdefault(name, "asked now" if name == config.model else "a fallback")
+            models.setdefault(
+                name, "asked now" if name == config.model else "a fallback"
+            )
     for provider, row in PROVIDERS.items():
         if row.needs_key and any(os.environ.get(key, "").strip() for key in row.keys):
-            models |= {name: known_model(name).in_short for name in models_of(provider) if name not in models}
+            models |= {
+                name: known_model(name).in_short
+                for name in models_of(provider)
+                if name not in models
+            }
     return models

@@ -1,4 +1,6 @@
-"""`/init` and `cdd init`: what a folder needs to be a cdd project, made where it is missing and never overwritten."""
+"""`/init` and `cdd init`: what a folder needs to be a cdd project, made where it is
+missing and never overwritten.
+"""
 
 import os
 from collections.abc import Iterator
@@ -12,6 +14,7 @@ from cdd_agent.files.atomic import create_exclusive, ignore_runs
 from cdd_agent.open_project import Project
 from cdd_agent.tickets.templates import copy_bundled
 
+# as it is written to the disk, a key with its comment on each line
 CONFIG = """\
 # Settings of this project; commit this file. Every key is shown with its default.
 # Keys come from the environment: OPENAI_API_KEY, ANTHROPIC_API_KEY, ...
@@ -56,7 +59,7 @@ CONFIG = """\
 #   desktop: auto                      # auto: where the terminal is known to show them | osc9 | osc777 | off
 #   title: true                        # the terminal's title says how far a run is
 #   progress: auto                     # so does the taskbar: auto | on | off
-"""
+"""  # noqa: E501
 
 _SYSTEM = (
     *("/bin", "/boot", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/sbin", "/sys"),
@@ -64,7 +67,21 @@ _SYSTEM = (
 )
 """The system's own folders: neither they nor what is in them is a project."""
 _SHARED = (
-    *("/home", "/root", "/usr", "/usr/local", "/var", "/opt", "/srv", "/mnt", "/media", "/run", "/tmp", "/dev"),  # noqa: S108
+    *(
+        "/home",
+        "/root",
+        "/usr",
+        "/usr/local",
+        "/var",
+        "/opt",
+        "/srv",
+        "/mnt",
+        "/media",
+        "/run",
+        # named to be refused, and not written to
+        "/tmp",  # noqa: S108
+        "/dev",
+    ),
     *("/Users", "/Applications", "/Volumes"),
 )
 """Folders in which projects may be, but which are none themselves."""
@@ -73,13 +90,18 @@ _WINDOWS_SYSTEM = ("SYSTEMROOT", "PROGRAMFILES", "PROGRAMFILES(X86)", "PROGRAMDA
 
 
 def initialise(project: Project, *, templates: bool = False) -> Iterator[Notice]:
-    """Make what is missing of a project's own files, and tell of each; with `templates`, copies of the bundled ones.
+    """Make what is missing of a project's own files, and tell of each; with
+    `templates`, copies of the bundled ones.
 
-    Raises `NoPlace` for a folder that is none for a project, and `BadInput` where the disk refuses.
+    Raises `NoPlace` for a folder that is none for a project, and `BadInput` where the
+    disk refuses.
     """
     root = project.root
     _refuse_no_place(root)
-    yield Notice(f"The project is {root}" + (", a git repository." if (root / ".git").exists() else "."))
+    yield Notice(
+        f"The project is {root}"
+        + (", a git repository." if (root / ".git").exists() else ".")
+    )
     made = [file] if (file := ignore_runs(root)) else []
     made += _created(root / PROJECT_FILE, CONFIG)
     if not (tickets := root / project.config.tickets_dir).is_dir():
@@ -92,17 +114,29 @@ def initialise(project: Project, *, templates: bool = False) -> Iterator[Notice]
         text, unread = agents_file(project)
         made += _created(root / FILE, text)
         yield from (
-            Notice(f"Nothing in {FILE} is from {problem}", Tone.WARNING, about=About.UNREADABLE) for problem in unread
+            Notice(
+                f"Nothing in {FILE} is from {problem}",
+                Tone.WARNING,
+                about=About.UNREADABLE,
+            )
+            for problem in unread
         )
     made += copy_bundled(root) if templates else []
-    yield from (Notice(f"Made {path.relative_to(root).as_posix()}", Tone.GOOD, about=About.MADE) for path in made)
+    yield from (
+        Notice(f"Made {path.relative_to(root).as_posix()}", Tone.GOOD, about=About.MADE)
+        for path in made
+    )
     if root / FILE in made:
         yield Notice(
-            f"{FILE} tells coding agents and newcomers about the project: fill in what stands in <…>; "
-            "until then no model is told of those lines."
+            f"{FILE} tells coding agents and newcomers about the project: fill in what"
+            " stands in <…>; until then no model is told of those lines."
         )
     if not made:
-        yield Notice("It was set up already; nothing was changed.", Tone.GOOD, about=About.NOTHING_NEW)
+        yield Notice(
+            "It was set up already; nothing was changed.",
+            Tone.GOOD,
+            about=About.NOTHING_NEW,
+        )
 
 
 class NoPlace(BadInput):
@@ -111,8 +145,11 @@ class NoPlace(BadInput):
     def __init__(self, folder: Path, what: str) -> None:
         super().__init__(
             f"{folder} is no place for a project: it is {what}.",
-            hint="A project is the nearest folder with .cdd or .git, or else the one you are in. "
-            "Change to the project's own folder; if that is in this one, `git init` there first.",
+            hint=(
+                "A project is the nearest folder with .cdd or .git, or else the one you"
+                " are in. Change to the project's own folder; if that is in this one,"
+                " `git init` there first."
+            ),
         )
         self.folder = folder
 
@@ -128,7 +165,10 @@ def _created(path: Path, text: str) -> list[Path]:
 def _refuse_no_place(root: Path) -> None:
     """Judged by which folder it is, and not by its name: a link to `/etc` is `/etc`."""
     alone = [Path.home(), Path(root.anchor), *map(Path, _SHARED)]
-    whole = [*map(Path, _SYSTEM), *(Path(os.environ[name]) for name in _WINDOWS_SYSTEM if os.environ.get(name))]
+    whole = [
+        *map(Path, _SYSTEM),
+        *(Path(os.environ[name]) for name in _WINDOWS_SYSTEM if os.environ.get(name)),
+    ]
     if drive := os.environ.get("SYSTEMDRIVE"):
         alone.append(Path(f"{drive}/Users"))
     what = "your home folder" if _is(root, Path.home()) else "a folder of the system"

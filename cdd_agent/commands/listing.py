@@ -1,12 +1,23 @@
-"""Tickets as `/list` and `/status` show them: their states, and what is to be done next for one.
+"""Tickets as `/list` and `/status` show them: their states, and what is to be done next
+for one.
 
-The modules that read plans and states are imported with the first ticket that has one."""
+The modules that read plans and states are imported with the first ticket that has one.
+"""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
 from cdd_agent.errors import BadInput, CddError
-from cdd_agent.events import TICKET_STATES, About, Notice, PlanOpened, SpecOpened, TicketsListed, TicketView, Tone
+from cdd_agent.events import (
+    TICKET_STATES,
+    About,
+    Notice,
+    PlanOpened,
+    SpecOpened,
+    TicketsListed,
+    TicketView,
+    Tone,
+)
 from cdd_agent.tickets.spec import SpecEmpty, TicketSpec, TicketType
 from cdd_agent.tickets.status import RunStatus
 from cdd_agent.tickets.store import Ticket, TicketStore
@@ -15,11 +26,15 @@ TYPES = tuple(kind.value for kind in TicketType)
 STATES = tuple(state.replace(" ", "-") for state in TICKET_STATES)
 """As they are typed."""
 _LARGE = 100_000
-"""Bytes of a spec in which something is written for sure; to read one of many takes seconds."""
+"""Bytes of a spec in which something is written for sure; to read one of many takes
+seconds.
+"""
 
 
 def listed(store: TicketStore, words: Iterable[str]) -> TicketsListed:
-    """The tickets of a type, in a state, or both, as far as `words` say so. Raises `BadInput` for another word."""
+    """The tickets of a type, in a state, or both, as far as `words` say so. Raises
+    `BadInput` for another word.
+    """
     found: dict[str, str] = {}
     for word in words:
         typed = word.lower().replace("_", "-")
@@ -28,16 +43,28 @@ def listed(store: TicketStore, words: Iterable[str]) -> TicketsListed:
             allowed = f"Allowed: {', '.join(STATES)}; or a type: {', '.join(TYPES)}."
             raise BadInput(f"There is no type and no state {word!r}", hint=allowed)
         if what in found:
-            raise BadInput(f"A ticket has one {what}, not {found[what]} and {typed}", hint="Name one of them.")
+            raise BadInput(
+                f"A ticket has one {what}, not {found[what]} and {typed}",
+                hint="Name one of them.",
+            )
         found[what] = typed
-    kind, state = found.get("type"), found["state"].replace("-", " ") if "state" in found else None
+    kind, state = (
+        found.get("type"),
+        found["state"].replace("-", " ") if "state" in found else None,
+    )
     tickets = ((ticket, type_of(ticket)) for ticket in store.list())
-    views = [view(ticket, of_type) for ticket, of_type in tickets if kind in (None, of_type)]
-    return TicketsListed(tuple(seen for seen in views if state in (None, seen.state)), state, kind)
+    views = [
+        view(ticket, of_type) for ticket, of_type in tickets if kind in (None, of_type)
+    ]
+    return TicketsListed(
+        tuple(seen for seen in views if state in (None, seen.state)), state, kind
+    )
 
 
 def type_of(ticket: Ticket) -> str:
-    """By its slug's first word; of a slug that does not say it, by its spec. Nothing where that cannot be read."""
+    """By its slug's first word; of a slug that does not say it, by its spec. Nothing
+    where that cannot be read.
+    """
     first = ticket.slug.partition("-")[0]
     if first in TYPES:
         return first
@@ -48,7 +75,9 @@ def type_of(ticket: Ticket) -> str:
 
 
 def view(ticket: Ticket, kind: str = "") -> TicketView:
-    """One ticket for the list. A file that cannot be read makes that ticket's line say so, not the list fail."""
+    """One ticket for the list. A file that cannot be read makes that ticket's line say
+    so, not the list fail.
+    """
     where = ""
     try:
         if ticket.record.exists():
@@ -56,39 +85,73 @@ def view(ticket: Ticket, kind: str = "") -> TicketView:
 
             where, ticket = where_in_short(ticket), in_its_tree(ticket)
         if not ticket.plan_path.exists():
-            is_blank = ticket.spec_path.stat().st_size <= _LARGE and ticket.read_spec().is_blank
+            is_blank = (
+                ticket.spec_path.stat().st_size <= _LARGE
+                and ticket.read_spec().is_blank
+            )
             return TicketView(ticket.slug, "empty" if is_blank else "spec", type=kind)
         from cdd_agent.tickets.state import load_state, read_state
 
         known = read_state(ticket.state_path, ticket.slug)
-        done_plan = known.done_plan if known and known.status is RunStatus.COMPLETED else None
+        done_plan = (
+            known.done_plan if known and known.status is RunStatus.COMPLETED else None
+        )
         if known and done_plan is not None and done_plan == ticket.plan_digest():
-            return TicketView(ticket.slug, "done", known.finished_count, known.finished_count, type=kind, where=where)
+            return TicketView(
+                ticket.slug,
+                "done",
+                known.finished_count,
+                known.finished_count,
+                type=kind,
+                where=where,
+            )
         plan = ticket.read_plan()
         plan.check(ticket.shown(ticket.plan_path))
         state = load_state(ticket.state_path, ticket.slug, plan)
     except SpecEmpty:
         return TicketView(ticket.slug, "empty", type=kind)
     except CddError as error:
-        return TicketView(ticket.slug, "unreadable", error=error.message.partition("\n")[0], type=kind)
+        return TicketView(
+            ticket.slug, "unreadable", error=error.message.partition("\n")[0], type=kind
+        )
     except OSError as error:  # a folder that may not be looked into
-        return TicketView(ticket.slug, "unreadable", error=f"{error.filename}: {error.strerror}", type=kind)
+        return TicketView(
+            ticket.slug,
+            "unreadable",
+            error=f"{error.filename}: {error.strerror}",
+            type=kind,
+        )
     total = len(plan.steps)
     if state is None:
         return TicketView(ticket.slug, "planned", 0, total, type=kind, where=where)
-    words = {RunStatus.COMPLETED: "done", RunStatus.FAILED: "failed", RunStatus.IN_PROGRESS: "in progress"}
-    return TicketView(ticket.slug, words[state.status], state.finished_count, total, type=kind, where=where)
+    words = {
+        RunStatus.COMPLETED: "done",
+        RunStatus.FAILED: "failed",
+        RunStatus.IN_PROGRESS: "in progress",
+    }
+    return TicketView(
+        ticket.slug,
+        words[state.status],
+        state.finished_count,
+        total,
+        type=kind,
+        where=where,
+    )
 
 
 def opened(ticket: Ticket) -> PlanOpened | SpecOpened:
-    """Where a ticket is: its plan's steps, or without a plan what its spec still needs. Raises `BadInput`."""
+    """Where a ticket is: its plan's steps, or without a plan what its spec still needs.
+    Raises `BadInput`.
+    """
     if not ticket.plan_path.exists():
         try:
             spec = ticket.read_spec()
         except SpecEmpty:
             spec = TicketSpec()
         title = spec.title if spec.has_title else ""
-        return SpecOpened(ticket.slug, title, ticket.shown(ticket.spec_path), tuple(spec.missing()))
+        return SpecOpened(
+            ticket.slug, title, ticket.shown(ticket.spec_path), tuple(spec.missing())
+        )
     from cdd_agent.tickets.state import load_state, new_state
 
     if ticket.record.exists():
@@ -97,12 +160,16 @@ def opened(ticket: Ticket) -> PlanOpened | SpecOpened:
         ticket = in_its_tree(ticket)
     plan = ticket.read_plan()
     plan.check(ticket.shown(ticket.plan_path))
-    state = load_state(ticket.state_path, ticket.slug, plan) or new_state(ticket.slug, plan)
+    state = load_state(ticket.state_path, ticket.slug, plan) or new_state(
+        ticket.slug, plan
+    )
     return PlanOpened.of(ticket.read_spec().title, plan, state)
 
 
 def whereabouts(ticket: Ticket) -> Iterator[Notice]:
-    """That a run goes on elsewhere, if it does: what is known of it here is how it was. Raises `Damaged`."""
+    """That a run goes on elsewhere, if it does: what is known of it here is how it was.
+    Raises `Damaged`.
+    """
     if not ticket.record.exists():
         return
     from cdd_agent.engine.whereabouts import RunElsewhere, expect_here
@@ -110,4 +177,8 @@ def whereabouts(ticket: Ticket) -> Iterator[Notice]:
     try:
         expect_here(ticket.root, ticket.record, datetime.now(UTC))
     except RunElsewhere as elsewhere:
-        yield Notice(f"{elsewhere.message}. {elsewhere.hint}", Tone.WARNING, about=About.ELSEWHERE)
+        yield Notice(
+            f"{elsewhere.message}. {elsewhere.hint}",
+            Tone.WARNING,
+            about=About.ELSEWHERE,
+        )

@@ -1,4 +1,6 @@
-"""`/model`: which model is asked from now on, among those that this computer's servers offer or any other."""
+"""`/model`: which model is asked from now on, among those that this computer's servers
+offer or any other.
+"""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -32,9 +34,11 @@ from cdd_agent.session import Session
 from cdd_agent.threads import to_its_end
 
 _ABOUT_MODELS = """\
-`/model MODEL [API_BASE]` asks another from now on; `--save` after it sets it for the project. MODEL is a number or a \
-name of the list, or any model string, as `anthropic/claude-sonnet-4-5`. `/model planner MODEL` sets that of the \
-Planner alone; so do `executor`, `chat` and `socrates`. `/model planner project` goes back to the project's."""
+`/model MODEL [API_BASE]` asks another from now on; `--save` after it sets it for the \
+project. MODEL is a number or a name of the list, or any model string, as \
+`anthropic/claude-sonnet-4-5`. `/model planner MODEL` sets that of the Planner alone; \
+so do `executor`, `chat` and `socrates`. `/model planner project` goes back to the \
+project's."""
 _PROJECT = "project"
 _NO_SERVERS = (
     "No model server was found on this computer, where they usually are: "
@@ -44,7 +48,9 @@ _NO_SERVERS = (
 
 
 async def choose(session: Session, words: Sequence[str], *, save: bool) -> None:
-    """Show the models and what there is, or change one as the words say. Raises `BadInput`."""
+    """Show the models and what there is, or change one as the words say. Raises
+    `BadInput`.
+    """
     role = next((role for role in ROLES if words[:1] == (role,)), None)
     given = words if role is None else words[1:]
     if len(given) > 2 or (save and not given):
@@ -53,21 +59,37 @@ async def choose(session: Session, words: Sequence[str], *, save: bool) -> None:
         for line in _asked_now(session.project.config):
             session.emit(Notice(line))
         found = await session.look_for_models()
-        session.emit(found if found.models or found.without_models else Notice(_NO_SERVERS, about=About.NO_SERVERS))
+        session.emit(
+            found
+            if found.models or found.without_models
+            else Notice(_NO_SERVERS, about=About.NO_SERVERS)
+        )
         session.emit(Notice(_ABOUT_MODELS))
         return
     if role is not None and given == (_PROJECT,):
         choice = without_own_model(session.project.config, role)
         own = of_role(choice, role)
         if own.model is None:
-            raise BadInput(f"No model is configured that {role} could go back to", hint=_ABOUT_MODELS)
+            raise BadInput(
+                f"No model is configured that {role} could go back to",
+                hint=_ABOUT_MODELS,
+            )
         model, api_base = own.model, own.api_base
     else:
         model, api_base = await _meant(session, role, *given)
         choice = with_model(session.project.config, model, api_base, "/model", role)
-    is_known = has_provider(model) or endpoint_of(model, api_base) or model.startswith(("script:", "replay:"))
+    is_known = (
+        has_provider(model)
+        or endpoint_of(model, api_base)
+        or model.startswith(("script:", "replay:"))
+    )
     if not is_known:  # then litellm is asked, whose import is slow
-        session.emit(Notice(f"Looking for who offers {model}, which can take a few seconds.", Tone.QUIET))
+        session.emit(
+            Notice(
+                f"Looking for who offers {model}, which can take a few seconds.",
+                Tone.QUIET,
+            )
+        )
     if not save:
         await _use(session, choice)
         session.emit(ModelChosen(model, api_base, role=role))
@@ -80,15 +102,27 @@ async def choose(session: Session, words: Sequence[str], *, save: bool) -> None:
     await _use(session, choice)
     write_atomic(path, text.encode())
     session.emit(ModelChosen(model, api_base, PROJECT_FILE.as_posix(), role))
-    later, now = _settings_of(load_config(session.project.root, {}), role), _settings_of(choice, role)
+    later, now = (
+        _settings_of(load_config(session.project.root, {}), role),
+        _settings_of(choice, role),
+    )
     if (later.model, later.api_base) != (model, api_base):
-        text = "CDD_MODEL or CDD_API_BASE is set in the environment and goes before the file."
+        text = (
+            "CDD_MODEL or CDD_API_BASE is set in the environment and goes before the"
+            " file."
+        )
         session.emit(Notice(text, Tone.WARNING))
     elif _of_one_server(later) != _of_one_server(now):
         text = (
-            "`request`, `context_window` and `pictures` in the settings were meant for another server. From the next "
+            "`request`, `context_window` and `pictures` in the settings were meant for"
+            " another server. From the next "
         )
-        session.emit(Notice(f"{text}start on they are used for this one: see whether they fit.", Tone.WARNING))
+        session.emit(
+            Notice(
+                f"{text}start on they are used for this one: see whether they fit.",
+                Tone.WARNING,
+            )
+        )
 
 
 def _of_one_server(config: Config) -> tuple[object, ...]:
@@ -102,11 +136,18 @@ def _settings_of(config: Config, role: Role | None) -> Config:
 def _asked_now(config: Config) -> Iterator[str]:
     """The model, and for each role with another what that is, as sentences."""
     where = f" at {config.api_base}" if config.api_base else ""
-    yield f"The model is {config.model}{where}." if config.model else "No model is configured."
+    yield (
+        f"The model is {config.model}{where}."
+        if config.model
+        else "No model is configured."
+    )
     for role in ROLES:
         own = of_role(config, role)
         if (own.model, own.api_base) != (config.model, config.api_base):
-            yield f"The {role} model is {own.model}{f' at {own.api_base}' if own.api_base else ''}."
+            yield (
+                f"The {role} model is"
+                f" {own.model}{f' at {own.api_base}' if own.api_base else ''}."
+            )
 
 
 async def _use(session: Session, choice: Config) -> None:
@@ -117,7 +158,9 @@ async def _use(session: Session, choice: Config) -> None:
 async def _meant(
     session: Session, role: Role | None, typed: str, api_base: str | None = None
 ) -> tuple[str, str | None]:
-    """The model string and the API base that a person means: a number or a name of those that were found, or any."""
+    """The model string and the API base that a person means: a number or a name of
+    those that were found, or any.
+    """
     if api_base is not None:
         return typed, api_base
     if not session.offers:
@@ -125,7 +168,11 @@ async def _meant(
     offers = session.offers
     if typed.isdecimal():
         if not 1 <= int(typed) <= len(offers):
-            many = f"Those found have the numbers 1 to {len(offers)}." if offers else _NO_SERVERS
+            many = (
+                f"Those found have the numbers 1 to {len(offers)}."
+                if offers
+                else _NO_SERVERS
+            )
             raise BadInput(f"There is no model {typed}", hint=many)
         return offers[int(typed) - 1].model, offers[int(typed) - 1].api_base
     for offer in offers:
@@ -136,17 +183,31 @@ async def _meant(
 
 
 def _with_model_set(path: Path, now: Config, chosen: Config, role: Role | None) -> str:
-    """The project's settings file with the chosen model. `api_base` is in it where there is one, or was."""
-    settings: Config | ModelSettings = chosen if role is None else getattr(chosen.models, role)
+    """The project's settings file with the chosen model. `api_base` is in it where
+    there is one, or was.
+    """
+    settings: Config | ModelSettings = (
+        chosen if role is None else getattr(chosen.models, role)
+    )
     changes: dict[str, object] = {"model": settings.model or None}
     if settings.api_base or now.api_base:
         changes["api_base"] = settings.api_base or None
     text = read_file(path) or ""
     if role is None:
         return changed_text(text, str(path), changes)
-    kept = {name: value for name, value in to_builtins(settings).items() if name not in ("model", "api_base")}
+    kept = {
+        name: value
+        for name, value in to_builtins(settings).items()
+        if name not in ("model", "api_base")
+    }
     if not settings.model:
         return changed_text(text, str(path), {"models": {role: kept}})
     return changed_text(
-        text, str(path), {"models": {role: changes | kept if kept or len(changes) > 1 else settings.model}}
+        text,
+        str(path),
+        {
+            "models": {
+                role: changes | kept if kept or len(changes) > 1 else settings.model
+            }
+        },
     )

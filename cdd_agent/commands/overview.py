@@ -1,4 +1,6 @@
-"""Tickets side by side: of each how far it is, what its run took, when it was last touched, what is next for it."""
+"""Tickets side by side: of each how far it is, what its run took, when it was last
+touched, what is next for it.
+"""
 
 import json
 from collections.abc import Iterator
@@ -30,7 +32,9 @@ class TicketOverview(Struct, frozen=True):
 
 
 def overviews(project: Project) -> Iterator[TicketOverview]:
-    """All tickets, those first that were touched last. Reads the files of each: to be called in a thread."""
+    """All tickets, those first that were touched last. Reads the files of each: to be
+    called in a thread.
+    """
     found = [_overview(ticket) for ticket in project.tickets.list()]
     oldest = datetime.min.replace(tzinfo=UTC)
     yield from sorted(found, key=lambda ticket: ticket.touched or oldest, reverse=True)
@@ -81,6 +85,7 @@ def _money(folder: Path) -> float | None:
         if report.stat().st_size > _LARGEST:
             return None
         usd = json.loads(report.read_bytes())["usd"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):  # there was no run, or it says nothing of it
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        # there was no run, or it says nothing of it
         return None
     return float(usd) if isinstance(usd, int | float) else None

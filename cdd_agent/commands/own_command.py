@@ -1,13 +1,26 @@
-"""`!command`: a command of the person's own, run by a real shell in the project's folder.
+"""`!command`: a command of the person's own, run by a real shell in the project's
+folder.
 
-It is theirs, so no list is asked. What it printed is told to the general agent, within a bound.
+It is theirs, so no list is asked. What it printed is told to the general agent, within
+a bound.
 """
 
 import signal
 
 from cdd_agent.dialogue.redacted_events import RedactedEvents
-from cdd_agent.events import CommandOutput, Notice, OwnCommandFinished, OwnCommandStarted
-from cdd_agent.process.run import CommandResult, HeadTailBuffer, OutputChunk, run_command, shell_argv
+from cdd_agent.events import (
+    CommandOutput,
+    Notice,
+    OwnCommandFinished,
+    OwnCommandStarted,
+)
+from cdd_agent.process.run import (
+    CommandResult,
+    HeadTailBuffer,
+    OutputChunk,
+    run_command,
+    shell_argv,
+)
 from cdd_agent.redaction import Redactor
 from cdd_agent.sanitize import fenced, without_escapes
 from cdd_agent.session import Session
@@ -15,7 +28,9 @@ from cdd_agent.session import Session
 _LONGEST = 7 * 24 * 3600.0
 """Seconds: the person ends what takes too long."""
 _TOLD = 20_000
-"""Characters of the output that the model gets to see: the beginning, and more of the end."""
+"""Characters of the output that the model gets to see: the beginning, and more of the
+end.
+"""
 _PIECE = 1_000
 
 
@@ -23,7 +38,12 @@ async def run_own_command(session: Session, text: str) -> None:
     """Run it to its end; whoever is cancelled ends it."""
     command = text.strip()
     if not command:
-        session.emit(Notice("A line that begins with `!` runs a command of your own, such as `!git status`."))
+        session.emit(
+            Notice(
+                "A line that begins with `!` runs a command of your own, such as"
+                " `!git status`."
+            )
+        )
         return
     settings = session.project.config.commands
     redacted = RedactedEvents(Redactor.of_environment(settings.hide_env), session.emit)
@@ -47,8 +67,14 @@ async def run_own_command(session: Session, text: str) -> None:
         outcome = _in_words(result)
         redacted.emit(OwnCommandFinished(command, outcome))
     finally:
-        output = "\n".join(map(without_escapes, kept.text().split("\n"))).replace("\0", "\ufffd")
-        printed = f"It printed:\n\n{fenced(output)}" if output.strip() else "It printed nothing."
+        output = "\n".join(map(without_escapes, kept.text().split("\n"))).replace(
+            "\0", "\ufffd"
+        )
+        printed = (
+            f"It printed:\n\n{fenced(output)}"
+            if output.strip()
+            else "It printed nothing."
+        )
         ran = f"I ran a command of my own in the project:\n\n{fenced(command, 'sh')}"
         session.chat.hear(f"{ran}\n\n{outcome or 'Exit code 0'}\n\n{printed}")
 
@@ -59,5 +85,8 @@ def _in_words(result: CommandResult) -> str:
         return result.stderr
     if result.return_code < 0:
         names = {known.value: known.name for known in signal.Signals}
-        return f"Ended by {names.get(-result.return_code, f'signal {-result.return_code}')}"
+        return (
+            "Ended by"
+            f" {names.get(-result.return_code, f'signal {-result.return_code}')}"
+        )
     return f"Exit code {result.return_code}" if result.return_code else ""

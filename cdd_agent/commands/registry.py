@@ -1,6 +1,8 @@
-"""Slash commands: a function with a name; its docstring is its help, what it tells are events.
+"""Slash commands: a function with a name; its docstring is its help, what it tells are
+events.
 
-Help, usage errors and completion (`completing.py`) are made from the registry. Commands work without a screen.
+Help, usage errors and completion (`completing.py`) are made from the registry. Commands
+work without a screen.
 """
 
 from __future__ import annotations
@@ -18,15 +20,19 @@ if TYPE_CHECKING:
 
 Run = Callable[..., Coroutine[object, object, None]]
 OfProject = Callable[..., "Iterator[Event]"]
-"""A generator `(project, *arguments, **flags)`: what it yields is told. It needs no session and no event loop."""
+"""A generator `(project, *arguments, **flags)`: what it yields is told. It needs no
+session and no event loop.
+"""
 Words = Callable[[], tuple[tuple[str, ...], ...]]
 
 
 class SlashCommand(NamedTuple):
-    """`usage` names the arguments, optional ones in brackets, the last one with dots if it may be there many times. A
-    flag, as `[--save]`, may be typed anywhere, and is given to the function by its name, as `save=True`.
+    """`usage` names the arguments, optional ones in brackets, the last one with dots if
+    it may be there many times. A flag, as `[--save]`, may be typed anywhere, and is
+    given to the function by its name, as `save=True`.
 
-    `SLUG` completes to ticket slugs, `MODEL` to the models that were found on this computer.
+    `SLUG` completes to ticket slugs, `MODEL` to the models that were found on this
+    computer.
     """
 
     name: str
@@ -35,16 +41,21 @@ class SlashCommand(NamedTuple):
     words: Words = tuple
     """Groups of words: an argument can be one of each group. Completion offers them."""
     terminal: TerminalForm | None = None
-    """How the same is typed after `cdd`, where it can be; `cdd --help` shows `terminal_help`."""
+    """How the same is typed after `cdd`, where it can be; `cdd --help` shows
+    `terminal_help`.
+    """
     terminal_help: str = ""
     any_time: bool = False
     """It disturbs nothing that runs, so it need not wait for its end."""
     of_project: OfProject | None = None
-    """Carries it out after `cdd`, with the arguments in the order in which `terminal` has them."""
+    """Carries it out after `cdd`, with the arguments in the order in which `terminal`
+    has them.
+    """
 
     @property
     def help(self) -> str:
-        return self.run.__doc__ or ""
+        """Its docstring, as one line."""
+        return " ".join((self.run.__doc__ or "").split())
 
     @property
     def synopsis(self) -> str:
@@ -52,7 +63,9 @@ class SlashCommand(NamedTuple):
 
 
 class WrongUsage(BadInput):
-    """A command was given too little, too much or something else. `usage` is how it is written, in whichever face."""
+    """A command was given too little, too much or something else. `usage` is how it is
+    written, in whichever face.
+    """
 
     def __init__(self, usage: str, *, hint: str = "") -> None:
         super().__init__(f"Usage: /{usage}", hint=hint)
@@ -63,7 +76,9 @@ _registered: dict[str, SlashCommand] = {}
 
 
 def commands() -> dict[str, SlashCommand]:
-    """All commands by name. The built-in ones are imported when they are first asked for: the shell shows sooner."""
+    """All commands by name. The built-in ones are imported when they are first asked
+    for: the shell shows sooner.
+    """
     from cdd_agent.commands import builtin
 
     assert builtin
@@ -80,11 +95,15 @@ def command(
     any_time: bool = False,
     of_project: OfProject | None = None,
 ) -> Callable[[Run], Run]:
-    """Register a function `(session, *arguments, **flags)` as `/name`; with a `terminal` form also as `cdd name`, which
-    `of_project` carries out. `any_time`: also while something else runs."""
+    """Register a function `(session, *arguments, **flags)` as `/name`; with a
+    `terminal` form also as `cdd name`, which `of_project` carries out. `any_time`: also
+    while something else runs.
+    """
 
     def register(run: Run) -> Run:
-        _registered[name] = SlashCommand(name, usage, run, words, terminal, terminal_help, any_time, of_project)
+        _registered[name] = SlashCommand(
+            name, usage, run, words, terminal, terminal_help, any_time, of_project
+        )
         return run
 
     return register
@@ -93,7 +112,9 @@ def command(
 def project_command(
     name: str, usage: str = "", words: Words = tuple, **others: Any
 ) -> Callable[[OfProject], OfProject]:
-    """Register a generator that needs no more than the project as `/name` and `cdd name`; `others` as for `command`."""
+    """Register a generator that needs no more than the project as `/name` and
+    `cdd name`; `others` as for `command`.
+    """
 
     def register(function: OfProject) -> OfProject:
         @wraps(function)
@@ -115,14 +136,17 @@ async def tell_as_found(session: Session, events: Iterator[Event]) -> None:
 
 
 def can_run_now(line: str) -> bool:
-    """Whether a line need not wait for the end of what runs: a command that looks, or that is for what comes later."""
+    """Whether a line need not wait for the end of what runs: a command that looks, or
+    that is for what comes later.
+    """
     name = line.strip().partition(" ")[0]
     known = commands().get(name[1:].lower()) if name.startswith("/") else None
     return known is not None and known.any_time
 
 
 async def handle(session: Session, line: str) -> None:
-    """Carry out one line: a slash command, a command of the person's own, or words for the active agent, or for chat.
+    """Carry out one line: a slash command, a command of the person's own, or words for
+    the active agent, or for chat.
 
     Raises `CddError`.
     """
@@ -130,7 +154,10 @@ async def handle(session: Session, line: str) -> None:
         case "/":
             await _called(line)(session)
         case "!":
-            from cdd_agent.commands.own_command import run_own_command  # not for the shell's first screen
+            # not for the shell's first screen
+            from cdd_agent.commands.own_command import (
+                run_own_command,
+            )
 
             await run_own_command(session, line.lstrip()[1:])
         case _:
@@ -138,7 +165,9 @@ async def handle(session: Session, line: str) -> None:
 
 
 def hint_for(line: str) -> str:
-    """The effect of Enter on a slash command, or on a command of the person's own, in words; empty for other lines."""
+    """The effect of Enter on a slash command, or on a command of the person's own, in
+    words; empty for other lines.
+    """
     if line.lstrip().startswith("!"):
         return "Enter runs that as a command of your own"
     if not line.lstrip().startswith("/") or line.strip() == "/":
@@ -154,19 +183,29 @@ def hint_for(line: str) -> str:
 
 
 def _called(line: str) -> Run:
-    """The command that a line calls, with its arguments. Raises `BadInput` for what is not written as it has to be."""
+    """The command that a line calls, with its arguments. Raises `BadInput` for what is
+    not written as it has to be.
+    """
     import shlex
 
     try:
         name, *typed = shlex.split(line.strip()[1:]) or [""]
     except ValueError as error:
-        raise BadInput(f"{line.strip()}: {error}", hint="Close the quotation mark.") from error
+        raise BadInput(
+            f"{line.strip()}: {error}", hint="Close the quotation mark."
+        ) from error
     known = commands().get(name.lower())
     if known is None:
         import difflib
 
-        near = [f"/{other}" for other in commands() if name and other.startswith(name.lower())]
-        near = near or [f"/{other}" for other in difflib.get_close_matches(name, commands(), n=2)]
+        near = [
+            f"/{other}"
+            for other in commands()
+            if name and other.startswith(name.lower())
+        ]
+        near = near or [
+            f"/{other}" for other in difflib.get_close_matches(name, commands(), n=2)
+        ]
         hint = f"Did you mean {' or '.join(near)}?" if near else "/help lists them."
         hint = f"In a terminal: `cdd {name}`." if name in OF_CDD else hint
         raise BadInput(f"There is no command /{name}", hint=hint)
@@ -174,13 +213,19 @@ def _called(line: str) -> Run:
     flags = [name.strip("[]") for name in names if name.startswith("[--")]
     given = [word for word in typed if flags and word.startswith("--")]
     if wrong := next((word for word in given if word not in flags), None):
-        raise BadInput(f"There is no {wrong!r} of /{known.name}", hint=f"Usage: {known.synopsis}")
+        raise BadInput(
+            f"There is no {wrong!r} of /{known.name}", hint=f"Usage: {known.synopsis}"
+        )
     arguments = [word for word in typed if word not in given]
     required = sum(not name.startswith("[") for name in names)
     most = len(arguments) if known.usage.endswith("...]") else len(names) - len(flags)
     if not required <= len(arguments) <= most:
         many = len(arguments) > most
-        hint = "Put words that belong together in quotation marks." if many else known.help.partition("\n")[0]
+        hint = (
+            "Put words that belong together in quotation marks."
+            if many
+            else known.help.partition("\n")[0]
+        )
         raise WrongUsage(known.synopsis.removeprefix("/"), hint=hint)
     options = {flag.removeprefix("--").replace("-", "_"): True for flag in given}
     return lambda session: known.run(session, *arguments, **options)

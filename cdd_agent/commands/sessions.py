@@ -1,4 +1,6 @@
-"""Earlier sessions: which there are, and going on with one of them where it was left, with what was told in it."""
+"""Earlier sessions: which there are, and going on with one of them where it was left,
+with what was told in it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,15 @@ from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.retelling import last_line, planning_retold, run_retold, shortened
 from cdd_agent.engine.whereabouts import in_its_tree
 from cdd_agent.errors import BadInput, CddError
-from cdd_agent.events import About, Answer, Notice, PersonSaid, SessionRestored, SessionsListed, SessionView
+from cdd_agent.events import (
+    About,
+    Answer,
+    Notice,
+    PersonSaid,
+    SessionRestored,
+    SessionsListed,
+    SessionView,
+)
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.state import ExecutionState, read_state
 
@@ -28,24 +38,33 @@ if TYPE_CHECKING:
 
 LIST = "list"
 _KEPT = {"executor": "events.jsonl", "planner": "planning.jsonl", "socrates": NOTEBOOK}
-"""The files in a ticket's record by which it is known when an agent was at work on it."""
+"""The files in a ticket's record by which it is known when an agent was at work on it.
+"""
 _TAIL = 64_000
 """Bytes of a log in which its last line is looked for."""
 
 
 async def resume(session: Session, which: str = "") -> None:
-    """Go on with the session that was last, or the one named; with `list`, tell which there are. Raises `BadInput`."""
+    """Go on with the session that was last, or the one named; with `list`, tell which
+    there are. Raises `BadInput`.
+    """
     if which == LIST:
         session.emit(SessionsListed(await asyncio.to_thread(earlier, session)))
     elif which.startswith("chat-"):
         session.leave()
         if not session.chat.resume(which):
-            raise BadInput(f"There is no earlier conversation {which}", hint=f"`/resume {LIST}` shows what there is.")
+            raise BadInput(
+                f"There is no earlier conversation {which}",
+                hint=f"`/resume {LIST}` shows what there is.",
+            )
     elif which:
         ticket = session.project.tickets.find(which)
         touched = _touched(session.project, ticket)
         if not touched:
-            raise BadInput(f"Nobody was at work on {ticket.slug} yet", hint=f"`/resume {LIST}` shows what there is.")
+            raise BadInput(
+                f"Nobody was at work on {ticket.slug} yet",
+                hint=f"`/resume {LIST}` shows what there is.",
+            )
         await _go_on(session, max(touched, key=lambda agent: touched[agent]), ticket)
     else:
         await _resume_last(session)
@@ -58,7 +77,10 @@ async def _resume_last(session: Session) -> None:
     left = await asyncio.to_thread(left_last, session.project)
     if last is not None and last.agent is not None:
         slugs = {ticket.slug: ticket for ticket in session.project.tickets.list()}
-        agent, ticket = last.agent, slugs.get(last.ticket or "") if session.can_engage(last.agent) else None
+        agent, ticket = (
+            last.agent,
+            slugs.get(last.ticket or "") if session.can_engage(last.agent) else None,
+        )
         if agent == "executor" and (ticket is None or view(ticket).state == "done"):
             ticket = left
     else:
@@ -68,9 +90,17 @@ async def _resume_last(session: Session) -> None:
     elif ticket is not None:  # Socrates and the Planner say again what is open
         await session.engage(agent, ticket)
     elif left is not None:
-        session.emit(Notice(f"`/exec {left.slug}` goes on with the run that was left.", about=About.RUN_LEFT))
+        session.emit(
+            Notice(
+                f"`/exec {left.slug}` goes on with the run that was left.",
+                about=About.RUN_LEFT,
+            )
+        )
     elif not told:
-        text = "No run was left before its end, and there is no earlier conversation to go back to."
+        text = (
+            "No run was left before its end, and there is no earlier conversation to go"
+            " back to."
+        )
         session.emit(Notice(text, about=About.NOTHING_TO_RESUME))
 
 
@@ -78,16 +108,32 @@ def left_last(project: Project) -> Ticket | None:
     """That of the run that was left last, before all of its steps were over."""
     begun: list[tuple[float, Ticket]] = []
     for ticket in project.tickets.list():
-        with suppress(OSError):  # of most tickets no run was begun: their plans need not be read
+        # of most tickets no run was begun: their plans need not be read
+        with suppress(OSError):
             begun.append((in_its_tree(ticket).state_path.stat().st_mtime, ticket))
-    latest_first = (ticket for _, ticket in sorted(begun, key=lambda run: run[0], reverse=True))
-    return next((ticket for ticket in latest_first if view(ticket).state in ("in progress", "failed")), None)
+    latest_first = (
+        ticket for _, ticket in sorted(begun, key=lambda run: run[0], reverse=True)
+    )
+    return next(
+        (
+            ticket
+            for ticket in latest_first
+            if view(ticket).state in ("in progress", "failed")
+        ),
+        None,
+    )
 
 
 def earlier(session: Session) -> tuple[SessionView, ...]:
-    """Earlier sessions that can be gone on with, the latest first. Reads files of each: to be called in a thread."""
+    """Earlier sessions that can be gone on with, the latest first. Reads files of each:
+    to be called in a thread.
+    """
     found = [*session.chat.earlier(), *_of_tickets(session.project)]
-    return tuple(sorted(found, key=lambda view: datetime.fromisoformat(view.touched), reverse=True))
+    return tuple(
+        sorted(
+            found, key=lambda view: datetime.fromisoformat(view.touched), reverse=True
+        )
+    )
 
 
 def _of_tickets(project: Project) -> Iterator[SessionView]:
@@ -99,8 +145,14 @@ def _of_tickets(project: Project) -> Iterator[SessionView]:
         with suppress(CddError):  # a list is no place to complain of one ticket
             last = _last_line(_record(project, ticket, agent), agent)
         seen = view(ticket)
-        progress = " ".join(filter(None, (f"{seen.done}/{seen.total}" if seen.total else "", seen.state)))
-        yield SessionView(ticket.slug, agent, touched[agent].isoformat(), progress, last)
+        progress = " ".join(
+            filter(
+                None, (f"{seen.done}/{seen.total}" if seen.total else "", seen.state)
+            )
+        )
+        yield SessionView(
+            ticket.slug, agent, touched[agent].isoformat(), progress, last
+        )
 
 
 def _last_line(record: RunRecord, agent: str) -> str:
@@ -141,10 +193,14 @@ def _restored(record: RunRecord, agent: str, ticket: Ticket) -> SessionRestored:
         case "planner":
             return planning_retold(record)
         case _:
-            state = read_state(ticket.state_path, ticket.slug) or ExecutionState(ticket_slug=ticket.slug)
+            state = read_state(ticket.state_path, ticket.slug) or ExecutionState(
+                ticket_slug=ticket.slug
+            )
             return run_retold(record, state)
 
 
 def _record(project: Project, ticket: Ticket, agent: str) -> RunRecord:
     root = in_its_tree(ticket).root if agent == "executor" else project.root
-    return RunRecord.of(root, ticket.slug, Redactor.of_environment(project.config.commands.hide_env))
+    return RunRecord.of(
+        root, ticket.slug, Redactor.of_environment(project.config.commands.hide_env)
+    )

@@ -1,4 +1,5 @@
-"""Every setting, with its value, where that comes from, and its words; and changing one in the project's file.
+"""Every setting, with its value, where that comes from, and its words; and changing one
+in the project's file.
 
 The words are those of the settings file that `/init` makes.
 """
@@ -34,7 +35,9 @@ from cdd_agent.threads import to_its_end
 
 _LINE = re.compile(r"# (?P<margin> *)(?P<key>[a-z_]+):(?P<rest>.*)$")
 _SECRET = ("request.headers", "request.body", "models", "fallbacks")
-"""Settings that may hold a key: only whether they are set is shown, and they are changed in the file alone."""
+"""Settings that may hold a key: only whether they are set is shown, and they are
+changed in the file alone.
+"""
 
 
 class Setting(Struct, frozen=True):
@@ -45,16 +48,22 @@ class Setting(Struct, frozen=True):
     value: str
     """As a settings file has it; of what may hold secrets only that it is set."""
     origin: str
-    """`default`, `user`, `project`, a variable's name; `session`: a flag, or `/model`."""
+    """`default`, `user`, `project`, a variable's name; `session`: a flag, or `/model`.
+    """
     words: str
     """Its purpose and its possible values."""
     can_be_changed: bool = True
 
 
 def settings_of(project: Project) -> list[Setting]:
-    """All of them, in the order of the settings file. Reads files; raises `BadInput` where one cannot be read."""
+    """All of them, in the order of the settings file. Reads files; raises `BadInput`
+    where one cannot be read.
+    """
     stored = load_config(project.root, {})
-    of_user, of_project = set_in_file(user_file()), set_in_file(project.root / PROJECT_FILE)
+    of_user, of_project = (
+        set_in_file(user_file()),
+        set_in_file(project.root / PROJECT_FILE),
+    )
     redactor = Redactor.of_environment(project.config.commands.hide_env)
     settings = []
     for name, words in words_of_settings().items():
@@ -68,18 +77,25 @@ def settings_of(project: Project) -> list[Setting]:
             origin = "project"
         elif name in of_user:
             origin = "user"
-        text = json.dumps(_plain(value), ensure_ascii=False) if not isinstance(value, str) else value
+        text = (
+            json.dumps(_plain(value), ensure_ascii=False)
+            if not isinstance(value, str)
+            else value
+        )
         shown = redactor.redact(text)
         if name in _SECRET and value != _value(Config(), name):
             shown = "set, not shown"
-        settings.append(Setting(name, shown, origin, words, name not in _SECRET and shown == text))
+        settings.append(
+            Setting(name, shown, origin, words, name not in _SECRET and shown == text)
+        )
     return settings
 
 
 async def change(session: Session, name: str, typed: str) -> str:
-    """Set a setting in the project's file to what is typed, as YAML has it, and use it from now on; nothing means its
-    default. Returns what there is to know besides. Raises `BadInput`, which says what is allowed; nothing is changed
-    then."""
+    """Set a setting in the project's file to what is typed, as YAML has it, and use it
+    from now on; nothing means its default. Returns what there is to know besides.
+    Raises `BadInput`, which says what is allowed; nothing is changed then.
+    """
     value = _plain(_value(Config(), name))
     if typed.strip():
         value = read_mapping(f"value: {typed}", name, "a setting")["value"].value(name)
@@ -91,13 +107,22 @@ async def change(session: Session, name: str, typed: str) -> str:
         for notice in initialise(session.project):
             session.emit(notice)
     section, _, key = name.rpartition(".")
-    text = changed_text(read_file(path) or "", str(path), {section: {key: value}} if section else {key: value})
+    text = changed_text(
+        read_file(path) or "",
+        str(path),
+        {section: {key: value}} if section else {key: value},
+    )
     await to_its_end(lambda: session.use(changed), name="settings")
     write_atomic(path, text.encode())
     if name == "tickets_dir":
         return "It holds from the next start on."
     variable = set_in_environment(name)
-    return f"{variable} is set in the environment and goes before the file at the next start." if variable else ""
+    return (
+        f"{variable} is set in the environment and goes before the file at the next"
+        " start."
+        if variable
+        else ""
+    )
 
 
 @cache
@@ -108,7 +133,14 @@ def words_of_settings() -> Mapping[str, str]:
     for line in CONFIG.splitlines():
         if (found := _LINE.match(line)) is None:
             continue
-        key, about = found["key"], found["rest"].rpartition(" # ")[2].strip() if " # " in found["rest"] else ""
+        key, about = (
+            found["key"],
+            (
+                found["rest"].rpartition(" # ")[2].strip()
+                if " # " in found["rest"]
+                else ""
+            ),
+        )
         if found["margin"]:
             words[f"{section}.{key}"] = about or words.get(section, "")
         elif key in Config.__struct_fields__:

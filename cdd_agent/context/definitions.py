@@ -1,7 +1,8 @@
-"""The definitions in a file's text, exactly: what each is called, from which line to which. The one place that parses.
+"""The definitions in a file's text, exactly: what each is called, from which line to
+which. The one place that parses.
 
-One question is put to every language: which nodes have a name? What kinds of those define something, their types' names
-say alike in almost all grammars.
+One question is put to every language: which nodes have a name? What kinds of those
+define something, their types' names say alike in almost all grammars.
 """
 
 import re
@@ -20,32 +21,68 @@ _LARGEST = 500_000
 _MOST = 5_000
 """Definitions of one text."""
 _DEEPEST = 60
-"""Nodes around a definition. The time for looking deeper grows with the depth's square."""
+"""Nodes around a definition. The time for looking deeper grows with the depth's square.
+"""
 _LANGUAGES = {
     suffix: language
     for language, suffixes in (
-        ("bash", "sh bash"), ("c", "c"), ("clojure", "clj cljs"), ("cpp", "h cc cpp cxx hh hpp hxx cu ino"),
-        ("csharp", "cs"), ("dart", "dart"), ("elixir", "ex exs"), ("erlang", "erl"), ("go", "go"),
-        ("groovy", "groovy"), ("haskell", "hs"), ("java", "java"), ("javascript", "js jsx mjs cjs"), ("julia", "jl"),
-        ("kotlin", "kt kts"), ("lua", "lua"), ("objc", "m mm"), ("ocaml", "ml"), ("perl", "pl pm"), ("php", "php"),
-        ("python", "py pyi"), ("r", "r"), ("ruby", "rb"), ("rust", "rs"), ("scala", "scala"), ("swift", "swift"),
-        ("tsx", "tsx"), ("typescript", "ts mts cts"), ("zig", "zig"),
+        ("bash", "sh bash"),
+        ("c", "c"),
+        ("clojure", "clj cljs"),
+        ("cpp", "h cc cpp cxx hh hpp hxx cu ino"),
+        ("csharp", "cs"),
+        ("dart", "dart"),
+        ("elixir", "ex exs"),
+        ("erlang", "erl"),
+        ("go", "go"),
+        ("groovy", "groovy"),
+        ("haskell", "hs"),
+        ("java", "java"),
+        ("javascript", "js jsx mjs cjs"),
+        ("julia", "jl"),
+        ("kotlin", "kt kts"),
+        ("lua", "lua"),
+        ("objc", "m mm"),
+        ("ocaml", "ml"),
+        ("perl", "pl pm"),
+        ("php", "php"),
+        ("python", "py pyi"),
+        ("r", "r"),
+        ("ruby", "rb"),
+        ("rust", "rs"),
+        ("scala", "scala"),
+        ("swift", "swift"),
+        ("tsx", "tsx"),
+        ("typescript", "ts mts cts"),
+        ("zig", "zig"),
     )
     for suffix in suffixes.split()
-}  # fmt: skip
+}
 _DEFINES = re.compile(
-    r"(?:function|method|class|struct|enum|trait|interface|module|namespace|constructor|macro|record|object|protocol"
+    r"(?:function|method|class|struct|enum|trait|interface|module|namespace"
+    r"|constructor|macro|record|object|protocol"
     r"|union|impl|type(?:_alias)?|mixin|extension|singleton_method)"
-    r"(?:_definition|_declaration|_item|_spec|_statement|_specifier|_signature|_def|_decl|_block)?|type_spec|class"
-    r"|template_function|generator_function_declaration|abstract_class_declaration|internal_module|method_spec"
+    r"(?:_definition|_declaration|_item|_spec|_statement|_specifier|_signature|_def"
+    r"|_decl|_block)?|type_spec|class"
+    r"|template_function|generator_function_declaration|abstract_class_declaration"
+    r"|internal_module|method_spec"
 )
 _QUERIES = (
     "(_ name: (_) @name) @whole",
     "(function_definition declarator: (_) @name) @whole",
     "(impl_item type: (_) @name) @whole",
-    "(variable_declarator name: (identifier) @name value: [(arrow_function) (function_expression) (class)]) @whole",
-    "(assignment_expression left: (_) @name right: [(arrow_function) (function_expression) (class)]) @whole",
-    "(pair key: (property_identifier) @name value: [(arrow_function) (function_expression)]) @whole",
+    (
+        "(variable_declarator name: (identifier) @name value: [(arrow_function)"
+        " (function_expression) (class)]) @whole"
+    ),
+    (
+        "(assignment_expression left: (_) @name right: [(arrow_function)"
+        " (function_expression) (class)]) @whole"
+    ),
+    (
+        "(pair key: (property_identifier) @name value: [(arrow_function)"
+        " (function_expression)]) @whole"
+    ),
 )
 
 
@@ -61,7 +98,9 @@ class Definition(Struct, frozen=True):
 
 
 def definitions(path: str, data: bytes) -> tuple[Definition, ...]:
-    """In the order of the text; none for a language that is not known, or a text that is very large."""
+    """In the order of the text; none for a language that is not known, or a text that
+    is very large.
+    """
     language = _LANGUAGES.get(suffix_of(path))
     if language is None or len(data) > _LARGEST:
         return ()
@@ -84,8 +123,12 @@ def _grammar(language: str) -> "tuple[Parser, tuple[Query, ...]]":
     return get_parser(language), tuple(queries)  # type: ignore[arg-type]
 
 
-def _named(root: "Node", queries: "tuple[Query, ...]") -> list[tuple[int, int, int, str]]:
-    """The first line, the last, the head's and the name of each definition, the outer ones first."""
+def _named(
+    root: "Node", queries: "tuple[Query, ...]"
+) -> list[tuple[int, int, int, str]]:
+    """The first line, the last, the head's and the name of each definition, the outer
+    ones first.
+    """
     from tree_sitter import QueryCursor
 
     found: dict[tuple[int, int], tuple[int, int, int, str]] = {}
@@ -109,10 +152,14 @@ def _named(root: "Node", queries: "tuple[Query, ...]") -> list[tuple[int, int, i
             text = re.sub(rb"\s+", b" ", name.text or b"").decode("utf-8", "replace")
             if whole.type == "function_definition" and at == 1:
                 text = (re.match(r"[*&\s]*([\w:~]+)", text) or [text, text])[1]
-            found.setdefault((whole.start_byte, whole.end_byte), (first, last, head, text[:100]))
+            found.setdefault(
+                (whole.start_byte, whole.end_byte), (first, last, head, text[:100])
+            )
             if len(found) > _MOST:
                 break
-    return [found[place] for place in sorted(found, key=lambda place: (place[0], -place[1]))]
+    return [
+        found[place] for place in sorted(found, key=lambda place: (place[0], -place[1]))
+    ]
 
 
 def _nested(named: list[tuple[int, int, int, str]]) -> list[Definition]:

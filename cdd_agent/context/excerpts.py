@@ -1,4 +1,6 @@
-"""The pieces of a file of which the most useful are shown: its definitions, and what is between them."""
+"""The pieces of a file of which the most useful are shown: its definitions, and what is
+between them.
+"""
 
 import math
 from collections import Counter, defaultdict
@@ -15,11 +17,15 @@ _LINES = 30
 _SMALLEST = 6
 """Lines; smaller neighbours are put together."""
 _HEAD = 20
-"""Lines of a file's beginning that are shown with its best piece: mostly what it imports."""
+"""Lines of a file's beginning that are shown with its best piece: mostly what it
+imports.
+"""
 _SATURATION, _LENGTH, _AVERAGE = 1.2, 0.75, 120
 """BM25's k1 and b, and how many words a piece has."""
 _BESIDE, _WITHIN = 0.2, 0.3
-"""How much of its score a piece lends to its neighbours, and to the other parts of the same definition."""
+"""How much of its score a piece lends to its neighbours, and to the other parts of the
+same definition.
+"""
 _WORDS = BETWEEN[:10] + b"\n" + BETWEEN[11:]
 
 
@@ -38,9 +44,20 @@ class Piece(Struct, frozen=True):
 
 
 def pieces(lines: int, found: Sequence[Definition]) -> list[Piece]:
-    """A file of so many lines in pieces: cut where a definition begins or ends, long ones further."""
+    """A file of so many lines in pieces: cut where a definition begins or ends, long
+    ones further.
+    """
     cuts = sorted(
-        {1, lines + 1, *(line for each in found for line in (each.first, each.last + 1) if 1 <= line <= lines)}
+        {
+            1,
+            lines + 1,
+            *(
+                line
+                for each in found
+                for line in (each.first, each.last + 1)
+                if 1 <= line <= lines
+            ),
+        }
     )
     result: list[Piece] = []
     around: list[Definition] = []
@@ -78,15 +95,27 @@ class Judged(Struct, frozen=True):
     """Of the text, in words."""
 
 
-def judged(data: bytes, found: Sequence[Definition], rarity: Mapping[str, float], vocabulary: Vocabulary) -> Judged:
-    """Judge a text by the words of a question; `rarity` is how much each of them says."""
+def judged(
+    data: bytes,
+    found: Sequence[Definition],
+    rarity: Mapping[str, float],
+    vocabulary: Vocabulary,
+) -> Judged:
+    """Judge a text by the words of a question; `rarity` is how much each of them
+    says.
+    """
     lines = data.translate(_WORDS).removesuffix(b"\n").split(b"\n")
-    parts = [(each, b" ".join(lines[each.first - 1 : each.last]).split()) for each in pieces(len(lines), found)]
+    parts = [
+        (each, b" ".join(lines[each.first - 1 : each.last]).split())
+        for each in pieces(len(lines), found)
+    ]
     asked = dict[bytes, list[str]]()
     for identifier in set[bytes]().union(*(there for _, there in parts)):
         words, name = vocabulary[identifier], identifier.decode("utf-8", "replace")
         if name in rarity or not rarity.keys().isdisjoint(words):
-            asked[identifier] = [word for word in dict.fromkeys((*words, name)) if word in rarity]
+            asked[identifier] = [
+                word for word in dict.fromkeys((*words, name)) if word in rarity
+            ]
     plain: list[tuple[Piece, float, Counter[str]]] = []
     for piece, there in parts:
         counts = Counter(word for word in words_in(piece.name) if word in rarity)
@@ -101,21 +130,38 @@ def judged(data: bytes, found: Sequence[Definition], rarity: Mapping[str, float]
     result: list[Piece] = []
     total: Counter[str] = Counter()
     for at, (piece, own, counts) in enumerate(plain):
-        beside = max((plain[near][1] for near in (at - 1, at + 1) if 0 <= near < len(plain)), default=0.0)
+        beside = max(
+            (plain[near][1] for near in (at - 1, at + 1) if 0 <= near < len(plain)),
+            default=0.0,
+        )
         total.update(counts)
-        score = own + _BESIDE * beside + (_WITHIN * best[piece.name] if piece.name else 0.0)
+        score = (
+            own + _BESIDE * beside + (_WITHIN * best[piece.name] if piece.name else 0.0)
+        )
         if score > 0:
             words = tuple(sorted(counts, key=lambda word: (-rarity[word], word)))
-            size = sum(map(len, lines[piece.first - 1 : piece.last])) + piece.last - piece.first + 1
-            result.append(Piece(piece.first, piece.last, piece.name, score, words, size))
+            size = (
+                sum(map(len, lines[piece.first - 1 : piece.last]))
+                + piece.last
+                - piece.first
+                + 1
+            )
+            result.append(
+                Piece(piece.first, piece.last, piece.name, score, words, size)
+            )
     ordered = sorted(result, key=lambda piece: (-piece.score, piece.first))
     return Judged(tuple(ordered), total, sum(len(there) for _, there in parts))
 
 
-def relevance(counts: Mapping[str, int], length: float, rarity: Mapping[str, float]) -> float:
+def relevance(
+    counts: Mapping[str, int], length: float, rarity: Mapping[str, float]
+) -> float:
     """BM25. `length` is beside the average."""
     norm = _SATURATION * (1 - _LENGTH + _LENGTH * length)
-    return sum(rarity[word] * count * (_SATURATION + 1) / (count + norm) for word, count in counts.items())
+    return sum(
+        rarity[word] * count * (_SATURATION + 1) / (count + norm)
+        for word, count in counts.items()
+    )
 
 
 def head(found: Sequence[Definition]) -> int:

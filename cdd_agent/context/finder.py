@@ -24,11 +24,15 @@ _LONGEST_FIRST_LINE = 100
 
 
 class CodeFinder:
-    """Finds the code that a text is about. The map is made when it is first asked, and brought up to date by each
-    question; that takes its time: to be asked in a thread. What it holds is given back when nobody asks any more."""
+    """Finds the code that a text is about. The map is made when it is first asked, and
+    brought up to date by each question; that takes its time: to be asked in a thread.
+    What it holds is given back when nobody asks any more.
+    """
 
     def __init__(self, root: Path, own: Collection[str] = ()) -> None:
-        """`own` are this program's files and folders, which are no part of the project."""
+        """`own` are this program's files and folders, which are no part of the
+        project.
+        """
         self._root, self._own = root, own
         self._made: ProjectMap | None = None
         self._making, self._lock = Lock(), Lock()
@@ -36,7 +40,10 @@ class CodeFinder:
 
     @property
     def _map(self) -> ProjectMap:
-        from cdd_agent.context.project_map import ProjectMap  # most steps name their files, and need no map
+        # most steps name their files, and need no map
+        from cdd_agent.context.project_map import (
+            ProjectMap,
+        )
 
         with self._making:
             self._made = self._made or ProjectMap(self._root, self._own)
@@ -65,7 +72,9 @@ class CodeFinder:
 
 
 def in_words(root: Path, ranked: Sequence[RankedFile]) -> str:
-    """Files with their reasons, and below each its places: lines, name, reason, first line. Empty for none."""
+    """Files with their reasons, and below each its places: lines, name, reason, first
+    line. Empty for none.
+    """
     lines: list[str] = []
     for file in ranked:
         lines.append(f"{file.path}: {'; '.join(file.reasons[:_MOST_REASONS])}")
@@ -74,7 +83,11 @@ def in_words(root: Path, ranked: Sequence[RankedFile]) -> str:
                 text = read_source(root, file.path, place.first, place.last).text
             except CddError:  # it is gone by now
                 continue
-            first = next((line.strip() for line in text.splitlines() if line.strip()), "")[:_LONGEST_FIRST_LINE]
+            first = next(
+                (line.strip() for line in text.splitlines() if line.strip()), ""
+            )[:_LONGEST_FIRST_LINE]
             name = f" {place.name}" if place.name else ""
-            lines.append(f"  lines {place.first}-{place.last}{name} ({place.why}): {first}")
+            lines.append(
+                f"  lines {place.first}-{place.last}{name} ({place.why}): {first}"
+            )
     return "\n".join(lines)

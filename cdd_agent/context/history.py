@@ -22,7 +22,9 @@ _HEAD = "head"
 
 
 async def read_past(root: Path, cache: Cache) -> None:
-    """Add to the cache what has happened since it was last asked; without a repository nothing."""
+    """Add to the cache what has happened since it was last asked; without a repository
+    nothing.
+    """
     try:
         repository = await repository_of(root)
         head = await repository.head() if repository else None
@@ -32,7 +34,8 @@ async def read_past(root: Path, cache: Cache) -> None:
         git = Git(root, repository.git.env, seconds=_SECONDS)
         where = () if root == repository.top else ("--", ".")
         log = await _log(git, f"{before}...{head}", *where) if before else None
-        if log is None or "\x01<" in log:  # some of what is known is none of this branch's past
+        # some of what is known is none of this branch's past
+        if log is None or "\x01<" in log:
             before, log = "", await _log(git, head, *where)
     except GitUnusable:
         return
@@ -48,11 +51,24 @@ async def read_past(root: Path, cache: Cache) -> None:
 
 
 async def _log(git: Git, commits: str, *where: str) -> str | None:
-    """The newest commits first; None where git knows no such commits, or takes too long."""
+    """The newest commits first; None where git knows no such commits, or takes too
+    long.
+    """
     result = await git.run(
-        "log", f"--max-count={_COMMITS}", "--no-merges", "--no-show-signature", "--no-renames", "--no-ext-diff",
-        "--relative", "--name-only", "-z", "--format=%x01%m%H%x02%B%x02", "--encoding=UTF-8", commits, *where,
-    )  # fmt: skip
+        "log",
+        f"--max-count={_COMMITS}",
+        "--no-merges",
+        "--no-show-signature",
+        "--no-renames",
+        "--no-ext-diff",
+        "--relative",
+        "--name-only",
+        "-z",
+        "--format=%x01%m%H%x02%B%x02",
+        "--encoding=UTF-8",
+        commits,
+        *where,
+    )
     return None if result.return_code or result.timed_out else result.stdout
 
 
@@ -63,10 +79,14 @@ def _add(cache: Cache, log: str) -> None:
     for entry in reversed(log.split("\x01")[1:]):
         begin, message, changed = (*entry.split("\x02", 2), "", "")[:3]
         named = [path for path in changed.strip("\n\0").split("\0") if path]
-        is_one = _COMMIT.fullmatch(begin)  # and no part of a message that looks like the beginning of an entry
+        # and no part of a message that looks like the beginning of an entry
+        is_one = _COMMIT.fullmatch(begin)
         if is_one and 0 < len(named) <= _MOST_FILES:
             number += 1
             paths[number] = named
-            for word in {*words_in(message[:_MESSAGE]), *(f"@{path}" for path in named)}:
+            for word in {
+                *words_in(message[:_MESSAGE]),
+                *(f"@{path}" for path in named),
+            }:
                 holders.setdefault(word, array("I")).append(number)
     cache.add_commits(paths, holders)

@@ -1,4 +1,6 @@
-"""Reading files into the index. It has few imports, so that a process which is started for many files begins soon."""
+"""Reading files into the index. It has few imports, so that a process which is started
+for many files begins soon.
+"""
 
 import gc
 import hashlib
@@ -16,11 +18,17 @@ from cdd_agent.context.terms import DEFINED, PLACED, as_terms, imported, marked
 from cdd_agent.files.walk import read_beginning
 
 _FEW = 500
-"""Files whose words are learned as they come; of more, all words are learned anew at the end, which is faster."""
+"""Files whose words are learned as they come; of more, all words are learned anew at
+the end, which is faster.
+"""
 _RACY = 1_000_000_000
-"""Nanoseconds: a file that was changed just before it is read may change again within the same time stamp."""
+"""Nanoseconds: a file that was changed just before it is read may change again within
+the same time stamp.
+"""
 _TOGETHER, _BYTES = 2_000, 16_000_000
-"""Files that are read before what was found is written, and how large all of them may be."""
+"""Files that are read before what was found is written, and how large all of them may
+be.
+"""
 NUMBER = "number"
 """The fact that says which number of a file was the last one."""
 _UNLEARNED = "unlearned"
@@ -28,10 +36,15 @@ _UNLEARNED = "unlearned"
 
 
 def take_over(
-    root: Path, changed: dict[str, Stamp], gone: Collection[str], cache: Cache, go_on: Callable[[], None] = lambda: None
+    root: Path,
+    changed: dict[str, Stamp],
+    gone: Collection[str],
+    cache: Cache,
+    go_on: Callable[[], None] = lambda: None,
 ) -> None:
-    """Take what has changed, and what is gone, into the cache. `go_on` is called before each file, and stops it by what
-    it raises."""
+    """Take what has changed, and what is gone, into the cache. `go_on` is called before
+    each file, and stops it by what it raises.
+    """
     if gone:
         with cache.writing():
             cache.drop(gone)
@@ -57,26 +70,41 @@ def portions(changed: dict[str, Stamp]) -> Iterator[dict[str, Stamp]]:
 
 
 def take_over_aside() -> None:
-    """The work of a process that is started for many files, and told on its stdin which: the memory of the one that
-    started it stays as it is, and nobody waits for the interpreter's lock meanwhile."""
+    """The work of a process that is started for many files, and told on its stdin
+    which: the memory of the one that started it stays as it is, and nobody waits for
+    the interpreter's lock meanwhile.
+    """
     gc.disable()  # nothing here holds itself
     root, place, changed, gone = load(sys.stdin)
     cache = Cache(Path(place))
-    take_over(Path(root), {path: tuple(stamp) for path, stamp in changed.items()}, gone, cache)
+    take_over(
+        Path(root), {path: tuple(stamp) for path, stamp in changed.items()}, gone, cache
+    )
     cache.settle()
     cache.close()
 
 
 def read_source_file(root: Path, path: str) -> bytes | None:
-    """A file's bytes, if it is one that is looked into; of one that is too large the beginning, and a byte too much."""
+    """A file's bytes, if it is one that is looked into; of one that is too large the
+    beginning, and a byte too much.
+    """
     try:
         return read_beginning(f"{root}/{path}", LARGEST + 1)
     except (OSError, ValueError):
         return None
 
 
-def _take_in(root: Path, stamps: dict[str, Stamp], cache: Cache, go_on: Callable[[], None], *, learns: bool) -> None:
-    """Read files, and put what they hold into the cache. Those that have only new times are left as they are there."""
+def _take_in(
+    root: Path,
+    stamps: dict[str, Stamp],
+    cache: Cache,
+    go_on: Callable[[], None],
+    *,
+    learns: bool,
+) -> None:
+    """Read files, and put what they hold into the cache. Those that have only new times
+    are left as they are there.
+    """
     read: list[FileRow] = []
     texts: dict[int, str] = {}
     restamped: dict[str, Stamp] = {}
@@ -89,7 +117,8 @@ def _take_in(root: Path, stamps: dict[str, Stamp], cache: Cache, go_on: Callable
         data = read_source_file(root, path) or b""
         digest = hashlib.sha1(data, usedforsecurity=False).digest()
         if max(stamp[1:3]) > now - _RACY:
-            stamp = (-1, *stamp[1:])  # noqa: PLW2901  # no file has it: this one is read again the next time
+            # no file has it: this one is read again the next time
+            stamp = (-1, *stamp[1:])  # noqa: PLW2901
         if cache.digest(path) == digest:
             restamped[path] = stamp
             continue
@@ -99,8 +128,17 @@ def _take_in(root: Path, stamps: dict[str, Stamp], cache: Cache, go_on: Callable
             read.append(FileRow(number, path, stamp, digest, 0, ()))
             continue
         named = {_import_term(name) for name in source.imported}
-        texts[number] = " ".join([as_terms(data), marked(PLACED, [path]), marked(DEFINED, source.defined), *named])
-        read.append(FileRow(number, path, stamp, digest, len(data) + 1, sorted(source.imported)))
+        texts[number] = " ".join(
+            [
+                as_terms(data),
+                marked(PLACED, [path]),
+                marked(DEFINED, source.defined),
+                *named,
+            ]
+        )
+        read.append(
+            FileRow(number, path, stamp, digest, len(data) + 1, sorted(source.imported))
+        )
     with cache.writing():
         cache.put(read)
         cache.restamp(restamped)

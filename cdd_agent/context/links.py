@@ -13,7 +13,9 @@ _MOST = 3
 
 
 class Links:
-    """The files of a project by how code names them: without suffix, `a/__init__.py` as `a`."""
+    """The files of a project by how code names them: without suffix, `a/__init__.py` as
+    `a`.
+    """
 
     def __init__(self, paths: Iterable[str]) -> None:
         self._by_name: dict[str, list[str]] = {}
@@ -29,7 +31,9 @@ class Links:
         """The files that an import is likely to mean."""
         targets = list(_targets(name, importer.rpartition("/")[0]))
         for target in targets:
-            if found := [path for path in self._by_key.get(target, ()) if path != importer]:
+            if found := [
+                path for path in self._by_key.get(target, ()) if path != importer
+            ]:
                 return found
         for target in targets:
             found = [path for path in self.ending(target) if path != importer]
@@ -54,7 +58,9 @@ def module_of(path: str) -> str:
 
 
 def last_name(imported: str) -> str:
-    """The last part of an import, in lower case: a file's name, or that of something in it."""
+    """The last part of an import, in lower case: a file's name, or that of something in
+    it.
+    """
     return re.split(r"[/:\\.]+", _SUFFIX.sub("", imported).rstrip("./:\\*"))[-1].lower()
 
 
@@ -72,6 +78,8 @@ def _targets(name: str, folder: str) -> Iterable[str]:
         if not name.startswith("."):
             yield bare
     else:
-        parts = [part for part in re.split(r"::|[.\\]", name) if part and part not in _AROUND]
+        parts = [
+            part for part in re.split(r"::|[.\\]", name) if part and part not in _AROUND
+        ]
         for end in range(len(parts), max(0, len(parts) - 3), -1):
             yield "/".join(parts[:end])

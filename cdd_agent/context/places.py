@@ -13,11 +13,15 @@ class Place(Struct, frozen=True):
     last: int
     """Inclusive."""
     name: str
-    """The definition that it is or is in, as `Parser.parse`; empty for a piece without one."""
+    """The definition that it is or is in, as `Parser.parse`; empty for a piece without
+    one.
+    """
     why: str
     """A clause for people."""
     use: float = 0.0
-    """How useful it is beside the other places of an answer: the more the better, whichever file they are in."""
+    """How useful it is beside the other places of an answer: the more the better,
+    whichever file they are in.
+    """
 
 
 class RankedFile(Struct, frozen=True):
@@ -31,6 +35,8 @@ class RankedFile(Struct, frozen=True):
 
 
 def in_order(ranked: Sequence[RankedFile]) -> Iterator[tuple[RankedFile, Place]]:
-    """The places of all these files in the order in which they are worth being shown while there is room."""
+    """The places of all these files in the order in which they are worth being shown
+    while there is room.
+    """
     places = [(file, place) for file in ranked for place in file.places]
     yield from sorted(places, key=lambda pair: -pair[1].use)

@@ -1,4 +1,6 @@
-"""A project's files, and which of them a text is about: the index, what git knows of the past, and the ranking."""
+"""A project's files, and which of them a text is about: the index, what git knows of
+the past, and the ranking.
+"""
 
 import re
 import sqlite3
@@ -25,17 +27,24 @@ _TEXTS = 8_000_000
 """Bytes of texts that are kept between two questions."""
 _WIDTH = 160
 """Characters of a line in an outline."""
-_DOCUMENTED = re.compile(rb"^\s*[rbuRBU]?(?:\"\"\"|'''|///?|//!|\*|/\*\*?|#)\s*(.*?)\s*(?:\"\"\"|'''|\*/)?\s*$")
+_DOCUMENTED = re.compile(
+    rb"^\s*[rbuRBU]?(?:\"\"\"|'''|///?|//!|\*|/\*\*?|#)\s*(.*?)\s*(?:\"\"\"|'''"
+    rb"|\*/)?\s*$"
+)
 
 
 class ProjectMap:
-    """The index of a project. Its methods take their time: they are to be called in a thread.
+    """The index of a project. Its methods take their time: they are to be called in a
+    thread.
 
-    Where the cache fails, be it damaged or its disk full, it is made anew once, and in memory after that.
+    Where the cache fails, be it damaged or its disk full, it is made anew once, and in
+    memory after that.
     """
 
     def __init__(self, root: Path, own: Collection[str] = ()) -> None:
-        """`own` are this program's files and folders, which are no part of the project."""
+        """`own` are this program's files and folders, which are no part of the
+        project.
+        """
         self._root = root
         self._own = (*own, ".cdd")
         self._lock = threading.Lock()
@@ -50,7 +59,9 @@ class ProjectMap:
             self._with_cache(self._update)
 
     def rank(self, query: Query, most: int = 100) -> list[RankedFile]:
-        """The files that a question is about, the most likely first, as of the last update."""
+        """The files that a question is about, the most likely first, as of the last
+        update.
+        """
         with self._lock:
             return self._with_cache(lambda cache: self._rank(cache, query, most))
 
@@ -60,17 +71,24 @@ class ProjectMap:
         with self._lock:
             links = (self._searched or self._with_cache(self._update)).links
         names = sorted(source.imported) if source else ()
-        return list(dict.fromkeys(found for name in names for found in links.imported(name, path)))
+        return list(
+            dict.fromkeys(
+                found for name in names for found in links.imported(name, path)
+            )
+        )
 
     def outline(self, path: str) -> str:
-        """A file's definitions, each with the number of its line and with one line of what is said of it; empty where
-        none are known."""
+        """A file's definitions, each with the number of its line and with one line of
+        what is said of it; empty where none are known.
+        """
         with self._lock:
             text = self._read(path)
         lines, shown = text.data.split(b"\n"), []
         for each in text.definitions:
             line = lines[each.head - 1].decode("utf-8", "replace").rstrip()[:_WIDTH]
-            said = _documented(lines[each.head : each.head + 2]) or _documented(lines[each.head - 2 : each.head - 1])
+            said = _documented(lines[each.head : each.head + 2]) or _documented(
+                lines[each.head - 2 : each.head - 1]
+            )
             shown.append(f"{each.head:>5}  {line}{f'  # {said}' if said else ''}\n")
         return "".join(shown)
 
@@ -92,7 +110,8 @@ class ProjectMap:
                 if self._cache is None:
                     self._cache = Cache.of(self._root)
                 return work(self._cache)
-            except (sqlite3.Error, ValueError, TypeError) as error:  # it may hold anything; our own fault comes again
+            except (sqlite3.Error, ValueError, TypeError) as error:
+                # it may hold anything; our own fault comes again
                 if self._cache is not None and not is_busy(error):
                     self._cache.remove()
                 self._forget()
@@ -114,7 +133,11 @@ class ProjectMap:
             numbers,
             {path: length for path, _, length in rows},
             {number: path for path, number, _ in rows},
-            before.links if before and before.numbers.keys() == numbers.keys() else Links(numbers),
+            (
+                before.links
+                if before and before.numbers.keys() == numbers.keys()
+                else Links(numbers)
+            ),
             self._root,
         )
         return self._searched

@@ -22,5 +22,6 @@ class Query(Struct, frozen=True):
 def is_in(path: str, places: Collection[str]) -> bool:
     """Whether a path is one of these files, or in one of these folders."""
     return bool(places) and any(
-        path == place.rstrip("/") or path.startswith(f"{place.rstrip('/')}/") for place in places
+        path == place.rstrip("/") or path.startswith(f"{place.rstrip('/')}/")
+        for place in places
     )

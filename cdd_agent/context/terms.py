@@ -1,8 +1,9 @@
 """Texts as the index takes them in: as terms, for the full-text search of the database.
 
-A term is an identifier of a text as it is written, or a name after a mark: `=parse_range` is defined there, `/mail` is
-in the path, `<http` is imported. That search knows no case, but words are told apart by it: so a term has control
-characters in the place of capital letters. Such characters are in no text when its terms are made.
+A term is an identifier of a text as it is written, or a name after a mark:
+`=parse_range` is defined there, `/mail` is in the path, `<http` is imported. That
+search knows no case, but words are told apart by it: so a term has control characters
+in the place of capital letters. Such characters are in no text when its terms are made.
 """
 
 from collections.abc import Iterable, Iterator
@@ -38,7 +39,9 @@ def imported(name: str) -> str:
 
 
 def term_of(word: str) -> str | None:
-    """The only term in which a word, that may have a mark, can be; None where words of many terms are meant."""
+    """The only term in which a word, that may have a mark, can be; None where words of
+    many terms are meant.
+    """
     mark = word[:1] if word[:1] in (DEFINED, PLACED, IMPORTED) else ""
     name = word.removeprefix(mark)
     if mark == IMPORTED:

@@ -1,10 +1,17 @@
-"""The words of texts and of code: `parseRange`, `parse_range` and "parse the range" have two in common."""
+"""The words of texts and of code: `parseRange`, `parse_range` and "parse the range"
+have two in common.
+"""
 
 import re
 from collections.abc import Iterable
 
-BETWEEN = bytes(code if code >= 0x80 or chr(code).isalnum() or chr(code) == "_" else 0x20 for code in range(256))
-"""For `bytes.translate`: a space for each byte that is in no identifier. What is not ASCII is in one."""
+BETWEEN = bytes(
+    code if code >= 0x80 or chr(code).isalnum() or chr(code) == "_" else 0x20
+    for code in range(256)
+)
+"""For `bytes.translate`: a space for each byte that is in no identifier. What is not
+ASCII is in one.
+"""
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\dA-Z_]+")
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _SHORTEST, _LONGEST = 2, 60
@@ -31,32 +38,50 @@ def words_of(identifier: str) -> tuple[str, ...]:
         return ()
     if identifier.isalpha() and identifier.islower():
         return (stem(identifier),) if len(identifier) >= _SHORTEST else ()
-    return tuple([stem(part.lower()) for part in _PARTS.findall(identifier) if len(part) >= _SHORTEST])
+    return tuple(
+        [
+            stem(part.lower())
+            for part in _PARTS.findall(identifier)
+            if len(part) >= _SHORTEST
+        ]
+    )
 
 
 def words_in(text: str) -> list[str]:
     """The words of a text in its order."""
-    return [word for identifier in _IDENTIFIER.findall(text) for word in words_of(identifier)]
+    return [
+        word
+        for identifier in _IDENTIFIER.findall(text)
+        for word in words_of(identifier)
+    ]
 
 
 def telling(words: Iterable[str]) -> list[str]:
-    """Each of these words once, without those that say nothing; all of them where there are no others."""
+    """Each of these words once, without those that say nothing; all of them where there
+    are no others.
+    """
     once = list(dict.fromkeys(words))
     return [word for word in once if word not in _EMPTY] or once
 
 
 def names_in_code(text: str) -> list[str]:
-    """The identifiers of a text that can only be names in code: `parse_range`, `HTTPServer`, `sha1`."""
+    """The identifiers of a text that can only be names in code: `parse_range`,
+    `HTTPServer`, `sha1`.
+    """
     return [name for name in _IDENTIFIER.findall(text) if is_code(name)]
 
 
 def is_code(name: str) -> bool:
     """Whether an identifier can only be a name in code, not an English word."""
-    return len(name) <= _LONGEST and not (name.isalpha() and (name.islower() or name.istitle() or name.isupper()))
+    return len(name) <= _LONGEST and not (
+        name.isalpha() and (name.islower() or name.istitle() or name.isupper())
+    )
 
 
 def stem(word: str) -> str:
-    """A word without the endings by which its forms differ: `parsing`, `parsed` and `parses` are `pars`."""
+    """A word without the endings by which its forms differ: `parsing`, `parsed` and
+    `parses` are `pars`.
+    """
     if word.endswith(_ENDINGS) and not word.endswith("ss"):
         for ending in _ENDINGS:
             if word.endswith(ending) and len(word) - len(ending) >= 3:
@@ -66,15 +91,18 @@ def stem(word: str) -> str:
 
 _EMPTY = frozenset(
     words_in(
-        "a about above after again all also although always am an and another any are as at be because been before "
-        "being below between both but by can cannot could did do does doing done down during each either else even "
-        "ever every few for from further get gets had has have having he her here hers him his how however i if in "
-        "instead into is it its itself just like made make makes making many may me might more most much must my "
-        "neither never new no nor not now of off often on once one only onto or other others otherwise our out over "
-        "own per quite rather really same she should since so some something still such than that the their them then "
-        "there therefore these they thing things this those though through thus to too under until up upon us use "
-        "used uses using very via want was way we well were what when where whether which while who whom whose why "
-        "will with within without would yet you your"
+        "a about above after again all also although always am an and another any are"
+        " as at be because been before being below between both but by can cannot could"
+        " did do does doing done down during each either else even ever every few for"
+        " from further get gets had has have having he her here hers him his how"
+        " however i if in instead into is it its itself just like made make makes"
+        " making many may me might more most much must my neither never new no nor not"
+        " now of off often on once one only onto or other others otherwise our out over"
+        " own per quite rather really same she should since so some something still"
+        " such than that the their them then there therefore these they thing things"
+        " this those though through thus to too under until up upon us use used uses"
+        " using very via want was way we well were what when where whether which while"
+        " who whom whose why will with within without would yet you your"
     )
 )
 """English words that are in any text, and say nothing of what it is about."""

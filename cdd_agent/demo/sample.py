@@ -1,4 +1,6 @@
-"""The sample project of `cdd demo`, copied to where it may be changed, and kept apart from what is set up around it."""
+"""The sample project of `cdd demo`, copied to where it may be changed, and kept apart
+from what is set up around it.
+"""
 
 import asyncio
 import os
@@ -16,15 +18,21 @@ from cdd_agent.git.command import CONFIG, Git
 from cdd_agent.secret_names import is_secret_name
 
 SLUG = "feature-monthly-report"
-_CONFIG = (*CONFIG, "user.name=cdd demo", "user.email=demo@localhost", "commit.gpgsign=false")
+_CONFIG = (
+    *CONFIG,
+    "user.name=cdd demo",
+    "user.email=demo@localhost",
+    "commit.gpgsign=false",
+)
 _GIT_OF_NOBODY = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 _FROM_OUTSIDE = (
     *VARIABLES,
+    # where models are, and as who they are asked; keys are so by their names
     *(
         "*_API_BASE",
         "*_BASE_URL",
         "OPENAI_*",
-    ),  # where models are, and as who they are asked; keys are so by their names
+    ),
     *("PYTEST_*", "PYTHONOPTIMIZE", "PYTHONWARNINGS"),  # how the demo's tests run
 )
 """Variables that would be settings of the demo."""
@@ -32,9 +40,15 @@ _FROM_OUTSIDE = (
 
 @contextmanager
 def own_environment() -> Iterator[None]:
-    """Without the settings and keys of whoever looks at the demo; its tests run with this program's own pytest."""
+    """Without the settings and keys of whoever looks at the demo; its tests run with
+    this program's own pytest.
+    """
     before = dict(os.environ)
-    for name in [name for name in before if is_secret_name(name, hide=(*_FROM_OUTSIDE, *misspelt(before)))]:
+    for name in [
+        name
+        for name in before
+        if is_secret_name(name, hide=(*_FROM_OUTSIDE, *misspelt(before)))
+    ]:
         del os.environ[name]
     own_programs = str(Path(sys.executable).parent)
     os.environ |= {
@@ -50,11 +64,18 @@ def own_environment() -> Iterator[None]:
 
 
 def copy_sample() -> Path:
-    """Copy the sample into a new temporary folder and put it under git. Raises `BadInput` when the disk refuses."""
+    """Copy the sample into a new temporary folder and put it under git. Raises
+    `BadInput` when the disk refuses.
+    """
     try:
         folder = Path(tempfile.mkdtemp(prefix="cdd-demo-"))
         with as_file(files("cdd_agent.demo").joinpath("project")) as project:
-            shutil.copytree(project, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(
+                project,
+                folder,
+                dirs_exist_ok=True,
+                ignore=shutil.ignore_patterns("__pycache__"),
+            )
     except OSError as error:
         raise BadInput(
             f"The sample project could not be copied: {error.strerror or error}",
@@ -65,7 +86,9 @@ def copy_sample() -> Path:
 
 
 async def _put_under_git(folder: Path) -> None:
-    """A first commit, so that `git diff` shows afterwards what the run did. Without git there is none."""
+    """A first commit, so that `git diff` shows afterwards what the run did. Without git
+    there is none.
+    """
     git = Git(folder, _GIT_OF_NOBODY, _CONFIG, seconds=30.0)
     await git.run("init", "--quiet")
     await git.run("add", "--all")

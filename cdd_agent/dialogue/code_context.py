@@ -1,4 +1,6 @@
-"""Code as a prompt shows it: whole files, parts, outlines; and of what ranks best as much as there is room for."""
+"""Code as a prompt shows it: whole files, parts, outlines; and of what ranks best as
+much as there is room for.
+"""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
@@ -52,7 +54,11 @@ class ShownCode(Struct, frozen=True):
     @property
     def name(self) -> str:
         """For people: the path, and what of the file is shown."""
-        return self.path if self.lines is None else f"{self.path} ({in_words(self.lines) or 'its outline'})"
+        return (
+            self.path
+            if self.lines is None
+            else f"{self.path} ({in_words(self.lines) or 'its outline'})"
+        )
 
     @property
     def form(self) -> str:
@@ -74,7 +80,9 @@ class CodeContext(Struct, frozen=True):
     def text(self) -> str:
         parts = [file.text for file in self.files]
         if self.further:
-            parts.append(f"Not shown, and perhaps about it too: {', '.join(self.further)}.")
+            parts.append(
+                f"Not shown, and perhaps about it too: {', '.join(self.further)}."
+            )
         return "\n\n".join(parts)
 
 
@@ -85,8 +93,12 @@ class CodeText:
         """Raises `UnicodeDecodeError` for what is no text."""
         self.path, self.digest = path, digest(data)
         self._text = data.decode("utf-8-sig")
-        self._lines = [line.decode().removesuffix("\n") for line in lines_of(self._text.encode())]
-        self._language = path.rpartition(".")[2] if "." in path.rpartition("/")[2] else ""
+        self._lines = [
+            line.decode().removesuffix("\n") for line in lines_of(self._text.encode())
+        ]
+        self._language = (
+            path.rpartition(".")[2] if "." in path.rpartition("/")[2] else ""
+        )
 
     @property
     def count(self) -> int:
@@ -94,7 +106,9 @@ class CodeText:
         return len(self._lines)
 
     def has(self, lines: tuple[int, int]) -> bool:
-        """Whether any of these is there: the file may have changed since somebody spoke of them."""
+        """Whether any of these is there: the file may have changed since somebody spoke
+        of them.
+        """
         return lines[0] <= max(self.count, 1)
 
     @cached_property
@@ -112,10 +126,14 @@ class CodeText:
         if ranges == ((1, self.count),):
             return self.whole(why)
         shown = [
-            f"{in_words((lines,))}:\n{fenced(chr(10).join(self._lines[lines[0] - 1 : lines[1]]), self._language)}"
+            f"{in_words((lines,))}:\n{fenced(text, self._language)}"
             for lines in ranges
+            for text in ["\n".join(self._lines[lines[0] - 1 : lines[1]])]
         ]
-        head = f"{self.path}, in part (it has {self.count:,} lines; only what is seen of it can be changed):"
+        head = (
+            f"{self.path}, in part (it has {self.count:,} lines; only what is seen of"
+            " it can be changed):"
+        )
         return ShownCode(self.path, "\n".join((head, *shown)), self.digest, ranges, why)
 
     def outline(self, text: str, why: str = "") -> ShownCode:
@@ -127,14 +145,25 @@ class CodeText:
                 lines.append("…")
                 break
             lines.append(line.rstrip())
-        return ShownCode(self.path, f"{self.path}, its outline:\n{fenced(chr(10).join(lines))}", None, (), why)
+        return ShownCode(
+            self.path,
+            f"{self.path}, its outline:\n{fenced(chr(10).join(lines))}",
+            None,
+            (),
+            why,
+        )
 
     def with_heads(self, lines: tuple[int, int]) -> Ranges:
-        """Lines, and above them those that say what they are in, by their indentation."""
+        """Lines, and above them those that say what they are in, by their
+        indentation.
+        """
         first, last = max(1, lines[0]), min(lines[1], self.count)
         if last < first:
             return ()
-        heads, indent = list[tuple[int, int]](), _indent(next(filter(str.strip, self._lines[first - 1 : last]), ""))
+        heads, indent = (
+            list[tuple[int, int]](),
+            _indent(next(filter(str.strip, self._lines[first - 1 : last]), "")),
+        )
         for number in range(first - 1, 0, -1):
             if not indent or len(heads) == _ABOVE:
                 break
@@ -149,7 +178,16 @@ class CodeText:
         kept = joined((first, min(last, self.count)) for first, last in ranges)
         edges = (0, *(line for lines in kept for line in lines), self.count + 1)
         gaps = zip(edges[::2], edges[1::2], strict=True)
-        return joined((*kept, *((after + 1, before - 1) for after, before in gaps if before - after - 1 <= _GAP)))
+        return joined(
+            (
+                *kept,
+                *(
+                    (after + 1, before - 1)
+                    for after, before in gaps
+                    if before - after - 1 <= _GAP
+                ),
+            )
+        )
 
 
 def source_of(root: Path, path: str) -> CodeText | None:
@@ -172,16 +210,21 @@ def parts_that_matter(
     outline: str = "",
     grows: bool = False,
 ) -> ShownCode | None:
-    """Of one file as much as there is room for: the lines `also` asked for, then its places, the best first, and if it
-    `grows`, what is around them; without any, how it begins. With it what else is in it, by its `outline`. None where
-    not even a part fits."""
+    """Of one file as much as there is room for: the lines `also` asked for, then its
+    places, the best first, and if it `grows`, what is around them; without any, how it
+    begins. With it what else is in it, by its `outline`. None where not even a part
+    fits.
+    """
     why = ranked.reasons[0] if ranked and ranked.reasons else ""
     about = source.outline(outline).text if outline.strip() else ""
     about = f"\n{about}" if about and estimated_tokens(about) * 3 <= tokens else ""
     left = tokens - estimated_tokens(about)
     places = ((place.first, place.last) for place in (ranked.places if ranked else ()))
     wanted = [lines for lines in (*also, *places) if source.has(lines)]
-    beginnings = ((1, _FIRST_LINES * times) for times in range(1, source.count // _FIRST_LINES + 2))
+    beginnings = (
+        (1, _FIRST_LINES * times)
+        for times in range(1, source.count // _FIRST_LINES + 2)
+    )
     shown, ranges = None, Ranges()
     for lines in wanted or beginnings:
         more = joined((*ranges, *source.with_heads(lines)))
@@ -190,12 +233,20 @@ def parts_that_matter(
             shown, ranges = candidate, more
         elif not wanted:
             break
-    while grows and wanted and shown is not None and shown.lines is not None:  # what is around them, as far as it goes
-        ranges = joined((max(1, first - _GROWTH), min(last + _GROWTH, source.count)) for first, last in ranges)
+    # what is around them, as far as it goes
+    while grows and wanted and shown is not None and shown.lines is not None:
+        ranges = joined(
+            (max(1, first - _GROWTH), min(last + _GROWTH, source.count))
+            for first, last in ranges
+        )
         if (candidate := source.parts(ranges, why)).tokens > left:
             break
         shown = candidate
-    return replace(shown, text=shown.text + about) if shown and shown.lines is not None else shown
+    return (
+        replace(shown, text=shown.text + about)
+        if shown and shown.lines is not None
+        else shown
+    )
 
 
 def packed(
@@ -207,11 +258,15 @@ def packed(
     but: Collection[str] = (),
     known: Mapping[str, Ranges] | None = None,
 ) -> CodeContext:
-    """The best of what ranks, in so many tokens: small files whole, of others the places that matter, then outlines.
+    """The best of what ranks, in so many tokens: small files whole, of others the
+    places that matter, then outlines.
 
-    Nothing of the files in `but`, which are shown already; nor of the lines `known` of others.
+    Nothing of the files in `but`, which are shown already; nor of the lines `known` of
+    others.
     """
-    return _Packing(root, [file for file in ranked if file.path not in but], tokens, known or {}).done(outline)
+    return _Packing(
+        root, [file for file in ranked if file.path not in but], tokens, known or {}
+    ).done(outline)
 
 
 class _Packing(Struct):
@@ -226,18 +281,30 @@ class _Packing(Struct):
 
     def done(self, outline: Callable[[str], str]) -> CodeContext:
         most = self.tokens - int(self.tokens * _OUTLINES)
-        for file in self.ranked:  # what is named is there before anything else of others
+        # what is named is there before anything else of others
+        for file in self.ranked:
             if file.is_named:
-                first = next(((place.first, place.last) for place in file.places), (1, _FIRST_LINES))
+                first = next(
+                    ((place.first, place.last) for place in file.places),
+                    (1, _FIRST_LINES),
+                )
                 self._take_place(file, first, self.tokens)
         missed = 0
         for file, place in in_order(self.ranked):
-            missed = 0 if self._take_place(file, (place.first, place.last), most) else missed + 1
+            missed = (
+                0
+                if self._take_place(file, (place.first, place.last), most)
+                else missed + 1
+            )
             if missed == _MOST_MISSED:
                 break
         outlined = dict[str, ShownCode]()
         for file in self.ranked:
-            if file.path in self._shown or file.path in self.known or self._source(file.path) is None:
+            if (
+                file.path in self._shown
+                or file.path in self.known
+                or self._source(file.path) is None
+            ):
                 continue
             source = self._source(file.path)
             if source is None or not (text := outline(file.path).strip()):
@@ -247,25 +314,52 @@ class _Packing(Struct):
                 break
             outlined[file.path] = shown
             self._used += shown.tokens
-        order = [*(file.path for file in self.ranked if file.path in self._shown), *outlined]
-        left = [file.path for file in self.ranked if file.path not in order and file.path not in self.known]
+        order = [
+            *(file.path for file in self.ranked if file.path in self._shown),
+            *outlined,
+        ]
+        left = [
+            file.path
+            for file in self.ranked
+            if file.path not in order and file.path not in self.known
+        ]
         everything = self._shown | outlined
-        return CodeContext(tuple(everything[path] for path in order), tuple(left[:_MOST_NAMED]))
+        return CodeContext(
+            tuple(everything[path] for path in order), tuple(left[:_MOST_NAMED])
+        )
 
     def _take_place(self, file: RankedFile, lines: tuple[int, int], most: int) -> bool:
-        """Show these lines besides what is shown already; False where there is no room for them."""
+        """Show these lines besides what is shown already; False where there is no room
+        for them.
+        """
         source, before = self._source(file.path), self._shown.get(file.path)
-        is_known = any(first <= lines[0] and lines[1] <= last for first, last in self.known.get(file.path, ()))
-        if source is None or is_known or not source.has(lines) or (before is not None and before.lines is None):
+        is_known = any(
+            first <= lines[0] and lines[1] <= last
+            for first, last in self.known.get(file.path, ())
+        )
+        if (
+            source is None
+            or is_known
+            or not source.has(lines)
+            or (before is not None and before.lines is None)
+        ):
             return True
         why = file.reasons[0] if file.reasons else ""
         ranges = joined((*self._ranges.get(file.path, ()), *source.with_heads(lines)))
         part = source.parts(ranges, why)
         is_whole = source.tokens <= _SMALL or part.tokens >= source.tokens * _MOSTLY
-        for shown in (source.whole(why), part) if is_whole and file.path not in self.known else (part,):
+        for shown in (
+            (source.whole(why), part)
+            if is_whole and file.path not in self.known
+            else (part,)
+        ):
             used = self._used - (before.tokens if before else 0) + shown.tokens
             if used <= most:
-                self._used, self._ranges[file.path], self._shown[file.path] = used, ranges, shown
+                self._used, self._ranges[file.path], self._shown[file.path] = (
+                    used,
+                    ranges,
+                    shown,
+                )
                 return True
         return False
 

@@ -1,4 +1,6 @@
-"""A prompt as a model's window has room for it: its parts by what matters, each as whole as it can be."""
+"""A prompt as a model's window has room for it: its parts by what matters, each as
+whole as it can be.
+"""
 
 from collections.abc import Sequence
 
@@ -22,7 +24,9 @@ class PromptPart(Struct, frozen=True):
     name: str = ""
     """As it is told where it is left out, or not whole."""
     rank: int = 0
-    """1 goes before 2 where there is not room for both; 0 is said in any case, in its smallest form at least."""
+    """1 goes before 2 where there is not room for both; 0 is said in any case, in its
+    smallest form at least.
+    """
     smaller: Sequence[Form] = ()
     """In its place, the largest of these that there is room for."""
     brief: Form | None = None
@@ -59,9 +63,13 @@ class FittedPrompt(Struct, frozen=True):
         return PromptMade(None, self.shares, self.left_out, self.dialogue.model.window)
 
 
-def fit(dialogue: Dialogue, parts: Sequence[PromptPart], *, tools: int, beside: int = 0) -> FittedPrompt:
-    """Make a prompt of `parts`, which come in the order in which they are read. `tools` is the rank of the dialogue's
-    tools: they go before the parts of the same rank. `beside` are the tokens of what will be said besides."""
+def fit(
+    dialogue: Dialogue, parts: Sequence[PromptPart], *, tools: int, beside: int = 0
+) -> FittedPrompt:
+    """Make a prompt of `parts`, which come in the order in which they are read. `tools`
+    is the rank of the dialogue's tools: they go before the parts of the same rank.
+    `beside` are the tokens of what will be said besides.
+    """
     bare, window = replace(dialogue, tools=()), dialogue.model.window
 
     def size(form: Form) -> int:
@@ -69,26 +77,48 @@ def fit(dialogue: Dialogue, parts: Sequence[PromptPart], *, tools: int, beside: 
             return estimated_tokens(form)
         return bare.size(form) if form else 0
 
-    budget = TokenBudget(window, beside + MARGIN + sum(size(part.least) for part in parts))
+    budget = TokenBudget(
+        window, beside + MARGIN + sum(size(part.least) for part in parts)
+    )
 
     def chosen(part: PromptPart) -> Form:
         """Room is taken for it, beside that for the least."""
-        forms: list[Form] = [form for form in (part.whole, part.brief, *part.smaller) if form]
-        fitting = (form for form in forms if form is part.least or budget.takes(size(form) - size(part.least)))
+        forms: list[Form] = [
+            form for form in (part.whole, part.brief, *part.smaller) if form
+        ]
+        fitting = (
+            form
+            for form in forms
+            if form is part.least or budget.takes(size(form) - size(part.least))
+        )
         form = next(fitting, part.least)
         if form not in (part.whole, part.brief):
             budget.leave_out(part.name)
         return form
 
     offered = sorted(range(len(parts)), key=lambda place: parts[place].rank)
-    said = {place: chosen(parts[place]) for place in offered if parts[place].rank < tools}
+    said = {
+        place: chosen(parts[place]) for place in offered if parts[place].rank < tools
+    }
     equipped = dialogue.with_tools_that_fit(budget, for_answers(window))
-    said |= {place: chosen(parts[place]) for place in offered if parts[place].rank >= tools}
+    said |= {
+        place: chosen(parts[place]) for place in offered if parts[place].rank >= tools
+    }
     forms = [said[place] for place in range(len(parts))]
     paragraphs = [form for form in forms if isinstance(form, str)]
     system = Message("system", "\n\n".join(filter(None, (*paragraphs, budget.note()))))
-    messages = [message for form in forms if not isinstance(form, str) for message in form]
-    shares = [PromptShare(part.title, size(form)) for part, form in zip(parts, forms, strict=True) if form]
+    messages = [
+        message for form in forms if not isinstance(form, str) for message in form
+    ]
+    shares = [
+        PromptShare(part.title, size(form))
+        for part, form in zip(parts, forms, strict=True)
+        if form
+    ]
     if equipped.tools:
-        shares.append(PromptShare("the tools", equipped.size((system,)) - bare.size((system,))))
-    return FittedPrompt(equipped, (system, *messages), tuple(budget.left_out), tuple(shares))
+        shares.append(
+            PromptShare("the tools", equipped.size((system,)) - bare.size((system,)))
+        )
+    return FittedPrompt(
+        equipped, (system, *messages), tuple(budget.left_out), tuple(shares)
+    )

@@ -1,4 +1,6 @@
-"""A reply as a person sees it while it streams: without the code blocks that are meant for the program."""
+"""A reply as a person sees it while it streams: without the code blocks that are meant
+for the program.
+"""
 
 import re
 
@@ -6,11 +8,14 @@ from msgspec import Struct, field
 
 _OPENING = re.compile(r" {0,3}(?P<mark>`{3,}|~{3,})[ \t]*(?P<info>[\w-]*)[^`]*")
 _LONGEST_OPENING = 200
-"""Characters of a line that may still become an opening fence, and so is not shown yet."""
+"""Characters of a line that may still become an opening fence, and so is not shown yet.
+"""
 
 
 class HiddenBlockFilter(Struct):
-    """Keeps back the code blocks whose info string begins with one of `hidden`, and hands on the rest."""
+    """Keeps back the code blocks whose info string begins with one of `hidden`, and
+    hands on the rest.
+    """
 
     hidden: frozenset[str]
     _blocks: list[tuple[str, list[str]]] = field(default_factory=list)
@@ -49,13 +54,19 @@ class HiddenBlockFilter(Struct):
                 shown.append(self._end_line())
             elif not self._mark:
                 line = "".join(self._line)
-                if self._is_begun or _is_too_long(line) or line.lstrip(" ")[:1] not in ("", "`", "~"):
+                if (
+                    self._is_begun
+                    or _is_too_long(line)
+                    or line.lstrip(" ")[:1] not in ("", "`", "~")
+                ):
                     shown.append(line)
                     self._line, self._is_begun = [], True
         return self._hand_on("".join(shown))
 
     def end(self) -> str:
-        """The reply is over; return what was not known yet to be no fence. A block without an end ends here."""
+        """The reply is over; return what was not known yet to be no fence. A block
+        without an end ends here.
+        """
         return self._hand_on(self._end_line())
 
     def _hand_on(self, text: str) -> str:
@@ -76,7 +87,9 @@ class HiddenBlockFilter(Struct):
         if self._other:
             self._other = "" if _closes(line, self._other) else self._other
             return line
-        opening = None if _is_too_long(line) else _OPENING.fullmatch(line.rstrip("\r\n"))
+        opening = (
+            None if _is_too_long(line) else _OPENING.fullmatch(line.rstrip("\r\n"))
+        )
         if opening is None:
             return line
         if (info := opening["info"].lower()) in self.hidden:

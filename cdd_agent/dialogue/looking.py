@@ -1,4 +1,6 @@
-"""Looking for code before a model is asked: in a thread, and told where people would wonder what goes on."""
+"""Looking for code before a model is asked: in a thread, and told where people would
+wonder what goes on.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -10,14 +12,18 @@ from cdd_agent.threads import in_thread
 _PATIENCE = 1.0
 """Seconds after which it is told."""
 _TO_STOP = 1.0
-"""Seconds that it is given to stop by itself, with the process that reads many files."""
+"""Seconds that it is given to stop by itself, with the process that reads many files.
+"""
 T = TypeVar("T")
 
 
 async def told_if_slow(work: Callable[[], T], emit: Emit, words: str) -> T:
-    """The result of `work`, which is done in a thread; `words` are told where it takes long. Who is cancelled
-    stops it at the next file."""
-    task = asyncio.ensure_future(in_thread(work, name="looking for code", patience=_TO_STOP))
+    """The result of `work`, which is done in a thread; `words` are told where it takes
+    long. Who is cancelled stops it at the next file.
+    """
+    task = asyncio.ensure_future(
+        in_thread(work, name="looking for code", patience=_TO_STOP)
+    )
     try:
         done, _ = await asyncio.wait([task], timeout=_PATIENCE)
         if not done:

@@ -2,17 +2,29 @@
 
 from msgspec.structs import replace
 
-from cdd_agent.events import ActionOutput, CommandOutput, Emit, Event, ReplyDelta, ThinkingDelta, is_beside_the_turn
+from cdd_agent.events import (
+    ActionOutput,
+    CommandOutput,
+    Emit,
+    Event,
+    ReplyDelta,
+    ThinkingDelta,
+    is_beside_the_turn,
+)
 from cdd_agent.redaction import Redactor
 
 
 class RedactedEvents:
-    """Takes secrets out of events before they are told. What may be the beginning of a secret waits for its end."""
+    """Takes secrets out of events before they are told. What may be the beginning of a
+    secret waits for its end.
+    """
 
     def __init__(self, redactor: Redactor, emit: Emit) -> None:
         self._redactor, self._emit = redactor, emit
         self._stream = redactor.stream()
-        self._streamed: ReplyDelta | ThinkingDelta | CommandOutput | ActionOutput | None = None
+        self._streamed: (
+            ReplyDelta | ThinkingDelta | CommandOutput | ActionOutput | None
+        ) = None
         """The last piece of the stream that goes on."""
 
     def emit(self, event: Event) -> None:
@@ -20,7 +32,11 @@ class RedactedEvents:
         if is_beside_the_turn():
             self._emit(self._redactor.redacted(event))
             return
-        if self._streamed is not None and type(event) is not type(self._streamed) and (rest := self._stream.end()):
+        if (
+            self._streamed is not None
+            and type(event) is not type(self._streamed)
+            and (rest := self._stream.end())
+        ):
             self._emit(replace(self._streamed, text=rest))
         if isinstance(event, ReplyDelta | ThinkingDelta | CommandOutput | ActionOutput):
             self._streamed = event
@@ -30,5 +46,7 @@ class RedactedEvents:
             self._emit(self._redactor.redacted(event))
 
     def forget(self) -> None:
-        """Drop the rest of a stream that broke off: half a secret would not be known as one."""
+        """Drop the rest of a stream that broke off: half a secret would not be known as
+        one.
+        """
         self._stream.end()

@@ -1,6 +1,8 @@
-"""Answers that a program reads: JSON of a given type at the end of a reply, asked for again when it is wrong.
+"""Answers that a program reads: JSON of a given type at the end of a reply, asked for
+again when it is wrong.
 
-A person sees the words before it, as they come, and not the JSON. It works with any model that can write.
+A person sees the words before it, as they come, and not the JSON. It works with any
+model that can write.
 """
 
 import json
@@ -24,11 +26,15 @@ _MOST_NAMED = 12
 T = TypeVar("T", bound=Struct)
 
 Check = Callable[[T], Sequence[str]]
-"""Finds what is wrong with a value beyond its form, a sentence each; in words that a model can act on."""
+"""Finds what is wrong with a value beyond its form, a sentence each; in words that a
+model can act on.
+"""
 
 
 class Structured(Struct, Generic[T], frozen=True):
-    """A model's answer. `problems` are those that it did not get rid of; its form is right all the same."""
+    """A model's answer. `problems` are those that it did not get rid of; its form is
+    right all the same.
+    """
 
     value: T
     text: str
@@ -51,11 +57,11 @@ async def structured(
     keep: Callable[[Added], None] = lambda added: None,
     step: int | None = None,
 ) -> Structured[T]:
-    """Ask for a value of `kind`, with tools in between if the dialogue has some. `keep` is given what was `Added` to
-    the conversation.
+    """Ask for a value of `kind`, with tools in between if the dialogue has some. `keep`
+    is given what was `Added` to the conversation.
 
-    The first message is the system's; how to answer is added to it. Raises `NoUsableAnswer`, and what `Dialogue.turn`
-    raises.
+    The first message is the system's; how to answer is added to it. Raises
+    `NoUsableAnswer`, and what `Dialogue.turn` raises.
     """
     asked = spoken = with_form(messages, kind)
     best: Structured[T] | None = None
@@ -75,16 +81,34 @@ async def structured(
             if not problems:
                 break
         if left:
-            dialogue.emit(Notice(f"The answer is not right yet: {_short(problems)}. Asking again.", Tone.QUIET))
+            dialogue.emit(
+                Notice(
+                    f"The answer is not right yet: {_short(problems)}. Asking again.",
+                    Tone.QUIET,
+                )
+            )
             lines = [f"- {problem}" for problem in problems[:_MOST_NAMED]]
-            lines += [f"- and {len(problems) - _MOST_NAMED} more"] if len(problems) > _MOST_NAMED else []
-            complaint = ["Your answer cannot be used as it is:", "", *lines, "", "Send the whole answer again."]
+            lines += (
+                [f"- and {len(problems) - _MOST_NAMED} more"]
+                if len(problems) > _MOST_NAMED
+                else []
+            )
+            complaint = [
+                "Your answer cannot be used as it is:",
+                "",
+                *lines,
+                "",
+                "Send the whole answer again.",
+            ]
             again = (Message("user", "\n".join(complaint)),)
-            spoken = dialogue.fitting((*spoken, *again), instead=(*asked, spoken[-1], *again))
+            spoken = dialogue.fitting(
+                (*spoken, *again), instead=(*asked, spoken[-1], *again)
+            )
             keep(Added(again))
     if best is None:
         raise NoUsableAnswer(
-            f"{dialogue.model.name} was asked {TRIES} times, and its answer cannot be used: {_short(problems)}",
+            f"{dialogue.model.name} was asked {TRIES} times, and its answer cannot be"
+            f" used: {_short(problems)}",
             hint="Try again, or use a model that follows instructions better.",
         )
     return best
@@ -93,17 +117,20 @@ async def structured(
 def with_form(messages: Sequence[Message], kind: type[Struct]) -> tuple[Message, ...]:
     """A conversation whose system's message says how to answer, too."""
     first, *others = messages
-    return (replace(first, content=f"{first.content}\n\n{how_to_answer(kind)}"), *others)
+    return (
+        replace(first, content=f"{first.content}\n\n{how_to_answer(kind)}"),
+        *others,
+    )
 
 
 def how_to_answer(kind: type[Struct]) -> str:
     """The form of the answer as a prompt describes it."""
     schema = json.dumps(schema_of(kind), ensure_ascii=False, separators=(",", ":"))
     return (
-        "# The form of your answer\n\n"
-        f"End each answer with one code block of `{FENCE}` that holds one JSON object of this schema, and nothing "
-        "after it. People see only the words before it: do not repeat there what it says.\n\n"
-        f"{fenced(schema, FENCE)}"
+        f"# The form of your answer\n\nEnd each answer with one code block of `{FENCE}`"
+        " that holds one JSON object of this schema, and nothing after it. People see"
+        " only the words before it: do not repeat there what it"
+        f" says.\n\n{fenced(schema, FENCE)}"
     )
 
 
@@ -112,7 +139,11 @@ def _read(turn: Turn, kind: type[T]) -> tuple[T | None, tuple[str, ...]]:
     if turn.problem:
         return None, (f"{turn.problem} Be briefer.",)
     text = turn.text  # small models leave out the code block, or its language
-    written = turn.blocks[-1] if turn.blocks else text[max(text.find("{"), 0) : text.rfind("}") + 1]
+    written = (
+        turn.blocks[-1]
+        if turn.blocks
+        else text[max(text.find("{"), 0) : text.rfind("}") + 1]
+    )
     if not turn.blocks and not written.startswith("{"):
         return None, (f"There is no code block of `{FENCE}` in the answer.",)
     try:
@@ -122,7 +153,11 @@ def _read(turn: Turn, kind: type[T]) -> tuple[T | None, tuple[str, ...]]:
 
 
 def _told(fault: Fault) -> str:
-    allowed = f"; allowed are {', '.join(f'`{name}`' for name in fault.allowed)}" if fault.kind == "unknown" else ""
+    allowed = (
+        f"; allowed are {', '.join(f'`{name}`' for name in fault.allowed)}"
+        if fault.kind == "unknown"
+        else ""
+    )
     return f"{fault}{allowed}"
 
 

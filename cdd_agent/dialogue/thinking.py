@@ -8,7 +8,9 @@ from cdd_agent.llm.port import Usage
 
 
 class Thinking:
-    """Time passes while one thought follows another; the reply's own text stops it until the next thought."""
+    """Time passes while one thought follows another; the reply's own text stops it
+    until the next thought.
+    """
 
     def __init__(self, step: int | None, clock: Callable[[], float]) -> None:
         self._step, self._clock = step, clock
@@ -38,7 +40,11 @@ class Thinking:
         if not self._bytes and not counted:
             return []
         seconds = round(self._seconds, 1) if self._bytes else None
-        return [ThinkingFinished(self._step, seconds, counted or self._estimate, estimated=not counted)]
+        return [
+            ThinkingFinished(
+                self._step, seconds, counted or self._estimate, estimated=not counted
+            )
+        ]
 
     @property
     def _estimate(self) -> int:

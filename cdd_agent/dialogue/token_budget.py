@@ -1,4 +1,6 @@
-"""A model's window, and what is put into it: the most important first, each part whole or not at all."""
+"""A model's window, and what is put into it: the most important first, each part whole
+or not at all.
+"""
 
 from collections.abc import Sequence
 
@@ -6,11 +8,15 @@ from cdd_agent.events import About, Notice, Tone
 from cdd_agent.llm.budget import CEILING, estimated_tokens
 
 MARGIN = 60
-"""Tokens for what is said of what was left out, beside the names that there is room for."""
+"""Tokens for what is said of what was left out, beside the names that there is room
+for.
+"""
 
 
 def most_of(window: int) -> int:
-    """Tokens that a request to a model with this window may have: the rest is for the reply."""
+    """Tokens that a request to a model with this window may have: the rest is for the
+    reply.
+    """
     return window - min(CEILING, window // 4)
 
 
@@ -23,7 +29,9 @@ class TokenBudget:
     """The room that is left in a model's window beside what must be said."""
 
     def __init__(self, window: int | None, needed: int) -> None:
-        """`needed` is what must be said, in tokens. Without a `window` there is room for everything."""
+        """`needed` is what must be said, in tokens. Without a `window` there is room
+        for everything.
+        """
         self.window = window
         self.left = None if window is None else most_of(window) - needed
         """Tokens; below 0 where not even what must be said fits."""
@@ -36,7 +44,9 @@ class TokenBudget:
         return self.left is not None and self.left < 0
 
     def part(self, text: str, name: str) -> str:
-        """The text, for which room is taken; empty where there is not enough, which is noted by its name."""
+        """The text, for which room is taken; empty where there is not enough, which is
+        noted by its name.
+        """
         if text and not self.takes(estimated_tokens(text)):
             self.leave_out(name)
             return ""
@@ -61,8 +71,13 @@ class TokenBudget:
         if not self.left_out:
             return ""
         more = len(self.left_out) - len(self._named)
-        lines = [f"- {name}" for name in (*self._named, *([f"… and {more} more"] if more else []))]
-        return "\n\n".join(filter(None, ("# Left out, for want of room", "\n".join(lines), also)))
+        lines = [
+            f"- {name}"
+            for name in (*self._named, *([f"… and {more} more"] if more else []))
+        ]
+        return "\n\n".join(
+            filter(None, ("# Left out, for want of room", "\n".join(lines), also))
+        )
 
 
 def left_out_in_words(left_out: Sequence[str]) -> str:
@@ -79,4 +94,8 @@ class Omitted:
     def news(self, left_out: Sequence[str]) -> list[Notice]:
         new = [name for name in left_out if name not in self._told]
         self._told.update(new)
-        return [Notice(left_out_in_words(new), Tone.WARNING, about=About.LEFT_OUT)] if new else []
+        return (
+            [Notice(left_out_in_words(new), Tone.WARNING, about=About.LEFT_OUT)]
+            if new
+            else []
+        )

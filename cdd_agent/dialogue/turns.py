@@ -1,7 +1,9 @@
-"""A model with tools at hand: it is asked, uses what it wants, is asked again, until it has nothing more to call.
+"""A model with tools at hand: it is asked, uses what it wants, is asked again, until it
+has nothing more to call.
 
-Native tool calls are used where the model is known to make them, else the same tools in words (`text_tools.py`). Its
-cost is bounded by rounds and time; at the bound the model is asked for its last word.
+Native tool calls are used where the model is known to make them, else the same tools in
+words (`text_tools.py`). Its cost is bounded by rounds and time; at the bound the model
+is asked for its last word.
 """
 
 import asyncio
@@ -60,11 +62,17 @@ from cdd_agent.tools.base import Answer, Tool
 ToolCalls = Literal["auto", "on", "off"]
 
 LONGEST_ANSWER = 40_000
-"""Characters of a tool's answer that a model gets to see; of a longer one the beginning and the end."""
+"""Characters of a tool's answer that a model gets to see; of a longer one the beginning
+and the end.
+"""
 MOST_IN_A_ROUND = 100_000
-"""Characters of all answers of a round: a later one is cut to what is left, and then no more calls are made."""
+"""Characters of all answers of a round: a later one is cut to what is left, and then no
+more calls are made.
+"""
 _SHORTEST_ANSWER = 1_000
-"""Characters that it gets to see however little room is left: what a tool did has to be known."""
+"""Characters that it gets to see however little room is left: what a tool did has to be
+known.
+"""
 _SAME_CALLS = 3
 """The very same call, so many times with nothing done in between, is not made again."""
 _LONGEST_SHOWN = 60
@@ -76,15 +84,21 @@ _MOST_SHOWN = 8
 _NO_MORE = "You cannot use tools any more: {}. Finish now, with what you know."
 _TOO_LATE = "The time of this turn is over; this call was not made."
 _TOO_MUCH = (
-    "The answers of this round are as long as they may be together; this call was not made. Make it again alone."
+    "The answers of this round are as long as they may be together; this call was not"
+    " made. Make it again alone."
 )
 _NEVER_DONE = "The model went on calling tools when it could not any more: {}."
 _FULL = "the window of the model is full"
 _IF_NO_TOOLS = "If the server takes no tools: `tool_calls: off` in .cdd/config.yaml."
 _STOPPED = {
     StopReason.LENGTH: "The reply was cut by the model's length limit.",
-    StopReason.REFUSED: "The provider's content filter stopped the reply, or the model declined to answer.",
-    StopReason.UNKNOWN: "The reply ended for a reason that is not known to mean that it is whole.",
+    StopReason.REFUSED: (
+        "The provider's content filter stopped the reply, or the model declined to"
+        " answer."
+    ),
+    StopReason.UNKNOWN: (
+        "The reply ended for a reason that is not known to mean that it is whole."
+    ),
 }
 
 
@@ -92,7 +106,9 @@ class Limits(Struct, frozen=True):
     """Of one turn."""
 
     rounds: int = 25
-    """In which tools are used; after the last of them the model has one more, for its last word."""
+    """In which tools are used; after the last of them the model has one more, for its
+    last word.
+    """
     seconds: float = 900.0
     """No round is begun after that, and no call is made."""
 
@@ -110,7 +126,8 @@ _NOTHING = Used()
 class Added(Struct, frozen=True):
     """The messages of a round: the model's and, if it called tools, the answers.
 
-    To be kept by whoever holds the conversation. A round that was stopped in the middle adds nothing.
+    To be kept by whoever holds the conversation. A round that was stopped in the middle
+    adds nothing.
     """
 
     messages: tuple[Message, ...]
@@ -124,7 +141,9 @@ class Turn(Struct, frozen=True):
     text: str
     """Its last words, without what is meant for the program."""
     blocks: tuple[str, ...] = ()
-    """The code blocks of its last message that the caller wanted to be kept back from the screen."""
+    """The code blocks of its last message that the caller wanted to be kept back from
+    the screen.
+    """
     problem: str = ""
     """Why its last message is not whole, as a sentence."""
 
@@ -143,14 +162,17 @@ class Dialogue(Struct, frozen=True):
     clock: Callable[[], float] = time.monotonic
     """Seconds, for the limit."""
     told: Callable[[ToolCall, str], Awaitable[None]] = _nobody
-    """Is told of each answer of a tool, as the model gets to see it, before the next call is made. What it raises ends
-    the turn."""
+    """Is told of each answer of a tool, as the model gets to see it, before the next
+    call is made. What it raises ends the turn.
+    """
     emit: Emit = unheard
 
     @property
     def is_native(self) -> bool:
         """The model calls tools by itself."""
-        return self.tool_calls == "on" or (self.tool_calls == "auto" and self.model.calls_tools)
+        return self.tool_calls == "on" or (
+            self.tool_calls == "auto" and self.model.calls_tools
+        )
 
     async def turn(
         self,
@@ -162,18 +184,24 @@ class Dialogue(Struct, frozen=True):
         used: Used = _NOTHING,
         meanwhile: Callable[[], tuple[str, ...]] = tuple,
     ) -> Turn:
-        """Ask the model for its say on a conversation, whose first message is the system's.
+        """Ask the model for its say on a conversation, whose first message is the
+        system's.
 
-        `keep` is given what each round `Added`; what it raises ends the turn. `hidden` is the info string of code
-        blocks that the caller reads instead of a person. `meanwhile` gives what a person has said since it was asked
-        last: the model gets to hear it with the answers to its calls.
+        `keep` is given what each round `Added`; what it raises ends the turn. `hidden`
+        is the info string of code blocks that the caller reads instead of a person.
+        `meanwhile` gives what a person has said since it was asked last: the model gets
+        to hear it with the answers to its calls.
 
-        Raises `ContextTooLong` before a call is made with more than the model takes in, other `ModelError`s, or
-        `BudgetExhausted`; what was `Added` before that stays true, and the turn can be taken up again from there, with
-        what it had `used`.
+        Raises `ContextTooLong` before a call is made with more than the model takes in,
+        other `ModelError`s, or `BudgetExhausted`; what was `Added` before that stays
+        true, and the turn can be taken up again from there, with what it had `used`.
         """
-        unanswered = [*takewhile(lambda message: message.role == "user", reversed(messages))]
-        new = tuple(picture for message in reversed(unanswered) for picture in message.pictures)
+        unanswered = [
+            *takewhile(lambda message: message.role == "user", reversed(messages))
+        ]
+        new = tuple(
+            picture for message in reversed(unanswered) for picture in message.pictures
+        )
         notice = await asyncio.to_thread(self._about_pictures, new) if new else None
         self.refuse_too_long(messages)
         if notice is not None:
@@ -187,18 +215,33 @@ class Dialogue(Struct, frozen=True):
             try:
                 await round_.listen(spoken)
             except RequestRejected as error:
-                may_be_for_tools = talk.is_native and self.tools and not isinstance(error, PicturesRefused)
-                is_sure = self.tool_calls == "on" or isinstance(error, ContextTooLong) or spoken != tuple(messages)
+                may_be_for_tools = (
+                    talk.is_native
+                    and self.tools
+                    and not isinstance(error, PicturesRefused)
+                )
+                is_sure = (
+                    self.tool_calls == "on"
+                    or isinstance(error, ContextTooLong)
+                    or spoken != tuple(messages)
+                )
                 if may_be_for_tools and not is_sure:
-                    talk = replace(self, tool_calls="off")  # some servers know none, although their models would
+                    # some servers know none, although their models would
+                    talk = replace(self, tool_calls="off")
                     continue
                 if may_be_for_tools and _IF_NO_TOOLS not in error.hint:
                     error.hint = f"{error.hint} {_IF_NO_TOOLS}".strip()
                 raise
             if not round_.calls or why:
                 keep(Added((round_.last_message,), used))
-                problem = round_.problem or (_NEVER_DONE.format(why) if round_.calls else "")
-                return Turn(round_.screen.text, round_.screen.of(hidden) if hidden else (), problem)
+                problem = round_.problem or (
+                    _NEVER_DONE.format(why) if round_.calls else ""
+                )
+                return Turn(
+                    round_.screen.text,
+                    round_.screen.of(hidden) if hidden else (),
+                    problem,
+                )
             answers: list[tuple[ToolCall, str]] = []
             room, left = MOST_IN_A_ROUND, talk._left((*spoken, round_.message))
             for call in round_.calls:
@@ -206,8 +249,14 @@ class Dialogue(Struct, frozen=True):
                 self.emit(started)
                 is_late = bool(answers) and self.clock() - began > self.limits.seconds
                 objection = _TOO_LATE if is_late else _TOO_MUCH if room <= 0 else ""
-                answer = {"error": objection} if objection else await self._answer(call, calls)
-                text = _cut(json.dumps(answer, ensure_ascii=False, default=str), room, left)
+                answer = (
+                    {"error": objection}
+                    if objection
+                    else await self._answer(call, calls)
+                )
+                text = _cut(
+                    json.dumps(answer, ensure_ascii=False, default=str), room, left
+                )
                 answers.append((call, text))
                 room -= len(text)
                 left = None if left is None else left - estimated_tokens(text)
@@ -216,50 +265,80 @@ class Dialogue(Struct, frozen=True):
             used = Used(used.rounds + 1, self.clock() - began)
             why = self._why_over(used)
             said = (Message("user", text) for text in meanwhile())
-            answered = _as_messages(answers, talk.is_native, _NO_MORE.format(why) if why else "")
+            answered = _as_messages(
+                answers, talk.is_native, _NO_MORE.format(why) if why else ""
+            )
             added = (round_.message, *answered, *said)
             spoken += added
             keep(Added(added, used))
             left = talk._left(spoken)
-            if not why and left is not None and left < min(_SHORTEST_ANSWER // 3, (self.model.window or 0) // 16):
+            if (
+                not why
+                and left is not None
+                and left < min(_SHORTEST_ANSWER // 3, (self.model.window or 0) // 16)
+            ):
                 why = _FULL
                 spoken += (Message("user", _NO_MORE.format(why)),)
                 keep(Added(spoken[-1:], used))
             talk.refuse_too_long(spoken)
 
     def _about_pictures(self, pictures: tuple[Picture, ...]) -> Notice:
-        """For people, whether pictures go to the model. Asks a server of one's own, perhaps."""
+        """For people, whether pictures go to the model. Asks a server of one's own,
+        perhaps.
+        """
         if self.model.sees is False:
-            text = f"{self.model.name} cannot see pictures: the text goes on without {names_of(pictures)}."
-            return Notice(f"{text} If it can, set `pictures: true`.", Tone.WARNING, about=About.NOT_SENT)
+            text = (
+                f"{self.model.name} cannot see pictures: the text goes on without"
+                f" {names_of(pictures)}."
+            )
+            return Notice(
+                f"{text} If it can, set `pictures: true`.",
+                Tone.WARNING,
+                about=About.NOT_SENT,
+            )
         sizes = (f"{one.name} ({one.width:,} × {one.height:,})" for one in pictures)
-        return Notice(f"Sent as a picture: {', '.join(sizes)}.", Tone.QUIET, about=About.SENT)
+        return Notice(
+            f"Sent as a picture: {', '.join(sizes)}.", Tone.QUIET, about=About.SENT
+        )
 
     def refuse_too_long(self, messages: Sequence[Message]) -> None:
         """Raises `ContextTooLong` for a conversation that the model cannot take in."""
         window = self.model.window
         if window is not None and (size := self.size(messages)) > window:
             raise ContextTooLong(
-                f"The request has about {size:,} tokens, more than the window of {self.model.name} holds: {window:,}; "
-                "it was not sent",
-                hint="Say or mention less, or use a model with a larger window. If this one has a larger one, set "
-                "`context_window` in .cdd/config.yaml.",
+                f"The request has about {size:,} tokens, more than the window of"
+                f" {self.model.name} holds: {window:,}; it was not sent",
+                hint=(
+                    "Say or mention less, or use a model with a larger window. If this"
+                    " one has a larger one, set `context_window` in .cdd/config.yaml."
+                ),
             )
 
-    def fitting(self, messages: tuple[Message, ...], *, instead: tuple[Message, ...]) -> tuple[Message, ...]:
+    def fitting(
+        self, messages: tuple[Message, ...], *, instead: tuple[Message, ...]
+    ) -> tuple[Message, ...]:
         """These messages; where they leave no room for a reply, those `instead`."""
         window = self.model.window
-        return messages if window is None or self.size(messages) <= most_of(window) else instead
+        return (
+            messages
+            if window is None or self.size(messages) <= most_of(window)
+            else instead
+        )
 
     def with_tools_that_fit(self, room: TokenBudget, beside: int) -> "Dialogue":
-        """The same with as many of its tools, the first before the others, as there is room for, and for `beside`, in
-        tokens, which is what they may answer."""
+        """The same with as many of its tools, the first before the others, as there is
+        room for, and for `beside`, in tokens, which is what they may answer.
+        """
         fitting: list[Tool[Any]] = []
         for tool in self.tools:
             if self.is_native:
                 weight = estimated_prompt(Request((), definitions((tool,))))
             else:
-                told = tool.get_ai_prompt_instructions() if fitting else text_tools.instructions((tool,))
+                told = (
+                    tool.get_ai_prompt_instructions()
+                    if fitting
+                    else text_tools.instructions((tool,))
+                )
                 weight = estimated_tokens(told) + 1
             if not room.takes(weight, beside=beside):
                 break
@@ -270,8 +349,14 @@ class Dialogue(Struct, frozen=True):
         return replace(self, tools=tuple(fitting))
 
     def _left(self, spoken: Sequence[Message]) -> int | None:
-        """Tokens that may still be said to the model in this turn; None: nobody knows its window."""
-        return None if self.model.window is None else most_of(self.model.window) - self.size(spoken)
+        """Tokens that may still be said to the model in this turn; None: nobody knows
+        its window.
+        """
+        return (
+            None
+            if self.model.window is None
+            else most_of(self.model.window) - self.size(spoken)
+        )
 
     def size(self, messages: Sequence[Message]) -> int:
         """Tokens that the next round would send, by an estimate."""
@@ -288,9 +373,13 @@ class Dialogue(Struct, frozen=True):
     def request(self, messages: Sequence[Message]) -> Request:
         """The next round's."""
         if not self.tools or self.is_native:
-            return as_seen_by(self.model, Request(tuple(_joined(messages)), definitions(self.tools)))
+            return as_seen_by(
+                self.model, Request(tuple(_joined(messages)), definitions(self.tools))
+            )
         first, *others = text_tools.in_words(messages)
-        told = replace(first, content=f"{first.content}\n\n{text_tools.instructions(self.tools)}")
+        told = replace(
+            first, content=f"{first.content}\n\n{text_tools.instructions(self.tools)}"
+        )
         return as_seen_by(self.model, Request(tuple(_joined((told, *others)))))
 
     def _started(self, call: ToolCall, step: int | None) -> ToolStarted:
@@ -298,9 +387,12 @@ class Dialogue(Struct, frozen=True):
         if tool is None or arguments is None:
             return ToolStarted(step, shown_call(call))
         target = arguments.get(tool.main_argument) or ""
-        target = "; ".join(map(str, target)) if isinstance(target, list) else str(target)
+        target = (
+            "; ".join(map(str, target)) if isinstance(target, list) else str(target)
+        )
         first, last = (
-            line if isinstance(line, int) else None for line in map(arguments.get, ("start_line", "end_line"))
+            line if isinstance(line, int) else None
+            for line in map(arguments.get, ("start_line", "end_line"))
         )
         return ToolStarted(step, shown_call(call), tool.name, target, first, last)
 
@@ -311,16 +403,25 @@ class Dialogue(Struct, frozen=True):
         tool = self._tool(call)
         if tool is None:
             names = ", ".join(tool.name for tool in self.tools)
-            what = f"There is no tool {call.name!r}" if call.name else "That is not a call as described"
+            what = (
+                f"There is no tool {call.name!r}"
+                if call.name
+                else "That is not a call as described"
+            )
             return {"error": f"{what}. The tools are {names}."}
         if calls.again(call, tool):
             return {
-                "error": f"This very call was made {_SAME_CALLS} times already. Its answer is above; go on from it."
+                "error": (
+                    f"This very call was made {_SAME_CALLS} times already. Its answer"
+                    " is above; go on from it."
+                )
             }
         try:
             arguments = json.loads(call.arguments or "{}")
         except (ValueError, RecursionError) as error:
-            return {"error": f"The arguments of {call.name} are not valid JSON: {error}."}
+            return {
+                "error": f"The arguments of {call.name} are not valid JSON: {error}."
+            }
         if not isinstance(arguments, dict):
             return {"error": f"The arguments of {call.name} are not a JSON object."}
         return await tool.execute(**arguments)
@@ -345,7 +446,9 @@ class _Calls:
 class _Round:
     """One call of the model."""
 
-    def __init__(self, dialogue: Dialogue, step: int | None, hidden: str | None) -> None:
+    def __init__(
+        self, dialogue: Dialogue, step: int | None, hidden: str | None
+    ) -> None:
         self._dialogue, self._step = dialogue, step
         in_use = text_tools.FENCE if dialogue.tools and not dialogue.is_native else None
         self._hidden = frozenset(info for info in (hidden, in_use) if info)
@@ -358,30 +461,47 @@ class _Round:
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """None of a reply that is not whole: it may have been about to say something else."""
+        """None of a reply that is not whole: it may have been about to say something
+        else.
+        """
         if self.end.stop_reason is not StopReason.STOP:
             return ()
         if self._dialogue.is_native:
             return tuple(self._native_calls)
         blocks = self.screen.of(text_tools.FENCE)
-        return tuple(text_tools.call_of(block, number) for number, block in enumerate(blocks, start=1))
+        return tuple(
+            text_tools.call_of(block, number)
+            for number, block in enumerate(blocks, start=1)
+        )
 
     @property
     def message(self) -> Message:
         calls = tuple(self._native_calls) if self._dialogue.is_native else ()
-        return Message("assistant", self.said, calls, provider_data=self.end.provider_data)
+        return Message(
+            "assistant", self.said, calls, provider_data=self.end.provider_data
+        )
 
     @property
     def last_message(self) -> Message:
-        """The same where no call was made. What belongs to calls that nobody answered must not be sent back."""
+        """The same where no call was made. What belongs to calls that nobody answered
+        must not be sent back.
+        """
         is_whole = self.end.stop_reason is StopReason.STOP and not self._native_calls
-        return Message("assistant", self.said or "…", provider_data=self.end.provider_data if is_whole else None)
+        return Message(
+            "assistant",
+            self.said or "…",
+            provider_data=self.end.provider_data if is_whole else None,
+        )
 
     @property
     def problem(self) -> str:
         """Why the reply is not whole, as a sentence; empty where it is."""
         problem = _STOPPED.get(self.end.stop_reason, "")
-        return f"{problem[:-1]}: `{self.end.stop_word}`." if self.end.stop_word else problem
+        return (
+            f"{problem[:-1]}: `{self.end.stop_word}`."
+            if self.end.stop_word
+            else problem
+        )
 
     @property
     def said(self) -> str:
@@ -434,15 +554,23 @@ def _joined(messages: Sequence[Message]) -> Iterator[Message]:
     for role, group in groupby(messages, key=lambda message: message.role):
         if role == "user":
             said = list(group)
-            pictures = tuple(picture for message in said for picture in message.pictures)
-            yield Message("user", "\n\n".join(message.content for message in said), pictures=pictures)
+            pictures = tuple(
+                picture for message in said for picture in message.pictures
+            )
+            yield Message(
+                "user",
+                "\n\n".join(message.content for message in said),
+                pictures=pictures,
+            )
         else:
             yield from group
 
 
 def definitions(tools: Sequence[Tool[Any]]) -> tuple[ToolDefinition, ...]:
     """The tools as a request offers them."""
-    return tuple(ToolDefinition(tool.name, tool.purpose, tool.schema_to_send) for tool in tools)
+    return tuple(
+        ToolDefinition(tool.name, tool.purpose, tool.schema_to_send) for tool in tools
+    )
 
 
 def _arguments(call: ToolCall) -> dict[str, Any] | None:
@@ -455,8 +583,14 @@ def _arguments(call: ToolCall) -> dict[str, Any] | None:
 
 
 def _finished(started: ToolStarted, answer: Answer, seconds: float) -> ToolFinished:
-    said = "\n".join(str(answer[name]) for name in ("stdout", "stderr") if answer.get(name))
-    output = said[-_LONGEST_OUTPUT:] if said else str(answer.get("output") or "")[:_LONGEST_OUTPUT]
+    said = "\n".join(
+        str(answer[name]) for name in ("stdout", "stderr") if answer.get(name)
+    )
+    output = (
+        said[-_LONGEST_OUTPUT:]
+        if said
+        else str(answer.get("output") or "")[:_LONGEST_OUTPUT]
+    )
     code = answer.get("return_code")  # of a command that did run
     return ToolFinished(
         started.step,
@@ -477,8 +611,13 @@ def shown_call(call: ToolCall) -> str:
     arguments = _arguments(call)
     if arguments is None:
         return f"{_shown(call.name)}(…)"
-    shown = [f"{_shown(name)}={_shown(value)}" for name, value in islice(arguments.items(), _MOST_SHOWN)]
-    return f"{_shown(call.name)}({', '.join(shown)}{', …' if len(arguments) > _MOST_SHOWN else ''})"
+    shown = [
+        f"{_shown(name)}={_shown(value)}"
+        for name, value in islice(arguments.items(), _MOST_SHOWN)
+    ]
+    if len(arguments) > _MOST_SHOWN:
+        shown.append("…")
+    return f"{_shown(call.name)}({', '.join(shown)})"
 
 
 def _shown(value: object) -> str:
@@ -489,24 +628,44 @@ def _shown(value: object) -> str:
     return line if len(line) <= _LONGEST_SHOWN else f"{line[:_LONGEST_SHOWN]}…"
 
 
-def _as_messages(answers: Sequence[tuple[ToolCall, str]], is_native: bool, also: str) -> tuple[Message, ...]:
+def _as_messages(
+    answers: Sequence[tuple[ToolCall, str]], is_native: bool, also: str
+) -> tuple[Message, ...]:
     """The answers, and what is `also` to be said, as the next messages."""
     if is_native:
         told = (Message("user", also),) if also else ()
-        return (*(Message("tool", answer, tool_call_id=call.id) for call, answer in answers), *told)
-    return (Message("user", "\n\n".join(filter(None, (text_tools.answer_message(answers), also)))),)
+        return (
+            *(
+                Message("tool", answer, tool_call_id=call.id)
+                for call, answer in answers
+            ),
+            *told,
+        )
+    return (
+        Message(
+            "user",
+            "\n\n".join(filter(None, (text_tools.answer_message(answers), also))),
+        ),
+    )
 
 
 def _cut(answer: str, room: int, left: int | None) -> str:
-    """As much of an answer as there is `room` for, in characters; of the tokens `left` in the window it may have
-    half. One that is cut is no JSON any more."""
+    """As much of an answer as there is `room` for, in characters; of the tokens `left`
+    in the window it may have half. One that is cut is no JSON any more.
+    """
     longest, why = min(LONGEST_ANSWER, room), "ask for less"
     if room < LONGEST_ANSWER:
-        why = f"all answers of a round have {MOST_IN_A_ROUND:,} together; ask for less at once"
+        why = (
+            f"all answers of a round have {MOST_IN_A_ROUND:,} together; ask for less at"
+            " once"
+        )
     if left is not None:
         longest = min(longest, len(answer) * left // (2 * estimated_tokens(answer)))
     longest = max(longest, _SHORTEST_ANSWER)
     if len(answer) <= longest:
         return answer
     half = longest // 2
-    return f"{answer[:half]}\n… {len(answer) - 2 * half:,} characters left out; {why} …\n{answer[-half:]}"
+    return (
+        f"{answer[:half]}\n… {len(answer) - 2 * half:,} characters left out; {why}"
+        f" …\n{answer[-half:]}"
+    )

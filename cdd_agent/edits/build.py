@@ -1,4 +1,6 @@
-"""Edits → the changes that they come to, computed and judged in full before anything is written."""
+"""Edits → the changes that they come to, computed and judged in full before anything is
+written.
+"""
 
 import codecs
 from collections.abc import Iterable, Sequence
@@ -7,9 +9,19 @@ from typing import assert_never
 
 from msgspec import Struct
 
-from cdd_agent.actions.model import FileAlreadyExistsError, MultipleMatchesFoundError, SearchTextNotFoundError
+from cdd_agent.actions.model import (
+    FileAlreadyExistsError,
+    MultipleMatchesFoundError,
+    SearchTextNotFoundError,
+)
 from cdd_agent.edits.changes import ChangeSet, FileChange, changed_meanwhile
-from cdd_agent.edits.excerpts import Ranges, changed_lines, in_words, joined, known_after
+from cdd_agent.edits.excerpts import (
+    Ranges,
+    changed_lines,
+    in_words,
+    joined,
+    known_after,
+)
 from cdd_agent.edits.model import (
     BY_ACTION,
     BY_CALL,
@@ -26,8 +38,19 @@ from cdd_agent.edits.model import (
 )
 from cdd_agent.edits.policy import EditPolicy
 from cdd_agent.edits.search import TextDraft, replaced_once
-from cdd_agent.edits.targets import Protected, collisions, look_at, refuse_unwritable, writable_path
-from cdd_agent.edits.validators import refuse_part, refuse_shrunk, refuse_unreadable, refuse_whole
+from cdd_agent.edits.targets import (
+    Protected,
+    collisions,
+    look_at,
+    refuse_unwritable,
+    writable_path,
+)
+from cdd_agent.edits.validators import (
+    refuse_part,
+    refuse_shrunk,
+    refuse_unreadable,
+    refuse_whole,
+)
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import digest, read_bytes
 from cdd_agent.files.read import holds_secrets
@@ -39,11 +62,15 @@ _MOST_NAMED = 20
 
 
 def change_set(
-    root: Path, edits: Iterable[Edit], terms: EditPolicy, protected: Protected = lambda place: False
+    root: Path,
+    edits: Iterable[Edit],
+    terms: EditPolicy,
+    protected: Protected = lambda place: False,
 ) -> ChangeSet:
     """Judge what a reply wants to do and compute the changes, reading but not writing.
 
-    Raises `ReplyRefused` that names every reason at once, in words that a model can act on.
+    Raises `ReplyRefused` that names every reason at once, in words that a model can act
+    on.
     """
     work = _Work(root, terms, protected)
     for edit in edits:
@@ -51,8 +78,12 @@ def change_set(
     return work.result()
 
 
-def creation(root: Path, file_path: str, content: str, protected: Protected) -> ChangeSet:
-    """The change that makes a new file. Raises `FileAlreadyExistsError`, `PathRefused` or `ReplyRefused`."""
+def creation(
+    root: Path, file_path: str, content: str, protected: Protected
+) -> ChangeSet:
+    """The change that makes a new file. Raises `FileAlreadyExistsError`, `PathRefused`
+    or `ReplyRefused`.
+    """
     path = writable_path(root, file_path, protected)
     place = root / path
     if look_at(root, path) and place.is_file() and not place.is_symlink():
@@ -62,16 +93,22 @@ def creation(root: Path, file_path: str, content: str, protected: Protected) -> 
     return ChangeSet((FileChange(path, None, content.encode()),))
 
 
-def edit(root: Path, file_path: str, find: str, replace: str, protected: Protected) -> ChangeSet:
-    """The change that replaces one text by another in a file, or with an empty `find` the whole file.
+def edit(
+    root: Path, file_path: str, find: str, replace: str, protected: Protected
+) -> ChangeSet:
+    """The change that replaces one text by another in a file, or with an empty `find`
+    the whole file.
 
-    Raises `SearchTextNotFoundError`, `MultipleMatchesFoundError`, `PathRefused` or `ReplyRefused`.
+    Raises `SearchTextNotFoundError`, `MultipleMatchesFoundError`, `PathRefused` or
+    `ReplyRefused`.
     """
     path = writable_path(root, file_path, protected)
     refuse_unwritable(root, path)
     before = read_bytes(root / path)
     if before is None:
-        raise ReplyRefused(f"There is no file {path}.", hint="Use `create_file` to make it.")
+        raise ReplyRefused(
+            f"There is no file {path}.", hint="Use `create_file` to make it."
+        )
     if not find:
         refuse_whole(path, before, replace, BY_ACTION)
         return ChangeSet((FileChange(path, before, in_the_habit_of(before, replace)),))
@@ -80,7 +117,8 @@ def edit(root: Path, file_path: str, find: str, replace: str, protected: Protect
         after = replaced_once(before, find, replace)
     except SearchTextNotFoundError as error:
         if holds_secrets(path.name):
-            raise SearchTextNotFoundError(error.content) from error  # its lines are not for everybody
+            # its lines are not for everybody
+            raise SearchTextNotFoundError(error.content) from error
         raise
     if after is None:
         return ChangeSet((), (f"{path} has the new text already",))
@@ -102,7 +140,9 @@ class _File(Struct):
     before: bytes | None
     content: bytes | None
     draft: TextDraft | None = None
-    """Of its content, while blocks are taken one after the other; then it is the one that counts."""
+    """Of its content, while blocks are taken one after the other; then it is the one
+    that counts.
+    """
     whole: str | None = None
     """The content that the reply gave as all of it."""
     like: PurePosixPath | None = None
@@ -113,8 +153,14 @@ class _File(Struct):
 
     @property
     def unseen(self) -> frozenset[str]:
-        """The file, as one that the model has to be shown to do better; none where it may hold secrets."""
-        return frozenset() if holds_secrets(self.path.name) else frozenset({str(self.path)})
+        """The file, as one that the model has to be shown to do better; none where it
+        may hold secrets.
+        """
+        return (
+            frozenset()
+            if holds_secrets(self.path.name)
+            else frozenset({str(self.path)})
+        )
 
     def settle(self) -> bytes | None:
         if self.draft is not None:
@@ -150,7 +196,10 @@ class _Work:
                     self._rename(file, to)
                 case ModeChange():
                     self._present(file)
-                    self._notes.append(f"{file.path} keeps its permissions: a reply changes content only")
+                    self._notes.append(
+                        f"{file.path} keeps its permissions: a reply changes content"
+                        " only"
+                    )
                 case _:
                     assert_never(edit)
         except CddError as refusal:
@@ -165,18 +214,35 @@ class _Work:
                 continue
             try:
                 self._refuse_beyond(file, after)
-                if doubt := refuse_unreadable(self._root, file.path, file.before, after):
+                if doubt := refuse_unreadable(
+                    self._root, file.path, file.before, after
+                ):
                     self._notes.append(doubt)
             except ReplyRefused as refusal:
                 self._complain(str(file.path), refusal)
         files = [file for file in self._files.values() if file.content != file.before]
-        self._problems += [EditProblem("", reason) for reason in collisions(file.path for file in files)]
+        self._problems += [
+            EditProblem("", reason)
+            for reason in collisions(file.path for file in files)
+        ]
         if self._problems:
             reasons = list(dict.fromkeys(problem.reason for problem in self._problems))
-            more = [f"… and {len(reasons) - _MOST_NAMED} more"] if len(reasons) > _MOST_NAMED else []
+            more = (
+                [f"… and {len(reasons) - _MOST_NAMED} more"]
+                if len(reasons) > _MOST_NAMED
+                else []
+            )
             words = "\n".join(reasons[:_MOST_NAMED] + more)
-            raise ReplyRefused(words, unseen=frozenset(self._unseen), lines=self._lines, problems=tuple(self._problems))
-        changes = (FileChange(file.path, file.before, file.content, file.like) for file in files)
+            raise ReplyRefused(
+                words,
+                unseen=frozenset(self._unseen),
+                lines=self._lines,
+                problems=tuple(self._problems),
+            )
+        changes = (
+            FileChange(file.path, file.before, file.content, file.like)
+            for file in files
+        )
         return ChangeSet(tuple(changes), tuple(self._notes))
 
     def _complain(self, path: str, refusal: CddError) -> None:
@@ -201,7 +267,11 @@ class _Work:
         elif _as_text(present) == content.replace("\r\n", "\n"):
             self._notes.append(f"{file.path} is there already, as it should be")
         else:
-            lines = " whose SEARCH holds lines of the file" if self._terms.parts is IN_BLOCKS else ""
+            lines = (
+                " whose SEARCH holds lines of the file"
+                if self._terms.parts is IN_BLOCKS
+                else ""
+            )
             raise ReplyRefused(
                 f"{file.path} exists already, and is given as new.",
                 hint=f"Change it with {self._terms.parts.name}{lines}.",
@@ -210,13 +280,16 @@ class _Work:
 
     def _replace_whole(self, file: _File, content: str) -> None:
         if file.whole is not None and file.whole != content:
-            raise ReplyRefused(f"The reply gives {file.path} twice, with different content.")
+            raise ReplyRefused(
+                f"The reply gives {file.path} twice, with different content."
+            )
         present = file.settle()
         given = content.replace("\r\n", "\n").removesuffix("\n")
         as_before = _as_text(present or b"").removesuffix("\n") == given
         if file.whole is None and file.blocks and not as_before:
             raise ReplyRefused(
-                f"The reply changes parts of {file.path}, and then gives all of it with something else.",
+                f"The reply changes parts of {file.path}, and then gives all of it with"
+                " something else.",
                 hint="Send either the parts or the whole.",
             )
         file.whole = content
@@ -226,7 +299,8 @@ class _Work:
             return
         new = in_the_habit_of(file.before, content)
         if not file.before.endswith(b"\n") and file.before.strip():
-            new = new.removesuffix(b"\n").removesuffix(b"\r")  # a code block cannot say that there is no last line end
+            # a code block cannot say that there is no last line end
+            new = new.removesuffix(b"\n").removesuffix(b"\r")
         if new != file.before:
             self._refuse_unseen(file, file.before)
             self._refuse_incomplete(file.path, file.before, content)
@@ -237,16 +311,21 @@ class _Work:
         if not self._terms.was_shown(file.path):
             if not file.unseen:
                 raise ReplyRefused(
-                    f"{file.path} exists already and is not shown: only a step that names it may replace it."
+                    f"{file.path} exists already and is not shown: only a step that"
+                    " names it may replace it."
                 )
             raise ReplyRefused(
                 f"{file.path} exists already and was not shown.",
-                hint=f"Change it with {self._terms.parts.name}, or give it whole once you have seen it.",
+                hint=(
+                    f"Change it with {self._terms.parts.name}, or give it whole once"
+                    " you have seen it."
+                ),
                 unseen=file.unseen,
             )
         if shown := self._terms.in_part.get(str(file.path)):
             raise ReplyRefused(
-                f"{file.path} was shown in part only ({in_words(shown)}), and is given whole.",
+                f"{file.path} was shown in part only ({in_words(shown)}), and is given"
+                " whole.",
                 hint=f"Change what was shown with {self._terms.parts.name}.",
                 unseen=file.unseen,
             )
@@ -254,9 +333,12 @@ class _Work:
             raise changed_meanwhile(file.path)
 
     def _refuse_beyond(self, file: _File, after: bytes) -> None:
-        """Of a file that was shown in part, only what was shown may be changed; also while it gets another name."""
+        """Of a file that was shown in part, only what was shown may be changed; also
+        while it gets another name.
+        """
         origin, met = file, set[PurePosixPath]()
-        while origin.like is not None and origin.path not in met:  # back under its first name, it is its own origin
+        # back under its first name, it is its own origin
+        while origin.like is not None and origin.path not in met:
             met.add(origin.path)
             origin = self._files[origin.like]
         name, before = str(origin.path), origin.before
@@ -267,16 +349,22 @@ class _Work:
             raise changed_meanwhile(origin.path)
         if known_after(before, after, shown) is None:
             changed = changed_lines(before, after)
-            how = "Read those first" if self._terms.parts is BY_CALL else "Change only what is shown"
+            how = (
+                "Read those first"
+                if self._terms.parts is BY_CALL
+                else "Change only what is shown"
+            )
             raise ReplyRefused(
-                f"{name} was shown in part only ({in_words(shown)}), and the edits change other lines of it "
-                f"({in_words((changed,))}).",
+                f"{name} was shown in part only ({in_words(shown)}), and the edits"
+                f" change other lines of it ({in_words((changed,))}).",
                 hint=f"{how}.",
                 unseen=origin.unseen,
                 lines={name: (changed,)} if origin.unseen else {},
             )
 
-    def _refuse_incomplete(self, path: PurePosixPath, before: bytes | None, content: str) -> None:
+    def _refuse_incomplete(
+        self, path: PurePosixPath, before: bytes | None, content: str
+    ) -> None:
         refuse_whole(path, before, content, self._terms.parts)
         if before is not None and not self._terms.may_shrink(str(path)):
             refuse_shrunk(path, before, content, self._terms.parts)
@@ -302,40 +390,64 @@ class _Work:
         except (SearchTextNotFoundError, MultipleMatchesFoundError) as error:
             raise self._not_found(file, find, error) from error
         if not was_new:
-            self._notes.append(f"{file.path}, block {file.blocks}: the new text was there already")
+            self._notes.append(
+                f"{file.path}, block {file.blocks}: the new text was there already"
+            )
 
     def _refuse_secret(self, file: _File, verb: str) -> None:
         if holds_secrets(file.path.name) and not self._terms.was_shown(file.path):
-            raise ReplyRefused(f"{file.path} may hold secrets: only a step that names it may {verb} it.")
+            raise ReplyRefused(
+                f"{file.path} may hold secrets: only a step that names it may"
+                f" {verb} it."
+            )
 
     def _present(self, file: _File) -> bytes:
         if file.content is None:
             raise ReplyRefused(
-                f"There is no file {file.path}.", hint="Give a new file whole, and one that exists by its path."
+                f"There is no file {file.path}.",
+                hint="Give a new file whole, and one that exists by its path.",
             )
         return file.content
 
     def _not_found(
-        self, file: _File, find: str, error: SearchTextNotFoundError | MultipleMatchesFoundError
+        self,
+        file: _File,
+        find: str,
+        error: SearchTextNotFoundError | MultipleMatchesFoundError,
     ) -> ReplyRefused:
-        """With all that a model needs to do better: which block it was, and what the file really says there."""
-        first = next((line.strip() for line in find.split("\n") if line.strip()), "")[:80]
+        """With all that a model needs to do better: which block it was, and what the
+        file really says there.
+        """
+        first = next((line.strip() for line in find.split("\n") if line.strip()), "")[
+            :80
+        ]
         in_reply = self._terms.parts is IN_BLOCKS
-        block = f"{file.path}, block {file.blocks} (it begins with {first!r})" if in_reply else str(file.path)
+        block = (
+            f"{file.path}, block {file.blocks} (it begins with {first!r})"
+            if in_reply
+            else str(file.path)
+        )
         if isinstance(error, MultipleMatchesFoundError):
             places = ", ".join(map(str, error.lines))
             return ReplyRefused(
-                f"{block}: the lines to find are there more than once, beginning in lines {places}.",
+                f"{block}: the lines to find are there more than once, beginning in"
+                f" lines {places}.",
                 hint="Add the lines before or after them, so that they are there once.",
                 unseen=file.unseen,
                 lines=_around(file, error.lines),
             )
-        near = f" The closest lines of the file are\n{error.closest}\n" if error.closest and file.unseen else " "
+        near = (
+            f" The closest lines of the file are\n{error.closest}\n"
+            if error.closest and file.unseen
+            else " "
+        )
         return ReplyRefused(
-            f"{block}: the lines to find are not in the file.{near}Copy them exactly as the file has them"
-            f"{', and send all edits again' if in_reply else ''}.",
+            f"{block}: the lines to find are not in the file.{near}Copy them exactly as"
+            f" the file has them{', and send all edits again' if in_reply else ''}.",
             unseen=file.unseen,
-            lines=_around(file, [int(line.split()[0]) for line in error.closest.splitlines()]),
+            lines=_around(
+                file, [int(line.split()[0]) for line in error.closest.splitlines()]
+            ),
         )
 
     def _delete(self, file: _File, lines: tuple[str, ...] | None) -> None:
@@ -343,17 +455,24 @@ class _Work:
         if present is None:
             self._notes.append(f"{file.path} is gone already")
             return
-        if not self._terms.may_delete(str(file.path)) and not self._terms.knows(file.path, present):
+        if not self._terms.may_delete(str(file.path)) and not self._terms.knows(
+            file.path, present
+        ):
             self._refuse_secret(file, "delete")
             raise ReplyRefused(
-                f"{file.path} would be deleted, and neither was all of it shown nor does the step name it.",
+                f"{file.path} would be deleted, and neither was all of it shown nor"
+                " does the step name it.",
                 unseen=file.unseen,
             )
         present_lines = [line.rstrip() for line in TextDraft(present).lines]
         if lines is not None and [line.rstrip() for line in lines] != present_lines:
             raise ReplyRefused(
-                f"{file.path} would be deleted, and what the diff removes is not what is in it.",
-                hint="Show all of its lines, or none: `*** Delete File: PATH` in a `*** Begin Patch`.",
+                f"{file.path} would be deleted, and what the diff removes is not what"
+                " is in it.",
+                hint=(
+                    "Show all of its lines, or none: `*** Delete File: PATH` in a"
+                    " `*** Begin Patch`."
+                ),
                 unseen=file.unseen,
             )
         file.content, file.deleted = None, present
@@ -367,7 +486,9 @@ class _Work:
         self._refuse_secret(file, "rename")
         content = self._present(file)
         if target.settle() is not None:
-            raise ReplyRefused(f"{file.path} cannot be renamed: {target.path} exists already.")
+            raise ReplyRefused(
+                f"{file.path} cannot be renamed: {target.path} exists already."
+            )
         target.content, target.like, file.content = content, file.path, None
 
 
@@ -375,7 +496,9 @@ def _around(file: _File, lines: Sequence[int]) -> dict[str, Ranges]:
     """These lines of a file, and those near them; empty for none."""
     if not lines or not file.unseen:
         return {}
-    return {str(file.path): joined((max(1, line - _NEAR), line + _NEAR) for line in lines)}
+    return {
+        str(file.path): joined((max(1, line - _NEAR), line + _NEAR) for line in lines)
+    }
 
 
 def _as_text(data: bytes) -> str:

@@ -18,7 +18,9 @@ from cdd_agent.git.restore import Contents, held, restore
 
 
 class FileChange(Struct, frozen=True):
-    """One file before (None: it did not exist) and after (None: it goes), as bytes on the disk."""
+    """One file before (None: it did not exist) and after (None: it goes), as bytes on
+    the disk.
+    """
 
     path: PurePosixPath
     before: bytes | None
@@ -28,13 +30,23 @@ class FileChange(Struct, frozen=True):
 
     def by_id(self, root: Path) -> Change:
         """By what a checkpoint would hold, to be asked before it is written."""
-        before = None if self.before is None else held(self.before, permissions(root / self.path))
-        after = None if self.after is None else held(self.after, permissions(root / (self.like or self.path)))
+        before = (
+            None
+            if self.before is None
+            else held(self.before, permissions(root / self.path))
+        )
+        after = (
+            None
+            if self.after is None
+            else held(self.after, permissions(root / (self.like or self.path)))
+        )
         return Change(str(self.path), before, after)
 
 
 class ChangeSet(Struct, frozen=True):
-    """Changes that are known to apply together. Files whose content stays as it was are not in it."""
+    """Changes that are known to apply together. Files whose content stays as it was are
+    not in it.
+    """
 
     changes: tuple[FileChange, ...]
     notes: tuple[str, ...] = ()
@@ -42,16 +54,24 @@ class ChangeSet(Struct, frozen=True):
 
     @property
     def created(self) -> tuple[str, ...]:
-        return tuple(str(change.path) for change in self.changes if change.before is None)
+        return tuple(
+            str(change.path) for change in self.changes if change.before is None
+        )
 
     @property
     def modified(self) -> tuple[str, ...]:
-        both = (change for change in self.changes if change.before is not None and change.after is not None)
+        both = (
+            change
+            for change in self.changes
+            if change.before is not None and change.after is not None
+        )
         return tuple(str(change.path) for change in both)
 
     @property
     def deleted(self) -> tuple[str, ...]:
-        return tuple(str(change.path) for change in self.changes if change.after is None)
+        return tuple(
+            str(change.path) for change in self.changes if change.after is None
+        )
 
     @property
     def touched(self) -> tuple[str, ...]:
@@ -63,10 +83,15 @@ class ChangeSet(Struct, frozen=True):
 
     def files(self) -> tuple[FileDiff, ...]:
         """The difference of each file, for people. Takes a while for large ones."""
-        return tuple(FileDiff.of(str(change.path), change.before, change.after) for change in self.changes)
+        return tuple(
+            FileDiff.of(str(change.path), change.before, change.after)
+            for change in self.changes
+        )
 
     def check_still_valid(self, root: Path) -> None:
-        """Raises `ReplyRefused` if a file is no longer what it was when this was computed."""
+        """Raises `ReplyRefused` if a file is no longer what it was when this was
+        computed.
+        """
         for change in self.changes:
             if read_bytes(root / change.path) != change.before:
                 raise changed_meanwhile(change.path)
@@ -74,9 +99,10 @@ class ChangeSet(Struct, frozen=True):
     def apply(self, root: Path) -> None:
         """Write every file, each atomically, and at last remove those that go.
 
-        Raises `ReplyRefused` for one that is no longer what it was when this was computed, and `BadInput` when the disk
-        refuses. A new one that somebody else has made meanwhile stays as it is: `FileAlreadyExistsError`. On every way
-        out but the good one, what was written is restored.
+        Raises `ReplyRefused` for one that is no longer what it was when this was
+        computed, and `BadInput` when the disk refuses. A new one that somebody else has
+        made meanwhile stays as it is: `FileAlreadyExistsError`. On every way out but
+        the good one, what was written is restored.
         """
         self.check_still_valid(root)
         begun, contents = list[Change](), dict[str, bytes]()
@@ -84,20 +110,26 @@ class ChangeSet(Struct, frozen=True):
             for change in sorted(self.changes, key=lambda change: change.after is None):
                 if read_bytes(root / change.path) != change.before:
                     raise changed_meanwhile(change.path)
-                by_id = replace(change.by_id(root), path=without_links(root, str(change.path)))
+                by_id = replace(
+                    change.by_id(root), path=without_links(root, str(change.path))
+                )
                 if by_id.before is not None and change.before is not None:
                     contents[by_id.before.content] = change.before
                 begun.append(by_id)
                 _carry_out(root, change)
         except BaseException:
             for by_id in reversed(begun):
-                with contextlib.suppress(CddError, OSError):  # as far as the disk lets us: the first error is told
+                # as far as the disk lets us: the first error is told
+                with contextlib.suppress(CddError, OSError):
                     restore(root, [by_id], Contents(contents))
             raise
 
 
 def changed_meanwhile(path: PurePosixPath) -> ReplyRefused:
-    return ReplyRefused(f"{path} was changed by someone else in the meantime.", unseen=frozenset({str(path)}))
+    return ReplyRefused(
+        f"{path} was changed by someone else in the meantime.",
+        unseen=frozenset({str(path)}),
+    )
 
 
 def permissions(place: Path) -> int:

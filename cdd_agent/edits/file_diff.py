@@ -16,20 +16,37 @@ class FileDiff(Struct, frozen=True):
     """Lines; where the file is too large to be compared, 0."""
     removed: int
     diff: str
-    """Unified; of a very long one the beginning; of a file that is too large to be compared, words that say so."""
+    """Unified; of a very long one the beginning; of a file that is too large to be
+    compared, words that say so.
+    """
 
     @classmethod
     def of(cls, path: str, before: bytes | None, after: bytes | None) -> "FileDiff":
         """None: it was not there, or is not there any more."""
-        from difflib import unified_diff  # events, which hold such values, are read before anything is run
+        # events, which hold such values, are read before anything is run
+        from difflib import (
+            unified_diff,
+        )
 
         size = max(len(data or b"") for data in (before, after))
-        old, new = ((data or b"").decode("utf-8", errors="replace").splitlines() for data in (before, after))
+        old, new = (
+            (data or b"").decode("utf-8", errors="replace").splitlines()
+            for data in (before, after)
+        )
         if size > _LARGEST_COMPARED or max(len(old), len(new)) > _MOST_LINES:
-            return cls(path, 0, 0, f"{path} has {size:,} bytes, too many to show what is different.\n")
-        was, is_now = ("/dev/null" if data is None else path for data in (before, after))
+            return cls(
+                path,
+                0,
+                0,
+                f"{path} has {size:,} bytes, too many to show what is different.\n",
+            )
+        was, is_now = (
+            "/dev/null" if data is None else path for data in (before, after)
+        )
         lines = list(unified_diff(old, new, was, is_now, lineterm=""))
-        added, removed = (sum(line.startswith(sign) for line in lines[2:]) for sign in "+-")
+        added, removed = (
+            sum(line.startswith(sign) for line in lines[2:]) for sign in "+-"
+        )
         diff = "".join(f"{line}\n" for line in lines)
         if more := max(len(diff) - LONGEST_DIFF, 0):
             diff = f"{diff[:LONGEST_DIFF]}\n… {more:,} more characters\n"

@@ -1,4 +1,6 @@
-"""The vocabulary of edits: every form in which a model asks for changes of files ends in these values."""
+"""The vocabulary of edits: every form in which a model asks for changes of files ends
+in these values.
+"""
 
 from collections.abc import Mapping
 
@@ -10,7 +12,9 @@ from cdd_agent.errors import StepFailed
 
 
 class EditProblem(Struct, frozen=True):
-    """Why one file of a reply cannot become what the reply says; `path` is empty where it is not known."""
+    """Why one file of a reply cannot become what the reply says; `path` is empty where
+    it is not known.
+    """
 
     path: str
     reason: str
@@ -19,8 +23,8 @@ class EditProblem(Struct, frozen=True):
 class ReplyRefused(StepFailed):
     """A reply that must not be applied: nothing was written.
 
-    `unseen` are paths whose present content the model has to be shown before it may replace them; of those in `lines`
-    these lines are enough.
+    `unseen` are paths whose present content the model has to be shown before it may
+    replace them; of those in `lines` these lines are enough.
     """
 
     def __init__(
@@ -36,7 +40,9 @@ class ReplyRefused(StepFailed):
         super().__init__(message, hint=hint)
         self.unseen = unseen
         self.lines = lines or {}
-        self.problems = problems or (EditProblem(path, "\n".join(filter(None, (message, hint)))),)
+        self.problems = problems or (
+            EditProblem(path, "\n".join(filter(None, (message, hint)))),
+        )
 
 
 class PartialEdits(Struct, frozen=True):
@@ -48,15 +54,17 @@ class PartialEdits(Struct, frozen=True):
 
 IN_BLOCKS = PartialEdits(
     "search/replace blocks",
-    "send blocks of `<<<<<<< SEARCH`, the lines to find, `=======`, the new lines, `>>>>>>> REPLACE`, with seven marks "
-    "and the path on the line before",
+    "send blocks of `<<<<<<< SEARCH`, the lines to find, `=======`, the new lines,"
+    " `>>>>>>> REPLACE`, with seven marks and the path on the line before",
 )
 BY_CALL = PartialEdits("`edit_file`", "use `edit_file`")
 BY_ACTION = PartialEdits("`edit`", "use `edit`")
 
 
 class WholeFile(Struct, frozen=True):
-    """One file as a reply gives it: the path's text unjudged, the content exact, lines ended by `\\n`."""
+    """One file as a reply gives it: the path's text unjudged, the content exact, lines
+    ended by `\\n`.
+    """
 
     path: str
     content: str
@@ -65,16 +73,22 @@ class WholeFile(Struct, frozen=True):
 
 
 class Hint(Struct, frozen=True):
-    """Where an edit says it belongs, besides its text: this decides between several places, and finds none."""
+    """Where an edit says it belongs, besides its text: this decides between several
+    places, and finds none.
+    """
 
     line: int | None = None
-    """The line, from 1, in which the text begins in the file as it was before the reply."""
+    """The line, from 1, in which the text begins in the file as it was before the
+    reply.
+    """
     after: tuple[str, ...] = ()
     """Lines that come before it, in this order, each somewhere after the one before."""
 
 
 class Replacement(Struct, frozen=True):
-    """Lines that take the place of others. Both texts are whole lines without their last line end."""
+    """Lines that take the place of others. Both texts are whole lines without their
+    last line end.
+    """
 
     path: str
     find: tuple[str, ...]
@@ -87,7 +101,9 @@ class Replacement(Struct, frozen=True):
 
 
 class TextReplacement(Struct, frozen=True):
-    """A text, perhaps less than a line, that takes the place of another: the `edit` action."""
+    """A text, perhaps less than a line, that takes the place of another: the `edit`
+    action.
+    """
 
     path: str
     find: str
@@ -95,7 +111,9 @@ class TextReplacement(Struct, frozen=True):
 
 
 class Deletion(Struct, frozen=True):
-    """A file that goes. `lines` are its content, where the reply shows it: then they must be what is there."""
+    """A file that goes. `lines` are its content, where the reply shows it: then they
+    must be what is there.
+    """
 
     path: str
     lines: tuple[str, ...] | None = None
@@ -109,7 +127,9 @@ class Renaming(Struct, frozen=True):
 
 
 class ModeChange(Struct, frozen=True):
-    """Other permissions for a file. Nobody gives them: what a reply changes is content."""
+    """Other permissions for a file. Nobody gives them: what a reply changes is
+    content.
+    """
 
     path: str
 
@@ -131,7 +151,9 @@ def edit_of(action: Action) -> Edit | None:
 
 
 class Doubt(Struct, frozen=True):
-    """A code block that no form says to be a file, and that could be one: it was taken for explanation."""
+    """A code block that no form says to be a file, and that could be one: it was taken
+    for explanation.
+    """
 
     line: int
     """Of the reply, from 1."""
@@ -140,11 +162,16 @@ class Doubt(Struct, frozen=True):
     """The task names it, and not as code."""
 
     def __str__(self) -> str:
-        return f"The code block in line {self.line} of the reply could be {self.path}, and was taken for explanation"
+        return (
+            f"The code block in line {self.line} of the reply could be {self.path}, and"
+            " was taken for explanation"
+        )
 
 
 class Reply(Struct, frozen=True):
-    """A reply as it was read: its edits in the order in which they are done, and its words."""
+    """A reply as it was read: its edits in the order in which they are done, and its
+    words.
+    """
 
     edits: tuple[Edit, ...]
     explanation: str = ""

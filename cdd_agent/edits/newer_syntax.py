@@ -1,7 +1,9 @@
-"""Newer syntax, spelled as older readers read it: that of Python 3.12 to 3.14, and TOML 1.1 as 1.0.
+"""Newer syntax, spelled as older readers read it: that of Python 3.12 to 3.14, and TOML
+1.1 as 1.0.
 
-Only to learn whether a text could be right where this program's own parser says that it is not: what comes out is read,
-and never kept. Whatever is wrong in every version stays wrong.
+Only to learn whether a text could be right where this program's own parser says that it
+is not: what comes out is read, and never kept. Whatever is wrong in every version stays
+wrong.
 """
 
 import ast
@@ -32,10 +34,14 @@ KNOWN_PYTHON = (3, 14)
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 _DEEPEST = 20
 """Strings within each other."""
-_GENERIC = late_regex(r"^[ \t]*(?:(?:async[ \t]+)?def|class|type)[ \t]+\w+[ \t]*(?=\[)", re.MULTILINE)
+_GENERIC = late_regex(
+    r"^[ \t]*(?:(?:async[ \t]+)?def|class|type)[ \t]+\w+[ \t]*(?=\[)", re.MULTILINE
+)
 _ALIAS = late_regex(r"^([ \t]*)type[ \t]+(\w+[ \t]*=)", re.MULTILINE)
 _EXCEPT = late_regex(
-    r"^([ \t]*except\*?[ \t]++)((?:(?!\bas\b)[^\n:#]){1,300},(?:(?!\bas\b)[^\n:#]){1,300}?)([ \t]*:)", re.MULTILINE
+    r"^([ \t]*except\*?"
+    r"[ \t]++)((?:(?!\bas\b)[^\n:#]){1,300},(?:(?!\bas\b)[^\n:#]){1,300}?)([ \t]*:)",
+    re.MULTILINE,
 )
 
 
@@ -44,7 +50,9 @@ class _Unclear(Exception):
 
 
 def older_python(source: str) -> str:
-    """Without type parameters, type aliases, exceptions without brackets, t-strings, and f-strings as of 3.12."""
+    """Without type parameters, type aliases, exceptions without brackets, t-strings,
+    and f-strings as of 3.12.
+    """
     try:
         text = _Strings(source).older()
         text = _without_parameters(text)
@@ -54,7 +62,9 @@ def older_python(source: str) -> str:
 
 
 class _Strings:
-    """Reads code for its strings, as Python 3.12 and later do: what is in the fields of an f-string is code again."""
+    """Reads code for its strings, as Python 3.12 and later do: what is in the fields of
+    an f-string is code again.
+    """
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -64,16 +74,24 @@ class _Strings:
         return self._code(0, "")[0]
 
     def _code(self, at: int, ends: str) -> tuple[str, int]:
-        """Code from a place on, up to one of these signs outside brackets, or to the end where none are given."""
+        """Code from a place on, up to one of these signs outside brackets, or to the
+        end where none are given.
+        """
         out: list[str] = []
         open_: list[str] = []
         while at < len(self._text):
-            if not open_ and self._text[at] in ends and not self._text.startswith("!=", at):
+            if (
+                not open_
+                and self._text[at] in ends
+                and not self._text.startswith("!=", at)
+            ):
                 return "".join(out), at
             token = _TOKEN.match(self._text, at)
             assert token is not None, "every sign is one"
             if quote := token["quote"]:
-                string, at = self._string(at, token["prefix"].lower(), quote, token.end())
+                string, at = self._string(
+                    at, token["prefix"].lower(), quote, token.end()
+                )
                 out.append(string)
                 continue
             if bracket := token["bracket"]:
@@ -114,13 +132,19 @@ class _Strings:
                 at = self._field(at + 1)
             elif sign == "\\":
                 named = re.compile(r"\\N\{[^{}\n]*\}").match(text, at)
-                at = named.end() if named else at + 1 + (text[at + 1 : at + 2] not in ("{", "}"))
+                at = (
+                    named.end()
+                    if named
+                    else at + 1 + (text[at + 1 : at + 2] not in ("{", "}"))
+                )
             else:
                 at += 1
         return at + len(quote)
 
     def _field(self, at: int) -> int:
-        """Behind the `}` of a field: an expression, perhaps with `=`, a conversion and a format."""
+        """Behind the `}` of a field: an expression, perhaps with `=`, a conversion and
+        a format.
+        """
         expression, at = self._code(at, "!:}")
         if not _is_expression(expression.rstrip().removesuffix("=")):
             raise _Unclear
@@ -183,7 +207,9 @@ _SHORT_TIME = late_regex(r"(?<![\w:.-])((?:\d{4}-\d\d-\d\d[Tt ])?\d\d:\d\d)(?![:
 
 
 def older_toml(text: str) -> str:
-    """Without line ends and last commas in inline tables, `\\e` and `\\x41`, and times that have no seconds."""
+    """Without line ends and last commas in inline tables, `\\e` and `\\x41`, and times
+    that have no seconds.
+    """
     out: list[str] = []
     open_: list[str] = []
     for token in _TOML_TOKEN.finditer(text):
@@ -205,7 +231,9 @@ def older_toml(text: str) -> str:
                 if piece == "}" and in_table:
                     while out and not out[-1].strip(" \t"):
                         out.pop()
-                    out[-1:] = [last.rstrip(" \t").removesuffix(",") for last in out[-1:]]
+                    out[-1:] = [
+                        last.rstrip(" \t").removesuffix(",") for last in out[-1:]
+                    ]
                 out.append(piece)
             case _:
                 out.append(piece)
@@ -218,5 +246,9 @@ def _older_escape(found: re.Match[str]) -> str:
     return f"\\u00{found['byte']}" if found["byte"] else found[0]
 
 
-OLDER: dict[str, Callable[[str], str]] = {".py": older_python, ".pyi": older_python, ".toml": older_toml}
+OLDER: dict[str, Callable[[str], str]] = {
+    ".py": older_python,
+    ".pyi": older_python,
+    ".toml": older_toml,
+}
 """By the suffix of a file."""

@@ -1,15 +1,19 @@
-"""Finding the one place in a file that an edit means: one ladder for every form of edit.
+"""Finding the one place in a file that an edit means: one ladder for every form of
+edit.
 
     1. exactly;
     2. but for white space at the ends of lines;
-    3. with all lines shifted by the same indentation, also between tabs and spaces: the new lines are shifted alike;
+    3. with all lines shifted by the same indentation, also between tabs and spaces: the
+       new lines are shifted alike;
     4. a close match, if it is the only one: see `_CLOSE`.
 
-Blank lines around a text that are not in the file count as setting it off. A text whose lines are told with their
-numbers is taken without them, where the file has it in just those lines.
+Blank lines around a text that are not in the file count as setting it off. A text whose
+lines are told with their numbers is taken without them, where the file has it in just
+those lines.
 
-The first rung on which there is a place decides. Two places on it are never decided between, unless the edit itself
-says which (`Hint`). Lines that an edit only quotes stay as the file has them; everything else stays byte for byte.
+The first rung on which there is a place decides. Two places on it are never decided
+between, unless the edit itself says which (`Hint`). Lines that an edit only quotes stay
+as the file has them; everything else stays byte for byte.
 """
 
 from __future__ import annotations
@@ -27,14 +31,18 @@ from cdd_agent.edits.model import Hint, Replacement
 
 _BOM = "\ufeff"
 _CLOSE = 0.9
-"""How much of a text must be there for a close match, and of each line that it changes. Of lines that it only quotes
-0.75 is enough: they stay as they are. It needs three lines, half of them as they are in the file; and no number,
-operator or bracket in a line that is changed may differ."""
+"""How much of a text must be there for a close match, and of each line that it changes.
+Of lines that it only quotes 0.75 is enough: they stay as they are. It needs three
+lines, half of them as they are in the file; and no number, operator or bracket in a
+line that is changed may differ.
+"""
 _QUOTED = 0.75
 _RIVAL = 0.8
 """Another place as close as this makes it two."""
 _WORD = re.compile(r"\w")
-_NUMBERED = re.compile(r"\s*(?P<number>\d{1,7})(?:(?: ?[|│→:]| |\t)(?P<text>.*)|(?P<none>)\s*)")
+_NUMBERED = re.compile(
+    r"\s*(?P<number>\d{1,7})(?:(?: ?[|│→:]| |\t)(?P<text>.*)|(?P<none>)\s*)"
+)
 _TAB_WIDTHS = (4, 2, 8, 3)
 _SHOWN_PLACES = 10
 _SHOWN_LINES = 8
@@ -46,7 +54,9 @@ Lines = Sequence[str]
 
 
 class TextDraft:
-    """A file's text while it is edited: its lines, and the same without white space, for searching."""
+    """A file's text while it is edited: its lines, and the same without white space,
+    for searching.
+    """
 
     def __init__(self, content: bytes) -> None:
         text = content.decode("utf-8", errors="surrogateescape")
@@ -60,9 +70,12 @@ class TextDraft:
         self._ended = [line.rstrip() for line in self.lines]
         self._bare = [line.strip() for line in self.lines]
         self._counts = Counter(self._bare)
-        """How often each line is there: what is searched for is a text's rarest line."""
+        """How often each line is there: what is searched for is a text's rarest line.
+        """
         self._moves: list[tuple[int, int]] = []
-        """For hints of line numbers: after which line, by how many, each edit has moved what follows."""
+        """For hints of line numbers: after which line, by how many, each edit has moved
+        what follows.
+        """
         self._misses = 0
 
     @property
@@ -73,13 +86,23 @@ class TextDraft:
         return (self._mark + text).encode("utf-8", errors="surrogateescape")
 
     def replace(self, edit: Replacement) -> bool:
-        """Do one edit; False when it was done already: the new text is there, and the old is not, or only within it.
+        """Do one edit; False when it was done already: the new text is there, and the
+        old is not, or only within it.
 
-        Raises `SearchTextNotFoundError` or `MultipleMatchesFoundError`, which carry the content as text.
+        Raises `SearchTextNotFoundError` or `MultipleMatchesFoundError`, which carry the
+        content as text.
         """
-        readings = [(edit.find, edit.replace), *([edit.otherwise] if edit.otherwise else [])]
-        readings += [bare for bare in [_without_blank_ends(edit.find, edit.replace)] if bare]
-        for rungs in ((self._exact, self._without_line_ends, self._shifted), (self._close,)):
+        readings = [
+            (edit.find, edit.replace),
+            *([edit.otherwise] if edit.otherwise else []),
+        ]
+        readings += [
+            bare for bare in [_without_blank_ends(edit.find, edit.replace)] if bare
+        ]
+        for rungs in (
+            (self._exact, self._without_line_ends, self._shifted),
+            (self._close,),
+        ):
             for find, new in readings:
                 match = self._match(rungs, find, new, edit.hint)
                 if match is None:
@@ -97,12 +120,17 @@ class TextDraft:
             self._put(numbered)
             return True
         self._misses += 1
-        raise SearchTextNotFoundError(self._text(), self._closest(edit.find) if self._misses <= _MOST_MISSES else "")
+        raise SearchTextNotFoundError(
+            self._text(),
+            self._closest(edit.find) if self._misses <= _MOST_MISSES else "",
+        )
 
     def _text(self) -> str:
         return self.content.decode("utf-8", errors="replace")
 
-    def _match(self, rungs: Iterable[_Rung], find: Lines, new: Lines, hint: Hint) -> _Match | None:
+    def _match(
+        self, rungs: Iterable[_Rung], find: Lines, new: Lines, hint: Hint
+    ) -> _Match | None:
         """The place and what will stand there, by the first rung that has one."""
         for rung in rungs if find else ():
             matches = list(rung(find, new))
@@ -116,18 +144,28 @@ class TextDraft:
         return None
 
     def _hinted(self, matches: list[_Match], hint: Hint) -> list[_Match]:
-        """Those that a hint speaks for: the one in its line, or the first after the lines that it names."""
+        """Those that a hint speaks for: the one in its line, or the first after the
+        lines that it names.
+        """
         line = self._now(hint.line or 0)
         at_line = [match for match in matches if match.start + 1 == line]
         if len(at_line) == 1:
             return at_line
         after = 0
         for name in hint.after:
-            places = [place for place in range(after, len(self._bare)) if self._bare[place] == name.strip()]
+            places = [
+                place
+                for place in range(after, len(self._bare))
+                if self._bare[place] == name.strip()
+            ]
             if len(places) != 1:
                 return matches
             after = places[0] + 1
-        return [match for match in matches if match.start >= after][:1] or matches if hint.after else matches
+        return (
+            [match for match in matches if match.start >= after][:1] or matches
+            if hint.after
+            else matches
+        )
 
     def _now(self, line: int) -> int:
         """Where a line is now that had this number before the edits."""
@@ -136,22 +174,36 @@ class TextDraft:
         return line
 
     def _numbered(self, find: Lines, new: Lines) -> _Match | None:
-        """The place of lines that are told with the numbers that they have in the file."""
+        """The place of lines that are told with the numbers that they have in the
+        file.
+        """
         told = [_NUMBERED.fullmatch(line) for line in find]
         numbers = [int(line["number"]) for line in told if line]
         if not numbers or numbers != list(range(numbers[0], numbers[0] + len(find))):
             return None
         bare = [line["text"] or "" for line in told if line]
-        new = [line["text"] or "" if (line := _NUMBERED.fullmatch(text)) else text for text in new]
-        matches = (match for rung in (self._without_line_ends, self._shifted) for match in rung(bare, new))
-        return next((match for match in matches if match.start + 1 == self._now(numbers[0])), None)
+        new = [
+            line["text"] or "" if (line := _NUMBERED.fullmatch(text)) else text
+            for text in new
+        ]
+        matches = (
+            match
+            for rung in (self._without_line_ends, self._shifted)
+            for match in rung(bare, new)
+        )
+        return next(
+            (match for match in matches if match.start + 1 == self._now(numbers[0])),
+            None,
+        )
 
     def _exact(self, find: Lines, new: Lines) -> Iterator[_Match]:
         for start in _places(self.lines, find, self._counts):
             yield _Match(start, find, new)
 
     def _without_line_ends(self, find: Lines, new: Lines) -> Iterator[_Match]:
-        for start in _places(self._ended, [line.rstrip() for line in find], self._counts):
+        for start in _places(
+            self._ended, [line.rstrip() for line in find], self._counts
+        ):
             yield _Match(start, find, new)
 
     def _shifted(self, find: Lines, new: Lines) -> Iterator[_Match]:
@@ -171,7 +223,10 @@ class TextDraft:
 
     def _close(self, find: Lines, new: Lines) -> Iterator[_Match]:
         bare = [line.strip() for line in find]
-        told = sorted((place for place, line in enumerate(bare) if line), key=lambda place: -len(bare[place]))[:50]
+        told = sorted(
+            (place for place, line in enumerate(bare) if line),
+            key=lambda place: -len(bare[place]),
+        )[:50]
         if len(told) < 3:
             return
         votes: Counter[int] = Counter()
@@ -179,17 +234,32 @@ class TextDraft:
             for found in _places(self._bare, [bare[place]], self._counts):
                 votes[found - place] += 1
         quoted = {
-            place for tag, start, end, _, _ in _opcodes(find, new) if tag == "equal" for place in range(start, end)
+            place
+            for tag, start, end, _, _ in _opcodes(find, new)
+            if tag == "equal"
+            for place in range(start, end)
         }
         rivals = 0
         good: list[_Match] = []
         for start, count in votes.items():
-            if count * 2 < len(told) or start < 0 or start + len(find) > len(self.lines):
+            if (
+                count * 2 < len(told)
+                or start < 0
+                or start + len(find) > len(self.lines)
+            ):
                 continue
             there = self._bare[start : start + len(find)]
-            equal = [place for place, line in enumerate(bare) if line and line == there[place]]
+            equal = [
+                place
+                for place, line in enumerate(bare)
+                if line and line == there[place]
+            ]
             ended = [find[place].rstrip() for place in equal]
-            shift = _shift(ended, [self._ended[start + place] for place in equal]) if equal else None
+            shift = (
+                _shift(ended, [self._ended[start + place] for place in equal])
+                if equal
+                else None
+            )
             likeness = _likeness(bare, there, quoted)
             moved = shift.applied(new) if shift else None
             kept = shift.applied(find) if shift else None
@@ -209,17 +279,32 @@ class TextDraft:
         bare = [line.strip() for line in new]
         offsets = _places(bare, [line.strip() for line in find], Counter(bare))
         return any(
-            match.start >= offset and self._bare[match.start - offset : match.start - offset + len(new)] == bare
+            match.start >= offset
+            and self._bare[match.start - offset : match.start - offset + len(new)]
+            == bare
             for offset in offsets
         )
 
     def _is_there(self, find: Lines, new: Lines) -> bool:
-        """The new text is in the file, and says something that the old one did not; or leaves out what is not there."""
+        """The new text is in the file, and says something that the old one did not; or
+        leaves out what is not there.
+        """
         old, left = {line.strip() for line in find}, {line.strip() for line in new}
         says = any(_WORD.search(line) and line.strip() not in old for line in new)
-        if not says and find and new and find[0] == new[0] and find[-1] == new[-1]:  # lines between two others went
-            says = any(_WORD.search(line) for line in old - left) and not any(self._counts[line] for line in old - left)
-        return says and len(list(_places(self._ended, [line.rstrip() for line in new], self._counts))) == 1
+        # lines between two others went
+        if not says and find and new and find[0] == new[0] and find[-1] == new[-1]:
+            says = any(_WORD.search(line) for line in old - left) and not any(
+                self._counts[line] for line in old - left
+            )
+        return (
+            says
+            and len(
+                list(
+                    _places(self._ended, [line.rstrip() for line in new], self._counts)
+                )
+            )
+            == 1
+        )
 
     def _put(self, match: _Match) -> None:
         count = len(match.find)
@@ -229,7 +314,10 @@ class TextDraft:
             if tag == "equal":  # only quoted: as the file has them
                 raw += self._raw[match.start + old_from : match.start + old_to]
             else:
-                raw += [line + ("\r" if self._is_crlf else "") for line in match.new[new_from:new_to]]
+                raw += [
+                    line + ("\r" if self._is_crlf else "")
+                    for line in match.new[new_from:new_to]
+                ]
         lines = [line.removesuffix("\r") for line in raw]
         at_end = span.stop == len(self._raw)
         self._raw[span] = raw
@@ -244,17 +332,25 @@ class TextDraft:
             self._settle_end()
 
     def _settle_end(self) -> None:
-        """The last line has no line end where the file has none there, and those above it have theirs."""
+        """The last line has no line end where the file has none there, and those above
+        it have theirs.
+        """
         if not self._is_crlf or not self._raw:
             return
         if len(self._raw) > 1 and not self._raw[-2].endswith("\r"):
             self._raw[-2] += "\r"
-        self._raw[-1] = self._raw[-1].removesuffix("\r") + ("\r" if self.final_newline else "")
+        self._raw[-1] = self._raw[-1].removesuffix("\r") + (
+            "\r" if self.final_newline else ""
+        )
 
     def _closest(self, find: Lines) -> str:
-        """The lines of the file that are most like a text, with their numbers; empty when nothing is."""
+        """The lines of the file that are most like a text, with their numbers; empty
+        when nothing is.
+        """
         bare = [line.strip() for line in find]
-        told = sorted((line for line in set(bare) if line), key=len, reverse=True)[:_SHOWN_LINES]
+        told = sorted((line for line in set(bare) if line), key=len, reverse=True)[
+            :_SHOWN_LINES
+        ]
         votes: Counter[int] = Counter()
         for line in told:
             for found in _places(self._bare, [line], self._counts):
@@ -262,12 +358,28 @@ class TextDraft:
         places: Iterable[int]
         if votes:
             start = max(0, max(votes, key=lambda place: (votes[place], -place)))
-            places = range(start, min(len(self.lines), start + max(3, min(len(find), _SHOWN_LINES))))
-        elif told:  # few enough are compared letter by letter: of about its length, with a word of it
+            places = range(
+                start,
+                min(len(self.lines), start + max(3, min(len(find), _SHOWN_LINES))),
+            )
+        elif told:
+            # few enough are compared letter by letter: of about its length, with a word
+            # of it
             words = set(re.findall(r"\w{3,}", told[0]))
-            sized = (line for line in self._bare if abs(len(line) - len(told[0])) <= len(told[0]) // 2)
-            near = [line for line in sized if not words or any(word in line for word in words)][:300]
-            places = sorted(self._bare.index(line) for line in {*difflib.get_close_matches(told[0], near, n=3)})
+            sized = (
+                line
+                for line in self._bare
+                if abs(len(line) - len(told[0])) <= len(told[0]) // 2
+            )
+            near = [
+                line
+                for line in sized
+                if not words or any(word in line for word in words)
+            ][:300]
+            places = sorted(
+                self._bare.index(line)
+                for line in {*difflib.get_close_matches(told[0], near, n=3)}
+            )
         else:
             places = ()
         return "\n".join(f"{place + 1:>5}  {self.lines[place]}" for place in places)
@@ -294,14 +406,19 @@ class _Shift(Struct, frozen=True):
         """None for lines that do not begin with what they should lose."""
         if any(line.strip() and not line.startswith(self.less) for line in lines):
             return None
-        return [self.more + line.removeprefix(self.less) if line.strip() else line for line in lines]
+        return [
+            self.more + line.removeprefix(self.less) if line.strip() else line
+            for line in lines
+        ]
 
 
 def replaced_once(content: bytes, find: str, replace: str) -> bytes | None:
-    """The content with the one occurrence of `find` replaced; None when that was done already.
+    """The content with the one occurrence of `find` replaced; None when that was done
+    already.
 
-    The text may be less than a line; where it is not in the file exactly, it is looked for as lines. In a file whose
-    lines end in CRLF, the line ends of both texts are taken for those. Raises as `TextDraft.replace`.
+    The text may be less than a line; where it is not in the file exactly, it is looked
+    for as lines. In a file whose lines end in CRLF, the line ends of both texts are
+    taken for those. Raises as `TextDraft.replace`.
     """
     old, new = find.encode(), replace.encode()
     if content.count(b"\r\n") * 2 > content.count(b"\n"):
@@ -310,15 +427,29 @@ def replaced_once(content: bytes, find: str, replace: str) -> bytes | None:
     first = content.find(old)
     if first < 0:
         draft = TextDraft(content)
-        return draft.content if draft.replace(Replacement("", as_lines(find), as_lines(replace))) else None
+        return (
+            draft.content
+            if draft.replace(Replacement("", as_lines(find), as_lines(replace)))
+            else None
+        )
     if content.find(old, first + 1) >= 0:
         places = [first]
-        while len(places) < _SHOWN_PLACES and (after := content.find(old, places[-1] + 1)) >= 0:
+        while (
+            len(places) < _SHOWN_PLACES
+            and (after := content.find(old, places[-1] + 1)) >= 0
+        ):
             places.append(after)
         lines = [content.count(b"\n", 0, place) + 1 for place in places]
-        raise MultipleMatchesFoundError(content.decode("utf-8", errors="replace"), lines)
+        raise MultipleMatchesFoundError(
+            content.decode("utf-8", errors="replace"), lines
+        )
     around = new.find(old)
-    if around >= 0 and len(new) > len(old) and content.count(new) == 1 and content.find(new) == first - around:
+    if (
+        around >= 0
+        and len(new) > len(old)
+        and content.count(new) == 1
+        and content.find(new) == first - around
+    ):
         return None
     return content[:first] + new + content[first + len(old) :]
 
@@ -329,12 +460,18 @@ def as_lines(text: str) -> tuple[str, ...]:
     return tuple(text.removesuffix("\n").split("\n")) if text else ()
 
 
-def _places(lines: list[str], wanted: Lines, counts: Mapping[str, int]) -> Iterator[int]:
-    """Where lines are found one after the other. Looks for the rarest one, by what is counted of lines' texts."""
+def _places(
+    lines: list[str], wanted: Lines, counts: Mapping[str, int]
+) -> Iterator[int]:
+    """Where lines are found one after the other. Looks for the rarest one, by what is
+    counted of lines' texts.
+    """
     if not wanted or len(wanted) > len(lines):
         return
     wanted = list(wanted)
-    pivot = min(range(len(wanted)), key=lambda place: counts.get(wanted[place].strip(), 0))
+    pivot = min(
+        range(len(wanted)), key=lambda place: counts.get(wanted[place].strip(), 0)
+    )
     if not counts.get(wanted[pivot].strip(), 0):
         return
     at = pivot
@@ -348,8 +485,12 @@ def _places(lines: list[str], wanted: Lines, counts: Mapping[str, int]) -> Itera
         at += 1
 
 
-def _without_blank_ends(find: Lines, new: Lines) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Both texts without the blank lines around the one to find, which set it off from its marks; None without any."""
+def _without_blank_ends(
+    find: Lines, new: Lines
+) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """Both texts without the blank lines around the one to find, which set it off from
+    its marks; None without any.
+    """
     told = [place for place, line in enumerate(find) if line.strip()]
     before, after = (told[0], len(find) - told[-1] - 1) if told else (0, 0)
     if not before and not after:
@@ -381,7 +522,10 @@ def _tab_forms(find: Lines, new: Lines, there: Lines) -> Iterator[tuple[Lines, L
     if has_tabs or any(line.startswith("\t") for line in find):
         form = with_tabs if has_tabs else with_spaces
         for width in _TAB_WIDTHS:
-            yield [form(line, width) for line in find], [form(line, width) for line in new]
+            yield (
+                [form(line, width) for line in find],
+                [form(line, width) for line in new],
+            )
 
 
 def _shift(old: Lines, there: Lines) -> _Shift | None:
@@ -394,7 +538,9 @@ def _shift(old: Lines, there: Lines) -> _Shift | None:
         shift = _Shift(before.removesuffix(after), "")
     else:
         return None
-    return shift if shift.applied([a for a, _ in pairs]) == [b for _, b in pairs] else None
+    return (
+        shift if shift.applied([a for a, _ in pairs]) == [b for _, b in pairs] else None
+    )
 
 
 def _likeness(wanted: Lines, there: Lines, quoted: set[int]) -> float:
@@ -424,7 +570,9 @@ def _ratio(line: str, other: str) -> float:
 
 
 def _skeleton(line: str) -> str:
-    """All that must not differ: everything but letters, spaces, and the kind of quotes."""
+    """All that must not differ: everything but letters, spaces, and the kind of
+    quotes.
+    """
     return re.sub(r"[^\W\d]|\s", "", line).translate(_QUOTES)
 
 
@@ -432,13 +580,21 @@ _QUOTES = str.maketrans('\u2018\u2019\u201c\u201d"', "'''''")
 
 
 def _opcodes(old: Lines, new: Lines) -> list[tuple[str, int, int, int, int]]:
-    """The parts that stay and that change from one text to the other, as `difflib` gives them."""
+    """The parts that stay and that change from one text to the other, as `difflib`
+    gives them.
+    """
     counts = Counter(new)
-    if sum(counts[line] for line in old) <= _MOST_COMPARED:  # equal pairs are what comparing takes its time for
-        return list(difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes())
+    # equal pairs are what comparing takes its time for
+    if sum(counts[line] for line in old) <= _MOST_COMPARED:
+        return list(
+            difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+        )
     most = min(len(old), len(new))  # else only what both begin and end with stays
     head = next((place for place in range(most) if old[place] != new[place]), most)
-    tail = next((place for place in range(most - head) if old[-1 - place] != new[-1 - place]), most - head)
+    tail = next(
+        (place for place in range(most - head) if old[-1 - place] != new[-1 - place]),
+        most - head,
+    )
     return [
         ("equal", 0, head, 0, head),
         ("replace", head, len(old) - tail, head, len(new) - tail),

@@ -17,20 +17,27 @@ _LARGEST = 50_000_000
 
 
 def writable_path(root: Path, text: str, protected: Protected) -> PurePosixPath:
-    """A path text of a reply or an action as a file that it may write. Raises `PathRefused`.
+    """A path text of a reply or an action as a file that it may write. Raises
+    `PathRefused`.
 
     Judged by where the path leads, whatever links it goes through.
     """
     path = confine(root, text)
     place = (root / path).resolve()
-    names = [_as_any_disk_reads(part) for part in place.relative_to(root.resolve()).parts]
+    names = [
+        _as_any_disk_reads(part) for part in place.relative_to(root.resolve()).parts
+    ]
     if {".git", "git~1"} & set(names) or names[0] == ".cdd" or protected(place):
-        raise PathRefused(f"{path} belongs to git or to the program itself; it must not be written")
+        raise PathRefused(
+            f"{path} belongs to git or to the program itself; it must not be written"
+        )
     return path
 
 
 def _as_any_disk_reads(name: str) -> str:
-    """Windows drops dots and spaces at the end and what follows a colon, macOS case and characters without width."""
+    """Windows drops dots and spaces at the end and what follows a colon, macOS case and
+    characters without width.
+    """
     seen = "".join(char for char in name if unicodedata.category(char) != "Cf")
     return seen.partition(":")[0].rstrip(". ").casefold()
 
@@ -43,26 +50,38 @@ def refuse_unwritable(root: Path, path: PurePosixPath) -> None:
     if stat.S_ISDIR(mode):
         raise ReplyRefused(f"{path} is a folder.")
     if found and (not stat.S_ISREG(mode) or found.st_size > _LARGEST):
-        raise ReplyRefused(f"{path} is not a file to be changed here: it is a device, or over {_LARGEST:,} bytes.")
-    blocker = next(parent for parent in path.parents if look_at(root, parent))  # the last is the project itself
+        raise ReplyRefused(
+            f"{path} is not a file to be changed here: it is a device, or over"
+            f" {_LARGEST:,} bytes."
+        )
+    # the last is the project itself
+    blocker = next(parent for parent in path.parents if look_at(root, parent))
     if not (root / blocker).is_dir():
-        raise ReplyRefused(f"{path} cannot be written: {blocker} is a file, not a folder.")
+        raise ReplyRefused(
+            f"{path} cannot be written: {blocker} is a file, not a folder."
+        )
     if not os.access(root / (path if found else blocker), os.W_OK):
         raise ReplyRefused(f"{path} cannot be written: it is read-only.")
 
 
 def look_at(root: Path, path: PurePosixPath) -> os.stat_result | None:
-    """The entry at a path, no link followed; None where nothing is. Raises `PathRefused` where nobody may look."""
+    """The entry at a path, no link followed; None where nothing is. Raises
+    `PathRefused` where nobody may look.
+    """
     try:
         return (root / path).lstat()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise PathRefused(f"{path} cannot be looked at: {error.strerror or error}") from error
+        raise PathRefused(
+            f"{path} cannot be looked at: {error.strerror or error}"
+        ) from error
 
 
 def collisions(paths: Iterable[PurePosixPath]) -> list[str]:
-    """A reply cannot make one path both a file and a folder, nor write one file under two spellings."""
+    """A reply cannot make one path both a file and a folder, nor write one file under
+    two spellings.
+    """
     found: list[str] = []
     known: dict[str, PurePosixPath] = {}
     for path in paths:
@@ -71,7 +90,8 @@ def collisions(paths: Iterable[PurePosixPath]) -> list[str]:
             found.append(f"{path} and {twin} are the same file on some disks.")
     for path in known.values():
         found += [
-            f"{parent} would be both a file and a folder: the reply gives {known[_on_any_disk(parent)]} and {path}."
+            f"{parent} would be both a file and a folder: the reply gives"
+            f" {known[_on_any_disk(parent)]} and {path}."
             for parent in path.parents
             if _on_any_disk(parent) in known
         ]
@@ -79,5 +99,9 @@ def collisions(paths: Iterable[PurePosixPath]) -> list[str]:
 
 
 def _on_any_disk(path: PurePosixPath) -> str:
-    """Some disks know no case, and some write a letter with its accent in one way only."""
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", str(path)).casefold())
+    """Some disks know no case, and some write a letter with its accent in one way
+    only.
+    """
+    return unicodedata.normalize(
+        "NFC", unicodedata.normalize("NFC", str(path)).casefold()
+    )

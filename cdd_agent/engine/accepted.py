@@ -12,7 +12,9 @@ from cdd_agent.verification.outcomes import Reference
 
 
 def accepted(state: ExecutionState) -> tuple[StepExecution, ...]:
-    """Completed steps, and skipped ones whose files were kept, in the order in which they were over."""
+    """Completed steps, and skipped ones whose files were kept, in the order in which
+    they were over.
+    """
 
     def counts(found: StepExecution) -> bool:
         kept = found.status is StepStatus.SKIPPED and found.files != NO_FILES
@@ -22,17 +24,23 @@ def accepted(state: ExecutionState) -> tuple[StepExecution, ...]:
 
 
 class KnownTests:
-    """The knowledge about tests: from the baseline, and from each state of the project that was accepted since.
+    """The knowledge about tests: from the baseline, and from each state of the project
+    that was accepted since.
 
-    What came of the steps that were accepted is kept for the next question, and counts while their work stands.
+    What came of the steps that were accepted is kept for the next question, and counts
+    while their work stands.
     """
 
     def __init__(self, record: RunRecord) -> None:
         self._record = record
         self._kept = _Sum()  # replaced as a whole: several threads may ask
 
-    def so_far(self, state: ExecutionState, *, before: StepExecution | None = None) -> Before:
-        """All of it; where a step that is over is given, only what is older than that step."""
+    def so_far(
+        self, state: ExecutionState, *, before: StepExecution | None = None
+    ) -> Before:
+        """All of it; where a step that is over is given, only what is older than that
+        step.
+        """
         baseline = self._record.baseline
         steps = [(step.folder, step.attempts) for step in accepted(state)]
         if before is not None:
@@ -42,10 +50,18 @@ class KnownTests:
             reference = kept.reference
         else:
             kept = _Sum()
-            reference = Reference().after(baseline.tests) if baseline and baseline.tests else Reference()
+            reference = (
+                Reference().after(baseline.tests)
+                if baseline and baseline.tests
+                else Reference()
+            )
         for folder, attempt in steps[len(kept.steps) :]:
-            seen_by_baseline = baseline is not None and (folder, attempt) in baseline.already
-            if not seen_by_baseline and (tests := self._record.attempt(folder, attempt).tests):
+            seen_by_baseline = (
+                baseline is not None and (folder, attempt) in baseline.already
+            )
+            if not seen_by_baseline and (
+                tests := self._record.attempt(folder, attempt).tests
+            ):
                 reference = reference.after(tests)
         self._kept = _Sum(baseline, tuple(steps), reference)
         return Before(baseline, reference)

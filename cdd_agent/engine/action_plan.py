@@ -1,4 +1,6 @@
-"""Carrying out an action plan: each action is shown, asked about, done and reported, in the plan's order."""
+"""Carrying out an action plan: each action is shown, asked about, done and reported, in
+the plan's order.
+"""
 
 from datetime import UTC, datetime
 from time import monotonic
@@ -32,7 +34,8 @@ NOT_APPROVED = "Not approved; nothing was done"
 STOPPED = "Not run: the run was stopped before it"
 INTERRUPTED = "Interrupted: it may be done in part"
 _SHOWN_LINES = 20
-"""Lines of a file's present content that are shown with a failure; the report has all."""
+"""Lines of a file's present content that are shown with a failure; the report has all.
+"""
 
 
 class ActionPlanRun(Struct):
@@ -56,14 +59,23 @@ class ActionPlanRun(Struct):
         for number, action in enumerate(self.plan.actions, 1):
             title, choice = action.title(), Choice.YES
             self.emit(ActionStarted(number, total, title))
-            if self.confirm and not isinstance(action, ChatWithUserAction):  # that is a question by itself
-                choice = await self.frontend.approve(ActionProposed(number, total, title, action.details()))
+            # that is a question by itself
+            if self.confirm and not isinstance(action, ChatWithUserAction):
+                choice = await self.frontend.approve(
+                    ActionProposed(number, total, title, action.details())
+                )
                 self.confirm = choice is not Choice.ALWAYS
             if choice is Choice.QUIT:
                 break
             if choice is Choice.NO:
-                self.logs.append(ActionResult(action, ActionStatus.FAILURE, error=NOT_APPROVED))
-                self.emit(ActionFinished(number, total, title, ActionStatus.FAILURE, NOT_APPROVED))
+                self.logs.append(
+                    ActionResult(action, ActionStatus.FAILURE, error=NOT_APPROVED)
+                )
+                self.emit(
+                    ActionFinished(
+                        number, total, title, ActionStatus.FAILURE, NOT_APPROVED
+                    )
+                )
                 continue
             await self._do(number, total, action)
         not_done = len(self.report().failed)
@@ -97,22 +109,35 @@ class ActionPlanRun(Struct):
         elif result.output:
             text, lines = result.output, result.output.splitlines()
             if has_failed and len(lines) > _SHOWN_LINES:
-                more = f"… ({len(lines) - _SHOWN_LINES:,} more lines of the file as it is)"
+                more = (
+                    f"… ({len(lines) - _SHOWN_LINES:,} more lines of the file as it is)"
+                )
                 text = "\n".join([*lines[:_SHOWN_LINES], more])
             self.emit(ActionOutput(number, text))
         self.emit(ActionFinished(number, total, action.title(), result.status, why))
 
     def report(self) -> ExecutionReport:
-        """The fate of every action of the plan, also when the run was stopped before its end."""
+        """The fate of every action of the plan, also when the run was stopped before
+        its end.
+        """
         left = self.plan.actions[len(self.logs) :]
-        rest = [ActionResult(action, ActionStatus.FAILURE, error=STOPPED) for action in left]
+        rest = [
+            ActionResult(action, ActionStatus.FAILURE, error=STOPPED) for action in left
+        ]
         if self._under_way:
             rest[0] = ActionResult(left[0], ActionStatus.FAILURE, error=INTERRUPTED)
-        return ExecutionReport.of(self.runner.root, [*self.logs, *rest], self.started_at, monotonic() - self._begin)
+        return ExecutionReport.of(
+            self.runner.root,
+            [*self.logs, *rest],
+            self.started_at,
+            monotonic() - self._begin,
+        )
 
     @property
     def exit_code(self) -> ExitCode:
-        """0 only if nothing failed; 3 if all that was not done is what a person did not approve."""
+        """0 only if nothing failed; 3 if all that was not done is what a person did not
+        approve.
+        """
         if self._failed or self._under_way:
             return ExitCode.FAILED
         return ExitCode.NOT_APPROVED if self.report().failed else ExitCode.DONE

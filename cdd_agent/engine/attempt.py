@@ -1,4 +1,5 @@
-"""The record of one attempt at a step: what the model was asked, what it said, and why that was no good.
+"""The record of one attempt at a step: what the model was asked, what it said, and why
+that was no good.
 
 What it wrote is in its journal (`journal.py`).
 """
@@ -14,7 +15,14 @@ from cdd_agent.engine.approval import KeptAnswers
 from cdd_agent.engine.journal import Journal
 from cdd_agent.engine.net_changes import Segment
 from cdd_agent.files.atomic import remove, write_atomic
-from cdd_agent.files.json_file import Damaged, JsonFile, as_json, read_text, set_aside, write_text
+from cdd_agent.files.json_file import (
+    Damaged,
+    JsonFile,
+    as_json,
+    read_text,
+    set_aside,
+    write_text,
+)
 from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.git.diff import Change
 from cdd_agent.git.restore import Contents, Piece
@@ -24,7 +32,8 @@ from cdd_agent.verification.outcomes import Reference, Result, SuiteRun
 
 
 class Shown(JsonFile, frozen=True):
-    """The parts of a prompt: the step's own text and guidance as a digest, and each file's (None: no such file).
+    """The parts of a prompt: the step's own text and guidance as a digest, and each
+    file's (None: no such file).
 
     A reply is applied only to the step and the files that the model was shown.
     """
@@ -34,10 +43,14 @@ class Shown(JsonFile, frozen=True):
     in_part: dict[str, Ranges] = field(default_factory=dict)
     """The lines that were shown of those of which no others were."""
     changed: dict[str, str | None] = field(default_factory=dict)
-    """The same of what tools have changed besides, as it was before: a dialogue goes on only where that is there."""
+    """The same of what tools have changed besides, as it was before: a dialogue goes on
+    only where that is there.
+    """
 
     read: dict[str, str | None] = field(default_factory=dict)
-    """The same of what else tools have read of it in a tree beside the person's: it counts as shown."""
+    """The same of what else tools have read of it in a tree beside the person's: it
+    counts as shown.
+    """
 
     @property
     def all_files(self) -> dict[str, str | None]:
@@ -45,10 +58,14 @@ class Shown(JsonFile, frozen=True):
 
 
 class RankedContext(JsonFile, frozen=True):
-    """The code that a step's first prompt shows because it may be about it: later ones show the very same."""
+    """The code that a step's first prompt shows because it may be about it: later ones
+    show the very same.
+    """
 
     step: str
-    """Identifies the step, without guidance, and the files that a person has pinned and left out."""
+    """Identifies the step, without guidance, and the files that a person has pinned and
+    left out.
+    """
     text: str = ""
     files: dict[str, str | None] = field(default_factory=dict)
     in_part: dict[str, Ranges] = field(default_factory=dict)
@@ -78,20 +95,31 @@ class AttemptCheckpoints(JsonFile, frozen=True):
     closed: Checkpoint | None = None
     """After it was restored for good: its step was skipped."""
     paths: tuple[str, ...] = ()
-    """The files that its reply writes: part of the checkpoints also where git ignores them."""
+    """The files that its reply writes: part of the checkpoints also where git ignores
+    them.
+    """
 
     def segments(self, *, is_interrupted: bool = False) -> tuple[Segment, ...]:
-        """Its doings, as far as they were seen. Of what is interrupted and restored here, the files that its reply
-        writes are no part."""
+        """Its doings, as far as they were seen. Of what is interrupted and restored
+        here, the files that its reply writes are no part.
+        """
         if self.after is not None and not is_interrupted:
             return (*self.earlier, Segment(before=self.before, after=self.after))
         last = self.after or self.seen
-        return (*self.earlier, Segment(before=self.before, after=last, own=self.paths)) if last else self.earlier
+        return (
+            (*self.earlier, Segment(before=self.before, after=last, own=self.paths))
+            if last
+            else self.earlier
+        )
 
     @property
     def settled(self) -> tuple[Segment, ...]:
-        """The same, and that it was restored for good: from then on nothing of it counts that is different."""
-        closed = (Segment(before=self.closed, after=self.closed),) if self.closed else ()
+        """The same, and that it was restored for good: from then on nothing of it
+        counts that is different.
+        """
+        closed = (
+            (Segment(before=self.closed, after=self.closed),) if self.closed else ()
+        )
         return (*self.segments(), *closed)
 
 
@@ -124,7 +152,9 @@ class Attempt(Struct, frozen=True):
     folder: Path
     redactor: Redactor = field(default_factory=Redactor)
     side: Path | None = None
-    """Where it is kept what the attempt does to files, while it is made in a tree beside the person's."""
+    """Where it is kept what the attempt does to files, while it is made in a tree
+    beside the person's.
+    """
 
     @property
     def doings(self) -> Path:
@@ -140,12 +170,16 @@ class Attempt(Struct, frozen=True):
         return KeptAnswers(self.folder)
 
     def begin(self, guidance: str) -> None:
-        """Start afresh. A record that is there already belongs to a run whose state is gone: it is set aside. One that
-        was only just begun when its process was killed is begun again.
+        """Start afresh. A record that is there already belongs to a run whose state is
+        gone: it is set aside. One that was only just begun when its process was killed
+        is begun again.
 
-        The guidance that a prompt shows, and that identifies it, is the one that is kept.
+        The guidance that a prompt shows, and that identifies it, is the one that is
+        kept.
         """
-        if self.folder.exists() and any(path.name != "guidance.md" for path in self.folder.iterdir()):
+        if self.folder.exists() and any(
+            path.name != "guidance.md" for path in self.folder.iterdir()
+        ):
             set_aside(self.folder)
         if guidance:
             self._write("guidance.md", self.redactor.redact(guidance))
@@ -153,17 +187,23 @@ class Attempt(Struct, frozen=True):
             remove(self.folder / "guidance.md")
 
     def add_words(self, text: str) -> str:
-        """Keep words that a person has said while the model was at it; as they are kept, the model gets them."""
+        """Keep words that a person has said while the model was at it; as they are
+        kept, the model gets them.
+        """
         text = self.redactor.redact(text)
         saved = _Meanwhile.load(self.folder / "meanwhile.json")
-        _Meanwhile(words=(*(saved.words if saved else ()), text)).save(self.folder / "meanwhile.json")
+        _Meanwhile(words=(*(saved.words if saved else ()), text)).save(
+            self.folder / "meanwhile.json"
+        )
         return text
 
     @property
     def all_guidance(self) -> str:
         """That of its prompt, and what was said since."""
         saved = _Meanwhile.load(self.folder / "meanwhile.json")
-        return "\n\n".join(filter(None, (self.guidance, *(saved.words if saved else ()))))
+        return "\n\n".join(
+            filter(None, (self.guidance, *(saved.words if saved else ())))
+        )
 
     def save_request(self, prompt: str, shown: Shown) -> None:
         self.save_shown(shown)
@@ -184,11 +224,17 @@ class Attempt(Struct, frozen=True):
         self._write("reply-partial.md", self.redactor.redact(text))
 
     def save_dialogue(self, messages: Sequence[Message], seconds: float) -> None:
-        """All that was said so far, with the request: word for word, as it is what goes on; and what it took."""
-        write_atomic(self.folder / "dialogue.json", as_json(_Dialogue(tuple(messages), seconds)))
+        """All that was said so far, with the request: word for word, as it is what goes
+        on; and what it took.
+        """
+        write_atomic(
+            self.folder / "dialogue.json", as_json(_Dialogue(tuple(messages), seconds))
+        )
 
     def drop_dialogue(self) -> None:
-        """It cannot go on, and neither can what it led to; both are kept to be looked at."""
+        """It cannot go on, and neither can what it led to; both are kept to be looked
+        at.
+        """
         for name in ("dialogue.json", "reply.md", "beside.json"):
             if (self.folder / name).exists():
                 set_aside(self.folder / name)
@@ -197,15 +243,22 @@ class Attempt(Struct, frozen=True):
         self._write("output.txt", self.redactor.redact(text))
 
     def save_tests(self, tests: SuiteRun, known: Reference) -> None:
-        """The check's result of each test, the words of failures are in its output; and those of before that differ."""
+        """The check's result of each test, the words of failures are in its output; and
+        those of before that differ.
+        """
         _Tests(tests=replace(tests, texts={})).save(self.folder / "tests.json")
         _Before(otherwise=known.otherwise(tests)).save(self.folder / "before.json")
 
     def save_beside(self, changes: Sequence[Change], contents: Contents) -> None:
-        """Keep what commands of a dialogue made in a tree beside the person's, of files that the step did not write."""
+        """Keep what commands of a dialogue made in a tree beside the person's, of files
+        that the step did not write.
+        """
         for index, change in enumerate(changes):
             if change.after is not None:
-                write_atomic(self.folder / f"beside-{index}", b"".join(contents.chunks(change.after.content)))
+                write_atomic(
+                    self.folder / f"beside-{index}",
+                    b"".join(contents.chunks(change.after.content)),
+                )
         if changes or self.beside[0]:
             _Beside(changes=tuple(changes)).save(self.folder / "beside.json")
 
@@ -257,11 +310,16 @@ class Attempt(Struct, frozen=True):
 
     @property
     def said(self) -> str:
-        """The model's words, and which tools it called, for the next one to learn from."""
+        """The model's words, and which tools it called, for the next one to learn
+        from.
+        """
         parts: list[str] = []
         for message in self.dialogue:
             if message.role == "assistant":
-                parts += [message.content, *(f"→ {call.name} {call.arguments}" for call in message.tool_calls)]
+                parts += [
+                    message.content,
+                    *(f"→ {call.name} {call.arguments}" for call in message.tool_calls),
+                ]
         return "\n\n".join(filter(None, (*parts, self.reply)))
 
     @property
@@ -282,7 +340,9 @@ class Attempt(Struct, frozen=True):
 
     @property
     def tests_before(self) -> dict[str, Result | None] | None:
-        """Of those that its check saw, the ones that were not the same before the step; not in older records."""
+        """Of those that its check saw, the ones that were not the same before the step;
+        not in older records.
+        """
         saved = _Before.load(self.folder / "before.json")
         return saved.otherwise if saved else None
 

@@ -1,4 +1,6 @@
-"""The files that a person wants a run's prompts to show, and to leave out: `/context +src/app.py -docs/`."""
+"""The files that a person wants a run's prompts to show, and to leave out:
+`/context +src/app.py -docs/`.
+"""
 
 from pathlib import PurePosixPath
 
@@ -12,15 +14,25 @@ class Choices(JsonFile, frozen=True):
     without: tuple[str, ...] = ()
 
     def pin(self, path: str) -> "Choices":
-        """The same with this shown in any case. Of what was left out that is taken back, and no more."""
+        """The same with this shown in any case. Of what was left out that is taken
+        back, and no more.
+        """
         if path in self.without:
-            return Choices(pinned=self.pinned, without=tuple(place for place in self.without if place != path))
+            return Choices(
+                pinned=self.pinned,
+                without=tuple(place for place in self.without if place != path),
+            )
         return Choices(pinned=tuple(sorted({*self.pinned, path})), without=self.without)
 
     def leave_out(self, path: str) -> "Choices":
-        """The same with this left out. Of what was pinned that is taken back, and no more."""
+        """The same with this left out. Of what was pinned that is taken back, and no
+        more.
+        """
         if path in self.pinned:
-            return Choices(pinned=tuple(place for place in self.pinned if place != path), without=self.without)
+            return Choices(
+                pinned=tuple(place for place in self.pinned if place != path),
+                without=self.without,
+            )
         return Choices(pinned=self.pinned, without=tuple(sorted({*self.without, path})))
 
     def leaves_out(self, path: str) -> bool:

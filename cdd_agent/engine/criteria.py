@@ -13,18 +13,30 @@ from cdd_agent.verification.outcomes import Reference, Result
 
 
 def criteria_of(root: Path, ticket: Ticket, redactor: Redactor) -> CriteriaShown:
-    """Reads only, without the ticket's lock. Raises `BadInput` for a file that is damaged."""
+    """Reads only, without the ticket's lock. Raises `BadInput` for a file that is
+    damaged.
+    """
     spec = ticket.read_spec()
     if not ticket.plan_path.exists():
-        criteria = (CriterionProof(place, text) for place, text in enumerate(spec.acceptance_criteria, 1))
+        criteria = (
+            CriterionProof(place, text)
+            for place, text in enumerate(spec.acceptance_criteria, 1)
+        )
         return CriteriaShown(ticket.slug, spec.title, tuple(criteria))
     plan = ticket.read_plan()
-    state = load_state(ticket.state_path, ticket.slug, plan) or ExecutionState(ticket_slug=ticket.slug)
+    state = load_state(ticket.state_path, ticket.slug, plan) or ExecutionState(
+        ticket_slug=ticket.slug
+    )
     record = RunRecord.of(root, ticket.slug, redactor)
     views = {view.number: view for view in PlanOpened.of(spec.title, plan, state).steps}
     tests = _turned_green(state, record)
     files = {
-        step.step_number: (*step.files_created, *step.files_modified, *step.files_deleted) for step in accepted(state)
+        step.step_number: (
+            *step.files_created,
+            *step.files_modified,
+            *step.files_deleted,
+        )
+        for step in accepted(state)
     }
     served = []
     for place, text in enumerate(spec.acceptance_criteria, 1):
@@ -34,21 +46,39 @@ def criteria_of(root: Path, ticket: Ticket, redactor: Redactor) -> CriteriaShown
                 place,
                 text,
                 tuple(views[number] for number in serving),
-                tuple(dict.fromkeys(test for number in serving for test in tests.get(number, ()))),
-                tuple(dict.fromkeys(path for number in serving for path in files.get(number, ()))),
+                tuple(
+                    dict.fromkeys(
+                        test for number in serving for test in tests.get(number, ())
+                    )
+                ),
+                tuple(
+                    dict.fromkeys(
+                        path for number in serving for path in files.get(number, ())
+                    )
+                ),
             )
         )
     return CriteriaShown(ticket.slug, spec.title, tuple(served))
 
 
-def _turned_green(state: ExecutionState, record: RunRecord) -> Mapping[int, tuple[str, ...]]:
-    """By the step whose check saw it first: the tests that pass and did not before, or were not there."""
+def _turned_green(
+    state: ExecutionState, record: RunRecord
+) -> Mapping[int, tuple[str, ...]]:
+    """By the step whose check saw it first: the tests that pass and did not before, or
+    were not there.
+    """
     baseline = record.baseline
-    known = Reference().after(baseline.tests) if baseline and baseline.tests else Reference()
+    known = (
+        Reference().after(baseline.tests)
+        if baseline and baseline.tests
+        else Reference()
+    )
     green = dict[int, tuple[str, ...]]()
     for step in accepted(state):
         if run := record.attempt(step.folder, step.attempts).tests:
             passed = run.having(Result.PASSED)
-            green[step.step_number] = tuple(test for test in passed if test not in known.tests or known.failed(test))
+            green[step.step_number] = tuple(
+                test for test in passed if test not in known.tests or known.failed(test)
+            )
             known = known.after(run)
     return green

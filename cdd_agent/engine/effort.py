@@ -1,6 +1,7 @@
 """The cost of a run so far, as its log tells: time, model calls, tokens.
 
-The log is history: attempts that were restored, calls that were cut off, steps that were undone: all of it was spent.
+The log is history: attempts that were restored, calls that were cut off, steps that
+were undone: all of it was spent.
 """
 
 from collections import defaultdict
@@ -39,7 +40,9 @@ from cdd_agent.tickets.status import Cost, StepStatus
 
 
 class RunCost(Struct, frozen=True):
-    """`seconds` are those of work: waiting for a person is left out, and so is what a killed process did last."""
+    """`seconds` are those of work: waiting for a person is left out, and so is what a
+    killed process did last.
+    """
 
     seconds: float = 0.0
     model_calls: int = 0
@@ -74,12 +77,20 @@ class RunCost(Struct, frozen=True):
 
     @property
     def cost(self) -> Cost:
-        return Cost(self.prompt_tokens + self.completion_tokens, self.usd, bool(self.estimated_calls))
+        return Cost(
+            self.prompt_tokens + self.completion_tokens,
+            self.usd,
+            bool(self.estimated_calls),
+        )
 
     def __add__(self, other: "RunCost") -> "RunCost":
-        """Of two amounts, one that is not known counts as none; but of two such ones nothing is known."""
+        """Of two amounts, one that is not known counts as none; but of two such ones
+        nothing is known.
+        """
         amounts = zip(astuple(self), astuple(other), strict=True)
-        return RunCost(*(two if one is None else one + (two or 0) for one, two in amounts))
+        return RunCost(
+            *(two if one is None else one + (two or 0) for one, two in amounts)
+        )
 
     def to_json(self) -> dict[str, float | None]:
         return {
@@ -107,10 +118,11 @@ def effort_of(entries: Iterable[LogEntry]) -> RunCost:
 
 
 def effort_by_step(entries: Iterable[LogEntry]) -> Mapping[int, RunCost]:
-    """The effort of each step, by the number of its folder in the record. The baseline's is with the step that came
-    after it.
+    """The effort of each step, by the number of its folder in the record. The
+    baseline's is with the step that came after it.
 
-    Only of the run that goes on: one whose state is gone ended where the plan was opened anew.
+    Only of the run that goes on: one whose state is gone ended where the plan was
+    opened anew.
     """
     efforts = defaultdict[int, RunCost](RunCost)
     began = dict[int, datetime]()
@@ -120,7 +132,11 @@ def effort_by_step(entries: Iterable[LogEntry]) -> Mapping[int, RunCost]:
     in_tool, asked_last = set[int](), 0
     for entry, step in with_folders(entries):
         time, event = entry.time, entry.event
-        spent = RunCost(seconds=max(0.0, (time - began[step]).total_seconds())) if step in began else RunCost()
+        spent = (
+            RunCost(seconds=max(0.0, (time - began[step]).total_seconds()))
+            if step in began
+            else RunCost()
+        )
         if isinstance(event, PlanOpened | StepStarted | QuestionAsked):
             for other in [*asked] if isinstance(event, PlanOpened) else [step]:
                 if other in asked:  # its process was killed
@@ -132,7 +148,8 @@ def effort_by_step(entries: Iterable[LogEntry]) -> Mapping[int, RunCost]:
                 began.clear()
             case BaselineAwaited() if step not in began:
                 began[step] = time
-            case BaselineTaken() if step in began:  # beside the model's call: both took this time
+            case BaselineTaken() if step in began:
+                # beside the model's call: both took this time
                 efforts[step] += spent
                 began[step] = time
             case BaselineTaken(seconds=seconds):
@@ -147,16 +164,25 @@ def effort_by_step(entries: Iterable[LogEntry]) -> Mapping[int, RunCost]:
                     asked[step] = event
                 asked_last, began[step] = step, time
             case ReplyLost(usage=usage):
-                efforts[step or asked_last] += _tokens(usage) + _end_of(asked, step or asked_last)
+                efforts[step or asked_last] += _tokens(usage) + _end_of(
+                    asked, step or asked_last
+                )
             case ThinkingFinished(step=int(), seconds=seconds, tokens=tokens):
-                efforts[step] += RunCost(thinking_seconds=seconds or 0.0, thinking_tokens=tokens)
+                efforts[step] += RunCost(
+                    thinking_seconds=seconds or 0.0, thinking_tokens=tokens
+                )
             case ReplyFinished(step=int(), usage=usage):
                 efforts[step] += spent + _tokens(usage) + _end_of(asked, step)
                 began[step] = time
-            case ChangesApplied(step=int()) | TestsStarted(step=int()) | TestsFinished(step=int()):
+            case (
+                ChangesApplied(step=int())
+                | TestsStarted(step=int())
+                | TestsFinished(step=int())
+            ):
                 efforts[step] += spent
                 began[step] = time
-            case ChangesProposed() if step in in_tool:  # told when the person has answered: how long is not known
+            case ChangesProposed() if step in in_tool:
+                # told when the person has answered: how long is not known
                 began.pop(step, None)
             case ChangesProposed(step=int()) | AttemptFailed(step=int()):
                 efforts[step] += spent
@@ -164,9 +190,12 @@ def effort_by_step(entries: Iterable[LogEntry]) -> Mapping[int, RunCost]:
             case ToolStarted(step=int()) | ToolFinished(step=int()):
                 efforts[step] += spent
                 began[step] = time
-                (in_tool.add if isinstance(event, ToolStarted) else in_tool.discard)(step)
+                (in_tool.add if isinstance(event, ToolStarted) else in_tool.discard)(
+                    step
+                )
             case StepFinished(status=status):
-                if status is not StepStatus.SKIPPED:  # then what was begun before was stopped long ago
+                # then what was begun before was stopped long ago
+                if status is not StepStatus.SKIPPED:
                     efforts[step] += spent
                 asked.pop(step, None)
                 began.pop(step, None)

@@ -1,11 +1,14 @@
-"""The engine: carries a plan out step by step, saves at every transition, and tells what happens as events.
+"""The engine: carries a plan out step by step, saves at every transition, and tells
+what happens as events.
 
-A step is a transaction. Its attempt is journalled before it is written; a failed attempt is restored before the
-next one, an interrupted step is restored at once (or, after a kill, when the run is opened again) and goes on from
-its saved reply. The files of the last failed attempt stay for the person to look at until they retry or skip.
+A step is a transaction. Its attempt is journalled before it is written; a failed
+attempt is restored before the next one, an interrupted step is restored at once (or,
+after a kill, when the run is opened again) and goes on from its saved reply. The files
+of the last failed attempt stay for the person to look at until they retry or skip.
 
-Restoring a step touches only files that its reply wrote, and that are still as it wrote them: what else has changed
-may be a person's work. `undo` and `redo` cover what commands did, too.
+Restoring a step touches only files that its reply wrote, and that are still as it wrote
+them: what else has changed may be a person's work. `undo` and `redo` cover what
+commands did, too.
 """
 
 from __future__ import annotations
@@ -30,7 +33,14 @@ from cdd_agent.engine.side_tree import remove_all
 from cdd_agent.engine.step import AttemptOutcome, StepRunner
 from cdd_agent.engine.step_commit import step_message
 from cdd_agent.engine.undo import Undoing
-from cdd_agent.errors import BadInput, BudgetExhausted, CddError, ExitCode, NotApproved, StepFailed
+from cdd_agent.errors import (
+    BadInput,
+    BudgetExhausted,
+    CddError,
+    ExitCode,
+    NotApproved,
+    StepFailed,
+)
 from cdd_agent.events import (
     About,
     AttemptFailed,
@@ -45,7 +55,12 @@ from cdd_agent.events import (
     unheard,
 )
 from cdd_agent.files.paths import without_links
-from cdd_agent.git.commit import CommitRefused, already_committed, commit_files, expect_ready
+from cdd_agent.git.commit import (
+    CommitRefused,
+    already_committed,
+    commit_files,
+    expect_ready,
+)
 from cdd_agent.llm.port import RateLimited
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
@@ -62,8 +77,9 @@ _WAITS_FOR: dict[type[NotApproved | BudgetExhausted | RateLimited], About] = {
     BudgetExhausted: About.NO_BUDGET,
     RateLimited: About.COME_BACK_LATER,
 }
-"""Errors that end a step without a word on it, as they are told: it is pending again, and goes on when a person or a
-provider lets it."""
+"""Errors that end a step without a word on it, as they are told: it is pending again,
+and goes on when a person or a provider lets it.
+"""
 _UNDECIDED = tuple(_WAITS_FOR)
 
 Clock = Callable[[], datetime]
@@ -84,11 +100,17 @@ class Engine(Struct):
     jobs: int = 1
     """How many steps run at once where the whole plan is carried out."""
     waits_for_baseline: bool = False
-    """The model is not asked before the baseline is over: somebody else looks at the project before each call."""
+    """The model is not asked before the baseline is over: somebody else looks at the
+    project before each call.
+    """
     stopped_by: CddError | None = None
-    """The error that ended the last step, besides its own check, for whoever turns it into an exit code."""
+    """The error that ended the last step, besides its own check, for whoever turns it
+    into an exit code.
+    """
     edited: dict[int, frozenset[str]] = field(default_factory=dict)
-    """By step, the files of an attempt that failed which a person has edited since: its model is shown them."""
+    """By step, the files of an attempt that failed which a person has edited since: its
+    model is shown them.
+    """
     _recovered: bool = False
 
     @classmethod
@@ -107,12 +129,12 @@ class Engine(Struct):
         start_over: bool = False,
         lock: TicketLock | None = None,
     ) -> Self:
-        """Read the ticket; take its lock, or use the one given. `start_over` sets aside what an earlier run has kept;
-        `own` are files and folders that this program writes beside `.cdd`, relative to `root`: no step is blamed for
-        them.
+        """Read the ticket; take its lock, or use the one given. `start_over` sets aside
+        what an earlier run has kept; `own` are files and folders that this program
+        writes beside `.cdd`, relative to `root`: no step is blamed for them.
 
-        Raises `BadInput` for a plan that cannot run, a state that cannot be read or is another plan's, or when another
-        process is at work on the ticket.
+        Raises `BadInput` for a plan that cannot run, a state that cannot be read or is
+        another plan's, or when another process is at work on the ticket.
         """
         plan = _runnable_plan(ticket, runner)
         redactor = Redactor.of_environment(runner.commands.settings.hide_env)
@@ -131,45 +153,64 @@ class Engine(Struct):
             lock=lock,
         )
         commands = replace(runner.commands, noted_in=run.record.folder)
-        return cls(run, replace(runner, emit=run.emit, commands=commands), commits, clock, jobs)
+        return cls(
+            run, replace(runner, emit=run.emit, commands=commands), commits, clock, jobs
+        )
 
     def close(self) -> None:
         self.run.close()
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        """Around whatever a person or a script has the run do: when it is over, however it ended, the report is saved.
+        """Around whatever a person or a script has the run do: when it is over, however
+        it ended, the report is saved.
 
-        Raises `BadInput` when the disk refuses the report, or refused a part of the log.
+        Raises `BadInput` when the disk refuses the report, or refused a part of the
+        log.
         """
         with self.run.recorder.recording(then=self.save_report):
             self.run.tell_what_was_found()
             yield
 
     def save_report(self) -> None:
-        """Beside the log, once something was run. Raises `BadInput` when the disk refuses."""
+        """Beside the log, once something was run. Raises `BadInput` when the disk
+        refuses.
+        """
         run = self.run
         if run.state.started_at is not None:
             from cdd_agent.engine.report import Report
             from cdd_agent.engine.report_page import save
 
             run.save_costs()
-            save(Report.of(run.spec.title, run.plan, run.state, run.record, run.require), run.record.folder)
+            save(
+                Report.of(run.spec.title, run.plan, run.state, run.record, run.require),
+                run.record.folder,
+            )
 
     async def recover(self) -> None:
-        """Put in order what a killed run, or a stopped undo, left; and once, say what else there is to know.
+        """Put in order what a killed run, or a stopped undo, left; and once, say what
+        else there is to know.
 
-        Where a person's edit is in the way of restoring a step, the run waits: it is told, and in `stopped_by`.
-        Everything that changes something begins with this. Raises `RunElsewhere` for a run that is not here.
+        Where a person's edit is in the way of restoring a step, the run waits: it is
+        told, and in `stopped_by`. Everything that changes something begins with this.
+        Raises `RunElsewhere` for a run that is not here.
         """
         self.run.expect_here(self.clock())
         if not self._recovered:
             await remove_all(self.run.history)
             if self.runner.commands.settings.mode == "unsafe":
-                text = "`commands.mode` is unsafe: checks run in a real shell, whatever they say."
+                text = (
+                    "`commands.mode` is unsafe: checks run in a real shell, whatever"
+                    " they say."
+                )
                 self.run.emit(Notice(text, Tone.WARNING))
-            for lack in self.run.spec.missing() if self.run.next_step is not None else ():
-                text = f"{self.run.ticket.shown(self.run.ticket.spec_path)} is not complete: {lack}"
+            for lack in (
+                self.run.spec.missing() if self.run.next_step is not None else ()
+            ):
+                text = (
+                    f"{self.run.ticket.shown(self.run.ticket.spec_path)} is not"
+                    f" complete: {lack}"
+                )
                 self.run.emit(Notice(text, Tone.WARNING, about=About.SPEC_INCOMPLETE))
             self.run.tell_what_was_found()
             for event in drift(self.run.plan, self.run.state):
@@ -181,9 +222,14 @@ class Engine(Struct):
         await self._undoing.finish()
 
     async def _recover_step(self, number: int, found: StepExecution) -> None:
-        """A step that was under way when its process was killed. It is pending when all of it is told: who is killed
-        here begins again, and hears of it again."""
-        attempt = self.run.record.attempt(found.folder, found.attempts) if found.attempts else None
+        """A step that was under way when its process was killed. It is pending when all
+        of it is told: who is killed here begins again, and hears of it again.
+        """
+        attempt = (
+            self.run.record.attempt(found.folder, found.attempts)
+            if found.attempts
+            else None
+        )
         others: tuple[str, ...] = ()
         with suppress(CddError):  # it is only good to know
             others = await self.run.history.changed_since(attempt) if attempt else ()
@@ -191,7 +237,10 @@ class Engine(Struct):
         text = f"Step {number} was interrupted and {self.run.resume_hint(number)}."
         self.run.emit(Notice(text, Tone.WARNING, about=About.INTERRUPTED))
         if others:
-            text = f"Changed while step {number} ran, or since, and left as it is: {named(others)}"
+            text = (
+                f"Changed while step {number} ran, or since, and left as it is:"
+                f" {named(others)}"
+            )
             text += " (`undo` leaves it, too: it could be yours)"
             self.run.emit(Notice(text, Tone.WARNING, about=About.CHANGED_BESIDE))
         await self._undoing.tell_what_is_left(number)
@@ -199,20 +248,29 @@ class Engine(Struct):
             self.run.emit(back)
         if back is not None and back.kept:
             self.stopped_by = NotApproved(
-                f"You have edited {named(back.kept)} since: the run waits for you to look at it",
-                hint="To go on, run it again: the step then begins with your edit, and the model is shown it.",
+                f"You have edited {named(back.kept)} since: the run waits for you to"
+                " look at it",
+                hint=(
+                    "To go on, run it again: the step then begins with your edit, and"
+                    " the model is shown it."
+                ),
             )
-            self.run.emit(Notice(self.stopped_by.message, Tone.WARNING, about=About.NOT_APPROVED))
+            self.run.emit(
+                Notice(self.stopped_by.message, Tone.WARNING, about=About.NOT_APPROVED)
+            )
             self.run.emit(Notice(self.stopped_by.hint))
         if attempt:
             attempt.journal.forget()
         self.run.save(self.run.state.restore(number))
 
-    async def run_step(self, step: PlanStep, *, guidance: str = "", attempts: int = 1) -> None:
+    async def run_step(
+        self, step: PlanStep, *, guidance: str = "", attempts: int = 1
+    ) -> None:
         """Run a step until it is completed, or `attempts` attempts failed.
 
-        A step that was interrupted goes on with its saved reply, if it has one and there is no new guidance.
-        Whatever else ends it (the model's endpoint, the disk, no approval) is told, and kept in `stopped_by`.
+        A step that was interrupted goes on with its saved reply, if it has one and
+        there is no new guidance. Whatever else ends it (the model's endpoint, the disk,
+        no approval) is told, and kept in `stopped_by`.
         """
         is_first_look = not self._recovered
         await self.recover()
@@ -228,16 +286,27 @@ class Engine(Struct):
                 await known()
             while True:
                 try:
-                    outcome = await self._attempt(step, number, guidance, also_show, known)
-                except asyncio.CancelledError:  # whoever stops it wants to see what comes next
+                    outcome = await self._attempt(
+                        step, number, guidance, also_show, known
+                    )
+                except asyncio.CancelledError:
+                    # whoever stops it wants to see what comes next
                     self.ask_again()
                     raise
                 if outcome is None or outcome.verification is not None:
                     break
-                is_outdated = number == first and known.baseline is not None and self._is_outdated(step, outcome)
+                is_outdated = (
+                    number == first
+                    and known.baseline is not None
+                    and self._is_outdated(step, outcome)
+                )
                 left -= not (outcome.is_by_person or is_outdated)
                 will_retry = left > 0 and outcome.insufficient is None
-                self.run.emit(AttemptFailed(step.number, number, outcome.reason, will_retry=will_retry))
+                self.run.emit(
+                    AttemptFailed(
+                        step.number, number, outcome.reason, will_retry=will_retry
+                    )
+                )
                 if not will_retry:
                     break
                 also_show |= frozenset(self.run.restore(step.number))
@@ -247,16 +316,25 @@ class Engine(Struct):
             if self.run.next_step is None:
                 self.ask_again()
             with suppress(CddError):  # it is told already, where it has ended the step
-                await known()  # where no reply came, it is kept for when the run goes on
+                # where no reply came, it is kept for when the run goes on
+                await known()
 
     async def carry_out(self, *, attempts: int = 1) -> None:
-        """Put the run in order, tell how it stands, and run it to its end, as far as it comes."""
+        """Put the run in order, tell how it stands, and run it to its end, as far as it
+        comes.
+        """
         await self.recover()
         self.run.emit(self.run.opened())
         if self.stopped_by is not None:
             return
         if self.run.next_step is None:
-            self.run.emit(Notice("All steps are done already; nothing was run.", Tone.GOOD, about=About.ALL_DONE))
+            self.run.emit(
+                Notice(
+                    "All steps are done already; nothing was run.",
+                    Tone.GOOD,
+                    about=About.ALL_DONE,
+                )
+            )
         await self.run_all(attempts=attempts)
 
     @property
@@ -264,19 +342,34 @@ class Engine(Struct):
         """As that of `cdd exec`."""
         if self.stopped_by is not None:
             return self.stopped_by.exit_code
-        return ExitCode.DONE if self.run.summary().status is RunStatus.COMPLETED else ExitCode.FAILED
+        return (
+            ExitCode.DONE
+            if self.run.summary().status is RunStatus.COMPLETED
+            else ExitCode.FAILED
+        )
 
-    def first_attempt(self, step: PlanStep, guidance: str, root: Path | None = None) -> int:
+    def first_attempt(
+        self, step: PlanStep, guidance: str, root: Path | None = None
+    ) -> int:
         """The number of the attempt to make now, see `Run.attempt_number`."""
-        number, before = self.run.attempt_number(step, guidance, root), self.run.state.step(step.number)
-        if before.status is StepStatus.FAILED and number > before.attempts and not before.identity.is_same(step):
+        number, before = (
+            self.run.attempt_number(step, guidance, root),
+            self.run.state.step(step.number),
+        )
+        if (
+            before.status is StepStatus.FAILED
+            and number > before.attempts
+            and not before.identity.is_same(step)
+        ):
             # The plan has another step under this number now.
             self.run.save(self.run.state.hide_attempts(step.number))
         return number
 
     async def run_all(self, *, attempts: int = 1) -> None:
-        """Run to the end, or to the first step that fails; as the plan is when a step begins. Not on top of a step that
-        the run's rule does not accept: that is told, and kept in `stopped_by`."""
+        """Run to the end, or to the first step that fails; as the plan is when a step
+        begins. Not on top of a step that the run's rule does not accept: that is told,
+        and kept in `stopped_by`.
+        """
         self.run.expect_here(self.clock())
         await self._undoing.finish()
         if (refusal := self.run.refusal()) is not None:
@@ -296,7 +389,10 @@ class Engine(Struct):
         else:
             while (step := self.run.next_step) is not None:
                 await self.run_step(step, attempts=attempts)
-                if not self.run.state.step(step.number).status.is_over or self.stopped_by is not None:
+                if (
+                    not self.run.state.step(step.number).status.is_over
+                    or self.stopped_by is not None
+                ):
                     break
                 self.reread()
         self.run.emit(self.run.ended() if was_run else self.run.summary())
@@ -310,8 +406,14 @@ class Engine(Struct):
         self.run.tell_of_concurrent_runs()
 
     async def _side_by_side(self, attempts: int) -> SideBySide | None:
-        """Prepare steps to be run at once; None where they are run one after the other."""
-        left = [step for step in self.run.plan.order() if not self.run.state.step(step.number).status.is_over]
+        """Prepare steps to be run at once; None where they are run one after the
+        other.
+        """
+        left = [
+            step
+            for step in self.run.plan.order()
+            if not self.run.state.step(step.number).status.is_over
+        ]
         if self.jobs == 1 or len(left) < 2:
             return None
         await self.recover()
@@ -325,15 +427,20 @@ class Engine(Struct):
         if side is not None:
             self.stopped_by = None
             async with self._begin_baseline(left[0]) as known:
-                await known()  # no tree is made of a project in which the tests are running
+                # no tree is made of a project in which the tests are running
+                await known()
         return side
 
     def known_before(self, step: PlanStep) -> Before:
         """What is known of the tests before this step, which is about to run."""
-        return replace(self.run.known_tests.so_far(self.run.state), agenda=self.run.agenda(step))
+        return replace(
+            self.run.known_tests.so_far(self.run.state), agenda=self.run.agenda(step)
+        )
 
     def end_by(self, step: PlanStep, error: CddError) -> None:
-        """A step beside others was ended by an error: it is pending again, or has failed; its files are not there."""
+        """A step beside others was ended by an error: it is pending again, or has
+        failed; its files are not there.
+        """
         if isinstance(error, _UNDECIDED):
             self.run.interrupt(step.number)
         else:
@@ -344,29 +451,38 @@ class Engine(Struct):
 
     def fail_beside(self, number: int, failed: Failed) -> None:
         """A step has failed beside others, and its files are not there."""
-        self.run.attempt(number, self.run.state.step(number).attempts).save_failure(failed.failure)
+        self.run.attempt(number, self.run.state.step(number).attempts).save_failure(
+            failed.failure
+        )
         why = self.run.record.redactor.redact(failed.reason)
-        self.run.save(self.run.state.failed(number, self.clock(), why, evidence=failed.evidence))
+        self.run.save(
+            self.run.state.failed(number, self.clock(), why, evidence=failed.evidence)
+        )
         step = next(step for step in self.run.plan.steps if step.number == number)
         self.run.emit(StepFinished.of(step, self.run.plan, self.run.state))
 
     @property
     def is_plan_as_read(self) -> bool:
-        """Nobody has edited the plan since. One that cannot be run is for `reread` to refuse."""
+        """Nobody has edited the plan since. One that cannot be run is for `reread` to
+        refuse.
+        """
         try:
             return _runnable_plan(self.run.ticket, self.runner) == self.run.plan
         except BadInput:
             return False
 
     def reread(self, *, is_known: bool = False) -> None:
-        """Take up a plan that was edited meanwhile, and tell that unless it `is_known`. Raises `BadInput` for one that
-        cannot be run."""
+        """Take up a plan that was edited meanwhile, and tell that unless it `is_known`.
+        Raises `BadInput` for one that cannot be run.
+        """
         plan = _runnable_plan(self.run.ticket, self.runner)
         if plan != self.run.plan:
             self.run.reload_plan(plan, is_known=is_known)
 
     async def skip(self, step: PlanStep, reason: str, *, keep: bool) -> None:
-        """Leave a step out. What a failed attempt left behind is restored, unless it is to be kept."""
+        """Leave a step out. What a failed attempt left behind is restored, unless it is
+        to be kept.
+        """
         await self.recover()
         self.run.lock.check()
         before = self.run.state.step(step.number)
@@ -377,17 +493,29 @@ class Engine(Struct):
         why = self.run.record.redactor.redact(reason)
         self.run.save(self.run.state.skipped(step, self.clock(), why, files))
         self.run.emit(StepFinished.of(step, self.run.plan, self.run.state))
-        dependents = [other.number for other in self.run.plan.steps if step.number in other.dependencies]
+        dependents = [
+            other.number
+            for other in self.run.plan.steps
+            if step.number in other.dependencies
+        ]
         if dependents:
             one, names = len(dependents) == 1, ", ".join(map(str, dependents))
             who = f"Step {names} depends" if one else f"Steps {names} depend"
-            self.run.emit(Notice(f"{who} on it and will run without its result.", Tone.WARNING, about=About.DEPENDENTS))
+            self.run.emit(
+                Notice(
+                    f"{who} on it and will run without its result.",
+                    Tone.WARNING,
+                    about=About.DEPENDENTS,
+                )
+            )
 
     async def undo(self, number: int | None = None) -> None:
-        """Go back to before a step, or before the last one: it and those after it are pending again.
+        """Go back to before a step, or before the last one: it and those after it are
+        pending again.
 
-        One that was killed, or stopped, is brought to its end instead. Raises `BadInput` for a step that was not
-        carried out, `CheckpointGone` where what it changed cannot be known any more; then nothing was changed.
+        One that was killed, or stopped, is brought to its end instead. Raises
+        `BadInput` for a step that was not carried out, `CheckpointGone` where what it
+        changed cannot be known any more; then nothing was changed.
         """
         if await self._is_in_order():
             self.ask_again()
@@ -402,11 +530,15 @@ class Engine(Struct):
             await self._undoing.redo()
 
     async def preview_undo(self, number: int) -> UndoPreview:
-        """The effect of going back to before a step now. Raises `BadInput` for a step that was not carried out."""
+        """The effect of going back to before a step now. Raises `BadInput` for a step
+        that was not carried out.
+        """
         return await self._undoing.preview(number)
 
     async def diff(self, number: int | None = None) -> None:
-        """Show what a step, or the last one, changed. Raises `BadInput` for a step that was not carried out."""
+        """Show what a step, or the last one, changed. Raises `BadInput` for a step that
+        was not carried out.
+        """
         await self._undoing.diff(number)
 
     @property
@@ -414,7 +546,9 @@ class Engine(Struct):
         return Undoing(self.run)
 
     async def _is_in_order(self) -> bool:
-        """Put the run in order. False: an undo that was begun earlier was brought to its end, instead of another."""
+        """Put the run in order. False: an undo that was begun earlier was brought to
+        its end, instead of another.
+        """
         was_begun = self.run.record.going_back is not None
         await self.recover()
         if not was_begun:
@@ -432,38 +566,58 @@ class Engine(Struct):
             self.runner.approval.accept_all(self.run.emit, is_on=False)
 
     def _begin_baseline(self, step: PlanStep) -> KnownBefore:
-        """What is known before a step. Before the first one of a run it begins with the baseline, which is taken once,
-        and kept for when the run goes on."""
+        """What is known before a step. Before the first one of a run it begins with the
+        baseline, which is taken once, and kept for when the run goes on.
+        """
         run, runner = self.run, self.runner
         if run.state.started_at is None:
             run.record.set_baseline_aside()  # of a run whose state is gone
-        left = [other for other in run.plan.steps if not run.state.step(other.number).status.is_over]
+        left = [
+            other
+            for other in run.plan.steps
+            if not run.state.step(other.number).status.is_over
+        ]
         if run.record.baseline is not None or not runner.is_compared(left):
-            return KnownBefore(asyncio.to_thread(self.known_before, step), None, run.emit)
+            return KnownBefore(
+                asyncio.to_thread(self.known_before, step), None, run.emit
+            )
         check = runner.project_check()
-        started = BaselineStarted(step.number, check.shown) if check is not None else None
+        started = (
+            BaselineStarted(step.number, check.shown) if check is not None else None
+        )
         if started is not None:
             run.emit(started)
         already = tuple((done.folder, done.attempts) for done in accepted(run.state))
 
         async def take_and_know() -> Before:
             await runner.take_baseline(step, check, already, run.record)
-            return self.known_before(step)  # at once: who is stopped here is told of the baseline that is kept
+            # at once: who is stopped here is told of the baseline that is kept
+            return self.known_before(step)
 
         return KnownBefore(take_and_know(), started, run.emit)
 
     def _is_outdated(self, step: PlanStep, outcome: AttemptOutcome) -> bool:
-        """Whether a reply was refused for a file that the baseline, or somebody else, has changed since the model was
-        shown it: that is no failure of the model's."""
-        return not outcome.changes.changes and not outcome.unseen.isdisjoint(self.run.overlap(step))
+        """Whether a reply was refused for a file that the baseline, or somebody else,
+        has changed since the model was shown it: that is no failure of the model's.
+        """
+        return not outcome.changes.changes and not outcome.unseen.isdisjoint(
+            self.run.overlap(step)
+        )
 
     async def _attempt(
-        self, step: PlanStep, number: int, guidance: str, also_show: frozenset[str], known: KnownBefore
+        self,
+        step: PlanStep,
+        number: int,
+        guidance: str,
+        also_show: frozenset[str],
+        known: KnownBefore,
     ) -> AttemptOutcome | None:
-        """One attempt, with its state saved before and after. On every way out but its own end it is restored; None:
-        what ended it is in `stopped_by`."""
+        """One attempt, with its state saved before and after. On every way out but its
+        own end it is restored; None: what ended it is in `stopped_by`.
+        """
         attempt = self.run.attempt(step.number, number)
-        if number != self.run.state.step(step.number).attempts:  # a new one, not an interrupted one that goes on
+        # a new one, not an interrupted one that goes on
+        if number != self.run.state.step(step.number).attempts:
             attempt.begin(guidance)
         self.run.save(self.run.state.started(step, self.clock(), attempt=number))
         settled = False
@@ -472,21 +626,35 @@ class Engine(Struct):
             self.run.recorder.check()
             prompt = partial(self.run.prompt, step, number, also_show)
             earlier = self.run.standing(self.run.state.step(step.number))[:-1]
-            attempted = await self.runner.attempt(step, prompt, attempt, known, self.run.history, earlier)
+            attempted = await self.runner.attempt(
+                step, prompt, attempt, known, self.run.history, earlier
+            )
             self.run.recorder.check()
             outcome = self._as_required(attempted)
             if outcome.verification is None and outcome.insufficient is None:
                 attempt.save_failure(outcome.failure)
             committed = await self._committed(step, number, outcome)
-            files = Files(outcome.changes.created, outcome.changes.modified, outcome.changes.deleted)
-            redactor, state, now = self.run.record.redactor, self.run.state, self.clock()
+            files = Files(
+                outcome.changes.created,
+                outcome.changes.modified,
+                outcome.changes.deleted,
+            )
+            redactor, state, now = (
+                self.run.record.redactor,
+                self.run.state,
+                self.clock(),
+            )
             seen = redactor.redacted(outcome.evidence) if outcome.evidence else None
             if outcome.verification is not None:
                 commit = committed.commit if committed else None
-                state = state.completed(step.number, now, outcome.verification, files, commit, seen)
+                state = state.completed(
+                    step.number, now, outcome.verification, files, commit, seen
+                )
             else:
                 why = redactor.redact(outcome.reason)
-                state = state.failed(step.number, now, why, files, outcome.insufficient, seen)
+                state = state.failed(
+                    step.number, now, why, files, outcome.insufficient, seen
+                )
             self.run.save(state)
             settled = True
             if committed is not None:
@@ -497,7 +665,8 @@ class Engine(Struct):
             settled, self.stopped_by = True, error
             await self._undoing.tell_what_is_left(step.number)
         except CddError as error:
-            if error is self.run.recorder.refused:  # nothing is known of the step then: it is pending again
+            # nothing is known of the step then: it is pending again
+            if error is self.run.recorder.refused:
                 raise
             self.run.restore(step.number)
             why = self.run.record.redactor.redact(error.message)
@@ -511,33 +680,65 @@ class Engine(Struct):
         return None
 
     def _as_required(self, outcome: AttemptOutcome) -> AttemptOutcome:
-        """An attempt whose verification is not enough has failed, and the run is stopped. It was not the model's fault:
-        the step goes on from the same reply when it is run again."""
+        """An attempt whose verification is not enough has failed, and the run is
+        stopped. It was not the model's fault: the step goes on from the same reply when
+        it is run again.
+        """
         how = outcome.verification
         if how in (None, Verification.PASSED) or self.run.require is None:
             return outcome
-        error = f"`require: {self.run.require}` holds, and no tests have shown that it is done ({outcome.reason})"
-        hint = "Its reply is kept: the step goes on from it when it is run again, with tests that show it, or with "
+        error = (
+            f"`require: {self.run.require}` holds, and no tests have shown that it is"
+            f" done ({outcome.reason})"
+        )
+        hint = (
+            "Its reply is kept: the step goes on from it when it is run again, with"
+            " tests that show it, or with "
+        )
         self.stopped_by = StepFailed(error, hint=f"{hint}`require: off`.")
         return replace(outcome, verification=None, reason=error, insufficient=how)
 
-    async def _committed(self, step: PlanStep, attempt: int, outcome: AttemptOutcome) -> StepCommitted | None:
-        """Commit a completed step, before it is saved as such. A refusal ends the run, and not the step: also where a
-        file of the step is no longer as the step wrote it, as a commit has files whole.
+    async def _committed(
+        self, step: PlanStep, attempt: int, outcome: AttemptOutcome
+    ) -> StepCommitted | None:
+        """Commit a completed step, before it is saved as such. A refusal ends the run,
+        and not the step: also where a file of the step is no longer as the step wrote
+        it, as a commit has files whole.
 
-        After a kill between the commit and the saving there is nothing left to commit: then it is found.
+        After a kill between the commit and the saving there is nothing left to commit:
+        then it is found.
         """
-        if not self.commits or outcome.verification is None or not outcome.changes.touched:
+        if (
+            not self.commits
+            or outcome.verification is None
+            or not outcome.changes.touched
+        ):
             return None
         slug, folder = self.run.ticket.slug, self.run.state.step(step.number).folder
-        message = step_message(slug, self.run.spec.title, step, attempt, outcome.verification, folder=folder)
+        message = step_message(
+            slug,
+            self.run.spec.title,
+            step,
+            attempt,
+            outcome.verification,
+            folder=folder,
+        )
         root = self.runner.root
         try:
-            changed = {str(path) for path in self.run.attempt(step.number, attempt).journal.changed_since()}
+            changed = {
+                str(path)
+                for path in self.run.attempt(
+                    step.number, attempt
+                ).journal.changed_since()
+            }
             if others := sorted(changed.intersection(outcome.changes.touched)):
                 raise CommitRefused(
-                    f"{named(others)}: changed while the step ran, by you or by its check",
-                    hint="Commit the step by hand, with that or without; then run it again to go on.",
+                    f"{named(others)}: changed while the step ran, by you or by its"
+                    " check",
+                    hint=(
+                        "Commit the step by hand, with that or without; then run it"
+                        " again to go on."
+                    ),
                 )
             files = [without_links(root, path) for path in outcome.changes.touched]
             name = await commit_files(root, files, message)
@@ -552,7 +753,9 @@ class Engine(Struct):
             text = f"It was not committed: {error.message}"
             self.run.emit(Notice(text, Tone.WARNING, about=About.NOT_COMMITTED))
         if isinstance(error, _UNDECIDED):  # any other reason is the step's own error
-            about = next(about for kind, about in _WAITS_FOR.items() if isinstance(error, kind))
+            about = next(
+                about for kind, about in _WAITS_FOR.items() if isinstance(error, kind)
+            )
             self.run.emit(Notice(error.message, Tone.WARNING, about=about))
         if error is not None and error.hint:
             self.run.emit(Notice(error.hint))

@@ -1,10 +1,13 @@
-"""An attempt's journal: which files it wrote, what they were before, and what it made of them.
+"""An attempt's journal: which files it wrote, what they were before, and what it made
+of them.
 
-It is saved before the files are written, so that the attempt can be restored after a kill at any moment. It is a chain:
-for each file what it was first, and everything that the attempt made of it since, be it by an edit or by a command that
-a tool's call ran. Whichever of these is there is the attempt's to restore; anything else is somebody's own. Files are
-known by the ids of their contents. What is replaced is kept beside the journal, so that nothing else is needed to go
-back: no git, no repository, no checkpoint.
+It is saved before the files are written, so that the attempt can be restored after a
+kill at any moment. It is a chain: for each file what it was first, and everything that
+the attempt made of it since, be it by an edit or by a command that a tool's call ran.
+Whichever of these is there is the attempt's to restore; anything else is somebody's
+own. Files are known by the ids of their contents. What is replaced is kept beside the
+journal, so that nothing else is needed to go back: no git, no repository, no
+checkpoint.
 """
 
 import os
@@ -24,7 +27,14 @@ from cdd_agent.files.atomic import read_bytes, remove, write_atomic
 from cdd_agent.files.json_file import JsonFile, set_aside
 from cdd_agent.files.paths import without_links
 from cdd_agent.git.diff import Change
-from cdd_agent.git.restore import Contents, Piece, RestoreResult, held, is_there, restore
+from cdd_agent.git.restore import (
+    Contents,
+    Piece,
+    RestoreResult,
+    held,
+    is_there,
+    restore,
+)
 
 _OF_CALL = re.compile(r"call-([0-9]+)(?:-[0-9]+|\.json)")
 
@@ -38,9 +48,11 @@ def expect_inside(paths: Iterable[str]) -> None:
 
 class _Entries(JsonFile, frozen=True):
     files: tuple[Change, ...]
-    """The files that were written, in that order; the content before the N-th is in `before-N`.
+    """The files that were written, in that order; the content before the N-th is in
+    `before-N`.
 
-    A file that was written more than once is there more than once, each time with what it was before the first.
+    A file that was written more than once is there more than once, each time with what
+    it was before the first.
     """
 
     def __post_init__(self) -> None:
@@ -72,18 +84,22 @@ CommandWrites = Mapping[PurePosixPath, WrittenFile | None]
 
 
 class Journal(Struct, frozen=True):
-    """Kept in the attempt's folder; paths in it are relative to the project's `root`."""
+    """Kept in the attempt's folder; paths in it are relative to the project's
+    `root`.
+    """
 
     root: Path
     folder: Path
     side: Path | None = None
-    """Kept here instead, while the attempt is made in a tree beside the person's; but for what commands made, which has
-    to be done again in theirs."""
+    """Kept here instead, while the attempt is made in a tree beside the person's; but
+    for what commands made, which has to be done again in theirs.
+    """
 
     @contextmanager
     def writing(self, changes: ChangeSet) -> Iterator[None]:
-        """Note what is about to be written, with the content that it replaces. A refusal, after which nothing of it
-        was written, is forgotten again."""
+        """Note what is about to be written, with the content that it replaces. A
+        refusal, after which nothing of it was written, is forgotten again.
+        """
         known = self._entries
         first, entries = _first(known), list(known)
         for change in changes.changes:
@@ -101,20 +117,32 @@ class Journal(Struct, frozen=True):
             raise
 
     def record_command_writes(self, made: CommandWrites) -> None:
-        """Note what a command made, or is about to be made once more, of files that the attempt wrote."""
+        """Note what a command made, or is about to be made once more, of files that the
+        attempt wrote.
+        """
         known = self._entries
         first = _first(known)
         new = [
-            Change(str(path), known[first[str(path)]].before, held(file.content, file.permissions) if file else None)
+            Change(
+                str(path),
+                known[first[str(path)]].before,
+                held(file.content, file.permissions) if file else None,
+            )
             for path, file in made.items()
         ]
         self._save((*known, *new))
 
     def keep_command_writes(self, call: int, made: CommandWrites) -> None:
-        """The same, and keep it to be done again: the command was run by a tool's call, with this number."""
+        """The same, and keep it to be done again: the command was run by a tool's call,
+        with this number.
+        """
         copies: dict[str, _Copy | None] = {}
         for index, (path, file) in enumerate(made.items()):
-            copies[str(path)] = _Copy(name=f"call-{call}-{index}", permissions=file.permissions) if file else None
+            copies[str(path)] = (
+                _Copy(name=f"call-{call}-{index}", permissions=file.permissions)
+                if file
+                else None
+            )
             if file is not None:
                 write_atomic(self.folder / f"call-{call}-{index}", file.content)
         _Copies(files=copies).save(self.folder / f"call-{call}.json")
@@ -127,23 +155,37 @@ class Journal(Struct, frozen=True):
         for path, copy in saved.files.items() if saved else ():
             content = copy and read_bytes(self.folder / copy.name)
             if copy is not None and content is None:
-                raise BadInput(f"{self.folder / copy.name} is gone: what a command of the step made of a file")
-            made[PurePosixPath(path)] = None if copy is None else WrittenFile(content or b"", copy.permissions)
+                raise BadInput(
+                    f"{self.folder / copy.name} is gone: what a command of the step"
+                    " made of a file"
+                )
+            made[PurePosixPath(path)] = (
+                None if copy is None else WrittenFile(content or b"", copy.permissions)
+            )
         return made
 
     def copies(self) -> dict[str, str]:
-        """The names of the files here that hold contents, and which file of the project each content is of.
+        """The names of the files here that hold contents, and which file of the project
+        each content is of.
 
         Raises `Damaged`.
         """
-        kept = {f"before-{index}": entry.path for index, entry in enumerate(self._entries)}
+        kept = {
+            f"before-{index}": entry.path for index, entry in enumerate(self._entries)
+        }
         for place in self.folder.glob("call-*.json"):
             saved = _Copies.load(place)
-            kept |= {copy.name: path for path, copy in saved.files.items() if copy} if saved else {}
+            kept |= (
+                {copy.name: path for path, copy in saved.files.items() if copy}
+                if saved
+                else {}
+            )
         return kept
 
     def set_calls_aside(self, since: int) -> None:
-        """The writes of commands from this call on, in a round that was interrupted: others have their numbers now."""
+        """The writes of commands from this call on, in a round that was interrupted:
+        others have their numbers now.
+        """
         for path in self.folder.glob("call-*"):
             found = _OF_CALL.fullmatch(path.name)
             if found and int(found[1]) >= since:
@@ -157,17 +199,27 @@ class Journal(Struct, frozen=True):
     def changed_since(self) -> frozenset[PurePosixPath]:
         """Files that are no longer as the attempt left them, whoever it was."""
         left = {change.path: change for change in self._entries}
-        return frozenset(PurePosixPath(path) for path, last in left.items() if not self._is_made(last))
+        return frozenset(
+            PurePosixPath(path)
+            for path, last in left.items()
+            if not self._is_made(last)
+        )
 
     def left_by_command(self, others: Set[PurePosixPath]) -> CommandWrites:
-        """The attempt's files as a command has just left them, but for those that were others' by then; as far as it
-        can be told: no link, pipe or the like, and readable."""
+        """The attempt's files as a command has just left them, but for those that were
+        others' by then; as far as it can be told: no link, pipe or the like, and
+        readable.
+        """
         made: dict[PurePosixPath, WrittenFile | None] = {}
         for path in sorted(self.changed_since() - others):
             place = self.root / path
             if place.is_file() and not place.is_symlink() and os.access(place, os.R_OK):
                 content = read_bytes(place)
-                made[path] = None if content is None else WrittenFile(content, permissions(place))
+                made[path] = (
+                    None
+                    if content is None
+                    else WrittenFile(content, permissions(place))
+                )
             elif place.is_dir() or not os.path.lexists(place):
                 made[path] = None
         return made
@@ -175,17 +227,22 @@ class Journal(Struct, frozen=True):
     def restore(self, *, forget: bool = True) -> RestoreResult:
         """Undo what was written; harmless when repeated, or when nothing was written.
 
-        Only a file that still holds what the attempt made of it is restored: anybody's later edit stays. Where the
-        journal is not forgotten, the same is found when it is repeated.
+        Only a file that still holds what the attempt made of it is restored: anybody's
+        later edit stays. Where the journal is not forgotten, the same is found when it
+        is repeated.
         """
         entries = self._entries
         if not entries:
             return RestoreResult()
         last: dict[str, Change] = {}
-        for change in entries:  # a kill may have come before the last of them was written
+        # a kill may have come before the last of them was written
+        for change in entries:
             if change.path not in last or self._is_made(change):
                 last[change.path] = change
-        changes = [replace(change, path=without_links(self.root, change.path)) for change in last.values()]
+        changes = [
+            replace(change, path=without_links(self.root, change.path))
+            for change in last.values()
+        ]
         back = restore(self.root, changes, self._contents_before(entries))
         if forget:
             self.forget()

@@ -1,4 +1,6 @@
-"""The state that a run begins with: the saved one, one rebuilt from the run's record, or a new one."""
+"""The state that a run begins with: the saved one, one rebuilt from the run's record,
+or a new one.
+"""
 
 from __future__ import annotations
 
@@ -37,11 +39,15 @@ class Opened(Struct, frozen=True):
     news: tuple[Event, ...] = ()
 
 
-def open_state(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, *, start_over: bool) -> Opened:
-    """A file that is torn, or of another ticket, is set aside and rebuilt from the copy in the run's record; one that
-    is gone is rebuilt, too. Nothing is overwritten, and no run that was begun is begun again unasked.
+def open_state(
+    ticket: Ticket, plan: ImplementationPlan, record: RunRecord, *, start_over: bool
+) -> Opened:
+    """A file that is torn, or of another ticket, is set aside and rebuilt from the copy
+    in the run's record; one that is gone is rebuilt, too. Nothing is overwritten, and
+    no run that was begun is begun again unasked.
 
-    Raises `BadInput` for the state of another plan, and where there is nothing to rebuild it from.
+    Raises `BadInput` for the state of another plan, and where there is nothing to
+    rebuild it from.
     """
     if start_over:
         return _start_over(ticket, plan, record)
@@ -56,14 +62,20 @@ def open_state(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, *, s
         except StateUnreadable as error:  # a run was begun
             aside = set_aside(record.state)
             raise BadInput(
-                f"{shown} is gone, and the copy in the run's record cannot be read: {error.message}. It was set aside "
-                f"as {aside.name}; nothing of the project was touched",
-                hint=f"Bring {ticket.state_path.name} back, or run again to start from the first step.",
+                f"{shown} is gone, and the copy in the run's record cannot be read:"
+                f" {error.message}. It was set aside as {aside.name}; nothing of the"
+                " project was touched",
+                hint=(
+                    f"Bring {ticket.state_path.name} back, or run again to start from"
+                    " the first step."
+                ),
             ) from error
         if only is None:
             return Opened(new_state(ticket.slug, plan))
         state = save(ticket, plan, record, only)
-        text = f"{shown} was gone, and is rebuilt from the run's record: {_done(state)}."
+        text = (
+            f"{shown} was gone, and is rebuilt from the run's record: {_done(state)}."
+        )
         text += " To begin anew, start with `--start-over`."
         return Opened(state, (Notice(text, Tone.WARNING, about=About.STATE_REBUILT),))
     known, copy = match_state(saved, plan), _copy(ticket, plan, record)
@@ -74,11 +86,16 @@ def open_state(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, *, s
     if copy is not None and copy.finished_count > state.finished_count:
         text = f"{shown} is older than the run's record, which says: {_done(copy)}."
         text += " The file counts; to go by the record, remove it."
-        return Opened(state, (*told, Notice(text, Tone.WARNING, about=About.STATE_OLDER)))
+        return Opened(
+            state, (*told, Notice(text, Tone.WARNING, about=About.STATE_OLDER))
+        )
     if has_new_words:
         state = save(ticket, plan, record, state)
-        if saved.is_of_earlier_version:  # from here on it is known which steps were meant, and there is a copy
-            text = f"{shown} is of an earlier version, and was taken over: {_done(state)}."
+        # from here on it is known which steps were meant, and there is a copy
+        if saved.is_of_earlier_version:
+            text = (
+                f"{shown} is of an earlier version, and was taken over: {_done(state)}."
+            )
             text += " How they were verified is not known: they are unverified."
             told = (*told, Notice(text, Tone.WARNING, about=About.STATE_TAKEN_OVER))
     return Opened(state, told)
@@ -90,7 +107,9 @@ def renumbered(before: ExecutionState, after: ExecutionState) -> tuple[Notice, .
     if not moved:
         return ()
     which = ", ".join(f"{old} is {new} now" for old, new in moved.items())
-    text = f"The steps in the plan were renumbered, and are known by their words: {which}."
+    text = (
+        f"The steps in the plan were renumbered, and are known by their words: {which}."
+    )
     return (Notice(text, about=About.RENUMBERED),)
 
 
@@ -98,44 +117,81 @@ def drift(plan: ImplementationPlan, state: ExecutionState) -> Iterator[Notice]:
     """Where the plan is different from what was carried out."""
     for number in edited_steps(plan, state):
         status = state.step(number).status
-        text = f"Step {number} is {status}, and its text in the plan was changed since. It stays so; "
-        yield Notice(f"{text}`undo` goes back to before it.", Tone.WARNING, about=About.STEP_CHANGED)
+        text = (
+            f"Step {number} is {status}, and its text in the plan was changed since. It"
+            " stays so; "
+        )
+        yield Notice(
+            f"{text}`undo` goes back to before it.",
+            Tone.WARNING,
+            about=About.STEP_CHANGED,
+        )
     for number, step in state.former_steps.items():
         if step.status.is_over or step.status is StepStatus.FAILED:
-            text = f"Step {number} ({step.status}) is no longer in the plan. What it changed stays, and its record too."
-            yield Notice(f"{text} `undo {number}` goes back to before it.", about=About.STEP_REMOVED)
+            text = (
+                f"Step {number} ({step.status}) is no longer in the plan. What it"
+                " changed stays, and its record too."
+            )
+            yield Notice(
+                f"{text} `undo {number}` goes back to before it.",
+                about=About.STEP_REMOVED,
+            )
 
 
-def save(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, state: ExecutionState) -> ExecutionState:
-    """The ticket's file first, then its copy. Returns what is in them: the state with the plan's step to come."""
+def save(
+    ticket: Ticket, plan: ImplementationPlan, record: RunRecord, state: ExecutionState
+) -> ExecutionState:
+    """The ticket's file first, then its copy. Returns what is in them: the state with
+    the plan's step to come.
+    """
     is_over = state.status is RunStatus.COMPLETED
     state = replace(
-        state, current_step=next_step_number(plan, state), done_plan=ticket.plan_digest(plan) if is_over else None
+        state,
+        current_step=next_step_number(plan, state),
+        done_plan=ticket.plan_digest(plan) if is_over else None,
     )
     save_state(state, ticket.state_path, record.state)
     return state
 
 
-def _rebuilt(ticket: Ticket, plan: ImplementationPlan, record: RunRecord, error: StateUnreadable) -> Opened:
+def _rebuilt(
+    ticket: Ticket, plan: ImplementationPlan, record: RunRecord, error: StateUnreadable
+) -> Opened:
     try:
         state = load_state(record.state, ticket.slug, plan)
-    except StateUnreadable:  # then there is none; one of another plan is all there is, and is told
+    except StateUnreadable:
+        # then there is none; one of another plan is all there is, and is told
         state = None
     if state is None:
         aside = set_aside(ticket.state_path)
         raise BadInput(
-            f"{error.message}. It was set aside as {aside.name}; nothing of the project was touched",
-            hint=f"Fix it and move it back to {ticket.state_path.name}, or run again to start from the first step.",
+            f"{error.message}. It was set aside as {aside.name}; nothing of the project"
+            " was touched",
+            hint=(
+                f"Fix it and move it back to {ticket.state_path.name}, or run again to"
+                " start from the first step."
+            ),
         ) from error
     aside = aside_of(ticket.state_path)
-    write_atomic(aside, ticket.state_path.read_bytes())  # a copy: after a kill there still is something to be rebuilt
+    # a copy: after a kill there still is something to be rebuilt
+    write_atomic(aside, ticket.state_path.read_bytes())
     state = save(ticket, plan, record, state)
-    text = f"{error.message}. It was set aside as {aside.name}, and rebuilt from the run's record: "
-    return Opened(state, (Notice(f"{text}{_done(state)}.", Tone.WARNING, about=About.STATE_REBUILT),))
+    text = (
+        f"{error.message}. It was set aside as {aside.name}, and rebuilt from the run's"
+        " record: "
+    )
+    return Opened(
+        state,
+        (Notice(f"{text}{_done(state)}.", Tone.WARNING, about=About.STATE_REBUILT),),
+    )
 
 
-def _copy(ticket: Ticket, plan: ImplementationPlan, record: RunRecord) -> ExecutionState | None:
-    """The copy beside the ticket's own file, which is what counts: one that is torn, or of another plan, is none."""
+def _copy(
+    ticket: Ticket, plan: ImplementationPlan, record: RunRecord
+) -> ExecutionState | None:
+    """The copy beside the ticket's own file, which is what counts: one that is torn, or
+    of another plan, is none.
+    """
     try:
         return load_state(record.state, ticket.slug, plan)
     except BadInput:
@@ -147,13 +203,20 @@ def _done(state: ExecutionState) -> str:
 
 
 def _start_over(ticket: Ticket, plan: ImplementationPlan, record: RunRecord) -> Opened:
-    """A step that was killed in the middle of its writing is restored first: it is no half of a step afterwards."""
+    """A step that was killed in the middle of its writing is restored first: it is no
+    half of a step afterwards.
+    """
     try:
-        state = load_state(ticket.state_path, ticket.slug, plan) or _copy(ticket, plan, record)
-    except BadInput:  # it is of another plan, or cannot be read: what it says is not for this one
+        state = load_state(ticket.state_path, ticket.slug, plan) or _copy(
+            ticket, plan, record
+        )
+    except BadInput:
+        # it is of another plan, or cannot be read: what it says is not for this one
         state = None
     news: list[Event] = []
-    for step in (*state.former_steps.values(), *state.step_executions.values()) if state else ():
+    for step in (
+        (*state.former_steps.values(), *state.step_executions.values()) if state else ()
+    ):
         if step.status is StepStatus.IN_PROGRESS and step.attempts:
             back = record.attempt(step.folder, step.attempts).journal.restore()
             news.append(ChangesPutBack(step.step_number, back.restored, back.kept))
@@ -164,7 +227,14 @@ def _start_over(ticket: Ticket, plan: ImplementationPlan, record: RunRecord) -> 
             for folder in (earlier, ticket.folder):
                 sync_folder(folder)
         except OSError as error:
-            raise BadInput(f"{ticket.state_path} could not be set aside: {error.strerror or error}") from error
+            raise BadInput(
+                f"{ticket.state_path} could not be set aside: {error.strerror or error}"
+            ) from error
     where = earlier.relative_to(record.root).as_posix()
-    text = f"Starting over. The files of the project stay as they are; the record of the run so far is in {where}."
-    return Opened(new_state(ticket.slug, plan), (*news, Notice(text, about=About.STARTED_OVER)))
+    text = (
+        "Starting over. The files of the project stay as they are; the record of the"
+        f" run so far is in {where}."
+    )
+    return Opened(
+        new_state(ticket.slug, plan), (*news, Notice(text, about=About.STARTED_OVER))
+    )

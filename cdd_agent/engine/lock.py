@@ -1,4 +1,5 @@
-"""One at work on a ticket at a time: a lock that the system lets go of when its holder is gone, however it ended.
+"""One at work on a ticket at a time: a lock that the system lets go of when its holder
+is gone, however it ended.
 
 What a holder that was killed has left running is ended by the next one.
 """
@@ -36,7 +37,10 @@ class TicketTaken(BadInput):
     def __init__(self, slug: str, who: str) -> None:
         super().__init__(
             f"Another cdd is at work on {slug}{who}",
-            hint="Finish or leave it there first; two at once would undo each other's work.",
+            hint=(
+                "Finish or leave it there first; two at once would undo each other's"
+                " work."
+            ),
         )
         self.slug = slug
         self.who = who
@@ -49,26 +53,34 @@ class LockGone(BadInput):
     def __init__(self, folder: Path) -> None:
         super().__init__(
             f"{folder} was removed or replaced while it was in use",
-            hint="Was the project cleaned? Leave what was begun here, and begin it again.",
+            hint=(
+                "Was the project cleaned? Leave what was begun here, and begin it"
+                " again."
+            ),
         )
         self.folder = folder
 
 
 class TicketLock(Struct, frozen=True):
-    """Held by one process. Who it is stands in a file beside it, for whoever is refused."""
+    """Held by one process. Who it is stands in a file beside it, for whoever is
+    refused.
+    """
 
     lock: FileLock
     holder: Path
     identity: tuple[int, int]
-    """Of the locked file on its disk: somebody may remove it, and lock another one of that name."""
+    """Of the locked file on its disk: somebody may remove it, and lock another one of
+    that name.
+    """
     is_lent: bool = False
     ended: int = 0
     """Commands of a holder that was killed which still ran."""
 
     @classmethod
     def take(cls, folder: Path, slug: str, since: str) -> Self:
-        """Raises `TicketTaken` when another process has it, or `BadInput` where files cannot be locked, or a command of
-        one that was killed cannot be ended."""
+        """Raises `TicketTaken` when another process has it, or `BadInput` where files
+        cannot be locked, or a command of one that was killed cannot be ended.
+        """
         from cdd_agent.files.file_lock import FileLock, Timeout
 
         lock, holder = FileLock(folder / "lock", timeout=_LOOK), folder / "holder.json"
@@ -89,7 +101,9 @@ class TicketLock(Struct, frozen=True):
             raise
 
     def lent(self) -> Self:
-        """The same lock, for somebody else in this process for a while: only its holder releases it."""
+        """The same lock, for somebody else in this process for a while: only its holder
+        releases it.
+        """
         return replace(self, is_lent=True, ended=0)
 
     @property
@@ -102,7 +116,9 @@ class TicketLock(Struct, frozen=True):
         return (Notice(text, Tone.WARNING, about=About.COMMAND_ENDED),)
 
     def check(self) -> None:
-        """Raises `LockGone` when the lock's file was removed, so that somebody else may hold another one by now."""
+        """Raises `LockGone` when the lock's file was removed, so that somebody else may
+        hold another one by now.
+        """
         if not self._is_ours:
             raise LockGone(self.holder.parent)
 
@@ -123,10 +139,13 @@ class TicketLock(Struct, frozen=True):
 
 
 def others_at_work(folder: Path) -> dict[str, str]:
-    """The tickets at work in this project beside the one that is kept in `folder`, and for each, who it is."""
+    """The tickets at work in this project beside the one that is kept in `folder`, and
+    for each, who it is.
+    """
     others = dict[str, str]()
     for holder in sorted(folder.parent.glob("*/holder.json")):
-        if holder.parent == folder or holder.parent.name.startswith("."):  # several runs together are none themselves
+        # several runs together are none themselves
+        if holder.parent == folder or holder.parent.name.startswith("."):
             continue
         if is_at_work(holder.parent):
             others[holder.parent.name] = _who(holder)
@@ -134,7 +153,9 @@ def others_at_work(folder: Path) -> dict[str, str]:
 
 
 def is_at_work(folder: Path) -> bool:
-    """Whether somebody is at work on the run that is kept in this folder, as far as that can be seen."""
+    """Whether somebody is at work on the run that is kept in this folder, as far as
+    that can be seen.
+    """
     from cdd_agent.files.file_lock import FileLock, Timeout
 
     if not (folder / "holder.json").exists():
@@ -154,19 +175,27 @@ def _identity(path: Path) -> tuple[int, int]:
 
 
 def _who(holder: Path) -> str:
-    """As far as it is known: whoever has just taken the lock may not have written it down yet."""
+    """As far as it is known: whoever has just taken the lock may not have written it
+    down yet.
+    """
     try:
         known = json.loads(read_bytes(holder) or b"")
         since = datetime.fromisoformat(known["since"]).astimezone()
-        return f": process {known['pid']} on {known['host']}, since {since:%Y-%m-%d %H:%M}"
+        return (
+            f": process {known['pid']} on {known['host']}, since {since:%Y-%m-%d %H:%M}"
+        )
     except (ValueError, KeyError, TypeError):
         return ""
 
 
 @contextmanager
 def locked(folder: Path, slug: str, emit: Emit = unheard) -> Iterator[None]:
-    """Nobody else works on the ticket meanwhile whose record is in the folder. Raises `BadInput` where someone does."""
-    lock = TicketLock.take(folder, slug, datetime.now(UTC).replace(microsecond=0).isoformat())
+    """Nobody else works on the ticket meanwhile whose record is in the folder. Raises
+    `BadInput` where someone does.
+    """
+    lock = TicketLock.take(
+        folder, slug, datetime.now(UTC).replace(microsecond=0).isoformat()
+    )
     try:
         for notice in lock.news:
             emit(notice)

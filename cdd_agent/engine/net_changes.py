@@ -1,9 +1,11 @@
-"""Net changes: what a row of attempts made of each file together, and what an undo of them leads back to.
+"""Net changes: what a row of attempts made of each file together, and what an undo of
+them leads back to.
 
-The attempts are segments between checkpoints. What came between two of them was an attempt being restored, another
-step, or somebody's edit. They are folded per file, by one rule: a content that the attempts found or left the file with
-is known, and leads back to where it came from; any other one that comes up between them is a person's version, and what
-the attempts do to that leads back to it, and no further.
+The attempts are segments between checkpoints. What came between two of them was an
+attempt being restored, another step, or somebody's edit. They are folded per file, by
+one rule: a content that the attempts found or left the file with is known, and leads
+back to where it came from; any other one that comes up between them is a person's
+version, and what the attempts do to that leads back to it, and no further.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,13 +22,17 @@ _Content = tuple[str, str, int | None] | None
 
 
 class Segment(JsonFile, frozen=True):
-    """An attempt's doing, or a part of it: a piece of a run's history, between two checkpoints."""
+    """An attempt's doing, or a part of it: a piece of a run's history, between two
+    checkpoints.
+    """
 
     is_ours: ClassVar[bool] = True
     before: Checkpoint
     after: Checkpoint
     own: tuple[str, ...] = ()
-    """Files that are no part of what the attempt did: its journal restored them, or kept them as somebody else's."""
+    """Files that are no part of what the attempt did: its journal restored them, or
+    kept them as somebody else's.
+    """
 
 
 class Between(Segment, frozen=True):
@@ -39,9 +45,13 @@ class NetChanges(Struct, frozen=True):
     """The sum of what attempts changed."""
 
     changes: tuple[Change, ...] = ()
-    """Of the files that are not as they were before, each from where it came to where the attempts left it."""
+    """Of the files that are not as they were before, each from where it came to where
+    the attempts left it.
+    """
     edited: frozenset[str] = frozenset()
-    """Files that cannot be made what they were before the attempts, as a person has edited them since."""
+    """Files that cannot be made what they were before the attempts, as a person has
+    edited them since.
+    """
     since: Mapping[str, Checkpoint] = field(default_factory=dict)
     """By path, a checkpoint in which it is as it was before."""
     last: Checkpoint | None = None
@@ -49,11 +59,16 @@ class NetChanges(Struct, frozen=True):
 
     @property
     def reverse(self) -> tuple[Change, ...]:
-        return tuple(replace(change, before=change.after, after=change.before) for change in self.changes)
+        return tuple(
+            replace(change, before=change.after, after=change.before)
+            for change in self.changes
+        )
 
 
 def fold(segments: Iterable[tuple[Segment, Sequence[Change]]]) -> NetChanges:
-    """The net changes of segments, each with what differs, in the order in which they came about."""
+    """The net changes of segments, each with what differs, in the order in which they
+    came about.
+    """
     courses = dict[str, _Course]()
     last: Checkpoint | None = None
     for segment, changes in segments:
@@ -62,7 +77,9 @@ def fold(segments: Iterable[tuple[Segment, Sequence[Change]]]) -> NetChanges:
             if change.path not in courses:
                 if not segment.is_ours:
                     continue
-                courses[change.path] = _Course(_Origin(change.before, segment.before, is_edited=False))
+                courses[change.path] = _Course(
+                    _Origin(change.before, segment.before, is_edited=False)
+                )
             course = courses[change.path]
             course.was(change.before, segment.before)
             if segment.is_ours and change.path not in segment.own:
@@ -70,7 +87,11 @@ def fold(segments: Iterable[tuple[Segment, Sequence[Change]]]) -> NetChanges:
             else:
                 course.was(change.after, segment.after)
     return NetChanges(
-        tuple(Change(path, one.origin.entry, one.now) for path, one in sorted(courses.items()) if one.is_change),
+        tuple(
+            Change(path, one.origin.entry, one.now)
+            for path, one in sorted(courses.items())
+            if one.is_change
+        ),
         frozenset(path for path, one in courses.items() if one.origin.is_edited),
         {path: one.origin.at for path, one in courses.items()},
         last,
@@ -106,10 +127,14 @@ class _Course(Struct):
     def was(self, entry: TreeEntry | None, at: Checkpoint) -> None:
         """It was found so: nothing new, or restored, or edited by somebody."""
         if _content(entry) != _content(self.now):
-            self.origin = self.known.setdefault(_content(entry), _Origin(entry, at, is_edited=True))
+            self.origin = self.known.setdefault(
+                _content(entry), _Origin(entry, at, is_edited=True)
+            )
             self.now = entry
 
 
 def _content(entry: TreeEntry | None) -> _Content:
-    """Entries compare as git would, without unusual permissions; here these count too."""
+    """Entries compare as git would, without unusual permissions; here these count
+    too.
+    """
     return None if entry is None else (entry.mode, entry.content, entry.permissions)

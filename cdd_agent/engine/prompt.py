@@ -1,4 +1,6 @@
-"""The prompt of a step: first what stays the same for the whole run (cacheable), last the step itself."""
+"""The prompt of a step: first what stays the same for the whole run (cacheable), last
+the step itself.
+"""
 
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
@@ -63,11 +65,16 @@ class StepPrompt(Struct, frozen=True):
     shares: tuple[PromptShare, ...] = ()
     """Its parts, in their order."""
     context: RankedContext | None = None
-    """The code that was looked for; to be kept for the next attempts. None where none was."""
+    """The code that was looked for; to be kept for the next attempts. None where none
+    was.
+    """
 
     @property
     def text(self) -> str:
-        return "\n\n".join(f"<!-- {message.role} -->\n{message.content}" for message in self.request.messages)
+        return "\n\n".join(
+            f"<!-- {message.role} -->\n{message.content}"
+            for message in self.request.messages
+        )
 
 
 def step_prompt(
@@ -90,12 +97,15 @@ def step_prompt(
 ) -> StepPrompt:
     """Build the prompt of one attempt. Reads the project's files as they are now.
 
-    What belongs to the step comes first, then its files, then those that it is related to; a file that does not fit
-    under `window`, the tokens that the model takes in, is shown in part or left out, and named. `beside` of them are
-    for something else. `own` are files and folders of this program, which are no part of the project. `code` finds
-    what a step is about that names no files; `kept` is what it found for the first attempt. A model that acts
-    `with_tools` is told of these instead of the forms of a reply, and shown less of what it can look at by itself. What
-    is for this attempt alone comes after all that is the same for each: providers keep the beginning of a prompt.
+    What belongs to the step comes first, then its files, then those that it is related
+    to; a file that does not fit under `window`, the tokens that the model takes in, is
+    shown in part or left out, and named. `beside` of them are for something else. `own`
+    are files and folders of this program, which are no part of the project. `code`
+    finds what a step is about that names no files; `kept` is what it found for the
+    first attempt. A model that acts `with_tools` is told of these instead of the forms
+    of a reply, and shown less of what it can look at by itself. What is for this
+    attempt alone comes after all that is the same for each: providers keep the
+    beginning of a prompt.
 
     Raises `ContextTooLong` where not even the step itself fits.
     """
@@ -103,28 +113,61 @@ def step_prompt(
     rules_file = Path(__file__).with_name("tools.md" if with_tools else "rules.md")
     how = rules_file.read_text(encoding="utf-8").strip()
     what, opening = f"{_ticket(spec)}\n\n{_overview(plan)}", _earlier(plan, state, step)
-    asked, failed = _step(plan, step), _failed(earlier, "make every change" if with_tools else "send every file")
+    asked, failed = (
+        _step(plan, step),
+        _failed(earlier, "make every change" if with_tools else "send every file"),
+    )
     guided = f"# Guidance for this step\n\n{guidance}" if guidance else ""
     needed = sum(map(estimated_tokens, (how, what, opening, asked, failed, guided)))
     room = TokenBudget(window, _MARGIN + beside + needed)
     if room.is_over:
         raise ContextTooLong(
-            f"Step {step.number} with its spec and plan has more than the {window:,} tokens that the model takes in.",
-            hint="Make them shorter, split the step, or use a model with a larger window.",
+            f"Step {step.number} with its spec and plan has more than the {window:,}"
+            " tokens that the model takes in.",
+            hint=(
+                "Make them shorter, split the step, or use a model with a larger"
+                " window."
+            ),
         )
     rules_said = room.part(rules.section, RULES_FOR_AGENTS)
-    reply = f"The reply was:\n\n{fenced(earlier.reply, 'md')}" if earlier and earlier.reply else ""
+    reply = (
+        f"The reply was:\n\n{fenced(earlier.reply, 'md')}"
+        if earlier and earlier.reply
+        else ""
+    )
     replied = room.part(reply, LAST_REPLY)
     done = (state.step(other.number) for other in plan.steps)
-    touched = tuple(path for other in done for path in (*other.files_created, *other.files_modified))
+    touched = tuple(
+        path for other in done for path in (*other.files_created, *other.files_modified)
+    )
     pinned, without = frozenset(choices.pinned), frozenset(choices.without)
     query = Query(_query(spec, step), touched=touched, pinned=pinned, without=without)
     shown = ShownFiles(root, room, CodeLook(code, query))
     found = entries(root, (".cdd", *own))
-    show_files(shown, root, state, step, guidance=guidance, missed=also_show, choices=choices, found=found)
-    context = ranked_context(shown, step, step_digest(step, ""), choices, kept, MOST_WITH_TOOLS if with_tools else MOST)
+    show_files(
+        shown,
+        root,
+        state,
+        step,
+        guidance=guidance,
+        missed=also_show,
+        choices=choices,
+        found=found,
+    )
+    context = ranked_context(
+        shown,
+        step,
+        step_digest(step, ""),
+        choices,
+        kept,
+        MOST_WITH_TOOLS if with_tools else MOST,
+    )
     if earlier is not None:
-        there = {entry.text for entry in found if entry.kind is Kind.FILE and not choices.leaves_out(entry.text)}
+        there = {
+            entry.text
+            for entry in found
+            if entry.kind is Kind.FILE and not choices.leaves_out(entry.text)
+        }
         follow(shown, earlier.reason, also_show, query, there)
     parts = [
         (opening, "what earlier steps did"),
@@ -146,32 +189,58 @@ def step_prompt(
     ]
     text = "\n\n".join(part for part, _ in parts if part)
     first = "\n\n".join(part for part, _ in system if part)
-    request = Request((Message("system", first), Message("user", text, pictures=tuple(shown.pictures))))
+    request = Request(
+        (
+            Message("system", first),
+            Message("user", text, pictures=tuple(shown.pictures)),
+        )
+    )
     seen = {**(context.files if context else {}), **shown.seen}
     in_part = dict(shown.in_part)
     for path, lines in (context.in_part if context else {}).items():
         if path in in_part or path not in shown.seen:
             in_part[path] = joined((*in_part.get(path, ()), *lines))
     identity = Shown(step=step_digest(step, guidance), files=seen, in_part=in_part)
-    shares = [PromptShare(name, estimated_tokens(part)) for part, name in (*system, *parts) if part and name]
+    shares = [
+        PromptShare(name, estimated_tokens(part))
+        for part, name in (*system, *parts)
+        if part and name
+    ]
     at = next(place for place, share in enumerate(shares) if share.name == "the step")
     notes = (*rules.notes, *shown.notes)
     everything = (*shares[:at], *files_shown, *shares[at:])
-    return StepPrompt(request, identity, tuple(room.left_out), notes, everything, context)
+    return StepPrompt(
+        request, identity, tuple(room.left_out), notes, everything, context
+    )
 
 
 def step_digest(step: PlanStep, guidance: str) -> str:
     """Identifies what a step asks for: a reply to something else is not used for it."""
-    asked = (step.number, step.title, step.description, [file.path for file in step.files_affected], step.verify)
+    asked = (
+        step.number,
+        step.title,
+        step.description,
+        [file.path for file in step.files_affected],
+        step.verify,
+    )
     return digest(repr((asked, guidance)).encode("utf-8", "surrogatepass")) or ""
 
 
 def _query(spec: TicketSpec, step: PlanStep) -> str:
     """The words by which the code of a step is looked for."""
     files_affected = (f"{file.path} {file.note}" for file in step.files_affected)
-    serves = (spec.acceptance_criteria[number - 1] for number in step.serves if number <= len(spec.acceptance_criteria))
+    serves = (
+        spec.acceptance_criteria[number - 1]
+        for number in step.serves
+        if number <= len(spec.acceptance_criteria)
+    )
     check = step.verify if step.verify not in (None, NO_CHECK) else ""
-    return "\n".join(filter(None, (step.title, step.description, *files_affected, check, *serves, spec.title)))
+    return "\n".join(
+        filter(
+            None,
+            (step.title, step.description, *files_affected, check, *serves, spec.title),
+        )
+    )
 
 
 def _ticket(spec: TicketSpec) -> str:
@@ -200,26 +269,45 @@ def _earlier(plan: ImplementationPlan, state: ExecutionState, step: PlanStep) ->
         if done.status is StepStatus.SKIPPED:
             what = f"skipped ({done.reason}); its result does not exist"
         else:
-            did = (("created", done.files_created), ("changed", done.files_modified), ("deleted", done.files_deleted))
-            what = ", ".join([f"{verb} {path}" for verb, paths in did for path in paths])
-        needed = " (this step depends on it)" if other.number in step.dependencies else ""
+            did = (
+                ("created", done.files_created),
+                ("changed", done.files_modified),
+                ("deleted", done.files_deleted),
+            )
+            what = ", ".join(
+                [f"{verb} {path}" for verb, paths in did for path in paths]
+            )
+        needed = (
+            " (this step depends on it)" if other.number in step.dependencies else ""
+        )
         lines.append(f"- {other.number}. {other.title}{needed}: {what or 'no files'}")
     return "# What earlier steps did\n\n" + "\n".join(lines) if lines else ""
 
 
 def _step(plan: ImplementationPlan, step: PlanStep) -> str:
-    files_affected = _bullets(f"{file.path} ({file.note})" if file.note else file.path for file in step.files_affected)
-    head = f"# Step {step.number} of {len(plan.steps)}: {step.title}\n\n{step.description}"
-    check = f"\n\nChecked by: {step.verify}" if step.verify not in (None, NO_CHECK) else ""
-    return head + (f"\n\nFiles of this step:\n{files_affected}" if files_affected else "") + check
+    files_affected = _bullets(
+        f"{file.path} ({file.note})" if file.note else file.path
+        for file in step.files_affected
+    )
+    head = (
+        f"# Step {step.number} of {len(plan.steps)}: {step.title}\n\n{step.description}"
+    )
+    check = (
+        f"\n\nChecked by: {step.verify}" if step.verify not in (None, NO_CHECK) else ""
+    )
+    return (
+        head
+        + (f"\n\nFiles of this step:\n{files_affected}" if files_affected else "")
+        + check
+    )
 
 
 def _failed(earlier: Earlier | None, again: str) -> str:
     if earlier is None:
         return ""
     return (
-        f"{LAST_FAILED}\n\nEverything it wrote was restored, so {again} that this step needs.\n\n"
-        f"What went wrong:\n\n{fenced(earlier.reason)}"
+        f"{LAST_FAILED}\n\nEverything it wrote was restored, so {again} that this step"
+        f" needs.\n\nWhat went wrong:\n\n{fenced(earlier.reason)}"
     )
 
 

@@ -1,37 +1,62 @@
-"""The record of a ticket's runs, in `.cdd/runs/<slug>/`: requests, replies, failures, journals of what was written.
+"""The record of a ticket's runs, in `.cdd/runs/<slug>/`: requests, replies, failures,
+journals of what was written.
 
     events.jsonl  report.json  report.md      what happened, and what came of it
-    baseline.json  baseline.txt               what the project's check said before the run changed anything
-    state.json                                the state, once more: the ticket's own file can be rebuilt from it
-    planning.json  planning.jsonl  plans/     what the Planner learnt, its log, the plans that were replaced
-    edits/                                    steps' texts that a person edits, by `agents/step_editing.py`
-    choices.json                              the files that a person wants prompts to show, and to leave out
+    baseline.json  baseline.txt               what the project's check said before the
+                                              run changed anything
+    state.json                                the state, once more: the ticket's own
+                                              file can be rebuilt from it
+    planning.json  planning.jsonl  plans/     what the Planner learnt, its log, the
+                                              plans that were replaced
+    edits/                                    steps' texts that a person edits, by
+                                              `agents/step_editing.py`
+    choices.json                              the files that a person wants prompts to
+                                              show, and to leave out
     going-back.json                           while an undo is under way
-    lock  holder.json                         while somebody is at work on the ticket: who it is
-    socrates.json                             the conversation about the spec, kept by `agents/notebook.py`
-    whereabouts.json  travel.git/  arriving/  of a run that travels between copies of the project
-    checkpoints.git/                          what the checkpoints need; outside a repository also what is in them
-    side/                                     while steps run side by side: their trees, see `side_tree.py`
-    running-xxxx                              while a command runs: its process, to be ended after a kill
-    check-xxxxxxxx/                           while a check runs, here or below: what it reports
+    lock  holder.json                         while somebody is at work on the ticket:
+                                              who it is
+    socrates.json                             the conversation about the spec, kept by
+                                              `agents/notebook.py`
+    whereabouts.json  travel.git/  arriving/  of a run that travels between copies of
+                                              the project
+    checkpoints.git/                          what the checkpoints need; outside a
+                                              repository also what is in them
+    side/                                     while steps run side by side: their trees,
+                                              see `side_tree.py`
+    running-xxxx                              while a command runs: its process, to be
+                                              ended after a kill
+    check-xxxxxxxx/                           while a check runs, here or below: what it
+                                              reports
     step-02/attempt-1/
-      guidance.md  shown.json  request.md  reply.md  output.txt  tests.json  before.json  failure.json
-      context.json                            the code that was found for it, for the step's next attempts
-      meanwhile.json                          what a person said to it while it was under way, and the model heard
-      dialogue.json                           what was said before the reply, where the model used tools
-      changes.json  before-0  before-1 …      the files the attempt wrote, as they were before it
-      call-4.json  call-4-0 …                 and what a command, by a tool's call, made of some of them
-      answer-reply.json  answer-4.json        what a person answered about the changes of the reply, or of a call
-      answer-4-0 …                            and what they took of each file, where that is not what was proposed
-      span.json  changes.diff                 the checkpoints before and after it, and what differs
-    earlier-20261122T101500123456/            all of this, of a run that was started over
+      guidance.md  shown.json  request.md  reply.md  output.txt  tests.json
+      before.json  failure.json
+      context.json                            the code that was found for it, for the
+                                              step's next attempts
+      meanwhile.json                          what a person said to it while it was
+                                              under way, and the model heard
+      dialogue.json                           what was said before the reply, where the
+                                              model used tools
+      changes.json  before-0  before-1 …      the files the attempt wrote, as they were
+                                              before it
+      call-4.json  call-4-0 …                 and what a command, by a tool's call, made
+                                              of some of them
+      answer-reply.json  answer-4.json        what a person answered about the changes
+                                              of the reply, or of a call
+      answer-4-0 …                            and what they took of each file, where
+                                              that is not what was proposed
+      span.json  changes.diff                 the checkpoints before and after it, and
+                                              what differs
+    earlier-20261122T101500123456/            all of this, of a run that was started
+                                              over
 
 A step's folder has the number that it had at first; it stays when steps are renumbered.
 
-The folder of an attempt is `attempt.py`'s, and what is in it of the files that were written `journal.py`'s. What an
-attempt replaced stays here also when it is restored: nothing that was in a file is ever only in memory.
+The folder of an attempt is `attempt.py`'s, and what is in it of the files that were
+written `journal.py`'s. What an attempt replaced stays here also when it is restored:
+nothing that was in a file is ever only in memory.
 
-Texts are kept without secrets, but for what is used again as it is: replies, what files held, names of tests and paths.
+Texts are kept without secrets, but for what is used again as it is: replies, what files
+held, names of tests and paths.
 """
 
 from collections.abc import Sequence
@@ -45,7 +70,13 @@ from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.choices import Choices
 from cdd_agent.engine.log import RunLog
 from cdd_agent.errors import BadInput
-from cdd_agent.files.atomic import ignore_runs, remove, remove_folder, remove_leftovers, sync_folder
+from cdd_agent.files.atomic import (
+    ignore_runs,
+    remove,
+    remove_folder,
+    remove_leftovers,
+    sync_folder,
+)
 from cdd_agent.files.json_file import JsonFile, set_aside, stamp, write_text
 from cdd_agent.redaction import Redactor
 from cdd_agent.verification.baseline import Baseline
@@ -68,7 +99,9 @@ _KEPT = (
 
 
 class GoingBack(JsonFile, frozen=True):
-    """An undo that is under way, or with `again` a redo: after a kill it is brought to its end."""
+    """An undo that is under way, or with `again` a redo: after a kill it is brought to
+    its end.
+    """
 
     id: str
     """Of the undo, by which it is known whether it was brought to its end."""
@@ -97,22 +130,32 @@ class RunRecord(Struct, frozen=True):
         return self.folder.name
 
     def prepare(self) -> Sequence[Path]:
-        """Make the folder, and see that git ignores it. Returns the folders that are new, the innermost first."""
-        new = [place for place in (self.folder, self.folder.parent, self.root / ".cdd") if not place.exists()]
+        """Make the folder, and see that git ignores it. Returns the folders that are
+        new, the innermost first.
+        """
+        new = [
+            place
+            for place in (self.folder, self.folder.parent, self.root / ".cdd")
+            if not place.exists()
+        ]
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self.folder.chmod(0o700)  # it holds what files held, whatever their own permissions
+            # it holds what files held, whatever their own permissions
+            self.folder.chmod(0o700)
         except OSError as error:
             raise BadInput(
                 f"{self.folder} could not be made: {error.strerror or error}",
-                hint="A run keeps its record there; make the project's folder writable.",
+                hint=(
+                    "A run keeps its record there; make the project's folder writable."
+                ),
             ) from error
         ignore_runs(self.root)
         return new
 
     def discard(self, new: Sequence[Path]) -> None:
-        """Remove the folder and the others that `prepare` made, where what it was for is refused. What somebody else
-        has begun there meanwhile stays."""
+        """Remove the folder and the others that `prepare` made, where what it was for
+        is refused. What somebody else has begun there meanwhile stays.
+        """
         for place in new:
             try:
                 if place == self.folder:
@@ -125,18 +168,27 @@ class RunRecord(Struct, frozen=True):
                 break
 
     def tidy(self) -> None:
-        """Remove what writes and checks left whose run was killed in the middle. To be called by who has the lock."""
-        folders = (self.folder, *self.folder.glob("step-*"), *self.folder.glob("step-*/attempt-*"))
+        """Remove what writes and checks left whose run was killed in the middle. To be
+        called by who has the lock.
+        """
+        folders = (
+            self.folder,
+            *self.folder.glob("step-*"),
+            *self.folder.glob("step-*/attempt-*"),
+        )
         for folder in (self.root / ".cdd", *folders):
             remove_leftovers(folder)
             remove_abandoned(folder)
 
     def attempt(self, step: int, number: int, side: Self | None = None) -> Attempt:
-        """An attempt at the step with this folder; `side` is the record of the tree that it is made in, if it is not
-        the person's own."""
+        """An attempt at the step with this folder; `side` is the record of the tree
+        that it is made in, if it is not the person's own.
+        """
         name = f"attempt-{number}"
         root, doings = (side.root, side.folder / name) if side else (self.root, None)
-        return Attempt(root, self.folder / f"step-{step:02}" / name, self.redactor, doings)
+        return Attempt(
+            root, self.folder / f"step-{step:02}" / name, self.redactor, doings
+        )
 
     @property
     def baseline(self) -> Baseline | None:
@@ -167,8 +219,9 @@ class RunRecord(Struct, frozen=True):
         remove(self._going_back)
 
     def start_over(self) -> Path:
-        """Set aside what there is of a run; where it is now. The lock, the checkpoints' store, what Socrates keeps and
-        what is known of its travels stay."""
+        """Set aside what there is of a run; where it is now. The lock, the checkpoints'
+        store, what Socrates keeps and what is known of its travels stay.
+        """
         earlier = self.folder / f"earlier-{stamp()}"
         try:
             earlier.mkdir(parents=True)
@@ -178,7 +231,9 @@ class RunRecord(Struct, frozen=True):
             for folder in (earlier, self.folder):
                 sync_folder(folder)
         except OSError as error:
-            raise BadInput(f"{earlier} could not be filled: {error.strerror or error}") from error
+            raise BadInput(
+                f"{earlier} could not be filled: {error.strerror or error}"
+            ) from error
         return earlier
 
     @property

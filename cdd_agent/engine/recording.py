@@ -1,4 +1,6 @@
-"""A run's events as faces get them: without secrets, each written to the run's log before it is shown."""
+"""A run's events as faces get them: without secrets, each written to the run's log
+before it is shown.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -29,7 +31,9 @@ class Recorder(RedactedEvents):
         self._log = log
 
     def beside(self) -> RedactedEvents:
-        """For work beside other work, whose pieces are not to be taken for pieces of one."""
+        """For work beside other work, whose pieces are not to be taken for pieces of
+        one.
+        """
         return RedactedEvents(self._redactor, self._emit)
 
     def note(self, event: Event) -> None:
@@ -47,9 +51,11 @@ class Recorder(RedactedEvents):
 
     @contextmanager
     def recording(self, then: Callable[[], None] = lambda: None) -> Iterator[None]:
-        """Around whatever a person or a script has done; at its end, however it comes, `then` is called.
+        """Around whatever a person or a script has done; at its end, however it comes,
+        `then` is called.
 
-        Raises what that raises, and `BadInput` where the disk refused to keep an event; but what ended it early first.
+        Raises what that raises, and `BadInput` where the disk refused to keep an event;
+        but what ended it early first.
         """
         is_over = False
         try:
@@ -58,7 +64,8 @@ class Recorder(RedactedEvents):
         finally:
             self.forget()
             refused, self.refused = self.refused, None
-            with nullcontext() if is_over else suppress(CddError):  # what is told is why it ended early
+            # what is told is why it ended early
+            with nullcontext() if is_over else suppress(CddError):
                 then()
                 if refused is not None:
                     raise refused

@@ -1,4 +1,6 @@
-"""The report of a ticket's run: what stands, as the state says, and what it took, as the log says."""
+"""The report of a ticket's run: what stands, as the state says, and what it took, as
+the log says.
+"""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -36,7 +38,11 @@ class Counts(Struct, frozen=True):
     @classmethod
     def of(cls, results: Iterable[Result]) -> "Counts":
         found = list(results)
-        return cls(found.count(Result.PASSED), found.count(Result.FAILED), found.count(Result.SKIPPED))
+        return cls(
+            found.count(Result.PASSED),
+            found.count(Result.FAILED),
+            found.count(Result.SKIPPED),
+        )
 
 
 class StepReport(Struct, frozen=True):
@@ -78,20 +84,28 @@ class Report(Struct, frozen=True):
     completed_at: datetime | None
     steps: tuple[StepReport, ...]
     files_created: tuple[str, ...]
-    """Of the steps whose work stands; what one of them created and another changed is created."""
+    """Of the steps whose work stands; what one of them created and another changed is
+    created.
+    """
     files_modified: tuple[str, ...]
     tests_before: Counts | None
     """The baseline; None when it was not taken, or tells nothing of single tests."""
     tests_after: Counts | None
-    """Every test as it is known now, from the baseline and the checks of the steps whose work stands."""
+    """Every test as it is known now, from the baseline and the checks of the steps
+    whose work stands.
+    """
     effort: RunCost
     """With that of steps that are no longer in the plan."""
     unproven: tuple[Unproven, ...] = ()
     """The steps that were skipped, are unverified, or left old failures."""
     require: Literal["verified"] | None = None
-    """The rule that held when it was made, if one did: by it each of those has failed the run."""
+    """The rule that held when it was made, if one did: by it each of those has failed
+    the run.
+    """
     files_deleted: tuple[str, ...] = ()
-    """Of files that were there before the run; what one step created and another deleted is in no list."""
+    """Of files that were there before the run; what one step created and another
+    deleted is in no list.
+    """
 
     @classmethod
     def of(
@@ -102,7 +116,9 @@ class Report(Struct, frozen=True):
         record: RunRecord,
         require: Literal["verified"] | None = None,
     ) -> "Report":
-        """Reads the record and its log. Secrets are redacted. Raises `BadInput` when one cannot be read."""
+        """Reads the record and its log. Secrets are redacted. Raises `BadInput` when
+        one cannot be read.
+        """
         efforts = effort_by_step(record.log.entries())
         logged = _FromLog.of(record.log.entries())
         known = KnownTests(record).so_far(state)
@@ -111,7 +127,10 @@ class Report(Struct, frozen=True):
         steps = []
         for step in plan.steps:
             now = state.step(step.number)
-            decided = now.attempts and now.status in (StepStatus.COMPLETED, StepStatus.FAILED)
+            decided = now.attempts and now.status in (
+                StepStatus.COMPLETED,
+                StepStatus.FAILED,
+            )
             steps.append(
                 StepReport(
                     step.number,
@@ -123,10 +142,14 @@ class Report(Struct, frozen=True):
                     now.attempts,
                     now.files_created,
                     now.files_modified,
-                    tests=_counts(record.attempt(now.folder, now.attempts).tests) if decided else None,
+                    tests=_counts(record.attempt(now.folder, now.attempts).tests)
+                    if decided
+                    else None,
                     effort=efforts.get(now.folder, RunCost()),
                     files_deleted=now.files_deleted,
-                    notes=logged.notes.get((now.folder, now.attempts), ()) if decided else (),
+                    notes=logged.notes.get((now.folder, now.attempts), ())
+                    if decided
+                    else (),
                     models=tuple(logged.models.get(now.folder, ())),
                     left_out=tuple(logged.left_out.get((now.folder, now.attempts), ())),
                     edited=tuple(logged.edited.get((now.folder, now.attempts), ())),
@@ -187,7 +210,9 @@ def _net(steps: Iterable[Files]) -> Files:
 
 
 class _FromLog(Struct, frozen=True):
-    """Of the run that goes on; of an attempt by the step's folder and its number, of a step by its folder."""
+    """Of the run that goes on; of an attempt by the step's folder and its number, of a
+    step by its folder.
+    """
 
     notes: dict[tuple[int, int], tuple[str, ...]]
     """The output of an attempt's check, to be looked at."""
@@ -215,9 +240,14 @@ class _FromLog(Struct, frozen=True):
                     asked[step] = model
                 case ReplyFinished(step=int()) if asked.get(step):
                     found.models.setdefault(step, {})[asked[step]] = None
-                case ChangesReviewed(reason="") as answer:  # told again where the step was interrupted
-                    found.left_out.setdefault(attempt, {}).update(dict.fromkeys(answer.left_out))
-                    found.edited.setdefault(attempt, {}).update(dict.fromkeys(answer.edited))
+                case ChangesReviewed(reason="") as answer:
+                    # told again where the step was interrupted
+                    found.left_out.setdefault(attempt, {}).update(
+                        dict.fromkeys(answer.left_out)
+                    )
+                    found.edited.setdefault(attempt, {}).update(
+                        dict.fromkeys(answer.edited)
+                    )
                 case ChangesReviewed(reason=reason):
                     found.refusals.setdefault(step, {})[reason] = None
         return found

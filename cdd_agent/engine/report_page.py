@@ -1,6 +1,8 @@
-"""A run's report as files: `report.json` for scripts, and `report.md`, a page that people read.
+"""A run's report as files: `report.json` for scripts, and `report.md`, a page that
+people read.
 
-Titles, errors and paths are text from elsewhere: whatever they hold, they stay in their cell, line or block.
+Titles, errors and paths are text from elsewhere: whatever they hold, they stay in their
+cell, line or block.
 """
 
 import json
@@ -16,7 +18,9 @@ from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tickets.status import StepStatus, Verification
 
 _SPECIAL = re.compile(r"[\\`*\[\]<>|#~&]|(?<![^\W_])_|_(?![^\W_])")
-"""Characters that mean something in a line of Markdown; an underscore within a word does not."""
+"""Characters that mean something in a line of Markdown; an underscore within a word
+does not.
+"""
 _VERIFIED = {
     Verification.PASSED: "completed",
     Verification.NONE: "completed, unverified",
@@ -44,7 +48,9 @@ def save(report: Report, folder: Path) -> None:
     """Write both files. Raises `BadInput` when the disk refuses."""
     data = json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n"
     write_atomic(folder / "report.json", data.encode("utf-8", errors="replace"))
-    write_atomic(folder / "report.md", to_markdown(report).encode("utf-8", errors="replace"))
+    write_atomic(
+        folder / "report.md", to_markdown(report).encode("utf-8", errors="replace")
+    )
 
 
 def to_markdown(report: Report) -> str:
@@ -62,9 +68,13 @@ def to_markdown(report: Report) -> str:
 
 def _summary(report: Report) -> str:
     over = sum(step.status.is_over for step in report.steps)
-    lines = [f"- **{report.status.value.replace('_', ' ')}**: {over} of {len(report.steps)} steps are over"]
+    status = report.status.value.replace("_", " ")
+    lines = [f"- **{status}**: {over} of {len(report.steps)} steps are over"]
     if report.require and report.unproven:
-        lines.append(f"- failed by `require: {report.require}`: not each step's tests have passed")
+        lines.append(
+            f"- failed by `require: {report.require}`: not each step's tests have"
+            " passed"
+        )
     elif report.require:
         lines.append(f"- `require: {report.require}` holds")
     lines += [
@@ -73,16 +83,27 @@ def _summary(report: Report) -> str:
         if (found := [step for step in report.unproven if step.why is why])
     ]
     if report.started_at:
-        ended = f", completed {_moment(report.completed_at)}" if report.completed_at else ""
+        ended = (
+            f", completed {_moment(report.completed_at)}" if report.completed_at else ""
+        )
         lines.append(f"- started {_moment(report.started_at)}{ended}")
     lines.append(f"- tests before: {_tests_in_words(report.tests_before)}")
     lines.append(f"- tests after: {_tests_in_words(report.tests_after)}")
     if uncounted := report.effort.model_calls - report.effort.counted_calls:
-        lines.append(f"- the tokens of {uncounted} of {report.effort.model_calls} model calls are not known")
+        lines.append(
+            f"- the tokens of {uncounted} of {report.effort.model_calls} model calls"
+            " are not known"
+        )
     if estimated := report.effort.estimated_calls:
-        lines.append(f"- the tokens of {estimated} of {report.effort.model_calls} model calls are estimated")
+        lines.append(
+            f"- the tokens of {estimated} of {report.effort.model_calls} model calls"
+            " are estimated"
+        )
     if thinking := report.effort.thinking_tokens:
-        lines.append(f"- thinking: {timedelta(seconds=round(report.effort.thinking_seconds))}, {thinking:,} tokens")
+        lines.append(
+            f"- thinking: {timedelta(seconds=round(report.effort.thinking_seconds))},"
+            f" {thinking:,} tokens"
+        )
     if report.effort.usd:
         lines.append(f"- cost: ${report.effort.usd:.4f}, by the prices that are known")
     if words := report.effort.spent.of_the_cache_in_words:
@@ -95,16 +116,32 @@ def _moment(moment: object) -> str:
 
 
 def _table(report: Report) -> str:
-    """A line a step, and the total: the first column to the left, numbers to the right."""
+    """A line a step, and the total: the first column to the left, numbers to the
+    right.
+    """
     rows = [_HEAD]
     for step in report.steps:
-        status = _VERIFIED[step.verification] if step.verification else step.status.value.replace("_", " ")
+        status = (
+            _VERIFIED[step.verification]
+            if step.verification
+            else step.status.value.replace("_", " ")
+        )
         files = len({*step.files_created, *step.files_modified, *step.files_deleted})
-        tests = f"{step.tests.passed} ✓ {step.tests.failed} ✗ {step.tests.skipped} –" if step.tests else ""
+        tests = (
+            f"{step.tests.passed} ✓ {step.tests.failed} ✗ {step.tests.skipped} –"
+            if step.tests
+            else ""
+        )
         name = f"{step.number}. {_plain(step.title)}"
-        rows.append((name, status, str(step.attempts), tests, str(files), *_effort(step.effort)))
+        rows.append(
+            (name, status, str(step.attempts), tests, str(files), *_effort(step.effort))
+        )
     attempts = sum(step.attempts for step in report.steps)
-    files = len(report.files_created) + len(report.files_modified) + len(report.files_deleted)
+    files = (
+        len(report.files_created)
+        + len(report.files_modified)
+        + len(report.files_deleted)
+    )
     rows.append(("**All**", "", str(attempts), "", str(files), *_effort(report.effort)))
     head, *body = (f"| {' | '.join(row)} |" for row in rows)
     return "\n".join([head, "| --- | --- |" + " ---: |" * (len(_HEAD) - 2), *body])
@@ -114,7 +151,8 @@ def _effort(effort: RunCost) -> tuple[str, ...]:
     return (
         str(timedelta(seconds=round(effort.seconds))),
         str(effort.model_calls),
-        f"{effort.prompt_tokens:,}" + (f" ({effort.cached_tokens:,} cached)" if effort.cached_tokens else ""),
+        f"{effort.prompt_tokens:,}"
+        + (f" ({effort.cached_tokens:,} cached)" if effort.cached_tokens else ""),
         f"{effort.completion_tokens:,}",
     )
 
@@ -126,22 +164,31 @@ def _tests_in_words(counts: Counts | None) -> str:
 
 
 def _remarks(steps: Sequence[StepReport]) -> Iterator[str]:
-    """The steps that failed or were skipped, each with its reason; and what there is to look at in a step."""
+    """The steps that failed or were skipped, each with its reason; and what there is to
+    look at in a step.
+    """
     for step in steps:
-        why = {StepStatus.FAILED: step.error, StepStatus.SKIPPED: step.reason}.get(step.status)
+        why = {StepStatus.FAILED: step.error, StepStatus.SKIPPED: step.reason}.get(
+            step.status
+        )
         if why:
             yield f"## Step {step.number} {step.status.value}: {_plain(step.title)}"
             yield _block(why)
         if step.notes:
             yield f"## To look at in step {step.number}: {_plain(step.title)}"
             yield "\n".join(f"- {_plain(note)}" for note in step.notes)
-        answers = [f"left out: {part}" for part in step.left_out] + [f"edited: {path}" for path in step.edited]
+        answers = [f"left out: {part}" for part in step.left_out] + [
+            f"edited: {path}" for path in step.edited
+        ]
         answers += [f"refused: {reason}" for reason in step.refusals]
         if answers:
             yield f"## Your answers in step {step.number}: {_plain(step.title)}"
             yield "\n".join(f"- {_plain(answer)}" for answer in answers)
         if len(step.models) > 1:
-            yield f"Step {step.number} had replies of {_plain(' and '.join(step.models))}."
+            yield (
+                f"Step {step.number} had replies of"
+                f" {_plain(' and '.join(step.models))}."
+            )
 
 
 def _files(what: str, paths: Sequence[str]) -> Iterator[str]:

@@ -1,6 +1,8 @@
-"""A run told again in a later session: from its log, and with the words that only its attempts' folders have.
+"""A run told again in a later session: from its log, and with the words that only its
+attempts' folders have.
 
-The last part of it, as much as somebody reads. Secrets are taken out as they were when it was told first.
+The last part of it, as much as somebody reads. Secrets are taken out as they were when
+it was told first.
 """
 
 from collections import Counter
@@ -58,8 +60,16 @@ _ONLY_LIVE = (
     TestsStarted,
 )
 """Events that only say what is waited for, or are told with the one that ends it."""
-_OF_THE_MOMENT = (About.NEXT_STEP, About.WHAT_NEXT, About.GOING_ON, About.PROPOSED_BEFORE, About.INTERRUPTED)
-"""Notices of what could be typed next, or is found on coming back: the agent says it anew."""
+_OF_THE_MOMENT = (
+    About.NEXT_STEP,
+    About.WHAT_NEXT,
+    About.GOING_ON,
+    About.PROPOSED_BEFORE,
+    About.INTERRUPTED,
+)
+"""Notices of what could be typed next, or is found on coming back: the agent says it
+anew.
+"""
 _LONGEST_LINE = 160
 
 
@@ -67,17 +77,29 @@ def run_retold(record: RunRecord, state: ExecutionState) -> SessionRestored:
     """The run that goes on. Raises `BadInput` where its record cannot be read."""
     entries = record.log.latest(_TAIL)
     side = SideSteps()
-    shown = [entry for entry in entries if not side.holds_back(entry.event) and _is_shown(entry.event)]
+    shown = [
+        entry
+        for entry in entries
+        if not side.holds_back(entry.event) and _is_shown(entry.event)
+    ]
     told = _Retold(record, state, {id(entry) for entry in shown[-MOST_EVENTS:]})
     events = [event for entry in shown for event in told.of(entry)]
-    return SessionRestored(record.slug, tuple(events), left_out=len(shown) > MOST_EVENTS)
+    return SessionRestored(
+        record.slug, tuple(events), left_out=len(shown) > MOST_EVENTS
+    )
 
 
 def planning_retold(record: RunRecord) -> SessionRestored:
     """The work on the ticket's plan."""
     entries = RunLog(record.folder / "planning.jsonl").latest(_TAIL)
-    shown = [entry.event for entry in entries if _is_shown(entry.event) and not isinstance(entry.event, ReplyFinished)]
-    return SessionRestored(record.slug, tuple(shown[-MOST_EVENTS:]), left_out=len(shown) > MOST_EVENTS)
+    shown = [
+        entry.event
+        for entry in entries
+        if _is_shown(entry.event) and not isinstance(entry.event, ReplyFinished)
+    ]
+    return SessionRestored(
+        record.slug, tuple(shown[-MOST_EVENTS:]), left_out=len(shown) > MOST_EVENTS
+    )
 
 
 def _is_shown(event: Event) -> bool:
@@ -93,11 +115,19 @@ def last_line(entries: Sequence[LogEntry]) -> str:
                 return shortened(f"step {step} {status}{f': {error}' if error else ''}")
             case AttemptFailed(step=step, error=error):
                 return shortened(f"step {step}: {error}")
-            case PersonSaid(text=words) | QuestionAsked(question=words) | Answer(text=words) if words.strip():
+            case (
+                PersonSaid(text=words)
+                | QuestionAsked(question=words)
+                | Answer(text=words)
+            ) if words.strip():
                 return shortened(words)
             case _:
                 continue
-    notices = (entry.event.text for entry in reversed(entries) if isinstance(entry.event, Notice))
+    notices = (
+        entry.event.text
+        for entry in reversed(entries)
+        if isinstance(entry.event, Notice)
+    )
     return shortened(next(notices, ""))
 
 
@@ -108,9 +138,13 @@ def shortened(text: str) -> str:
 
 
 class _Retold:
-    """Finds for events of the log what was left out of it, by their order in the attempt."""
+    """Finds for events of the log what was left out of it, by their order in the
+    attempt.
+    """
 
-    def __init__(self, record: RunRecord, state: ExecutionState, wanted: set[int]) -> None:
+    def __init__(
+        self, record: RunRecord, state: ExecutionState, wanted: set[int]
+    ) -> None:
         self._record, self._state, self._wanted = record, state, wanted
         self._attempt: Attempt | None = None
         self._replies, self._results = Counter[Path](), Counter[Path]()
@@ -121,10 +155,16 @@ class _Retold:
         event, is_wanted = entry.event, id(entry) in self._wanted
         match event:
             case StepStarted(step=step, attempt=number, side_tree=False):
-                self._attempt = self._record.attempt(self._state.step(step).folder, number)
+                self._attempt = self._record.attempt(
+                    self._state.step(step).folder, number
+                )
             case QuestionAsked() | QuestionAnswered():
                 self._is_asked = isinstance(event, QuestionAsked)
-        found = () if self._is_asked or self._attempt is None else tuple(self._kept(event, self._attempt, is_wanted))
+        found = (
+            ()
+            if self._is_asked or self._attempt is None
+            else tuple(self._kept(event, self._attempt, is_wanted))
+        )
         if not is_wanted or isinstance(event, ReplyFinished):
             yield from found if is_wanted else ()
         else:
@@ -135,16 +175,30 @@ class _Retold:
         folder = attempt.folder
         match event:
             case ReplyFinished(step=int(step)):
-                place, self._replies[folder] = self._replies[folder], self._replies[folder] + 1
+                place, self._replies[folder] = (
+                    self._replies[folder],
+                    self._replies[folder] + 1,
+                )
                 if is_wanted and (text := self._reply(attempt, place)):
                     yield ReplyDelta(step, text)
             case ToolFinished(step=int()):
-                place, self._results[folder] = self._results[folder], self._results[folder] + 1
+                place, self._results[folder] = (
+                    self._results[folder],
+                    self._results[folder] + 1,
+                )
                 dialogue = attempt.dialogue if is_wanted else ()
-                results = [message.content for message in dialogue if message.role == "tool"]
-                output = self._text(results[place]) if place < len(results) and not event.files else ""
+                results = [
+                    message.content for message in dialogue if message.role == "tool"
+                ]
+                output = (
+                    self._text(results[place])
+                    if place < len(results) and not event.files
+                    else ""
+                )
                 yield replace(event, output=output)
-            case ChangesApplied(step=int(step)) if is_wanted and (diff := read_text(folder / "changes.diff")):
+            case ChangesApplied(step=int(step)) if is_wanted and (
+                diff := read_text(folder / "changes.diff")
+            ):
                 yield StepDiff(step, "", diff)
             case TestsFinished(step=int(step), command=command) if is_wanted:
                 yield TestsStarted(step, command)
@@ -155,7 +209,11 @@ class _Retold:
                 pass
 
     def _reply(self, attempt: Attempt, place: int) -> str:
-        said = [message.content for message in attempt.dialogue if message.role == "assistant"]
+        said = [
+            message.content
+            for message in attempt.dialogue
+            if message.role == "assistant"
+        ]
         return self._text(said[place] if place < len(said) else attempt.reply or "")
 
     def _text(self, text: str) -> str:

@@ -1,4 +1,5 @@
-"""One ticket's run as it is on the disk: the plan, the state, the record of its attempts; read and written, no more.
+"""One ticket's run as it is on the disk: the plan, the state, the record of its
+attempts; read and written, no more.
 
 While it is open it holds the ticket's lock: there is one writer of the state.
 """
@@ -46,7 +47,13 @@ from cdd_agent.llm.port import Usage
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.spec import TicketSpec
-from cdd_agent.tickets.state import NO_FILES, ExecutionState, StepExecution, match_state, next_step
+from cdd_agent.tickets.state import (
+    NO_FILES,
+    ExecutionState,
+    StepExecution,
+    match_state,
+    next_step,
+)
 from cdd_agent.tickets.status import NO_COST, Cost, RunStatus
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.verification.before import Agenda
@@ -54,7 +61,9 @@ from cdd_agent.verification.before import Agenda
 _NAMED = 6
 """Files that are named in a sentence."""
 _asked_for: ContextVar[int] = ContextVar("asked_for", default=0)
-"""The number of the step that the model was asked for last; each of several that run side by side has its own."""
+"""The number of the step that the model was asked for last; each of several that run
+side by side has its own.
+"""
 
 
 class Run(Struct):
@@ -70,9 +79,12 @@ class Run(Struct):
     recorder: Recorder
     known_tests: KnownTests
     own: tuple[str, ...] = ()
-    """Files and folders that this program writes beside `.cdd`, relative to the root."""
+    """Files and folders that this program writes beside `.cdd`, relative to the root.
+    """
     code: CodeFinder | None = None
-    """Finds the code that a step is about; None: prompts show what is named, and no more."""
+    """Finds the code that a step is about; None: prompts show what is named, and no
+    more.
+    """
     require: Literal["verified"] | None = None
     """`verified`: a step that no tests have shown to be done fails the run."""
     _found: list[Event] = field(default_factory=list)
@@ -80,7 +92,9 @@ class Run(Struct):
     _met: set[str] = field(default_factory=set)
     """The other runs in this project that were told of."""
     _unsaved: dict[int, Cost] = field(default_factory=dict)
-    """The cost of calls that the state does not have yet, by the folder of the step that they were made for."""
+    """The cost of calls that the state does not have yet, by the folder of the step
+    that they were made for.
+    """
 
     @classmethod
     def open(
@@ -98,11 +112,11 @@ class Run(Struct):
         start_over: bool = False,
         lock: TicketLock | None = None,
     ) -> Self:
-        """Take the ticket's lock, `since` now, or use the one given; read what there is, or with `start_over` set it
-        aside.
+        """Take the ticket's lock, `since` now, or use the one given; read what there
+        is, or with `start_over` set it aside.
 
-        Raises `BadInput` for a state that cannot be read or is another plan's, or when another process is at work on
-        the ticket.
+        Raises `BadInput` for a state that cannot be read or is another plan's, or when
+        another process is at work on the ticket.
         """
         spec = ticket.read_spec()
         record = RunRecord.of(root, ticket.slug, redactor)
@@ -120,7 +134,10 @@ class Run(Struct):
         recorder = Recorder(redactor, record.log, emit)
         state = opened.state
         if any(step.attempts and step.lacks_costs for step in state.all_steps.values()):
-            costs = {folder: effort.cost for folder, effort in effort_by_step(record.log.entries()).items()}
+            costs = {
+                folder: effort.cost
+                for folder, effort in effort_by_step(record.log.entries()).items()
+            }
             state = state.with_costs(costs, instead=True)
         return cls(
             ticket,
@@ -148,7 +165,9 @@ class Run(Struct):
         self.recorder.emit(event)
 
     def teller(self) -> Emit:
-        """An `emit` for work beside other work: what comes in pieces is joined with its own pieces alone."""
+        """An `emit` for work beside other work: what comes in pieces is joined with its
+        own pieces alone.
+        """
         beside = self.recorder.beside()
 
         def emit(event: Event) -> None:
@@ -167,7 +186,9 @@ class Run(Struct):
                 pass
 
     def lost(self, usage: Usage) -> None:
-        """A call took this and brought no whole reply: it is counted and logged, and no face is told."""
+        """A call took this and brought no whole reply: it is counted and logged, and no
+        face is told.
+        """
         step = _asked_for.get()
         self._count(self.state.step(step).folder, usage)
         self.record.log.add(ReplyLost(usage, step or None))
@@ -182,13 +203,22 @@ class Run(Struct):
 
     @property
     def next_step(self) -> PlanStep | None:
-        """The step that would run now: pending, interrupted, or failed. None when all are over."""
+        """The step that would run now: pending, interrupted, or failed. None when all
+        are over.
+        """
         return next_step(self.plan, self.state)
 
     def agenda(self, step: PlanStep) -> Agenda:
         """The ticket beside this step, which is about to run."""
-        left = [other for other in self.plan.order() if not self.state.step(other.number).status.is_over]
-        return Agenda(self.spec.acceptance_criteria, tuple(other for other in left if other.number != step.number))
+        left = [
+            other
+            for other in self.plan.order()
+            if not self.state.step(other.number).status.is_over
+        ]
+        return Agenda(
+            self.spec.acceptance_criteria,
+            tuple(other for other in left if other.number != step.number),
+        )
 
     def opened(self) -> PlanOpened:
         return PlanOpened.of(self.spec.title, self.plan, self.state)
@@ -197,29 +227,50 @@ class Run(Struct):
         return RunFinished.of(self.plan, self.state, self.require)
 
     def refusal(self) -> StepFailed | None:
-        """Why nothing may be built on what there is: a step that is over, and that the run's rule does not accept."""
-        refused = [step for step in self.summary().unproven if self.state.step(step.step).status.is_over]
+        """Why nothing may be built on what there is: a step that is over, and that the
+        run's rule does not accept.
+        """
+        refused = [
+            step
+            for step in self.summary().unproven
+            if self.state.step(step.step).status.is_over
+        ]
         if self.require is None or not refused:
             return None
         one, numbers = len(refused) == 1, ", ".join(str(step.step) for step in refused)
         steps = f"step {numbers} is" if one else f"steps {numbers} are"
-        back = f"`cdd undo {self.ticket.slug} --step {refused[0].step}` goes back to before "
+        back = (
+            f"`cdd undo {self.ticket.slug} --step {refused[0].step}` goes back to"
+            " before "
+        )
         return StepFailed(
-            f"`require: {self.require}` holds, and no tests have shown that {steps} done: nothing is built on that",
-            hint=f"{back}{'it' if one else 'the first'}; with `require: off` the run goes on as it is.",
+            f"`require: {self.require}` holds, and no tests have shown that {steps}"
+            " done: nothing is built on that",
+            hint=(
+                f"{back}{'it' if one else 'the first'}; with `require: off` the run"
+                " goes on as it is."
+            ),
         )
 
     def ended(self) -> RunFinished:
-        """The summary; when the last step is over, with what was committed of the changes, and what is left to be."""
+        """The summary; when the last step is over, with what was committed of the
+        changes, and what is left to be.
+        """
         if self.state.status is not RunStatus.COMPLETED:
             return self.summary()
         steps = [self.state.step(step.number) for step in self.plan.steps]
         commits = tuple(step.commit for step in steps if step.commit)
-        left = tuple(step.step_number for step in steps if step.files != NO_FILES and not step.commit)
+        left = tuple(
+            step.step_number
+            for step in steps
+            if step.files != NO_FILES and not step.commit
+        )
         return replace(self.summary(), commits=commits, to_commit=left)
 
     def expect_here(self, now: datetime) -> None:
-        """Raises `RunElsewhere` where it was pushed, or its lease is over, or it has a tree of its own."""
+        """Raises `RunElsewhere` where it was pushed, or its lease is over, or it has a
+        tree of its own.
+        """
         expect_here(self.record.root, self.record.folder, now)
 
     def tell_what_was_found(self) -> None:
@@ -228,52 +279,81 @@ class Run(Struct):
             self.emit(self._found.pop(0))
 
     def tell_of_concurrent_runs(self) -> None:
-        """Other tickets that are at work in this project now, and what that means; each is told once."""
-        new = {slug: who for slug, who in others_at_work(self.record.folder).items() if slug not in self._met}
+        """Other tickets that are at work in this project now, and what that means; each
+        is told once.
+        """
+        new = {
+            slug: who
+            for slug, who in others_at_work(self.record.folder).items()
+            if slug not in self._met
+        }
         self._met |= new.keys()
-        text = "What it changes while a step of this run is under way counts as that step's for `undo` and `diff`, and "
-        text += "checks see it. To keep the two apart, give each a tree of its own (`cdd exec --worktree`)."
+        text = (
+            "What it changes while a step of this run is under way counts as that"
+            " step's for `undo` and `diff`, and "
+        )
+        text += (
+            "checks see it. To keep the two apart, give each a tree of its own"
+            " (`cdd exec --worktree`)."
+        )
         for slug, who in new.items():
             told = f"{slug} is at work in this project, too{who}. {text}"
             self.emit(Notice(told, Tone.WARNING, about=About.OTHER_RUN))
 
     def reload_plan(self, plan: ImplementationPlan, *, is_known: bool = False) -> None:
-        """Go on by a plan that was edited meanwhile. Raises `BadInput` for one that the state does not fit."""
+        """Go on by a plan that was edited meanwhile. Raises `BadInput` for one that the
+        state does not fit.
+        """
         state = match_state(self.state, plan)
         told = renumbered(self.state, state)
         if told:
             state = save(self.ticket, plan, self.record, state)
         self.state, self.plan = state, plan
-        edited = Notice("The plan was edited; the run goes on as it says now.", about=About.PLAN_EDITED)
+        edited = Notice(
+            "The plan was edited; the run goes on as it says now.",
+            about=About.PLAN_EDITED,
+        )
         news: list[Event] = [edited, *told, *drift(plan, self.state), self.opened()]
         for event in () if is_known else news:
             self.emit(event)
 
     def save(self, state: ExecutionState) -> None:
-        """The files first: what this process believes is never ahead of the disk. With what was spent since."""
-        self.state = save(self.ticket, self.plan, self.record, state.with_costs(self._unsaved))
+        """The files first: what this process believes is never ahead of the disk. With
+        what was spent since.
+        """
+        self.state = save(
+            self.ticket, self.plan, self.record, state.with_costs(self._unsaved)
+        )
         self._unsaved.clear()
 
     def attempt(self, step: int, number: int, side: RunRecord | None = None) -> Attempt:
-        """An attempt at the step that has this number now; `side` as for `RunRecord.attempt`."""
+        """An attempt at the step that has this number now; `side` as for
+        `RunRecord.attempt`.
+        """
         return self.record.attempt(self.state.step(step).folder, number, side)
 
     def restore(self, step: int) -> tuple[str, ...]:
-        """Restore what the step's last attempt wrote, and tell of it. Returns the files that were edited since, and so
-        were kept."""
+        """Restore what the step's last attempt wrote, and tell of it. Returns the files
+        that were edited since, and so were kept.
+        """
         if (back := self.restore_files(step)) is None:
             return ()
         self.emit(back)
         return back.kept
 
     def restore_files(self, step: int, *, forget: bool = True) -> ChangesPutBack | None:
-        """The same without telling: that is left to the caller. It can be repeated until the files that were kept are
-        known, if it does not `forget`."""
+        """The same without telling: that is left to the caller. It can be repeated
+        until the files that were kept are known, if it does not `forget`.
+        """
         now = self.state.step(step)
         if not now.remaining_attempts:
             return None
         back = self.attempt(step, now.attempts).journal.restore(forget=forget)
-        return ChangesPutBack(step, back.restored, back.kept) if back.restored or back.kept else None
+        return (
+            ChangesPutBack(step, back.restored, back.kept)
+            if back.restored or back.kept
+            else None
+        )
 
     def interrupt(self, step: int) -> None:
         """Put the step back: it is pending, and goes on from what was saved."""
@@ -283,14 +363,27 @@ class Run(Struct):
             self.emit(back)
 
     def standing(self, *steps: StepExecution) -> list[Attempt]:
-        """The attempts of which something may be left, of steps in the order in which they were over."""
-        return [self.record.attempt(step.folder, number) for step in steps for number in step.remaining_attempts]
+        """The attempts of which something may be left, of steps in the order in which
+        they were over.
+        """
+        return [
+            self.record.attempt(step.folder, number)
+            for step in steps
+            for number in step.remaining_attempts
+        ]
 
-    def attempt_number(self, step: PlanStep, guidance: str, root: Path | None = None) -> int:
-        """Of the attempt to make now, in the tree at `root` if it is not the person's own: the last one, if it goes on
-        there, or a new one."""
+    def attempt_number(
+        self, step: PlanStep, guidance: str, root: Path | None = None
+    ) -> int:
+        """Of the attempt to make now, in the tree at `root` if it is not the person's
+        own: the last one, if it goes on there, or a new one.
+        """
         now = self.state.step(step.number)
-        return now.attempts if not guidance and self._goes_on(step, now, root) else now.attempts + 1
+        return (
+            now.attempts
+            if not guidance and self._goes_on(step, now, root)
+            else now.attempts + 1
+        )
 
     def resume_hint(self, number: int) -> str:
         """How an interrupted step will go on, for people."""
@@ -299,9 +392,15 @@ class Run(Struct):
         if step is None or not now.attempts:
             return "starts again"
         attempt = self.attempt(number, now.attempts)
-        if not self._goes_on(step, now) or (attempt.reply is None and not attempt.dialogue):
+        if not self._goes_on(step, now) or (
+            attempt.reply is None and not attempt.dialogue
+        ):
             return "starts again"
-        return "goes on from its saved reply" if attempt.reply is not None else "goes on where it was"
+        return (
+            "goes on from its saved reply"
+            if attempt.reply is not None
+            else "goes on where it was"
+        )
 
     def prompt(
         self,
@@ -321,7 +420,9 @@ class Run(Struct):
                 earlier = Earlier(failure.detail, attempt.said)
                 missed |= {path: failure.lines.get(path, ()) for path in failure.unseen}
                 break
-        found = (self.attempt(step.number, number).context for number in (number, *before))
+        found = (
+            self.attempt(step.number, number).context for number in (number, *before)
+        )
         return step_prompt(
             root or self.record.root,
             self.spec,
@@ -340,29 +441,46 @@ class Run(Struct):
             kept=next((context for context in found if context is not None), None),
         )
 
-    def _goes_on(self, step: PlanStep, now: StepExecution, root: Path | None = None) -> bool:
-        """Whether its last attempt does, of which nothing was seen yet: it was interrupted, the model gave no answer,
-        the check could not be run, or it was made beside others. Not if the plan's step, or a file that the model was
-        shown, has changed since."""
+    def _goes_on(
+        self, step: PlanStep, now: StepExecution, root: Path | None = None
+    ) -> bool:
+        """Whether its last attempt does, of which nothing was seen yet: it was
+        interrupted, the model gave no answer, the check could not be run, or it was
+        made beside others. Not if the plan's step, or a file that the model was shown,
+        has changed since.
+        """
         if now.attempts == now.hidden_attempts:
             return False
         attempt = self.attempt(step.number, now.attempts)
-        if attempt.failure is not None or (attempt.reply is None and not attempt.dialogue):
+        if attempt.failure is not None or (
+            attempt.reply is None and not attempt.dialogue
+        ):
             return attempt.failure is None
         shown = attempt.shown
         is_it = shown is not None and shown.step == step_digest(step, attempt.guidance)
         return is_it and not self._changed_since_shown(attempt, root)
 
     def overlap(self, step: PlanStep) -> tuple[str, ...]:
-        """The files that the model was shown for the step's last attempt, or that it has read or written with tools,
-        and that are others by now."""
+        """The files that the model was shown for the step's last attempt, or that it
+        has read or written with tools, and that are others by now.
+        """
         now = self.state.step(step.number)
-        return self._changed_since_shown(self.attempt(step.number, now.attempts)) if now.attempts else ()
+        return (
+            self._changed_since_shown(self.attempt(step.number, now.attempts))
+            if now.attempts
+            else ()
+        )
 
-    def _changed_since_shown(self, attempt: Attempt, root: Path | None = None) -> tuple[str, ...]:
+    def _changed_since_shown(
+        self, attempt: Attempt, root: Path | None = None
+    ) -> tuple[str, ...]:
         known = shown.all_files if (shown := attempt.shown) else {}
         root = root or self.record.root
-        return tuple(path for path, seen in known.items() if digest(read_bytes(root / path)) != seen)
+        return tuple(
+            path
+            for path, seen in known.items()
+            if digest(read_bytes(root / path)) != seen
+        )
 
 
 def named(paths: Sequence[str]) -> str:

@@ -1,28 +1,36 @@
-"""Steps side by side: those whose dependencies are done and whose declared files are apart run at once.
+"""Steps side by side: those whose dependencies are done and whose declared files are
+apart run at once.
 
 How it works, and why nothing else of the engine has to know:
 
-1. A step that can run beside others is attempted in a tree of its own (`side_tree.py`), made from the run's checkpoint:
-   asked, applied, checked, and asked again after a failure, by the same `StepRunner`. All that was paid for (requests,
-   replies, dialogues, failures, answers of a person) is kept in the attempt's own folder at once. What is done to files
-   there (journal, checkpoints) is kept beside the tree, and goes with it.
-2. What comes of it is brought into the person's tree by `Engine.run_step`, one step after the other, the first in the
-   plan's order of those that are there: to the engine it is an interrupted step that goes on from its saved reply. So
-   it is a transaction as any other, with its checkpoints, its journal and its check, now on top of all others.
-3. A reply is used again only where every file that the model was shown, or that it has read or written with tools, is
-   still what it was. Where another step or a person has changed one, the step is made anew on what is there now: once
-   more beside the others, the next time in the person's tree. A check that fails there is followed by the next attempt
-   there. So the files are in the end as if the steps had been run one after the other, in the order in which they were
-   completed.
-4. In the state, steps that are under way here are `in_progress`. After a kill they are found as interrupted ones that
-   have not touched the person's files, and go on from their saved replies, side by side or not.
+1. A step that can run beside others is attempted in a tree of its own (`side_tree.py`),
+   made from the run's checkpoint: asked, applied, checked, and asked again after a
+   failure, by the same `StepRunner`. All that was paid for (requests, replies,
+   dialogues, failures, answers of a person) is kept in the attempt's own folder at
+   once. What is done to files there (journal, checkpoints) is kept beside the tree, and
+   goes with it.
+2. What comes of it is brought into the person's tree by `Engine.run_step`, one step
+   after the other, the first in the plan's order of those that are there: to the engine
+   it is an interrupted step that goes on from its saved reply. So it is a transaction
+   as any other, with its checkpoints, its journal and its check, now on top of all
+   others.
+3. A reply is used again only where every file that the model was shown, or that it has
+   read or written with tools, is still what it was. Where another step or a person has
+   changed one, the step is made anew on what is there now: once more beside the others,
+   the next time in the person's tree. A check that fails there is followed by the next
+   attempt there. So the files are in the end as if the steps had been run one after the
+   other, in the order in which they were completed.
+4. In the state, steps that are under way here are `in_progress`. After a kill they are
+   found as interrupted ones that have not touched the person's files, and go on from
+   their saved replies, side by side or not.
 
-A step that names no files could touch any: it runs alone, at its place in the plan, in the person's tree. So does one
-beside which nothing else can run.
+A step that names no files could touch any: it runs alone, at its place in the plan, in
+the person's tree. So does one beside which nothing else can run.
 
-A step whose attempts all failed does not stop those beside it. What it wrote last comes into the person's tree when
-they are done, for a last check and to be looked at; where others were completed meanwhile, it has all its attempts once
-more. Of several such steps that is the first; the others are failed, and leave nothing in the tree.
+A step whose attempts all failed does not stop those beside it. What it wrote last comes
+into the person's tree when they are done, for a last check and to be looked at; where
+others were completed meanwhile, it has all its attempts once more. Of several such
+steps that is the first; the others are failed, and leave nothing in the tree.
 """
 
 from __future__ import annotations
@@ -44,7 +52,15 @@ from cdd_agent.engine.side_tree import SideTree, SideTrees, remove_all
 from cdd_agent.engine.steering import Steering
 from cdd_agent.engine.step import AttemptOutcome, StepRunner
 from cdd_agent.errors import CddError
-from cdd_agent.events import About, AttemptFailed, Emit, Event, Notice, StepStarted, Tone
+from cdd_agent.events import (
+    About,
+    AttemptFailed,
+    Emit,
+    Event,
+    Notice,
+    StepStarted,
+    Tone,
+)
 from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.process.policy import Permission
 from cdd_agent.tickets.plan import PlanStep
@@ -73,7 +89,9 @@ class SideBySide(Struct):
     attempts: int
     trees: SideTrees
     base: Checkpoint | None = None
-    """From which trees are made: after the step that was completed last. None at the beginning."""
+    """From which trees are made: after the step that was completed last. None at the
+    beginning.
+    """
     _beside: dict[asyncio.Task[None], int] = field(default_factory=dict)
     """Steps that are attempted in trees of their own."""
     _joining: dict[asyncio.Task[None], int] = field(default_factory=dict)
@@ -81,7 +99,9 @@ class SideBySide(Struct):
     _waiting: set[int] = field(default_factory=set)
     """Steps that are to be brought into the person's tree."""
     _failed: dict[int, Failed] = field(default_factory=dict)
-    """Steps whose attempts all failed, and that are to be seen once more in the person's tree."""
+    """Steps whose attempts all failed, and that are to be seen once more in the
+    person's tree.
+    """
     _overlapped: set[int] = field(default_factory=set)
     """Steps that were made once more because of others."""
     _left: dict[int, int] = field(default_factory=dict)
@@ -97,17 +117,24 @@ class SideBySide(Struct):
 
     @classmethod
     async def of(cls, engine: Engine, jobs: int, attempts: int) -> SideBySide | None:
-        """None where steps can only be run one after the other. Raises `GitUnusable`, or `BadInput`."""
+        """None where steps can only be run one after the other. Raises `GitUnusable`,
+        or `BadInput`.
+        """
         run = engine.run
         trees = await SideTrees.of(run.history, engine.runner.commands.env)
         if trees is None:
-            text = "Steps run one after the other: side by side takes a git repository with a commit."
+            text = (
+                "Steps run one after the other: side by side takes a git repository"
+                " with a commit."
+            )
             run.emit(Notice(text, Tone.WARNING, about=About.ONE_BY_ONE))
             return None
         return cls(engine, jobs, attempts, trees)
 
     async def carry_out(self) -> None:
-        """Run to the end, or until nothing can go on beside a step that failed, or that ended the run."""
+        """Run to the end, or until nothing can go on beside a step that failed, or that
+        ended the run.
+        """
         try:
             while True:
                 self._begin()
@@ -133,38 +160,56 @@ class SideBySide(Struct):
         if not self._is_stopping:
             if is_idle and not self._failed:
                 self.engine.reread()
-            if self.engine.is_plan_as_read:  # else that has to wait for what is under way
+            # else that has to wait for what is under way
+            if self.engine.is_plan_as_read:
                 self._begin_steps()
         if not (self._beside or self._joining) and self._failed:
             self._join(min(self._failed, key=order.index))
 
     def _begin_steps(self) -> None:
         run = self.engine.run
-        under_way = {*self._beside.values(), *self._joining.values(), *self._waiting, *self._failed}
+        under_way = {
+            *self._beside.values(),
+            *self._joining.values(),
+            *self._waiting,
+            *self._failed,
+        }
         chosen, claimed = list[PlanStep](), set[PurePosixPath]()
         for step in run.plan.order():
             if run.state.step(step.number).status.is_over:
                 continue
-            files = {PurePosixPath(file.path.removeprefix("./")) for file in step.files_affected}
-            is_free = step.number not in under_way and all(run.state.step(n).status.is_over for n in step.dependencies)
+            files = {
+                PurePosixPath(file.path.removeprefix("./"))
+                for file in step.files_affected
+            }
+            is_free = step.number not in under_way and all(
+                run.state.step(n).status.is_over for n in step.dependencies
+            )
             if not files:
                 if is_free and not (under_way or chosen):
                     self._join(step.number)
                     return
                 break  # what comes later may need what it does
-            if is_free and not any(_are_one(file, other) for file in files for other in claimed):
+            if is_free and not any(
+                _are_one(file, other) for file in files for other in claimed
+            ):
                 chosen.append(step)
             claimed |= files
         if len(chosen) == 1 and not under_way:
             self._join(chosen[0].number)
             return
-        for step in chosen[: max(0, self.jobs - len(self._beside) - len(self._joining))]:
+        for step in chosen[
+            : max(0, self.jobs - len(self._beside) - len(self._joining))
+        ]:
             self._beside[asyncio.create_task(self._make_beside(step))] = step.number
 
-    # ------------------------------------------------------------------------------------------ in a tree of its own
+    # --------------------------------------------------------------------------
+    # in a tree of its own
 
     async def _make_beside(self, step: PlanStep) -> None:
-        """Attempt a step until one attempt passes its check, or all are used up; then it waits for its turn."""
+        """Attempt a step until one attempt passes its check, or all are used up; then
+        it waits for its turn.
+        """
         run, tree = self.engine.run, None
         try:
             base = await self._known_base()
@@ -180,15 +225,20 @@ class SideBySide(Struct):
                 self._sweeping.add(asyncio.create_task(self._sweep(tree)))
 
     async def _sweep(self, tree: SideTree) -> None:
-        with suppress(CddError):  # in the end all that are left are removed, and then it is told
+        # in the end all that are left are removed, and then it is told
+        with suppress(CddError):
             await self.trees.remove(tree)
 
     async def _known_base(self) -> Checkpoint:
         """Nothing is done in the person's tree before there is one."""
         async with self._taking:
             if self.base is None:
-                changed = (step.files for step in self.engine.run.state.all_steps.values())
-                self.base = await self.trees.base({path for one in changed for path in (*one.created, *one.modified)})
+                changed = (
+                    step.files for step in self.engine.run.state.all_steps.values()
+                )
+                self.base = await self.trees.base(
+                    {path for one in changed for path in (*one.created, *one.modified)}
+                )
             return self.base
 
     async def _attempts(self, step: PlanStep, tree: SideTree, base: Checkpoint) -> None:
@@ -205,9 +255,13 @@ class SideBySide(Struct):
                 self._waiting.add(step.number)
                 break
             left -= not outcome.is_by_person
-            tell(AttemptFailed(step.number, number, outcome.reason, will_retry=left > 0))
+            tell(
+                AttemptFailed(step.number, number, outcome.reason, will_retry=left > 0)
+            )
             if left <= 0:
-                self._failed[step.number] = Failed(outcome.reason, outcome.failure, outcome.evidence, base)
+                self._failed[step.number] = Failed(
+                    outcome.reason, outcome.failure, outcome.evidence, base
+                )
                 self._stop()
                 break
             attempt = run.attempt(step.number, number, tree.record)
@@ -237,7 +291,9 @@ class SideBySide(Struct):
         prompt = partial(run.prompt, step, number, also_show, root=tree.root)
         known_before = asyncio.to_thread(self.engine.known_before, step)
         async with KnownBefore(known_before, None, runner.emit) as known:
-            outcome = await runner.attempt(step, prompt, attempt, known, tree.history, earlier)
+            outcome = await runner.attempt(
+                step, prompt, attempt, known, tree.history, earlier
+            )
         run.recorder.check()
         return outcome
 
@@ -249,7 +305,11 @@ class SideBySide(Struct):
                 return await main.commands.permit(command, reason)
 
         def protected(place: Path) -> bool:
-            return main.protected(main.root / place.relative_to(root) if place.is_relative_to(root) else place)
+            return main.protected(
+                main.root / place.relative_to(root)
+                if place.is_relative_to(root)
+                else place
+            )
 
         return replace(
             main,
@@ -271,27 +331,41 @@ class SideBySide(Struct):
         emit = self.engine.run.teller()
 
         def tell(event: Event) -> None:
-            emit(replace(event, step=step.number) if isinstance(event, Notice) else event)
+            emit(
+                replace(event, step=step.number) if isinstance(event, Notice) else event
+            )
 
         return tell
 
-    # ------------------------------------------------------------------------------------------ in the person's tree
+    # --------------------------------------------------------------------------
+    # in the person's tree
 
     def _join(self, number: int) -> None:
         self._joining[asyncio.create_task(self._carry_out(number))] = number
 
     async def _carry_out(self, number: int) -> None:
-        """Carry a step out in the person's tree; from its saved reply, if it was attempted beside others."""
+        """Carry a step out in the person's tree; from its saved reply, if it was
+        attempted beside others.
+        """
         run, engine = self.engine.run, self.engine
         step = next(step for step in run.plan.steps if step.number == number)
         failed = self._failed.pop(number, None)
         is_last_word = failed is not None
-        if failed is not None and failed.base not in (None, self.base):  # what it lacked may be there by now
+        # what it lacked may be there by now
+        if failed is not None and failed.base not in (
+            None,
+            self.base,
+        ):
             self._left[number] = self.attempts
         async with self._quiet:
-            if not (is_last_word or self._is_stopping or number in self._overlapped) and (files := run.overlap(step)):
+            if not (
+                is_last_word or self._is_stopping or number in self._overlapped
+            ) and (files := run.overlap(step)):
                 self._overlapped.add(number)
-                text = f"Changed since it was made, by you or by another step: {named(files)}. It is made once more."
+                text = (
+                    "Changed since it was made, by you or by another step:"
+                    f" {named(files)}. It is made once more."
+                )
                 run.emit(Notice(text, about=About.OVERLAP, step=number))
                 run.save(run.state.restore(number))
                 self.base = None
@@ -316,14 +390,21 @@ class SideBySide(Struct):
                 self._failed.clear()
 
     def _set_apart(self, step: PlanStep) -> None:
-        """A step has failed in the person's tree, and makes room for those that are to come there."""
+        """A step has failed in the person's tree, and makes room for those that are to
+        come there.
+        """
         run, number = self.engine.run, step.number
         now = run.state.step(number)
         attempt = run.attempt(number, now.attempts)
-        text = "What it wrote is restored until the steps beside it are done; then it is checked once more."
+        text = (
+            "What it wrote is restored until the steps beside it are done; then it is"
+            " checked once more."
+        )
         run.emit(Notice(text, about=About.SET_APART, step=number))
         run.restore(number)
-        self._failed[number] = Failed(now.error or "", attempt.failure or AttemptFailure(detail=""), now.evidence)
+        self._failed[number] = Failed(
+            now.error or "", attempt.failure or AttemptFailure(detail=""), now.evidence
+        )
         attempt.forget_failure()
         run.save(run.state.restore(number))
         self._left[number] = 1
@@ -333,14 +414,21 @@ class SideBySide(Struct):
         self._stopped_by = self._stopped_by or error
 
     async def _end(self) -> None:
-        """Stop what is under way, and put the steps in order: none of them has touched the person's tree."""
+        """Stop what is under way, and put the steps in order: none of them has touched
+        the person's tree.
+        """
         run, stopped = self.engine.run, False
         for task in (*self._beside, *self._joining):
             task.cancel()
-        while left := [task for task in (*self._beside, *self._joining, *self._sweeping) if not task.done()]:
+        while left := [
+            task
+            for task in (*self._beside, *self._joining, *self._sweeping)
+            if not task.done()
+        ]:
             try:
                 await asyncio.wait(left)
-            except asyncio.CancelledError:  # once more; it is passed on when all is in order
+            except asyncio.CancelledError:
+                # once more; it is passed on when all is in order
                 stopped = True
         for number, step in run.state.step_executions.items():
             if step.status is StepStatus.IN_PROGRESS:
@@ -348,7 +436,9 @@ class SideBySide(Struct):
         try:
             await remove_all(run.history)
         except CddError as error:  # it is tried again when the run is opened next
-            run.emit(Notice(f"{error.message} (it is not needed any more)", Tone.WARNING))
+            run.emit(
+                Notice(f"{error.message} (it is not needed any more)", Tone.WARNING)
+            )
         if stopped:
             raise asyncio.CancelledError
 

@@ -1,4 +1,6 @@
-"""What a face tells of steps that run side by side, so that nobody has to sort out what belongs to which."""
+"""What a face tells of steps that run side by side, so that nobody has to sort out what
+belongs to which.
+"""
 
 from cdd_agent.events import (
     AgentChanged,
@@ -14,12 +16,22 @@ from cdd_agent.events import (
     StepStarted,
 )
 
-_TOLD = (StepStarted, StepFinished, AttemptFailed, ModelReplaced, ChangesReviewed, ChangesPutBack, Notice)
+_TOLD = (
+    StepStarted,
+    StepFinished,
+    AttemptFailed,
+    ModelReplaced,
+    ChangesReviewed,
+    ChangesPutBack,
+    Notice,
+)
 
 
 class SideSteps:
-    """The steps that are in trees of their own just now. Of these a face tells that they begin, and what a person
-    should know; all that they do is told when they come into the person's tree, one after the other."""
+    """The steps that are in trees of their own just now. Of these a face tells that
+    they begin, and what a person should know; all that they do is told when they come
+    into the person's tree, one after the other.
+    """
 
     def __init__(self) -> None:
         self.running: set[int] = set()
@@ -31,7 +43,8 @@ class SideSteps:
                 self.running.add(step)
             case StepStarted(step=step) | StepFinished(step=step):
                 self.running.discard(step)
-            case RunFinished() | QuestionAsked() | AgentChanged():  # also of one that was stopped
+            case RunFinished() | QuestionAsked() | AgentChanged():
+                # also of one that was stopped
                 self.running.clear()
             case _:
                 pass

@@ -1,8 +1,10 @@
-"""Trees beside the person's own, each for one attempt at a step: git worktrees made from a checkpoint of the run.
+"""Trees beside the person's own, each for one attempt at a step: git worktrees made
+from a checkpoint of the run.
 
-They are in `.cdd/runs/SLUG/side`, with what is known of the doings in them, and are gone when their step is. Nothing in
-them is needed again: what was paid for is in the attempt's own folder. Those of a run that was killed are removed
-before anything else is done.
+They are in `.cdd/runs/SLUG/side`, with what is known of the doings in them, and are
+gone when their step is. Nothing in them is needed again: what was paid for is in the
+attempt's own folder. Those of a run that was killed are removed before anything else is
+done.
 """
 
 from __future__ import annotations
@@ -58,29 +60,46 @@ class SideTrees(Struct):
     """The variables of the run's commands."""
     _made: int = 0
     _packages: dict[frozenset[str], OwnPackages] = field(default_factory=dict)
-    """By the names of the packages that a tree has, those that have to be told where they are."""
+    """By the names of the packages that a tree has, those that have to be told where
+    they are.
+    """
     _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @classmethod
     async def of(cls, history: History, env: Mapping[str, str]) -> SideTrees | None:
-        """None where there can be none: without a git repository, or before its first commit."""
+        """None where there can be none: without a git repository, or before its first
+        commit.
+        """
         record = history.record
         repository = await repository_of(record.root)
         head = await repository.head() if repository is not None else None
-        if repository is None or head is None or (await history.open()).snapshots.is_private:
+        if (
+            repository is None
+            or head is None
+            or (await history.open()).snapshots.is_private
+        ):
             return None
         prefix = record.root.relative_to(repository.top).as_posix()
-        return cls(record, history, Trees.of(repository.top), head, "" if prefix == "." else prefix, env)
+        return cls(
+            record,
+            history,
+            Trees.of(repository.top),
+            head,
+            "" if prefix == "." else prefix,
+            env,
+        )
 
     async def base(self, also: Iterable[str]) -> Checkpoint:
-        """The project as it is now, to make trees from; with these files, also if they are ignored. Raises
-        `GitUnusable` or `BadInput`."""
+        """The project as it is now, to make trees from; with these files, also if they
+        are ignored. Raises `GitUnusable` or `BadInput`.
+        """
         self._begin(self.record.folder / _SIDE)
         return await (await self.history.open()).take(f"{_SIDE}/{stamp()}-base", also)
 
     async def make(self, step: int, base: Checkpoint) -> SideTree:
-        """Make one for the step with this folder, with all files as they are in a checkpoint. Raises `GitUnusable` or
-        `BadInput`."""
+        """Make one for the step with this folder, with all files as they are in a
+        checkpoint. Raises `GitUnusable` or `BadInput`.
+        """
         self._made += 1  # the step's last one may still be on its way out
         folder = self.record.folder / _SIDE / f"step-{step:02}-{self._made}"
         place, root = folder / "tree", folder / "tree" / self.prefix
@@ -96,18 +115,34 @@ class SideTrees(Struct):
         indexed = [] if self.prefix else [self.trees.expect_files(place, self.head)]
         await asyncio.gather(checkpoints.check_out(base), *indexed)
         link_shared(self.record.root, root)
-        names = frozenset(init.parent.name for init in (*root.glob("*/__init__.py"), *root.glob("src/*/__init__.py")))
+        names = frozenset(
+            init.parent.name
+            for init in (*root.glob("*/__init__.py"), *root.glob("src/*/__init__.py"))
+        )
         if names not in self._packages:
-            self._packages[names] = await own_packages(root, self.trees.top, self.env) if names else OwnPackages()
-        return SideTree(place, record, History(record, self.history.leave_out, checkpoints), self._packages[names])
+            self._packages[names] = (
+                await own_packages(root, self.trees.top, self.env)
+                if names
+                else OwnPackages()
+            )
+        return SideTree(
+            place,
+            record,
+            History(record, self.history.leave_out, checkpoints),
+            self._packages[names],
+        )
 
     def _begin(self, folder: Path) -> None:
-        """Where the folder is, there is something to be removed, also after a cut of power."""
+        """Where the folder is, there is something to be removed, also after a cut of
+        power.
+        """
         _make(folder)
         sync_folder(self.record.folder)
 
     async def remove(self, tree: SideTree) -> None:
-        """Remove one, and what was kept of the doings in it. Raises `GitUnusable` or `BadInput`."""
+        """Remove one, and what was kept of the doings in it. Raises `GitUnusable` or
+        `BadInput`.
+        """
         await to_its_end(tree.history.end, name="end")
         async with self._one_at_a_time:
             await self.trees.remove(tree.place)
@@ -115,7 +150,9 @@ class SideTrees(Struct):
 
 
 async def remove_all(history: History) -> None:
-    """Remove all that there are, whoever made them. Raises `GitUnusable` or `BadInput`."""
+    """Remove all that there are, whoever made them. Raises `GitUnusable` or
+    `BadInput`.
+    """
     folder = history.record.folder / _SIDE
     if not folder.exists():
         return
@@ -132,4 +169,6 @@ def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise BadInput(f"{folder} could not be made: {error.strerror or error}") from error
+        raise BadInput(
+            f"{folder} could not be made: {error.strerror or error}"
+        ) from error

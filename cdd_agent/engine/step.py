@@ -1,5 +1,7 @@
-"""One attempt at one step: ask the model, judge its reply, apply it, check it. It becomes true as a whole, or is
-restored by whoever called it (`engine.py`). How a reply is judged and what it made is checked: `step_check.py`."""
+"""One attempt at one step: ask the model, judge its reply, apply it, check it. It
+becomes true as a whole, or is restored by whoever called it (`engine.py`). How a reply
+is judged and what it made is checked: `step_check.py`.
+"""
 
 import asyncio
 import re
@@ -39,7 +41,14 @@ from cdd_agent.events import (
     unheard,
 )
 from cdd_agent.llm.budget import estimated_prompt
-from cdd_agent.llm.port import ContextTooLong, Model, PicturesRefused, PromptShare, Request, RequestRejected
+from cdd_agent.llm.port import (
+    ContextTooLong,
+    Model,
+    PicturesRefused,
+    PromptShare,
+    Request,
+    RequestRejected,
+)
 from cdd_agent.process.policy import CommandRefused, CommandRunner
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.status import Evidence, Verification
@@ -47,11 +56,15 @@ from cdd_agent.verification.baseline import is_of_use, take_baseline
 from cdd_agent.verification.checks import Check, check_for, project_check
 
 MakePrompt = Callable[[int | None, int], StepPrompt]
-"""Makes the prompt for a window of so many tokens, beside so many for tools and their answers; 0: without tools."""
+"""Makes the prompt for a window of so many tokens, beside so many for tools and their
+answers; 0: without tools.
+"""
 
 
 class AttemptOutcome(Struct, frozen=True):
-    """How an attempt ended. `verification` is None when it failed; `detail` is then what the model should see."""
+    """How an attempt ended. `verification` is None when it failed; `detail` is then
+    what the model should see.
+    """
 
     changes: ChangeSet
     verification: Verification | None
@@ -66,12 +79,16 @@ class AttemptOutcome(Struct, frozen=True):
     evidence: Evidence | None = None
     """None where no check was made."""
     is_by_person: bool = False
-    """A person has refused the changes, and said why: the model is asked again, however many attempts it had."""
+    """A person has refused the changes, and said why: the model is asked again, however
+    many attempts it had.
+    """
 
     @property
     def failure(self) -> AttemptFailure:
         """For the next attempt."""
-        return AttemptFailure(detail=self.detail, unseen=self.unseen, lines=dict(self.lines))
+        return AttemptFailure(
+            detail=self.detail, unseen=self.unseen, lines=dict(self.lines)
+        )
 
 
 async def _nothing_more() -> None:
@@ -79,11 +96,15 @@ async def _nothing_more() -> None:
 
 
 class _NoRoomForTools(RequestRejected):
-    """The step alone may fit into the model's window, but not with what is said of tools."""
+    """The step alone may fit into the model's window, but not with what is said of
+    tools.
+    """
 
 
 class StepRunner(Struct, frozen=True):
-    """Makes attempts at steps. `model` is called only when a reply is needed that was not saved before."""
+    """Makes attempts at steps. `model` is called only when a reply is needed that was
+    not saved before.
+    """
 
     root: Path
     model: Callable[[], Model]
@@ -106,13 +127,20 @@ class StepRunner(Struct, frozen=True):
         problems: list[BadInput] = []
         for step in plan.steps:
             if step.verify is None and self.test_command is None:
-                continue  # what the project holds is looked at when the step runs: it may have changed by then
+                # what the project holds is looked at when the step runs: it may have
+                # changed by then
+                continue
             try:
                 check_for(step, self.test_command, self.commands)
             except BadInput as error:
-                problems.append(BadInput(f"Step {step.number}: {error.message}", hint=error.hint))
+                problems.append(
+                    BadInput(f"Step {step.number}: {error.message}", hint=error.hint)
+                )
         if problems:
-            raise BadInput("\n".join(problem.message for problem in problems), hint=problems[0].hint)
+            raise BadInput(
+                "\n".join(problem.message for problem in problems),
+                hint=problems[0].hint,
+            )
 
     def is_compared(self, left: Sequence[PlanStep]) -> bool:
         """Whether one of the steps that are left will be compared with a baseline."""
@@ -123,11 +151,18 @@ class StepRunner(Struct, frozen=True):
         return project_check(self.test_command, self.commands)
 
     async def take_baseline(
-        self, step: PlanStep, check: Check | None, already: tuple[tuple[int, int], ...], record: RunRecord
+        self,
+        step: PlanStep,
+        check: Check | None,
+        already: tuple[tuple[int, int], ...],
+        record: RunRecord,
     ) -> None:
-        """Take and save the baseline before `step`. `already` are the steps, with their attempts, whose work is
-        there."""
-        baseline, output = await take_baseline(step.number, check, self.commands, self.test_timeout, record.folder)
+        """Take and save the baseline before `step`. `already` are the steps, with their
+        attempts, whose work is there.
+        """
+        baseline, output = await take_baseline(
+            step.number, check, self.commands, self.test_timeout, record.folder
+        )
         record.save_baseline(replace(baseline, already=already), output)
 
     async def attempt(
@@ -139,21 +174,35 @@ class StepRunner(Struct, frozen=True):
         history: History,
         earlier: Sequence[Attempt] = (),
     ) -> AttemptOutcome:
-        """Make it. The model may be asked, and may look around, before it is `known` what the tests were like; all else
-        waits for that. `earlier` are attempts at this step of which something may be left.
+        """Make it. The model may be asked, and may look around, before it is `known`
+        what the tests were like; all else waits for that. `earlier` are attempts at
+        this step of which something may be left.
 
-        Raises `ModelError` when no reply came, `BudgetExhausted`, `NotApproved`, `GitUnusable` when no checkpoint can
-        be taken, or `BadInput` when the disk or the check's command refuses.
+        Raises `ModelError` when no reply came, `BudgetExhausted`, `NotApproved`,
+        `GitUnusable` when no checkpoint can be taken, or `BadInput` when the disk or
+        the check's command refuses.
         """
         check = check_for(step, self.test_command, self.commands)
         await self._permit(step, check, known)
         clock = self.commands.clock
         transaction = StepTransaction(
-            self.root, step, attempt, history, self.approval, self.protected, clock, self.emit, known
+            self.root,
+            step,
+            attempt,
+            history,
+            self.approval,
+            self.protected,
+            clock,
+            self.emit,
+            known,
         )
         try:
             await self._reply(prompt, transaction)
-            from cdd_agent.engine.step_check import checked, usable_reply  # the first call does not wait for it
+            # the first call does not wait for it
+            from cdd_agent.engine.step_check import (
+                checked,
+                usable_reply,
+            )
 
             before = await known()
             reply = await asyncio.to_thread(usable_reply, transaction)
@@ -164,33 +213,62 @@ class StepRunner(Struct, frozen=True):
             await known()  # it may have been refused before anything had to wait
             if transaction.is_begun:
                 await history.after(attempt)
-            detail, by_person = "\n".join(filter(None, (refusal.message, refusal.hint))), transaction.told
+            detail, by_person = (
+                "\n".join(filter(None, (refusal.message, refusal.hint))),
+                transaction.told,
+            )
             if isinstance(refusal, ChangesRefused):
                 why = f"You refused its changes: {refusal.reason}".removesuffix(": ")
-                return AttemptOutcome(transaction.changes, None, why, by_person, is_by_person=True)
-            why, detail = f"The reply was not used. {detail}", "\n\n".join(filter(None, (detail, by_person)))
-            return AttemptOutcome(transaction.changes, None, why, detail, refusal.unseen, refusal.lines)
+                return AttemptOutcome(
+                    transaction.changes, None, why, by_person, is_by_person=True
+                )
+            why, detail = (
+                f"The reply was not used. {detail}",
+                "\n\n".join(filter(None, (detail, by_person))),
+            )
+            return AttemptOutcome(
+                transaction.changes, None, why, detail, refusal.unseen, refusal.lines
+            )
         await transaction.begin()
         if (changes := transaction.changes).changes:
             declared = {file.path.removeprefix("./") for file in step.files_affected}
-            undeclared = tuple(path for path in changes.touched if declared and path not in declared)
-            created, modified, deleted = changes.created, changes.modified, changes.deleted
+            undeclared = tuple(
+                path for path in changes.touched if declared and path not in declared
+            )
+            created, modified, deleted = (
+                changes.created,
+                changes.modified,
+                changes.deleted,
+            )
             files = await asyncio.to_thread(changes.files)
-            self.emit(ChangesApplied(step.number, created, modified, undeclared, deleted, files))
+            self.emit(
+                ChangesApplied(
+                    step.number, created, modified, undeclared, deleted, files
+                )
+            )
         try:
-            outcome = await checked(self, transaction, check, before, (*earlier, attempt), reply)
-        except BaseException:  # the check was stopped, and may have changed files by then
+            outcome = await checked(
+                self, transaction, check, before, (*earlier, attempt), reply
+            )
+        except BaseException:
+            # the check was stopped, and may have changed files by then
             with suppress(CddError):  # that it was stopped counts more
                 await history.saw(attempt)
             raise
         if outcome.verification is None:
-            # It may have failed because a block was taken for explanation, or a part was left out: the model is told.
-            more = [*(f"{doubt}." for doubt in reply.doubts), *filter(None, (transaction.told,))]
+            # It may have failed because a block was taken for explanation, or a part
+            # was left out: the model is told.
+            more = [
+                *(f"{doubt}." for doubt in reply.doubts),
+                *filter(None, (transaction.told,)),
+            ]
             outcome = replace(outcome, detail="\n\n".join((outcome.detail, *more)))
         return outcome
 
     async def _permit(self, step: PlanStep, check: Check | None, known: Known) -> None:
-        """A check that a person must agree to is asked about before anything is done, or paid for."""
+        """A check that a person must agree to is asked about before anything is done,
+        or paid for.
+        """
         if check is None or not self.commands.must_ask(check.command):
             return
         await known()
@@ -198,12 +276,20 @@ class StepRunner(Struct, frozen=True):
         try:
             await self.commands.ask(check.command)
         except CommandRefused as refusal:
-            why = f"The check of step {step.number}, `{check.shown}`, was not approved; nothing was written"
+            why = (
+                f"The check of step {step.number}, `{check.shown}`, was not approved;"
+                " nothing was written"
+            )
             raise NotApproved(why) from refusal
 
     async def _reply(self, prompt: MakePrompt, transaction: StepTransaction) -> None:
-        """Ask the model and save what it says before anything is done with it; what is saved is not asked for again."""
-        attempt, tools = transaction.attempt, StepTools(transaction, self.commands, self.code)
+        """Ask the model and save what it says before anything is done with it; what is
+        saved is not asked for again.
+        """
+        attempt, tools = (
+            transaction.attempt,
+            StepTools(transaction, self.commands, self.code),
+        )
         try:
             await tools.reapply(attempt.dialogue)
         except ReplyRefused as refusal:
@@ -222,14 +308,20 @@ class StepRunner(Struct, frozen=True):
         if self.tool_calls == "on" or (self.tool_calls == "auto" and model.calls_tools):
             offered, now = tools.offered(), self.commands.clock.now
             try:
-                dialogue = Dialogue(model, offered, "on", clock=now, told=tools.hear, emit=tools.emit)
+                dialogue = Dialogue(
+                    model, offered, "on", clock=now, told=tools.hear, emit=tools.emit
+                )
                 await self._take_turn(dialogue, prompt, tools)
                 return
             except RequestRejected as error:
                 was_used = bool(attempt.dialogue)
                 if was_used:  # nor would it be taken when the step is tried again
                     attempt.drop_dialogue()
-                if was_used or self.tool_calls == "on" or isinstance(error, ContextTooLong | PicturesRefused):
+                if (
+                    was_used
+                    or self.tool_calls == "on"
+                    or isinstance(error, ContextTooLong | PicturesRefused)
+                ):
                     raise
                 if isinstance(error, _NoRoomForTools):
                     why = error.message
@@ -237,12 +329,21 @@ class StepRunner(Struct, frozen=True):
                     why = "The server takes no tools"
                 else:
                     why = "A request with tools was refused"
-            self.emit(Notice(f"{why}; the model is asked without them.", Tone.WARNING, about=About.NO_TOOLS))
+            self.emit(
+                Notice(
+                    f"{why}; the model is asked without them.",
+                    Tone.WARNING,
+                    about=About.NO_TOOLS,
+                )
+            )
         tools.start_anew()
         await self._take_turn(Dialogue(model, emit=self.emit), prompt, tools)
 
-    async def _take_turn(self, dialogue: Dialogue, make: MakePrompt, tools: StepTools) -> None:
-        """The model's turn, or what is left of one that was interrupted. It is saved after each round.
+    async def _take_turn(
+        self, dialogue: Dialogue, make: MakePrompt, tools: StepTools
+    ) -> None:
+        """The model's turn, or what is left of one that was interrupted. It is saved
+        after each round.
 
         Raises `ContextTooLong`, or where the model is offered tools `_NoRoomForTools`.
         """
@@ -255,20 +356,33 @@ class StepRunner(Struct, frozen=True):
             else:
                 taken = estimated_prompt(Request((), definitions(dialogue.tools)))
                 try:
-                    prompt = await self._made(lambda: make(window, taken + for_answers(window)))
+                    prompt = await self._made(
+                        lambda: make(window, taken + for_answers(window))
+                    )
                 except ContextTooLong as error:
-                    text = f"There is no room for tools beside the step: the model takes in {window:,} tokens"
+                    text = (
+                        "There is no room for tools beside the step: the model takes"
+                        f" in {window:,} tokens"
+                    )
                     raise _NoRoomForTools(text, hint=error.hint) from error
             for note in prompt.notes:
                 self.emit(Notice(note, Tone.WARNING, about=About.NOT_SHOWN))
             if prompt.left_out:
-                self.emit(Notice(left_out_in_words(prompt.left_out), Tone.WARNING, about=About.LEFT_OUT))
+                self.emit(
+                    Notice(
+                        left_out_in_words(prompt.left_out),
+                        Tone.WARNING,
+                        about=About.LEFT_OUT,
+                    )
+                )
             if prompt.context is not None:
                 attempt.save_context(prompt.context)
             shares = prompt.shares
             if dialogue.tools:
                 shares = (PromptShare("the tools", taken), *shares)
-            self.emit(PromptMade(transaction.step.number, shares, prompt.left_out, window))
+            self.emit(
+                PromptMade(transaction.step.number, shares, prompt.left_out, window)
+            )
             attempt.save_request(prompt.text, prompt.shown)
             transaction.show(prompt.shown)
             spoken = prompt.request.messages
@@ -285,10 +399,15 @@ class StepRunner(Struct, frozen=True):
                 self.emit(GuidanceTaken(transaction.step.number, text))
             return words
 
-        used = Used(sum(bool(message.tool_calls) for message in spoken), attempt.dialogue_seconds)
+        used = Used(
+            sum(bool(message.tool_calls) for message in spoken),
+            attempt.dialogue_seconds,
+        )
         number = transaction.step.number
         with self.steering.heard() if dialogue.tools else nullcontext():
-            turn = await dialogue.turn(spoken, keep=keep, step=number, used=used, meanwhile=meanwhile)
+            turn = await dialogue.turn(
+                spoken, keep=keep, step=number, used=used, meanwhile=meanwhile
+            )
         if turn.problem:
             attempt.save_partial(spoken[-1].content)
             raise ReplyRefused(f"{turn.problem} Nothing of it was used.")
@@ -296,4 +415,6 @@ class StepRunner(Struct, frozen=True):
         await self.saved()
 
     async def _made(self, make: Callable[[], StepPrompt]) -> StepPrompt:
-        return await told_if_slow(make, self.emit, "Looking for the code that the step is about …")
+        return await told_if_slow(
+            make, self.emit, "Looking for the code that the step is about …"
+        )

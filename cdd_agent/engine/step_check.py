@@ -1,4 +1,6 @@
-"""The second half of an attempt at a step: is its reply of use, and was what it made seen to work?"""
+"""The second half of an attempt at a step: is its reply of use, and was what it made
+seen to work?
+"""
 
 import asyncio
 from collections.abc import Sequence
@@ -24,34 +26,67 @@ from cdd_agent.verification.outcomes import Result
 from cdd_agent.verification.taken_away import TestChanges, compare
 from cdd_agent.verification.targets import Assignment
 from cdd_agent.verification.testcode import Place, is_data, place_of
-from cdd_agent.verification.verdict import NOTHING_DONE, Verdict, Work, judge_unchecked, useful_end, verify
+from cdd_agent.verification.verdict import (
+    NOTHING_DONE,
+    Verdict,
+    Work,
+    judge_unchecked,
+    useful_end,
+    verify,
+)
 
 
 def usable_reply(transaction: StepTransaction) -> Reply:
-    """The saved reply, if it is one that this kind of step can do something with; it may have acted by tools. Raises
-    `ReplyRefused`."""
+    """The saved reply, if it is one that this kind of step can do something with; it
+    may have acted by tools. Raises `ReplyRefused`.
+    """
     text = transaction.attempt.reply or ""
     if not text.strip():
         raise ReplyRefused("The model sent an empty reply.")
     step = transaction.step
     own = [file.path for file in step.files_affected]
-    words = "\n".join(filter(None, (step.title, step.description, step.verify, transaction.attempt.all_guidance)))
+    words = "\n".join(
+        filter(
+            None,
+            (
+                step.title,
+                step.description,
+                step.verify,
+                transaction.attempt.all_guidance,
+            ),
+        )
+    )
     reply = parse_reply(text, KnownNames.of(transaction.root, own, words))
     has_acted = reply.changes_files or transaction.changes.changes
     written = transaction.changes.touched
-    unclear = [doubt for doubt in reply.doubts if not has_acted or (doubt.is_asked and doubt.path not in written)]
+    unclear = [
+        doubt
+        for doubt in reply.doubts
+        if not has_acted or (doubt.is_asked and doubt.path not in written)
+    ]
     if unclear:
-        hint = "Give a file in a code block whose info string is `language:path`. Write no file's name just above a "
+        hint = (
+            "Give a file in a code block whose info string is `language:path`. Write no"
+            " file's name just above a "
+        )
         hint += "block that is none."
         raise ReplyRefused("\n".join(f"{doubt}." for doubt in unclear), hint=hint)
     if not has_acted and any(not is_picture(transaction.root, path) for path in own):
-        hint = "Each new file is needed as a code block whose info string is `language:path`, each change as a "
+        hint = (
+            "Each new file is needed as a code block whose info string is"
+            " `language:path`, each change as a "
+        )
         hint += "search/replace block below the file's path."
         if transaction.call_by_call:
-            hint = "Make each new file by a call of `create_file`, and each change by a call of `edit_file`."
+            hint = (
+                "Make each new file by a call of `create_file`, and each change by a"
+                " call of `edit_file`."
+            )
         if refused := refused_calls(transaction.attempt.dialogue):
             hint = "\n".join((hint, NOTHING_DONE, *(f"- {call}" for call in refused)))
-        raise ReplyRefused("The reply gives no file, and this step names files.", hint=hint)
+        raise ReplyRefused(
+            "The reply gives no file, and this step names files.", hint=hint
+        )
     return reply
 
 
@@ -63,35 +98,55 @@ async def checked(
     attempts: Sequence[Attempt],
     reply: Reply,
 ) -> AttemptOutcome:
-    """Run the step's check over what was done, if there is one and something to be checked. When the check is over,
-    the attempt's last checkpoint is taken. `attempts` are all at this step of which something may be left."""
+    """Run the step's check over what was done, if there is one and something to be
+    checked. When the check is over, the attempt's last checkpoint is taken. `attempts`
+    are all at this step of which something may be left.
+    """
     step, attempt, history = transaction.step, transaction.attempt, transaction.history
     changes = transaction.changes
 
     async def is_something() -> bool:
         """Edits, also such as were there already, or what commands did."""
-        return bool(reply.changes_files or changes.changes or (await history.net([attempt])).changes)
+        return bool(
+            reply.changes_files
+            or changes.changes
+            or (await history.net([attempt])).changes
+        )
 
     async def tests() -> TestChanges:
-        """The fate of the tests that were there before the step, but for data that only its check changed:
-        tests tidy up."""
+        """The fate of the tests that were there before the step, but for data that only
+        its check changed: tests tidy up.
+        """
         await history.after(attempt)
-        versions = await history.versions(attempts, lambda path: place_of(path) is not Place.NONE)
+        versions = await history.versions(
+            attempts, lambda path: place_of(path) is not Place.NONE
+        )
         known = {*changes.touched, *await history.by_commands(attempts)}
-        looked_at = tuple(file for file in versions if not is_data(file.path) or file.path in known)
+        looked_at = tuple(
+            file for file in versions if not is_data(file.path) or file.path in known
+        )
         return await asyncio.to_thread(compare, looked_at)
 
     if check is None:
         try:
-            check = check_for(step, runner.test_command, runner.commands)  # the step may have brought the first tests
+            # the step may have brought the first tests
+            check = check_for(step, runner.test_command, runner.commands)
         except BadInput as error:  # or settings that nobody can read
             await history.after(attempt)
             return AttemptOutcome(changes, None, error.message, error.message)
     guidance = attempt.all_guidance
     assignment = Assignment(runner.root, step, before.agenda, guidance, changes)
-    work = Work(changes, StepMandate.by(step, guidance), step.verify is not None, assignment)
+    work = Work(
+        changes, StepMandate.by(step, guidance), step.verify is not None, assignment
+    )
     if check is None or not (step.verify or await is_something()):
-        reason = "nothing to check" if check else "no check was asked for" if step.verify else "no tests were found"
+        reason = (
+            "nothing to check"
+            if check
+            else "no check was asked for"
+            if step.verify
+            else "no tests were found"
+        )
         work = replace(work, tests=await tests())
         refused = () if await is_something() else refused_calls(attempt.dialogue)
         verdict = judge_unchecked(reason, replace(work, refused=refused))
@@ -112,15 +167,27 @@ async def checked(
             attempt.save_tests(verdict.tests, before.reference)
     runner.emit(_tested(step, check, verdict))
     if verdict.verification is not None:
-        return AttemptOutcome(changes, verdict.verification, verdict.reason, evidence=verdict.evidence)
-    detail = "\n\n".join(filter(None, (verdict.reason, verdict.advice, useful_end(verdict.output))))
-    return AttemptOutcome(changes, None, verdict.reason, detail, unseen=verdict.to_show, evidence=verdict.evidence)
+        return AttemptOutcome(
+            changes, verdict.verification, verdict.reason, evidence=verdict.evidence
+        )
+    detail = "\n\n".join(
+        filter(None, (verdict.reason, verdict.advice, useful_end(verdict.output)))
+    )
+    return AttemptOutcome(
+        changes,
+        None,
+        verdict.reason,
+        detail,
+        unseen=verdict.to_show,
+        evidence=verdict.evidence,
+    )
 
 
 def _tested(step: PlanStep, check: Check | None, verdict: Verdict) -> TestsFinished:
     tests = verdict.tests
     passed, failed, skipped = (
-        tests.count(result) if tests else None for result in (Result.PASSED, Result.FAILED, Result.SKIPPED)
+        tests.count(result) if tests else None
+        for result in (Result.PASSED, Result.FAILED, Result.SKIPPED)
     )
     return TestsFinished(
         step.number,

@@ -1,4 +1,6 @@
-"""Everything that is known of one step, for a person to look at: read from the plan, the state and the run's record."""
+"""Everything that is known of one step, for a person to look at: read from the plan,
+the state and the run's record.
+"""
 
 from pathlib import Path
 
@@ -41,7 +43,9 @@ class AttemptDetails(Struct, frozen=True):
 
 
 class StepDetails(Struct, frozen=True):
-    """One step as the plan has it, where it stands, and its attempts, the first one first."""
+    """One step as the plan has it, where it stands, and its attempts, the first one
+    first.
+    """
 
     ticket_slug: str
     step: PlanStep
@@ -49,26 +53,38 @@ class StepDetails(Struct, frozen=True):
     attempts: tuple[AttemptDetails, ...]
 
 
-def step_details(root: Path, ticket: Ticket, number: int, redactor: Redactor) -> StepDetails:
-    """Reads only, without the ticket's lock, and nothing of other steps' record. Raises `BadInput` where there is no
-    such step, or a file is damaged."""
+def step_details(
+    root: Path, ticket: Ticket, number: int, redactor: Redactor
+) -> StepDetails:
+    """Reads only, without the ticket's lock, and nothing of other steps' record. Raises
+    `BadInput` where there is no such step, or a file is damaged.
+    """
     plan = ticket.read_plan()
     step = next((step for step in plan.steps if step.number == number), None)
     if step is None:
         raise BadInput(f"{ticket.shown(ticket.plan_path)} has no step {number}")
-    state = load_state(ticket.state_path, ticket.slug, plan) or ExecutionState(ticket_slug=ticket.slug)
+    state = load_state(ticket.state_path, ticket.slug, plan) or ExecutionState(
+        ticket_slug=ticket.slug
+    )
     record, now = RunRecord.of(root, ticket.slug, redactor), state.step(number)
     was_changed = now.status.is_over and not now.identity.is_unchanged(step)
     return StepDetails(
         ticket.slug,
         step,
         StepView.of(now, step.title, changed=was_changed, depends_on=step.dependencies),
-        tuple(_attempt(record.attempt(now.folder, n), n, state, record, now) for n in range(1, now.attempts + 1)),
+        tuple(
+            _attempt(record.attempt(now.folder, n), n, state, record, now)
+            for n in range(1, now.attempts + 1)
+        ),
     )
 
 
 def _attempt(
-    attempt: Attempt, number: int, state: ExecutionState, record: RunRecord, now: StepExecution
+    attempt: Attempt,
+    number: int,
+    state: ExecutionState,
+    record: RunRecord,
+    now: StepExecution,
 ) -> AttemptDetails:
     failure = attempt.failure
     return AttemptDetails(
@@ -83,15 +99,22 @@ def _attempt(
     )
 
 
-def _seen_by_check(record: RunRecord, state: ExecutionState, step: StepExecution, attempt: int) -> tuple[SeenTest, ...]:
-    """The tests that the check of a step's attempt saw, beside what was known of each before the step. What changed
-    first: new failures, then what is green and was not, then old failures, then the rest."""
+def _seen_by_check(
+    record: RunRecord, state: ExecutionState, step: StepExecution, attempt: int
+) -> tuple[SeenTest, ...]:
+    """The tests that the check of a step's attempt saw, beside what was known of each
+    before the step. What changed first: new failures, then what is green and was not,
+    then old failures, then the rest.
+    """
     saved = record.attempt(step.folder, attempt)
     if (tests := saved.tests) is None:
         return ()
     before = saved.tests_before
-    if before is None:  # an older record: it is found out from those of all steps before
-        before = KnownTests(record).so_far(state, before=step).reference.otherwise(tests)
+    # an older record: it is found out from those of all steps before
+    if before is None:
+        before = (
+            KnownTests(record).so_far(state, before=step).reference.otherwise(tests)
+        )
 
     def rank(test: SeenTest) -> int:
         match test.result, test.before:
@@ -102,5 +125,8 @@ def _seen_by_check(record: RunRecord, state: ExecutionState, step: StepExecution
             case _:
                 return 3
 
-    seen = (SeenTest(test, result, before.get(test, result)) for test, result in tests.results.items())
+    seen = (
+        SeenTest(test, result, before.get(test, result))
+        for test, result in tests.results.items()
+    )
     return tuple(sorted(seen, key=rank))

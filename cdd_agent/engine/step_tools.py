@@ -1,6 +1,8 @@
-"""The tools by which a model carries a step out: to look around freely, and to act as one transaction.
+"""The tools by which a model carries a step out: to look around freely, and to act as
+one transaction.
 
-Calls that were made before an interruption are made once more from the saved dialogue, and not by asking the model.
+Calls that were made before an interruption are made once more from the saved dialogue,
+and not by asking the model.
 """
 
 import asyncio
@@ -14,7 +16,13 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cdd_agent.actions.model import Action, ActionResult, ActionStatus, CreateFileAction, EditAction
+from cdd_agent.actions.model import (
+    Action,
+    ActionResult,
+    ActionStatus,
+    CreateFileAction,
+    EditAction,
+)
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.dialogue.turns import shown_call
 from cdd_agent.edits.file_diff import FileDiff
@@ -43,9 +51,12 @@ from cdd_agent.tools.read_only import (
 
 _LONGEST_REFUSAL = 300
 """Characters of a call and why it was refused, where they are told once more."""
-_HISTORY = re.compile(r"\b(?:git|commit|branch|histor|revert|regress)|[^\W\d_a-z]", re.IGNORECASE)
-"""A step in whose words one of these is may need to look at what was before; so may one with letters that English does
-not have, as its words are not known here."""
+_HISTORY = re.compile(
+    r"\b(?:git|commit|branch|histor|revert|regress)|[^\W\d_a-z]", re.IGNORECASE
+)
+"""A step in whose words one of these is may need to look at what was before; so may one
+with letters that English does not have, as its words are not known here.
+"""
 _FOUND = re.compile(r"(?P<path>[^:]+):(?P<line>\d{1,7}):(?P<text>.*)")
 """A line that `grep_files` has found."""
 
@@ -57,23 +68,33 @@ class StepTools(Struct):
     commands: CommandRunner
     code: CodeFinder | None = None
     stopped: CddError | None = None
-    """Why the step cannot go on, whatever the model would do next: a person said no, or the disk did."""
+    """Why the step cannot go on, whatever the model would do next: a person said no, or
+    the disk did.
+    """
     _calls: int = 0
     """How many are over."""
     _written: tuple[FileDiff, ...] = ()
     """The changes of the call that is made."""
 
     def offered(self) -> tuple[Tool[Any], ...]:
-        """For a model that calls them: those that the step can be of use for, as each is paid for in every round."""
+        """For a model that calls them: those that the step can be of use for, as each
+        is paid for in every round.
+        """
         self.transaction.call_by_call = True
         step, root = self.transaction.step, self.transaction.root
         words = f"{step.title}\n{step.description}\n{self.transaction.attempt.guidance}"
-        unneeded = {ListFilesTool.name}  # the prompt has the tree, and what it lacks `glob_files` finds
+        # the prompt has the tree, and what it lacks `glob_files` finds
+        unneeded = {ListFilesTool.name}
         if not _HISTORY.search(words):
             unneeded |= {GitStatusTool.name, GitLogTool.name, GitDiffTool.name}
-        code = None if step.files_affected else self.code  # who names the files need not look for them
-        looking = (tool for tool in read_only_tools(root, code) if tool.name not in unneeded)
-        commands = ExecuteCommandTool(self, self.commands.settings, self.commands.allowed)
+        # who names the files need not look for them
+        code = None if step.files_affected else self.code
+        looking = (
+            tool for tool in read_only_tools(root, code) if tool.name not in unneeded
+        )
+        commands = ExecuteCommandTool(
+            self, self.commands.settings, self.commands.allowed
+        )
         return (*looking, CreateFileTool(self), EditFileTool(self), commands)
 
     def next_call(self) -> None:
@@ -87,14 +108,17 @@ class StepTools(Struct):
         self.transaction.emit(event)
 
     async def reapply(self, messages: Sequence[Message]) -> None:
-        """Write what the calls of a dialogue wrote before it was restored, and what commands made of that. What else
-        commands did was not restored.
+        """Write what the calls of a dialogue wrote before it was restored, and what
+        commands made of that. What else commands did was not restored.
 
-        Raises `ReplyRefused` where the files are no longer what they were then, and as `StepTransaction.change` does.
+        Raises `ReplyRefused` where the files are no longer what they were then, and as
+        `StepTransaction.change` does.
         """
         self.transaction.call_by_call = bool(messages)
         journal = self.transaction.attempt.journal
-        for call, answer in ((call, _parsed(text)) for call, text in _answers(messages)):
+        for call, answer in (
+            (call, _parsed(text)) for call, text in _answers(messages)
+        ):
             self.next_call()
             if made := journal.command_writes(self._calls - 1):
                 self.transaction.write_as_command(made)
@@ -107,7 +131,9 @@ class StepTools(Struct):
         self.transaction.attempt.answers.set_calls_aside(self._calls)
 
     def start_anew(self) -> None:
-        """A dialogue cannot go on: what it wrote is restored, and nothing counts of what was said."""
+        """A dialogue cannot go on: what it wrote is restored, and nothing counts of
+        what was said.
+        """
         self.transaction.start_anew()
         self.transaction.attempt.drop_dialogue()
         self.transaction.attempt.journal.set_calls_aside(0)
@@ -123,9 +149,15 @@ class StepTools(Struct):
         except ReplyRefused as refusal:
             why = "\n".join(filter(None, (refusal.message, refusal.hint)))
             content = ""
-            if refusal.unseen:  # then the model is shown what is in it, as the tool that reads it says it
+            if refusal.unseen:
+                # then the model is shown what is in it, as the tool that reads it says
+                # it
                 try:
-                    content = (await asyncio.to_thread(read_source, self.transaction.root, edit.path)).as_text()
+                    content = (
+                        await asyncio.to_thread(
+                            read_source, self.transaction.root, edit.path
+                        )
+                    ).as_text()
                 except CddError as error:
                     content = error.message
             return ActionResult(action, ActionStatus.FAILURE, content, why)
@@ -134,12 +166,16 @@ class StepTools(Struct):
             raise
         self._written = await asyncio.to_thread(changes.files)
         notes = [f"{note}." for note in changes.notes]
-        return ActionResult(action, ActionStatus.SUCCESS, "\n".join(filter(None, (*notes, told))))
+        return ActionResult(
+            action, ActionStatus.SUCCESS, "\n".join(filter(None, (*notes, told)))
+        )
 
     async def execute(
         self, command: str, cwd: str | None = None, env: Mapping[str, str] | None = None
     ) -> CommandResult:
-        """Run a command by the project's settings, and take over what it makes of the step's files."""
+        """Run a command by the project's settings, and take over what it makes of the
+        step's files.
+        """
         try:
             await self.transaction.begin()
         except CddError as error:
@@ -153,7 +189,9 @@ class StepTools(Struct):
 
         try:
             result = await self.commands.run(command, cwd=cwd, env=env, starts=starts)
-        except BaseException:  # it was stopped, and is ended by now; that it was counts more than what fails here
+        except BaseException:
+            # it was stopped, and is ended by now; that it was counts more than what
+            # fails here
             with suppress(CddError):
                 await self._take_over(others)
             raise
@@ -161,15 +199,21 @@ class StepTools(Struct):
         return result
 
     async def hear(self, call: ToolCall, answer: str) -> None:
-        """The model gets to see this as the answer to a call, which is over. What it has read whole it may replace.
+        """The model gets to see this as the answer to a call, which is over. What it
+        has read whole it may replace.
 
         Raises `CddError` where the step cannot go on.
         """
         told = _parsed(answer)
-        if "output" in told or "content" in told:  # a text that it may have seen of a file, which is read to compare
+        # a text that it may have seen of a file, which is read to compare
+        if "output" in told or "content" in told:
             await asyncio.to_thread(self._remember, call, told)
         else:
-            await asyncio.sleep(0)  # a stop that came with what the call has told is heard before its round counts
+            await asyncio.sleep(
+                0
+                # a stop that came with what the call has told is heard before its round
+                # counts
+            )
         self.next_call()
         if self.stopped is not None:
             raise self.stopped
@@ -177,39 +221,73 @@ class StepTools(Struct):
     def _remember(self, call: ToolCall, answer: Answer) -> None:
         if call.name == ReadFileTool.name and "output" in answer:
             asked = read_json(ReadArguments, call.arguments)
-            is_whole = asked == ReadArguments(path=asked.path, start_line=1, end_line=None)
-            self.transaction.remember(asked.path, str(answer["output"]), asked.start_line, is_whole=is_whole)
+            is_whole = asked == ReadArguments(
+                path=asked.path, start_line=1, end_line=None
+            )
+            self.transaction.remember(
+                asked.path, str(answer["output"]), asked.start_line, is_whole=is_whole
+            )
         elif call.name == GrepFilesTool.name and "output" in answer:
             for line in str(answer["output"]).splitlines():
-                if (found := _FOUND.fullmatch(line)) and found["path"] in self.transaction.in_part:
-                    self.transaction.remember(found["path"], found["text"], int(found["line"]))
+                if (found := _FOUND.fullmatch(line)) and found[
+                    "path"
+                ] in self.transaction.in_part:
+                    self.transaction.remember(
+                        found["path"], found["text"], int(found["line"])
+                    )
         elif "content" in answer and (edit := _edit_of(call)) is not None:
             self.transaction.remember(edit.path, str(answer["content"]), is_whole=True)
 
     async def _take_over(self, others: Set[PurePosixPath] | None) -> None:
-        """`others` are the step's files that were changed before the command. None: it did not start."""
+        """`others` are the step's files that were changed before the command. None: it
+        did not start.
+        """
         if others is None:
             return
         try:
             self.transaction.take_over_from_command(self._calls, others)
             history, attempt = self.transaction.history, self.transaction.attempt
-            await (history.saw(attempt) if attempt.side is None else history.saw_beside(attempt))
+            await (
+                history.saw(attempt)
+                if attempt.side is None
+                else history.saw_beside(attempt)
+            )
         except CddError as error:
             self.stopped = error
             raise
 
 
 def refused_calls(messages: Sequence[Message]) -> tuple[str, ...]:
-    """The calls of a dialogue that were to do something and did not, each with what was said to it."""
-    acting = ((call, answer) for call, answer in _answers(messages) if call.name not in LOOKING)
-    refused = ((call, answer) for call, answer in acting if "error" in _parsed(answer) or answer.startswith('{"error"'))
-    said = (f"{shown_call(call)}: {_parsed(answer).get('error', answer)}" for call, answer in refused)
-    return tuple(dict.fromkeys(" ".join(text.split())[:_LONGEST_REFUSAL] for text in said))
+    """The calls of a dialogue that were to do something and did not, each with what was
+    said to it.
+    """
+    acting = (
+        (call, answer)
+        for call, answer in _answers(messages)
+        if call.name not in LOOKING
+    )
+    refused = (
+        (call, answer)
+        for call, answer in acting
+        if "error" in _parsed(answer) or answer.startswith('{"error"')
+    )
+    said = (
+        f"{shown_call(call)}: {_parsed(answer).get('error', answer)}"
+        for call, answer in refused
+    )
+    return tuple(
+        dict.fromkeys(" ".join(text.split())[:_LONGEST_REFUSAL] for text in said)
+    )
 
 
 def _edit_of(call: ToolCall) -> Edit | None:
-    """The edit that a call made once. Raises `ReplyRefused` for one that nobody can have made."""
-    kinds: dict[str, type[Action]] = {CreateFileTool.name: CreateFileAction, EditFileTool.name: EditAction}
+    """The edit that a call made once. Raises `ReplyRefused` for one that nobody can
+    have made.
+    """
+    kinds: dict[str, type[Action]] = {
+        CreateFileTool.name: CreateFileAction,
+        EditFileTool.name: EditAction,
+    }
     kind = kinds.get(call.name)
     try:
         return edit_of(read_json(kind, call.arguments)) if kind else None
@@ -218,14 +296,20 @@ def _edit_of(call: ToolCall) -> Edit | None:
 
 
 def _answers(messages: Sequence[Message]) -> Iterator[tuple[ToolCall, str]]:
-    """The calls of a dialogue with their answers, which follow each round in its order: ids are used again by some."""
+    """The calls of a dialogue with their answers, which follow each round in its order:
+    ids are used again by some.
+    """
     for place, message in enumerate(messages):
-        for call, answer in zip(message.tool_calls, messages[place + 1 :], strict=False):
+        for call, answer in zip(
+            message.tool_calls, messages[place + 1 :], strict=False
+        ):
             yield call, answer.content
 
 
 def _parsed(answer: str) -> Answer:
-    """An answer as the model got to see it. One that was cut, so of a tool that only looks, is none."""
+    """An answer as the model got to see it. One that was cut, so of a tool that only
+    looks, is none.
+    """
     try:
         parsed: Answer = json.loads(answer)
     except ValueError:

@@ -1,4 +1,6 @@
-"""A run as a row of points: how far the project had come when each step was over, and what an undo went back from."""
+"""A run as a row of points: how far the project had come when each step was over, and
+what an undo went back from.
+"""
 
 from msgspec import Struct
 
@@ -13,16 +15,26 @@ class Timeline(Struct, frozen=True):
     ticket_slug: str
     steps: tuple[StepView, ...]
     undone: tuple[StepView, ...]
-    """Those that the last undo went back from, as they were: `redo` brings them back."""
+    """Those that the last undo went back from, as they were: `redo` brings them back.
+    """
 
 
 def timeline(ticket: Ticket) -> Timeline:
-    """Reads only, without the ticket's lock. Raises `BadInput` for a plan or a state that cannot be used."""
+    """Reads only, without the ticket's lock. Raises `BadInput` for a plan or a state
+    that cannot be used.
+    """
     plan = ticket.read_plan()
     state = load_state(ticket.state_path, ticket.slug, plan)
     if state is None:
         return Timeline(ticket.slug, (), ())
     titles = {step.number: step.title for step in plan.steps}
-    steps = tuple(StepView.of(step, titles.get(step.step_number, "")) for step in state.ended_steps())
+    steps = tuple(
+        StepView.of(step, titles.get(step.step_number, ""))
+        for step in state.ended_steps()
+    )
     last = state.undone[-1].steps if state.undone else ()
-    return Timeline(ticket.slug, steps, tuple(StepView.of(step, titles.get(step.step_number, "")) for step in last))
+    return Timeline(
+        ticket.slug,
+        steps,
+        tuple(StepView.of(step, titles.get(step.step_number, "")) for step in last),
+    )

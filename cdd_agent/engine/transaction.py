@@ -1,8 +1,10 @@
-"""A step's files while it is carried out: each change is judged, asked about, journalled and written, in this order.
+"""A step's files while it is carried out: each change is judged, asked about,
+journalled and written, in this order.
 
-A reply in words makes its changes at once, at its end. A model with tools (`step_tools.py`) makes them call by call,
-and runs commands in between: what a command makes of a file that the step has written is the step's doing, too. Either
-way it is one transaction: the journal (`journal.py`) knows what all of it replaced.
+A reply in words makes its changes at once, at its end. A model with tools
+(`step_tools.py`) makes them call by call, and runs commands in between: what a command
+makes of a file that the step has written is the step's doing, too. Either way it is one
+transaction: the journal (`journal.py`) knows what all of it replaced.
 """
 
 import asyncio
@@ -24,7 +26,16 @@ from cdd_agent.engine.attempt import Attempt, Shown
 from cdd_agent.engine.history import History
 from cdd_agent.engine.journal import CommandWrites
 from cdd_agent.errors import NotApproved
-from cdd_agent.events import About, ChangesProposed, ChangesReviewed, CheckpointStarted, Choice, Emit, Notice, Tone
+from cdd_agent.events import (
+    About,
+    ChangesProposed,
+    ChangesReviewed,
+    CheckpointStarted,
+    Choice,
+    Emit,
+    Notice,
+    Tone,
+)
 from cdd_agent.files.atomic import digest, put_file, read_bytes, remove
 from cdd_agent.files.paths import PathRefused, confine
 from cdd_agent.git.restore import restore
@@ -36,7 +47,9 @@ from cdd_agent.verification.test_id import TestId
 from cdd_agent.work_clock import WorkClock
 
 Known = Callable[[], Awaitable[Before]]
-"""What is known of the tests before a step; from then on the project may be changed. See `KnownBefore`."""
+"""What is known of the tests before a step; from then on the project may be changed.
+See `KnownBefore`.
+"""
 
 
 class StepTransaction(Struct):
@@ -50,21 +63,29 @@ class StepTransaction(Struct):
     """None: changes are written without a question."""
     protected: Protected
     clock: WorkClock
-    """Stands still while a person is asked, and until it is `known` what the tests were like."""
+    """Stands still while a person is asked, and until it is `known` what the tests were
+    like.
+    """
     emit: Emit
     known: Known
     is_begun: bool = False
     """Its checkpoint is taken."""
     call_by_call: bool = False
-    """Calls change the files one after the other: what they will write is not known when the checkpoint is taken."""
+    """Calls change the files one after the other: what they will write is not known
+    when the checkpoint is taken.
+    """
     told: str = ""
-    """The attempt's changes that the person did not take, or edited, in words for the model."""
+    """The attempt's changes that the person did not take, or edited, in words for the
+    model.
+    """
     _seen: dict[str, str | None] = field(default_factory=dict)
     """The model's knowledge of files, as `EditPolicy` has it."""
     in_part: dict[str, Ranges] = field(default_factory=dict)
     """The same of those that its prompt shows in part."""
     _read: dict[str, tuple[str | None, Ranges]] = field(default_factory=dict)
-    """The lines that it has read of others, each with the content that they were read of."""
+    """The lines that it has read of others, each with the content that they were read
+    of.
+    """
     _made: dict[PurePosixPath, FileChange] = field(default_factory=dict)
     """The fate of each file since the attempt began."""
 
@@ -75,17 +96,27 @@ class StepTransaction(Struct):
     @property
     def changes(self) -> ChangeSet:
         """All that the attempt changed so far."""
-        return ChangeSet(tuple(made for made in self._made.values() if made.before != made.after))
+        return ChangeSet(
+            tuple(made for made in self._made.values() if made.before != made.after)
+        )
 
     def show(self, shown: Shown) -> None:
         """The model is shown this."""
         self._seen |= shown.files
-        self.in_part = {path: lines for path, lines in self.in_part.items() if path not in shown.files}
+        self.in_part = {
+            path: lines
+            for path, lines in self.in_part.items()
+            if path not in shown.files
+        }
         self.in_part |= shown.in_part
 
-    def remember(self, name: str, text: str, first: int = 1, *, is_whole: bool = False) -> None:
-        """The model has read this, as lines of a file from the `first` on. Where they are there, it may change them;
-        who has read all that is in a file may replace it. `is_whole`: it was told that this is all."""
+    def remember(
+        self, name: str, text: str, first: int = 1, *, is_whole: bool = False
+    ) -> None:
+        """The model has read this, as lines of a file from the `first` on. Where they
+        are there, it may change them; who has read all that is in a file may replace
+        it. `is_whole`: it was told that this is all.
+        """
         path = _plain(self.root, name)
         if path is None or not (self.root / path).is_file():
             return
@@ -99,7 +130,9 @@ class StepTransaction(Struct):
             self.in_part.pop(path, None)
             return
         lines = lines_of(content.removeprefix(codecs.BOM_UTF8))
-        told = b"".join(lines[first - 1 : first - 1 + len(lines_of(text.encode(errors="replace")))])
+        told = b"".join(
+            lines[first - 1 : first - 1 + len(lines_of(text.encode(errors="replace")))]
+        )
         if told.decode(errors="replace").rstrip("\r\n") != text.rstrip("\r\n"):
             return
         last = first + len(lines_of(told)) - 1
@@ -120,18 +153,29 @@ class StepTransaction(Struct):
     def _note_reading(self, path: str, now: str | None) -> None:
         """In a tree beside the person's it matters also what was only read."""
         shown = self.attempt.shown if self.attempt.side is not None else None
-        if shown is not None and path not in shown.all_files and PurePosixPath(path) not in self._made:
+        if (
+            shown is not None
+            and path not in shown.all_files
+            and PurePosixPath(path) not in self._made
+        ):
             self.attempt.save_shown(replace(shown, read={**shown.read, path: now}))
 
     async def redo_beside(self) -> None:
-        """Make once more what commands made beside the step's own files, in a tree beside the person's. Raises
-        `ReplyRefused` where one of these files is another one by now."""
+        """Make once more what commands made beside the step's own files, in a tree
+        beside the person's. Raises `ReplyRefused` where one of these files is another
+        one by now.
+        """
         changes, contents = self.attempt.beside
         if not changes:
             return
         await self.begin()
-        again = [replace(change, before=change.after, after=change.before) for change in changes]
-        done = await to_its_end(partial(restore, self.root, again, contents), name="beside")
+        again = [
+            replace(change, before=change.after, after=change.before)
+            for change in changes
+        ]
+        done = await to_its_end(
+            partial(restore, self.root, again, contents), name="beside"
+        )
         if done.kept:
             raise changed_meanwhile(PurePosixPath(done.kept[0]))
         await self.history.saw(self.attempt)
@@ -139,18 +183,24 @@ class StepTransaction(Struct):
     async def change(
         self, edits: Sequence[Edit], *, call: int | None = None, again: bool = False
     ) -> tuple[ChangeSet, str]:
-        """Do all of these edits, or none; or what a person takes of them. Returns what that changed, and what they did
-        not take, in words for the model; what did not have to be done is told. `call` is the number of the call that
-        makes the edits, None for the reply. `again`: they were done before an interruption; nobody is asked or told
-        once more.
+        """Do all of these edits, or none; or what a person takes of them. Returns what
+        that changed, and what they did not take, in words for the model; what did not
+        have to be done is told. `call` is the number of the call that makes the edits,
+        None for the reply. `again`: they were done before an interruption; nobody is
+        asked or told once more.
 
-        Raises `ReplyRefused` with reasons for the model, `NotApproved`, `GitUnusable` when no checkpoint can be taken,
-        or `BadInput` when the disk refuses.
+        Raises `ReplyRefused` with reasons for the model, `NotApproved`, `GitUnusable`
+        when no checkpoint can be taken, or `BadInput` when the disk refuses.
         """
-        from cdd_agent.edits.build import change_set  # the first call does not wait for it
+        # the first call does not wait for it
+        from cdd_agent.edits.build import (
+            change_set,
+        )
 
         await self._wait_until_known()
-        changes = await asyncio.to_thread(change_set, self.root, edits, self._policy(), self.protected)
+        changes = await asyncio.to_thread(
+            change_set, self.root, edits, self._policy(), self.protected
+        )
         for note in () if again else changes.notes:
             self.emit(Notice(f"{note}.", about=About.FILE_NOTE))
         if not changes.changes:
@@ -160,30 +210,50 @@ class StepTransaction(Struct):
             if made is not None and made.after != change.before:
                 raise changed_meanwhile(change.path)
         if not again:
-            self.emit(ChangesProposed(self.step.number, changes.created, changes.modified, changes.deleted))
+            self.emit(
+                ChangesProposed(
+                    self.step.number, changes.created, changes.modified, changes.deleted
+                )
+            )
         answer = await self._answer(changes, call, again=again)
-        told, altered = (answer.told, answer.altered) if answer else ("", frozenset[str]())
+        told, altered = (
+            (answer.told, answer.altered) if answer else ("", frozenset[str]())
+        )
         self.told = "\n\n".join(filter(None, (self.told, told)))
         changes = answer.changes if answer else changes
         if answer is not None and not changes.changes:
             raise ChangesRefused(answer)
         await self.begin(changes.touched)
         with self.attempt.journal.writing(changes):
-            changes.apply(self.root)  # the answer may have taken hours: each file is looked at once more
+            # the answer may have taken hours: each file is looked at once more
+            changes.apply(self.root)
         for change in changes.changes:
             self._take_over(change)
         for path in altered:
             self._seen.pop(path, None)
         return changes, told
 
-    async def _answer(self, changes: ChangeSet, call: int | None, *, again: bool) -> Answer | None:
-        """The person's answer about changes, which may have been given before an interruption. None: nobody has to be
-        asked. Raises `NotApproved` where they want nothing of it, and gave no reason."""
+    async def _answer(
+        self, changes: ChangeSet, call: int | None, *, again: bool
+    ) -> Answer | None:
+        """The person's answer about changes, which may have been given before an
+        interruption. None: nobody has to be asked. Raises `NotApproved` where they want
+        nothing of it, and gave no reason.
+        """
         from cdd_agent.edits.review import proposal_digest
 
-        answers, proposed, number = self.attempt.answers, proposal_digest(changes), self.step.number
+        answers, proposed, number = (
+            self.attempt.answers,
+            proposal_digest(changes),
+            self.step.number,
+        )
         answer = answers.find(call, proposed, changes, number)
-        if answer is None and not again and self.approval is not None and not self.approval.accepts_all:
+        if (
+            answer is None
+            and not again
+            and self.approval is not None
+            and not self.approval.accepts_all
+        ):
             answer = await self._ask(self.approval, changes)
             answers.save(call, proposed, answer)
             if answer.reviewed.choice is Choice.ALWAYS:
@@ -194,33 +264,57 @@ class StepTransaction(Struct):
 
     async def _ask(self, approval: Approval, changes: ChangeSet) -> Answer:
         with self.clock.standing_still():
-            answer, taken = await ask_about(changes, self.step.number, approval.person, self.root, self.protected)
+            answer, taken = await ask_about(
+                changes, self.step.number, approval.person, self.root, self.protected
+            )
         redact, review = self.attempt.redactor.redact, answer.review
         reason = redact(answer.reason)
         if answer.choice not in (Choice.YES, Choice.ALWAYS) and not reason:
-            raise NotApproved(f"The changes of step {self.step.number} were not approved; nothing was written")
+            raise NotApproved(
+                f"The changes of step {self.step.number} were not approved; nothing was"
+                " written"
+            )
         left_out, edited = ((), ()) if reason else (review.left_out, review.edited)
-        told = ChangesReviewed(self.step.number, answer.choice, reason, left_out, edited)
-        return Answer(self.attempt.redactor.redacted(told), taken, redact(review.told(reason)))
+        told = ChangesReviewed(
+            self.step.number, answer.choice, reason, left_out, edited
+        )
+        return Answer(
+            self.attempt.redactor.redacted(told), taken, redact(review.told(reason))
+        )
 
     async def begin(self, touched: Sequence[str] = ()) -> None:
-        """See that there is a checkpoint from before the attempt, in which all is that will be written."""
+        """See that there is a checkpoint from before the attempt, in which all is that
+        will be written.
+        """
         if not self.is_begun:
             await self._wait_until_known()
             self.emit(CheckpointStarted(self.step.number))
-            if self.call_by_call:  # what the plan names for the step can be changed also where git ignores it
-                named = [_plain(self.root, file.path) for file in self.step.files_affected]
-                await self.history.before(self.attempt, [path for path in named if path is not None])
+            if self.call_by_call:
+                # what the plan names for the step can be changed also where git ignores
+                # it
+                named = [
+                    _plain(self.root, file.path) for file in self.step.files_affected
+                ]
+                await self.history.before(
+                    self.attempt, [path for path in named if path is not None]
+                )
             else:
                 await self.history.before(self.attempt, touched)
             self.is_begun = True
             if unseen := self.history.unseen():
-                text = f"In no checkpoint, because it could not be read: {', '.join(unseen)}"
+                text = (
+                    "In no checkpoint, because it could not be read:"
+                    f" {', '.join(unseen)}"
+                )
                 self.emit(Notice(text, Tone.WARNING, about=About.NOT_IN_CHECKPOINT))
         if missed := await self.history.also(self.attempt, touched):
             raise ReplyRefused(
-                f"{', '.join(missed)} is ignored by git: there would be no way back from a change of it.",
-                hint="Leave it alone; only where the plan names it for this step can it be changed.",
+                f"{', '.join(missed)} is ignored by git: there would be no way back"
+                " from a change of it.",
+                hint=(
+                    "Leave it alone; only where the plan names it for this step can it"
+                    " be changed."
+                ),
             )
 
     async def _wait_until_known(self) -> None:
@@ -228,16 +322,19 @@ class StepTransaction(Struct):
             await self.known()
 
     def take_over_from_command(self, call: int, others: Set[PurePosixPath]) -> None:
-        """Whatever the command of a call made of the step's files, but for those that `others` had changed before, is
-        the step's doing from now on. The model has seen none of it: what it knows of these files is out of date."""
+        """Whatever the command of a call made of the step's files, but for those that
+        `others` had changed before, is the step's doing from now on. The model has seen
+        none of it: what it knows of these files is out of date.
+        """
         journal = self.attempt.journal
         if made := journal.left_by_command(others):
             journal.keep_command_writes(call, made)
         self._record_command_writes(made)
 
     def write_as_command(self, made: CommandWrites) -> None:
-        """Write once more what a command made of the step's files. Raises `ReplyRefused` where somebody else has
-        changed one since."""
+        """Write once more what a command made of the step's files. Raises
+        `ReplyRefused` where somebody else has changed one since.
+        """
         journal = self.attempt.journal
         for path in made:
             if path not in self._made or path in journal.changed_since():
@@ -265,30 +362,54 @@ class StepTransaction(Struct):
         asked = StepMandate.by(self.step, self.attempt.all_guidance)
 
         def may_delete(path: str) -> bool:
-            places = (path, *(f"{folder}/" for folder in PurePosixPath(path).parents[:-1]))
-            return path in asked.notes or any(asked.to_remove(TestId(place)) for place in places)
+            places = (
+                path,
+                *(f"{folder}/" for folder in PurePosixPath(path).parents[:-1]),
+            )
+            return path in asked.notes or any(
+                asked.to_remove(TestId(place)) for place in places
+            )
 
         parts = BY_CALL if self.call_by_call else IN_BLOCKS
         return EditPolicy(self._seen, self.in_part, may_delete, asked.to_shorten, parts)
 
     def _take_over(self, change: FileChange) -> None:
         first, path = self._made.get(change.path), str(change.path)
-        self._made[change.path] = replace(change, before=first.before if first else change.before)
+        self._made[change.path] = replace(
+            change, before=first.before if first else change.before
+        )
         shown = self.attempt.shown
-        is_needed = self.call_by_call or self.attempt.side is None  # a reply finds its places again, or is refused
-        if first is None and shown is not None and path not in shown.all_files and is_needed:
+        # a reply finds its places again, or is refused
+        is_needed = self.call_by_call or self.attempt.side is None
+        if (
+            first is None
+            and shown is not None
+            and path not in shown.all_files
+            and is_needed
+        ):
             changed = {**shown.changed, path: digest(change.before)}
             self.attempt.save_shown(replace(shown, changed=changed))
-        is_known = change.before is None or self._seen.get(path) == digest(change.before)
-        if is_known or change.after is None:  # who has changed a part has not seen the rest
+        is_known = change.before is None or self._seen.get(path) == digest(
+            change.before
+        )
+        # who has changed a part has not seen the rest
+        if is_known or change.after is None:
             self._seen[path] = digest(change.after)
             shown_lines = self.in_part.pop(path, None)
-            if shown_lines is not None and change.before is not None and change.after is not None:
-                self.in_part[path] = known_after(change.before, change.after, shown_lines) or ()
+            if (
+                shown_lines is not None
+                and change.before is not None
+                and change.after is not None
+            ):
+                self.in_part[path] = (
+                    known_after(change.before, change.after, shown_lines) or ()
+                )
 
     def _record_command_writes(self, made: CommandWrites) -> None:
         for path, file in made.items():
-            self._made[path] = replace(self._made[path], after=file.content if file else None)
+            self._made[path] = replace(
+                self._made[path], after=file.content if file else None
+            )
 
 
 def _plain(root: Path, path: str) -> str | None:

@@ -1,5 +1,5 @@
-"""Going back: steps are undone, and done again, as their checkpoints know what they changed; a kill in between is made
-good by whoever comes next.
+"""Going back: steps are undone, and done again, as their checkpoints know what they
+changed; a kill in between is made good by whoever comes next.
 """
 
 from __future__ import annotations
@@ -14,7 +14,15 @@ from cdd_agent.engine.net_changes import NetChanges
 from cdd_agent.engine.record import GoingBack
 from cdd_agent.engine.run import Run, named
 from cdd_agent.errors import BadInput, CddError
-from cdd_agent.events import About, Notice, StepDiff, StepsRedone, StepsUndone, Tone, UndoPreview
+from cdd_agent.events import (
+    About,
+    Notice,
+    StepDiff,
+    StepsRedone,
+    StepsUndone,
+    Tone,
+    UndoPreview,
+)
 from cdd_agent.files.json_file import stamp
 from cdd_agent.git.restore import CheckpointGone, is_there
 from cdd_agent.tickets.state import NO_FILES, StepExecution, Undo, match_state
@@ -33,26 +41,39 @@ class ChangesUnknown(BadInput):
 
     def __init__(self, step: int) -> None:
         super().__init__(
-            f"What step {step} changed is not known here: its record is gone. Nothing was undone",
-            hint="Records are in .cdd/runs, on the machine that a step was carried out on.",
+            f"What step {step} changed is not known here: its record is gone. Nothing"
+            " was undone",
+            hint=(
+                "Records are in .cdd/runs, on the machine that a step was carried"
+                " out on."
+            ),
         )
         self.step = step
 
 
 class Undoing(Struct, frozen=True):
-    """Undo, redo and diff of a run that is in order (`Engine.recover`), with no other undo under way."""
+    """Undo, redo and diff of a run that is in order (`Engine.recover`), with no other
+    undo under way.
+    """
 
     run: Run
 
     async def undo(self, number: int | None = None) -> None:
-        """See `Engine.undo`. A step that was interrupted is the last one where its commands left something, and begins
-        anew then."""
+        """See `Engine.undo`. A step that was interrupted is the last one where its
+        commands left something, and begins anew then.
+        """
         run, history = self.run, self.run.history
         run.lock.check()
-        left = [step for step in run.state.interrupted_steps() if await history.left(run.standing(step))]
+        left = [
+            step
+            for step in run.state.interrupted_steps()
+            if await history.left(run.standing(step))
+        ]
         known = (*run.state.ended_steps(), *left)
         if not known:
-            run.emit(Notice("Nothing was carried out yet.", about=About.NOTHING_TO_UNDO))
+            run.emit(
+                Notice("Nothing was carried out yet.", about=About.NOTHING_TO_UNDO)
+            )
             return
         steps = known[known.index(self._carried_out(number, known)) :]
         for step in steps:
@@ -60,11 +81,15 @@ class Undoing(Struct, frozen=True):
                 raise ChangesUnknown(step.step_number)
         undo = stamp()
         await history.expect(await self._to_be_undone(undo, steps))
-        run.record.save_going_back(GoingBack(id=undo, steps=tuple(step.folder for step in steps)))
+        run.record.save_going_back(
+            GoingBack(id=undo, steps=tuple(step.folder for step in steps))
+        )
         await self.finish()
 
     async def preview(self, number: int) -> UndoPreview:
-        """The effect that `undo` of this step would have now; nothing is changed. Raises as it does."""
+        """The effect that `undo` of this step would have now; nothing is changed.
+        Raises as it does.
+        """
         run = self.run
         known = run.state.ended_steps()
         steps = known[known.index(self._carried_out(number, known)) :]
@@ -77,7 +102,10 @@ class Undoing(Struct, frozen=True):
         for change in net.changes:
             if await asyncio.to_thread(is_there, root, change.path, change.after):
                 restored.add(change.path)
-            elif not await asyncio.to_thread(is_there, root, change.path, change.before):  # else there is nothing to do
+            elif not await asyncio.to_thread(
+                is_there, root, change.path, change.before
+            ):
+                # else there is nothing to do
                 kept.add(change.path)
         return UndoPreview(
             tuple(step.step_number for step in steps),
@@ -91,7 +119,11 @@ class Undoing(Struct, frozen=True):
         run = self.run
         run.lock.check()
         if not run.state.undone:
-            run.emit(Notice("There is no undo to be undone, or another step has been run since."))
+            run.emit(
+                Notice(
+                    "There is no undo to be undone, or another step has been run since."
+                )
+            )
             return
         undo = run.state.undone[-1]
         match_state(run.state.redo(), run.plan)
@@ -101,21 +133,30 @@ class Undoing(Struct, frozen=True):
         await self.finish()
 
     async def diff(self, number: int | None = None) -> None:
-        """Show what a step, or the last one, changed. Raises `BadInput` for a step that was not carried out."""
+        """Show what a step, or the last one, changed. Raises `BadInput` for a step that
+        was not carried out.
+        """
         known = self.run.state.ended_steps()
         if number is None and not known:
-            self.run.emit(Notice("Nothing was carried out yet.", about=About.NOTHING_TO_UNDO))
+            self.run.emit(
+                Notice("Nothing was carried out yet.", about=About.NOTHING_TO_UNDO)
+            )
             return
         step = self._carried_out(number, known)
         if self._is_unknown(step):
-            text = f"What step {step.step_number} changed is not known: its record is gone."
+            text = (
+                f"What step {step.step_number} changed is not known: its record is"
+                " gone."
+            )
             self.run.emit(Notice(text, Tone.WARNING))
             return
         shown = await self.run.history.diff(self.run.standing(step))
         self.run.emit(StepDiff(step.step_number, step.title or "", shown))
 
     async def finish(self) -> None:
-        """An undo or a redo that was begun; after a kill perhaps a second time, which does no harm."""
+        """An undo or a redo that was begun; after a kill perhaps a second time, which
+        does no harm.
+        """
         run = self.run
         going = run.record.going_back
         if going is None:
@@ -127,14 +168,21 @@ class Undoing(Struct, frozen=True):
         if going.again and undone is not None:
             back = await run.history.reapply(await self._undone(undone))
             run.save(run.state.redo())
-            told = StepsRedone(tuple(step.step_number for step in undone.steps), back.restored, back.kept)
+            told = StepsRedone(
+                tuple(step.step_number for step in undone.steps),
+                back.restored,
+                back.kept,
+            )
         elif not going.again and undone is None and steps:
             net = await self._to_be_undone(going.id, steps)
             back = await run.history.restore(net)
             run.save(run.state.undo(steps, going.id))
-            # What a person edited is named: it was left alone, or is what an undo cannot go beyond.
+            # What a person edited is named: it was left alone, or is what an undo
+            # cannot go beyond.
             changed = {change.path for change in net.changes}
-            edited = tuple(path for path in sorted(net.edited & changed) if path not in back.kept)
+            edited = tuple(
+                path for path in sorted(net.edited & changed) if path not in back.kept
+            )
             told = StepsUndone(
                 tuple(step.step_number for step in steps),
                 tuple(path for path in back.restored if path not in edited),
@@ -147,7 +195,9 @@ class Undoing(Struct, frozen=True):
             run.emit(told)
 
     async def close_step(self, step: StepExecution) -> None:
-        """Tell what is left of a step whose last attempt was restored, and name it: it may be yours."""
+        """Tell what is left of a step whose last attempt was restored, and name it: it
+        may be yours.
+        """
         if not step.remaining_attempts:
             return
         attempt = self.run.standing(step)[-1]
@@ -156,26 +206,50 @@ class Undoing(Struct, frozen=True):
         except CheckpointGone:
             return
         if left:
-            text = f"Changed while step {step.step_number} ran, and left as it is: {named(left)}"
-            self.run.emit(Notice(f"{text} (`undo` restores it)", about=About.LEFT_AS_IS))
+            text = (
+                f"Changed while step {step.step_number} ran, and left as it is:"
+                f" {named(left)}"
+            )
+            self.run.emit(
+                Notice(f"{text} (`undo` restores it)", about=About.LEFT_AS_IS)
+            )
 
     async def tell_what_is_left(self, number: int) -> None:
-        """Tell what commands of an interrupted step made besides. Where that cannot be known, nothing hangs on it."""
+        """Tell what commands of an interrupted step made besides. Where that cannot be
+        known, nothing hangs on it.
+        """
         with suppress(CddError):
-            if left := await self.run.history.left(self.run.standing(self.run.state.step(number))):
-                text = f"What commands of step {number} made besides is left as it is: {named(left)}"
-                self.run.emit(Notice(f"{text} (`undo` restores it)", about=About.LEFT_AS_IS))
+            if left := await self.run.history.left(
+                self.run.standing(self.run.state.step(number))
+            ):
+                text = (
+                    f"What commands of step {number} made besides is left as it is:"
+                    f" {named(left)}"
+                )
+                self.run.emit(
+                    Notice(f"{text} (`undo` restores it)", about=About.LEFT_AS_IS)
+                )
 
-    async def _to_be_undone(self, undo: str, steps: Sequence[StepExecution]) -> NetChanges:
+    async def _to_be_undone(
+        self, undo: str, steps: Sequence[StepExecution]
+    ) -> NetChanges:
         attempts = self.run.standing(*steps)
-        return await self.run.history.net(attempts, await self.run.history.present(undo, attempts))
+        return await self.run.history.net(
+            attempts, await self.run.history.present(undo, attempts)
+        )
 
     async def _undone(self, undo: Undo) -> NetChanges:
         """The changes that an undo restored."""
-        return await self.run.history.net(self.run.standing(*undo.steps), await self.run.history.found_by(undo.id))
+        return await self.run.history.net(
+            self.run.standing(*undo.steps), await self.run.history.found_by(undo.id)
+        )
 
-    def _carried_out(self, number: int | None, known: Sequence[StepExecution]) -> StepExecution:
-        """The step of this number, or the last one, of those that were carried out, in this order."""
+    def _carried_out(
+        self, number: int | None, known: Sequence[StepExecution]
+    ) -> StepExecution:
+        """The step of this number, or the last one, of those that were carried out, in
+        this order.
+        """
         if number is None:
             return known[-1]
         for step in known:
@@ -186,7 +260,9 @@ class Undoing(Struct, frozen=True):
         raise NotCarriedOut(number, hint)
 
     def _is_unknown(self, step: StepExecution) -> bool:
-        """Whether it changed files of which no checkpoint tells what they were before."""
+        """Whether it changed files of which no checkpoint tells what they were
+        before.
+        """
         spans = (attempt.span for attempt in self.run.standing(step))
         is_known = any(span is not None and span.after is not None for span in spans)
         return not is_known and step.files != NO_FILES

@@ -1,6 +1,7 @@
 """Where a run is that travels between copies of a project, as far as this copy knows.
 
-It is a file in the run's record, and private to this copy. A run that never travelled has none, and is here.
+It is a file in the run's record, and private to this copy. A run that never travelled
+has none, and is here.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from cdd_agent.tickets.store import Ticket
 MARGIN = timedelta(minutes=5)
 """By how much the clocks of two machines may differ from the true time."""
 CAME_BACK = "cluster.json"
-"""Is in the record of a run of which something may have come back from another machine."""
+"""Is in the record of a run of which something may have come back from another machine.
+"""
 _NAME, _OWN_TREE = "whereabouts.json", "tree.json"
 TREE = "tree"
 """The folder of a run's own tree, in its record."""
@@ -39,7 +41,9 @@ class Phase(StrEnum):
     AWAY = "away"
     """It was pushed."""
     ARRIVING = "arriving"
-    """A pull was begun: files of the run and of the project are on their way to their places."""
+    """A pull was begun: files of the run and of the project are on their way to their
+    places.
+    """
 
 
 class Whereabouts(JsonFile, frozen=True):
@@ -53,7 +57,9 @@ class Whereabouts(JsonFile, frozen=True):
     tip: str | None
     """The last commit of the run's reference that this copy knows of."""
     content: str | None = None
-    """The commit with the run as this copy has it, or had it when it was pulled. While it is leaving: the one sent."""
+    """The commit with the run as this copy has it, or had it when it was pulled. While
+    it is leaving: the one sent.
+    """
     until: Moment | None = None
     """The end of this copy's lease."""
     project: str | None = None
@@ -66,7 +72,10 @@ class Whereabouts(JsonFile, frozen=True):
     @property
     def shown(self) -> str:
         """The remote without a password."""
-        from cdd_agent.redaction import Redactor  # not for a list of tickets of which none is elsewhere
+        # not for a list of tickets of which none is elsewhere
+        from cdd_agent.redaction import (
+            Redactor,
+        )
 
         return Redactor().redact(self.remote)
 
@@ -75,29 +84,47 @@ class Whereabouts(JsonFile, frozen=True):
         take = f"`cdd pull {slug} {self.shown}` takes it"
         match self.phase:
             case Phase.AWAY:
-                raise RunElsewhere(f"{slug} was pushed to {self.shown}, and is not here any more", hint=f"{take} back.")
+                raise RunElsewhere(
+                    f"{slug} was pushed to {self.shown}, and is not here any more",
+                    hint=f"{take} back.",
+                )
             case Phase.LEAVING:
                 raise RunElsewhere(
-                    f"A push of {slug} to {self.shown} was interrupted, and may have arrived",
+                    f"A push of {slug} to {self.shown} was interrupted, and may have"
+                    " arrived",
                     hint=f"`cdd push {slug} {self.shown}` finishes it; {take} back.",
                 )
             case Phase.ARRIVING:
-                raise RunElsewhere(f"A pull of {slug} from {self.shown} was interrupted", hint=f"{take} to its end.")
+                raise RunElsewhere(
+                    f"A pull of {slug} from {self.shown} was interrupted",
+                    hint=f"{take} to its end.",
+                )
         if self.holder != holder:
             raise RunElsewhere(
-                f"{slug} was pulled by another copy of this project, of which this one was made",
-                hint=f"Go on there. If that one is gone: `cdd pull {slug} {self.shown} --take-over`.",
+                f"{slug} was pulled by another copy of this project, of which this one"
+                " was made",
+                hint=(
+                    "Go on there. If that one is gone:"
+                    f" `cdd pull {slug} {self.shown} --take-over`."
+                ),
             )
         if self.until is None or now > self.until - MARGIN:
-            since = f"{self.until.astimezone():%Y-%m-%d %H:%M}" if self.until else "the beginning"
+            since = (
+                f"{self.until.astimezone():%Y-%m-%d %H:%M}"
+                if self.until
+                else "the beginning"
+            )
             raise RunElsewhere(
-                f"The lease of {slug} is over since {since}, and another machine may have taken it",
+                f"The lease of {slug} is over since {since}, and another machine may"
+                " have taken it",
                 hint=f"{take} anew.",
             )
 
 
 class OwnTreeMade(JsonFile, frozen=True):
-    """That a run has a tree of its own, beside the person's: it is there until it has landed."""
+    """That a run has a tree of its own, beside the person's: it is there until it has
+    landed.
+    """
 
     branch: str
     base: str
@@ -124,8 +151,10 @@ def forget_own_tree(record: Path) -> None:
 
 
 def in_its_tree(ticket: Ticket) -> Ticket:
-    """The ticket where its run goes on: in the tree that the run has of its own, or else where the person has it. Its
-    record and state are below its `root`. Raises `Damaged`."""
+    """The ticket where its run goes on: in the tree that the run has of its own, or
+    else where the person has it. Its record and state are below its `root`. Raises
+    `Damaged`.
+    """
     made = load_own_tree(ticket.record)
     if made is None:
         return ticket
@@ -135,37 +164,54 @@ def in_its_tree(ticket: Ticket) -> Ticket:
 
 
 def where_in_short(ticket: Ticket) -> str:
-    """Where a ticket's run goes on, for a list; empty where it does among the person's own files. Raises `Damaged`."""
+    """Where a ticket's run goes on, for a list; empty where it does among the person's
+    own files. Raises `Damaged`.
+    """
     if load_own_tree(ticket.record) is not None:
         return "in its own tree"
     known = load_whereabouts(ticket.record)
     if known is None or known.phase is Phase.HERE:
         return ""
-    return f"pushed to {known.shown}" if known.phase is not Phase.ARRIVING else f"half pulled from {known.shown}"
+    return (
+        f"pushed to {known.shown}"
+        if known.phase is not Phase.ARRIVING
+        else f"half pulled from {known.shown}"
+    )
 
 
 def how_to_hand_back(record: Path) -> str:
-    """For whoever has finished with a run that was pulled, which others cannot take yet; else empty."""
+    """For whoever has finished with a run that was pulled, which others cannot take
+    yet; else empty.
+    """
     known = load_whereabouts(record)
     if known is None or known.phase is not Phase.HERE or known.until is None:
         return ""
     until = f"{known.until.astimezone():%H:%M}"
-    return f"{record.name} is held by this copy until {until}; `cdd push {record.name}` lets others have it."
+    return (
+        f"{record.name} is held by this copy until {until}; `cdd push {record.name}`"
+        " lets others have it."
+    )
 
 
 def load_whereabouts(record: Path) -> Whereabouts | None:
-    """Of the run with its record in this folder; None where it never travelled. Raises `Damaged`."""
+    """Of the run with its record in this folder; None where it never travelled. Raises
+    `Damaged`.
+    """
     return Whereabouts.load(record / _NAME)
 
 
 def expect_here(root: Path, record: Path, now: datetime) -> None:
-    """Raises `RunElsewhere` where the run with its record in this folder was pushed from this copy of the project, or
-    its lease is over, or it has a tree of its own."""
+    """Raises `RunElsewhere` where the run with its record in this folder was pushed
+    from this copy of the project, or its lease is over, or it has a tree of its own.
+    """
     slug = record.name
     if (tree := load_own_tree(record)) is not None:
         raise RunElsewhere(
             f"{slug} has a tree of its own, on the branch {tree.branch}",
-            hint=f"`cdd exec {slug} --worktree` goes on there, `cdd land {slug}` brings it over when all is done.",
+            hint=(
+                f"`cdd exec {slug} --worktree` goes on there, `cdd land {slug}` brings"
+                " it over when all is done."
+            ),
         )
     known = load_whereabouts(record)
     if known is not None:
@@ -181,7 +227,9 @@ def save_whereabouts(record: Path, whereabouts: Whereabouts | None) -> None:
 
 
 def copy_id(root: Path) -> str:
-    """The name of this copy of a project in leases: another folder or machine has another one. Raises `BadInput`."""
+    """The name of this copy of a project in leases: another folder or machine has
+    another one. Raises `BadInput`.
+    """
     import hashlib
     import platform
     import secrets
@@ -191,4 +239,6 @@ def copy_id(root: Path) -> str:
         if read_bytes(file) is None:
             create_exclusive(file, secrets.token_hex(16).encode(), 0o600)
     known = (read_bytes(file) or b"").decode(errors="replace")
-    return hashlib.sha256(f"{known}\0{platform.node()}\0{root}".encode(errors="surrogateescape")).hexdigest()[:20]
+    return hashlib.sha256(
+        f"{known}\0{platform.node()}\0{root}".encode(errors="surrogateescape")
+    ).hexdigest()[:20]

@@ -10,7 +10,9 @@ from pathlib import Path
 
 from cdd_agent.errors import BadInput
 
-_IGNORE = "# Runs are this machine's own; the config and the templates are shared.\nruns/\n"
+_IGNORE = (
+    "# Runs are this machine's own; the config and the templates are shared.\nruns/\n"
+)
 _LEFTOVER = re.compile(r"\.cdd-[0-9a-f]{12}-([0-9]+)-[0-9a-f]{8}\.tmp")
 _being_written = set[Path]()
 """The temporary files of this process, in whichever thread."""
@@ -36,11 +38,13 @@ class NotRead(BadInput):
 
 
 def write_atomic(path: Path, data: bytes) -> None:
-    """Write `data` whole or not at all: temporary file beside it, fsync, rename, fsync of the folder.
+    """Write `data` whole or not at all: temporary file beside it, fsync, rename, fsync
+    of the folder.
 
-    Missing parent folders are made, an existing file keeps its mode, and a link is followed to its target. Of several
-    that write the same file at once, the last one's data is what stays.
-    Raises `BadInput` when the disk refuses (read-only, full, a folder in the way); then nothing has changed.
+    Missing parent folders are made, an existing file keeps its mode, and a link is
+    followed to its target. Of several that write the same file at once, the last one's
+    data is what stays. Raises `BadInput` when the disk refuses (read-only, full, a
+    folder in the way); then nothing has changed.
     """
     target = path.resolve()
     with _written_beside(target, (data,), path) as temporary:
@@ -50,11 +54,13 @@ def write_atomic(path: Path, data: bytes) -> None:
 
 
 def create_exclusive(path: Path, data: bytes, permissions: int | None = None) -> None:
-    """Write a file that must not be there yet, whole or not at all. Of several that create it at once, one does.
+    """Write a file that must not be there yet, whole or not at all. Of several that
+    create it at once, one does.
 
     It has these permissions, or those of any new file.
 
-    Raises `FileExistsError` where there is something, be it a link that leads nowhere; otherwise as `write_atomic`.
+    Raises `FileExistsError` where there is something, be it a link that leads nowhere;
+    otherwise as `write_atomic`.
     """
     target = path.parent.resolve() / path.name
     with _written_beside(target, (data,), path) as temporary:
@@ -66,7 +72,8 @@ def create_exclusive(path: Path, data: bytes, permissions: int | None = None) ->
                 os.link(temporary, target)
             except FileExistsError:
                 raise
-            except OSError:  # a disk without hard links: whoever reads at this moment sees a part
+            except OSError:
+                # a disk without hard links: whoever reads at this moment sees a part
                 _write_synced(target, (data,))
         except FileExistsError:
             is_free = False
@@ -75,9 +82,11 @@ def create_exclusive(path: Path, data: bytes, permissions: int | None = None) ->
 
 
 def put_file(place: Path, chunks: Iterable[bytes], permissions: int) -> None:
-    """Write a file in exactly this place, whole or not at all: a link that is there is replaced, not followed.
+    """Write a file in exactly this place, whole or not at all: a link that is there is
+    replaced, not followed.
 
-    Nobody can read it meanwhile whom `permissions` would not let. Raises `BadInput` when the disk refuses.
+    Nobody can read it meanwhile whom `permissions` would not let. Raises `BadInput`
+    when the disk refuses.
     """
     with _written_beside(place, chunks, place, 0o600) as temporary:
         temporary.chmod(permissions)
@@ -85,16 +94,20 @@ def put_file(place: Path, chunks: Iterable[bytes], permissions: int) -> None:
 
 
 def put_link(place: Path, leads_to: str) -> None:
-    """Make a symbolic link in exactly this place, or replace what is there by it. Raises `BadInput`."""
+    """Make a symbolic link in exactly this place, or replace what is there by it.
+    Raises `BadInput`.
+    """
     with _put_beside(place, place) as temporary:
         temporary.symlink_to(leads_to)
         temporary.replace(place)
 
 
 def append_line(path: Path, line: bytes, permissions: int = 0o666) -> None:
-    """Add a line, which has its end, to a file in one write; one that a killed process left unfinished is ended first.
+    """Add a line, which has its end, to a file in one write; one that a killed process
+    left unfinished is ended first.
 
-    Missing folders are made; a new file has these permissions at most, whatever the folder. Raises `BadInput`.
+    Missing folders are made; a new file has these permissions at most, whatever the
+    folder. Raises `BadInput`.
     """
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
     try:
@@ -113,7 +126,9 @@ def append_line(path: Path, line: bytes, permissions: int = 0o666) -> None:
 
 
 def sync_all() -> None:
-    """See that all that was written stays, also after a cut of power; for many files at once. Windows cannot."""
+    """See that all that was written stays, also after a cut of power; for many files at
+    once. Windows cannot.
+    """
     if hasattr(os, "sync"):
         os.sync()
 
@@ -121,7 +136,8 @@ def sync_all() -> None:
 def sync_folder(folder: Path) -> None:
     """See that the names in a folder stay, also after a cut of power.
 
-    Where the system can: Windows and some network disks cannot, and the file itself is in its place by now.
+    Where the system can: Windows and some network disks cannot, and the file itself is
+    in its place by now.
     """
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
@@ -136,11 +152,15 @@ def remove(path: Path) -> None:
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
-        raise BadInput(f"{path} could not be removed: {error.strerror or error}") from error
+        raise BadInput(
+            f"{path} could not be removed: {error.strerror or error}"
+        ) from error
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder with all that is in it, if it is there. Raises `BadInput` when the disk refuses."""
+    """Remove a folder with all that is in it, if it is there. Raises `BadInput` when
+    the disk refuses.
+    """
     import shutil  # with the archives' libraries, which nobody else needs
 
     try:
@@ -148,21 +168,27 @@ def remove_folder(folder: Path) -> None:
     except FileNotFoundError:
         pass
     except OSError as error:
-        raise BadInput(f"{folder} could not be removed: {error.strerror or error}") from error
+        raise BadInput(
+            f"{folder} could not be removed: {error.strerror or error}"
+        ) from error
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove what writes in a folder left whose process was killed in their middle; one that goes on is let be."""
+    """Remove what writes in a folder left whose process was killed in their middle; one
+    that goes on is let be.
+    """
     for file in folder.glob(".cdd-*.tmp"):
         found = _LEFTOVER.fullmatch(file.name)
         if found and not _is_being_written(file, int(found[1])):
-            with contextlib.suppress(OSError):  # somebody else was faster, or the folder is read-only by now
+            # somebody else was faster, or the folder is read-only by now
+            with contextlib.suppress(OSError):
                 file.unlink()
 
 
 def read_bytes(path: Path, most: int = -1) -> bytes | None:
-    """The content of a file, or the beginning of `most` bytes; None where there is none. Raises `BadInput` when it
-    cannot be read."""
+    """The content of a file, or the beginning of `most` bytes; None where there is
+    none. Raises `BadInput` when it cannot be read.
+    """
     try:
         with path.open("rb") as file:
             return file.read(most)
@@ -173,7 +199,8 @@ def read_bytes(path: Path, most: int = -1) -> bytes | None:
 
 
 def read_lines(path: Path, longest: int) -> Iterator[bytes]:
-    """The lines of a file, with their ends; none where there is no file. One that is longer comes in pieces.
+    """The lines of a file, with their ends; none where there is no file. One that is
+    longer comes in pieces.
 
     Raises `BadInput` when it cannot be read.
     """
@@ -188,7 +215,8 @@ def read_lines(path: Path, longest: int) -> Iterator[bytes]:
 
 
 def read_tail(path: Path, most: int) -> list[bytes]:
-    """The lines, with their ends, that begin within the last so many bytes of a file; none where there is no file.
+    """The lines, with their ends, that begin within the last so many bytes of a file;
+    none where there is no file.
 
     Raises `BadInput` when it cannot be read.
     """
@@ -205,7 +233,9 @@ def read_tail(path: Path, most: int) -> list[bytes]:
 
 
 def ignore_runs(root: Path) -> Path | None:
-    """See that git ignores what runs leave; the file that was made for it, or None when it is there already."""
+    """See that git ignores what runs leave; the file that was made for it, or None when
+    it is there already.
+    """
     file = root / ".cdd" / ".gitignore"
     if file.exists():
         return None
@@ -214,13 +244,19 @@ def ignore_runs(root: Path) -> Path | None:
 
 
 def digest(data: bytes | None) -> str | None:
-    """The identity of a content in journals: its SHA-256, or None for a file that is not there."""
+    """The identity of a content in journals: its SHA-256, or None for a file that is
+    not there.
+    """
     return None if data is None else hashlib.sha256(data).hexdigest()
 
 
 @contextlib.contextmanager
-def _written_beside(target: Path, chunks: Iterable[bytes], shown: Path, mode: int = 0o666) -> Iterator[Path]:
-    """A temporary file with the data, to be put in its place; gone afterwards, whatever happens."""
+def _written_beside(
+    target: Path, chunks: Iterable[bytes], shown: Path, mode: int = 0o666
+) -> Iterator[Path]:
+    """A temporary file with the data, to be put in its place; gone afterwards, whatever
+    happens.
+    """
     with _put_beside(target, shown) as temporary:
         _write_synced(temporary, chunks, mode)
         yield temporary
@@ -238,19 +274,24 @@ def _put_beside(target: Path, shown: Path) -> Iterator[Path]:
     except OSError as error:
         raise NotWritten(shown, error) from error
     finally:
-        with contextlib.suppress(OSError):  # what is told is the first error, not the clean-up's
+        # what is told is the first error, not the clean-up's
+        with contextlib.suppress(OSError):
             temporary.unlink()
         _being_written.discard(temporary)
 
 
 def _temporary(target: Path) -> Path:
-    """A name that no other write uses, and by which a later process finds what a killed one left."""
+    """A name that no other write uses, and by which a later process finds what a killed
+    one left.
+    """
     of = hashlib.sha256(target.name.encode("utf-8", "surrogateescape")).hexdigest()[:12]
     return target.parent / f".cdd-{of}-{os.getpid()}-{os.urandom(4).hex()}.tmp"
 
 
 def _is_being_written(temporary: Path, pid: int) -> bool:
-    """Whether a temporary file belongs to a write that goes on, as far as its process's number tells."""
+    """Whether a temporary file belongs to a write that goes on, as far as its process's
+    number tells.
+    """
     import psutil  # slow to import, and rarely needed
 
     if pid == os.getpid():
@@ -264,7 +305,9 @@ def _is_being_written(temporary: Path, pid: int) -> bool:
 
 
 def _write_synced(path: Path, chunks: Iterable[bytes], mode: int = 0o666) -> None:
-    """Make a file that is not there yet; when that fails, it is not there afterwards either."""
+    """Make a file that is not there yet; when that fails, it is not there afterwards
+    either.
+    """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     descriptor = os.open(path, flags, mode)
     try:

@@ -1,4 +1,5 @@
-"""Locks on files, which end with their process: `filelock` without its locks for many readers, which need SQLite.
+"""Locks on files, which end with their process: `filelock` without its locks for many
+readers, which need SQLite.
 
 It takes 15 ms to import: whoever locks something imports this when they do.
 """

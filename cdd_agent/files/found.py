@@ -15,5 +15,8 @@ class Found(Struct, frozen=True):
     def as_text(self) -> str:
         notes = [f"only the first {len(self.lines):,}"] if self.cut else []
         notes += [self.note] if self.note else []
-        lines = [*(self.lines or ["Nothing found."]), *([f"… ({'; '.join(notes)})"] if notes else [])]
+        lines = [
+            *(self.lines or ["Nothing found."]),
+            *([f"… ({'; '.join(notes)})"] if notes else []),
+        ]
         return "\n".join(lines) + "\n"

@@ -1,8 +1,9 @@
 """The rules of a `.gitignore`, line by line, as git reads them.
 
-One goes down folder by folder here, so a pattern must be about a path itself and not about what is below it: it is
-taken apart at its slashes and stars, and pathspec reads what is between them. No line takes long over a path, either.
-Lines with a set of characters that pathspec cannot read are passed over, such as a named class.
+One goes down folder by folder here, so a pattern must be about a path itself and not
+about what is below it: it is taken apart at its slashes and stars, and pathspec reads
+what is between them. No line takes long over a path, either. Lines with a set of
+characters that pathspec cannot read are passed over, such as a named class.
 """
 
 import re
@@ -13,7 +14,9 @@ from typing import NamedTuple
 _MAX_PATTERN = 4096
 """Characters of a line."""
 _MARK = b"\xef\xbb\xbf".decode("ascii", "surrogateescape")
-"""The beginning that some editors give a file; bytes that are not ASCII stand for themselves."""
+"""The beginning that some editors give a file; bytes that are not ASCII stand for
+themselves.
+"""
 _ODD_SET = re.compile(r"\[[!^]?\]?[^\]]*(?:\[|--|&&|\|\||~~)")
 """A set of characters that Python and git read differently, or may one day."""
 _SIGN = re.compile(r"\\.|\[[!^]?\]?[^\]]*\]|.", re.DOTALL)
@@ -26,7 +29,9 @@ class IgnoreRules:
     """The rules of one ignore file. The last one about a path decides."""
 
     def __init__(self, text: str, offset: int) -> None:
-        """`offset` is how much of a path, as counted from the repository's top, leads to the file's folder."""
+        """`offset` is how much of a path, as counted from the repository's top, leads
+        to the file's folder.
+        """
         self._offset = offset
         self._rules = tuple(_rules(text))[::-1]
 
@@ -63,7 +68,12 @@ def _rules(text: str) -> Iterator[_IgnoreRule]:
         if not glob:
             continue
         try:
-            yield _IgnoreRule(ignores, folders_only, whole, _path_matcher(glob) if whole else _name_matcher(glob))
+            yield _IgnoreRule(
+                ignores,
+                folders_only,
+                whole,
+                _path_matcher(glob) if whole else _name_matcher(glob),
+            )
         except ValueError:  # to git it is about nothing
             continue
 
@@ -78,7 +88,12 @@ def _without_trailing_spaces(line: str) -> str:
 def _path_matcher(glob: str) -> Matches:
     if not _SPECIAL.search(glob):
         return glob.__eq__
-    return partial(fits, pattern=[None if part == "**" else _name_matcher(part) for part in glob.split("/")])
+    return partial(
+        fits,
+        pattern=[
+            None if part == "**" else _name_matcher(part) for part in glob.split("/")
+        ],
+    )
 
 
 def fits(path: str, pattern: Sequence[Matches | None]) -> bool:
@@ -102,11 +117,17 @@ def _name_matcher(glob: str) -> Matches:
             pieces.append([])
         else:
             pieces[-1].append(sign)
-    (head_length, head), *rest = [(len(piece), _piece_matcher(piece)) for piece in pieces]
+    (head_length, head), *rest = [
+        (len(piece), _piece_matcher(piece)) for piece in pieces
+    ]
     if not rest:
         return head
     *middle, (tail_length, tail) = rest
-    if not middle and not head_length and not _SPECIAL.search(ending := "".join(pieces[-1])):
+    if (
+        not middle
+        and not head_length
+        and not _SPECIAL.search(ending := "".join(pieces[-1]))
+    ):
         return lambda name: name.endswith(ending)  # most patterns are of this kind
 
     def matches(name: str) -> bool:
@@ -114,8 +135,13 @@ def _name_matcher(glob: str) -> Matches:
         if at > end or not head(name[:at]) or not tail(name[end:]):
             return False
         for length, piece in middle:
-            places = (place for place in range(at, end - length + 1) if piece(name[place : place + length]))
-            if (first := next(places, None)) is None:  # one further on would leave less for what follows
+            places = (
+                place
+                for place in range(at, end - length + 1)
+                if piece(name[place : place + length])
+            )
+            # one further on would leave less for what follows
+            if (first := next(places, None)) is None:
                 return False
             at = first + length
         return True
@@ -135,7 +161,8 @@ def _piece_matcher(signs: Sequence[str]) -> Matches:
     if "\\" in signs or _ODD_SET.search(glob := glob.replace("[[]", "\\[")):
         raise ValueError(glob)
     try:
-        pattern = GitIgnoreSpec.from_lines([f"/{glob}."])  # with an end of its own: spaces there would be taken away
+        # with an end of its own: spaces there would be taken away
+        pattern = GitIgnoreSpec.from_lines([f"/{glob}."])
     except re.error as error:
         raise ValueError(glob) from error
     return lambda text: text.startswith(begin) and pattern.match_file(f"{text}.")

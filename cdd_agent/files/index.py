@@ -1,4 +1,6 @@
-"""The names of all files and folders of a project in memory, to be found by a few letters while somebody types."""
+"""The names of all files and folders of a project in memory, to be found by a few
+letters while somebody types.
+"""
 
 from __future__ import annotations
 
@@ -52,9 +54,13 @@ class _Part(NamedTuple):
 
 
 class FileIndex:
-    """Built in a thread, when it is first asked for and then again as it ages; until then the older one is searched."""
+    """Built in a thread, when it is first asked for and then again as it ages; until
+    then the older one is searched.
+    """
 
-    def __init__(self, root: Path, is_wanted: Callable[[WalkEntry], bool] = lambda entry: True) -> None:
+    def __init__(
+        self, root: Path, is_wanted: Callable[[WalkEntry], bool] = lambda entry: True
+    ) -> None:
         self.root = root
         self._is_wanted = is_wanted
         self._parts: tuple[_Part, ...] = ()
@@ -69,9 +75,15 @@ class FileIndex:
         return self._building is not None and not self._building.done()
 
     def freshen(self, then: Callable[[], None]) -> None:
-        """See that there is an index of now, soon; if there is a newer one, `then` is called in the event loop."""
-        if not self.is_building and (self._built_at is None or time.monotonic() - self._built_at > _FRESH):
-            self._building = asyncio.get_running_loop().create_task(self._build_aside(then))
+        """See that there is an index of now, soon; if there is a newer one, `then` is
+        called in the event loop.
+        """
+        if not self.is_building and (
+            self._built_at is None or time.monotonic() - self._built_at > _FRESH
+        ):
+            self._building = asyncio.get_running_loop().create_task(
+                self._build_aside(then)
+            )
 
     async def _build_aside(self, then: Callable[[], None]) -> None:
         await in_thread(self.build, name="files")
@@ -80,19 +92,26 @@ class FileIndex:
     def build(self) -> None:
         """Walk through the project."""
         wanted = (entry for entry in walk(self.root) if self._is_wanted(entry))
-        paths = (entry.text + "/" * (entry.kind == "folder") for entry in islice(wanted, _MOST))
+        paths = (
+            entry.text + "/" * (entry.kind == "folder")
+            for entry in islice(wanted, _MOST)
+        )
         parts = list[_Part]()
         while some := tuple(islice(paths, _TOGETHER)):
             parts.append(_Part.of(some))
         self._parts, self._built_at = tuple(parts), time.monotonic()
 
     def find(self, typed: str, most: int, seconds: float) -> list[str]:
-        """The paths that fit best: by the beginning of their last name, by a part of it, and where there are none, by
-        the letters in their order anywhere in the path. As far as there is time."""
+        """The paths that fit best: by the beginning of their last name, by a part of
+        it, and where there are none, by the letters in their order anywhere in the
+        path. As far as there is time.
+        """
         until = time.monotonic() + seconds
         typed = typed.casefold()
         text = re.escape(typed)
-        letters = "".join(rf"[^{re.escape(letter)}\n]*+{re.escape(letter)}" for letter in typed)
+        letters = "".join(
+            rf"[^{re.escape(letter)}\n]*+{re.escape(letter)}" for letter in typed
+        )
         if "/" in typed:
             found = dict.fromkeys(_ranked(self._in_paths(text, until), most))
         else:
@@ -119,7 +138,9 @@ class FileIndex:
             yield part
 
 
-def _lines(pattern: str, text: str, ends: tuple[int, ...], paths: tuple[str, ...]) -> Iterator[str]:
+def _lines(
+    pattern: str, text: str, ends: tuple[int, ...], paths: tuple[str, ...]
+) -> Iterator[str]:
     """The paths whose line has the pattern, each once."""
     search, at = re.compile(pattern).search, 0
     while found := search(text, at):
@@ -130,4 +151,6 @@ def _lines(pattern: str, text: str, ends: tuple[int, ...], paths: tuple[str, ...
 
 def _ranked(paths: Iterator[str], most: int) -> list[str]:
     """The least deep ones first, and of those the shortest."""
-    return sorted(islice(paths, _ENOUGH), key=lambda path: (path.count("/"), len(path), path))[:most]
+    return sorted(
+        islice(paths, _ENOUGH), key=lambda path: (path.count("/"), len(path), path)
+    )[:most]

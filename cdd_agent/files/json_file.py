@@ -1,4 +1,6 @@
-"""The files that a run saves: values as JSON, read back as what they were. What must not be used again is set aside."""
+"""The files that a run saves: values as JSON, read back as what they were. What must
+not be used again is set aside.
+"""
 
 import json
 from datetime import UTC, datetime
@@ -20,7 +22,8 @@ class Damaged(BadInput):
 
     def __init__(self, path: Path, why: str) -> None:
         super().__init__(
-            f"{path} is damaged: {why}", hint="It is a run's own record. Look at it, and move it away to go on."
+            f"{path} is damaged: {why}",
+            hint="It is a run's own record. Look at it, and move it away to go on.",
         )
         self.path = path
 
@@ -40,12 +43,16 @@ class JsonFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise Damaged(path, str(error)) from error
 
     def save(self, path: Path) -> None:
-        """Exactly as it is: for texts that may have half of a character in them there is `as_json`."""
+        """Exactly as it is: for texts that may have half of a character in them there
+        is `as_json`.
+        """
         write_atomic(path, msgspec.json.format(msgspec.json.encode(self), indent=1))
 
 
 def from_json(data: bytes | str, kind: type[Kind]) -> Kind:
-    """A value from JSON that may be anything. Raises `ValueError`, which says what is wrong with it."""
+    """A value from JSON that may be anything. Raises `ValueError`, which says what is
+    wrong with it.
+    """
     try:
         return msgspec.json.decode(data, type=kind)
     except RecursionError as error:
@@ -62,7 +69,9 @@ def as_short_json(saved: object) -> bytes:
     try:
         return msgspec.json.encode(saved)
     except UnicodeEncodeError:
-        return json.dumps(msgspec.to_builtins(saved), ensure_ascii=False).encode(errors="replace")
+        return json.dumps(msgspec.to_builtins(saved), ensure_ascii=False).encode(
+            errors="replace"
+        )
 
 
 def read_text(path: Path) -> str | None:
@@ -80,13 +89,17 @@ def aside_of(path: Path) -> Path:
 
 
 def set_aside(path: Path) -> Path:
-    """Rename a file or folder that must neither be used nor lost. Returns where it is now."""
+    """Rename a file or folder that must neither be used nor lost. Returns where it is
+    now.
+    """
     aside = aside_of(path)
     try:
         path.rename(aside)
         sync_folder(aside.parent)
     except OSError as error:
-        raise BadInput(f"{path} could not be set aside: {error.strerror or error}") from error
+        raise BadInput(
+            f"{path} could not be set aside: {error.strerror or error}"
+        ) from error
     return aside
 
 

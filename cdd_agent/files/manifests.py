@@ -1,4 +1,6 @@
-"""The files by which a project is declared: pyproject.toml, package.json, Cargo.toml, go.mod, a Makefile."""
+"""The files by which a project is declared: pyproject.toml, package.json, Cargo.toml,
+go.mod, a Makefile.
+"""
 
 import json
 import re
@@ -18,7 +20,10 @@ class ManifestUnreadable(BadInput):
     """A manifest that is there and does not say anything that can be read."""
 
     def __init__(self, name: str, why: str) -> None:
-        super().__init__(f"{name} cannot be read: {why}", hint="Correct it, or set `test_command` in .cdd/config.yaml.")
+        super().__init__(
+            f"{name} cannot be read: {why}",
+            hint="Correct it, or set `test_command` in .cdd/config.yaml.",
+        )
         self.name, self.why = name, why
 
 
@@ -61,9 +66,13 @@ class Manifests(Struct, frozen=True):
 
 
 def parsed(name: str, text: str) -> Mapping[str, Any]:
-    """The content of a manifest of TOML or, by its name, of JSON. Raises `ManifestUnreadable`."""
+    """The content of a manifest of TOML or, by its name, of JSON. Raises
+    `ManifestUnreadable`.
+    """
     try:
-        content = json.loads(text or "{}") if name.endswith(".json") else tomllib.loads(text)
+        content = (
+            json.loads(text or "{}") if name.endswith(".json") else tomllib.loads(text)
+        )
     except (ValueError, RecursionError) as error:
         raise ManifestUnreadable(name, str(error)) from error
     if not isinstance(content, dict):
@@ -72,7 +81,9 @@ def parsed(name: str, text: str) -> Mapping[str, Any]:
 
 
 def section(content: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
-    """The mapping that is found by these names; empty where something else is there, or nothing."""
+    """The mapping that is found by these names; empty where something else is there, or
+    nothing.
+    """
     for name in names:
         inner = content.get(name)
         content = inner if isinstance(inner, dict) else {}

@@ -17,24 +17,38 @@ class PathRefused(BadInput):
 
 
 def find_root(start: Path) -> Path:
-    """The project that `start` is in: the nearest folder with `.cdd` or `.git`, else `start` itself."""
+    """The project that `start` is in: the nearest folder with `.cdd` or `.git`, else
+    `start` itself.
+    """
     try:
         start = start.resolve()
-        marked = (folder for folder in (start, *start.parents) if any((folder / name).exists() for name in _MARKERS))
+        marked = (
+            folder
+            for folder in (start, *start.parents)
+            if any((folder / name).exists() for name in _MARKERS)
+        )
         return next(marked, start)
-    except OSError as error:  # a working folder that was removed, or that may not be looked at
-        raise BadInput(f"{start} cannot be looked at: {error.strerror or error}") from error
+    except OSError as error:
+        # a working folder that was removed, or that may not be looked at
+        raise BadInput(
+            f"{start} cannot be looked at: {error.strerror or error}"
+        ) from error
 
 
 def confine(root: Path, text: str) -> PurePosixPath:
-    """Turn a path text from a reply, plan or person into a path relative to `root`, or raise `PathRefused`.
+    """Turn a path text from a reply, plan or person into a path relative to `root`, or
+    raise `PathRefused`.
 
-    Judged on resolved paths, component by component, so a symlink or a sibling such as `../app-evil` does not
-    lead outside. Windows drive and UNC forms are absolute on every platform. The file need not exist.
+    Judged on resolved paths, component by component, so a symlink or a sibling such as
+    `../app-evil` does not lead outside. Windows drive and UNC forms are absolute on
+    every platform. The file need not exist.
     """
     path = _relative(text)
     if ".." in path.parts:
-        raise PathRefused(f"{text} leaves the project, or goes up in it; name it from the project's root")
+        raise PathRefused(
+            f"{text} leaves the project, or goes up in it; name it from the project's"
+            " root"
+        )
     if not path.parts:
         raise PathRefused(f"{text} names the project itself, not a file in it")
     if not _resolved(root, path).is_relative_to(root.resolve()):
@@ -43,25 +57,40 @@ def confine(root: Path, text: str) -> PurePosixPath:
 
 
 def without_links(root: Path, path: str) -> str:
-    """The path of the file itself, where one leads through a link to a folder: git follows none."""
+    """The path of the file itself, where one leads through a link to a folder: git
+    follows none.
+    """
     folder, top = (root / path).parent.resolve(), root.resolve()
-    return (folder.relative_to(top) / Path(path).name).as_posix() if folder.is_relative_to(top) else path
+    return (
+        (folder.relative_to(top) / Path(path).name).as_posix()
+        if folder.is_relative_to(top)
+        else path
+    )
 
 
 def confine_folder(root: Path, text: str) -> PurePosixPath:
-    """Turn the text of a folder to work in into a path relative to `root`, links resolved, or raise `PathRefused`.
+    """Turn the text of a folder to work in into a path relative to `root`, links
+    resolved, or raise `PathRefused`.
 
-    Judged like a file's path, but the project itself is a folder too (`.`, or nothing), and `..` is fine where it
-    stays inside. The folder need not exist; what exists under its name must be one.
+    Judged like a file's path, but the project itself is a folder too (`.`, or nothing),
+    and `..` is fine where it stays inside. The folder need not exist; what exists under
+    its name must be one.
     """
-    folder, top = _resolved(root, _relative(text) if text else PurePosixPath()), root.resolve()
+    folder, top = (
+        _resolved(root, _relative(text) if text else PurePosixPath()),
+        root.resolve(),
+    )
     if not folder.is_relative_to(top):
         raise PathRefused(f"{text} leaves the project")
     try:
-        inside = (place for place in (folder, *folder.parents) if place.is_relative_to(top))
+        inside = (
+            place for place in (folder, *folder.parents) if place.is_relative_to(top)
+        )
         is_folder = all(place.is_dir() or not place.exists() for place in inside)
     except OSError as error:
-        raise PathRefused(f"{text} cannot be used: {error.strerror or error}") from error
+        raise PathRefused(
+            f"{text} cannot be used: {error.strerror or error}"
+        ) from error
     if not is_folder:
         raise PathRefused(f"{text} is not a folder")
     return PurePosixPath(folder.relative_to(top).as_posix())
@@ -72,12 +101,18 @@ def _relative(text: str) -> PurePosixPath:
     if not text.strip() or text != text.strip():
         raise PathRefused(f"{text!r} is not a usable path")
     if len(text) > _MAX_LENGTH or any(ord(char) < 32 for char in text):
-        raise PathRefused(f"{text[:60]!r} is not a usable path: too long, or with control characters")
+        raise PathRefused(
+            f"{text[:60]!r} is not a usable path: too long, or with control characters"
+        )
     if _ABSOLUTE.match(text):
         raise PathRefused(f"{text} is absolute; paths are relative to the project")
     path = PurePosixPath(text.replace("\\", "/"))
-    if any(len(part.encode("utf-8", "surrogatepass")) > _MAX_NAME for part in path.parts):
-        raise PathRefused(f"{text[:60]!r} is not a usable path: a name in it is too long")
+    if any(
+        len(part.encode("utf-8", "surrogatepass")) > _MAX_NAME for part in path.parts
+    ):
+        raise PathRefused(
+            f"{text[:60]!r} is not a usable path: a name in it is too long"
+        )
     return path
 
 
@@ -87,5 +122,6 @@ def _resolved(root: Path, path: PurePosixPath) -> Path:
         with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
             place.stat()  # since Python 3.13 links in a circle are an error only here
         return place
-    except (OSError, RuntimeError, ValueError) as error:  # too long for the disk, a loop of links, not a text
+    except (OSError, RuntimeError, ValueError) as error:
+        # too long for the disk, a loop of links, not a text
         raise PathRefused(f"{str(path)!r} cannot be used: {error}") from error

@@ -1,7 +1,8 @@
-"""Reading one thing in a project for people and models: a file, some lines of it, or what is in a folder.
+"""Reading one thing in a project for people and models: a file, some lines of it, or
+what is in a folder.
 
-Whatever it is, little of it is in memory at a time, nothing outside the project is opened, and nothing that would make
-the reader wait.
+Whatever it is, little of it is in memory at a time, nothing outside the project is
+opened, and nothing that would make the reader wait.
 """
 
 import re
@@ -31,7 +32,8 @@ _SECRETS = re.compile(
     r"^\.env(?!\.(?:example|sample|template|dist)$)"
     r"|\.(?:env|pem|key|p12|pfx|ppk|jks|keystore|kdbx)$"
     r"|^id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?$"
-    r"|^\.(?:netrc|npmrc|pypirc|pgpass|htpasswd|git-credentials)$|^_netrc$|^credentials$",
+    r"|^\.(?:netrc|npmrc|pypirc|pgpass|htpasswd|git-credentials)$|^_netrc$"
+    r"|^credentials$",
     re.IGNORECASE,
 )
 
@@ -73,7 +75,8 @@ class SourceText(Struct, frozen=True):
             notes.append(f"cut: only the first {_ENTRIES:,} entries are shown")
         elif self.cut:
             notes.append(
-                f"cut: {len(self.text):,} characters of a file of {self.size:,} bytes; ask for a range of lines"
+                f"cut: {len(self.text):,} characters of a file of {self.size:,} bytes;"
+                " ask for a range of lines"
             )
         if self.replaced:
             notes.append("not UTF-8: what could not be decoded is shown as \ufffd")
@@ -83,11 +86,16 @@ class SourceText(Struct, frozen=True):
         """The text, and the note below it where there is one."""
         if not self.note:
             return self.text
-        return f"{self.text}{'' if self.text.endswith(chr(10)) else chr(10)}… ({self.note})\n"
+        return (
+            f"{self.text}{'' if self.text.endswith(chr(10)) else chr(10)}…"
+            f" ({self.note})\n"
+        )
 
 
 def holds_secrets(name: str) -> bool:
-    """Whether a file of this name is likely to hold keys or passwords: not shown only because a model asks."""
+    """Whether a file of this name is likely to hold keys or passwords: not shown only
+    because a model asks.
+    """
     return _SECRETS.search(name) is not None
 
 
@@ -97,13 +105,19 @@ def is_binary(file: BufferedReader) -> bool:
 
 
 def locate(root: Path, text: str) -> PurePosixPath:
-    """Like `confine`, for what is only looked at: the project itself (`.`) is fine, what belongs to git is not."""
+    """Like `confine`, for what is only looked at: the project itself (`.`) is fine,
+    what belongs to git is not.
+    """
     try:
         is_root = bool(text) and not PurePosixPath(text.replace("\\", "/")).parts
         path = TOP if is_root else confine(root, text)
     except UnicodeEncodeError as error:
-        raise PathRefused(f"{text!r} is not a usable path: no file can have that name") from error
-    if ".git" in {part.casefold() for part in (*path.parts, *resolved(root, path).parts)}:
+        raise PathRefused(
+            f"{text!r} is not a usable path: no file can have that name"
+        ) from error
+    if ".git" in {
+        part.casefold() for part in (*path.parts, *resolved(root, path).parts)
+    }:
         raise SourceUnreadable(f"{path} is not shown: it belongs to git")
     return path
 
@@ -114,11 +128,15 @@ def resolved(root: Path, path: PurePosixPath) -> PurePosixPath:
 
 
 def file_mode(root: Path, path: PurePosixPath) -> int:
-    """The mode of what is at a path, links followed. Raises `SourceMissing`, with a hint, or `SourceUnreadable`."""
+    """The mode of what is at a path, links followed. Raises `SourceMissing`, with a
+    hint, or `SourceUnreadable`.
+    """
     try:
         return (root / path).resolve().lstat().st_mode
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise SourceMissing(f"{path} does not exist", hint=_alike(root, path)) from error
+        raise SourceMissing(
+            f"{path} does not exist", hint=_alike(root, path)
+        ) from error
     except OSError as error:
         raise _refused_by_disk(path, error) from error
 
@@ -131,20 +149,27 @@ def read_source(
     *,
     limit: int = _LIMIT,
 ) -> SourceText:
-    """A file's text, its lines from `start` to `end` (counted from 1, both included), or what is in a folder.
+    """A file's text, its lines from `start` to `end` (counted from 1, both included),
+    or what is in a folder.
 
-    Raises `PathRefused` for what is outside the project, `SourceMissing` where nothing is, and `SourceUnreadable` for
-    what has no text to show (binary, a pipe, a device) or must not be shown: git's own files, and those
-    that hold secrets by their names.
+    Raises `PathRefused` for what is outside the project, `SourceMissing` where nothing
+    is, and `SourceUnreadable` for what has no text to show (binary, a pipe, a device)
+    or must not be shown: git's own files, and those that hold secrets by their names.
     """
     path = locate(root, text)
     place = _file(root, path)
     if place is None:
         entries = list(islice(walk(root, path, deep=False), _ENTRIES + 1))
         if [entry.path for entry in entries] == [path]:
-            raise SourceUnreadable(f"{path} could not be read: it is a folder that may not be looked into")
-        lines = [entry.shown_name for entry in entries[:_ENTRIES]] or ["(empty, or all of it is ignored by git)"]
-        return SourceText(path, "\n".join(lines) + "\n", cut=len(entries) > _ENTRIES, is_folder=True)
+            raise SourceUnreadable(
+                f"{path} could not be read: it is a folder that may not be looked into"
+            )
+        lines = [entry.shown_name for entry in entries[:_ENTRIES]] or [
+            "(empty, or all of it is ignored by git)"
+        ]
+        return SourceText(
+            path, "\n".join(lines) + "\n", cut=len(entries) > _ENTRIES, is_folder=True
+        )
     try:
         with open_file(place) as file:
             return _excerpt(path, file, 1 if start is None else start, end, limit)
@@ -153,7 +178,9 @@ def read_source(
 
 
 def read_bytes(root: Path, text: str, most: int) -> bytes | None:
-    """The beginning of a file, whatever it is, up to `most` bytes; None for a folder. Raises as `read_source` does."""
+    """The beginning of a file, whatever it is, up to `most` bytes; None for a folder.
+    Raises as `read_source` does.
+    """
     path = locate(root, text)
     place = _file(root, path)
     try:
@@ -171,31 +198,46 @@ def _file(root: Path, path: PurePosixPath) -> Path | None:
     if stat.S_ISDIR(mode):
         return None
     if not stat.S_ISREG(mode):
-        raise SourceUnreadable(f"{path} is not shown: it is {_NO_FILE.get(stat.S_IFMT(mode), 'not a file')}")
+        raise SourceUnreadable(
+            f"{path} is not shown: it is"
+            f" {_NO_FILE.get(stat.S_IFMT(mode), 'not a file')}"
+        )
     if holds_secrets(path.name) or holds_secrets(place.name):
         raise SourceUnreadable(f"{path} is not shown: by its name it holds secrets")
     return place
 
 
-def _excerpt(path: PurePosixPath, file: BufferedReader, start: int, end: int | None, limit: int) -> SourceText:
+def _excerpt(
+    path: PurePosixPath, file: BufferedReader, start: int, end: int | None, limit: int
+) -> SourceText:
     size = file.seek(0, 2)
     file.seek(0)
     if is_binary(file):
         raise _binary(path, size)
     if start < 1 or (end is not None and end < start):
-        raise SourceUnreadable(f"{path}: lines {start} to {end} are no range; lines are counted from 1")
+        raise SourceUnreadable(
+            f"{path}: lines {start} to {end} are no range; lines are counted from 1"
+        )
     skipped, in_line = 0, False
     while skipped < start - 1 and (piece := file.readline(_PIECE)):
         in_line = not piece.endswith(b"\n")
         skipped += not in_line
         if file.tell() > _SCANNED:
-            raise SourceUnreadable(f"{path}: line {start} is too far into the file to be looked for")
+            raise SourceUnreadable(
+                f"{path}: line {start} is too far into the file to be looked for"
+            )
     if start > 1 and not file.peek(1):
         lines = skipped + in_line
-        raise SourceUnreadable(f"{path} has only {lines} line{'' if lines == 1 else 's'}")
+        raise SourceUnreadable(
+            f"{path} has only {lines} line{'' if lines == 1 else 's'}"
+        )
     most = limit * 4  # bytes of that many characters
     data, lines = bytearray(file.read(most + 1) if end is None else b""), 0
-    while end is not None and lines <= end - start and (piece := file.readline(most + 1 - len(data))):
+    while (
+        end is not None
+        and lines <= end - start
+        and (piece := file.readline(most + 1 - len(data)))
+    ):
         data += piece
         lines += piece.endswith(b"\n")
     if b"\0" in data:
@@ -214,7 +256,9 @@ def _excerpt(path: PurePosixPath, file: BufferedReader, start: int, end: int | N
 
 
 def _binary(path: PurePosixPath, size: int) -> SourceUnreadable:
-    return SourceUnreadable(f"{path} is not shown: it is a binary file of {size:,} bytes")
+    return SourceUnreadable(
+        f"{path} is not shown: it is a binary file of {size:,} bytes"
+    )
 
 
 def _refused_by_disk(path: PurePosixPath, error: OSError) -> SourceUnreadable:
@@ -222,7 +266,9 @@ def _refused_by_disk(path: PurePosixPath, error: OSError) -> SourceUnreadable:
 
 
 def _alike(root: Path, path: PurePosixPath) -> str:
-    """A hint at what a missing file was probably meant to be: one of the same name elsewhere, or of a similar name."""
+    """A hint at what a missing file was probably meant to be: one of the same name
+    elsewhere, or of a similar name.
+    """
     from difflib import get_close_matches
 
     entries = list(islice(walk(root), _CANDIDATES))

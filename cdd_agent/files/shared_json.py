@@ -17,8 +17,10 @@ _PATIENCE = 30.0
 
 @contextmanager
 def json_changed(path: Path) -> Iterator[dict[str, Any]]:
-    """What is made of the value in the block is written, if it is left without an error; nobody else changes it
-    meanwhile. Raises `BadInput` when the disk refuses, or somebody else keeps the file for long."""
+    """What is made of the value in the block is written, if it is left without an
+    error; nobody else changes it meanwhile. Raises `BadInput` when the disk refuses, or
+    somebody else keeps the file for long.
+    """
     from cdd_agent.files.file_lock import FileLock, Timeout
 
     lock = FileLock(path.with_suffix(".lock"), timeout=_PATIENCE)
@@ -30,7 +32,10 @@ def json_changed(path: Path) -> Iterator[dict[str, Any]]:
             hint="Has a cdd been stopped by Ctrl+Z? Let it go on, or end it.",
         ) from error
     except (OSError, NotImplementedError) as error:
-        raise BadInput(f"{lock.lock_file} could not be locked: {getattr(error, 'strerror', None) or error}") from error
+        raise BadInput(
+            f"{lock.lock_file} could not be locked:"
+            f" {getattr(error, 'strerror', None) or error}"
+        ) from error
     try:
         value = json_read(path)
         before = json.dumps(value)

@@ -6,4 +6,6 @@ from pathlib import Path
 
 def state_folder() -> Path:
     """The folder; it need not be there yet."""
-    return Path(environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "cdd"
+    return (
+        Path(environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "cdd"
+    )

@@ -1,9 +1,10 @@
 """Walking through a project: its files, folders and links, without what git ignores.
 
-Judged by the project's own files, the way git judges what it does not track: each `.gitignore` from the top of the
-repository down, the deeper one first, then `.git/info/exclude`. Two things that git knows are not asked: a person's own
-list for all repositories, so that a project looks the same to everybody, and the index, so that a tracked file that a
-pattern names is left out.
+Judged by the project's own files, the way git judges what it does not track: each
+`.gitignore` from the top of the repository down, the deeper one first, then
+`.git/info/exclude`. Two things that git knows are not asked: a person's own list for
+all repositories, so that a project looks the same to everybody, and the index, so that
+a tracked file that a pattern names is left out.
 """
 
 import contextlib
@@ -34,20 +35,35 @@ class Kind(StrEnum):
 
 
 _CAREFULLY = os.O_RDONLY
-for _name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"):  # whichever this system has
+# whichever this system has
+for _name in (
+    "O_NOFOLLOW",
+    "O_NONBLOCK",
+    "O_CLOEXEC",
+    "O_BINARY",
+):
     _CAREFULLY |= getattr(os, _name, 0)
 _OWN = (".cdd/runs", ".cdd/cache")
 """Folders that this program leaves in a project, and nobody looks for."""
 TOP = PurePosixPath()
 """The project itself, as a path in it."""
-_ENDINGS = {Kind.FILE: "", Kind.FOLDER: "/", Kind.LINK: " (link)", Kind.UNREADABLE: "/ (cannot be looked into)"}
+_ENDINGS = {
+    Kind.FILE: "",
+    Kind.FOLDER: "/",
+    Kind.LINK: " (link)",
+    Kind.UNREADABLE: "/ (cannot be looked into)",
+}
 
 
 class WalkEntry(NamedTuple):
-    """Something in a project. Pipes, sockets and devices are not counted as part of one."""
+    """Something in a project. Pipes, sockets and devices are not counted as part of
+    one.
+    """
 
     text: str
-    """Its path from the root, `/` between names, as the system gives it: maybe with line ends, or not Unicode."""
+    """Its path from the root, `/` between names, as the system gives it: maybe with
+    line ends, or not Unicode.
+    """
     kind: Kind
 
     @property
@@ -60,8 +76,12 @@ class WalkEntry(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The path for people and models: one line, whatever is in the name; a folder ends in `/`."""
-        return sanitize_for_display(self.text) + ("/" if self.kind in (Kind.FOLDER, Kind.UNREADABLE) else "")
+        """The path for people and models: one line, whatever is in the name; a folder
+        ends in `/`.
+        """
+        return sanitize_for_display(self.text) + (
+            "/" if self.kind in (Kind.FOLDER, Kind.UNREADABLE) else ""
+        )
 
     @property
     def shown_name(self) -> str:
@@ -69,13 +89,21 @@ class WalkEntry(NamedTuple):
         return sanitize_for_display(self.name) + _ENDINGS[self.kind]
 
 
-def walk(root: Path, under: PurePosixPath = TOP, *, deep: bool = True) -> Iterator[WalkEntry]:
-    """All that is in the folder `under` of a project, sorted by name, each folder followed by what is in it.
+def walk(
+    root: Path, under: PurePosixPath = TOP, *, deep: bool = True
+) -> Iterator[WalkEntry]:
+    """All that is in the folder `under` of a project, sorted by name, each folder
+    followed by what is in it.
 
-    `under` is confined already; it is walked when it is asked for, even if it is ignored itself. Entries come as they
-    are found, so that a caller who has enough just stops. Without `deep` only the folder's own entries come.
+    `under` is confined already; it is walked when it is asked for, even if it is
+    ignored itself. Entries come as they are found, so that a caller who has enough just
+    stops. Without `deep` only the folder's own entries come.
     """
-    if ".git" in under.parts or str(PurePosixPath(*under.parts[:2])) in _OWN or not _is_folder(root / under):
+    if (
+        ".git" in under.parts
+        or str(PurePosixPath(*under.parts[:2])) in _OWN
+        or not _is_folder(root / under)
+    ):
         return
     folder = _start(root, under)
     listing = folder.listing()
@@ -105,26 +133,39 @@ def walk(root: Path, under: PurePosixPath = TOP, *, deep: bool = True) -> Iterat
 
 
 def git_folder(top: Path) -> Path | None:
-    """The `.git` of a working tree whose top this is, or where a worktree's or submodule's `.git` file points."""
+    """The `.git` of a working tree whose top this is, or where a worktree's or
+    submodule's `.git` file points.
+    """
     git = top / ".git"
     if _is_folder(git):
         return git
     text = read_small(git, 4096).strip()
-    return top / text.removeprefix("gitdir:").strip() if text.startswith("gitdir:") else None
+    return (
+        top / text.removeprefix("gitdir:").strip()
+        if text.startswith("gitdir:")
+        else None
+    )
 
 
 def open_file(place: Path) -> BufferedReader:
-    """Open a regular file for reading, or raise `OSError`: no link is followed, and no pipe or device is touched."""
+    """Open a regular file for reading, or raise `OSError`: no link is followed, and no
+    pipe or device is touched.
+    """
     return os.fdopen(_opened(place), "rb")
 
 
 def read_beginning(place: str, limit: int) -> bytes:
-    """So many bytes of a regular file at most, opened like that: for many small files."""
+    """So many bytes of a regular file at most, opened like that: for many small
+    files.
+    """
     descriptor = _opened(place)
     try:
         size = os.fstat(descriptor).st_size
         data = os.read(descriptor, min(limit, size + 1))
-        while size < len(data) < limit and (more := os.read(descriptor, limit - len(data))):  # it grows
+        # it grows
+        while size < len(data) < limit and (
+            more := os.read(descriptor, limit - len(data))
+        ):
             data += more
         return data
     finally:
@@ -152,14 +193,19 @@ def _opened(place: Path | str) -> int:
 
 def _as_bytes(name: str) -> str:
     """A character for each byte: to git, `?` is one byte."""
-    return name if name.isascii() else os.fsencode(name).decode("ascii", "surrogateescape")
+    return (
+        name if name.isascii() else os.fsencode(name).decode("ascii", "surrogateescape")
+    )
 
 
 def _ignore_file(place: Path, offset: int) -> tuple[IgnoreRules, ...]:
     """The rules of one ignore file; none without it."""
     try:
         with open_file(place) as file:
-            rules = IgnoreRules(file.read(_MAX_IGNORE_FILE).decode("ascii", errors="surrogateescape"), offset)
+            rules = IgnoreRules(
+                file.read(_MAX_IGNORE_FILE).decode("ascii", errors="surrogateescape"),
+                offset,
+            )
     except OSError:
         return ()
     return (rules,) if rules else ()
@@ -170,7 +216,9 @@ class _WalkedFolder(Struct, frozen=True):
 
     place: str
     text: str
-    """Its path from the root, as the beginning of its entries' paths: empty, or ending in `/`."""
+    """Its path from the root, as the beginning of its entries' paths: empty, or ending
+    in `/`.
+    """
     path: str = ""
     """The same from the repository's top, for rules."""
     above: tuple[IgnoreRules, ...] = ()
@@ -186,10 +234,14 @@ class _WalkedFolder(Struct, frozen=True):
 
     def inner(self, name: str) -> "_WalkedFolder":
         path = f"{self.path}{_as_bytes(name)}/"
-        return _WalkedFolder(f"{self.place}/{name}", f"{self.text}{name}/", path, self.above)
+        return _WalkedFolder(
+            f"{self.place}/{name}", f"{self.text}{name}/", path, self.above
+        )
 
     def ruled(self, listing: "Sequence[os.DirEntry[str]]") -> "_WalkedFolder":
-        """With its own rules: its `.gitignore`; and a repository of its own begins anew."""
+        """With its own rules: its `.gitignore`; and a repository of its own begins
+        anew.
+        """
         names = {item.name for item in listing if item.name in (".git", ".gitignore")}
         here = self.as_top() or self if ".git" in names else self
         return here.with_gitignore() if ".gitignore" in names else here
@@ -199,10 +251,13 @@ class _WalkedFolder(Struct, frozen=True):
         git = git_folder(Path(self.place))
         if git is None or not read_small(git / "HEAD", 1):
             return None
-        common = read_small(git / "commondir", 4096).strip()  # a worktree shares the rest with its repository
+        # a worktree shares the rest with its repository
+        common = read_small(git / "commondir", 4096).strip()
         with contextlib.suppress(OSError, RuntimeError):
             exclude = (git / common / "info" / "exclude").resolve()
-            return _WalkedFolder(self.place, self.text, self.path, _ignore_file(exclude, len(self.path)))
+            return _WalkedFolder(
+                self.place, self.text, self.path, _ignore_file(exclude, len(self.path))
+            )
         return _WalkedFolder(self.place, self.text, self.path)
 
     def with_gitignore(self) -> "_WalkedFolder":
@@ -210,23 +265,36 @@ class _WalkedFolder(Struct, frozen=True):
         return _WalkedFolder(self.place, self.text, self.path, own + self.above)
 
     def entry(self, item: "os.DirEntry[str]") -> WalkEntry | None:
-        """An item as part of the project; None when it is ignored, or is nothing that belongs to one."""
+        """An item as part of the project; None when it is ignored, or is nothing that
+        belongs to one.
+        """
         text = self.text + item.name
         kind = _kind(item)
         if kind is None or item.name == ".git" or text in _OWN:
             return None
         name = _as_bytes(item.name)
         for rules in self.above:
-            verdict = rules.verdict(self.path + name, name, is_folder=kind is Kind.FOLDER)
+            verdict = rules.verdict(
+                self.path + name, name, is_folder=kind is Kind.FOLDER
+            )
             if verdict is not None:
                 return None if verdict else WalkEntry(text, kind)
         return WalkEntry(text, kind)
 
 
 def _start(root: Path, under: PurePosixPath) -> _WalkedFolder:
-    """The folder to begin in, with all rules from above it; its own are not read yet."""
+    """The folder to begin in, with all rules from above it; its own are not read
+    yet.
+    """
     root = root.resolve()
-    top = next((folder for folder in (root, *root.parents) if _WalkedFolder(str(folder), "").as_top()), root)
+    top = next(
+        (
+            folder
+            for folder in (root, *root.parents)
+            if _WalkedFolder(str(folder), "").as_top()
+        ),
+        root,
+    )
     folder = _WalkedFolder(str(top), "")
     for name in (*root.relative_to(top).parts, *under.parts):
         folder = (folder.as_top() or folder).with_gitignore().inner(name)
@@ -246,7 +314,8 @@ def _kind(item: "os.DirEntry[str]") -> Kind | None:
     try:
         if item.is_file(follow_symlinks=False):
             return Kind.FILE
-        # A junction is Windows' other kind of link; Python tells it from a folder from 3.12 on.
+        # A junction is Windows' other kind of link; Python tells it from a folder from
+        # 3.12 on.
         if item.is_symlink() or getattr(item, "is_junction", bool)():
             return Kind.LINK
         return Kind.FOLDER if item.is_dir(follow_symlinks=False) else None

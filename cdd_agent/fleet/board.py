@@ -1,4 +1,6 @@
-"""The board: where each of several runs is, what it took, what it waits for. A value, made from the runs' events."""
+"""The board: where each of several runs is, what it took, what it waits for. A value,
+made from the runs' events.
+"""
 
 from __future__ import annotations
 
@@ -105,47 +107,110 @@ class Row(Struct, frozen=True):
                 over = [step for step in steps if StepStatus(step["status"]).is_over]
                 seen = [step["evidence"] for step in steps if step["evidence"]]
                 worked = sum(step["seconds"] or 0.0 for step in steps)
-                tests = [(each["passed"], each["failed"]) for each in seen if each["passed"] is not None]
+                tests = [
+                    (each["passed"], each["failed"])
+                    for each in seen
+                    if each["passed"] is not None
+                ]
                 return replace(
                     self,
                     done=len(over),
                     total=len(steps),
                     tests=tests[-1] if tests else self.tests,
-                    costs={0: _cost(event["former_cost"])} | {step["number"]: _cost(step["cost"]) for step in steps},
+                    costs={0: _cost(event["former_cost"])}
+                    | {step["number"]: _cost(step["cost"]) for step in steps},
                     tries={step["number"]: step["attempts"] for step in steps},
                     earlier=worked,
                     worked=worked,
                     unsaved={},
                 )
-            case {"event": "step_started", "step": int(step), "title": title, "attempt": int(attempt)}:
+            case {
+                "event": "step_started",
+                "step": int(step),
+                "title": title,
+                "attempt": int(attempt),
+            }:
                 tries = {**self.tries, step: attempt}
-                return replace(self, steps={**self.steps, step: title}, wait="", tries=tries, question="", why="")
+                return replace(
+                    self,
+                    steps={**self.steps, step: title},
+                    wait="",
+                    tries=tries,
+                    question="",
+                    why="",
+                )
             case {"event": "reply_delayed", "seconds": seconds, "reason": reason}:
                 return replace(self, wait=f"{reason} Asking again in {seconds:.0f} s")
             case {"event": "reply_finished", "step": step, "usage": {} as usage}:
                 tokens = usage["prompt_tokens"] + usage["completion_tokens"]
                 cost = Cost(tokens, usage["usd"], usage["estimated"])
-                return replace(self, wait="", unsaved={**self.unsaved, step: self.unsaved.get(step, NO_COST) + cost})
-            case {"event": "reply_started" | "reply_delta" | "reply_restarted" | "reply_finished"}:
+                return replace(
+                    self,
+                    wait="",
+                    unsaved={
+                        **self.unsaved,
+                        step: self.unsaved.get(step, NO_COST) + cost,
+                    },
+                )
+            case {
+                "event": (
+                    "reply_started"
+                    | "reply_delta"
+                    | "reply_restarted"
+                    | "reply_finished"
+                )
+            }:
                 return replace(self, wait="") if self.wait else self
-            case {"event": "changes_proposed", "step": int(), "created": created, "modified": modified}:
-                return replace(self, question=f"changes of {', '.join([*created, *modified, *event['deleted']])}")
+            case {
+                "event": "changes_proposed",
+                "step": int(),
+                "created": created,
+                "modified": modified,
+            }:
+                return replace(
+                    self,
+                    question=(
+                        "changes of"
+                        f" {', '.join([*created, *modified, *event['deleted']])}"
+                    ),
+                )
             case {"event": "command_proposed", "command": command}:
                 return replace(self, question=f"`{command}`")
-            case {"event": "tests_finished", "passed": int(passed), "failed": int(failed)}:
+            case {
+                "event": "tests_finished",
+                "passed": int(passed),
+                "failed": int(failed),
+            }:
                 return replace(self, tests=(passed, failed))
-            case {"event": "step_finished", "step": int(step), "done": done, "total": total}:
+            case {
+                "event": "step_finished",
+                "step": int(step),
+                "done": done,
+                "total": total,
+            }:
                 now = replace(
                     self,
                     done=done,
                     total=total,
                     wait="",
                     costs={**self.costs, step: _cost(event["cost"])},
-                    unsaved={number: cost for number, cost in self.unsaved.items() if number != step},
+                    unsaved={
+                        number: cost
+                        for number, cost in self.unsaved.items()
+                        if number != step
+                    },
                     why=event["error"] or "",
                 )
-                left = {number: title for number, title in self.steps.items() if number != step}
-                return replace(now, steps=left, question="") if StepStatus(event["status"]).is_over else now
+                left = {
+                    number: title
+                    for number, title in self.steps.items()
+                    if number != step
+                }
+                return (
+                    replace(now, steps=left, question="")
+                    if StepStatus(event["status"]).is_over
+                    else now
+                )
             case {"event": "run_finished", "seconds": seconds}:
                 return replace(self, worked=seconds or 0.0)
             case {"event": "notice", "tone": "warning" | "error", "text": text}:
@@ -155,10 +220,14 @@ class Row(Struct, frozen=True):
 
     def over(self, ending: Ending, now: float) -> Row:
         """The row when the run has ended, for now."""
-        state = RunState.NO_BUDGET if ending.budget_used_up else _BY_CODE[ending.exit_code]
+        state = (
+            RunState.NO_BUDGET if ending.budget_used_up else _BY_CODE[ending.exit_code]
+        )
         why = "" if state is RunState.DONE else ending.words or self.why
         question = self.question if state is RunState.NEEDS_YOU else ""
-        return replace(self, state=state, ended=now, wait="", why=why, question=question)
+        return replace(
+            self, state=state, ended=now, wait="", why=why, question=question
+        )
 
 
 class Board(Struct, frozen=True):
@@ -178,9 +247,13 @@ class Board(Struct, frozen=True):
 
     @property
     def exit_code(self) -> ExitCode:
-        """0 where all is done; else that of the worst, as they stand in `_WORST_FIRST`."""
+        """0 where all is done; else that of the worst, as they stand in
+        `_WORST_FIRST`.
+        """
         found = {row.state for row in self.rows.values()}
-        return next((code for state, code in _WORST_FIRST if state in found), ExitCode.DONE)
+        return next(
+            (code for state, code in _WORST_FIRST if state in found), ExitCode.DONE
+        )
 
 
 def _cost(fields: Mapping[str, Any]) -> Cost:

@@ -1,4 +1,6 @@
-"""Several tickets' runs, so many at once: one begins when another has ended, and what they tell becomes the board."""
+"""Several tickets' runs, so many at once: one begins when another has ended, and what
+they tell becomes the board.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,10 @@ class Coordinator(Struct):
     place: Place
     at_once: int
     changed: Callable[[Row, Mapping[str, Any] | None], None]
-    """Is told of each row that has changed, and of the event of its run that it was changed by, if it was one; also of
-    an event that changes nothing. `board` has the row by then. It returns at once."""
+    """Is told of each row that has changed, and of the event of its run that it was
+    changed by, if it was one; also of an event that changes nothing. `board` has the
+    row by then. It returns at once.
+    """
     limit: Limit = field(default_factory=Limit)
     """Of all runs together."""
     stop_on_failure: bool = False
@@ -37,29 +41,46 @@ class Coordinator(Struct):
     _workers: list[asyncio.Task[None]] = field(default_factory=list)
 
     async def carry_out(self) -> ExitCode:
-        """See them all to their end, as far as they come. To cancel it stops them cleanly; it raises no other error of
-        a run."""
-        self._waiting.extend(row.job for row in self.board.rows.values() if not row.state.is_over)
+        """See them all to their end, as far as they come. To cancel it stops them
+        cleanly; it raises no other error of a run.
+        """
+        self._waiting.extend(
+            row.job for row in self.board.rows.values() if not row.state.is_over
+        )
         count = min(self.at_once, len(self._waiting))
         self._workers = [asyncio.create_task(self._work()) for _ in range(count)]
         for result in await asyncio.gather(*self._workers, return_exceptions=True):
-            if isinstance(result, BaseException) and not isinstance(result, asyncio.CancelledError):
+            if isinstance(result, BaseException) and not isinstance(
+                result, asyncio.CancelledError
+            ):
                 raise result
         return self.board.exit_code
 
     @property
     def left(self) -> Limit:
-        """What the runs have left of the budget. Of what calls take that are under way nothing is known yet."""
+        """What the runs have left of the budget. Of what calls take that are under way
+        nothing is known yet.
+        """
         spent, limit = self.board.cost, self.limit
         tokens = None if limit.tokens is None else max(limit.tokens - spent.tokens, 0)
-        return Limit(tokens, None if limit.usd is None else max(limit.usd - (spent.usd or 0.0), 0.0))
+        return Limit(
+            tokens,
+            None if limit.usd is None else max(limit.usd - (spent.usd or 0.0), 0.0),
+        )
 
     async def _work(self) -> None:
         while self._waiting:
             await self._carry_out(self._waiting.popleft())
 
     async def _carry_out(self, job: TicketJob) -> None:
-        self._put(replace(self.board.rows[job.name], state=RunState.RUNNING, began=self.clock(), why=""))
+        self._put(
+            replace(
+                self.board.rows[job.name],
+                state=RunState.RUNNING,
+                began=self.clock(),
+                why="",
+            )
+        )
 
         def tell(event: Mapping[str, Any]) -> None:
             self._put(self.board.rows[job.name].told(event), event)

@@ -1,4 +1,6 @@
-"""The board as lines of text, as wide and as high as there is room; the same for every face."""
+"""The board as lines of text, as wide and as high as there is room; the same for every
+face.
+"""
 
 from __future__ import annotations
 
@@ -36,13 +38,26 @@ _TOKENS_FROM = 60
 Line = tuple[str, Tone]
 
 
-def table(board: Board, now: float, width: int, height: int | None = None, limit: Limit | None = None) -> list[Line]:
-    """A line on all runs, then each run. With a `height`, runs that are done or have not begun give way to others."""
+def table(
+    board: Board,
+    now: float,
+    width: int,
+    height: int | None = None,
+    limit: Limit | None = None,
+) -> list[Line]:
+    """A line on all runs, then each run. With a `height`, runs that are done or have
+    not begun give way to others.
+    """
     lines = [*_wrapped(summary(board, now, limit), width)]
     name_width = max((cell_len(name) for name in board.rows), default=0)
     name_width = min(name_width, max(width // 3, width - 22 - 9 * _has_money(board)))
-    blocks = {name: _row(row, board, now, width, name_width) for name, row in board.rows.items()}
-    chosen = set(blocks) if height is None else _chosen(board, blocks, height - len(lines))
+    blocks = {
+        name: _row(row, board, now, width, name_width)
+        for name, row in board.rows.items()
+    }
+    chosen = (
+        set(blocks) if height is None else _chosen(board, blocks, height - len(lines))
+    )
     for name, block in blocks.items():
         lines += block if name in chosen else []
     if left_out := len(blocks) - len(chosen):
@@ -53,7 +68,10 @@ def table(board: Board, now: float, width: int, height: int | None = None, limit
 def in_lines(board: Board) -> str:
     """The table as it is now, as wide as the terminal."""
     if not board.rows:
-        return "No run is under way, and none has a tree of its own. `cdd list` shows how far each ticket is."
+        return (
+            "No run is under way, and none has a tree of its own. `cdd list` shows how"
+            " far each ticket is."
+        )
     width = shutil.get_terminal_size().columns - 2
     return "\n".join(text for text, _ in table(board, time.time(), width))
 
@@ -64,10 +82,18 @@ def summary(board: Board, now: float, limit: Limit | None = None) -> str:
     began = [row.began for row in board.rows.values() if row.began is not None]
     ended = [row.ended or now for row in board.rows.values() if row.began is not None]
     number = len(board.rows)
-    parts = [f"{number} run{'s' * (number != 1)}", *(f"{count} {name}" for count, name in counts if count)]
-    parts.append(spent(board.cost) + (f" of {limit.tokens:,}" if limit and limit.tokens else ""))
+    parts = [
+        f"{number} run{'s' * (number != 1)}",
+        *(f"{count} {name}" for count, name in counts if count),
+    ]
+    parts.append(
+        spent(board.cost) + (f" of {limit.tokens:,}" if limit and limit.tokens else "")
+    )
     if board.cost.usd is not None or (limit and limit.usd):
-        parts.append((money(board.cost) or "$0") + (f" of ${limit.usd:.2f}" if limit and limit.usd else ""))
+        parts.append(
+            (money(board.cost) or "$0")
+            + (f" of ${limit.usd:.2f}" if limit and limit.usd else "")
+        )
     if began:
         parts.append(duration(max(ended) - min(began)))
     return " · ".join(parts)
@@ -86,7 +112,11 @@ def money(cost: Cost) -> str:
 
 def duration(seconds: float) -> str:
     minutes, rest = divmod(int(seconds), 60)
-    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"
+    return (
+        f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
+        if minutes >= 60
+        else f"{minutes}:{rest:02}"
+    )
 
 
 def doing(row: Row) -> str:
@@ -95,7 +125,12 @@ def doing(row: Row) -> str:
         case RunState.RUNNING if row.wait:
             words = row.wait
         case RunState.RUNNING:
-            words = ", ".join(f"step {number}: {title}" for number, title in row.steps.items()) or "begins"
+            words = (
+                ", ".join(
+                    f"step {number}: {title}" for number, title in row.steps.items()
+                )
+                or "begins"
+            )
         case RunState.NEEDS_YOU if row.question:
             words = f"wants your yes: {row.question}"
         case RunState.WAITING | RunState.DONE:
@@ -109,30 +144,44 @@ def doing(row: Row) -> str:
 def _row(row: Row, board: Board, now: float, width: int, name_width: int) -> list[Line]:
     sign, tone = _SIGNS[row.state]
     name = row.job.name
-    if len(name) > name_width and name.isascii():  # of several runs of a ticket, the end tells which
+    # of several runs of a ticket, the end tells which
+    if len(name) > name_width and name.isascii():
         name = f"{name[: name_width // 2]}…{name[len(name) - (name_width - 1) // 2 :]}"
     columns = [f"{sign} {_fitted(name, name_width)}"]
     columns.append(f"{f'{row.done}/{row.total}' if row.total else '':>5}")
     if width >= _TOKENS_FROM:
         about = "~" if row.cost.estimated else ""
-        columns.append(f"{about + format(row.cost.tokens, ',') if row.cost.tokens else '':>9}")
+        columns.append(
+            f"{about + format(row.cost.tokens, ',') if row.cost.tokens else '':>9}"
+        )
     if _has_money(board):
         columns.append(f"{money(row.cost):>8}")
-    columns.append(f"{duration(row.seconds(now)) if row.began is not None or row.earlier else '':>6}")
+    has_begun = row.began is not None or row.earlier
+    columns.append(f"{duration(row.seconds(now)) if has_begun else '':>6}")
     text, words = " ".join(columns), doing(row)
     room = width - cell_len(text) - 2
     if not words or room >= _LEAST_WORDS:
-        return [(f"{text}  {_fitted(words, room)}".rstrip() if words else text.rstrip(), tone)]
+        return [
+            (
+                f"{text}  {_fitted(words, room)}".rstrip() if words else text.rstrip(),
+                tone,
+            )
+        ]
     return [(text, tone), (f"  {_fitted(words, width - 2)}".rstrip(), tone)]
 
 
 def _chosen(board: Board, blocks: Mapping[str, Sequence[Line]], most: int) -> set[str]:
-    """The runs that there is room for in so many lines, with one that says how many there are beside them."""
+    """The runs that there is room for in so many lines, with one that says how many
+    there are beside them.
+    """
     if sum(map(len, blocks.values())) <= most:
         return set(blocks)
     last = (RunState.WAITING, RunState.DONE)
     chosen = set[str]()
-    for row in sorted(board.rows.values(), key=lambda row: last.index(row.state) if row.state in last else -1):
+    for row in sorted(
+        board.rows.values(),
+        key=lambda row: last.index(row.state) if row.state in last else -1,
+    ):
         name = row.job.name
         if len(blocks[name]) < most:
             chosen.add(name)
@@ -164,10 +213,18 @@ def _wrapped(text: str, width: int) -> list[Line]:
 
 
 def comparison(board: Board, width: int) -> list[str]:
-    """The runs of each ticket beside each other; a run has two lines where there is no room for one."""
+    """The runs of each ticket beside each other; a run has two lines where there is no
+    room for one.
+    """
     heads = ("model", "done", "attempts", "tests", "tokens", "money", "time")
-    rows = [(row.job.slug, (str(row.job.model), *_results(row))) for row in board.rows.values()]
-    widths = [max(map(cell_len, column)) for column in zip(heads, *(cells for _, cells in rows), strict=True)]
+    rows = [
+        (row.job.slug, (str(row.job.model), *_results(row)))
+        for row in board.rows.values()
+    ]
+    widths = [
+        max(map(cell_len, column))
+        for column in zip(heads, *(cells for _, cells in rows), strict=True)
+    ]
     is_wide = sum(widths) + 2 * len(widths) + 2 <= width
     lines, last = list[str](), ""
     for slug, cells in rows:
@@ -178,8 +235,15 @@ def comparison(board: Board, width: int) -> list[str]:
         if is_wide:
             lines.append(_in_columns(cells, widths))
         else:
-            named = [f"{head} {cell}" for head, cell in zip(heads[1:], cells[1:], strict=True) if cell]
-            lines += [f"  {cells[0]}", *(f"    {line}" for line, _ in _wrapped(" · ".join(named), width - 4))]
+            named = [
+                f"{head} {cell}"
+                for head, cell in zip(heads[1:], cells[1:], strict=True)
+                if cell
+            ]
+            lines += [
+                f"  {cells[0]}",
+                *(f"    {line}" for line, _ in _wrapped(" · ".join(named), width - 4)),
+            ]
     return lines
 
 
@@ -200,5 +264,7 @@ def _results(row: Row) -> tuple[str, ...]:
 
 
 def _in_columns(cells: Sequence[str], widths: Sequence[int]) -> str:
-    padded = [set_cell_size(cell, width) for cell, width in zip(cells, widths, strict=True)]
+    padded = [
+        set_cell_size(cell, width) for cell, width in zip(cells, widths, strict=True)
+    ]
     return "  " + "  ".join(padded).rstrip()

@@ -1,7 +1,9 @@
-"""Checkpoints: what a project's files were at a moment, to look at differences and to go back.
+"""Checkpoints: what a project's files were at a moment, to look at differences and to
+go back.
 
-A checkpoint holds tracked and untracked files that are not ignored: contents, links, permissions. It does not hold
-empty folders, what is inside nested repositories, or anything outside the project.
+A checkpoint holds tracked and untracked files that are not ignored: contents, links,
+permissions. It does not hold empty folders, what is inside nested repositories, or
+anything outside the project.
 """
 
 from __future__ import annotations
@@ -62,19 +64,25 @@ class Checkpoints(Struct, frozen=True):
         leave_out: Sequence[str] = (),
         repository: Repository | None = None,
     ) -> Checkpoints:
-        """`folder` is for what they need, `prefix` keeps their names apart from those of other tickets. Nobody else may
-        use them meanwhile.
+        """`folder` is for what they need, `prefix` keeps their names apart from those
+        of other tickets. Nobody else may use them meanwhile.
 
-        Raises `GitUnusable`, or `BadInput` when the folder cannot be written. For the others see `Snapshots.open`.
+        Raises `GitUnusable`, or `BadInput` when the folder cannot be written. For the
+        others see `Snapshots.open`.
         """
         snapshots = await Snapshots.open(root, folder, leave_out, repository)
         await snapshots.remove_locks(prefix)
         return cls(snapshots, prefix)
 
-    def beside(self, top: Path, folder: Path, name: str, leave_out: Iterable[str] = ()) -> Checkpoints:
-        """The checkpoints of another tree of the same repository, kept among these under a name until that is
-        forgotten. For the others see `Snapshots.beside`."""
-        return Checkpoints(self.snapshots.beside(top, folder, leave_out), f"{self.prefix}/{name}")
+    def beside(
+        self, top: Path, folder: Path, name: str, leave_out: Iterable[str] = ()
+    ) -> Checkpoints:
+        """The checkpoints of another tree of the same repository, kept among these
+        under a name until that is forgotten. For the others see `Snapshots.beside`.
+        """
+        return Checkpoints(
+            self.snapshots.beside(top, folder, leave_out), f"{self.prefix}/{name}"
+        )
 
     async def check_out(self, checkpoint: Checkpoint) -> None:
         """Write all that a checkpoint holds into a tree that has none of it."""
@@ -90,13 +98,17 @@ class Checkpoints(Struct, frozen=True):
         return frozenset(self.snapshots.unseen)
 
     async def take(self, name: str, also: Iterable[str] = ()) -> Checkpoint:
-        """Take one, in place of an older one of that name. `also` are files that it holds though they are ignored.
+        """Take one, in place of an older one of that name. `also` are files that it
+        holds though they are ignored.
 
-        One of these stays part of later ones; ask before it is changed, even if it is not there yet, and whenever its
-        change counts: what is ignored may be another one by then.
-        No name may be a folder of another. Raises `GitUnusable` or `BadInput`, such as for a full disk.
+        One of these stays part of later ones; ask before it is changed, even if it is
+        not there yet, and whenever its change counts: what is ignored may be another
+        one by then. No name may be a folder of another. Raises `GitUnusable` or
+        `BadInput`, such as for a full disk.
         """
-        return Checkpoint(name, await self.snapshots.take(f"{self.prefix}/{name}", also))
+        return Checkpoint(
+            name, await self.snapshots.take(f"{self.prefix}/{name}", also)
+        )
 
     def close(self) -> None:
         """End the programs that answer for it; the next question starts them again."""
@@ -107,21 +119,32 @@ class Checkpoints(Struct, frozen=True):
         known = await self.snapshots.find(f"{self.prefix}/{name}")
         return Checkpoint(name, known) if known else None
 
-    async def changes(self, before: Checkpoint, after: Checkpoint) -> tuple[Change, ...]:
+    async def changes(
+        self, before: Checkpoint, after: Checkpoint
+    ) -> tuple[Change, ...]:
         """The files that differ, by path; permissions included.
 
-        What only one of the two could see is no change: it may not have been readable, or in a repository within the
-        project at the time of the other, and there all the same. Nor is a file that was ignored before taken for new.
+        What only one of the two could see is no change: it may not have been readable,
+        or in a repository within the project at the time of the other, and there all
+        the same. Nor is a file that was ignored before taken for new.
         """
         if before.id == after.id:
             return ()
-        was, now = await self.snapshots.files(before.id), await self.snapshots.files(after.id)
+        was, now = (
+            await self.snapshots.files(before.id),
+            await self.snapshots.files(after.id),
+        )
         if was is None or now is None:
             raise CheckpointGone
-        old, new = await self.snapshots.notes(before.id), await self.snapshots.notes(after.id)
+        old, new = (
+            await self.snapshots.notes(before.id),
+            await self.snapshots.notes(after.id),
+        )
 
         def compare() -> tuple[dict[str, Change], set[str]]:
-            return _changes(self.snapshots.objects.changes(was, now), old.modes, new.modes)
+            return _changes(
+                self.snapshots.objects.changes(was, now), old.modes, new.modes
+            )
 
         try:
             found, repositories = await in_thread(compare, name="changes")
@@ -129,19 +152,29 @@ class Checkpoints(Struct, frozen=True):
             raise CheckpointGone from error
         found |= await self._changed_permissions(after, old.modes, new.modes, found)
         hidden = old.unseen | new.unseen | repositories
-        seen = {path: change for path, change in found.items() if not _is_in(path, hidden)}
+        seen = {
+            path: change for path, change in found.items() if not _is_in(path, hidden)
+        }
         rules_changed = any(path.rpartition("/")[2] == ".gitignore" for path in seen)
-        created = {path for path in seen if not seen[path].before and (rules_changed or path in new.also)}
+        created = {
+            path
+            for path in seen
+            if not seen[path].before and (rules_changed or path in new.also)
+        }
         unknown = await self.ignored(before, created - old.also)
         return tuple(seen[path] for path in sorted(seen.keys() - unknown))
 
-    async def diff(self, before: Checkpoint, after: Checkpoint, paths: Sequence[str] = ()) -> str:
+    async def diff(
+        self, before: Checkpoint, after: Checkpoint, paths: Sequence[str] = ()
+    ) -> str:
         """The difference, as a unified diff; of a very long one, the beginning."""
         target = self.snapshots.folder / "diff"
         how = ("--no-ext-diff", "--no-textconv", "--find-renames", "--binary")
         where = [f":(top,literal){path}" for path in paths]
         words = ("-r", "-p", *how, before.files, after.files, "--", *where)
-        result = await self.snapshots.git("diff-tree", *words, stdout=target, codes=(0, 128))
+        result = await self.snapshots.git(
+            "diff-tree", *words, stdout=target, codes=(0, 128)
+        )
         if result.return_code:
             raise CheckpointGone
         with target.open("rb") as file:
@@ -149,15 +182,25 @@ class Checkpoints(Struct, frozen=True):
         text = data[:_LONGEST_DIFF].decode("utf-8", errors="replace")
         return text + ("\n… (more was changed)\n" if len(data) > _LONGEST_DIFF else "")
 
-    async def read(self, changes: Sequence[Change]) -> dict[str, tuple[bytes | None, bytes | None]]:
-        """The contents of files before and after these changes; of very long ones, the beginning.
+    async def read(
+        self, changes: Sequence[Change]
+    ) -> dict[str, tuple[bytes | None, bytes | None]]:
+        """The contents of files before and after these changes; of very long ones, the
+        beginning.
 
         Raises `CheckpointGone`.
         """
-        ids = {entry.content for change in changes for entry in (change.before, change.after) if entry}
+        ids = {
+            entry.content
+            for change in changes
+            for entry in (change.before, change.after)
+            if entry
+        }
 
         def read_all() -> dict[str, bytes | None]:
-            return {name: self.snapshots.objects.read(name, _LONGEST_READ) for name in ids}
+            return {
+                name: self.snapshots.objects.read(name, _LONGEST_READ) for name in ids
+            }
 
         contents = await in_thread(read_all, name="contents") if ids else {}
         if None in contents.values():
@@ -166,34 +209,55 @@ class Checkpoints(Struct, frozen=True):
         def beginning(entry: TreeEntry | None) -> bytes | None:
             return None if entry is None else contents[entry.content]
 
-        return {change.path: (beginning(change.before), beginning(change.after)) for change in changes}
+        return {
+            change.path: (beginning(change.before), beginning(change.after))
+            for change in changes
+        }
 
     @asynccontextmanager
     async def contents(self, changes: Iterable[Change]) -> AsyncIterator[Contents]:
-        """The contents that these changes led to, as long as this lasts. Raises `CheckpointGone`."""
+        """The contents that these changes led to, as long as this lasts. Raises
+        `CheckpointGone`.
+        """
         try:
-            yield await self._contents({change.after.content for change in changes if change.after})
+            yield await self._contents(
+                {change.after.content for change in changes if change.after}
+            )
         finally:
             (self.snapshots.folder / _CONTENTS).unlink(missing_ok=True)
 
     async def restore(self, changes: Sequence[Change]) -> RestoreResult:
-        """Make the files as they were before these changes; with before and after exchanged, do them again.
+        """Make the files as they were before these changes; with before and after
+        exchanged, do them again.
 
-        A file that is no longer as it was after is kept and named. Each one is restored whole or not at all, and to do
-        it once more is harmless. Raises `BadInput` when the disk refuses, `CheckpointGone` where a content is gone.
+        A file that is no longer as it was after is kept and named. Each one is restored
+        whole or not at all, and to do it once more is harmless. Raises `BadInput` when
+        the disk refuses, `CheckpointGone` where a content is gone.
         """
-        contents = await self._contents({change.before.content for change in changes if change.before})
+        contents = await self._contents(
+            {change.before.content for change in changes if change.before}
+        )
         try:
-            return await to_its_end(partial(restore, self.snapshots.root, changes, contents), name="restored")
+            return await to_its_end(
+                partial(restore, self.snapshots.root, changes, contents),
+                name="restored",
+            )
         finally:
-            (self.snapshots.folder / _CONTENTS).unlink(missing_ok=True)  # it may be large
+            # it may be large
+            (self.snapshots.folder / _CONTENTS).unlink(missing_ok=True)
 
     async def expect_contents(self, changes: Iterable[Change]) -> None:
         """Raises `CheckpointGone` where changes could not be restored."""
-        await self._contents({change.before.content for change in changes if change.before})
+        await self._contents(
+            {change.before.content for change in changes if change.before}
+        )
 
     async def _changed_permissions(
-        self, after: Checkpoint, old: Mapping[str, int], new: Mapping[str, int], others: Collection[str]
+        self,
+        after: Checkpoint,
+        old: Mapping[str, int],
+        new: Mapping[str, int],
+        others: Collection[str],
     ) -> dict[str, Change]:
         """The files of which nothing but unusual permissions changed."""
         paths = {path for path, _ in old.items() ^ new.items()}.difference(others)
@@ -204,25 +268,41 @@ class Checkpoints(Struct, frozen=True):
         entries = (line.partition("\t") for line in names_in(target))
         known = {path: head.split(" ") for head, _, path in entries if path in paths}
         return {
-            path: Change(path, TreeEntry(mode, content, old.get(path)), TreeEntry(mode, content, new.get(path)))
+            path: Change(
+                path,
+                TreeEntry(mode, content, old.get(path)),
+                TreeEntry(mode, content, new.get(path)),
+            )
             for path, (mode, _, content) in known.items()
         }
 
-    async def ignored(self, checkpoint: Checkpoint, missing: Collection[str]) -> set[str]:
+    async def ignored(
+        self, checkpoint: Checkpoint, missing: Collection[str]
+    ) -> set[str]:
         """Which of these files a checkpoint may miss only because they were ignored."""
-        return await self.snapshots.ignored_by(checkpoint.id, tuple(missing)) if missing else set()
+        return (
+            await self.snapshots.ignored_by(checkpoint.id, tuple(missing))
+            if missing
+            else set()
+        )
 
     async def _contents(self, ids: set[str]) -> Contents:
         if not ids:
             return Contents()
         target = self.snapshots.folder / _CONTENTS
         names = self.snapshots.input(f"{name}\n" for name in sorted(ids))
-        await self.snapshots.git("cat-file", "--batch", "--buffer", stdin=names, stdout=target)
+        await self.snapshots.git(
+            "cat-file", "--batch", "--buffer", stdin=names, stdout=target
+        )
         return await in_thread(partial(Contents.read, target), name="contents")
 
 
-def _changes(listed: bytes, old: Mapping[str, int], new: Mapping[str, int]) -> tuple[dict[str, Change], set[str]]:
-    """The changes that git listed, with the unusual permissions, and repositories within."""
+def _changes(
+    listed: bytes, old: Mapping[str, int], new: Mapping[str, int]
+) -> tuple[dict[str, Change], set[str]]:
+    """The changes that git listed, with the unusual permissions, and repositories
+    within.
+    """
     found, repositories = dict[str, Change](), set[str]()
     for change in read_raw(os.fsdecode(listed)):
         path, before, after = change.path, change.before, change.after
@@ -230,10 +310,14 @@ def _changes(listed: bytes, old: Mapping[str, int], new: Mapping[str, int]) -> t
             repositories.add(path)
             continue
         before = before and replace(before, permissions=old.get(path))
-        found[path] = Change(path, before, after and replace(after, permissions=new.get(path)))
+        found[path] = Change(
+            path, before, after and replace(after, permissions=new.get(path))
+        )
     return found, repositories
 
 
 def _is_in(path: str, places: Collection[str]) -> bool:
     """Whether it is one of these files, or in one of these folders."""
-    return bool(places) and any(place in places for place in (path, *map(str, PurePosixPath(path).parents)))
+    return bool(places) and any(
+        place in places for place in (path, *map(str, PurePosixPath(path).parents))
+    )

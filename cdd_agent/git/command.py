@@ -1,7 +1,9 @@
-"""The one place that starts git for this program's own purposes, whatever the user or a repository has configured.
+"""The one place that starts git for this program's own purposes, whatever the user or a
+repository has configured.
 
-Nothing that a repository configures is run, because a project that was only downloaded brings its own `.git/config`:
-no pager, no hooks, no file-system monitor, no fetching of what is missing.
+Nothing that a repository configures is run, because a project that was only downloaded
+brings its own `.git/config`: no pager, no hooks, no file-system monitor, no fetching of
+what is missing.
 """
 
 from __future__ import annotations
@@ -20,7 +22,12 @@ if TYPE_CHECKING:
     from cdd_agent.process.run import CommandResult
     from cdd_agent.process.standing import StandingProgram
 
-CONFIG = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "core.quotePath=false", "color.ui=false")
+CONFIG = (
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "core.quotePath=false",
+    "color.ui=false",
+)
 ENVIRONMENT = {
     "GIT_ALLOW_PROTOCOL": "",  # a clone that lacks objects does not fetch them
     "GIT_NO_LAZY_FETCH": "1",
@@ -29,7 +36,9 @@ ENVIRONMENT = {
     "LC_ALL": "C",
 }
 HIDDEN = ("GIT_*",)
-"""The variables of a git that this program was started by, in a hook or a rebase: they mean that one's repository."""
+"""The variables of a git that this program was started by, in a hook or a rebase: they
+mean that one's repository.
+"""
 
 
 class GitUnusable(CddError):
@@ -40,19 +49,25 @@ class NoGit(GitUnusable):
     """The program is not installed, or not on the PATH."""
 
     def __init__(self) -> None:
-        super().__init__("git was not found.", hint="Install git, or see that it is on the PATH.")
+        super().__init__(
+            "git was not found.", hint="Install git, or see that it is on the PATH."
+        )
 
 
 class NoRepository(GitUnusable):
     """The folder is in no git repository."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(f"{folder} is in no git repository.", hint="`git init` makes one.")
+        super().__init__(
+            f"{folder} is in no git repository.", hint="`git init` makes one."
+        )
         self.folder = folder
 
 
 class Git(Struct, frozen=True):
-    """The git program in a folder. `env` says which repository, index and files are meant."""
+    """The git program in a folder. `env` says which repository, index and files are
+    meant.
+    """
 
     folder: Path
     env: Mapping[str, str] = field(default_factory=dict)
@@ -61,7 +76,8 @@ class Git(Struct, frozen=True):
     seconds: float = 600.0
     """For one command: the first checkpoint of a large project reads all of it."""
     noted_in: Path | None = None
-    """As for `run_command`, where git writes into files that somebody may go on with."""
+    """As for `run_command`, where git writes into files that somebody may go on with.
+    """
 
     async def __call__(
         self,
@@ -71,17 +87,24 @@ class Git(Struct, frozen=True):
         most: int | None = None,
         codes: Collection[int] = (0,),
     ) -> CommandResult:
-        """As `run`. Raises `GitUnusable` when git ends with another exit code than these."""
+        """As `run`. Raises `GitUnusable` when git ends with another exit code than
+        these.
+        """
         result = await self.run(*words, stdin=stdin, stdout=stdout, most=most)
         if result.timed_out or result.return_code not in codes:
             raise refusal(words[0], result)
         return result
 
     async def run(
-        self, *words: str, stdin: Path | None = None, stdout: Path | None = None, most: int | None = None
+        self,
+        *words: str,
+        stdin: Path | None = None,
+        stdout: Path | None = None,
+        most: int | None = None,
     ) -> CommandResult:
-        """Run one git command, however it ends. The result has all that it wrote; of more than `most` characters it
-        has so many, is `cut`, and git is stopped."""
+        """Run one git command, however it ends. The result has all that it wrote; of
+        more than `most` characters it has so many, is `cut`, and git is stopped.
+        """
         from cdd_agent.process.run import WHOLE, run_command
 
         result = await run_command(
@@ -98,7 +121,9 @@ class Git(Struct, frozen=True):
         return replace(result, return_code=0) if result.cut else result
 
     def standing(self, *words: str) -> StandingProgram:
-        """Start a git command that answers what it is asked, until it is closed. Raises `NoGit` or `ProgramEnded`."""
+        """Start a git command that answers what it is asked, until it is closed. Raises
+        `NoGit` or `ProgramEnded`.
+        """
         from cdd_agent.process.programs import find_program
         from cdd_agent.process.run import child_environment
         from cdd_agent.process.standing import StandingProgram
@@ -106,11 +131,19 @@ class Git(Struct, frozen=True):
         if (program := find_program("git")) is None:
             raise NoGit
         environment = child_environment({**ENVIRONMENT, **self.env}, hide=self.hide)
-        return StandingProgram([str(program), *self._settings, *words], self.folder, environment, self.seconds)
+        return StandingProgram(
+            [str(program), *self._settings, *words],
+            self.folder,
+            environment,
+            self.seconds,
+        )
 
     @property
     def _settings(self) -> list[str]:
-        return ["--no-pager", *(word for setting in self.config for word in ("-c", setting))]
+        return [
+            "--no-pager",
+            *(word for setting in self.config for word in ("-c", setting)),
+        ]
 
 
 def refusal(command: str, result: CommandResult) -> GitUnusable:

@@ -1,6 +1,7 @@
 """A commit's message, written so that no part of it can be taken for another.
 
-Subject and body may hold a model's words. The trailer is ours: by it a commit is found again.
+Subject and body may hold a model's words. The trailer is ours: by it a commit is found
+again.
 """
 
 import re
@@ -13,12 +14,18 @@ _SUBJECT = 72
 """Characters of a subject that every tool shows whole."""
 _UNSEEN = re.compile(f"[{UNSEEN}]")
 _TRAILER = re.compile(r"[A-Za-z][A-Za-z-]*: \S.*")
-_MEANT_FOR_GIT = re.compile(r"[\w-]+-by[ \t]*:|---|#|>*From |diff -|Index: ", re.IGNORECASE)
-"""Beginnings of a line in which git, or who hosts it, reads a signature, a comment, or the start of a patch."""
+_MEANT_FOR_GIT = re.compile(
+    r"[\w-]+-by[ \t]*:|---|#|>*From |diff -|Index: ", re.IGNORECASE
+)
+"""Beginnings of a line in which git, or who hosts it, reads a signature, a comment, or
+the start of a patch.
+"""
 
 
 class CommitMessage(Struct, frozen=True):
-    """A subject, a body of any length, and a trailer such as `Cdd-Step: feature-user-auth/2`."""
+    """A subject, a body of any length, and a trailer such as
+    `Cdd-Step: feature-user-auth/2`.
+    """
 
     subject: str
     body: str
@@ -26,11 +33,15 @@ class CommitMessage(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if not _TRAILER.fullmatch(_one_line(self.trailer)):
-            raise ValueError(f"a trailer is a key, a colon and a value, not {self.trailer!r}")
+            raise ValueError(
+                f"a trailer is a key, a colon and a value, not {self.trailer!r}"
+            )
 
     @property
     def first_line(self) -> str:
-        """The subject as it is written: one line, never empty, and nothing but words."""
+        """The subject as it is written: one line, never empty, and nothing but
+        words.
+        """
         line = _one_line(self.subject) or "(no title)"
         if self._is_more_than_text(line):
             line = f"“{line}”"
@@ -38,19 +49,30 @@ class CommitMessage(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The whole message. Its last paragraph is the trailer's line, and no other line looks like that one."""
+        """The whole message. Its last paragraph is the trailer's line, and no other
+        line looks like that one.
+        """
         lines = [_UNSEEN.sub("", line).rstrip() for line in self.body.splitlines()]
-        lines = [f"    {line}" if self._is_more_than_text(line) else line for line in lines]
+        lines = [
+            f"    {line}" if self._is_more_than_text(line) else line for line in lines
+        ]
         body = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
-        return "\n\n".join(filter(None, (self.first_line, body, _one_line(self.trailer)))) + "\n"
+        return (
+            "\n\n".join(filter(None, (self.first_line, body, _one_line(self.trailer))))
+            + "\n"
+        )
 
     def _is_more_than_text(self, line: str) -> bool:
         key, _, _ = _one_line(self.trailer).partition(":")
-        return bool(_MEANT_FOR_GIT.match(line) or re.match(rf"{key}\s*:", line, re.IGNORECASE))
+        return bool(
+            _MEANT_FOR_GIT.match(line) or re.match(rf"{key}\s*:", line, re.IGNORECASE)
+        )
 
 
 def carries(text: str, trailer: str) -> bool:
-    """Whether the last paragraph of a commit's message has this trailer, be it among others that were added."""
+    """Whether the last paragraph of a commit's message has this trailer, be it among
+    others that were added.
+    """
     _, gap, last = text.strip("\n").rpartition("\n\n")
     return bool(gap) and _one_line(trailer) in last.split("\n")
 

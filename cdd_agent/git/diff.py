@@ -1,4 +1,6 @@
-"""Which files differ between two trees, or a tree and an index, and what each was and is."""
+"""Which files differ between two trees, or a tree and an index, and what each was and
+is.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ _ABSENT = "000000"
 
 
 class TreeEntry(Struct, frozen=True):
-    """A file in a tree: git's mode, the id of its content, and, in a checkpoint, permissions where they are unusual.
+    """A file in a tree: git's mode, the id of its content, and, in a checkpoint,
+    permissions where they are unusual.
 
     Two are equal when git would say so.
     """
@@ -20,7 +23,10 @@ class TreeEntry(Struct, frozen=True):
     permissions: int | None = None
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, TreeEntry) and (self.mode, self.content) == (other.mode, other.content)
+        return isinstance(other, TreeEntry) and (self.mode, self.content) == (
+            other.mode,
+            other.content,
+        )
 
     def __hash__(self) -> int:
         return hash((self.mode, self.content))

@@ -1,8 +1,10 @@
-"""What a project's files are, found by looking at their times: only what has changed since the last look is read.
+"""What a project's files are, found by looking at their times: only what has changed
+since the last look is read.
 
-It comes to what `git add --all` and `git write-tree` come to, and starts neither. It is for the usual: whatever is not
-(a repository within the project, a file that cannot be read, a name that git may keep for itself, a great many changes)
-is left to git, and what git finds is known from then on.
+It comes to what `git add --all` and `git write-tree` come to, and starts neither. It is
+for the usual: whatever is not (a repository within the project, a file that cannot be
+read, a name that git may keep for itself, a great many changes) is left to git, and
+what git finds is known from then on.
 """
 
 from __future__ import annotations
@@ -36,12 +38,18 @@ _NOT_GITS_OWN = re.compile(
     else rb"(?!\.git).+|\.git(?:ignore|attributes|keep|hub)",
     re.IGNORECASE | re.DOTALL,
 )
-"""A name that git does not keep for itself; a Mac has many ways to write one that it does."""
+"""A name that git does not keep for itself; a Mac has many ways to write one that it
+does.
+"""
 
 Stamp = tuple[int, int, int, int, int]
-"""The times, size, number and mode of a file: once one is past, another content has another one."""
+"""The times, size, number and mode of a file: once one is past, another content has
+another one.
+"""
 _UNSURE: Stamp = (0, 0, 0, 0, 0)
-"""Of a file that was changed in the very moment in which it was looked at: it may change again without a trace."""
+"""Of a file that was changed in the very moment in which it was looked at: it may
+change again without a trace.
+"""
 
 
 class Unusual(Exception):
@@ -71,18 +79,35 @@ class _Folder(Struct):
 
     @property
     def has_rules(self) -> bool:
-        return self.rules is not None or any(folder.has_rules for folder in self.folders.values())
+        return self.rules is not None or any(
+            folder.has_rules for folder in self.folders.values()
+        )
 
 
 class KnownFiles:
-    """The files of a project as they were at the last look. What looks may raise `Unusual`: then it is git's turn."""
+    """The files of a project as they were at the last look. What looks may raise
+    `Unusual`: then it is git's turn.
+    """
 
-    def __init__(self, root: Path, prefix: str, leave_out: Iterable[str], objects: GitObjects, clock: Path) -> None:
-        """`leave_out` are patterns of what is no part of the project, from its root. `clock` is a file to write, on its
-        disk, which tells what time is there."""
+    def __init__(
+        self,
+        root: Path,
+        prefix: str,
+        leave_out: Iterable[str],
+        objects: GitObjects,
+        clock: Path,
+    ) -> None:
+        """`leave_out` are patterns of what is no part of the project, from its root.
+        `clock` is a file to write, on its disk, which tells what time is there.
+        """
         self._root, self._objects, self._clock = os.fsencode(root), objects, clock
-        self._above = [os.fsencode(parent / ".gitignore") for parent in root.parents[: prefix.count("/")]]
-        self._leave_out = IgnoreRules(_ascii(os.fsencode("\n".join(f"/{pattern}" for pattern in leave_out))), 0)
+        self._above = [
+            os.fsencode(parent / ".gitignore")
+            for parent in root.parents[: prefix.count("/")]
+        ]
+        self._leave_out = IgnoreRules(
+            _ascii(os.fsencode("\n".join(f"/{pattern}" for pattern in leave_out))), 0
+        )
         self._top: _Folder | None = None
         self._rules_above: list[Stamp | None] = []
         self.rules = 0
@@ -90,7 +115,9 @@ class KnownFiles:
         self.added = set[str]()
         """Files that came since git has looked."""
         self.modes: list[str] = []
-        """The permissions that git does not keep, at the last look, a line each: `600 path`."""
+        """The permissions that git does not keep, at the last look, a line each:
+        `600 path`.
+        """
         self._began = self._read = 0
 
     def begin(self) -> None:
@@ -102,12 +129,17 @@ class KnownFiles:
         self._top = None
 
     def take_over(self, tree: str, listed: bytes) -> None:
-        """What git has found since it began: a tree, and what it lists of it by `ls-tree -r -t -z`."""
+        """What git has found since it began: a tree, and what it lists of it by
+        `ls-tree -r -t -z`.
+        """
         self.forget()
         self._forget_rules()
         self.added, self.modes = set(), []
         entries, top = listed.split(b"\0")[:-1], _Folder(tree)
-        folders, is_known = {b"": top}, os.name == "posix" and len(entries) <= MOST_FILES
+        folders, is_known = (
+            {b"": top},
+            os.name == "posix" and len(entries) <= MOST_FILES,
+        )
         root, lstat = self._root + b"/", os.lstat
         for entry in entries:  # in large projects, half of the time goes by here
             head, _, path = entry.partition(b"\t")
@@ -125,17 +157,26 @@ class KnownFiles:
                 self._note(path, now.st_mode)
             if is_known:
                 is_known = not entry.startswith(b"160000")  # a repository within
-                folders[above].files[name] = _File(head[:6].decode(), _id(head), self._stamp(now))
+                folders[above].files[name] = _File(
+                    head[:6].decode(), _id(head), self._stamp(now)
+                )
                 if name == _RULES:
                     folders[above].rules = self._stamp(now)
         if is_known:
-            self._top, self._rules_above = top, [self._rules_in(path) for path in self._above]
+            self._top, self._rules_above = (
+                top,
+                [self._rules_in(path) for path in self._above],
+            )
 
     def look(self) -> str:
-        """Look at all files; the id of their tree. Raises `GitUnusable` or `BadInput`, too."""
+        """Look at all files; the id of their tree. Raises `GitUnusable` or `BadInput`,
+        too.
+        """
         top = self._top
         if top is None or (top.id and self._objects.id_of(top.id) is None):
-            raise Unusual  # where git has the last tree, it has all that is in it: it removes no part of what it keeps
+            # where git has the last tree, it has all that is in it: it removes no part
+            # of what it keeps
+            raise Unusual
         self.forget()  # unless it comes to its end
         self.modes, self._read = [], 0
         above = [self._rules_in(path) for path in self._above]
@@ -158,36 +199,58 @@ class KnownFiles:
         return folder is not None and name in folder.files
 
     def ignored(self, paths: Sequence[str]) -> set[str]:
-        """Which of these paths the ignore files are about, which have to be what they were at the last look."""
+        """Which of these paths the ignore files are about, which have to be what they
+        were at the last look.
+        """
         asked = {os.fsencode(path): path for path in paths}
         for path in asked:
             folder, place = self._top, b""
-            if folder is None or [self._rules_in(path) for path in self._above] != self._rules_above:
+            if (
+                folder is None
+                or [self._rules_in(path) for path in self._above] != self._rules_above
+            ):
                 raise Unusual
             for name in path.split(b"/"):
                 rules = self._rules_in(b"%s/%s%s" % (self._root, place, _RULES))
                 if rules == _UNSURE or rules != (folder.rules if folder else None):
                     raise Unusual
-                folder, place = folder.folders.get(name) if folder else None, place + name + b"/"
+                folder, place = (
+                    folder.folders.get(name) if folder else None,
+                    place + name + b"/",
+                )
         return {asked[path] for path in self._objects.ignored(list(asked))}
 
     def _look(self, folder: _Folder, place: bytes, path: bytes, is_fresh: bool) -> None:
-        """`place` is the folder's, `path` the beginning of those in it. `is_fresh`: ignore files above have changed."""
+        """`place` is the folder's, `path` the beginning of those in it. `is_fresh`:
+        ignore files above have changed.
+        """
         with os.scandir(place) as items:
             found = {item.name: item for item in items}
         if found.pop(b".git", None) and path:
             raise Unusual
-        rules = self._stamp(found[_RULES].stat(follow_symlinks=False)) if _RULES in found else None
+        rules = (
+            self._stamp(found[_RULES].stat(follow_symlinks=False))
+            if _RULES in found
+            else None
+        )
         if rules != folder.rules or rules == _UNSURE:
             folder.rules, is_fresh = rules, True
             self._forget_rules()
         if is_fresh:
             folder.passed.clear()
         is_dirty = self._drop_what_is_gone(folder, path, found)
-        new, before = list[os.DirEntry[bytes]](), {name: inner.id for name, inner in folder.folders.items()}
+        new, before = (
+            list[os.DirEntry[bytes]](),
+            {name: inner.id for name, inner in folder.folders.items()},
+        )
         for name, item in found.items():
             if name in folder.folders:
-                self._look(folder.folders[name], place + b"/" + name, path + name + b"/", is_fresh)
+                self._look(
+                    folder.folders[name],
+                    place + b"/" + name,
+                    path + name + b"/",
+                    is_fresh,
+                )
             elif name in folder.files:
                 is_dirty |= self._update(folder, item, path)
             elif _key(item) not in folder.passed:
@@ -195,19 +258,45 @@ class KnownFiles:
         for item in self._ours(folder, path, new):
             if _is_folder(item):
                 folder.folders[item.name] = _Folder()
-                self._look(folder.folders[item.name], place + b"/" + item.name, path + item.name + b"/", is_fresh)
+                self._look(
+                    folder.folders[item.name],
+                    place + b"/" + item.name,
+                    path + item.name + b"/",
+                    is_fresh,
+                )
             else:
                 is_dirty |= self._update(folder, item, path)
                 self.added.add(os.fsdecode(path + item.name))
-        if is_dirty or any(inner.id != before.get(name, "") for name, inner in folder.folders.items()):
-            tree = [TreeItem(file.mode, file.id, name) for name, file in folder.files.items()]
-            tree += [TreeItem(FOLDER, inner.id, name) for name, inner in folder.folders.items() if inner.id]
+        if is_dirty or any(
+            inner.id != before.get(name, "") for name, inner in folder.folders.items()
+        ):
+            tree = [
+                TreeItem(file.mode, file.id, name)
+                for name, file in folder.files.items()
+            ]
+            tree += [
+                TreeItem(FOLDER, inner.id, name)
+                for name, inner in folder.folders.items()
+                if inner.id
+            ]
             folder.id = self._objects.tree(tree) if tree else ""
 
-    def _drop_what_is_gone(self, folder: _Folder, path: bytes, found: dict[bytes, os.DirEntry[bytes]]) -> bool:
-        """Also where something of another kind is in its place. Whether it was anything."""
-        files = [name for name in folder.files if name not in found or _is_folder(found[name])]
-        folders = [name for name in folder.folders if name not in found or not _is_folder(found[name])]
+    def _drop_what_is_gone(
+        self, folder: _Folder, path: bytes, found: dict[bytes, os.DirEntry[bytes]]
+    ) -> bool:
+        """Also where something of another kind is in its place. Whether it was
+        anything.
+        """
+        files = [
+            name
+            for name in folder.files
+            if name not in found or _is_folder(found[name])
+        ]
+        folders = [
+            name
+            for name in folder.folders
+            if name not in found or not _is_folder(found[name])
+        ]
         gone = [path + name for name in files]
         for name in folders:
             gone += folder.folders[name].paths(path + name + b"/")
@@ -220,10 +309,22 @@ class KnownFiles:
         self.added.difference_update(map(os.fsdecode, gone))
         return bool(gone)
 
-    def _ours(self, folder: _Folder, path: bytes, new: list[os.DirEntry[bytes]]) -> list[os.DirEntry[bytes]]:
+    def _ours(
+        self, folder: _Folder, path: bytes, new: list[os.DirEntry[bytes]]
+    ) -> list[os.DirEntry[bytes]]:
         """Those that are part of the project; the others are passed from now on."""
-        new = [item for item in new if _is_folder(item) or item.is_symlink() or item.is_file(follow_symlinks=False)]
-        out = {path + item.name for item in new if self._is_left_out(path + item.name, is_folder=_is_folder(item))}
+        new = [
+            item
+            for item in new
+            if _is_folder(item)
+            or item.is_symlink()
+            or item.is_file(follow_symlinks=False)
+        ]
+        out = {
+            path + item.name
+            for item in new
+            if self._is_left_out(path + item.name, is_folder=_is_folder(item))
+        }
         if asked := [path + item.name for item in new if path + item.name not in out]:
             out |= self._objects.ignored(asked)
         folder.passed.update(_key(item) for item in new if path + item.name in out)
@@ -241,10 +342,15 @@ class KnownFiles:
             return False
         path += item.name
         self._read += 1
-        if self._read > _MOST_READ or now.st_size > _LARGEST or self._is_left_out(path, is_folder=False):
+        if (
+            self._read > _MOST_READ
+            or now.st_size > _LARGEST
+            or self._is_left_out(path, is_folder=False)
+        ):
             raise Unusual
         if stat.S_ISLNK(now.st_mode):
-            mode, content = _LINK, os.readlink(item.path)  # noqa: PTH115  # byte for byte
+            # byte for byte
+            mode, content = _LINK, os.readlink(item.path)  # noqa: PTH115
         else:
             mode = _EXECUTABLE if now.st_mode & stat.S_IXUSR else _PLAIN
             with open_file(Path(os.fsdecode(item.path))) as file:
@@ -263,7 +369,9 @@ class KnownFiles:
 
     def _is_left_out(self, path: bytes, *, is_folder: bool) -> bool:
         text = _ascii(path)
-        return bool(self._leave_out.verdict(text, text.rpartition("/")[2], is_folder=is_folder))
+        return bool(
+            self._leave_out.verdict(text, text.rpartition("/")[2], is_folder=is_folder)
+        )
 
     def _rules_in(self, path: bytes) -> Stamp | None:
         try:

@@ -1,7 +1,9 @@
-"""GitPython's commands, by which a repository is looked at; each is started as every other git is (`command.py`).
+"""GitPython's commands, by which a repository is looked at; each is started as every
+other git is (`command.py`).
 
-Of GitPython nothing else is used. Its `Repo` follows GIT_DIR, and reads HEAD, settings and references in this process:
-a pipe in the place of one, or an endless file that the settings include, would stop it for good.
+Of GitPython nothing else is used. Its `Repo` follows GIT_DIR, and reads HEAD, settings
+and references in this process: a pipe in the place of one, or an endless file that the
+settings include, would stop it for good.
 """
 
 from __future__ import annotations
@@ -21,8 +23,13 @@ _MOST = 5_000_000
 
 @contextmanager
 def _without_git() -> Iterator[None]:
-    """GitPython runs `git version` when it is imported, with all variables of this process, unless there is no git."""
-    nowhere = {"GIT_PYTHON_GIT_EXECUTABLE": str(Path(__file__).with_name("none")), "GIT_PYTHON_REFRESH": "quiet"}
+    """GitPython runs `git version` when it is imported, with all variables of this
+    process, unless there is no git.
+    """
+    nowhere = {
+        "GIT_PYTHON_GIT_EXECUTABLE": str(Path(__file__).with_name("none")),
+        "GIT_PYTHON_REFRESH": "quiet",
+    }
     before = {name: os.environ.get(name) for name in nowhere}
     os.environ.update(nowhere)
     try:
@@ -37,7 +44,8 @@ with _without_git():
 
 
 class LookingGit(GitCommands):
-    """A repository's git: `await git.log("--max-count=1")` gives what it answered, a `CommandResult`.
+    """A repository's git: `await git.log("--max-count=1")` gives what it answered, a
+    `CommandResult`.
 
     Raises `GitUnusable` when git fails, unless it is called `with_exceptions=False`.
     """
@@ -48,10 +56,13 @@ class LookingGit(GitCommands):
         self._folder, self._skipped = folder, 1 + 2 * len(settings)
         self.set_persistent_git_options(c=list(settings))
 
-    async def execute(  # type: ignore[override]  # GitPython's own starts a process itself, and waits for it
+    # GitPython's own starts a process itself, and waits for it
+    async def execute(  # type: ignore[override]
         self, command: Sequence[str], with_exceptions: bool = True
     ) -> CommandResult:
-        result = await Git(self._folder, config=(), seconds=_SECONDS).run(*command[1:], most=_MOST)
+        result = await Git(self._folder, config=(), seconds=_SECONDS).run(
+            *command[1:], most=_MOST
+        )
         if with_exceptions and (result.timed_out or result.return_code):
             raise refusal(command[self._skipped], result)
         return result

@@ -1,4 +1,6 @@
-"""A commit made of contents and of trees that git has already, in one go and without an index or files."""
+"""A commit made of contents and of trees that git has already, in one go and without an
+index or files.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ OUT = "refs/travel/out"
 
 
 class Entry(Struct, frozen=True):
-    """A path in a commit: a file's content, the id of a tree, or None where it is not to be."""
+    """A path in a commit: a file's content, the id of a tree, or None where it is not
+    to be.
+    """
 
     path: str
     what: bytes | str | None
@@ -33,9 +37,11 @@ async def new_commit(
     *,
     afresh: bool,
 ) -> str:
-    """Make it; `afresh`: it has nothing but the entries, else what its first parent has, too.
+    """Make it; `afresh`: it has nothing but the entries, else what its first parent
+    has, too.
 
-    Nothing refers to it but a reference of the private repository that `git` means; `folder` is for what git is told.
+    Nothing refers to it but a reference of the private repository that `git` means;
+    `folder` is for what git is told.
 
     Raises `BadInput` when the disk refuses, `GitUnusable` where a parent is not there.
     """
@@ -44,27 +50,48 @@ async def new_commit(
         with told.open("wb") as file:
             text = os.fsencode(message)
             file.write(b"commit %s\nmark :1\n" % OUT.encode())
-            file.write(b"committer cdd <cdd@localhost> %d +0000\ndata %d\n%s\n" % (now.timestamp(), len(text), text))
+            file.write(
+                b"committer cdd <cdd@localhost> %d +0000\ndata %d\n%s\n"
+                % (now.timestamp(), len(text), text)
+            )
             for number, parent in enumerate(parents):
-                file.write(b"%s %s\n" % (b"merge" if number else b"from", parent.encode()))
+                file.write(
+                    b"%s %s\n" % (b"merge" if number else b"from", parent.encode())
+                )
             if afresh:
                 file.write(b"deleteall\n")
             for entry in entries:
                 name = os.fsencode(entry.path)
-                for letter, escaped in ((b"\\", b"\\\\"), (b'"', b'\\"'), (b"\n", b"\\n")):
+                for letter, escaped in (
+                    (b"\\", b"\\\\"),
+                    (b'"', b'\\"'),
+                    (b"\n", b"\\n"),
+                ):
                     name = name.replace(letter, escaped)
                 match entry.what:
                     case bytes(content):
-                        file.write(b'M 100644 inline "%s"\ndata %d\n%s\n' % (name, len(content), content))
+                        file.write(
+                            b'M 100644 inline "%s"\ndata %d\n%s\n'
+                            % (name, len(content), content)
+                        )
                     case str(tree):
                         file.write(b'M 040000 %s "%s"\n' % (tree.encode(), name))
                     case None:
                         file.write(b'D "%s"\n' % name)
             file.write(b"done\n")
-        await git("fast-import", "--quiet", "--done", "--force", f"--export-marks={marks}", stdin=told)
+        await git(
+            "fast-import",
+            "--quiet",
+            "--done",
+            "--force",
+            f"--export-marks={marks}",
+            stdin=told,
+        )
         return marks.read_text().split()[1]
     except OSError as error:
-        raise BadInput(f"{told} could not be written: {error.strerror or error}") from error
+        raise BadInput(
+            f"{told} could not be written: {error.strerror or error}"
+        ) from error
     finally:
         for path in (told, marks):
             path.unlink(missing_ok=True)

@@ -1,8 +1,10 @@
-"""References in a repository elsewhere: looked at, fetched, and changed only by compare-and-swap.
+"""References in a repository elsewhere: looked at, fetched, and changed only by
+compare-and-swap.
 
-It is spoken to from a private folder, so that of the settings only the person's own count, who has named the remote:
-how to log in (`ssh`, credential helpers, proxies). Of the repository's settings, which a project that was only
-downloaded brings along, there are the remote's address and what is sent with a request over HTTP, and nothing that
+It is spoken to from a private folder, so that of the settings only the person's own
+count, who has named the remote: how to log in (`ssh`, credential helpers, proxies). Of
+the repository's settings, which a project that was only downloaded brings along, there
+are the remote's address and what is sent with a request over HTTP, and nothing that
 would be run.
 """
 
@@ -35,13 +37,23 @@ _PERSONS_OWN = (
     "GIT_CONFIG_NOSYSTEM",
 )
 _OF_REMOTES = (
-    r"^(remote\..*\.(url|pushurl)|url\..*\.(insteadof|pushinsteadof)|http\.(.*\.)?(extraheader|proxy|sslcainfo))$"
+    r"^(remote\..*\.(url|pushurl)|url\..*\.(insteadof|pushinsteadof)"
+    r"|http\.(.*\.)?(extraheader|proxy|sslcainfo))$"
 )
-_NO_LOGIN = re.compile(r"Authentication failed|could not read (?:Username|Password)|Permission denied|Host key verif")
-_LOG_IN = "Nothing is asked here: your global git settings have to log in (a credential helper, a key, a known host)."
+_NO_LOGIN = re.compile(
+    r"Authentication failed|could not read (?:Username|Password)|Permission denied|Host"
+    r" key verif"
+)
+_LOG_IN = (
+    "Nothing is asked here: your global git settings have to log in (a credential"
+    " helper, a key, a known host)."
+)
 _NOT_SENT = re.compile("the receiving end does not support|unexpected capabilities")
 """A push that ends so has not sent anything."""
-_LET_IN = "Whoever runs it can let you write and read refs/cdd/runs/*; or push to another one: `cdd push SLUG ADDRESS`."
+_LET_IN = (
+    "Whoever runs it can let you write and read refs/cdd/runs/*; or push to another"
+    " one: `cdd push SLUG ADDRESS`."
+)
 _WORDS = 5
 """Lines that a remote says to a push, which are shown."""
 _LOOK = 0.2
@@ -70,11 +82,25 @@ class Address(Struct, frozen=True):
 
 
 async def address_of(repository: Repository | None, name: str) -> Address:
-    """The remote of this name that the project's repository knows, or the address itself. Raises `BadInput`."""
-    top, urls, pushed, settings = Path.cwd(), dict[str, str](), dict[str, str](), list[tuple[str, str]]()
+    """The remote of this name that the project's repository knows, or the address
+    itself. Raises `BadInput`.
+    """
+    top, urls, pushed, settings = (
+        Path.cwd(),
+        dict[str, str](),
+        dict[str, str](),
+        list[tuple[str, str]](),
+    )
     shorthands: tuple[str, ...] = ()
     if repository is not None:
-        asked = ("config", "--null", "--show-scope", "--includes", "--get-regexp", _OF_REMOTES)
+        asked = (
+            "config",
+            "--null",
+            "--show-scope",
+            "--includes",
+            "--get-regexp",
+            _OF_REMOTES,
+        )
         listed = (await repository.git(*asked, codes=(0, 1))).stdout.split("\0")
         for scope, entry in zip(listed[::2], listed[1::2], strict=False):
             key, _, value = entry.partition("\n")
@@ -83,7 +109,11 @@ async def address_of(repository: Repository | None, name: str) -> Address:
                 remote, _, what = rest.rpartition(".")
                 (urls if what == "url" else pushed).setdefault(remote, value)
                 continue
-            if scope in ("local", "worktree"):  # what all of the person's repositories have, git finds by itself
+            # what all of the person's repositories have, git finds by itself
+            if scope in (
+                "local",
+                "worktree",
+            ):
                 settings.append((key, value))
             if section == "url":
                 shorthands = (*shorthands, value)
@@ -92,8 +122,14 @@ async def address_of(repository: Repository | None, name: str) -> Address:
         top, fetch, push = repository.top, urls[name], pushed.get(name, urls[name])
         if any(not url or url.startswith("-") for url in (fetch, push)):
             raise BadInput(f"The remote {name!r} has no address that can be used")
-    elif name.startswith("-") or not (":" in name or "/" in name or name in (".", "..")):
-        hint = f"There are: {', '.join(urls)}." if urls else "Name one, or an address: `git remote add` makes one."
+    elif name.startswith("-") or not (
+        ":" in name or "/" in name or name in (".", "..")
+    ):
+        hint = (
+            f"There are: {', '.join(urls)}."
+            if urls
+            else "Name one, or an address: `git remote add` makes one."
+        )
         raise BadInput(f"There is no remote {name!r} here", hint=hint)
     else:
         fetch = push = name
@@ -112,11 +148,15 @@ class Remote(Struct, frozen=True):
 
     address: Address
     git: Git
-    """Its GIT_DIR is the private folder, and its GIT_OBJECT_DIRECTORY the store that everything ends in."""
+    """Its GIT_DIR is the private folder, and its GIT_OBJECT_DIRECTORY the store that
+    everything ends in.
+    """
 
     @classmethod
     def of(cls, address: Address, git: Git, shallow: bytes | None) -> Remote:
-        """`shallow` is git's list of where the history of the store's repository ends. Raises `BadInput`."""
+        """`shallow` is git's list of where the history of the store's repository ends.
+        Raises `BadInput`.
+        """
         remote = cls(address, replace(git, seconds=_SECONDS))
         try:
             place = remote._folder / "shallow"
@@ -125,12 +165,16 @@ class Remote(Struct, frozen=True):
             else:
                 place.write_bytes(shallow)
         except OSError as error:
-            raise BadInput(f"{remote._folder} could not be written: {error.strerror or error}") from error
+            raise BadInput(
+                f"{remote._folder} could not be written: {error.strerror or error}"
+            ) from error
         return remote
 
     async def tip(self, reference: str) -> str | None:
         """The commit that it is at there. Raises `GitUnusable`."""
-        listed = await self._speak("ls-remote", "--quiet", "--", self.address.fetch, reference)
+        listed = await self._speak(
+            "ls-remote", "--quiet", "--", self.address.fetch, reference
+        )
         lines = (line.split("\t") for line in listed.stdout.splitlines())
         return next((line[0] for line in lines if line[1:] == [reference]), None)
 
@@ -143,21 +187,36 @@ class Remote(Struct, frozen=True):
     def quarantined(self) -> Git:
         """Git with what came, and with all that was there before."""
         quoted = '"' + str(self._store).replace("\\", "\\\\").replace('"', '\\"') + '"'
-        env = {"GIT_OBJECT_DIRECTORY": str(self.incoming), "GIT_ALTERNATE_OBJECT_DIRECTORIES": quoted}
+        env = {
+            "GIT_OBJECT_DIRECTORY": str(self.incoming),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": quoted,
+        }
         return replace(self.git, env={**self.git.env, **env})
 
-    async def fetch(self, reference: str, have: tuple[str, ...], most: int) -> str | None:
-        """Bring a reference and all it needs into `incoming`; its commit, or None where it is not there. `have` are
-        commits that are here already.
+    async def fetch(
+        self, reference: str, have: tuple[str, ...], most: int
+    ) -> str | None:
+        """Bring a reference and all it needs into `incoming`; its commit, or None where
+        it is not there. `have` are commits that are here already.
 
-        Raises `GitUnusable`, also where more than `most` bytes come, or objects that are not as they should be.
+        Raises `GitUnusable`, also where more than `most` bytes come, or objects that
+        are not as they should be.
         """
         await self.clear()
         (self.incoming / "pack").mkdir(parents=True, exist_ok=True)
         for number, commit in enumerate(have):
             await self.git("update-ref", f"refs/travel/have-{number}", commit)
-        how = ("--no-tags", "--write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules")
-        settings = ("fetch.fsckObjects=true", "fetch.unpackLimit=1", "core.fsync=committed,loose-object,reference")
+        how = (
+            "--no-tags",
+            "--write-fetch-head",
+            "--no-auto-maintenance",
+            "--no-recurse-submodules",
+        )
+        settings = (
+            "fetch.fsckObjects=true",
+            "fetch.unpackLimit=1",
+            "core.fsync=committed,loose-object,reference",
+        )
         git = replace(self.quarantined, config=(*self.quarantined.config, *settings))
         words = ("fetch", "--quiet", *how, "--", self.address.fetch, reference)
         fetching = asyncio.ensure_future(self._speak(*words, git=git))
@@ -166,7 +225,10 @@ class Remote(Struct, frozen=True):
             while not is_over:
                 is_over = bool((await asyncio.wait([fetching], timeout=_LOOK))[0])
                 if _size(self.incoming) > most:
-                    raise GitUnusable(f"{self.address.shown} sends more than {most // 1_000_000} MB: it was not taken.")
+                    raise GitUnusable(
+                        f"{self.address.shown} sends more than {most // 1_000_000} MB:"
+                        " it was not taken."
+                    )
             await fetching
         except GitUnusable as error:
             if f"couldn't find remote ref {reference}" in error.message:
@@ -179,51 +241,85 @@ class Remote(Struct, frozen=True):
         return (self._folder / "FETCH_HEAD").read_text().split()[0]
 
     def accept(self) -> None:
-        """Move what came to where all objects are. To do it again is harmless. Raises `BadInput`."""
+        """Move what came to where all objects are. To do it again is harmless. Raises
+        `BadInput`.
+        """
         store = self._store
         files = [path for path in self.incoming.rglob("*") if path.is_file()]
         try:
-            for path in sorted(files, key=lambda path: path.suffix == ".idx"):  # git believes in a pack by its index
+            # git believes in a pack by its index
+            for path in sorted(files, key=lambda path: path.suffix == ".idx"):
                 target = store / path.relative_to(self.incoming)
                 target.parent.mkdir(exist_ok=True)
                 if not target.exists():
                     _move(path, target)
         except OSError as error:
-            raise BadInput(f"{store} could not be written: {error.strerror or error}") from error
+            raise BadInput(
+                f"{store} could not be written: {error.strerror or error}"
+            ) from error
 
     async def clear(self) -> None:
-        """Remove what came and was not accepted, and what was needed meanwhile. Raises `BadInput`."""
+        """Remove what came and was not accepted, and what was needed meanwhile. Raises
+        `BadInput`.
+        """
         for place in (self.incoming, self._folder / "refs" / "travel"):
             remove_folder(place)
 
     async def swap(self, reference: str, expected: str | None, new: str) -> bool:
-        """Move it from one commit (None: it is not there) to another; False where it was not there any more.
+        """Move it from one commit (None: it is not there) to another; False where it
+        was not there any more.
 
-        Raises `PushRefused` by a remote that does not take it; `GitUnusable` where it is not known what became of it.
+        Raises `PushRefused` by a remote that does not take it; `GitUnusable` where it
+        is not known what became of it.
         """
         lease = f"--force-with-lease={reference}:{expected or ''}"
         words = ("push", "--porcelain", "--no-verify", "--recurse-submodules=no", lease)
-        git = replace(self.git, config=(*self.git.config, "push.gpgSign=false", "push.followTags=false"))
+        git = replace(
+            self.git,
+            config=(*self.git.config, "push.gpgSign=false", "push.followTags=false"),
+        )
         try:
-            done = await self._speak(*words, "--", self.address.push, f"{new}:{reference}", git=git, codes=(0, 1))
+            done = await self._speak(
+                *words,
+                "--",
+                self.address.push,
+                f"{new}:{reference}",
+                git=git,
+                codes=(0, 1),
+            )
         except GitUnusable as error:
             if _NOT_SENT.search(error.message):
                 raise PushRefused(error.message, hint=error.hint) from error
             raise
         if done.return_code == 0:
             if expected is None and await self.tip(reference) is None:
-                why = f"{self.address.shown} took {reference}, but does not show it: nobody could take it from there"
+                why = (
+                    f"{self.address.shown} took {reference}, but does not show it:"
+                    " nobody could take it from there"
+                )
                 raise PushRefused(why, hint=_LET_IN)
             return True
-        refused = next((line for line in done.stdout.splitlines() if line.startswith("!")), "")
+        refused = next(
+            (line for line in done.stdout.splitlines() if line.startswith("!")), ""
+        )
         now = await self.tip(reference)
         if now == new:  # the answer was lost
             return True
         if now != expected:
             return False
-        said = [line.removeprefix("remote: ") for line in done.stderr.splitlines() if line.startswith("remote: ")]
-        why = " ".join([refused.rpartition("\t")[2] or done.stderr.strip(), *said[:_WORDS]])
-        raise PushRefused(f"{self.address.shown} does not take {reference}: {sanitize_for_display(why)}", hint=_LET_IN)
+        said = [
+            line.removeprefix("remote: ")
+            for line in done.stderr.splitlines()
+            if line.startswith("remote: ")
+        ]
+        why = " ".join(
+            [refused.rpartition("\t")[2] or done.stderr.strip(), *said[:_WORDS]]
+        )
+        raise PushRefused(
+            f"{self.address.shown} does not take {reference}:"
+            f" {sanitize_for_display(why)}",
+            hint=_LET_IN,
+        )
 
     @property
     def _folder(self) -> Path:
@@ -231,14 +327,25 @@ class Remote(Struct, frozen=True):
 
     @property
     def _store(self) -> Path:
-        return Path(self.git.env.get("GIT_OBJECT_DIRECTORY") or self._folder / "objects")
+        return Path(
+            self.git.env.get("GIT_OBJECT_DIRECTORY") or self._folder / "objects"
+        )
 
-    async def _speak(self, *words: str, git: Git | None = None, codes: tuple[int, ...] = (0,)) -> CommandResult:
+    async def _speak(
+        self, *words: str, git: Git | None = None, codes: tuple[int, ...] = (0,)
+    ) -> CommandResult:
         """Run what goes to the remote."""
         git = git or self.git
-        env = {"GIT_ALLOW_PROTOCOL": _PROTOCOLS, "GIT_CONFIG_COUNT": str(len(self.address.settings))}
-        for number, (key, value) in enumerate(self.address.settings):  # not as arguments, which everybody can read
-            env |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+        env = {
+            "GIT_ALLOW_PROTOCOL": _PROTOCOLS,
+            "GIT_CONFIG_COUNT": str(len(self.address.settings)),
+        }
+        # not as arguments, which everybody can read
+        for number, (key, value) in enumerate(self.address.settings):
+            env |= {
+                f"GIT_CONFIG_KEY_{number}": key,
+                f"GIT_CONFIG_VALUE_{number}": value,
+            }
         env |= {name: os.environ[name] for name in _PERSONS_OWN if name in os.environ}
         done = await replace(git, env={**git.env, **env}).run(*words)
         if done.timed_out or done.return_code == 127:
@@ -270,6 +377,7 @@ def _move(path: Path, target: Path) -> None:
     except OSError:
         import shutil
 
-        beside = target.with_name(f"tmp_obj_{target.name}")  # a name that git's own cleaning knows
+        # a name that git's own cleaning knows
+        beside = target.with_name(f"tmp_obj_{target.name}")
         shutil.copyfile(path, beside)
         beside.replace(target)

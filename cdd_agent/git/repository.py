@@ -1,4 +1,6 @@
-"""The user's repository that a project is a part of, as far as checkpoints need to know it."""
+"""The user's repository that a project is a part of, as far as checkpoints need to know
+it.
+"""
 
 from __future__ import annotations
 
@@ -34,14 +36,22 @@ class Repository(Struct, frozen=True):
         """The list of what is ignored in this copy of the repository alone."""
         return read_bytes(self.shared / "info" / "exclude") or b""
 
-    async def tracked_though_ignored(self, folder: Path, where: Sequence[str], target: Path) -> None:
-        """List the files below a folder, each ended by a NUL; `where` are pathspecs from there."""
+    async def tracked_though_ignored(
+        self, folder: Path, where: Sequence[str], target: Path
+    ) -> None:
+        """List the files below a folder, each ended by a NUL; `where` are pathspecs
+        from there.
+        """
         git = replace(self.git, folder=folder)
-        await git("ls-files", "-ci", "-z", "--exclude-standard", "--", *where, stdout=target)
+        await git(
+            "ls-files", "-ci", "-z", "--exclude-standard", "--", *where, stdout=target
+        )
 
     async def head(self) -> str | None:
         """The commit that is checked out; None before the first."""
-        found = await self.git("rev-parse", "--verify", "--quiet", "HEAD^{commit}", codes=(0, 1, 128))
+        found = await self.git(
+            "rev-parse", "--verify", "--quiet", "HEAD^{commit}", codes=(0, 1, 128)
+        )
         return found.stdout.strip() or None
 
     @property
@@ -56,20 +66,42 @@ class Repository(Struct, frozen=True):
 
 
 async def repository_of(root: Path) -> Repository | None:
-    """The repository that a project is a part of; None where there is none, or it ignores the project."""
-    found = ((top, place) for top in (root, *root.parents) if (place := git_folder(top)) is not None)
+    """The repository that a project is a part of; None where there is none, or it
+    ignores the project.
+    """
+    found = (
+        (top, place)
+        for top in (root, *root.parents)
+        if (place := git_folder(top)) is not None
+    )
     top, folder = next(found, (root, None))
     if folder is None:
         return None
     git = Git(top, {"GIT_DIR": str(folder), "GIT_WORK_TREE": str(top)})
     # What counts for what is ignored, and for who may use the objects that are stored.
-    settings = ("--null", "--type=path", "--get-regexp", r"^core\.(excludesfile|sharedrepository)$")
+    settings = (
+        "--null",
+        "--type=path",
+        "--get-regexp",
+        r"^core\.(excludesfile|sharedrepository)$",
+    )
     answer, configured = await asyncio.gather(
-        git("rev-parse", "--show-object-format", codes=(0, 128)), git("config", *settings, codes=(0, 1, 128))
+        git("rev-parse", "--show-object-format", codes=(0, 128)),
+        git("config", *settings, codes=(0, 1, 128)),
     )
     if answer.return_code:  # what is called `.git` is no repository
         return None
-    if root != top and (await git("check-ignore", "--quiet", "--", str(root), codes=(0, 1))).return_code == 0:
+    if (
+        root != top
+        and (
+            await git("check-ignore", "--quiet", "--", str(root), codes=(0, 1))
+        ).return_code
+        == 0
+    ):
         return None
-    known = tuple(line.replace("\n", "=", 1) for line in configured.stdout.split("\0") if "\n" in line)
+    known = tuple(
+        line.replace("\n", "=", 1)
+        for line in configured.stdout.split("\0")
+        if "\n" in line
+    )
     return Repository(top, folder, git, answer.stdout.strip(), known)

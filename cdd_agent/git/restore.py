@@ -1,5 +1,6 @@
-"""Restoring files: the one way back, whoever knows what they were before, which never touches what somebody else has
-changed since. A checkpoint knows it (`checkpoint.py`), and so do a step's journal and a change set that failed.
+"""Restoring files: the one way back, whoever knows what they were before, which never
+touches what somebody else has changed since. A checkpoint knows it (`checkpoint.py`),
+and so do a step's journal and a change set that failed.
 """
 
 from __future__ import annotations
@@ -28,8 +29,12 @@ class CheckpointGone(CddError):
 
     def __init__(self) -> None:
         super().__init__(
-            "A checkpoint of this run is no longer there: the repository was cleaned, or made anew",
-            hint="The files stay as they are. `skip keep` goes on from them; `--start-over` begins anew.",
+            "A checkpoint of this run is no longer there: the repository was cleaned,"
+            " or made anew",
+            hint=(
+                "The files stay as they are. `skip keep` goes on from them;"
+                " `--start-over` begins anew."
+            ),
         )
 
 
@@ -38,7 +43,9 @@ _UNKNOWN = TreeEntry("", "")
 
 
 class RestoreResult(Struct, frozen=True):
-    """The fate of files: `restored` are as they were before, `kept` were changed since and left alone."""
+    """The fate of files: `restored` are as they were before, `kept` were changed since
+    and left alone.
+    """
 
     restored: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
@@ -59,7 +66,8 @@ class Contents(Struct, frozen=True):
 
     @classmethod
     def read(cls, source: Path) -> Contents:
-        """Of what `git cat-file --batch` wrote: `id blob size`, newline, content, newline.
+        """Of what `git cat-file --batch` wrote: `id blob size`, newline, content,
+        newline.
 
         Raises `CheckpointGone` for a content that git does not have.
         """
@@ -87,7 +95,9 @@ class Contents(Struct, frozen=True):
 
 
 def held(content: bytes, permissions: int) -> TreeEntry:
-    """A file with this content, as a checkpoint would hold it; permissions of 0 are those of any new file."""
+    """A file with this content, as a checkpoint would hold it; permissions of 0 are
+    those of any new file.
+    """
     return TreeEntry(
         _EXECUTABLE if permissions & stat.S_IXUSR else _PLAIN,
         _name(TreeEntry(_PLAIN, "0" * 40), [content], len(content)),
@@ -101,7 +111,9 @@ def is_there(root: Path, path: str, entry: TreeEntry | None) -> bool:
 
 
 def restore(root: Path, changes: Sequence[Change], contents: Contents) -> RestoreResult:
-    """Put every file back that still is as it was after; first those that go, as their places may be needed."""
+    """Put every file back that still is as it was after; first those that go, as their
+    places may be needed.
+    """
     for folder in {(root / change.path).parent for change in changes}:
         if _is_reached(root, folder):
             remove_leftovers(folder)
@@ -125,9 +137,16 @@ class _Fate(Enum):
 def _restore_one(root: Path, change: Change, contents: Contents) -> _Fate:
     place, before, after = root / change.path, change.before, change.after
     if _look(root, change.path, after) != after or before is after is None:
-        if before is None and not os.path.lexists(place) and _is_reached(root, place.parent):
-            _remove_empty_parents(root, place)  # a write that was killed may have made them
-        return _Fate.WAS_SO if _look(root, change.path, before) == before else _Fate.KEPT
+        if (
+            before is None
+            and not os.path.lexists(place)
+            and _is_reached(root, place.parent)
+        ):
+            # a write that was killed may have made them
+            _remove_empty_parents(root, place)
+        return (
+            _Fate.WAS_SO if _look(root, change.path, before) == before else _Fate.KEPT
+        )
     if before is None:
         remove(place)
         _remove_empty_parents(root, place)
@@ -140,7 +159,9 @@ def _restore_one(root: Path, change: Change, contents: Contents) -> _Fate:
         try:
             place.chmod(_permissions(place, before))
         except OSError as error:
-            raise BadInput(f"{place} could not be changed: {error.strerror or error}") from error
+            raise BadInput(
+                f"{place} could not be changed: {error.strerror or error}"
+            ) from error
     elif not _is_reached(root, place.parent) or not _make_room(place):
         return _Fate.KEPT  # something that was kept is in the way
     elif before.mode == _LINK:
@@ -169,20 +190,33 @@ def _remove_empty_parents(root: Path, place: Path) -> None:
 
 
 def _permissions(place: Path, entry: TreeEntry) -> int:
-    """Those of the checkpoint. Usual ones are those of the file that is there, but for whether it can be run."""
+    """Those of the checkpoint. Usual ones are those of the file that is there, but for
+    whether it can be run.
+    """
     if entry.permissions is not None:
         return entry.permissions
-    now = stat.S_IMODE(place.lstat().st_mode) if place.is_file() and not place.is_symlink() else 0
+    now = (
+        stat.S_IMODE(place.lstat().st_mode)
+        if place.is_file() and not place.is_symlink()
+        else 0
+    )
     if now not in USUAL_PERMISSIONS:
-        mask = os.umask(0o077)  # there is no way to ask; in the moment between, new files are private
+        # there is no way to ask; in the moment between, new files are private
+        mask = os.umask(0o077)
         os.umask(mask)
         now = 0o666 & ~mask
     return now | (now & 0o444) >> 2 if entry.mode == _EXECUTABLE else now & ~0o111
 
 
 def _is_reached(root: Path, folder: Path) -> bool:
-    """Whether a file can be made in a folder: neither it nor one above it is a link, or anything else but a folder."""
-    inside = [place for place in (folder, *folder.parents) if place != root and place.is_relative_to(root)]
+    """Whether a file can be made in a folder: neither it nor one above it is a link, or
+    anything else but a folder.
+    """
+    inside = [
+        place
+        for place in (folder, *folder.parents)
+        if place != root and place.is_relative_to(root)
+    ]
     return all(_is_folder(place) for place in inside if os.path.lexists(place))
 
 
@@ -193,11 +227,16 @@ def _is_folder(place: Path) -> bool:
 def _is_hollow(folder: Path) -> bool:
     """Whether there is nothing in a folder but empty folders."""
     with os.scandir(folder) as items:
-        return all(item.is_dir(follow_symlinks=False) and _is_hollow(Path(item)) for item in items)
+        return all(
+            item.is_dir(follow_symlinks=False) and _is_hollow(Path(item))
+            for item in items
+        )
 
 
 def _make_room(place: Path) -> bool:
-    """Remove a folder with nothing in it from where a file has to go; whether the place is free for one."""
+    """Remove a folder with nothing in it from where a file has to go; whether the place
+    is free for one.
+    """
     if not os.path.lexists(place) or not _is_folder(place):
         return True
     try:
@@ -211,7 +250,8 @@ def _make_room(place: Path) -> bool:
 
 
 def _look(root: Path, path: str, like: TreeEntry | None) -> TreeEntry | None:
-    """The file that is there now, as a checkpoint would hold it; None for nothing, or for a folder, which none holds.
+    """The file that is there now, as a checkpoint would hold it; None for nothing, or
+    for a folder, which none holds.
 
     `like` tells how contents are named.
     """
@@ -239,14 +279,19 @@ def _describe(place: Path, found: os.stat_result, like: TreeEntry) -> TreeEntry:
         return _UNKNOWN
     mode = _EXECUTABLE if found.st_mode & stat.S_IXUSR else _PLAIN
     if os.name == "nt":
-        mode = like.mode if like.mode != _LINK else _PLAIN  # no file says there that it can be run
+        # no file says there that it can be run
+        mode = like.mode if like.mode != _LINK else _PLAIN
     with open_file(place) as file:
-        return TreeEntry(mode, _name(like, iter(lambda: file.read(_CHUNK), b""), found.st_size))
+        return TreeEntry(
+            mode, _name(like, iter(lambda: file.read(_CHUNK), b""), found.st_size)
+        )
 
 
 def _name(like: TreeEntry, chunks: Iterable[bytes], size: int) -> str:
     """The id that git gives to a content: of its length in bytes, and the content."""
-    sha = hashlib.new("sha1" if len(like.content) == 40 else "sha256", usedforsecurity=False)
+    sha = hashlib.new(
+        "sha1" if len(like.content) == 40 else "sha256", usedforsecurity=False
+    )
     sha.update(b"blob %d\0" % size)
     for chunk in chunks:
         sha.update(chunk)

@@ -1,12 +1,16 @@
-"""A git repository as it is shown: the branch, and, by GitPython's commands, its status, its commits, its changes.
+"""A git repository as it is shown: the branch, and, by GitPython's commands, its
+status, its commits, its changes.
 
-Nothing here changes the repository: no lock is taken and the index is not refreshed. And nothing that the repository
-configures is run, because a project that was only downloaded brings its own `.git/config`: no pager, no hooks, no
-file-system monitor, no external diff, no textconv, no signature check, no fetching of what is missing. A filter (as
-git-lfs has one) cannot be switched off as a whole, so each one that is configured is given empty commands; what such a
-filter would have cleaned is then shown as changed when its time stamp is.
+Nothing here changes the repository: no lock is taken and the index is not refreshed.
+And nothing that the repository configures is run, because a project that was only
+downloaded brings its own `.git/config`: no pager, no hooks, no file-system monitor, no
+external diff, no textconv, no signature check, no fetching of what is missing. A filter
+(as git-lfs has one) cannot be switched off as a whole, so each one that is configured
+is given empty commands; what such a filter would have cleaned is then shown as changed
+when its time stamp is.
 
-The shell shows the branch on its first screen, so what only the questions need is imported by them.
+The shell shows the branch on its first screen, so what only the questions need is
+imported by them.
 """
 
 from __future__ import annotations
@@ -55,7 +59,8 @@ _PATCH = (
 
 
 def current_branch(root: Path) -> str | None:
-    """The branch checked out at `root`, a short commit when HEAD is detached, or None outside a repository.
+    """The branch checked out at `root`, a short commit when HEAD is detached, or None
+    outside a repository.
 
     Read from git's files: starting git for a header line costs too much.
     """
@@ -65,26 +70,49 @@ def current_branch(root: Path) -> str | None:
 
 
 async def git_status(root: Path) -> Found:
-    """The branch, and what differs from the last commit in the project, a line each, as `git status --short` has it."""
+    """The branch, and what differs from the last commit in the project, a line each, as
+    `git status --short` has it.
+    """
     git = await _git(root)
-    arguments = ("--short", "--branch", "--untracked-files=normal", "--ignore-submodules=dirty", "--", ".")
+    arguments = (
+        "--short",
+        "--branch",
+        "--untracked-files=normal",
+        "--ignore-submodules=dirty",
+        "--",
+        ".",
+    )
     lines, cut = _lines(await git.status(*arguments))
-    return Found((*map(sanitize_for_display, lines), *(["No changes."] if len(lines) < 2 else [])), cut)
+    return Found(
+        (
+            *map(sanitize_for_display, lines),
+            *(["No changes."] if len(lines) < 2 else []),
+        ),
+        cut,
+    )
 
 
 async def git_log(root: Path, path: str | None = None, limit: int = _COMMITS) -> Found:
-    """The last commits, those that touched a path or all that touched the project, the newest first: a line each."""
+    """The last commits, those that touched a path or all that touched the project, the
+    newest first: a line each.
+    """
     git = await _git(root)
     spec = _spec(root, path)
     if not await _commit(git, "HEAD"):
         return Found(("No commits yet.",))
     how = ("--date=short", "--format=%h %ad %an: %s", "--encoding=UTF-8", "--no-color")
     lines, cut = _lines(await git.log(f"--max-count={limit + 1}", *how, "--", spec))
-    return Found(tuple(map(sanitize_for_display, lines[:limit])) or ("No commits.",), cut or len(lines) > limit)
+    return Found(
+        tuple(map(sanitize_for_display, lines[:limit])) or ("No commits.",),
+        cut or len(lines) > limit,
+    )
 
 
-async def git_diff(root: Path, path: str | None = None, staged: bool = False, commit: str | None = None) -> Found:
-    """The changes in the project, or at a path in it: since the index, in the index, or by one commit.
+async def git_diff(
+    root: Path, path: str | None = None, staged: bool = False, commit: str | None = None
+) -> Found:
+    """The changes in the project, or at a path in it: since the index, in the index, or
+    by one commit.
 
     Files that hold secrets by their names are left out, and named in the note.
     """
@@ -93,24 +121,44 @@ async def git_diff(root: Path, path: str | None = None, staged: bool = False, co
     git = await _git(root)
     ask, which = git.diff, ["--cached"] if staged else []
     if commit is not None:
-        if commit.startswith("-") or not commit.isprintable() or not (name := await _commit(git, commit)):
+        if (
+            commit.startswith("-")
+            or not commit.isprintable()
+            or not (name := await _commit(git, commit))
+        ):
             raise BadInput(f"{commit!r} is no commit of this repository")
         ask, which = git.show, ["--format=", "--first-parent", "-m", "--no-notes", name]
     specs = ["--", _spec(root, path)]
     names = await ask(*which, *_PATCH, "--no-renames", "--name-only", "-z", *specs)
     if names.cut:
-        raise GitUnusable("Too many files have changed to show how.", hint="Ask for one folder or file.")
-    secrets = [name for name in names.stdout.split("\0") if holds_secrets(PurePosixPath(name).name)]
+        raise GitUnusable(
+            "Too many files have changed to show how.",
+            hint="Ask for one folder or file.",
+        )
+    secrets = [
+        name
+        for name in names.stdout.split("\0")
+        if holds_secrets(PurePosixPath(name).name)
+    ]
     # Some bytes of a name may have been lost in decoding.
-    globs = [re.sub(r"([*?\[\\])", r"\\\1", name).replace("\ufffd", "*") for name in secrets]
+    globs = [
+        re.sub(r"([*?\[\\])", r"\\\1", name).replace("\ufffd", "*") for name in secrets
+    ]
     specs += [f":(exclude,glob){glob}" for glob in globs]
     lines, cut = _lines(await ask(*which, *_PATCH, "--find-renames", *specs))
-    note = f"not shown, by their names they hold secrets: {sanitize_for_display(', '.join(secrets))}" if secrets else ""
+    note = (
+        "not shown, by their names they hold secrets:"
+        f" {sanitize_for_display(', '.join(secrets))}"
+        if secrets
+        else ""
+    )
     return Found(lines or ("No changes.",), cut, note)
 
 
 def _lines(answer: CommandResult) -> tuple[tuple[str, ...], bool]:
-    """An answer of git line by line, and whether there is more; of an answer that is cut, only whole lines."""
+    """An answer of git line by line, and whether there is more; of an answer that is
+    cut, only whole lines.
+    """
     cut = answer.cut or len(answer.stdout) > _LIMIT
     *lines, last = answer.stdout[:_LIMIT].split("\n")
     return (*lines, *([last] if last and not cut else [])), cut
@@ -118,12 +166,16 @@ def _lines(answer: CommandResult) -> tuple[tuple[str, ...], bool]:
 
 async def _commit(git: LookingGit, text: str) -> str:
     """The full name of the commit that a text means; empty where it means none."""
-    answer = await git.rev_parse("--verify", "--quiet", f"{text}^{{commit}}", with_exceptions=False)
+    answer = await git.rev_parse(
+        "--verify", "--quiet", f"{text}^{{commit}}", with_exceptions=False
+    )
     return "" if answer.return_code else answer.stdout.strip()
 
 
 async def _git(root: Path) -> LookingGit:
-    """Git in a project, with nothing that the repository configures, and every filter switched off."""
+    """Git in a project, with nothing that the repository configures, and every filter
+    switched off.
+    """
     from cdd_agent.git.look import LookingGit  # GitPython takes 65 ms to import
 
     git = LookingGit(root, _CONFIG)
@@ -133,24 +185,41 @@ async def _git(root: Path) -> LookingGit:
     if inside.return_code or inside.timed_out:
         raise refusal("rev-parse", inside)
     if inside.stdout.strip() != "true":  # `core.worktree` can be any folder
-        raise GitUnusable(f"The repository at {root} is set up for the files of another folder, or for none.")
-    names = await git.config("--null", "--name-only", "--get-regexp", r"^filter\.", with_exceptions=False)
+        raise GitUnusable(
+            f"The repository at {root} is set up for the files of another folder, or"
+            " for none."
+        )
+    names = await git.config(
+        "--null", "--name-only", "--get-regexp", r"^filter\.", with_exceptions=False
+    )
     if names.cut or names.return_code not in (0, 1):  # 1: none is configured
         raise GitUnusable("The repository's configuration could not be read.")
     *keys, _ = names.stdout.split("\0")  # each one ends with it
-    drivers = {key.removeprefix("filter.").rpartition(".")[0] for key in keys}  # one may have an empty name
+    # one may have an empty name
+    drivers = {key.removeprefix("filter.").rpartition(".")[0] for key in keys}
     unspeakable = [driver for driver in drivers if "=" in driver or "\ufffd" in driver]
     if unspeakable:
         raise GitUnusable(
-            f"The repository configures a filter that cannot be switched off: {sanitize_for_display(unspeakable[0])}"
+            "The repository configures a filter that cannot be switched off:"
+            f" {sanitize_for_display(unspeakable[0])}"
         )
     return LookingGit(
-        root, (*_CONFIG, *(f"filter.{driver}.{name}" for driver in sorted(drivers) for name in _FILTER_OFF))
+        root,
+        (
+            *_CONFIG,
+            *(
+                f"filter.{driver}.{name}"
+                for driver in sorted(drivers)
+                for name in _FILTER_OFF
+            ),
+        ),
     )
 
 
 def _spec(root: Path, path: str | None) -> str:
-    """A path as git must take it: literally, and the whole project where none is given."""
+    """A path as git must take it: literally, and the whole project where none is
+    given.
+    """
     from cdd_agent.files.read import locate
 
     return "." if path is None else f":(literal){locate(root, path)}"

@@ -1,7 +1,7 @@
 """Working trees beside the person's own, and bringing a branch over from one.
 
-What the repository configures for checking files out (filters, merge drivers) counts, as in a `git worktree add` and a
-`git merge` of the person's own; no hook is run.
+What the repository configures for checking files out (filters, merge drivers) counts,
+as in a `git worktree add` and a `git merge` of the person's own; no hook is run.
 """
 
 from __future__ import annotations
@@ -18,7 +18,12 @@ from cdd_agent.git.command import Git, GitUnusable
 from cdd_agent.sanitize import sanitize_for_display
 
 _PERSONS_OWN = (
-    *("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"),
+    *(
+        "GIT_AUTHOR_NAME",
+        "GIT_AUTHOR_EMAIL",
+        "GIT_COMMITTER_NAME",
+        "GIT_COMMITTER_EMAIL",
+    ),
     *("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"),
 )
 _NAMED = 20
@@ -49,9 +54,18 @@ class Trees(Struct, frozen=True):
         """`top` is the folder of the person's own tree."""
         return cls(top, _git(top))
 
-    async def add(self, place: Path, commit: str, branch: str | None = None, *, is_empty: bool = False) -> None:
-        """Make a tree in this place, on a new branch or on none. What was left there by one that was killed is
-        replaced. `is_empty`: nothing is there, and no file is written into it. Raises `GitUnusable`, `BadInput`."""
+    async def add(
+        self,
+        place: Path,
+        commit: str,
+        branch: str | None = None,
+        *,
+        is_empty: bool = False,
+    ) -> None:
+        """Make a tree in this place, on a new branch or on none. What was left there by
+        one that was killed is replaced. `is_empty`: nothing is there, and no file is
+        written into it. Raises `GitUnusable`, `BadInput`.
+        """
         if not is_empty:
             await self.remove(place)
         how = ["-b", branch] if branch else ["--detach"]
@@ -59,11 +73,15 @@ class Trees(Struct, frozen=True):
         await self.git("worktree", "add", "--quiet", *how, "--", str(place), commit)
 
     async def expect_files(self, place: Path, commit: str) -> None:
-        """Let git in a tree that was made empty know the files of its commit, else every one would be new to it."""
+        """Let git in a tree that was made empty know the files of its commit, else
+        every one would be new to it.
+        """
         await _git(place)("read-tree", commit)
 
     async def remove(self, place: Path) -> None:
-        """Remove a tree with all that is in it, or what is left of one. Raises `BadInput`."""
+        """Remove a tree with all that is in it, or what is left of one. Raises
+        `BadInput`.
+        """
         remove_folder(place)
         forget = ("worktree", "remove", "--force", "--force", "--", str(place))
         await self.git(*forget, codes=(0, 128))  # 128: it was not known as one
@@ -74,26 +92,40 @@ class Trees(Struct, frozen=True):
 
     async def has_landed(self, commit: str) -> bool:
         """Whether it is part of the person's branch."""
-        answer = await self.git("merge-base", "--is-ancestor", commit, "HEAD", codes=(0, 1, 128))
+        answer = await self.git(
+            "merge-base", "--is-ancestor", commit, "HEAD", codes=(0, 1, 128)
+        )
         return answer.return_code == 0
 
     async def delete_branch(self, branch: str) -> None:
         await self.git("update-ref", "-d", f"refs/heads/{branch}")
 
     async def changed(self, place: Path, *, untracked: bool) -> tuple[str, ...]:
-        """The files of a tree that are not as its last commit has them; or those that it does not have."""
+        """The files of a tree that are not as its last commit has them; or those that
+        it does not have.
+        """
         how = "all" if untracked else "no"
-        found = await _git(place)("status", "--porcelain", "-z", "--no-renames", f"--untracked-files={how}")
+        found = await _git(place)(
+            "status", "--porcelain", "-z", "--no-renames", f"--untracked-files={how}"
+        )
         entries = [entry for entry in found.stdout.split("\0") if entry]
-        return tuple(entry[3:] for entry in entries if entry.startswith("??") == untracked)
+        return tuple(
+            entry[3:] for entry in entries if entry.startswith("??") == untracked
+        )
 
-    async def merged(self, place: Path, branch: str, message: str, *, rebase: bool) -> str:
-        """Bring a branch and the commit of the tree in this place together there; the result. Raises `Conflict`."""
+    async def merged(
+        self, place: Path, branch: str, message: str, *, rebase: bool
+    ) -> str:
+        """Bring a branch and the commit of the tree in this place together there; the
+        result. Raises `Conflict`.
+        """
         git = _git(place)
         base = (await git("rev-parse", "HEAD")).stdout.strip()
         if rebase:
             await git("checkout", "--quiet", "--detach", branch)
-            done = await git.run("-c", "rebase.autoStash=false", "rebase", "--quiet", base)
+            done = await git.run(
+                "-c", "rebase.autoStash=false", "rebase", "--quiet", base
+            )
         else:
             done = await git.run("merge", "--quiet", "--no-edit", "-m", message, branch)
         if done.timed_out or done.return_code:
@@ -101,14 +133,18 @@ class Trees(Struct, frozen=True):
             files = [name for name in listed.stdout.split("\0") if name]
             if files:
                 raise Conflict(branch, files)
-            said = sanitize_for_display(" ".join((done.stderr.strip() or done.stdout.strip()).split()))
+            said = sanitize_for_display(
+                " ".join((done.stderr.strip() or done.stdout.strip()).split())
+            )
             raise GitUnusable(f"git {'rebase' if rebase else 'merge'} failed: {said}")
         return (await git("rev-parse", "HEAD")).stdout.strip()
 
     async def forward(self, commit: str) -> None:
-        """Move the person's branch and files on to a commit that has theirs in its history.
+        """Move the person's branch and files on to a commit that has theirs in its
+        history.
 
-        What they have not committed stays. Raises `GitUnusable` where that is in the way; nothing was changed then.
+        What they have not committed stays. Raises `GitUnusable` where that is in the
+        way; nothing was changed then.
         """
         done = await self.git.run("merge", "--quiet", "--ff-only", commit)
         if done.timed_out or done.return_code:
@@ -117,4 +153,6 @@ class Trees(Struct, frozen=True):
 
 
 def _git(folder: Path) -> Git:
-    return Git(folder, {name: os.environ[name] for name in _PERSONS_OWN if name in os.environ})
+    return Git(
+        folder, {name: os.environ[name] for name in _PERSONS_OWN if name in os.environ}
+    )

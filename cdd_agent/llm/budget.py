@@ -1,4 +1,6 @@
-"""A budget: what calls took is counted, and no call begins that could pass what is left."""
+"""A budget: what calls took is counted, and no call begins that could pass what is
+left.
+"""
 
 import asyncio
 import json
@@ -29,12 +31,16 @@ from cdd_agent.llm.port import (
 from cdd_agent.llm.wrapper import ModelWrapper
 
 CEILING = 8_192
-"""Tokens that a reply is taken to have at most, before it comes. What models could write (often 64,000) would stop a
-run with most of its budget left; so a reply that grows past the budget all the same is stopped on the way."""
+"""Tokens that a reply is taken to have at most, before it comes. What models could
+write (often 64,000) would stop a run with most of its budget left; so a reply that
+grows past the budget all the same is stopped on the way.
+"""
 
 
 class Spent(Struct, frozen=True):
-    """The tokens and the money that calls took together. `usd` is that of the calls whose price is known."""
+    """The tokens and the money that calls took together. `usd` is that of the calls
+    whose price is known.
+    """
 
     tokens: int = 0
     usd: float = 0.0
@@ -54,19 +60,32 @@ class Spent(Struct, frozen=True):
         )
 
     def in_words(self) -> str:
-        """With a `~` where some of it is estimated; the money only where a price is known."""
+        """With a `~` where some of it is estimated; the money only where a price is
+        known.
+        """
         about = "~" if self.estimated else ""
         cached = f" ({self.cached_tokens:,} cached)" if self.cached_tokens else ""
-        return f"{about}{self.tokens:,} tokens{cached}" + (f", {about}${self.usd:.4f}" if self.usd else "")
+        return f"{about}{self.tokens:,} tokens{cached}" + (
+            f", {about}${self.usd:.4f}" if self.usd else ""
+        )
 
     @property
     def of_the_cache_in_words(self) -> str:
-        """The effect of caches: in money where a price is known, else in tokens; empty where they did nothing."""
+        """The effect of caches: in money where a price is known, else in tokens; empty
+        where they did nothing.
+        """
         if self.saved_usd < 0:
-            return f"writing to the cache has cost ${-self.saved_usd:.4f} more than reading from it saved"
+            return (
+                f"writing to the cache has cost ${-self.saved_usd:.4f} more than"
+                " reading from it saved"
+            )
         if self.saved_usd > 0:
             return f"the cache saved ${self.saved_usd:.4f}"
-        return f"{self.cached_tokens:,} tokens came from the cache" if self.cached_tokens else ""
+        return (
+            f"{self.cached_tokens:,} tokens came from the cache"
+            if self.cached_tokens
+            else ""
+        )
 
 
 class Tally(Struct):
@@ -84,7 +103,9 @@ class Tally(Struct):
         self.spent += usage
 
     @asynccontextmanager
-    async def holding(self, worst: Usage, expect: Callable[[Spent], None]) -> AsyncIterator[Callable[[], Spent]]:
+    async def holding(
+        self, worst: Usage, expect: Callable[[Spent], None]
+    ) -> AsyncIterator[Callable[[], Spent]]:
         expect(self.spent)
         while self.held and not _fits(self._with_held(self.held), expect):
             self.ended.clear()
@@ -92,7 +113,9 @@ class Tally(Struct):
             expect(self.spent)
         self.held.append(worst)
         try:
-            yield lambda: self._with_held(held for held in self.held if held is not worst)
+            yield lambda: self._with_held(
+                held for held in self.held if held is not worst
+            )
         finally:
             self.held = [held for held in self.held if held is not worst]
             self.ended.set()
@@ -123,9 +146,12 @@ class Account(Protocol):
     def holding(
         self, worst: Usage, expect: Callable[[Spent], None]
     ) -> AbstractAsyncContextManager[Callable[[], Spent]]:
-        """Around a call that could take this: it begins only where it fits beside those that run, at their worst, and
-        waits for their end where it would fit but for them. `expect` raises `BudgetExhausted` where it does not fit
-        beside what is spent; then it is not made. Within, what is spent can be asked for, with those others."""
+        """Around a call that could take this: it begins only where it fits beside those
+        that run, at their worst, and waits for their end where it would fit but for
+        them. `expect` raises `BudgetExhausted` where it does not fit beside what is
+        spent; then it is not made. Within, what is spent can be asked for, with those
+        others.
+        """
         ...
 
 
@@ -156,10 +182,12 @@ def _ignore(usage: Usage) -> None:
 
 
 class Budgeted(ModelWrapper):
-    """Counts what each call takes, also one that came to nothing; `BudgetExhausted` before the limit is passed.
+    """Counts what each call takes, also one that came to nothing; `BudgetExhausted`
+    before the limit is passed.
 
-    Where the provider does not count, tokens are estimated, rather too many than too few, and marked so. `spend` is
-    told of every call, `lost` of those whose reply did not come whole; a call that was refused took nothing.
+    Where the provider does not count, tokens are estimated, rather too many than too
+    few, and marked so. `spend` is told of every call, `lost` of those whose reply did
+    not come whole; a call that was refused took nothing.
     """
 
     def __init__(
@@ -182,7 +210,8 @@ class Budgeted(ModelWrapper):
         self._price, self._spend, self._lost = price, spend, lost
         if limit.usd is not None and price() is None:
             raise BadInput(
-                f"`budget.usd` cannot be kept to: the price of {model.name} is not known",
+                f"`budget.usd` cannot be kept to: the price of {model.name} is not"
+                " known",
                 hint="Set `budget.tokens` instead.",
             )
 
@@ -197,11 +226,21 @@ class Budgeted(ModelWrapper):
         async with self._account.holding(call.at_worst, expect) as spent_by_now:
             return await self._reply(call, request, hear, spent_by_now)
 
-    async def _reply(self, call: "_Call", request: Request, hear: Hear, spent_by_now: Callable[[], Spent]) -> Done:
+    async def _reply(
+        self,
+        call: "_Call",
+        request: Request,
+        hear: Hear,
+        spent_by_now: Callable[[], Spent],
+    ) -> Done:
         def measure(event: ModelEvent) -> None:
             call.hear(event)
             if call.usage.completion_tokens > CEILING:
-                self._expect_room_for(spent_by_now(), call.usage, "a reply has grown to {}; it was stopped")
+                self._expect_room_for(
+                    spent_by_now(),
+                    call.usage,
+                    "a reply has grown to {}; it was stopped",
+                )
             hear(event)
 
         is_owed = True
@@ -228,11 +267,15 @@ class Budgeted(ModelWrapper):
         self._spend(usage)
 
     def _expect_room_for(self, spent: Spent, call: Usage, why: str) -> None:
-        """Raises `BudgetExhausted` where a call like this one, beside what is spent, passes the limit."""
+        """Raises `BudgetExhausted` where a call like this one, beside what is spent,
+        passes the limit.
+        """
         then, about = spent + call, "~" if spent.estimated else ""
         if self.limit.tokens is not None and then.tokens > self.limit.tokens:
             used = f"{about}{spent.tokens:,} of {self.limit.tokens:,} tokens"
-            raise _exhausted("tokens", used, why.format(f"~{then.tokens - spent.tokens:,} tokens"))
+            raise _exhausted(
+                "tokens", used, why.format(f"~{then.tokens - spent.tokens:,} tokens")
+            )
         if self.limit.usd is not None and then.usd > self.limit.usd:
             used = f"{about}${spent.usd:.4f} of ${self.limit.usd:.2f}"
             raise _exhausted("usd", used, why.format(f"~${then.usd - spent.usd:.4f}"))
@@ -264,28 +307,51 @@ class _Call(Struct):
     @property
     def at_worst(self) -> Usage:
         usage = Usage(self.prompt, CEILING, estimated=True)
-        return usage if self.price is None else replace(usage, usd=self.price.at_most(usage))
+        return (
+            usage
+            if self.price is None
+            else replace(usage, usd=self.price.at_most(usage))
+        )
 
     def counted(self, usage: Usage | None) -> Usage:
         """The provider's count, or where it does not count, the estimate."""
         return self.usage if usage is None else self._priced(usage)
 
     def _priced(self, usage: Usage) -> Usage:
-        """With the provider's own word on the cost, if there is one, or by the price."""
+        """With the provider's own word on the cost, if there is one, or by the
+        price.
+        """
         if self.price is None:
             return usage
         usd = self.price.of(usage) if usage.usd is None else usage.usd
         is_cached = usage.cached_tokens or usage.cache_write_tokens
-        return replace(usage, usd=usd, saved_usd=self.price.saved(usage) if is_cached else None)
+        return replace(
+            usage, usd=usd, saved_usd=self.price.saved(usage) if is_cached else None
+        )
 
 
 def estimated_prompt(request: Request) -> int:
     """How many tokens a request has at most, as a rule."""
     texts = [message.content for message in request.messages]
-    texts += [call.name + call.arguments for message in request.messages for call in message.tool_calls]
-    texts += [message.provider_data.data for message in request.messages if message.provider_data is not None]
-    texts += [tool.name + tool.description + json.dumps(dict(tool.parameters)) for tool in request.tools]
-    pictures = sum(picture_tokens(picture) for message in request.messages for picture in message.pictures)
+    texts += [
+        call.name + call.arguments
+        for message in request.messages
+        for call in message.tool_calls
+    ]
+    texts += [
+        message.provider_data.data
+        for message in request.messages
+        if message.provider_data is not None
+    ]
+    texts += [
+        tool.name + tool.description + json.dumps(dict(tool.parameters))
+        for tool in request.tools
+    ]
+    pictures = sum(
+        picture_tokens(picture)
+        for message in request.messages
+        for picture in message.pictures
+    )
     return tokens_of(sum(map(_weight, texts))) + pictures + 4 * len(request.messages)
 
 
@@ -299,13 +365,17 @@ def _weight(text: str) -> int:
 
 
 def tokens_of(weight: int) -> int:
-    """So many bytes in tokens. One is hardly ever less than three bytes: of English and code about four, of Chinese
-    one character."""
+    """So many bytes in tokens. One is hardly ever less than three bytes: of English and
+    code about four, of Chinese one character.
+    """
     return -(-weight // 3)
 
 
 def _exhausted(key: str, used: str, why: str) -> BudgetExhausted:
     return BudgetExhausted(
         f"{used} of the budget are used, and {why}",
-        hint=f"What was done is saved. Raise `budget.{key}` in .cdd/config.yaml to go on.",
+        hint=(
+            f"What was done is saved. Raise `budget.{key}` in .cdd/config.yaml to"
+            " go on."
+        ),
     )

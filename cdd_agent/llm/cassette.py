@@ -1,4 +1,6 @@
-"""Cassettes: the calls of a run, written as a script with times, which `scripted.py` plays."""
+"""Cassettes: the calls of a run, written as a script with times, which `scripted.py`
+plays.
+"""
 
 import json
 import time
@@ -29,9 +31,11 @@ _NAMES = {kind: name for name, kind in EVENTS.items()}
 
 
 class Recorded(ModelWrapper):
-    """Adds each call that came to its end, or failed, to a cassette; one that nobody waited for says nothing.
+    """Adds each call that came to its end, or failed, to a cassette; one that nobody
+    waited for says nothing.
 
-    Secrets are redacted, also those that come in pieces. Raises `BadInput` when the disk refuses.
+    Secrets are redacted, also those that come in pieces. Raises `BadInput` when the
+    disk refuses.
     """
 
     def __init__(self, model: Model, path: Path, redactor: Redactor) -> None:
@@ -58,24 +62,45 @@ class Recorded(ModelWrapper):
         return done
 
     def _keep(
-        self, request: Request, events: list[tuple[float, ModelEvent | Done]], error: ModelError | None = None
+        self,
+        request: Request,
+        events: list[tuple[float, ModelEvent | Done]],
+        error: ModelError | None = None,
     ) -> None:
         line = {
             "model": self.name,
             "request": to_builtins(as_recorded(request, self._redactor)),
-            "events": [[at, _NAMES[type(event)], to_builtins(event)] for at, event in self._redacted(events)],
+            "events": [
+                [at, _NAMES[type(event)], to_builtins(event)]
+                for at, event in self._redacted(events)
+            ],
             "error": None,
         }
         if error is not None:
-            kinds = (name for kind in type(error).__mro__ for name, known in ERRORS.items() if known is kind)
+            kinds = (
+                name
+                for kind in type(error).__mro__
+                for name, known in ERRORS.items()
+                if known is kind
+            )
             redact = self._redactor.redact
-            told = {"kind": next(kinds, "bad_answer"), "message": redact(error.message), "hint": redact(error.hint)}
-            waits = {"retry_after": error.retry_after} if isinstance(error, RateLimited) else {}
+            told = {
+                "kind": next(kinds, "bad_answer"),
+                "message": redact(error.message),
+                "hint": redact(error.hint),
+            }
+            waits = (
+                {"retry_after": error.retry_after}
+                if isinstance(error, RateLimited)
+                else {}
+            )
             line["error"] = told | waits
         data = json.dumps(line, ensure_ascii=False) + "\n"
         append_line(self._path, data.encode("utf-8", errors="replace"))
 
-    def _redacted(self, events: list[tuple[float, ModelEvent | Done]]) -> Iterator[tuple[float, ModelEvent | Done]]:
+    def _redacted(
+        self, events: list[tuple[float, ModelEvent | Done]]
+    ) -> Iterator[tuple[float, ModelEvent | Done]]:
         """The same without secrets, which can lie across two pieces."""
         stream, at = self._redactor.stream(), 0.0
         kind: type[TextDelta | ThoughtDelta] = TextDelta

@@ -1,6 +1,8 @@
-"""Failed calls of a model: what went wrong, and what that means to a person, in the same words for every adapter.
+"""Failed calls of a model: what went wrong, and what that means to a person, in the
+same words for every adapter.
 
-Knows errors by the names of their classes and by what they carry: no vendor's package is imported here.
+Knows errors by the names of their classes and by what they carry: no vendor's package
+is imported here.
 """
 
 import re
@@ -33,9 +35,13 @@ class Failure(Struct, frozen=True):
     """The facts of a call that failed, whoever noticed them."""
 
     kinds: frozenset[str] = frozenset()
-    """The names of the classes of the exceptions involved: names, so that the rules need no import."""
+    """The names of the classes of the exceptions involved: names, so that the rules
+    need no import.
+    """
     status: int | None = None
-    """The HTTP status that the server sent, or named in an error in the middle of a stream."""
+    """The HTTP status that the server sent, or named in an error in the middle of a
+    stream.
+    """
     words: str = ""
     """The server's own words, or the system's."""
     all_words: str = ""
@@ -45,16 +51,24 @@ class Failure(Struct, frozen=True):
 
     @classmethod
     def of(cls, error: BaseException, outer: BaseException | None = None) -> Self:
-        """The facts of an exception and of all that led to it, without what the caller was handling (`outer`).
+        """The facts of an exception and of all that led to it, without what the caller
+        was handling (`outer`).
 
-        The class and the status that litellm puts on top are often wrong (a refused connection is its
-        `InternalServerError`, 500), so the facts are looked for at the bottom.
+        The class and the status that litellm puts on top are often wrong (a refused
+        connection is its `InternalServerError`, 500), so the facts are looked for at
+        the bottom.
         """
         chain = list(_causes(error, outer))
-        kinds = frozenset(kind.__name__ for error in chain for kind in type(error).__mro__)
+        kinds = frozenset(
+            kind.__name__ for error in chain for kind in type(error).__mro__
+        )
         status = _status(chain)
         responses = (getattr(error, "response", None) for error in reversed(chain))
-        waits = (seconds_to_wait(response.headers) for response in responses if response is not None)
+        waits = (
+            seconds_to_wait(response.headers)
+            for response in responses
+            if response is not None
+        )
         return cls(
             kinds,
             status,
@@ -64,10 +78,16 @@ class Failure(Struct, frozen=True):
         )
 
 
-def translated(failure: Failure, model: str, api_base: str | None, key_hint: Callable[[], str]) -> ModelError:
-    """Our error for what went wrong. `key_hint` is asked only if the key is the trouble."""
+def translated(
+    failure: Failure, model: str, api_base: str | None, key_hint: Callable[[], str]
+) -> ModelError:
+    """Our error for what went wrong. `key_hint` is asked only if the key is the
+    trouble.
+    """
     rule = next((rule for rule in _RULES if rule.fits(failure)), _RULES[-1])
-    message = rule.says.format(model=model, status=f" ({failure.status})" if failure.status else "")
+    message = rule.says.format(
+        model=model, status=f" ({failure.status})" if failure.status else ""
+    )
     quote = quoted(failure.words) if rule.quotes else ""
     become: Callable[..., ModelError] = rule.becomes
     hint = rule.hint.format(server=quoted(api_base) if api_base else "the network")
@@ -80,7 +100,9 @@ def translated(failure: Failure, model: str, api_base: str | None, key_hint: Cal
 
 
 class Listener:
-    """Tells `hear`, and remembers what that raised: it is no failure of the call, whatever its kind."""
+    """Tells `hear`, and remembers what that raised: it is no failure of the call,
+    whatever its kind.
+    """
 
     def __init__(self, hear: Hear) -> None:
         self._hear = hear
@@ -99,16 +121,23 @@ def unfinished(name: str, *, empty: bool) -> ModelError:
     if empty:
         return NotAReply(
             f"The server's answer for {name} is not a model's reply.",
-            hint="Check the API base: it often ends in /v1. Some servers also end so, without a word, "
-            "where a request is longer than the model's context.",
+            hint=(
+                "Check the API base: it often ends in /v1. Some servers also end so,"
+                " without a word, where a request is longer than the model's context."
+            ),
         )
-    return ConnectionFailed(f"The reply of {name} broke off before its end.", hint="Try again.")
+    return ConnectionFailed(
+        f"The reply of {name} broke off before its end.", hint="Try again."
+    )
 
 
-def _causes(error: BaseException | None, outer: BaseException | None) -> Iterator[BaseException]:
+def _causes(
+    error: BaseException | None, outer: BaseException | None
+) -> Iterator[BaseException]:
     """The error, what caused it, and so on down to the first."""
     while error is not None and error is not outer:
-        wrapped: BaseException | None = getattr(error, "original_exception", None)  # a MidStreamFallbackError
+        # a MidStreamFallbackError
+        wrapped: BaseException | None = getattr(error, "original_exception", None)
         if wrapped is None:
             yield error
         error = wrapped or error.__cause__ or error.__context__
@@ -117,17 +146,22 @@ def _causes(error: BaseException | None, outer: BaseException | None) -> Iterato
 def _status(chain: list[BaseException]) -> int | None:
     for error in reversed(chain):
         if type(error).__name__ == "HTTPStatusError":
-            return int(error.response.status_code)  # type: ignore[attr-defined]  # httpx's
+            # httpx's
+            return int(error.response.status_code)  # type: ignore[attr-defined]
         body = getattr(error, "body", None)
         code = body.get("code") if isinstance(body, dict) else None
         if status := status_of(code):
             return status
     claims = (getattr(error, "status_code", None) for error in reversed(chain))
-    return next((c for c in claims if isinstance(c, int) and c not in _MADE_UP_STATUSES), None)
+    return next(
+        (c for c in claims if isinstance(c, int) and c not in _MADE_UP_STATUSES), None
+    )
 
 
 def status_of(*codes: object) -> int | None:
-    """The HTTP status that the first telling one of an error's codes stands for: a number, or a name of one."""
+    """The HTTP status that the first telling one of an error's codes stands for: a
+    number, or a name of one.
+    """
     for code in codes:
         number = int(code) if isinstance(code, str) and code.isdigit() else code
         if isinstance(number, int) and 400 <= number < 600:
@@ -137,7 +171,9 @@ def status_of(*codes: object) -> int | None:
     return None
 
 
-def _words(chain: list[BaseException], kinds: frozenset[str], status: int | None) -> str:
+def _words(
+    chain: list[BaseException], kinds: frozenset[str], status: int | None
+) -> str:
     if kinds & _NO_ANSWER_IN_TIME and status is None:
         return ""
     if kinds & _NO_CONNECTION:
@@ -150,9 +186,13 @@ def _words(chain: list[BaseException], kinds: frozenset[str], status: int | None
 
 _MADE_UP_STATUSES = frozenset({408, 500})
 """Those of litellm's own when no server said anything."""
-_LITELLM_PREFIXES = re.compile(r"^(?:(?:litellm\.)?\w*(?:Error|Exception|Timeout)(?: \w+){0,2}(?:: | - |$))+")
+_LITELLM_PREFIXES = re.compile(
+    r"^(?:(?:litellm\.)?\w*(?:Error|Exception|Timeout)(?: \w+){0,2}(?:: | - |$))+"
+)
 _NO_ANSWER_IN_TIME = frozenset({"TimeoutException", "TimeoutError"})
-_NO_CONNECTION = frozenset({"TransportError", "ClientConnectionError", "ConnectionError"})
+_NO_CONNECTION = frozenset(
+    {"TransportError", "ClientConnectionError", "ConnectionError"}
+)
 _STATUS_OF_NAME = {
     "authentication_error": 401,
     "invalid_api_key": 401,
@@ -173,7 +213,9 @@ _STATUS_OF_NAME = {
 
 
 class _Rule(Struct, frozen=True):
-    """Failures of some classes, HTTP statuses or wordings, and what they mean to a person."""
+    """Failures of some classes, HTTP statuses or wordings, and what they mean to a
+    person.
+    """
 
     becomes: type[ModelError]
     says: str
@@ -188,7 +230,10 @@ class _Rule(Struct, frozen=True):
         return bool(
             self.kinds & failure.kinds
             or failure.status in self.statuses
-            or (self.wording and re.search(self.wording, failure.all_words, re.IGNORECASE))
+            or (
+                self.wording
+                and re.search(self.wording, failure.all_words, re.IGNORECASE)
+            )
         )
 
 
@@ -228,7 +273,8 @@ _RULES = (
     _Rule(
         ModelNotFound,
         "No provider fits the model {model}",
-        "Write it as provider/model, for example openai/gpt-5 or anthropic/claude-sonnet-4-5.",
+        "Write it as provider/model, for example openai/gpt-5 or"
+        " anthropic/claude-sonnet-4-5.",
         wording="LLM Provider NOT provided",
         quotes=False,
     ),
@@ -236,7 +282,10 @@ _RULES = (
         BadAnswer,
         "The memory of its server does not suffice for {model}{status}",
         "Set a smaller `context_window`, or use a smaller model.",
-        wording=r"requires more system memory|(?:out of|insufficient|failed to allocate|not enough) memory",
+        wording=(
+            r"requires more system memory|(?:out of|insufficient|failed to allocate|not"
+            r" enough) memory"
+        ),
     ),
     _Rule(
         BadAnswer,
@@ -247,12 +296,15 @@ _RULES = (
     _Rule(
         PicturesRefused,
         "{model} takes no pictures{status}",
-        "Leave the picture out, or use another model; with `pictures: false` in .cdd/config.yaml the text goes on "
-        "without it.",
+        "Leave the picture out, or use another model; with `pictures: false` in"
+        " .cdd/config.yaml the text goes on without it.",
         wording=(
-            r"unknown variant .?image_url|image[_ ](?:url|input)s?\b[^.]{0,60}(?:not support|unsupported|only support)"
-            r"|(?:not support|unsupported|no endpoints found that support)[^.]{0,60}\b(?:images?|vision|image_url)\b"
-            r"|is not a (?:multimodal|vision) model|at most 0 image|\bmmproj\b|missing data required for image input"
+            r"unknown variant .?image_url|image[_ ](?:url|input)s?\b[^.]{0,60}(?:not"
+            r" support|unsupported|only support)"
+            r"|(?:not support|unsupported|no endpoints found that"
+            r" support)[^.]{0,60}\b(?:images?|vision|image_url)\b"
+            r"|is not a (?:multimodal|vision) model|at most 0 image|\bmmproj\b|missing"
+            r" data required for image input"
         ),
     ),
     _Rule(
@@ -261,9 +313,12 @@ _RULES = (
         "Use a model with a larger context, or a smaller step.",
         kinds=frozenset({"ContextWindowExceededError"}),
         wording=(
-            r"context_length_exceeded|exceed_context_size|tokens_limit_reached|request too large for"
-            r"|maximum (?:context|prompt|model) length|max(?:imum)? context length|exceeds? (?:the )?context limit"
-            r"|(?:exceeds?|than) the (?:available )?context (?:size|length|window)|context length of only"
+            r"context_length_exceeded|exceed_context_size|tokens_limit_reached|request"
+            r" too large for"
+            r"|maximum (?:context|prompt|model) length|max(?:imum)? context"
+            r" length|exceeds? (?:the )?context limit"
+            r"|(?:exceeds?|than) the (?:available )?context"
+            r" (?:size|length|window)|context length of only"
             r"|prompt (?:is )?too long|input is too long|exceeded model token limit"
             r"|token count [^.]{0,40}exceeds the maximum"
         ),
@@ -274,8 +329,10 @@ _RULES = (
         "Word the step differently, or use another model.",
         kinds=frozenset({"ContentPolicyViolationError"}),
         wording=(
-            r"\bcontent_filter\b|content_policy_violation|content management policy|data_inspection_failed"
-            r"|content exists risk|responsible ?ai ?policy|rejected as a result of our safety system"
+            r"\bcontent_filter\b|content_policy_violation|content management"
+            r" policy|data_inspection_failed"
+            r"|content exists risk|responsible ?ai ?policy|rejected as a result of our"
+            r" safety system"
             r"|\b(?:bio|cyber)_policy"
         ),
     ),
@@ -285,8 +342,10 @@ _RULES = (
         "Look at your account with the provider, or use another model.",
         statuses=frozenset({402}),
         wording=(
-            r"insufficient_quota|exceeded_current_quota|insufficient[ _](?:account )?(?:balance|credits|funds)"
-            r"|credit balance is too low|used all available credits|reached (?:its|your) monthly spending limit"
+            r"insufficient_quota|exceeded_current_quota|insufficient[ _](?:account"
+            r" )?(?:balance|credits|funds)"
+            r"|credit balance is too low|used all available credits|reached"
+            r" (?:its|your) monthly spending limit"
             r"|\barrearage\b|out of credits|reached your specified api usage limits"
         ),
     ),
@@ -294,7 +353,9 @@ _RULES = (
         AuthenticationFailed,
         "There is no key for {model}",
         "",
-        wording=r"missing [^.]{0,40}(?:credentials|api key)|unable to locate credentials",
+        wording=(
+            r"missing [^.]{0,40}(?:credentials|api key)|unable to locate credentials"
+        ),
         quotes=False,
     ),
     _Rule(
@@ -314,7 +375,8 @@ _RULES = (
     _Rule(
         RateLimited,
         "{model} asks to come back later{status}",
-        "Try again later; if it speaks of a quota, look at your account with the provider.",
+        "Try again later; if it speaks of a quota, look at your account with the"
+        " provider.",
         kinds=frozenset({"RateLimitError"}),
         statuses=frozenset({429, 503, 529}),
     ),
@@ -350,4 +412,6 @@ _RULES = (
         "Try again, or use another model.",
     ),
 )
-"""The meanings of failures. The first rule that fits decides; the last is for all that none fits."""
+"""The meanings of failures. The first rule that fits decides; the last is for all that
+none fits.
+"""

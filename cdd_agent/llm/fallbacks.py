@@ -1,4 +1,6 @@
-"""Fallbacks: where a model's provider is down, or has no quota left, the next model is asked, and that is told."""
+"""Fallbacks: where a model's provider is down, or has no quota left, the next model is
+asked, and that is told.
+"""
 
 from collections.abc import Sequence
 
@@ -24,7 +26,9 @@ from cdd_agent.llm.retrying import Clock
 from cdd_agent.llm.wrapper import ModelWrapper, innermost
 
 REST = 600.0
-"""Seconds for which a model that could not be asked is left alone, or longer where its provider says so."""
+"""Seconds for which a model that could not be asked is left alone, or longer where its
+provider says so.
+"""
 
 
 class _Resting(Struct):
@@ -35,13 +39,17 @@ class _Resting(Struct):
 
 
 class WithFallbacks(ModelWrapper):
-    """A model, and others to ask where it cannot be asked: to a person it is the one that is asked next.
+    """A model, and others to ask where it cannot be asked: to a person it is the one
+    that is asked next.
 
-    Each has its own patience and price; the budget that they have in common is for whoever puts them here. A model that
-    failed rests for a while, so that calls go on with one and the same; one that was exchanged meanwhile does not.
+    Each has its own patience and price; the budget that they have in common is for
+    whoever puts them here. A model that failed rests for a while, so that calls go on
+    with one and the same; one that was exchanged meanwhile does not.
     """
 
-    def __init__(self, model: Model, others: Sequence[Model], clock: Clock | None = None) -> None:
+    def __init__(
+        self, model: Model, others: Sequence[Model], clock: Clock | None = None
+    ) -> None:
         super().__init__(model)
         self.others = tuple(others)
         self._clock = clock or Clock()
@@ -75,7 +83,9 @@ class WithFallbacks(ModelWrapper):
         model, *left = self._in_turn()
         size = estimated_prompt(request)
         left = [other for other in left if other.window is None or size <= other.window]
-        if (before := self._asked_last) is not None and innermost(before) is not innermost(model):
+        if (before := self._asked_last) is not None and innermost(
+            before
+        ) is not innermost(model):
             hear(Replaced(model.name, before.name, "It is its turn again."))
         while True:
             self._asked_last = model
@@ -84,9 +94,14 @@ class WithFallbacks(ModelWrapper):
             except ModelError as error:
                 if not _is_out_of_service(error):
                     raise
-                now, asked = self._clock.seconds(), error.retry_after if isinstance(error, RateLimited) else None
+                now, asked = (
+                    self._clock.seconds(),
+                    error.retry_after if isinstance(error, RateLimited) else None,
+                )
                 self._resting = [one for one in self._resting if one.until > now]
-                self._resting.append(_Resting(innermost(model), now + max(REST, asked or 0.0)))
+                self._resting.append(
+                    _Resting(innermost(model), now + max(REST, asked or 0.0))
+                )
                 if not left:
                     raise
                 failed, model = model, left.pop(0)
@@ -103,9 +118,15 @@ class WithFallbacks(ModelWrapper):
         now = self._clock.seconds()
         resting = {id(one.model) for one in self._resting if one.until > now}
         models = [self.inner, *self.others]
-        return [model for model in models if id(innermost(model)) not in resting] or models
+        return [
+            model for model in models if id(innermost(model)) not in resting
+        ] or models
 
 
 def _is_out_of_service(error: ModelError) -> bool:
-    """Whether the provider is down or has no quota left. An empty reply is the model's own, and no sign of it."""
-    return isinstance(error, QuotaUsedUp) or (error.is_transient and not isinstance(error, EmptyReply))
+    """Whether the provider is down or has no quota left. An empty reply is the model's
+    own, and no sign of it.
+    """
+    return isinstance(error, QuotaUsedUp) or (
+        error.is_transient and not isinstance(error, EmptyReply)
+    )

@@ -1,4 +1,5 @@
-"""The facts about models that are known without asking: a table made from litellm's before a release (`make models`).
+"""The facts about models that are known without asking: a table made from litellm's
+before a release (`make models`).
 
 Importing litellm takes seconds, and its own tables are megabytes.
 """
@@ -20,11 +21,13 @@ class Price(Struct, frozen=True):
     prompt: float
     completion: float
     cache_read: float | None = None
-    """Of the prompt's tokens that were read from a cache; None: as much as the others."""
+    """Of the prompt's tokens that were read from a cache; None: as much as the others.
+    """
     cache_write: float | None = None
     """Of those that were written to one."""
     above: "tuple[int, Price] | None" = None
-    """For a prompt of more tokens than these, another price holds for the whole call."""
+    """For a prompt of more tokens than these, another price holds for the whole call.
+    """
 
     def of(self, usage: Usage) -> float:
         if self.above is not None and usage.prompt_tokens > self.above[0]:
@@ -33,27 +36,42 @@ class Price(Struct, frozen=True):
         write = self.prompt if self.cache_write is None else self.cache_write
         plain = usage.prompt_tokens - usage.cached_tokens - usage.cache_write_tokens
         cached = usage.cached_tokens * read + usage.cache_write_tokens * write
-        return max(plain, 0) * self.prompt + cached + usage.completion_tokens * self.completion
+        return (
+            max(plain, 0) * self.prompt
+            + cached
+            + usage.completion_tokens * self.completion
+        )
 
     def saved(self, usage: Usage) -> float:
         """How much more the same tokens would have cost without a cache."""
-        return self.of(replace(usage, cached_tokens=0, cache_write_tokens=0)) - self.of(usage)
+        return self.of(replace(usage, cached_tokens=0, cache_write_tokens=0)) - self.of(
+            usage
+        )
 
     def at_most(self, usage: Usage) -> float:
-        """The cost where nobody knows what a cache will do: all of the prompt may be written to it."""
-        return max(self.of(usage), self.of(replace(usage, cache_write_tokens=usage.prompt_tokens)))
+        """The cost where nobody knows what a cache will do: all of the prompt may be
+        written to it.
+        """
+        return max(
+            self.of(usage),
+            self.of(replace(usage, cache_write_tokens=usage.prompt_tokens)),
+        )
 
 
 FREE = Price(0.0, 0.0)
 
 
 class KnownModel(Struct, frozen=True):
-    """The facts about one model; None where nobody knows, and False of what only some can."""
+    """The facts about one model; None where nobody knows, and False of what only some
+    can.
+    """
 
     window: int | None = None
     """Tokens that a request may have."""
     window_now: int | None = None
-    """As many of them as its server has made room for by now, where it makes more when it is told to."""
+    """As many of them as its server has made room for by now, where it makes more when
+    it is told to.
+    """
     longest_reply: int | None = None
     """Tokens that it can write, its thoughts included."""
     price: Price | None = None
@@ -70,14 +88,21 @@ class KnownModel(Struct, frozen=True):
     only_by_responses: bool = False
     """OpenAI offers it by the Responses API alone."""
     efforts: frozenset[str] = field(default_factory=frozenset)
-    """Those among none, minimal, xhigh and max that it is known to take beside low, medium and high."""
+    """Those among none, minimal, xhigh and max that it is known to take beside low,
+    medium and high.
+    """
 
     @property
     def in_short(self) -> str:
         """Its window and its price, as far as they are known."""
         words = [f"{self.window // 1000:,}k tokens"] if self.window else []
         if self.price is not None:
-            words += [f"${self.price.prompt * 1e6:.4g} in, ${self.price.completion * 1e6:.4g} out per million"]
+            words += [
+                (
+                    f"${self.price.prompt * 1e6:.4g} in,"
+                    f" ${self.price.completion * 1e6:.4g} out per million"
+                )
+            ]
         return " · ".join(words)
 
 
@@ -105,7 +130,8 @@ _EFFORTS = {"n": "none", "m": "minimal", "x": "xhigh", "M": "max"}
 
 @cache
 def known_model(model: str) -> KnownModel:
-    """The facts about a model string, as `provider/name` or as the name alone; `UNKNOWN` where the table has none.
+    """The facts about a model string, as `provider/name` or as the name alone;
+    `UNKNOWN` where the table has none.
 
     What it is asked by (`openai/responses/NAME`) changes nothing about a model.
     """
@@ -113,7 +139,11 @@ def known_model(model: str) -> KnownModel:
     model = re.sub("^openai/responses/", "openai/", model)
     row = _row(models[model]) if model in models else None
     provider, _, name = model.partition("/")
-    if row is None and name in models and (found := _row(models[name])).provider == provider:
+    if (
+        row is None
+        and name in models
+        and (found := _row(models[name])).provider == provider
+    ):
         row = found
     if row is None:
         return UNKNOWN
@@ -139,20 +169,28 @@ def known_model(model: str) -> KnownModel:
 def models_of(provider: str) -> list[str]:
     """The model strings of a provider's models that call tools."""
     rows = ((name, _row(row)) for name, row in _table().models.items())
-    known = (name for name, row in rows if row.provider == provider and "t" in (row.flags or ""))
+    known = (
+        name
+        for name, row in rows
+        if row.provider == provider and "t" in (row.flags or "")
+    )
     names = (name.removeprefix(f"{provider}/") for name in known)
     return [f"{provider}/{name}" for name in dict.fromkeys(names)]
 
 
 def has_provider(model: str) -> bool:
-    """Whether the table knows who offers it. Where it does not, litellm may all the same."""
+    """Whether the table knows who offers it. Where it does not, litellm may all the
+    same.
+    """
     prefix, slash, _ = model.partition("/")
     return prefix in _table().providers if slash else model in _table().models
 
 
 @cache
 def _table() -> _Table:
-    return json.decode(Path(__file__).with_name("known_models.json").read_bytes(), type=_Table)
+    return json.decode(
+        Path(__file__).with_name("known_models.json").read_bytes(), type=_Table
+    )
 
 
 def _price(amounts: Sequence[float | None]) -> Price:

@@ -1,4 +1,6 @@
-"""Every provider there is, through litellm. Its import takes seconds, so it happens late and in a thread."""
+"""Every provider there is, through litellm. Its import takes seconds, so it happens
+late and in a thread.
+"""
 
 import asyncio
 import importlib
@@ -32,9 +34,13 @@ DUMMY_KEY = "no-key"
 
 
 class LitellmModel:
-    """Any model string of litellm's. Keys and endpoints come from the environment variables it knows."""
+    """Any model string of litellm's. Keys and endpoints come from the environment
+    variables it knows.
+    """
 
-    def __init__(self, name: str, api_base: str | None = None, options: ModelOptions = NO_OPTIONS) -> None:
+    def __init__(
+        self, name: str, api_base: str | None = None, options: ModelOptions = NO_OPTIONS
+    ) -> None:
         self.name = name
         self.api_base = api_base
         self.options = options
@@ -45,7 +51,11 @@ class LitellmModel:
 
     @property
     def sees(self) -> bool | None:
-        return known_model(self.name).sees if self.options.sees is None else self.options.sees
+        return (
+            known_model(self.name).sees
+            if self.options.sees is None
+            else self.options.sees
+        )
 
     @property
     def window(self) -> int | None:
@@ -59,10 +69,16 @@ class LitellmModel:
         """Begin the slow import without waiting for it; the first call joins it."""
 
         def import_early() -> None:
-            with suppress(ImportError):  # the call that needs it imports again, and raises where somebody can see it
+            with suppress(
+                ImportError
+                # the call that needs it imports again, and raises where somebody can
+                # see it
+            ):
                 _litellm()
 
-        threading.Thread(target=import_early, name="import-litellm", daemon=True).start()
+        threading.Thread(
+            target=import_early, name="import-litellm", daemon=True
+        ).start()
 
     async def reply(self, request: Request, hear: Hear) -> Done:
         outer = sys.exception()
@@ -73,11 +89,15 @@ class LitellmModel:
             chunks = await litellm.acompletion(**self._call(litellm, request))
             async with aclosing(chunks):
                 async for chunk in chunks:
-                    empty = empty and not any(one.delta.content or one.delta.tool_calls for one in chunk.choices)
+                    empty = empty and not any(
+                        one.delta.content or one.delta.tool_calls
+                        for one in chunk.choices
+                    )
                     piece = chunk.model_dump(exclude_none=True, warnings=False)
                     if failure := failure_in(piece):
                         raise ServerFailed(failure)
-                    as_dict(piece.get("usage")).pop("cost", None)  # by litellm's table, and not the provider's word
+                    # by litellm's table, and not the provider's word
+                    as_dict(piece.get("usage")).pop("cost", None)
                     for event in reply.read(piece):
                         listener(event)
             if not _was_finished(chunks):
@@ -86,11 +106,15 @@ class LitellmModel:
                 listener(event)
             return reply.done
         except ServerFailed as error:
-            raise translated(error.failure, self.name, self.api_base, lambda: "") from error
+            raise translated(
+                error.failure, self.name, self.api_base, lambda: ""
+            ) from error
         except _vendor_errors(litellm) as error:
             if error is listener.raised:
                 raise
-            raise translated(Failure.of(error, outer), self.name, self.api_base, self._key_hint) from error
+            raise translated(
+                Failure.of(error, outer), self.name, self.api_base, self._key_hint
+            ) from error
 
     def _call(self, litellm: Any, request: Request) -> dict[str, Any]:
         """The arguments of `litellm.acompletion`."""
@@ -99,14 +123,24 @@ class LitellmModel:
         messages = []
         for message in request.messages:
             content = message_of(message)
-            if message.tool_calls:  # with what litellm gave for them; it leaves out what their provider refuses
-                content |= as_dict(as_dict(read_json(message.data_from(self._origin))).get("message"))
+            if message.tool_calls:
+                # with what litellm gave for them; it leaves out what their provider
+                # refuses
+                content |= as_dict(
+                    as_dict(read_json(message.data_from(self._origin))).get("message")
+                )
             messages.append(content)
         # Without the second, tools need the package `mcp`.
-        tools = {"tools": tools_of(request), "_skip_mcp_handler": True} if request.tools else {}
+        tools = (
+            {"tools": tools_of(request), "_skip_mcp_handler": True}
+            if request.tools
+            else {}
+        )
         options, known = self.options, known_model(self.name)
         chosen = {  # in the words of litellm, which knows those of each provider
-            "reasoning_effort": openai_word(options.effort, known) if options.effort else None,
+            "reasoning_effort": (
+                openai_word(options.effort, known) if options.effort else None
+            ),
             "temperature": None if known.refuses_sampling else options.temperature,
             "max_tokens": options.max_output_tokens,
             "extra_body": dict(options.body),
@@ -118,7 +152,11 @@ class LitellmModel:
             "stream": True,
             "stream_options": {"include_usage": True},
             "drop_params": True,  # leaves out what a provider does not know
-            **{name: value for name, value in chosen.items() if value is not None and value != {}},
+            **{
+                name: value
+                for name, value in chosen.items()
+                if value is not None and value != {}
+            },
             "api_base": self.api_base,
             "api_key": DUMMY_KEY if self._needs_dummy_key(litellm) else None,
             "timeout": httpx.Timeout(silence_timeout(known), connect=CONNECT_TIMEOUT),
@@ -137,20 +175,28 @@ class LitellmModel:
             return f"Set in the environment: {', '.join(missing)}."
         _, provider, _, _ = _litellm().get_llm_provider(self.name)
         variable = f"{provider.upper()}_API_KEY"
-        return f"Check {variable if variable in os.environ else 'the key'}, and that it may use this model."
+        return (
+            f"Check {variable if variable in os.environ else 'the key'}, and that it"
+            " may use this model."
+        )
 
     def _needs_dummy_key(self, litellm: Any) -> bool:
         _, provider, _, _ = litellm.get_llm_provider(self.name)
         if provider != "openai" and provider not in litellm.openai_compatible_providers:
             return False
-        own_base = provider == "openai" and (os.environ.get("OPENAI_API_BASE") or os.environ.get("OPENAI_BASE_URL"))
+        own_base = provider == "openai" and (
+            os.environ.get("OPENAI_API_BASE") or os.environ.get("OPENAI_BASE_URL")
+        )
         is_blank = not os.environ.get(f"{provider.upper()}_API_KEY", "-").strip()
-        return bool(self.api_base or own_base) and (is_blank or bool(missing_keys(self.name)))
+        return bool(self.api_base or own_base) and (
+            is_blank or bool(missing_keys(self.name))
+        )
 
 
 def expect_provider(name: str, api_base: str | None) -> None:
-    """Raises `BadInput` where a call would find that no provider fits the name. Imports litellm only for names that its
-    tables do not know."""
+    """Raises `BadInput` where a call would find that no provider fits the name. Imports
+    litellm only for names that its tables do not know.
+    """
     if has_provider(name):
         return
     litellm = _litellm()
@@ -162,7 +208,9 @@ def expect_provider(name: str, api_base: str | None) -> None:
 
 
 def missing_keys(name: str) -> list[str]:
-    """Return the environment variables that this model needs and that are not set. Imports litellm."""
+    """Return the environment variables that this model needs and that are not set.
+    Imports litellm.
+    """
     return list(_litellm().validate_environment(name)["missing_keys"])
 
 
@@ -170,28 +218,41 @@ _importing = threading.Lock()
 
 
 def _litellm() -> Any:
-    """Import litellm, or join the import that is under way. Blocks for seconds, once."""
+    """Import litellm, or join the import that is under way. Blocks for seconds,
+    once.
+    """
     with _importing:
         return _import_quietly()
 
 
 @cache
 def _import_quietly() -> Any:
-    """Import litellm so that it neither asks the network for anything nor writes to the screen."""
+    """Import litellm so that it neither asks the network for anything nor writes to the
+    screen.
+    """
     warnings.filterwarnings("ignore", module=r"litellm\b")
     warnings.filterwarnings("ignore", message="Pydantic serializer warnings")
-    warnings.filterwarnings("ignore", message="Item .* on TypedDict class")  # on building OpenAI's types
-    # Read at import and at the first call to Anthropic: otherwise both fetch a file from GitHub.
+    # on building OpenAI's types
+    warnings.filterwarnings("ignore", message="Item .* on TypedDict class")
+    # Read at import and at the first call to Anthropic: otherwise both fetch a file
+    # from GitHub.
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     os.environ.setdefault("LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS", "True")
-    with _environment("LITELLM_MODE", "PRODUCTION"):  # otherwise it loads a `.env` above its own folder
+    # otherwise it loads a `.env` above its own folder
+    with _environment("LITELLM_MODE", "PRODUCTION"):
         import litellm
-    importlib.import_module("openai.resources")  # the first call would, for half a second of the event loop
+    # the first call would, for half a second of the event loop
+    importlib.import_module("openai.resources")
     litellm.suppress_debug_info = True
     litellm.telemetry = False
-    litellm.disable_aiohttp_transport = True  # httpx closes its connections without complaints at exit
-    litellm.REPEATED_STREAMING_CHUNK_LIMIT = sys.maxsize  # otherwise 100 equal pieces, say of a table, fail
-    core_helpers: Any = importlib.import_module("litellm.litellm_core_utils.core_helpers")
+    litellm.disable_aiohttp_transport = (
+        True  # httpx closes its connections without complaints at exit
+    )
+    # otherwise 100 equal pieces, say of a table, fail
+    litellm.REPEATED_STREAMING_CHUNK_LIMIT = sys.maxsize
+    core_helpers: Any = importlib.import_module(
+        "litellm.litellm_core_utils.core_helpers"
+    )
     core_helpers._FINISH_REASON_MAP = _FinishReasons(core_helpers._FINISH_REASON_MAP)
     for logger in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
         logging.getLogger(logger).handlers = [logging.NullHandler()]
@@ -203,20 +264,25 @@ _loop: weakref.ref[asyncio.AbstractEventLoop] | None = None
 
 
 def _forget_clients_of_other_loops(litellm: Any) -> None:
-    """litellm has an HTTP client for all event loops, and others by the address of their loop, which a later loop may
-    have: a call in a new loop would go out on a connection of an old one, and fail."""
+    """litellm has an HTTP client for all event loops, and others by the address of
+    their loop, which a later loop may have: a call in a new loop would go out on a
+    connection of an old one, and fail.
+    """
     global _loop  # noqa: PLW0603  # as global as litellm's clients
     loop = asyncio.get_running_loop()
     if _loop is None or _loop() is not loop:
-        vars(litellm).pop("module_level_aclient", None)  # made anew when it is asked for
+        # made anew when it is asked for
+        vars(litellm).pop("module_level_aclient", None)
         litellm.in_memory_llm_clients_cache.flush_cache()
         _loop = weakref.ref(loop)
 
 
 class _FinishReasons(dict[str, str]):
-    """litellm's table of finish reasons, in which a word that does not mean a whole reply stays what it is.
+    """litellm's table of finish reasons, in which a word that does not mean a whole
+    reply stays what it is.
 
-    litellm makes a plain "stop" of each word that it does not know, and of several that report a failure.
+    litellm makes a plain "stop" of each word that it does not know, and of several that
+    report a failure.
     """
 
     def get(self, word: str, default: object = None) -> str:
@@ -227,7 +293,9 @@ class _FinishReasons(dict[str, str]):
 
 @contextmanager
 def _environment(variable: str, value: str) -> Iterator[None]:
-    """Set a variable for a moment, unless a person set it: the commands of a project must not inherit it."""
+    """Set a variable for a moment, unless a person set it: the commands of a project
+    must not inherit it.
+    """
     if variable in os.environ:
         yield
         return
@@ -241,7 +309,8 @@ def _environment(variable: str, value: str) -> Iterator[None]:
 def _was_finished(chunks: Any) -> bool:
     """Whether the provider itself said that the answer is over.
 
-    litellm makes up a "stop" when a stream just ends: on a dropped connection, a page of HTML, an empty body.
+    litellm makes up a "stop" when a stream just ends: on a dropped connection, a page
+    of HTML, an empty body.
     """
     if not hasattr(chunks, "received_finish_reason"):
         return True

@@ -1,7 +1,8 @@
-"""Facts that servers tell of their own models, which go before any table: OpenRouter's list, Ollama's of a model,
-and how much a server on this computer takes in.
+"""Facts that servers tell of their own models, which go before any table: OpenRouter's
+list, Ollama's of a model, and how much a server on this computer takes in.
 
-What answers may be anything, and so may what was kept: each fact is taken only as what it has to be.
+What answers may be anything, and so may what was kept: each fact is taken only as what
+it has to be.
 """
 
 import json
@@ -19,7 +20,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cdd_agent.errors import CddError
-from cdd_agent.llm.direct.json_values import as_amount, as_dict, as_int, as_list, as_string, read_json
+from cdd_agent.llm.direct.json_values import (
+    as_amount,
+    as_dict,
+    as_int,
+    as_list,
+    as_string,
+    read_json,
+)
 from cdd_agent.llm.known_models import KnownModel, Price
 from cdd_agent.llm.providers import Endpoint, Speaks, is_this_computer
 
@@ -35,7 +43,9 @@ _LARGEST_WINDOW = 10**9
 
 
 class ModelFacts:
-    """The facts about one model, by its server's own words where it has some; asked for once, in a thread."""
+    """The facts about one model, by its server's own words where it has some; asked for
+    once, in a thread.
+    """
 
     def __init__(self, endpoint: Endpoint, known: KnownModel) -> None:
         self._endpoint, self._facts = endpoint, known
@@ -43,7 +53,9 @@ class ModelFacts:
         self._until: float | None = None
         self._ready = threading.Event()
         self._is_here = is_this_computer(_host(endpoint.base))
-        self.shape_requests = endpoint.provider == "openrouter" or endpoint.speaks is Speaks.OLLAMA_CHAT
+        self.shape_requests = (
+            endpoint.provider == "openrouter" or endpoint.speaks is Speaks.OLLAMA_CHAT
+        )
         """Before a request is written, they have to be known."""
         self._silences = 0
         """How often nothing has answered as Ollama does."""
@@ -53,24 +65,34 @@ class ModelFacts:
         with self._beginning:
             if self._until is not None or not (self._is_here or self.shape_requests):
                 return
-            self._until = time.monotonic() + (_PATIENCE if self.shape_requests else _PATIENCE_HERE)
+            self._until = time.monotonic() + (
+                _PATIENCE if self.shape_requests else _PATIENCE_HERE
+            )
         threading.Thread(target=self._ask, name="ask-about-model", daemon=True).start()
 
     def facts(self) -> KnownModel:
-        """Those known by now. Waits for the first answer, but not for long; what comes later is in later facts."""
+        """Those known by now. Waits for the first answer, but not for long; what comes
+        later is in later facts.
+        """
         self.begin()
         if self._until is not None and not self._ready.is_set():
             self._ready.wait(max(0.0, self._until - time.monotonic()))
         return self._facts
 
     def sees(self) -> bool | None:
-        """Whether it takes pictures. A server on this computer is asked when somebody first wants to know."""
+        """Whether it takes pictures. A server on this computer is asked when somebody
+        first wants to know.
+        """
         return self.facts().sees if self._sees_here is None else self._sees_here
 
     @cached_property
     def _sees_here(self) -> bool | None:
         is_asked_already = self._endpoint.speaks is Speaks.OLLAMA_CHAT
-        return sees_here(self._endpoint) if self._is_here and not is_asked_already else None
+        return (
+            sees_here(self._endpoint)
+            if self._is_here and not is_asked_already
+            else None
+        )
 
     @property
     def known(self) -> KnownModel:
@@ -80,10 +102,14 @@ class ModelFacts:
     @property
     def may_be_ollama(self) -> bool:
         is_silent = self._silences >= _MOST_SILENCES
-        return self._endpoint.provider.startswith("ollama") or (self._is_here and not is_silent)
+        return self._endpoint.provider.startswith("ollama") or (
+            self._is_here and not is_silent
+        )
 
     def ask_ollama(self) -> int | None:
-        """How much it takes in now, as it says of a loaded model; None where it does not, or is something else."""
+        """How much it takes in now, as it says of a loaded model; None where it does
+        not, or is something else.
+        """
         loaded = _loaded_by_ollama(self._endpoint, _PATIENCE_HERE)
         self._silences = self._silences + 1 if loaded is None else 0
         window = _window_among(loaded, self._endpoint)
@@ -112,21 +138,37 @@ class ModelFacts:
         age = time.time() - kept.asked_at
         if 0 <= age < (_A_DAY if found else _AN_HOUR):
             return
-        answer = fetched(f"{self._endpoint.base}/models", self._endpoint.key, _PATIENCE * 10)
+        answer = fetched(
+            f"{self._endpoint.base}/models", self._endpoint.key, _PATIENCE * 10
+        )
         listed = map(as_dict, as_list(as_dict(answer).get("data")))
-        if entries := [{name: entry[name] for name in _FIELDS if name in entry} for entry in listed]:
+        if entries := [
+            {name: entry[name] for name in _FIELDS if name in entry} for entry in listed
+        ]:
             _CachedList(self._endpoint.base, time.time(), entries).write()
             self._facts = _facts_of(name, entries, self._facts) or self._facts
 
 
 def window_here(endpoint: Endpoint) -> int | None:
-    """How many tokens a server on this computer takes in, as far as it says: Ollama of a model that is loaded, vLLM,
-    llama.cpp and LM Studio."""
+    """How many tokens a server on this computer takes in, as far as it says: Ollama of
+    a model that is loaded, vLLM, llama.cpp and LM Studio.
+    """
     root, model = endpoint.base.removesuffix("/v1"), endpoint.model
     asked: tuple[tuple[str, Callable[[dict[str, Any]], Iterable[object]]], ...] = (
-        ("/v1/models", lambda said: _named(model, said.get("data"), "max_model_len", "id")),
-        ("/props", lambda said: [as_dict(said.get("default_generation_settings")).get("n_ctx")]),
-        ("/api/v0/models", lambda said: _named(model, said.get("data"), "loaded_context_length", "id")),
+        (
+            "/v1/models",
+            lambda said: _named(model, said.get("data"), "max_model_len", "id"),
+        ),
+        (
+            "/props",
+            lambda said: [
+                as_dict(said.get("default_generation_settings")).get("n_ctx")
+            ],
+        ),
+        (
+            "/api/v0/models",
+            lambda said: _named(model, said.get("data"), "loaded_context_length", "id"),
+        ),
     )
     end = time.monotonic() + _PATIENCE_HERE
     if found := _window_among(_loaded_by_ollama(endpoint, _PATIENCE_HERE), endpoint):
@@ -142,13 +184,28 @@ def window_here(endpoint: Endpoint) -> int | None:
 
 
 def _shown_by_ollama(endpoint: Endpoint, known: KnownModel) -> KnownModel:
-    """The facts that Ollama tells of a model, loaded or not. Who made the model may have set its window (`num_ctx`)."""
-    shown = as_dict(fetched(f"{endpoint.base}/api/show", endpoint.key, _PATIENCE * 10, {"model": endpoint.model}))
+    """The facts that Ollama tells of a model, loaded or not. Who made the model may
+    have set its window (`num_ctx`).
+    """
+    shown = as_dict(
+        fetched(
+            f"{endpoint.base}/api/show",
+            endpoint.key,
+            _PATIENCE * 10,
+            {"model": endpoint.model},
+        )
+    )
     about = as_dict(shown.get("model_info"))
-    window = _as_window(about.get(f"{as_string(about.get('general.architecture'))}.context_length"))
-    setting = re.search(r"^num_ctx\s+(\d{1,10})\s*$", as_string(shown.get("parameters")), re.MULTILINE)
+    window = _as_window(
+        about.get(f"{as_string(about.get('general.architecture'))}.context_length")
+    )
+    setting = re.search(
+        r"^num_ctx\s+(\d{1,10})\s*$", as_string(shown.get("parameters")), re.MULTILINE
+    )
     is_set = _as_window(int(setting[1])) if setting else None
-    is_elsewhere = bool(shown.get("remote_host")) or _host(endpoint.base) == "ollama.com"
+    is_elsewhere = (
+        bool(shown.get("remote_host")) or _host(endpoint.base) == "ollama.com"
+    )
     can = as_list(shown.get("capabilities"))
     return replace(
         known,
@@ -161,29 +218,39 @@ def _shown_by_ollama(endpoint: Endpoint, known: KnownModel) -> KnownModel:
 
 
 def sees_here(endpoint: Endpoint) -> bool | None:
-    """Whether the model of a server on this computer takes pictures, as far as that says: llama.cpp, LM Studio and
-    Ollama."""
+    """Whether the model of a server on this computer takes pictures, as far as that
+    says: llama.cpp, LM Studio and Ollama.
+    """
     root, model = endpoint.base.removesuffix("/v1"), endpoint.model
     end = time.monotonic() + _PATIENCE_HERE
 
     def said(path: str, body: object = None) -> dict[str, Any]:
         left = end - time.monotonic()
-        return as_dict(fetched(root + path, endpoint.key, left, body)) if left > 0 else {}
+        return (
+            as_dict(fetched(root + path, endpoint.key, left, body)) if left > 0 else {}
+        )
 
     by_llama_cpp = as_dict(said("/props").get("modalities")).get("vision")
     if isinstance(by_llama_cpp, bool):
         return by_llama_cpp
-    if kind := next(_named(model, said("/api/v0/models").get("data"), "type", "id"), None):
+    if kind := next(
+        _named(model, said("/api/v0/models").get("data"), "type", "id"), None
+    ):
         return kind == "vlm"
-    if "models" not in said("/api/ps"):  # who is not Ollama is not asked in its own words
+    # who is not Ollama is not asked in its own words
+    if "models" not in said("/api/ps"):
         return None
     can = as_list(said("/api/show", {"model": model}).get("capabilities"))
     return "vision" in can if can else None
 
 
 def _loaded_by_ollama(endpoint: Endpoint, patience: float) -> list[Any] | None:
-    """Its list of the models that are loaded; None where nothing answers, or something else."""
-    said = as_dict(fetched(f"{endpoint.base.removesuffix('/v1')}/api/ps", endpoint.key, patience)).get("models")
+    """Its list of the models that are loaded; None where nothing answers, or something
+    else.
+    """
+    said = as_dict(
+        fetched(f"{endpoint.base.removesuffix('/v1')}/api/ps", endpoint.key, patience)
+    ).get("models")
     return said if isinstance(said, list) else None
 
 
@@ -192,9 +259,12 @@ def _window_among(loaded: list[Any] | None, endpoint: Endpoint) -> int | None:
     return next(filter(None, map(_as_window, windows)), None)
 
 
-def fetched(address: str, key: str | None, patience: float, body: object = None) -> object:
-    """The JSON at an address, or the answer to a `body` of JSON; None where there is none, it does not come in time, or
-    it has no end."""
+def fetched(
+    address: str, key: str | None, patience: float, body: object = None
+) -> object:
+    """The JSON at an address, or the answer to a `body` of JSON; None where there is
+    none, it does not come in time, or it has no end.
+    """
     from cdd_agent.llm.direct.model import client_settings, prepare
 
     prepare(address)
@@ -209,7 +279,9 @@ def fetched(address: str, key: str | None, patience: float, body: object = None)
         url = httpx.URL(address)
         with (
             httpx.Client(**{**client_settings(url), "timeout": patience}) as client,
-            client.stream("GET" if sent is None else "POST", url, headers=headers, content=sent) as answer,
+            client.stream(
+                "GET" if sent is None else "POST", url, headers=headers, content=sent
+            ) as answer,
         ):
             if answer.status_code != httpx.codes.OK:
                 return None
@@ -247,7 +319,11 @@ class _CachedList(Struct, frozen=True):
         """Keep it, if the disk takes it: without, it is asked for again."""
         from cdd_agent.files.atomic import write_atomic
 
-        content = {"base": self.base, "asked_at": self.asked_at, "data": list(self.entries)}
+        content = {
+            "base": self.base,
+            "asked_at": self.asked_at,
+            "data": list(self.entries),
+        }
         with suppress(CddError, OSError):
             write_atomic(_place(), json.dumps(content).encode())
 
@@ -258,26 +334,45 @@ def _place() -> Path:
     return user_cache_path("cdd-agent") / "openrouter-models.json"
 
 
-_FIELDS = ("id", "context_length", "pricing", "supported_parameters", "top_provider", "architecture")
+_FIELDS = (
+    "id",
+    "context_length",
+    "pricing",
+    "supported_parameters",
+    "top_provider",
+    "architecture",
+)
 """Those of an entry that are kept."""
 
 
-def _facts_of(name: str, entries: Iterable[dict[str, Any]], known: KnownModel) -> KnownModel | None:
-    """The facts about a model in a list; for a variant (`:nitro`) that is not in it, those of the model."""
+def _facts_of(
+    name: str, entries: Iterable[dict[str, Any]], known: KnownModel
+) -> KnownModel | None:
+    """The facts about a model in a list; for a variant (`:nitro`) that is not in it,
+    those of the model.
+    """
     by_name = {as_string(entry.get("id")): entry for entry in entries}
     entry = by_name.get(name) or by_name.get(name.partition(":")[0])
     if not entry:
         return None
     modalities = as_list(as_dict(entry.get("architecture")).get("input_modalities"))
-    takes, provider = as_list(entry.get("supported_parameters")), as_dict(entry.get("top_provider"))
+    takes, provider = (
+        as_list(entry.get("supported_parameters")),
+        as_dict(entry.get("top_provider")),
+    )
     pricing = as_dict(entry.get("pricing"))
     names = ("prompt", "completion", "input_cache_read", "input_cache_write")
     prompt, completion, read, write = (_dollars(pricing.get(name)) for name in names)
     return replace(
         known,
-        window=_as_window(provider.get("context_length")) or _as_window(entry.get("context_length")) or known.window,
-        longest_reply=_as_window(provider.get("max_completion_tokens")) or known.longest_reply,
-        price=known.price if prompt is None or completion is None else Price(prompt, completion, read, write),
+        window=_as_window(provider.get("context_length"))
+        or _as_window(entry.get("context_length"))
+        or known.window,
+        longest_reply=_as_window(provider.get("max_completion_tokens"))
+        or known.longest_reply,
+        price=known.price
+        if prompt is None or completion is None
+        else Price(prompt, completion, read, write),
         calls_tools="tools" in takes,
         thinks="reasoning" in takes,
         sees="image" in modalities if modalities else known.sees,
@@ -285,7 +380,9 @@ def _facts_of(name: str, entries: Iterable[dict[str, Any]], known: KnownModel) -
 
 
 def _dollars(said: object) -> float | None:
-    """OpenRouter writes amounts as strings; less than nothing stands for one that depends."""
+    """OpenRouter writes amounts as strings; less than nothing stands for one that
+    depends.
+    """
     try:
         return as_amount(float(said)) if isinstance(said, str) else as_amount(said)
     except ValueError:
@@ -293,9 +390,13 @@ def _dollars(said: object) -> float | None:
 
 
 def _named(model: str, entries: object, fact: str, *names: str) -> Iterator[object]:
-    """A fact of the entries with the model's name; Ollama adds `:latest` to one without a tag."""
+    """A fact of the entries with the model's name; Ollama adds `:latest` to one without
+    a tag.
+    """
     for entry in map(as_dict, as_list(entries)):
-        if any(as_string(entry.get(name)) in (model, f"{model}:latest") for name in names):
+        if any(
+            as_string(entry.get(name)) in (model, f"{model}:latest") for name in names
+        ):
             yield entry.get(fact)
 
 

@@ -1,4 +1,6 @@
-"""Settings of how a model works, in the same words for every provider; adapters translate."""
+"""Settings of how a model works, in the same words for every provider; adapters
+translate.
+"""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -10,7 +12,9 @@ from cdd_agent.partly_shown import PartlyShown
 
 
 class Effort(StrEnum):
-    """How much a model thinks. What a provider does not know becomes the nearest that it knows."""
+    """How much a model thinks. What a provider does not know becomes the nearest that
+    it knows.
+    """
 
     NONE = "none"
     LOW = "low"
@@ -33,7 +37,8 @@ class ModelOptions(PartlyShown, frozen=True):
     sees: bool | None = None
     """It takes pictures, whatever is known of it."""
     watched: bool = False
-    """A person reads along: where thoughts come only if they are asked for, they are."""
+    """A person reads along: where thoughts come only if they are asked for, they are.
+    """
     window: int | None = None
     """How many tokens the server is to take in, where it can be told."""
 

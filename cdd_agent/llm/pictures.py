@@ -1,8 +1,11 @@
-"""Pictures that go with a message: known by their content, and no larger than providers take them.
+"""Pictures that go with a message: known by their content, and no larger than providers
+take them.
 
-Anthropic takes 5 MiB of base64 and 8,000 pixels a side, and as many tokens as there are pixels divided by 750 after it
-has scaled a picture down (platform.claude.com/docs/en/build-with-claude/vision); the others that are known take as much
-or more. Five pictures at once are what Groq takes, the fewest (console.groq.com/docs/vision).
+Anthropic takes 5 MiB of base64 and 8,000 pixels a side, and as many tokens as there are
+pixels divided by 750 after it has scaled a picture down
+(platform.claude.com/docs/en/build-with-claude/vision); the others that are known take
+as much or more. Five pictures at once are what Groq takes, the fewest
+(console.groq.com/docs/vision).
 """
 
 import struct
@@ -59,9 +62,11 @@ def is_picture(root: Path, name: str) -> bool:
 
 
 def picture_at(root: Path, name: str) -> Picture | None:
-    """A project's file as a picture; None for what neither is one nor is called like one.
+    """A project's file as a picture; None for what neither is one nor is called like
+    one.
 
-    Raises `PictureUnusable`, and for what is not shown at all what `read_source` raises.
+    Raises `PictureUnusable`, and for what is not shown at all what `read_source`
+    raises.
     """
     head = read_bytes(root, name, _HEAD)
     if head is None or not (media_type(head) or is_meant_as_picture(name)):
@@ -75,19 +80,28 @@ def picture_of(name: str, data: bytes) -> Picture:
     if not data:
         raise PictureUnusable(f"{name} is empty: there is no picture in it")
     if kind is None:
-        raise PictureUnusable(f"{name} is no picture: its content is not that of a png, jpeg, gif or webp file")
+        raise PictureUnusable(
+            f"{name} is no picture: its content is not that of a png, jpeg, gif or webp"
+            " file"
+        )
     if len(data) > LARGEST:
         hint = "Make it smaller, or cut out what matters."
-        raise PictureUnusable(f"{name} is too large: models take pictures of at most {LARGEST:,} bytes", hint=hint)
+        raise PictureUnusable(
+            f"{name} is too large: models take pictures of at most {LARGEST:,} bytes",
+            hint=hint,
+        )
     try:
         size = _SIZES[kind](data)
     except (struct.error, IndexError):
         size = None
     if size is None or not all(size):
-        raise PictureUnusable(f"{name} is cut or damaged: it does not hold the whole picture")
+        raise PictureUnusable(
+            f"{name} is cut or damaged: it does not hold the whole picture"
+        )
     if max(size) > _WIDEST:
         raise PictureUnusable(
-            f"{name} is too large: {size[0]:,} × {size[1]:,} pixels, and models take {_WIDEST:,} a side at most",
+            f"{name} is too large: {size[0]:,} × {size[1]:,} pixels, and models take"
+            f" {_WIDEST:,} a side at most",
             hint="Make it smaller, or cut out what matters.",
         )
     return Picture(name, kind, *size, data)
@@ -115,13 +129,20 @@ def has_pictures(request: Request) -> bool:
 
 
 def as_seen_by(model: Model, request: Request) -> Request:
-    """The request with its pictures; for a model that is known to see none, with a word in their place."""
+    """The request with its pictures; for a model that is known to see none, with a word
+    in their place.
+    """
     if not has_pictures(request) or model.sees is not False:
         return request
     messages = []
     for message in request.messages:
-        words = f"(You cannot see pictures, so these were not sent to you: {names_of(message.pictures)}.)"
-        in_words = replace(message, content=f"{message.content}\n\n{words}", pictures=())
+        words = (
+            "(You cannot see pictures, so these were not sent to you:"
+            f" {names_of(message.pictures)}.)"
+        )
+        in_words = replace(
+            message, content=f"{message.content}\n\n{words}", pictures=()
+        )
         messages.append(in_words if message.pictures else message)
     return replace(request, messages=tuple(messages))
 
@@ -132,7 +153,11 @@ Size = tuple[int, int]
 
 def _png(data: bytes) -> Size | None:
     width, height = struct.unpack_from(">II", data, 16)
-    return (width, height) if data[12:16] == b"IHDR" and b"IEND\xaeB`\x82" in data else None
+    return (
+        (width, height)
+        if data[12:16] == b"IHDR" and b"IEND\xaeB`\x82" in data
+        else None
+    )
 
 
 def _gif(data: bytes) -> Size | None:
@@ -159,7 +184,9 @@ def _palette(flags: int) -> int:
 
 
 def _jpeg(data: bytes) -> Size | None:
-    """By its segments: one of them has the size, and after the last one come the pixels up to the mark of the end."""
+    """By its segments: one of them has the size, and after the last one come the pixels
+    up to the mark of the end.
+    """
     at, size = 2, None
     while data[at] == 0xFF:
         kind, length = struct.unpack_from(">BH", data, at + 1)
@@ -180,7 +207,9 @@ def _webp(data: bytes) -> Size | None:
         return None
     match data[12:16]:
         case b"VP8X":
-            return 1 + int.from_bytes(data[24:27], "little"), 1 + int.from_bytes(data[27:30], "little")
+            return 1 + int.from_bytes(data[24:27], "little"), 1 + int.from_bytes(
+                data[27:30], "little"
+            )
         case b"VP8L":
             (bits,) = struct.unpack_from("<I", data, 21)
             return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)

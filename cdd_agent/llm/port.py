@@ -1,4 +1,6 @@
-"""The model port: what the program needs of a language model, and how that can go wrong."""
+"""The model port: what the program needs of a language model, and how that can go
+wrong.
+"""
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
@@ -22,7 +24,9 @@ class ToolDefinition(Struct, frozen=True):
 
 
 class ToolCall(Struct, frozen=True):
-    """The model wants a tool to be used. As an event of a reply it is whole: its pieces were put together."""
+    """The model wants a tool to be used. As an event of a reply it is whole: its pieces
+    were put together.
+    """
 
     id: str
     name: str
@@ -31,9 +35,11 @@ class ToolCall(Struct, frozen=True):
 
 
 class ProviderData(Struct, frozen=True):
-    """Data that a provider sent with an assistant's message and wants back unchanged: thoughts, signatures, ids.
+    """Data that a provider sent with an assistant's message and wants back unchanged:
+    thoughts, signatures, ids.
 
-    Only the adapter that made it reads it; everybody else keeps it with its message, or drops it whole.
+    Only the adapter that made it reads it; everybody else keeps it with its message, or
+    drops it whole.
     """
 
     origin: str
@@ -105,7 +111,9 @@ class ThoughtDelta(Struct, frozen=True):
 
 
 class WasThought(Struct, frozen=True):
-    """All text of the reply so far was thought: the mark at its end came, and its server had left out the first."""
+    """All text of the reply so far was thought: the mark at its end came, and its
+    server had left out the first.
+    """
 
 
 class StopReason(StrEnum):
@@ -138,7 +146,9 @@ class Usage(Struct, frozen=True):
     thinking_tokens: int = 0
     """Those of the completion that were thoughts."""
     saved_usd: float | None = None
-    """How much cheaper the cache made them, or dearer where it is less than 0; None where no price is known."""
+    """How much cheaper the cache made them, or dearer where it is less than 0; None
+    where no price is known.
+    """
 
 
 class Done(Struct, frozen=True):
@@ -153,7 +163,9 @@ class Done(Struct, frozen=True):
 
 
 class Waiting(Struct, frozen=True):
-    """The call will be made again after a while; nothing of the reply is lost, as nothing of it counts yet."""
+    """The call will be made again after a while; nothing of the reply is lost, as
+    nothing of it counts yet.
+    """
 
     seconds: float
     reason: str
@@ -173,16 +185,19 @@ class Replaced(Struct, frozen=True):
     """Why, as a sentence."""
 
 
-ModelEvent = TextDelta | ThoughtDelta | WasThought | ToolCall | Waiting | StartedAgain | Replaced
+ModelEvent = (
+    TextDelta | ThoughtDelta | WasThought | ToolCall | Waiting | StartedAgain | Replaced
+)
 Hear = Callable[[ModelEvent], None]
 """Is told what comes of a reply, as it comes. It returns at once."""
 
 
 class Model(Protocol):
-    """A language model. Adapters: litellm (every provider), direct (over httpx) and scripted (demo, tests, a
-    recorded run).
+    """A language model. Adapters: litellm (every provider), direct (over httpx) and
+    scripted (demo, tests, a recorded run).
 
-    What else a run needs of one is a model around a model (`wrapper.py`): an adapter makes exactly one call.
+    What else a run needs of one is a model around a model (`wrapper.py`): an adapter
+    makes exactly one call.
     """
 
     @property
@@ -197,7 +212,9 @@ class Model(Protocol):
 
     @property
     def sees(self) -> bool | None:
-        """It takes pictures; None where that is not known. One that does not is sent none (`as_seen_by`)."""
+        """It takes pictures; None where that is not known. One that does not is sent
+        none (`as_seen_by`).
+        """
         ...
 
     @property
@@ -215,10 +232,12 @@ class Model(Protocol):
         ...
 
     async def reply(self, request: Request, hear: Hear) -> Done:
-        """Ask for a reply, and tell `hear` of its text, thoughts and calls as they arrive, and of waits on the way.
+        """Ask for a reply, and tell `hear` of its text, thoughts and calls as they
+        arrive, and of waits on the way.
 
-        Raises `ModelError`, never a vendor's error. To cancel it ends the call and its connection; so does what `hear`
-        raises (`BudgetExhausted`, say), which comes out as it is.
+        Raises `ModelError`, never a vendor's error. To cancel it ends the call and its
+        connection; so does what `hear` raises (`BudgetExhausted`, say), which comes out
+        as it is.
         """
         ...
 
@@ -237,13 +256,17 @@ class AuthenticationFailed(ModelError):
 
 
 class ModelNotFound(ModelError):
-    """The provider or server does not know this model (404), no provider fits its name, or its address is none."""
+    """The provider or server does not know this model (404), no provider fits its name,
+    or its address is none.
+    """
 
     exit_code: ClassVar[ExitCode] = ExitCode.BAD_INPUT
 
 
 class RequestRejected(ModelError):
-    """The provider refused the request as it was (other 4xx: too long, a bad parameter)."""
+    """The provider refused the request as it was (other 4xx: too long, a bad
+    parameter).
+    """
 
 
 class ContextTooLong(RequestRejected):
@@ -260,14 +283,18 @@ class RateLimited(ModelError):
     exit_code: ClassVar[ExitCode] = ExitCode.COME_BACK_LATER
     is_transient: ClassVar[bool] = True
 
-    def __init__(self, message: str, *, hint: str = "", retry_after: float | None = None) -> None:
+    def __init__(
+        self, message: str, *, hint: str = "", retry_after: float | None = None
+    ) -> None:
         super().__init__(message, hint=hint)
         self.retry_after = retry_after
         """Seconds, if the provider said how long."""
 
 
 class QuotaUsedUp(RateLimited):
-    """There is no money or quota left with the provider: to ask again soon is of no use (402, 429)."""
+    """There is no money or quota left with the provider: to ask again soon is of no use
+    (402, 429).
+    """
 
     is_transient: ClassVar[bool] = False
 
@@ -291,7 +318,9 @@ class NotAReply(BadAnswer):
 class EmptyReply(BadAnswer):
     """The model said that it is done and had said nothing."""
 
-    def __init__(self, message: str, *, hint: str = "", usage: Usage | None = None) -> None:
+    def __init__(
+        self, message: str, *, hint: str = "", usage: Usage | None = None
+    ) -> None:
         super().__init__(message, hint=hint)
         self.usage = usage
         """The cost of the call, all the same."""

@@ -1,6 +1,8 @@
-"""Providers and servers that are asked directly: where they are, which key they take, and which protocol they speak.
+"""Providers and servers that are asked directly: where they are, which key they take,
+and which protocol they speak.
 
-The prefixes of model strings and the names of variables are litellm's, so that the same settings serve both adapters.
+The prefixes of model strings and the names of variables are litellm's, so that the same
+settings serve both adapters.
 """
 
 import ipaddress
@@ -44,8 +46,10 @@ class Provider(Struct, frozen=True):
     """Headers, and the variables that hold their values."""
     speaks: Speaks = Speaks.CHAT_COMPLETIONS
     by_responses: re.Pattern[str] | None = None
-    """Names of models that are asked by the Responses API at OpenAI's own address, beside those that are known to be
-    offered by that alone. Anywhere else a name that begins with `responses/` is."""
+    """Names of models that are asked by the Responses API at OpenAI's own address,
+    beside those that are known to be offered by that alone. Anywhere else a name that
+    begins with `responses/` is.
+    """
     other_api: re.Pattern[str] | None = None
     """Names of models that it offers by an API only that is not spoken here."""
 
@@ -56,7 +60,13 @@ def _hosted(name: str, address: str, *more_keys: str) -> Provider:
 
 def _local(name: str, port: int) -> Provider:
     address = f"http://127.0.0.1:{port}"
-    return Provider(address, (f"{name}_API_KEY",), (f"{name}_API_BASE",), needs_key=False, path="/v1")
+    return Provider(
+        address,
+        (f"{name}_API_KEY",),
+        (f"{name}_API_BASE",),
+        needs_key=False,
+        path="/v1",
+    )
 
 
 _OLLAMA = replace(_local("OLLAMA", 11434), path="", speaks=Speaks.OLLAMA_CHAT)
@@ -67,7 +77,10 @@ PROVIDERS: Mapping[str, Provider] = {
         "https://api.openai.com/v1",
         ("OPENAI_API_KEY",),
         ("OPENAI_API_BASE", "OPENAI_BASE_URL"),
-        headers={"OpenAI-Organization": "OPENAI_ORGANIZATION", "OpenAI-Project": "OPENAI_PROJECT"},
+        headers={
+            "OpenAI-Organization": "OPENAI_ORGANIZATION",
+            "OpenAI-Project": "OPENAI_PROJECT",
+        },
         by_responses=late_regex(
             r"^(?!.*-search-)(?:.*(?:codex|-pro\b|deep-research|computer-use)"
             r"|(?:ft:)?gpt-(?:5\.(?:[4-9]|\d\d)|[6-9]|[1-9]\d)(?!\d))"
@@ -93,17 +106,27 @@ PROVIDERS: Mapping[str, Provider] = {
     "groq": _hosted("GROQ", "https://api.groq.com/openai/v1"),
     "xai": _hosted("XAI", "https://api.x.ai/v1"),
     "together_ai": _hosted(
-        "TOGETHER_AI", "https://api.together.ai/v1", "TOGETHER_API_KEY", "TOGETHERAI_API_KEY", "TOGETHER_AI_TOKEN"
+        "TOGETHER_AI",
+        "https://api.together.ai/v1",
+        "TOGETHER_API_KEY",
+        "TOGETHERAI_API_KEY",
+        "TOGETHER_AI_TOKEN",
     ),
     "cerebras": _hosted("CEREBRAS", "https://api.cerebras.ai/v1"),
     "deepinfra": _hosted("DEEPINFRA", "https://api.deepinfra.com/v1/openai"),
     "moonshot": _hosted("MOONSHOT", "https://api.moonshot.ai/v1"),
     "novita": _hosted("NOVITA", "https://api.novita.ai/v3/openai"),
     "nvidia_nim": _hosted("NVIDIA_NIM", "https://integrate.api.nvidia.com/v1"),
-    "gemini": _hosted("GEMINI", "https://generativelanguage.googleapis.com/v1beta/openai", "GOOGLE_API_KEY"),
+    "gemini": _hosted(
+        "GEMINI",
+        "https://generativelanguage.googleapis.com/v1beta/openai",
+        "GOOGLE_API_KEY",
+    ),
     "minimax": _hosted("MINIMAX", "https://api.minimax.io/v1"),
     "zai": _hosted("ZAI", "https://api.z.ai/api/paas/v4"),
-    "dashscope": _hosted("DASHSCOPE", "https://dashscope-intl.aliyuncs.com/compatible-mode/v1"),
+    "dashscope": _hosted(
+        "DASHSCOPE", "https://dashscope-intl.aliyuncs.com/compatible-mode/v1"
+    ),
     "sambanova": _hosted("SAMBANOVA", "https://api.sambanova.ai/v1"),
     "ollama": _OLLAMA,
     "ollama_chat": _OLLAMA,
@@ -116,7 +139,10 @@ PROVIDERS: Mapping[str, Provider] = {
 _RESPONSES = "responses/"
 _AT_OPENAI = re.compile(r"https://(?:[\w-]+\.)?api\.openai\.com(?:[:/]|$)")
 _WITHOUT_PREFIX = {
-    "openai": re.compile(r"(?:ft:)?(?:gpt-(?:\d|daybreak|rosalind)|chatgpt-|codex-|computer-use-|o[1-9](?:-|$))"),
+    "openai": re.compile(
+        r"(?:ft:)?(?:gpt-(?:\d|daybreak|rosalind)|chatgpt-|codex-|computer-use-"
+        r"|o[1-9](?:-|$))"
+    ),
     "anthropic": re.compile(r"claude-"),
 }
 """Models that people name without their provider."""
@@ -151,7 +177,9 @@ class Endpoint(PartlyShown, frozen=True):
         return {"Authorization": f"Bearer {self.key}"} if self.key is not None else {}
 
     def origin(self, protocol: str = "") -> str:
-        """Where its model's own data comes from (`ProviderData`); with the protocol, where several are spoken there."""
+        """Where its model's own data comes from (`ProviderData`); with the protocol,
+        where several are spoken there.
+        """
         return f"{self.model}{protocol and f' by {protocol}'} at {self.base}"
 
     @property
@@ -168,27 +196,49 @@ class Endpoint(PartlyShown, frozen=True):
 
 
 def endpoint_of(
-    model: str, api_base: str | None = None, environment: Mapping[str, str] | None = None
+    model: str,
+    api_base: str | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> Endpoint | None:
-    """Where a model string leads, or None where its server speaks something else, or nobody knows.
+    """Where a model string leads, or None where its server speaks something else, or
+    nobody knows.
 
-    `api_base` goes before the environment, and that before the table. At an address that somebody chose a key is sent
-    if there is one, and not missed. Raises `BadInput` where the environment has an address that is none.
+    `api_base` goes before the environment, and that before the table. At an address
+    that somebody chose a key is sent if there is one, and not missed. Raises `BadInput`
+    where the environment has an address that is none.
     """
     variables = os.environ if environment is None else environment
-    environment = {variable: text for variable, value in variables.items() if (text := value.strip())}
+    environment = {
+        variable: text
+        for variable, value in variables.items()
+        if (text := value.strip())
+    }
     prefix, slash, name = model.partition("/")
     if not slash:
-        prefix, name = next((known for known, names in _WITHOUT_PREFIX.items() if names.match(model)), ""), model
+        prefix, name = (
+            next(
+                (
+                    known
+                    for known, names in _WITHOUT_PREFIX.items()
+                    if names.match(model)
+                ),
+                "",
+            ),
+            model,
+        )
     provider = PROVIDERS.get(prefix)
     if provider is None or not name.removeprefix(_RESPONSES):
         return None
     chosen = api_base
-    if not chosen and (variable := next(filter(environment.get, provider.addresses), None)):
+    if not chosen and (
+        variable := next(filter(environment.get, provider.addresses), None)
+    ):
         try:
             chosen = web_address(environment[variable])
         except ValueError as error:
-            raise BadInput(f"{variable} in the environment is no address; {error}") from error
+            raise BadInput(
+                f"{variable} in the environment is no address; {error}"
+            ) from error
     if not chosen and provider.other_api and provider.other_api.search(name):
         return None
     found = next(filter(environment.get, provider.keys), None)
@@ -196,7 +246,11 @@ def endpoint_of(
     speaks = provider.speaks
     if provider.by_responses:
         if name.startswith(_RESPONSES) or (
-            _AT_OPENAI.match(base) and (provider.by_responses.search(name) or known_model(model).only_by_responses)
+            _AT_OPENAI.match(base)
+            and (
+                provider.by_responses.search(name)
+                or known_model(model).only_by_responses
+            )
         ):
             speaks = Speaks.OPENAI_RESPONSES
         name = name.removeprefix(_RESPONSES)
@@ -215,7 +269,9 @@ def endpoint_of(
         headers={
             header: value
             for header, variable in provider.headers.items()
-            if (value := environment.get(variable, "")) and value.isascii() and value.isprintable()
+            if (value := environment.get(variable, ""))
+            and value.isascii()
+            and value.isprintable()
         },
     )
 

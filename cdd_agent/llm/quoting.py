@@ -1,4 +1,6 @@
-"""A server's or a library's words, made fit for a message: one short line, without keys, markup or controls."""
+"""A server's or a library's words, made fit for a message: one short line, without
+keys, markup or controls.
+"""
 
 import re
 
@@ -10,27 +12,37 @@ LONGEST_QUOTE = 300
 
 
 def quoted(text: str) -> str:
-    """One short line without keys, markup or control characters; names of models and hosts stay readable."""
+    """One short line without keys, markup or control characters; names of models and
+    hosts stay readable.
+    """
     if re.search(r"<!doctype|<html", text, re.IGNORECASE):
         text = _MARKUP.sub(" ", text)
     text = Redactor.of_environment().redact(text)
-    text = _SAID_TO_BE_A_KEY.sub(lambda found: f"{found['assigned'] or found['named'] or ''}[redacted]", text)
+    text = _SAID_TO_BE_A_KEY.sub(
+        lambda found: f"{found['assigned'] or found['named'] or ''}[redacted]", text
+    )
     line = "".join(c for c in " ".join(text.split()) if c.isprintable())
     return line if len(line) <= LONGEST_QUOTE else f"{line[: LONGEST_QUOTE - 1]}…"
 
 
-_MARKUP = re.compile(r"<(?:style|script)\b.*?</(?:style|script)>|<[^>]*>", re.DOTALL | re.IGNORECASE)
+_MARKUP = re.compile(
+    r"<(?:style|script)\b.*?</(?:style|script)>|<[^>]*>", re.DOTALL | re.IGNORECASE
+)
 # Keys without a shape of their own, and parts of keys: told by what stands around them.
 _NAMED = r"[\w-]{0,40}?(?:key|token|secret|passw(?:or)?d|credential|authorization)s?"
 _SAID_TO_BE_A_KEY = late_regex(
     rf"""
       (?<=Bearer\ ) (?!token|auth|key|scheme|realm|error) [^\s"',;)}}\[\]]+
-    | (?<=//) [^/@\s\[\]]+ (?=@)                                   # user:password@host
-    | \b [\w-]{{2,60}} (?:\*{{3,}}|…) [\w*…-]*                      # half masked by the server
-    | \b (?P<assigned>{_NAMED} (?:\ (?:provided|given|used|is|was))* ["'`]? \s* [:=] \s* ["'`]? (?:Basic\ )?)
-          (?=[^\s"'`,;&)}}\]]*\d) (?=[^\s"'`,;&)}}\]]*[A-Za-z]) [\w+/=.~-]{{7,}} [\w+/=~-]
+    | (?<=//) [^/@\s\[\]]+ (?=@)                       # user:password@host
+    | \b [\w-]{{2,60}} (?:\*{{3,}}|…) [\w*…-]*          # half masked by the server
+    | \b (?P<assigned>
+              {_NAMED} (?:\ (?:provided|given|used|is|was))*
+              ["'`]? \s* [:=] \s* ["'`]? (?:Basic\ )?)
+          (?=[^\s"'`,;&)}}\]]*\d) (?=[^\s"'`,;&)}}\]]*[A-Za-z])
+          [\w+/=.~-]{{7,}} [\w+/=~-]
     | \b (?P<named>{_NAMED} ["'`]? \s+ ["'`]?)
-          (?: (?=\w*\d) (?=\w*[A-Za-z]) [A-Za-z0-9+/=]{{16,}} | [0-9a-f]{{8}} (?:-[0-9a-f]{{4}}){{3}} -[0-9a-f]{{12}})
+          (?: (?=\w*\d) (?=\w*[A-Za-z]) [A-Za-z0-9+/=]{{16,}}
+            | [0-9a-f]{{8}} (?:-[0-9a-f]{{4}}){{3}} -[0-9a-f]{{12}})
     """,
     re.IGNORECASE | re.VERBOSE,
 )

@@ -12,11 +12,15 @@ _EPOCH_SECONDS, _EPOCH_MILLISECONDS = 1e9, 1e12
 """Numbers from here on are no waits but points in time."""
 
 
-def seconds_to_wait(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """Seconds from `now` (a Unix time), or None where the headers say nothing that can be understood.
+def seconds_to_wait(
+    headers: Mapping[str, str], now: float | None = None
+) -> float | None:
+    """Seconds from `now` (a Unix time), or None where the headers say nothing that can
+    be understood.
 
-    `Retry-After` (seconds or a date, also in milliseconds) goes before `X-RateLimit-Reset-*`. Of several resets those
-    count whose `X-RateLimit-Remaining-*` is 0, and of these the last; where none is used up, the first.
+    `Retry-After` (seconds or a date, also in milliseconds) goes before
+    `X-RateLimit-Reset-*`. Of several resets those count whose `X-RateLimit-Remaining-*`
+    is 0, and of these the last; where none is used up, the first.
     """
     now = time.time() if now is None else now
     headers = {name.lower(): value.strip() for name, value in headers.items()}
@@ -27,21 +31,38 @@ def seconds_to_wait(headers: Mapping[str, str], now: float | None = None) -> flo
             return _wait(wait)
         with suppress(ValueError, OverflowError):
             return _wait(parsedate_to_datetime(asked).timestamp() - now)
-    resets = {name: _reset(value, now) for name, value in headers.items() if name.startswith(_RESET)}
-    known = {name.removeprefix(_RESET): wait for name, wait in resets.items() if wait is not None}
-    used_up = [wait for name, wait in known.items() if headers.get(f"x-ratelimit-remaining{name}") == "0"]
+    resets = {
+        name: _reset(value, now)
+        for name, value in headers.items()
+        if name.startswith(_RESET)
+    }
+    known = {
+        name.removeprefix(_RESET): wait
+        for name, wait in resets.items()
+        if wait is not None
+    }
+    used_up = [
+        wait
+        for name, wait in known.items()
+        if headers.get(f"x-ratelimit-remaining{name}") == "0"
+    ]
     return max(used_up) if used_up else min(known.values(), default=None)
 
 
 def _reset(text: str, now: float) -> float | None:
-    """A duration like `6m0s` or `120ms`, seconds, or a Unix time in seconds or milliseconds."""
+    """A duration like `6m0s` or `120ms`, seconds, or a Unix time in seconds or
+    milliseconds.
+    """
     if (number := _number(text)) is not None:
         if number >= _EPOCH_MILLISECONDS:
             return _wait(number / 1000 - now)
         return _wait(number - now if number >= _EPOCH_SECONDS else number)
     if not re.fullmatch(r"(?:\d+(?:\.\d+)?(?:ms|[dhms]))+", text):
         return None
-    return sum(float(amount) * _UNITS[unit] for amount, unit in re.findall(r"(\d+(?:\.\d+)?)(ms|[dhms])", text))
+    return sum(
+        float(amount) * _UNITS[unit]
+        for amount, unit in re.findall(r"(\d+(?:\.\d+)?)(ms|[dhms])", text)
+    )
 
 
 def _number(text: str) -> float | None:

@@ -1,4 +1,6 @@
-"""A script as a file: YAML, as people write one, or the lines of JSON that `cassette.py` records."""
+"""A script as a file: YAML, as people write one, or the lines of JSON that
+`cassette.py` records.
+"""
 
 import contextlib
 import json
@@ -40,16 +42,26 @@ _MOST_TOLD = 20
 
 
 def read_script(path: Path) -> tuple[float, list[ScriptedReply | RecordedCall]]:
-    """The pace and the entries. Raises `BadInput`, with all that is wrong and its lines."""
+    """The pace and the entries. Raises `BadInput`, with all that is wrong and its
+    lines.
+    """
     try:
         data = path.read_bytes()
     except OSError as error:
-        why = "is not there" if isinstance(error, FileNotFoundError) else f"cannot be read: {error.strerror or error}"
-        raise BadInput(f"{path} {why}.", hint="Check the path of the script, or record one with --record.") from error
+        why = (
+            "is not there"
+            if isinstance(error, FileNotFoundError)
+            else f"cannot be read: {error.strerror or error}"
+        )
+        raise BadInput(
+            f"{path} {why}.",
+            hint="Check the path of the script, or record one with --record.",
+        ) from error
     source, pace, found, wrong = str(path), 0.0, list[tuple[int, Any]](), list[str]()
     if _IS_LINES.match(data):
         for number, text in enumerate(data.decode(errors="replace").split("\n"), 1):
-            with contextlib.suppress(ValueError, RecursionError):  # torn: its process was killed
+            # torn: its process was killed
+            with contextlib.suppress(ValueError, RecursionError):
                 found.append((number, json.loads(text)))
     else:
         content = read_mapping(decoded(data, source), source, "a script")
@@ -59,22 +71,34 @@ def read_script(path: Path) -> tuple[float, list[ScriptedReply | RecordedCall]]:
         except NotOfForm as error:
             lines = {str(key): entry.line for key, entry in content.items()}
             wrong += [
-                f"{source}:{lines.get(str(fault.place[0]), 1)}: {_complaint(fault, values)}" for fault in error.faults
+                f"{source}:{lines.get(str(fault.place[0]), 1)}:"
+                f" {_complaint(fault, values)}"
+                for fault in error.faults
             ]
         if isinstance(replies := values.get("replies"), list):
-            lines_of = [node.start_mark.line + 1 for node in content["replies"].node.value]
+            lines_of = [
+                node.start_mark.line + 1 for node in content["replies"].node.value
+            ]
             found = list(zip(lines_of, replies, strict=True))
     entries = list[ScriptedReply | RecordedCall]()
     for line, entry in found:
         try:
             entries.append(read(_form(entry), entry).entry(line))
         except NotOfForm as error:
-            wrong += [f"{source}:{line}: {_complaint(fault, entry)}" for fault in error.faults]
+            wrong += [
+                f"{source}:{line}: {_complaint(fault, entry)}" for fault in error.faults
+            ]
         except ValueError as error:
             wrong.append(f"{source}:{line}: {error}.")
     if wrong:
-        more = [f"… and {len(wrong) - _MOST_TOLD} more."] if len(wrong) > _MOST_TOLD else []
-        hint = "docs/scripted-model.md has all keys; a record is made again with --record."
+        more = (
+            [f"… and {len(wrong) - _MOST_TOLD} more."]
+            if len(wrong) > _MOST_TOLD
+            else []
+        )
+        hint = (
+            "docs/scripted-model.md has all keys; a record is made again with --record."
+        )
         raise BadInput("\n".join((*wrong[:_MOST_TOLD], *more)), hint=hint)
     return pace, entries
 
@@ -82,15 +106,25 @@ def read_script(path: Path) -> tuple[float, list[ScriptedReply | RecordedCall]]:
 def _event(came: Any) -> tuple[float, ModelEvent | Done]:
     match came:
         case [float(at) | int(at), str(kind), dict(fields)] if kind in EVENTS:
-            if (usage := fields.get("usage")) and "reasoning_tokens" in usage:  # as older records call them
-                fields = {**fields, "usage": {**usage, "thinking_tokens": usage["reasoning_tokens"]}}
+            # as older records call them
+            if (usage := fields.get("usage")) and "reasoning_tokens" in usage:
+                fields = {
+                    **fields,
+                    "usage": {**usage, "thinking_tokens": usage["reasoning_tokens"]},
+                }
             return float(at), convert(fields, EVENTS[kind])
-    raise ValueError(f"an event is [seconds, kind, fields]; the kinds are {', '.join(EVENTS)}")
+    raise ValueError(
+        f"an event is [seconds, kind, fields]; the kinds are {', '.join(EVENTS)}"
+    )
 
 
-def _error(name: str, message: str, hint: str = "", retry_after: float | None = None) -> ModelError:
+def _error(
+    name: str, message: str, hint: str = "", retry_after: float | None = None
+) -> ModelError:
     if name not in ERRORS:
-        raise ValueError(f"`error` is {name!r:.{_LONGEST_SHOWN}}; there are {', '.join(ERRORS)}")
+        raise ValueError(
+            f"`error` is {name!r:.{_LONGEST_SHOWN}}; there are {', '.join(ERRORS)}"
+        )
     error = ERRORS[name](message, hint=hint)
     if isinstance(error, RateLimited):
         error.retry_after = retry_after
@@ -136,8 +170,13 @@ class _WrittenReply(_WrittenEntry, frozen=True, kw_only=True):
     def entry(self, line: int) -> ScriptedReply:
         calls = []
         for number, call in enumerate(self.tool_calls, 1):
-            written = call.arguments  # a text stays as it is, so that broken JSON can be played, too
-            written = written if isinstance(written, str) else json.dumps(written, ensure_ascii=False, default=str)
+            # a text stays as it is, so that broken JSON can be played, too
+            written = call.arguments
+            written = (
+                written
+                if isinstance(written, str)
+                else json.dumps(written, ensure_ascii=False, default=str)
+            )
             calls.append(ToolCall(f"call_{line}_{number}", call.name, written))
         return ScriptedReply(
             self.reply,
@@ -167,7 +206,9 @@ class _WrittenLimit(_WrittenEntry, frozen=True, kw_only=True):
     retry_after: _Seconds | None = None
 
     def entry(self, line: int) -> ScriptedReply:
-        error = _error(self.error, "Scripted error: rate_limited.", retry_after=self.retry_after)
+        error = _error(
+            self.error, "Scripted error: rate_limited.", retry_after=self.retry_after
+        )
         return ScriptedReply(when=self.when, error=error, slow=self.slow)
 
 
@@ -187,7 +228,11 @@ class _RecordedEntry(_Part, frozen=True, kw_only=True):
     def entry(self, line: int) -> RecordedCall:
         came, failed = [_event(event) for event in self.events], self.error
         seconds, last = came[-1] if came else (0.0, None)
-        end = last if failed is None else _error(failed.kind, failed.message, failed.hint, failed.retry_after)
+        end = (
+            last
+            if failed is None
+            else _error(failed.kind, failed.message, failed.hint, failed.retry_after)
+        )
         if not isinstance(end, Done | ModelError):
             raise ValueError("a call ends with `done` or an error")
         events = tuple((at, event) for at, event in came if not isinstance(event, Done))
@@ -216,7 +261,9 @@ def _complaint(fault: Fault, content: Any) -> str:
     if fault.kind == "missing":
         return f"`{fault.path}` is missing."
     if fault.kind == "unknown":
-        return f"`{fault.path}` is not a key here; allowed are {', '.join(fault.allowed)}."
+        return (
+            f"`{fault.path}` is not a key here; allowed are {', '.join(fault.allowed)}."
+        )
     for key in fault.place:
         content = content[key]
     return f"`{fault.path}` is {content!r:.{_LONGEST_SHOWN}}, {fault.why}."

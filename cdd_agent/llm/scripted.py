@@ -1,4 +1,6 @@
-"""A model that plays a script: for the demo, for tests, for bug reports that others can replay, for a recorded run."""
+"""A model that plays a script: for the demo, for tests, for bug reports that others can
+replay, for a recorded run.
+"""
 
 import asyncio
 import re
@@ -56,11 +58,15 @@ class NoReplyLeft(BadAnswer):
 
 
 class ScriptedReply(Struct, frozen=True):
-    """An entry of a script that was written: a text to say and tools to call, or an error to raise."""
+    """An entry of a script that was written: a text to say and tools to call, or an
+    error to raise.
+    """
 
     text: str = ""
     when: str | None = None
-    """The entry is for a request whose last user message has this text in it; None: for any request."""
+    """The entry is for a request whose last user message has this text in it; None: for
+    any request.
+    """
     error: ModelError | None = None
     stop: StopReason = StopReason.STOP
     tool_calls: tuple[ToolCall, ...] = ()
@@ -87,13 +93,22 @@ class ScriptedReply(Struct, frozen=True):
         return bool(self.tool_calls)
 
     def fits(self, request: Request) -> bool:
-        said = next((m.content for m in reversed(request.messages) if m.role == "user"), "")
+        said = next(
+            (m.content for m in reversed(request.messages) if m.role == "user"), ""
+        )
         return self.when is None or self.when in said
 
-    def timeline(self, pace: Callable[[], float]) -> Iterator[tuple[float, ModelEvent | None]]:
-        """Its pieces at so many characters a second as there are just then, each with the seconds to wait before it."""
+    def timeline(
+        self, pace: Callable[[], float]
+    ) -> Iterator[tuple[float, ModelEvent | None]]:
+        """Its pieces at so many characters a second as there are just then, each with
+        the seconds to wait before it.
+        """
         yield self.slow, None
-        for kind, text in ((ThoughtDelta, self.thinking), (TextDelta, self.text[: self.cut])):
+        for kind, text in (
+            (ThoughtDelta, self.thinking),
+            (TextDelta, self.text[: self.cut]),
+        ):
             for piece in pieces(text):
                 speed = pace()
                 yield len(piece) / speed if speed else 0.0, kind(piece)
@@ -104,7 +119,9 @@ class ScriptedReply(Struct, frozen=True):
         if self.error is not None:
             return self.error
         if self.cut is not None:
-            return ConnectionFailed("The reply broke off, as its script says.", hint="Try again.")
+            return ConnectionFailed(
+                "The reply broke off, as its script says.", hint="Try again."
+            )
         # A word is a token here: close enough to show, and the same on every machine.
         asked = sum(len(message.content.split()) for message in request.messages)
         thought = len(self.thinking.split())
@@ -115,9 +132,11 @@ class ScriptedReply(Struct, frozen=True):
 class ScriptedModel:
     """Plays a script, and keeps what it was asked.
 
-    Entries are for a certain request (`when`, or one that was recorded), and go first where it is made, or for any. So
-    a run that is resumed in a new process, with the same script, still gets the reply that belongs to its step. Each is
-    played once, in order; only one with `when` is played again, if no other fits: a step may be asked for once more.
+    Entries are for a certain request (`when`, or one that was recorded), and go first
+    where it is made, or for any. So a run that is resumed in a new process, with the
+    same script, still gets the reply that belongs to its step. Each is played once, in
+    order; only one with `when` is played again, if no other fits: a step may be asked
+    for once more.
     """
 
     def __init__(
@@ -150,17 +169,34 @@ class ScriptedModel:
         self._left = list(self._script)
 
     @classmethod
-    def from_file(cls, path: Path, redactor: Redactor | None = None, *, in_time: bool = True) -> Self:
-        """The script in a file, written or recorded. `in_time`: what comes keeps its pace. Raises `BadInput`."""
-        from cdd_agent.llm.script_file import read_script  # scripts made in code need no YAML
+    def from_file(
+        cls, path: Path, redactor: Redactor | None = None, *, in_time: bool = True
+    ) -> Self:
+        """The script in a file, written or recorded. `in_time`: what comes keeps its
+        pace. Raises `BadInput`.
+        """
+        # scripts made in code need no YAML
+        from cdd_agent.llm.script_file import (
+            read_script,
+        )
 
         pace, script = read_script(path)
         if not in_time:
-            pace, script = 0.0, [line.at_once() if isinstance(line, RecordedCall) else line for line in script]
+            pace, script = (
+                0.0,
+                [
+                    line.at_once() if isinstance(line, RecordedCall) else line
+                    for line in script
+                ],
+            )
         recorded = [line for line in script if isinstance(line, RecordedCall)]
-        sees = any(has_pictures(call.request) for call in recorded) if recorded else True
+        sees = (
+            any(has_pictures(call.request) for call in recorded) if recorded else True
+        )
         name = "replay" if recorded else "scripted"
-        return cls(script, pace=pace, name=name, sees=sees, redactor=redactor or Redactor())
+        return cls(
+            script, pace=pace, name=name, sees=sees, redactor=redactor or Redactor()
+        )
 
     @property
     def calls_tools(self) -> bool:
@@ -168,11 +204,15 @@ class ScriptedModel:
         return any(entry.with_tools for entry in self._script)
 
     def next_reply(self, request: Request) -> ScriptedReply | RecordedCall:
-        """Take the entry for `request` out of the script; one with `when` goes again where no other fits."""
+        """Take the entry for `request` out of the script; one with `when` goes again
+        where no other fits.
+        """
         self.requests.append(request)
         asked = as_recorded(request, self._redactor) if self._redactor else request
         fitting = [entry for entry in self._left if entry.fits(asked)]
-        fitting = fitting or [entry for entry in self._script if entry.goes_again and entry.fits(asked)]
+        fitting = fitting or [
+            entry for entry in self._script if entry.goes_again and entry.fits(asked)
+        ]
         if not fitting:
             raise self._no_reply(asked)
         chosen = next((entry for entry in fitting if not entry.is_for_any), fitting[0])
@@ -188,14 +228,20 @@ class ScriptedModel:
             )
         left = [entry for entry in self._left if isinstance(entry, RecordedCall)]
         if count := sum(entry.fits(request) for entry in recorded):
-            why = f"it was recorded {count} time{'s' * (count > 1)}, and is made once more"
+            why = (
+                f"it was recorded {count} time{'s' * (count > 1)}, and is made once"
+                " more"
+            )
         elif not left:
             why = "all that was recorded has been played"
         else:
             why = left[0].difference_to(request)
         return NoReplyLeft(
             f"The record has no answer to this request: {why}.",
-            hint="Record the run again; the files, the plan and the settings must be as they were.",
+            hint=(
+                "Record the run again; the files, the plan and the settings must be as"
+                " they were."
+            ),
         )
 
     @property

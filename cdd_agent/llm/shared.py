@@ -1,4 +1,6 @@
-"""What several processes that ask models share: one budget, and the waits that providers ask for. Files in a folder."""
+"""What several processes that ask models share: one budget, and the waits that
+providers ask for. Files in a folder.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ class Shared(Struct, frozen=True):
 
     @classmethod
     def begin(cls, folder: Path, limit: Limit, spent: dict[str, Spent]) -> None:
-        """Make the budget of all these runs, which have spent this before. Raises `BadInput` when the disk refuses."""
+        """Make the budget of all these runs, which have spent this before. Raises
+        `BadInput` when the disk refuses.
+        """
         with json_changed(folder / "budget.json") as budget:
             budget.clear()
             budget["limit"] = {"tokens": limit.tokens, "usd": limit.usd}
@@ -56,20 +60,25 @@ class Shared(Struct, frozen=True):
         return SharedAccount(self._budget, self.name)
 
     def hold(self) -> None:
-        """For as long as this process lives, no other is this run. One that has just lost whoever began it may take a
-        moment to end. Raises `BadInput` where it does not."""
+        """For as long as this process lives, no other is this run. One that has just
+        lost whoever began it may take a moment to end. Raises `BadInput` where it does
+        not.
+        """
         from cdd_agent.files.file_lock import FileLock, Timeout
 
         lock = FileLock(self.folder / f"{self.name}.run", timeout=_PATIENCE)
         try:
             lock.acquire()
         except Timeout as error:
-            raise BadInput(f"Another process carries out {self.name} here, and does not end") from error
+            raise BadInput(
+                f"Another process carries out {self.name} here, and does not end"
+            ) from error
         _locks.append(lock)
 
     def settle(self) -> bool:
-        """This run's process has ended: a call that it had begun holds nothing any more. Returns whether it was
-        refused one for want of budget."""
+        """This run's process has ended: a call that it had begun holds nothing any
+        more. Returns whether it was refused one for want of budget.
+        """
         if self.limit == Limit():
             return False
         with json_changed(self._budget) as budget:
@@ -86,8 +95,10 @@ class Shared(Struct, frozen=True):
 
 
 class SharedAccount(Struct, frozen=True):
-    """What one run took of a budget that it shares. A call begins only where it would fit beside those that others
-    have begun, at their worst; where it would fit but for these, it waits for their end."""
+    """What one run took of a budget that it shares. A call begins only where it would
+    fit beside those that others have begun, at their worst; where it would fit but for
+    these, it waits for their end.
+    """
 
     path: Path
     name: str
@@ -103,10 +114,13 @@ class SharedAccount(Struct, frozen=True):
             own |= _as_json(_sum([own]) + usage)
 
     @asynccontextmanager
-    async def holding(self, worst: Usage, expect: Callable[[Spent], None]) -> AsyncIterator[Callable[[], Spent]]:
+    async def holding(
+        self, worst: Usage, expect: Callable[[Spent], None]
+    ) -> AsyncIterator[Callable[[], Spent]]:
         """See `Account`."""
         held = [worst.prompt_tokens + worst.completion_tokens, worst.usd or 0.0]
-        while not self._hold(held, expect):  # noqa: ASYNC110  # other processes cannot wake this one
+        # other processes cannot wake this one
+        while not self._hold(held, expect):  # noqa: ASYNC110
             await asyncio.sleep(_LOOK)
         try:
             yield self._with_others
@@ -118,15 +132,21 @@ class SharedAccount(Struct, frozen=True):
 
     def _with_others(self) -> Spent:
         runs = json_read(self.path).get("runs", {})
-        return _sum(runs.values()) + _held(run for name, run in runs.items() if name != self.name)
+        return _sum(runs.values()) + _held(
+            run for name, run in runs.items() if name != self.name
+        )
 
     def _own(self, budget: dict[str, Any]) -> dict[str, Any]:
         """The entry of this run; who has begun anew without it has none."""
-        own: dict[str, Any] = budget.setdefault("runs", {}).setdefault(self.name, _as_json(Spent()))
+        own: dict[str, Any] = budget.setdefault("runs", {}).setdefault(
+            self.name, _as_json(Spent())
+        )
         return own
 
     def _hold(self, held: list[float], expect: Callable[[Spent], None]) -> bool:
-        """Whether there is room now. Raises `BudgetExhausted` where there will be none."""
+        """Whether there is room now. Raises `BudgetExhausted` where there will be
+        none.
+        """
         with json_changed(self.path) as budget:
             own, runs = self._own(budget), budget["runs"]
             spent = _sum(runs.values())
@@ -142,7 +162,9 @@ class SharedAccount(Struct, frozen=True):
 
 
 class SharedWaits(Struct, frozen=True):
-    """When a provider may be asked again; in Unix time, as the processes that share it are on one machine."""
+    """When a provider may be asked again; in Unix time, as the processes that share it
+    are on one machine.
+    """
 
     path: Path
     provider: str
@@ -167,7 +189,9 @@ def _as_json(spent: Spent) -> dict[str, Any]:
 def _sum(runs: Iterable[dict[str, Any]]) -> Spent:
     runs = tuple(runs)
     return Spent(
-        sum(run["tokens"] for run in runs), sum(run["usd"] for run in runs), any(run["estimated"] for run in runs)
+        sum(run["tokens"] for run in runs),
+        sum(run["usd"] for run in runs),
+        any(run["estimated"] for run in runs),
     )
 
 

@@ -1,7 +1,9 @@
-"""Markup that some servers leave in a reply's text and is none of it: thoughts in tags or channels, calls of tools.
+"""Markup that some servers leave in a reply's text and is none of it: thoughts in tags
+or channels, calls of tools.
 
-Such markup is looked for where prose is: before the first line that looks like code or an edit. From there on
-nothing is touched, so that no file that a reply brings can lose a line that only looks like it.
+Such markup is looked for where prose is: before the first line that looks like code or
+an edit. From there on nothing is touched, so that no file that a reply brings can lose
+a line that only looks like it.
 """
 
 import json
@@ -23,14 +25,30 @@ _OPENING = late_regex(
     re.IGNORECASE,
 )
 _LONGEST_OPENING = 80
-_CODE = late_regex(r" {0,3}(?:`{3}|~{3}|<{5}|-{3}|\+{3}|@@|\*{3} |diff |- action|actions:)")
-_CODE_BEGINS = ("```", "~~~", "---", "+++", "@@", "*** ", "diff ", "- action", "actions:")
+_CODE = late_regex(
+    r" {0,3}(?:`{3}|~{3}|<{5}|-{3}|\+{3}|@@|\*{3} |diff |- action|actions:)"
+)
+_CODE_BEGINS = (
+    "```",
+    "~~~",
+    "---",
+    "+++",
+    "@@",
+    "*** ",
+    "diff ",
+    "- action",
+    "actions:",
+)
 _FENCE = late_regex(r" {0,3}(?P<mark>`{3,}|~{3,})")
 _ORPHAN = late_regex(r"</(?:think|thinking)>[ \t]*\n", re.IGNORECASE)
 _CHANNEL_ENDS = ("<|end|>", "<|start|>", "<|channel|>", "<|return|>", "<|call|>")
 _CALL_END = "</tool_call>"
-_FUNCTION = late_regex(r"<function=(?P<name>[^>\s]+)>(?P<body>.*?)(?:</function>|\Z)", re.DOTALL)
-_PARAMETER = late_regex(r"<parameter=(?P<name>[^>\s]+)>\n?(?P<value>.*?)\n?</parameter>", re.DOTALL)
+_FUNCTION = late_regex(
+    r"<function=(?P<name>[^>\s]+)>(?P<body>.*?)(?:</function>|\Z)", re.DOTALL
+)
+_PARAMETER = late_regex(
+    r"<parameter=(?P<name>[^>\s]+)>\n?(?P<value>.*?)\n?</parameter>", re.DOTALL
+)
 
 
 class UnreadableCall(Exception):
@@ -38,12 +56,16 @@ class UnreadableCall(Exception):
 
 
 class TextFilter:
-    """Takes the text of one reply in pieces, and gives it with thoughts apart. What may become markup waits."""
+    """Takes the text of one reply in pieces, and gives it with thoughts apart. What may
+    become markup waits.
+    """
 
     def __init__(self) -> None:
         self._waiting = ""
         self._ends: tuple[str, ...] = ()
-        """The marks that end the thoughts or the call that the text is in; none: it is in the reply."""
+        """The marks that end the thoughts or the call that the text is in; none: it is
+        in the reply.
+        """
         self._call: list[str] | None = None
         """The call that the text is in."""
         self._is_line_start = True
@@ -52,7 +74,9 @@ class TextFilter:
         self._is_code = False
         """All that comes is an edit, to its very end."""
         self._has_code = False
-        """A code block has begun: from there on only the end of thoughts is looked for, outside of such blocks."""
+        """A code block has begun: from there on only the end of thoughts is looked for,
+        outside of such blocks.
+        """
         self._fence = ""
         """Of the block that the text is in."""
         self.has_thought = False
@@ -62,7 +86,10 @@ class TextFilter:
     def feed(self, piece: str) -> Iterator[TextDelta | ThoughtDelta | WasThought]:
         """The parts that are known by now to be text or thought."""
         self._waiting += piece
-        while self._waiting and (step := self._hidden() if self._ends else self._shown()) is not None:
+        while (
+            self._waiting
+            and (step := self._hidden() if self._ends else self._shown()) is not None
+        ):
             yield from step
 
     def end(self) -> Iterator[TextDelta | ThoughtDelta | WasThought]:
@@ -84,7 +111,9 @@ class TextFilter:
             return []
         if not self._is_line_start or self._is_code:
             line, newline, rest = self._waiting.partition("\n")
-            text, self._waiting = (self._waiting, "") if self._is_code else (line + newline, rest)
+            text, self._waiting = (
+                (self._waiting, "") if self._is_code else (line + newline, rest)
+            )
             self._is_line_start = bool(newline)
             return [TextDelta(text)]
         if self._fence:
@@ -92,7 +121,11 @@ class TextFilter:
         if fence := _FENCE.match(self._waiting):
             if fence.end() == len(self._waiting):
                 return None
-            self._fence, self._has_code, self._is_line_start = fence["mark"], True, False
+            self._fence, self._has_code, self._is_line_start = (
+                fence["mark"],
+                True,
+                False,
+            )
             return []
         if _CODE.match(self._waiting):
             self._is_code = True
@@ -142,13 +175,17 @@ class TextFilter:
         return []
 
     def _end_unbegun(self) -> list[TextDelta | ThoughtDelta | WasThought]:
-        """Some servers keep the tag that begins thoughts to themselves: all that came was thought."""
+        """Some servers keep the tag that begins thoughts to themselves: all that came
+        was thought.
+        """
         self.has_thought = True
         self._calls.clear()
         return [WasThought()]
 
     def _may_open(self) -> bool:
-        """Whether the line that waits could still become markup, or the beginning of code."""
+        """Whether the line that waits could still become markup, or the beginning of
+        code.
+        """
         line = self._waiting.lstrip(" ")
         is_short = "\n" not in line and len(line) < _LONGEST_OPENING
         could_be_code = any(start.startswith(line) for start in _CODE_BEGINS)
@@ -170,7 +207,11 @@ class TextFilter:
                 self._call = None
             return told
         cut = lower.rfind("<")
-        sure = len(lower) if cut < 0 or not any(end.startswith(lower[cut:]) for end in self._ends) else cut
+        sure = (
+            len(lower)
+            if cut < 0 or not any(end.startswith(lower[cut:]) for end in self._ends)
+            else cut
+        )
         if not sure:
             return None
         text, self._waiting = self._waiting[:sure], self._waiting[sure:]
@@ -189,13 +230,22 @@ def _call(text: str, number: int) -> ToolCall:
         values: dict[str, object] = {}
         for match in _PARAMETER.finditer(found["body"]):
             values[match["name"]] = match["value"]
-            with suppress(ValueError, RecursionError):  # numbers, lists and the like are written as JSON
+            # numbers, lists and the like are written as JSON
+            with suppress(ValueError, RecursionError):
                 value: object = json.loads(match["value"])
-                values[match["name"]] = match["value"] if isinstance(value, str) else value
-        return ToolCall(f"call_{number}", found["name"], json.dumps(values, ensure_ascii=False))
+                values[match["name"]] = (
+                    match["value"] if isinstance(value, str) else value
+                )
+        return ToolCall(
+            f"call_{number}", found["name"], json.dumps(values, ensure_ascii=False)
+        )
     try:
         written = json.loads(text)
         name, arguments = written["name"], written.get("arguments", {})
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UnreadableCall(text) from error
-    return ToolCall(f"call_{number}", str(name), arguments if isinstance(arguments, str) else json.dumps(arguments))
+    return ToolCall(
+        f"call_{number}",
+        str(name),
+        arguments if isinstance(arguments, str) else json.dumps(arguments),
+    )

@@ -7,8 +7,9 @@ CONNECT_TIMEOUT = 30.0
 SILENCE_TIMEOUT = 300.0
 """Without a byte, before the first piece of the answer or between two."""
 THINKING_TIMEOUT = 1_800.0
-"""The same of a model that is known to think: its provider may show nothing of that, and send nothing meanwhile.
-A person sees the seconds, and can stop it."""
+"""The same of a model that is known to think: its provider may show nothing of that,
+and send nothing meanwhile. A person sees the seconds, and can stop it.
+"""
 
 
 def silence_timeout(model: KnownModel) -> float:

@@ -6,7 +6,9 @@ from cdd_agent.llm.wrapper import ModelWrapper
 
 
 class WindowLimited(ModelWrapper):
-    """Some servers end without a word where a request is too long: then this says so."""
+    """Some servers end without a word where a request is too long: then this says
+    so.
+    """
 
     def __init__(self, model: Model, window: int) -> None:
         super().__init__(model)
@@ -23,7 +25,7 @@ class WindowLimited(ModelWrapper):
             if (size := estimated_prompt(request)) <= self._window:
                 raise
             raise ContextTooLong(
-                f"The server of {self.name} ended without a reply: the request has about {size:,} tokens, and it "
-                f"takes in {self._window:,}",
+                f"The server of {self.name} ended without a reply: the request has"
+                f" about {size:,} tokens, and it takes in {self._window:,}",
                 hint="Use a model with a larger context, or a smaller step.",
             ) from error

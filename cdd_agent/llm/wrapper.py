@@ -46,14 +46,18 @@ class ModelWrapper:
 
 
 class SwappableModel(ModelWrapper):
-    """A model that can be exchanged for another (`inner`): whoever holds this one asks that from the next call on."""
+    """A model that can be exchanged for another (`inner`): whoever holds this one asks
+    that from the next call on.
+    """
 
     async def reply(self, request: Request, hear: Hear) -> Done:
         return await self.inner.reply(request, hear)
 
 
 class RejectEmpty(ModelWrapper):
-    """A reply that is over and has nothing in it is an `EmptyReply`: it is of no use. One that was cut stays cut."""
+    """A reply that is over and has nothing in it is an `EmptyReply`: it is of no use.
+    One that was cut stays cut.
+    """
 
     async def reply(self, request: Request, hear: Hear) -> Done:
         is_empty = True
@@ -74,7 +78,9 @@ class RejectEmpty(ModelWrapper):
         done = await self.inner.reply(request, look)
         if is_empty and done.stop_reason is StopReason.STOP:
             hint = "Ask again, or use another model."
-            raise EmptyReply(f"{self.name} sent an empty reply.", hint=hint, usage=done.usage)
+            raise EmptyReply(
+                f"{self.name} sent an empty reply.", hint=hint, usage=done.usage
+            )
         return done
 
 

@@ -1,4 +1,6 @@
-"""The person's own editor: which one it is, how it is told a line, and copies of files for it."""
+"""The person's own editor: which one it is, how it is told a line, and copies of files
+for it.
+"""
 
 import os
 import shlex
@@ -12,7 +14,22 @@ from cdd_agent.errors import BadInput
 
 _USUAL = ("notepad",) if os.name == "nt" else ("sensible-editor", "nano", "vi")
 _PLUS_LINE = (
-    *("vi", "vim", "nvim", "gvim", "view", "nano", "pico", "emacs", "emacsclient", "kak", "joe", "jed", "micro", "mg"),
+    *(
+        "vi",
+        "vim",
+        "nvim",
+        "gvim",
+        "view",
+        "nano",
+        "pico",
+        "emacs",
+        "emacsclient",
+        "kak",
+        "joe",
+        "jed",
+        "micro",
+        "mg",
+    ),
     *("ne", "sensible-editor"),
 )
 _GOTO = ("code", "code-insiders", "codium", "cursor", "windsurf")
@@ -21,15 +38,26 @@ NAME_ONE = "Set $VISUAL or $EDITOR to a program that is there."
 
 
 def editor_argv(environment: Mapping[str, str]) -> list[str]:
-    """How the editor is called: by $VISUAL, $EDITOR, or one that is there. Raises `BadInput`."""
+    """How the editor is called: by $VISUAL, $EDITOR, or one that is there. Raises
+    `BadInput`.
+    """
     for name in ("VISUAL", "EDITOR"):
         if text := environment.get(name, "").strip():
             try:
-                argv = [text] if shutil.which(text) else words_of(text, posix=os.name != "nt")
+                argv = (
+                    [text]
+                    if shutil.which(text)
+                    else words_of(text, posix=os.name != "nt")
+                )
             except ValueError as error:
-                raise BadInput(f"${name} cannot be read: {error}", hint=NAME_ONE) from error
+                raise BadInput(
+                    f"${name} cannot be read: {error}", hint=NAME_ONE
+                ) from error
             if shutil.which(argv[0]) is None:
-                raise BadInput(f"${name} names {argv[0]!r}, and there is no such program", hint=NAME_ONE)
+                raise BadInput(
+                    f"${name} names {argv[0]!r}, and there is no such program",
+                    hint=NAME_ONE,
+                )
             return argv
     found = next((name for name in _USUAL if shutil.which(name)), None)
     if found is None:
@@ -38,8 +66,10 @@ def editor_argv(environment: Mapping[str, str]) -> list[str]:
 
 
 def words_of(command: str, *, posix: bool) -> list[str]:
-    """A command line as words, without their quotation marks. Outside of POSIX a backslash is part of a path, and only
-    double quotation marks hold words together. Raises `ValueError` for one that is not closed."""
+    """A command line as words, without their quotation marks. Outside of POSIX a
+    backslash is part of a path, and only double quotation marks hold words together.
+    Raises `ValueError` for one that is not closed.
+    """
     scanner = shlex.shlex(command, posix=True)
     scanner.whitespace_split, scanner.commenters = True, ""
     if not posix:
@@ -48,7 +78,9 @@ def words_of(command: str, *, posix: bool) -> list[str]:
 
 
 def at_line(program: str, path: Path, line: int) -> tuple[str, ...]:
-    """The arguments that open a file at a line, as far as it is known how the program is told that."""
+    """The arguments that open a file at a line, as far as it is known how the program
+    is told that.
+    """
     name = Path(program).name.removesuffix(".exe")
     if name in _PLUS_LINE:
         return f"+{line}", str(path)

@@ -1,7 +1,9 @@
-"""An end to what commands started: they are known by a mark in their environment, wherever they went.
+"""An end to what commands started: they are known by a mark in their environment,
+wherever they went.
 
-A command that would outlive this program, if it is killed, is noted in a file while it runs. Whoever takes up the work
-ends it by that note (`end_noted`), so that never two are at work in one place.
+A command that would outlive this program, if it is killed, is noted in a file while it
+runs. Whoever takes up the work ends it by that note (`end_noted`), so that never two
+are at work in one place.
 """
 
 import contextlib
@@ -22,21 +24,27 @@ if TYPE_CHECKING:
 GRACE = 2.0
 """Seconds between asking a process to end and ending it."""
 MARK = "CDD_COMMAND"
-"""The variable that has the mark. A command that is started by another one has both marks."""
+"""The variable that has the mark. A command that is started by another one has both
+marks.
+"""
 _ROUNDS = 5
-"""How often what a command started is looked for: what is being ended may start more."""
+"""How often what a command started is looked for: what is being ended may start more.
+"""
 _NOTE = "running-"
 _STARTED_BEFORE = 60.0
-"""Seconds for which a process can have been there when it was noted. The system may give its number to another one, but
-only after its end."""
+"""Seconds for which a process can have been there when it was noted. The system may
+give its number to another one, but only after its end.
+"""
 _CLOCK = 2.0
 """Seconds by which the system's time of a process' start may differ from ours."""
 
 
 @contextmanager
 def noted(folder: Path | None, mark: str) -> Iterator[Callable[[int], None]]:
-    """Keep a note of a command with this mark in the folder, if there is one. What comes back is to be given the number
-    of its process, once it is started. Raises `OSError` where the note cannot be made."""
+    """Keep a note of a command with this mark in the folder, if there is one. What
+    comes back is to be given the number of its process, once it is started. Raises
+    `OSError` where the note cannot be made.
+    """
     if folder is None:
         yield lambda pid: None
         return
@@ -44,7 +52,8 @@ def noted(folder: Path | None, mark: str) -> Iterator[Callable[[int], None]]:
     note.touch()
 
     def started(pid: int) -> None:
-        with contextlib.suppress(OSError):  # a disk that is full: it is known by its mark
+        # a disk that is full: it is known by its mark
+        with contextlib.suppress(OSError):
             note.write_text(f"{pid} {time.time()} {platform.node()}")
 
     try:
@@ -54,8 +63,10 @@ def noted(folder: Path | None, mark: str) -> Iterator[Callable[[int], None]]:
 
 
 def end_noted(folder: Path) -> int:
-    """End the commands that are noted in the folder, with all that they started, and return how many still ran. To be
-    called when whoever has noted them is gone. Raises `BadInput` where one cannot be ended."""
+    """End the commands that are noted in the folder, with all that they started, and
+    return how many still ran. To be called when whoever has noted them is gone. Raises
+    `BadInput` where one cannot be ended.
+    """
     ended = 0
     for note in folder.glob(f"{_NOTE}*"):
         mark = note.name.removeprefix(_NOTE)
@@ -64,7 +75,8 @@ def end_noted(folder: Path) -> int:
         if left := end_marked(mark, family):
             numbers = ", ".join(str(one.pid) for one in left)
             raise BadInput(
-                f"A command of the run that was killed is still at work and cannot be ended: process {numbers}",
+                "A command of the run that was killed is still at work and cannot be"
+                f" ended: process {numbers}",
                 hint="End it, then go on: two at once would get into each other's way.",
             )
         remove(note)
@@ -72,21 +84,31 @@ def end_noted(folder: Path) -> int:
 
 
 def _noted_process(note: Path) -> "list[psutil.Process]":
-    """The noted process and its children, if it is still that one. Its environment may be hidden, or overwritten."""
+    """The noted process and its children, if it is still that one. Its environment may
+    be hidden, or overwritten.
+    """
     import psutil
 
     try:
         pid, when, host = note.read_text().split(maxsplit=2)
         leader = psutil.Process(int(pid))
-        if host == platform.node() and -_STARTED_BEFORE < leader.create_time() - float(when) < _CLOCK:
+        if (
+            host == platform.node()
+            and -_STARTED_BEFORE < leader.create_time() - float(when) < _CLOCK
+        ):
             return _others([leader, *leader.children(recursive=True)])
-    except (OSError, ValueError, psutil.Error):  # who ran it was killed before that was written; it has ended
+    except (OSError, ValueError, psutil.Error):
+        # who ran it was killed before that was written; it has ended
         pass
     return []
 
 
-def end_marked(mark: str, family: "Iterable[psutil.Process]" = ()) -> "list[psutil.Process]":
-    """End these processes, and whatever carries the mark. Returns those that cannot be ended."""
+def end_marked(
+    mark: str, family: "Iterable[psutil.Process]" = ()
+) -> "list[psutil.Process]":
+    """End these processes, and whatever carries the mark. Returns those that cannot be
+    ended.
+    """
     import psutil
 
     left: list[psutil.Process] = []
@@ -97,7 +119,8 @@ def end_marked(mark: str, family: "Iterable[psutil.Process]" = ()) -> "list[psut
         for one in left:
             with contextlib.suppress(psutil.Error):
                 one.terminate()
-        until = time.monotonic() + GRACE  # they are nobody's children here: there is nothing to wait for but their end
+        # they are nobody's children here: there is nothing to wait for but their end
+        until = time.monotonic() + GRACE
         while (left := alive(left)) and time.monotonic() < until:
             time.sleep(0.02)
         for one in left:
@@ -107,16 +130,25 @@ def end_marked(mark: str, family: "Iterable[psutil.Process]" = ()) -> "list[psut
 
 
 def marked(mark: str) -> "list[psutil.Process]":
-    """The others whose environment carries the mark, as far as the system lets one look."""
+    """The others whose environment carries the mark, as far as the system lets one
+    look.
+    """
     import psutil
 
-    psutil.process_iter.cache_clear()  # a number that it has seen may be another process's by now
+    # a number that it has seen may be another process's by now
+    psutil.process_iter.cache_clear()
     every = psutil.process_iter(["environ"])
-    return _others(one for one in every if mark in (one.info["environ"] or {}).get(MARK, "").split())
+    return _others(
+        one
+        for one in every
+        if mark in (one.info["environ"] or {}).get(MARK, "").split()
+    )
 
 
 def _others(processes: "Iterable[psutil.Process]") -> "list[psutil.Process]":
-    """Without this process and those that it runs in, such as a terminal that a command has opened."""
+    """Without this process and those that it runs in, such as a terminal that a command
+    has opened.
+    """
     import psutil
 
     own = {os.getpid(), *(one.pid for one in psutil.Process().parents())}

@@ -1,7 +1,8 @@
 """Which commands may run in a project, and running them.
 
-A command is started without a shell, if its program is on the list; what else may run, and how, is a matter of
-`commands.mode`. This is a seat belt against accidents, not a sandbox: an allowed `python` can do whatever its user can.
+A command is started without a shell, if its program is on the list; what else may run,
+and how, is a matter of `commands.mode`. This is a seat belt against accidents, not a
+sandbox: an allowed `python` can do whatever its user can.
 """
 
 import contextlib
@@ -49,26 +50,38 @@ _EXPANDED = re.compile(r"[$*?\[{}~#!()=^]")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(\[[^]]*\])?\+?=")
 _UNSEEN = re.compile(f"[{UNSEEN}]")
 _OFF_LIST_HINT = (
-    "Add the program to `commands.allow` in .cdd/config.yaml, set `commands.mode: ask`, or put it into a script or a "
-    "Makefile target that an allowed program runs."
+    "Add the program to `commands.allow` in .cdd/config.yaml, set `commands.mode: ask`,"
+    " or put it into a script or a Makefile target that an allowed program runs."
 )
 _PATH_HINT = (
-    "Only the plain name of a program can be on the list (`commands.allow`); a script is run by one: "
-    "`python script.py`, a Makefile target. Or set `commands.mode: ask`."
+    "Only the plain name of a program can be on the list (`commands.allow`); a script"
+    " is run by one: `python script.py`, a Makefile target. Or set"
+    " `commands.mode: ask`."
 )
-_CD_HINT = "Nothing carries over from one command to the next; the folder of a command is its `cwd`."
+_CD_HINT = (
+    "Nothing carries over from one command to the next; the folder of a command is its"
+    " `cwd`."
+)
 _OWN_SHELL_HINT = "Put it into a script or a Makefile target, and name that."
 _SHELL_HINT = (
-    "Put it into a script or a Makefile target that an allowed program runs, or set `commands.mode: ask` in "
-    ".cdd/config.yaml."
+    "Put it into a script or a Makefile target that an allowed program runs, or set"
+    " `commands.mode: ask` in .cdd/config.yaml."
 )
 
 
 class CommandRefused(BadInput):
-    """A command text that is not run. `program` is the one that is not `allowed`, where that is why; `allowed` are the
-    programs that may run, where the text itself is why."""
+    """A command text that is not run. `program` is the one that is not `allowed`, where
+    that is why; `allowed` are the programs that may run, where the text itself is why.
+    """
 
-    def __init__(self, message: str, *, hint: str = "", program: str = "", allowed: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str = "",
+        program: str = "",
+        allowed: tuple[str, ...] = (),
+    ) -> None:
         super().__init__(message, hint=hint)
         self.program = program
         self.allowed = allowed
@@ -88,7 +101,9 @@ class CommandRefused(BadInput):
 
 
 class Refused(CommandResult, frozen=True):
-    """Nothing ran; `stderr` says why. `program` and `allowed` are as in `CommandRefused`."""
+    """Nothing ran; `stderr` says why. `program` and `allowed` are as in
+    `CommandRefused`.
+    """
 
     program: str = ""
     allowed: tuple[str, ...] = ()
@@ -106,7 +121,9 @@ class Permission(StrEnum):
     YES = "yes"
     NO = "no"
     ALWAYS = "always"
-    """Yes, and to the same command in the same folder again, as long as the session lasts."""
+    """Yes, and to the same command in the same folder again, as long as the session
+    lasts.
+    """
 
 
 Permit = Callable[[str, str], Awaitable[Permission]]
@@ -120,13 +137,19 @@ async def nobody(command: str, reason: str) -> Permission:
 
 
 class Words(Struct, frozen=True):
-    """A command text as a POSIX shell would read it, without anything being done about it."""
+    """A command text as a POSIX shell would read it, without anything being done about
+    it.
+    """
 
     argv: tuple[str, ...]
     operator: str
-    """The first thing that only a shell can do: a pipe, a second command, a redirection, a substitution; or empty."""
+    """The first thing that only a shell can do: a pipe, a second command, a
+    redirection, a substitution; or empty.
+    """
     expands: bool
-    """A shell might change the words: variables, patterns, comments. Without one they stay as they are."""
+    """A shell might change the words: variables, patterns, comments. Without one they
+    stay as they are.
+    """
 
 
 class Command(Struct, frozen=True):
@@ -141,7 +164,9 @@ class Command(Struct, frozen=True):
 
 
 def split(text: str) -> Words:
-    """Read a command text. Raises `CommandRefused` for one that is no command: empty, or a quote is not closed."""
+    """Read a command text. Raises `CommandRefused` for one that is no command: empty,
+    or a quote is not closed.
+    """
     words: list[str] = []
     word: str | None = None
     operator, expands = "", False
@@ -159,8 +184,12 @@ def split(text: str) -> Words:
             case "operator":
                 operator = operator or content
             case "double":
-                substitutions = [piece["operator"] for piece in _IN_DOUBLE_QUOTES.finditer(content)]
-                word = (word or "") + re.sub(r'\\([$`"\\])|\\\n', lambda escaped: escaped[1] or "", content)
+                substitutions = [
+                    piece["operator"] for piece in _IN_DOUBLE_QUOTES.finditer(content)
+                ]
+                word = (word or "") + re.sub(
+                    r'\\([$`"\\])|\\\n', lambda escaped: escaped[1] or "", content
+                )
                 operator = operator or next(filter(None, substitutions), "")
                 expands = expands or "$" in content
             case "plain":
@@ -180,7 +209,9 @@ class IShellExecutor(Protocol):
     async def execute(
         self, command: str, cwd: str | None = None, env: Mapping[str, str] | None = None
     ) -> CommandResult:
-        """Run a command text to its end. A command that fails or is refused is a result, too."""
+        """Run a command text to its end. A command that fails or is refused is a
+        result, too.
+        """
         ...
 
 
@@ -195,7 +226,9 @@ class CommandRunner(Struct, frozen=True):
     env: Mapping[str, str] = field(default_factory=dict)
     """Variables that all commands get, unless they have their own."""
     always: set[tuple[str, str]] = field(default_factory=set)
-    """The commands that a person lets through from now on, and their folders, from the root."""
+    """The commands that a person lets through from now on, and their folders, from the
+    root.
+    """
     noted_in: Path | None = None
     """The folder in which commands are noted while they run, as `run_command` does."""
 
@@ -220,11 +253,13 @@ class CommandRunner(Struct, frozen=True):
         starts: Callable[[], None] = lambda: None,
         hear: Hear = unheard,
     ) -> CommandResult:
-        """Run a command text, and `hear` its output. The result is a `Refused` one if nothing ran.
+        """Run a command text, and `hear` its output. The result is a `Refused` one if
+        nothing ran.
 
-        `cwd` is relative to the project and made when missing; `env` is for this command only; `limit` is in seconds;
-        `starts` is called when nothing is in the way of the command any more. Nothing is raised but what that raises,
-        or `permit`.
+        `cwd` is relative to the project and made when missing; `env` is for this
+        command only; `limit` is in seconds; `starts` is called when nothing is in the
+        way of the command any more. Nothing is raised but what that raises, or
+        `permit`.
         """
         try:
             folder = self.root.resolve() / confine_folder(self.root, cwd or "")
@@ -238,7 +273,11 @@ class CommandRunner(Struct, frozen=True):
             _make(folder)
         except (CommandRefused, PathRefused) as error:
             _log.info("Refused %.1000r: %.1000r", command, error.message)
-            refusal = error if isinstance(error, CommandRefused) else CommandRefused(error.message)
+            refusal = (
+                error
+                if isinstance(error, CommandRefused)
+                else CommandRefused(error.message)
+            )
             return refusal.as_result()
         return await self.start(judged, env=env, limit=limit, hear=hear)
 
@@ -250,39 +289,59 @@ class CommandRunner(Struct, frozen=True):
         also: Callable[[str], bool] = lambda program: False,
         trusted: bool = False,
     ) -> Command:
-        """How a text would be started. Raises `CommandRefused`; one with an `objection` is for `ask` to decide.
+        """How a text would be started. Raises `CommandRefused`; one with an `objection`
+        is for `ask` to decide.
 
-        `also` tells of a program that it may run though it is not on the list. A `trusted` text is a person's own: it
-        may name any program, and is not asked about.
+        `also` tells of a program that it may run though it is not on the list. A
+        `trusted` text is a person's own: it may name any program, and is not asked
+        about.
         """
         unsafe, folder = self.settings.mode == "unsafe", cwd or self.root
         text = _readable(text, unsafe=unsafe)
-        if unsafe:  # a shell, whatever the text; but what it would only start means the project's own Python here too
+        if unsafe:
+            # a shell, whatever the text; but what it would only start means the
+            # project's own Python here too
             with contextlib.suppress(CommandRefused):
                 words = split(text)
-                if not words.operator and not words.expands and words.argv[0] in OWN_PROGRAMS:
+                if (
+                    not words.operator
+                    and not words.expands
+                    and words.argv[0] in OWN_PROGRAMS
+                ):
                     return Command(text, as_started(words.argv, self.root), folder)
             return Command(text, shell_argv(text), folder, in_shell=True)
         words = split(text)
         if reason := _needs_shell(words):
             command = Command(text, shell_argv(text), folder, reason, in_shell=True)
-            refusal = CommandRefused(reason, hint=_OWN_SHELL_HINT if trusted else _SHELL_HINT)
+            refusal = CommandRefused(
+                reason, hint=_OWN_SHELL_HINT if trusted else _SHELL_HINT
+            )
         else:
             program, *rest = words.argv
-            own = (str(folder.absolute() / program), *rest) if _is_path(program) else None
+            own = (
+                (str(folder.absolute() / program), *rest) if _is_path(program) else None
+            )
             argv = own or as_started(words.argv, self.root)
             if trusted or program in self.allowed or also(program):
                 return Command(text, argv, folder)
             reason = f"`{program}` is not on the list of allowed commands"
             command = Command(text, argv, folder, reason)
-            hint = _PATH_HINT if _is_path(program) else _CD_HINT if program == "cd" else _OFF_LIST_HINT
+            hint = (
+                _PATH_HINT
+                if _is_path(program)
+                else _CD_HINT
+                if program == "cd"
+                else _OFF_LIST_HINT
+            )
             refusal = CommandRefused(reason, hint=hint, program=program)
         if trusted or self.settings.mode == "safe":
             raise refusal
         return command
 
     def _judged(self, text: str, folder: Path) -> Command:
-        """As `judge`; whoever hears that a text is not one that may run hears which programs may."""
+        """As `judge`; whoever hears that a text is not one that may run hears which
+        programs may.
+        """
         try:
             return self.judge(text, folder)
         except CommandRefused as refusal:
@@ -294,13 +353,17 @@ class CommandRunner(Struct, frozen=True):
         return bool(command.objection) and self._known(command) not in self.always
 
     async def ask(self, command: Command) -> None:
-        """Ask the person where that is needed. Raises `CommandRefused` when they say no."""
+        """Ask the person where that is needed. Raises `CommandRefused` when they say
+        no.
+        """
         if not self.must_ask(command):
             return
         with self.clock.standing_still():
             permission = await self.permit(command.text, command.objection)
         if permission is Permission.NO:
-            raise CommandRefused(f"{command.objection}, and it was not approved", allowed=self.allowed)
+            raise CommandRefused(
+                f"{command.objection}, and it was not approved", allowed=self.allowed
+            )
         if permission is Permission.ALWAYS:
             self.always.add(self._known(command))
 
@@ -316,13 +379,22 @@ class CommandRunner(Struct, frozen=True):
         copies: Path | None = None,
         hear: Hear = unheard,
     ) -> CommandResult:
-        """Run a judged command without a question, and `hear` its output; `copies` is as for `run_command`."""
+        """Run a judged command without a question, and `hear` its output; `copies` is
+        as for `run_command`.
+        """
         if self.settings.mode == "unsafe":
             _log.warning("Unsafe mode: %.1000r runs whatever it is", command.text)
         _log.info("Running %.1000r in %s", command.text, command.folder)
         env = {**self.env, **(env or {})}
-        if command.in_shell:  # it looks programs up by itself: the project's own come first, unless it is given a PATH
-            env = {"PATH": os.pathsep.join((*map(str, own_folders(self.root)), *os.get_exec_path())), **env}
+        if command.in_shell:
+            # it looks programs up by itself: the project's own come first, unless it is
+            # given a PATH
+            env = {
+                "PATH": os.pathsep.join(
+                    (*map(str, own_folders(self.root)), *os.get_exec_path())
+                ),
+                **env,
+            }
         result = await run_command(
             command.argv,
             cwd=command.folder,
@@ -343,14 +415,24 @@ def as_tool_answer(command: str, result: CommandResult, cwd: str) -> dict[str, o
     """A result in the form that the `execute_command` tool promises to models."""
     match result:
         case Refused(program=str(program), allowed=allowed) if program:
-            return {"error": f"Command '{program}' is not allowed", "allowed_commands": list(allowed)}
+            return {
+                "error": f"Command '{program}' is not allowed",
+                "allowed_commands": list(allowed),
+            }
         case Refused(allowed=allowed) if allowed:
             return {"error": result.stderr, "allowed_commands": list(allowed)}
         case CommandResult(refused=True):
             return {"error": result.stderr}
         case CommandResult(timed_out=True):
-            said = {name: text for name, text in (("stdout", result.stdout), ("stderr", result.stderr)) if text}
-            return {"error": f"Command timed out after {result.limit:g} seconds", **said}
+            said = {
+                name: text
+                for name, text in (("stdout", result.stdout), ("stderr", result.stderr))
+                if text
+            }
+            return {
+                "error": f"Command timed out after {result.limit:g} seconds",
+                **said,
+            }
         case CommandResult(started=False) if result.return_code != 127:
             return {"error": f"Failed to execute command: {result.stderr}"}
         case _:
@@ -365,7 +447,9 @@ def as_tool_answer(command: str, result: CommandResult, cwd: str) -> dict[str, o
 
 
 def _readable(text: str, *, unsafe: bool) -> str:
-    """The text without what surrounds it, if it is one that people can see and a program can be given."""
+    """The text without what surrounds it, if it is one that people can see and a
+    program can be given.
+    """
     text = text.replace("\r\n", "\n").strip(" \t\r\n")
     if not text:
         raise CommandRefused("The command is empty")
@@ -373,7 +457,9 @@ def _readable(text: str, *, unsafe: bool) -> str:
         raise CommandRefused(f"The command is too long: {len(text)} characters")
     odd = re.search("[\0\ud800-\udfff]", text) if unsafe else _UNSEEN.search(text)
     if odd:
-        raise CommandRefused(f"The command holds a control character: U+{ord(odd[0]):04X}")
+        raise CommandRefused(
+            f"The command holds a control character: U+{ord(odd[0]):04X}"
+        )
     return text
 
 
@@ -382,14 +468,21 @@ def _needs_shell(words: Words) -> str:
     if words.operator:
         return f"{_shown(words.operator)} needs a shell, and commands run without one"
     if assignment := _ASSIGNMENT.match(words.argv[0]):
-        return f"`{assignment[0]}` before a program needs a shell, and commands run without one; use `env`"
+        return (
+            f"`{assignment[0]}` before a program needs a shell, and commands run"
+            " without one; use `env`"
+        )
     return ""
 
 
 def _shown(operator: str) -> str:
-    return {"\n": "a line break", "`": "a backtick", "\\": "a backslash", "'": "a quote", '"': "a quote"}.get(
-        operator, f"`{operator}`"
-    )
+    return {
+        "\n": "a line break",
+        "`": "a backtick",
+        "\\": "a backslash",
+        "'": "a quote",
+        '"': "a quote",
+    }.get(operator, f"`{operator}`")
 
 
 def _is_path(program: str) -> bool:
@@ -397,11 +490,15 @@ def _is_path(program: str) -> bool:
 
 
 def _make(folder: Path) -> None:
-    """Make the folder where it is missing; the answer to a question may have taken hours, so it is judged again."""
+    """Make the folder where it is missing; the answer to a question may have taken
+    hours, so it is judged again.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         confined = folder.resolve() == folder
     except OSError as error:
-        raise CommandRefused(f"{folder} cannot be worked in: {error.strerror or error}") from error
+        raise CommandRefused(
+            f"{folder} cannot be worked in: {error.strerror or error}"
+        ) from error
     if not confined:
         raise CommandRefused(f"{folder} leads somewhere else now")

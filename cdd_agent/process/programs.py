@@ -1,4 +1,6 @@
-"""Which program a command's first word means in a project, looked up before the command's own variables hold."""
+"""Which program a command's first word means in a project, looked up before the
+command's own variables hold.
+"""
 
 import contextlib
 import os
@@ -16,9 +18,11 @@ _WINDOWS = os.name == "nt"
 
 
 def find_program(name: str, first: Sequence[Path] = ()) -> Path | None:
-    """Where a program of this name is: in one of the folders `first`, or on this process's own PATH.
+    """Where a program of this name is: in one of the folders `first`, or on this
+    process's own PATH.
 
-    Only absolute folders count: one such as `.` would mean another program in each folder.
+    Only absolute folders count: one such as `.` would mean another program in each
+    folder.
     """
     if Path(name).name != name:
         return None
@@ -27,20 +31,31 @@ def find_program(name: str, first: Sequence[Path] = ()) -> Path | None:
     if _WINDOWS:
         known = os.environ.get("PATHEXT", ".COM;.EXE;.BAT;.CMD").split(";")
         endings = [""] if Path(name).suffix.upper() in known else known
-    files = (folder / f"{name}{ending}" for folder in (*first, *on_path) for ending in endings)
+    files = (
+        folder / f"{name}{ending}"
+        for folder in (*first, *on_path)
+        for ending in endings
+    )
     return next((file for file in files if _is_program(file)), None)
 
 
 def as_started(argv: Sequence[str], root: Path) -> tuple[str, ...]:
-    """The words that start a command in a project, with the program's absolute path where there is such a program.
+    """The words that start a command in a project, with the program's absolute path
+    where there is such a program.
 
-    `pytest` and `python` are the project's own environment's; else those on the PATH; else this program's own.
+    `pytest` and `python` are the project's own environment's; else those on the PATH;
+    else this program's own.
     """
     name, *rest = argv
     if name == "pytest":
         return (*_pytest(root), *rest)
     if name in OWN_PROGRAMS:  # many systems have only `python3`
-        python = own_python(root) or find_program(name) or find_program("python3") or sys.executable
+        python = (
+            own_python(root)
+            or find_program(name)
+            or find_program("python3")
+            or sys.executable
+        )
         return (str(python), *rest)
     return (_found(name, root) or name, *rest)
 
@@ -48,13 +63,20 @@ def as_started(argv: Sequence[str], root: Path) -> tuple[str, ...]:
 def own_folders(root: Path) -> list[Path]:
     """Where the project's own environment keeps its programs; it need not have one."""
     inside = "Scripts" if _WINDOWS else "bin"
-    return [folder for name in _OWN_ENVIRONMENTS if (folder := root.absolute() / name / inside).is_dir()]
+    return [
+        folder
+        for name in _OWN_ENVIRONMENTS
+        if (folder := root.absolute() / name / inside).is_dir()
+    ]
 
 
 def own_python(root: Path) -> Path | None:
     """The Python of the project's own environment."""
     name = "python.exe" if _WINDOWS else "python"
-    return next((folder / name for folder in own_folders(root) if (folder / name).exists()), None)
+    return next(
+        (folder / name for folder in own_folders(root) if (folder / name).exists()),
+        None,
+    )
 
 
 def _found(name: str, root: Path) -> str | None:
@@ -63,10 +85,14 @@ def _found(name: str, root: Path) -> str | None:
 
 
 def _pytest(root: Path) -> tuple[str, ...]:
-    """How pytest is run in this project: its own environment first, this program's own as the last resort."""
+    """How pytest is run in this project: its own environment first, this program's own
+    as the last resort.
+    """
     manifests, uses_poetry = Manifests(root), False
     with contextlib.suppress(ManifestUnreadable):
-        uses_poetry = manifests.has("poetry.lock") or "poetry" in section(manifests.content("pyproject.toml"), "tool")
+        uses_poetry = manifests.has("poetry.lock") or "poetry" in section(
+            manifests.content("pyproject.toml"), "tool"
+        )
     if uses_poetry and (poetry := _found("poetry", root)):
         return (poetry, "run", "pytest")
     if manifests.has("uv.lock") and (uv := _found("uv", root)):

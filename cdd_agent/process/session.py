@@ -1,4 +1,6 @@
-"""`execute_command_tool`: commands for callers that keep many sessions apart, each in a folder of its own."""
+"""`execute_command_tool`: commands for callers that keep many sessions apart, each in a
+folder of its own.
+"""
 
 import os
 import re
@@ -13,15 +15,22 @@ _ID = re.compile(r"[\w@+=,-]([\w .@+=,-]{0,126}[\w@+=,-])?")
 
 
 def execute_command_tool(
-    command: str, workspace_id: str, agent_id: str, session_id: str, cwd: str | None = None
+    command: str,
+    workspace_id: str,
+    agent_id: str,
+    session_id: str,
+    cwd: str | None = None,
 ) -> dict[str, object]:
-    """Run a command in a session's own folder, which is made when missing, and wait for its end.
+    """Run a command in a session's own folder, which is made when missing, and wait for
+    its end.
 
-    `cwd` is relative to that folder and cannot leave it. Returns `{"success": True, "command", "return_code", "stdout",
-    "stderr", "cwd"}`, also for a command that fails by itself, or `{"error": ...}`. Works with and without a running
+    `cwd` is relative to that folder and cannot leave it. Returns
+    `{"success": True, "command", "return_code", "stdout", "stderr", "cwd"}`, also for a
+    command that fails by itself, or `{"error": ...}`. Works with and without a running
     event loop, which it holds up either way.
     """
-    if not all(isinstance(text, str) for text in (command, cwd or "")):  # a model may send anything
+    # a model may send anything
+    if not all(isinstance(text, str) for text in (command, cwd or "")):
         return {"error": "Failed to execute command: `command` and `cwd` are texts"}
     try:
         folder = _session_folder(workspace_id, agent_id, session_id)
@@ -29,7 +38,12 @@ def execute_command_tool(
     except PathRefused as refusal:
         return {"error": refusal.message}
     except OSError as error:
-        return {"error": f"Failed to execute command: the session's folder cannot be made: {error.strerror or error}"}
+        return {
+            "error": (
+                "Failed to execute command: the session's folder cannot be made:"
+                f" {error.strerror or error}"
+            )
+        }
     runner = CommandRunner(folder, switched(Commands(), os.environ))
     return as_tool_answer(command, waited_for(runner.run(command, cwd=cwd)), cwd or ".")
 
@@ -37,7 +51,10 @@ def execute_command_tool(
 def _session_folder(*ids: str) -> Path:
     for one in ids:
         if not isinstance(one, str) or not _ID.fullmatch(one):
-            raise PathRefused(f"{one!r} is not an id: letters, digits and `-_.@+=,`, at most 128, no dot at the start")
+            raise PathRefused(
+                f"{one!r} is not an id: letters, digits and `-_.@+=,`, at most 128, no"
+                " dot at the start"
+            )
     if chosen := os.environ.get("CDD_WORKSPACES"):
         base = Path(chosen).absolute()
     else:

@@ -1,4 +1,6 @@
-"""A program that stays: it is started once, and asked again and again over its pipes."""
+"""A program that stays: it is started once, and asked again and again over its
+pipes.
+"""
 
 from __future__ import annotations
 
@@ -20,19 +22,30 @@ _WORDS = 4096
 
 
 class ProgramEnded(Exception):
-    """It could not be started, has ended, or took too long for an answer; the text is what it said of that."""
+    """It could not be started, has ended, or took too long for an answer; the text is
+    what it said of that.
+    """
 
 
 class StandingProgram:
-    """Asked by one thread at a time. It ends when its input does: when it is closed, when nobody holds it any more, and
-    also when this process is killed."""
+    """Asked by one thread at a time. It ends when its input does: when it is closed,
+    when nobody holds it any more, and also when this process is killed.
+    """
 
-    def __init__(self, argv: Sequence[str], cwd: Path, env: Mapping[str, str], limit: float) -> None:
+    def __init__(
+        self, argv: Sequence[str], cwd: Path, env: Mapping[str, str], limit: float
+    ) -> None:
         """An answer has to begin within `limit` seconds. Raises `ProgramEnded`."""
         pipe = subprocess.PIPE
         try:
             process = subprocess.Popen(
-                argv, cwd=cwd, env=env, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
+                argv,
+                cwd=cwd,
+                env=env,
+                stdin=pipe,
+                stdout=pipe,
+                stderr=pipe,
+                start_new_session=True,
             )
         except (OSError, ValueError) as error:
             raise ProgramEnded(str(error)) from error
@@ -41,13 +54,16 @@ class StandingProgram:
         assert process.stderr is not None
         self._input, self._output, self._limit = process.stdin, process.stdout, limit
         self._said = bytearray()
-        self._hearing = threading.Thread(target=_hear, args=(process.stderr, self._said), name="stderr", daemon=True)
+        self._hearing = threading.Thread(
+            target=_hear, args=(process.stderr, self._said), name="stderr", daemon=True
+        )
         self._hearing.start()
         self.close = weakref.finalize(self, _end, process, self._input, self._output)
 
     def ask(self, question: bytes, read: Callable[[BufferedReader], T]) -> T:
-        """Send a question, and let `read` take its answer from what the program writes; it raises `EOFError` where that
-        ends too early. Raises `ProgramEnded`."""
+        """Send a question, and let `read` take its answer from what the program writes;
+        it raises `EOFError` where that ends too early. Raises `ProgramEnded`.
+        """
         try:
             self._input.write(question)
             self._input.flush()
@@ -76,7 +92,9 @@ class StandingProgram:
 
 
 def _hear(errors: IO[bytes], said: bytearray) -> None:
-    """Keep the end of what the program says, which would have to wait where nobody reads it."""
+    """Keep the end of what the program says, which would have to wait where nobody
+    reads it.
+    """
     with errors:
         while data := os.read(errors.fileno(), _WORDS):
             said += data
@@ -101,7 +119,9 @@ def exactly(output: BufferedReader, size: int) -> bytes:
     return found
 
 
-def _end(process: subprocess.Popen[bytes], questions: IO[bytes], answers: IO[bytes]) -> None:
+def _end(
+    process: subprocess.Popen[bytes], questions: IO[bytes], answers: IO[bytes]
+) -> None:
     with contextlib.suppress(OSError):
         questions.close()
     try:

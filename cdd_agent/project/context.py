@@ -1,4 +1,6 @@
-"""The context that a model is given of a project before it is asked: its files, where it runs, files in full."""
+"""The context that a model is given of a project before it is asked: its files, where
+it runs, files in full.
+"""
 
 import os
 import platform
@@ -31,7 +33,9 @@ FileStatus = Literal["found", "not_found"]
 
 
 class FileContext(Struct, frozen=True):
-    """A file that was asked for; `content` is None when there is no such file, or it cannot be read."""
+    """A file that was asked for; `content` is None when there is no such file, or it
+    cannot be read.
+    """
 
     file_path: str
     content: str | None
@@ -41,7 +45,9 @@ class FileContext(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if self.status not in get_args(FileStatus):
-            raise ValueError(f"status is {' or '.join(get_args(FileStatus))}, not {self.status!r}")
+            raise ValueError(
+                f"status is {' or '.join(get_args(FileStatus))}, not {self.status!r}"
+            )
 
 
 class Environment(Struct, frozen=True):
@@ -69,18 +75,26 @@ class ContextResult(Struct, frozen=True):
 
     def as_text(self) -> str:
         """All of it in Markdown, whatever the files hold."""
-        environment = "\n".join(f"- {name}: {value}" for name, value in asdict(self.environment_info).items())
-        parts = [f"## Environment\n\n{environment}", f"## Files\n\n{fenced(self.repo_tree)}"]
+        environment = "\n".join(
+            f"- {name}: {value}"
+            for name, value in asdict(self.environment_info).items()
+        )
+        parts = [
+            f"## Environment\n\n{environment}",
+            f"## Files\n\n{fenced(self.repo_tree)}",
+        ]
         if self.gitignore_content:
             parts.append(f"## .gitignore\n\n{fenced(self.gitignore_content)}")
         for file in self.file_contexts:
             without = f"({file.problem})" if file.problem else "There is no such file."
-            parts.append(f"## {file.file_path}\n\n{without if file.content is None else fenced(file.content)}")
+            shown = without if file.content is None else fenced(file.content)
+            parts.append(f"## {file.file_path}\n\n{shown}")
         return "\n\n".join(parts) + "\n"
 
 
 def project_context(root: Path, paths: Iterable[str] = ()) -> ContextResult:
-    """The context of a project, with some of its files (or folders: what is in them) in full.
+    """The context of a project, with some of its files (or folders: what is in them) in
+    full.
 
     Raises `PathRefused` when one of the paths is outside the project.
     """
@@ -89,14 +103,21 @@ def project_context(root: Path, paths: Iterable[str] = ()) -> ContextResult:
     environment = Environment(
         os=f"{platform.system()} {platform.release()} ({platform.machine()})",
         python=platform.python_version(),
-        shell=PurePath(os.environ.get("SHELL") or os.environ.get("COMSPEC") or "unknown").name,
+        shell=PurePath(
+            os.environ.get("SHELL") or os.environ.get("COMSPEC") or "unknown"
+        ).name,
         cwd=sanitize_for_display(str(root.absolute())),
         git=sanitize_for_display(f"branch {branch}" if branch else without_branch),
     )
     gitignore = ""
     with suppress(SourceUnreadable):
         gitignore = read_source(root, ".gitignore", limit=_GITIGNORE).as_text()
-    return ContextResult(repo_tree(root), environment, gitignore, tuple(_file(root, path) for path in paths))
+    return ContextResult(
+        repo_tree(root),
+        environment,
+        gitignore,
+        tuple(_file(root, path) for path in paths),
+    )
 
 
 def _file(root: Path, text: str) -> FileContext:
@@ -106,7 +127,9 @@ def _file(root: Path, text: str) -> FileContext:
         return FileContext(sanitize_for_display(text), None, "not_found")
     except SourceUnreadable as error:
         return FileContext(sanitize_for_display(text), None, "found", error.message)
-    return FileContext(sanitize_for_display(str(source.path)), source.as_text(), "found")
+    return FileContext(
+        sanitize_for_display(str(source.path)), source.as_text(), "found"
+    )
 
 
 class _Node(Struct):
@@ -124,33 +147,55 @@ class _Node(Struct):
 
     @property
     def count(self) -> str:
-        """The same in words, where it is a folder that is not opened; empty for a file."""
-        return f" ({self.files:,} file{'' if self.files == 1 else 's'})" if self.inner else ""
+        """The same in words, where it is a folder that is not opened; empty for a
+        file.
+        """
+        return (
+            f" ({self.files:,} file{'' if self.files == 1 else 's'})"
+            if self.inner
+            else ""
+        )
 
 
 def entries(root: Path, without: Collection[str] = ()) -> list[WalkEntry]:
-    """All that is in a project, as far as it is looked at; `without` some files, and folders with what is in them."""
+    """All that is in a project, as far as it is looked at; `without` some files, and
+    folders with what is in them.
+    """
     inside = tuple(f"{place}/" for place in without)
-    found = (entry for entry in walk(root) if entry.text not in without and not entry.text.startswith(inside))
+    found = (
+        entry
+        for entry in walk(root)
+        if entry.text not in without and not entry.text.startswith(inside)
+    )
     return list(islice(found, _COUNTED + 1))
 
 
 def repo_tree(root: Path) -> str:
-    """The project's files as a tree: as many of its levels as fit, with counts for what does not."""
+    """The project's files as a tree: as many of its levels as fit, with counts for what
+    does not.
+    """
     found = entries(root)
     top = _tree(sanitize_for_display(root.absolute().name) or ".", found[:_COUNTED])
-    return "\n".join([top.line, *_drawn(top, _levels(top, _LINES)), *_unseen(found)]) + "\n"
+    return (
+        "\n".join([top.line, *_drawn(top, _levels(top, _LINES)), *_unseen(found)])
+        + "\n"
+    )
 
 
 def plain_tree(found: Sequence[WalkEntry], lines: int) -> str:
-    """The same in about so many lines at most, without the root and by indentation alone: to a model drawn lines say no
-    more, and cost more than the names."""
+    """The same in about so many lines at most, without the root and by indentation
+    alone: to a model drawn lines say no more, and cost more than the names.
+    """
     top = _tree("", found[:_COUNTED])
     return "\n".join((*_indented(top, _levels(top, lines)), *_unseen(found))) + "\n"
 
 
 def _unseen(found: Sequence[WalkEntry]) -> list[str]:
-    return [f"… and more: only {_COUNTED:,} entries were looked at"] if len(found) > _COUNTED else []
+    return (
+        [f"… and more: only {_COUNTED:,} entries were looked at"]
+        if len(found) > _COUNTED
+        else []
+    )
 
 
 def _tree(name: str, entries: Iterable[WalkEntry]) -> _Node:
@@ -185,9 +230,12 @@ def _drawn(folder: _Node, levels: int, indent: str = "") -> Iterator[str]:
     shown, more = folder.inner[:_WIDTH], len(folder.inner) - _WIDTH
     for node in shown:
         is_last = node is shown[-1] and more <= 0
-        yield f"{indent}{'└── ' if is_last else '├── '}{node.line}{node.count if levels == 1 else ''}"
+        branch = "└── " if is_last else "├── "
+        yield f"{indent}{branch}{node.line}{node.count if levels == 1 else ''}"
         if levels > 1:
-            yield from _drawn(node, levels - 1, indent + ("    " if is_last else "│   "))
+            yield from _drawn(
+                node, levels - 1, indent + ("    " if is_last else "│   ")
+            )
     if more > 0:
         yield f"{indent}└── … and {more:,} more"
 

@@ -1,7 +1,9 @@
-"""Pythons other than this program's own, asked whether they can read a text: a project may be for a newer one.
+"""Pythons other than this program's own, asked whether they can read a text: a project
+may be for a newer one.
 
-A text is only compiled, and not run: in isolated mode, without the site's packages, in an empty folder, for a bounded
-time. An interpreter that is itself a file of the project is not started.
+A text is only compiled, and not run: in isolated mode, without the site's packages, in
+an empty folder, for a bounded time. An interpreter that is itself a file of the project
+is not started.
 """
 
 import re
@@ -47,10 +49,12 @@ class Opinion(Struct, frozen=True):
 
 
 def opinion(root: Path, source: bytes) -> Opinion | None:
-    """The opinion of the Python for which a project is written, as far as there is one here beside this program's.
+    """The opinion of the Python for which a project is written, as far as there is one
+    here beside this program's.
 
-    That of the project's own environment decides. Without one, any newer one that `requires-python` allows may say that
-    the text can be read; where all deny it, the newest is quoted.
+    That of the project's own environment decides. Without one, any newer one that
+    `requires-python` allows may say that the text can be read; where all deny it, the
+    newest is quoted.
     """
     until = time.monotonic() + _SECONDS
     with tempfile.TemporaryDirectory(prefix="cdd-") as folder:
@@ -60,7 +64,11 @@ def opinion(root: Path, source: bytes) -> Opinion | None:
         if own and _is_outside(root, own) and (said := _asked(own.resolve(), text)):
             return Opinion(*said, is_of_project=True)
         found: list[Opinion] = []
-        names = (*(f"python3.{minor}" for minor in range(NEWEST[1], OURS[1], -1)), "python", "python3")
+        names = (
+            *(f"python3.{minor}" for minor in range(NEWEST[1], OURS[1], -1)),
+            "python",
+            "python3",
+        )
         on_path = (program for name in names if (program := find_program(name)))
         for program in (program for program in on_path if _is_outside(root, program)):
             if time.monotonic() > until:
@@ -75,12 +83,21 @@ def opinion(root: Path, source: bytes) -> Opinion | None:
 
 
 def allows(root: Path, version: Version) -> bool:
-    """Whether `requires-python` in pyproject.toml lets a project run on a version. What cannot be read forbids none."""
+    """Whether `requires-python` in pyproject.toml lets a project run on a version. What
+    cannot be read forbids none.
+    """
     try:
-        wanted = str(section(Manifests(root).content("pyproject.toml"), "project").get("requires-python", ""))
+        wanted = str(
+            section(Manifests(root).content("pyproject.toml"), "project").get(
+                "requires-python", ""
+            )
+        )
     except ManifestUnreadable:
         return True
-    return all(_fits(version, *clause) for clause in re.findall(r"([<>=~!]=?)\s*(\d+)\.(\d+)([.\d*]*)", wanted))
+    return all(
+        _fits(version, *clause)
+        for clause in re.findall(r"([<>=~!]=?)\s*(\d+)\.(\d+)([.\d*]*)", wanted)
+    )
 
 
 def _fits(version: Version, operator: str, major: str, minor: str, rest: str) -> bool:
@@ -89,7 +106,9 @@ def _fits(version: Version, operator: str, major: str, minor: str, rest: str) ->
         case ">=" | ">":
             return version >= named
         case "<":
-            return version < named or (version == named and re.fullmatch(r"[.0*]*", rest) is None)
+            return version < named or (
+                version == named and re.fullmatch(r"[.0*]*", rest) is None
+            )
         case "<=":
             return version <= named
         case "==" | "=":
@@ -108,9 +127,14 @@ def _is_outside(root: Path, program: Path) -> bool:
 
 
 def _asked(program: Path, text: Path) -> tuple[Version, str] | None:
-    """None for one that does not answer: a shim for a version that is not there, a text that is nested too deeply."""
+    """None for one that does not answer: a shim for a version that is not there, a text
+    that is nested too deeply.
+    """
     run = run_command(
-        [str(program), "-I", "-S", "-B", "-W", "ignore", "-c", _QUESTION], cwd=text.parent, limit=_SECONDS, stdin=text
+        [str(program), "-I", "-S", "-B", "-W", "ignore", "-c", _QUESTION],
+        cwd=text.parent,
+        limit=_SECONDS,
+        stdin=text,
     )
     result = waited_for(run)
     said = re.fullmatch(r"Python (\d+)\.(\d+)\r?\n(.*)", result.stdout, re.DOTALL)

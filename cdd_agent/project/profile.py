@@ -1,4 +1,6 @@
-"""A project's profile, by its own manifests: its name, what it is for, and the commands by which it is worked on."""
+"""A project's profile, by its own manifests: its name, what it is for, and the commands
+by which it is worked on.
+"""
 
 import re
 from collections.abc import Callable, Mapping
@@ -11,7 +13,12 @@ from cdd_agent.files.manifests import Manifests, ManifestUnreadable, section
 
 T = TypeVar("T")
 
-_NODE_LOCKS = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lock": "bun", "bun.lockb": "bun"}
+_NODE_LOCKS = {
+    "pnpm-lock.yaml": "pnpm",
+    "yarn.lock": "yarn",
+    "bun.lock": "bun",
+    "bun.lockb": "bun",
+}
 _PURPOSES = {
     "set up": ("install", "setup", "bootstrap"),
     "build": ("build",),
@@ -22,16 +29,22 @@ _PURPOSES = {
 
 
 class Profile(Struct):
-    """Commands are by what they are for; nothing that a file does not say is guessed."""
+    """Commands are by what they are for; nothing that a file does not say is
+    guessed.
+    """
 
     name: str
     description: str = ""
-    commands: dict[str, list[str]] = field(default_factory=lambda: {purpose: [] for purpose in _PURPOSES})
+    commands: dict[str, list[str]] = field(
+        default_factory=lambda: {purpose: [] for purpose in _PURPOSES}
+    )
     unread: list[str] = field(default_factory=list)
     """Files that could not be read, each with the reason."""
 
     def describe(self, content: Mapping[str, Any]) -> None:
-        """The name and description, where they are texts; the first file that has a description gives both."""
+        """The name and description, where they are texts; the first file that has a
+        description gives both.
+        """
         if self.description:
             return
         for key in ("name", "description"):
@@ -48,21 +61,34 @@ class Profile(Struct):
 
 
 def profile(root: Path) -> Profile:
-    """Read what a project holds of pyproject.toml, package.json, Cargo.toml, go.mod, Makefile and the like."""
+    """Read what a project holds of pyproject.toml, package.json, Cargo.toml, go.mod,
+    Makefile and the like.
+    """
     found, manifests = Profile(root.name), Manifests(root)
-    targets = found.read(lambda: manifests.targets) or set()  # a project's own say best how it is meant
+    # a project's own say best how it is meant
+    targets = found.read(lambda: manifests.targets) or set()
     for purpose, names in _PURPOSES.items():
-        found.commands[purpose] += [f"make {target}" for target in names if target in targets]
+        found.commands[purpose] += [
+            f"make {target}" for target in names if target in targets
+        ]
     _python(manifests, found)
     _node(manifests, found)
     if rust := found.read(lambda: manifests.content("Cargo.toml")):
         found.describe(section(rust, "package"))
-        for purpose, command in (("build", "cargo build"), ("lint", "cargo clippy"), ("format", "cargo fmt")):
+        for purpose, command in (
+            ("build", "cargo build"),
+            ("lint", "cargo clippy"),
+            ("format", "cargo fmt"),
+        ):
             found.commands[purpose].append(command)
     go = found.read(lambda: manifests.text("go.mod")) or ""
     if module := re.search(r"^module[ \t]+(\S+)", go, re.MULTILINE):
         found.describe({"name": module[1].rpartition("/")[2]})
-        for purpose, command in (("build", "go build ./..."), ("lint", "go vet ./..."), ("format", "gofmt -w .")):
+        for purpose, command in (
+            ("build", "go build ./..."),
+            ("lint", "go vet ./..."),
+            ("format", "gofmt -w ."),
+        ):
             found.commands[purpose].append(command)
     if manifests.has(".pre-commit-config.yaml"):
         found.commands["lint"].append("pre-commit run --all-files")
@@ -92,7 +118,9 @@ def _python(manifests: Manifests, found: Profile) -> None:
         found.commands["lint"].append(f"{prefix}flake8")
     if "mypy" in tool or manifests.has("mypy.ini"):
         names_files = {"files", "packages", "modules"} & section(tool, "mypy").keys()
-        found.commands["lint"].append(f"{prefix}mypy" if names_files else f"{prefix}mypy .")
+        found.commands["lint"].append(
+            f"{prefix}mypy" if names_files else f"{prefix}mypy ."
+        )
     if "black" in tool:
         found.commands["format"].append(f"{prefix}black .")
 
@@ -102,9 +130,13 @@ def _node(manifests: Manifests, found: Profile) -> None:
     if content is None or not manifests.has("package.json"):
         return
     found.describe(content)
-    manager = next((manager for lock, manager in _NODE_LOCKS.items() if manifests.has(lock)), "npm")
+    manager = next(
+        (manager for lock, manager in _NODE_LOCKS.items() if manifests.has(lock)), "npm"
+    )
     found.commands["set up"].append(f"{manager} install")
     for purpose, names in _PURPOSES.items():
         if purpose != "set up":
             scripts = section(content, "scripts")
-            found.commands[purpose] += [f"{manager} run {script}" for script in names if script in scripts]
+            found.commands[purpose] += [
+                f"{manager} run {script}" for script in names if script in scripts
+            ]

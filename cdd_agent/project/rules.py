@@ -1,4 +1,6 @@
-"""A project's rules for agents: the files in which people write down how work is to be done here."""
+"""A project's rules for agents: the files in which people write down how work is to be
+done here.
+"""
 
 import os
 from pathlib import Path
@@ -19,7 +21,9 @@ RULES_FOR_AGENTS = "the project's rules for agents"
 
 
 class ProjectRules(Struct, frozen=True):
-    """The texts of the files, the nearest first, and what has to be said of how they were read."""
+    """The texts of the files, the nearest first, and what has to be said of how they
+    were read.
+    """
 
     text: str = ""
     notes: tuple[str, ...] = ()
@@ -31,17 +35,21 @@ class ProjectRules(Struct, frozen=True):
 
 
 def project_rules(root: Path) -> ProjectRules:
-    """The rules at the project's root, then those of the folders around it, up to the top of its git repository.
+    """The rules at the project's root, then those of the folders around it, up to the
+    top of its git repository.
 
-    A file that says the same as one before it (they are often links to each other) is there once. What `cdd init` left
-    for people to fill in is not there while nobody has.
+    A file that says the same as one before it (they are often links to each other) is
+    there once. What `cdd init` left for people to fill in is not there while nobody
+    has.
     """
     parts: list[str] = []
     notes: list[str] = []
     seen: set[str] = set()
     room = LONGEST_TOGETHER
     around = (root.resolve(), *root.resolve().parents)
-    top = next((depth for depth, folder in enumerate(around) if (folder / ".git").exists()), 0)
+    top = next(
+        (depth for depth, folder in enumerate(around) if (folder / ".git").exists()), 0
+    )
     for depth, folder in enumerate(around[: top + 1]):
         for name in NAMES:
             path = f"{'../' * depth}{name}"
@@ -57,11 +65,17 @@ def project_rules(root: Path) -> ProjectRules:
                 continue
             seen.add(text)
             if not room:
-                notes.append(f"The rules in {path} are left out: the others have {LONGEST_TOGETHER:,} characters.")
+                notes.append(
+                    f"The rules in {path} are left out: the others have"
+                    f" {LONGEST_TOGETHER:,} characters."
+                )
                 continue
             if source.cut or len(text) > room:
                 text = text[:room]
-                notes.append(f"The rules in {path} are cut: only the first {len(text):,} characters are used.")
+                notes.append(
+                    f"The rules in {path} are cut: only the first {len(text):,}"
+                    " characters are used."
+                )
             room -= len(text)
             parts.append(f"## {sanitize_for_display(path)}\n\n{text}")
     return ProjectRules("\n\n".join(parts), tuple(notes))

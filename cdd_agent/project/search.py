@@ -1,4 +1,5 @@
-"""Finding files and lines in a project: all files, files by name, lines by what is in them.
+"""Finding files and lines in a project: all files, files by name, lines by what is in
+them.
 
 What git ignores is not found. Each answer says whether it is all there is.
 """
@@ -35,7 +36,10 @@ _MAX_PATTERN = 2_000
 _MAX_ALTERNATIVES = 100
 _PACKAGE = Path(__file__).resolve().parents[2]
 """The folder that this package is imported from."""
-_CHILD = "import sys; sys.path.insert(0, sys.argv[1]); import cdd_agent.project.search as s; s.search(sys.argv[2])"
+_CHILD = (
+    "import sys; sys.path.insert(0, sys.argv[1]); import cdd_agent.project.search as s;"
+    " s.search(sys.argv[2])"
+)
 _LINE, _WRONG, _CUT, _NOTE, _DONE = "=!<#."
 """The kind of a line of the searching process, by its first character."""
 _ALTERNATIVES = re.compile(r"\{([^{}]*,[^{}]*)\}")
@@ -50,17 +54,25 @@ class SearchFailed(CddError):
 
 
 def list_files(root: Path, under: str = ".", limit: int = _FILES) -> Found:
-    """All files in a folder and in the folders below it. Raises `SourceMissing` where nothing is."""
+    """All files in a folder and in the folders below it. Raises `SourceMissing` where
+    nothing is.
+    """
     return _gathered(_entries(root, locate(root, under)), limit)
 
 
 def glob_files(root: Path, pattern: str, limit: int = _FILES) -> Found:
-    """Files whose path from the root matches: `*` and `?` within a name, `**` for any folders, `[ab]`, `{a,b}`.
+    """Files whose path from the root matches: `*` and `?` within a name, `**` for any
+    folders, `[ab]`, `{a,b}`.
 
-    Raises `PatternRefused` for a pattern that means nothing, `PathRefused` for one that leaves the project.
+    Raises `PatternRefused` for a pattern that means nothing, `PathRefused` for one that
+    leaves the project.
     """
     glob = _Glob(root, pattern)
-    entries = (entry for entry in walk(root, glob.folder) if entry.kind is Kind.UNREADABLE or glob.matches(entry))
+    entries = (
+        entry
+        for entry in walk(root, glob.folder)
+        if entry.kind is Kind.UNREADABLE or glob.matches(entry)
+    )
     return _gathered(entries, limit)
 
 
@@ -74,41 +86,68 @@ async def grep_files(
     *,
     seconds: float = _SECONDS,
 ) -> Found:
-    """Lines that a regular expression (Python's) matches, as `path:number:line`, in a file or below a folder.
+    """Lines that a regular expression (Python's) matches, as `path:number:line`, in a
+    file or below a folder.
 
-    `glob` keeps to files that match it; without a `/` it is about the name alone. Binary files, large ones and those
-    that hold secrets are left out. Some expressions take for ever on some lines, so the search is a process of its
-    own, which is ended when its time is up; what it found until then is the answer.
+    `glob` keeps to files that match it; without a `/` it is about the name alone.
+    Binary files, large ones and those that hold secrets are left out. Some expressions
+    take for ever on some lines, so the search is a process of its own, which is ended
+    when its time is up; what it found until then is the answer.
 
     Raises `PatternRefused`, which says what is wrong with the expression and where.
     """
     path = locate(root, under)
     file_mode(root, path)
     if len(pattern) > _MAX_PATTERN:
-        raise PatternRefused(f"A regular expression of {len(pattern):,} characters is too long")
+        raise PatternRefused(
+            f"A regular expression of {len(pattern):,} characters is too long"
+        )
     if glob is not None:
         glob = glob.replace("\\", "/")
         glob = glob if "/" in glob else f"**/{glob}"
         _Glob(root, glob)  # what can be refused without a search is refused
     root = root.absolute()  # noqa: ASYNC240  # no disk is asked
     wanted = _Wanted(str(root), pattern, str(path), glob, ignore_case, limit)
-    argv = [sys.executable, "-I", "-W", "ignore", "-c", _CHILD, str(_PACKAGE), dumps(asdict(wanted))]
+    argv = [
+        sys.executable,
+        "-I",
+        "-W",
+        "ignore",
+        "-c",
+        _CHILD,
+        str(_PACKAGE),
+        dumps(asdict(wanted)),
+    ]
     result = await run_command(argv, cwd=_PACKAGE, limit=seconds, most=WHOLE)
-    said: dict[str, list[str]] = {kind: [] for kind in (_LINE, _WRONG, _CUT, _NOTE, _DONE)}
+    said: dict[str, list[str]] = {
+        kind: [] for kind in (_LINE, _WRONG, _CUT, _NOTE, _DONE)
+    }
     for line in result.stdout.split("\n")[:-1]:
         said[line[0]].append(line[1:])
     found = tuple(said[_LINE])
     if said[_WRONG]:
-        raise PatternRefused(f"{pattern!r} is not a regular expression: {said[_WRONG][0]}")
+        raise PatternRefused(
+            f"{pattern!r} is not a regular expression: {said[_WRONG][0]}"
+        )
     if result.timed_out:
-        return Found(found, cut=True, note=f"not everything was searched: it took longer than {result.seconds:.0f} s")
+        return Found(
+            found,
+            cut=True,
+            note=(
+                "not everything was searched: it took longer than"
+                f" {result.seconds:.0f} s"
+            ),
+        )
     if not said[_DONE] and not said[_CUT]:
-        raise SearchFailed(f"The search ended early. {result.stderr.strip().rpartition(chr(10))[2]}".strip())
+        last_line = result.stderr.strip().rpartition("\n")[2]
+        raise SearchFailed(f"The search ended early. {last_line}".strip())
     return Found(found, cut=bool(said[_CUT]), note="; ".join(said[_NOTE]))
 
 
 def search(wanted: str) -> None:
-    """The work of the process that `grep_files` starts: writes what it finds as it finds it."""
+    """The work of the process that `grep_files` starts: writes what it finds as it
+    finds it.
+    """
     for line in _search(_Wanted(**loads(wanted))):
         sys.stdout.buffer.write(line.encode("utf-8", errors="replace") + b"\n")
         sys.stdout.buffer.flush()
@@ -127,9 +166,12 @@ class _Wanted(Struct, frozen=True):
 
 def _search(wanted: _Wanted) -> Iterator[str]:
     try:
-        expression = re.compile(wanted.pattern, re.IGNORECASE if wanted.ignore_case else 0)
+        expression = re.compile(
+            wanted.pattern, re.IGNORECASE if wanted.ignore_case else 0
+        )
     except re.error as error:
-        yield f"{_WRONG}{error.msg}{'' if error.pos is None else f' (character {error.pos + 1})'}"
+        where = "" if error.pos is None else f" (character {error.pos + 1})"
+        yield f"{_WRONG}{error.msg}{where}"
         return
     except (OverflowError, RecursionError) as error:
         yield f"{_WRONG}{error}"
@@ -150,7 +192,10 @@ def _search(wanted: _Wanted) -> Iterator[str]:
                 found += 1
     if left_out:
         files = "1 file was" if left_out == 1 else f"{left_out:,} files were"
-        yield f"{_NOTE}{files} not searched: over {_MAX_FILE // 1_000_000} MB, unreadable, or holding secrets"
+        yield (
+            f"{_NOTE}{files} not searched: over {_MAX_FILE // 1_000_000} MB,"
+            " unreadable, or holding secrets"
+        )
     yield _DONE
 
 
@@ -185,10 +230,16 @@ class _Glob:
         paths = [confine(root, text) for text in _expanded(pattern.replace("\\", "/"))]
         self._patterns = [
             # `fnmatch` is never slow over a name, whatever the stars.
-            [None if part == "**" else partial(fnmatchcase, pat=part) for part in path.parts]
+            [
+                None if part == "**" else partial(fnmatchcase, pat=part)
+                for part in path.parts
+            ]
             for path in paths
         ]
-        plain = ["/".join(takewhile(re.compile(r"[^*?\[]+").fullmatch, path.parts[:-1])) for path in paths]
+        plain = [
+            "/".join(takewhile(re.compile(r"[^*?\[]+").fullmatch, path.parts[:-1]))
+            for path in paths
+        ]
         self.folder = PurePosixPath(posixpath.commonpath(plain))
         """Everything that matches is in it."""
 
@@ -203,11 +254,16 @@ def _expanded(pattern: str) -> list[str]:
         text = unfinished.pop()
         if group := _ALTERNATIVES.search(text):
             choices = group[1].split(",")
-            unfinished += [text[: group.start()] + choice + text[group.end() :] for choice in choices]
+            unfinished += [
+                text[: group.start()] + choice + text[group.end() :]
+                for choice in choices
+            ]
         else:
             finished.append(text)
         if len(unfinished) + len(finished) > _MAX_ALTERNATIVES:
-            raise PatternRefused(f"{pattern[:60]!r} is not usable: too many alternatives")
+            raise PatternRefused(
+                f"{pattern[:60]!r} is not usable: too many alternatives"
+            )
     return finished
 
 
@@ -230,4 +286,6 @@ def _gathered(entries: Iterable[WalkEntry], limit: int) -> Found:
                 return Found(tuple(lines), cut=True)
             lines.append(entry.shown)
     folders = "1 folder" if closed == 1 else f"{closed:,} folders"
-    return Found(tuple(lines), note=f"{folders} could not be looked into" if closed else "")
+    return Found(
+        tuple(lines), note=f"{folders} could not be looked into" if closed else ""
+    )

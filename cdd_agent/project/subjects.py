@@ -1,7 +1,9 @@
-"""The files that a test file is for: those that it imports, and those that it is named after.
+"""The files that a test file is for: those that it imports, and those that it is named
+after.
 
-Only what is plain: an import is looked for from the test's own folder upwards, and in `src` and `lib` there. What is
-reached by way of another module, or by a name that is put together while the test runs, is not seen.
+Only what is plain: an import is looked for from the test's own folder upwards, and in
+`src` and `lib` there. What is reached by way of another module, or by a name that is
+put together while the test runs, is not seen.
 """
 
 import ast
@@ -18,7 +20,9 @@ _SCRIPTS = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx")
 _TEST_FOLDERS = ("test", "tests", "__tests__", "spec", "specs")
 _SOURCES = (".", "src", "lib")
 """Where imports are looked for, in each folder around a test."""
-_DEFINED = re.compile(r"^\s*(?:async\s+)?(?:def|class)\s+(test\w*)", re.IGNORECASE | re.MULTILINE)
+_DEFINED = re.compile(
+    r"^\s*(?:async\s+)?(?:def|class)\s+(test\w*)", re.IGNORECASE | re.MULTILINE
+)
 _LARGEST = 1_000_000
 """Bytes of a test file that is looked into."""
 
@@ -30,14 +34,21 @@ class TestFile(Struct, frozen=True):
     defined: frozenset[str] = frozenset()
     """The names of its tests and of their classes, also where it cannot be imported."""
     imported: frozenset[PurePosixPath] = frozenset()
-    """The files in which a module that it imports would be; most of them are not there."""
+    """The files in which a module that it imports would be; most of them are not there.
+    """
 
     __test__ = False  # not a test class, whatever its name
 
     @classmethod
     def read(cls, root: Path, path: str, before: bytes | None = None) -> Self:
-        """A file as it is now, and as it was `before` if it was changed: taking an import away hides nothing."""
-        texts = [data.decode("utf-8", errors="replace") for data in (_content(root / path), before) if data]
+        """A file as it is now, and as it was `before` if it was changed: taking an
+        import away hides nothing.
+        """
+        texts = [
+            data.decode("utf-8", errors="replace")
+            for data in (_content(root / path), before)
+            if data
+        ]
         place = PurePosixPath(path)
         return cls(
             place,
@@ -46,7 +57,9 @@ class TestFile(Struct, frozen=True):
         )
 
     def tie(self, root: Path, path: PurePosixPath) -> str:
-        """The reason why it is one for this file, as a clause; empty where there is none."""
+        """The reason why it is one for this file, as a clause; empty where there is
+        none.
+        """
         if path == self.path:
             return "" if is_test_file(path) else f"it is in {path}"  # a doctest
         if path in self.imported:
@@ -54,37 +67,56 @@ class TestFile(Struct, frozen=True):
         return f"it is named after {path}" if self._is_named_after(root, path) else ""
 
     def _is_named_after(self, root: Path, path: PurePosixPath) -> bool:
-        """Whether its name is that of a file of its language in the part of the project that it tests, and it imports
-        no other of that name."""
+        """Whether its name is that of a file of its language in the part of the project
+        that it tests, and it imports no other of that name.
+        """
         subject, folders = tested_name(self.path), self.path.parts[:-1]
-        outermost = next((at for at, folder in enumerate(folders) if folder in _TEST_FOLDERS), len(folders))
-        part = PurePosixPath(*folders[:outermost])  # what is around its outermost folder of tests
+        outermost = next(
+            (at for at, folder in enumerate(folders) if folder in _TEST_FOLDERS),
+            len(folders),
+        )
+        # what is around its outermost folder of tests
+        part = PurePosixPath(*folders[:outermost])
         if subject is None or _name(path) != subject or not path.is_relative_to(part):
             return False
-        if path.suffix != self.path.suffix and not {path.suffix, self.path.suffix} <= {*_SCRIPTS}:
+        if path.suffix != self.path.suffix and not {path.suffix, self.path.suffix} <= {
+            *_SCRIPTS
+        }:
             return False
-        return not any(_name(file) == subject and (root / file).is_file() for file in self.imported)
+        return not any(
+            _name(file) == subject and (root / file).is_file() for file in self.imported
+        )
 
 
 def is_test_file(path: PurePosixPath) -> bool:
     """By its name, or the folder that it is in: tests, and what belongs to them."""
     in_tests = any(folder in _TEST_FOLDERS for folder in path.parts[:-1])
-    return in_tests or tested_name(path) is not None or path.stem in ("conftest", "test", "tests")
+    return (
+        in_tests
+        or tested_name(path) is not None
+        or path.stem in ("conftest", "test", "tests")
+    )
 
 
 def tested_name(path: PurePosixPath) -> str | None:
-    """The name of what a test file is for: `parser` of `test_parser.py`, `parser_test.py` and `parser.test.js`."""
+    """The name of what a test file is for: `parser` of `test_parser.py`,
+    `parser_test.py` and `parser.test.js`.
+    """
     found = _TEST_NAME.fullmatch(path.stem)
     return (found[1] or found[2]).strip("_") if found else None
 
 
 def _name(path: PurePosixPath) -> str:
-    """The name that a test of this file would have in its own: of a package its folder's."""
+    """The name that a test of this file would have in its own: of a package its
+    folder's.
+    """
     return (path.parent.name if path.name == "__init__.py" else path.stem).strip("_")
 
 
 def _imported(test: PurePosixPath, text: str) -> Iterator[PurePosixPath]:
-    """The files in which the modules would be that a test's text imports, wherever in it it does."""
+    """The files in which the modules would be that a test's text imports, wherever in
+    it it does.
+    """
     try:
         nodes = list(ast.walk(ast.parse(text)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -95,10 +127,18 @@ def _imported(test: PurePosixPath, text: str) -> Iterator[PurePosixPath]:
             case ast.Import(names=names):
                 folders, modules = around, [alias.name for alias in names]
             case ast.ImportFrom(level=0, module=str(module), names=names):
-                folders, modules = around, [module, *(f"{module}.{alias.name}" for alias in names)]
-            case ast.ImportFrom(level=level, module=module, names=names) if level <= len(test.parents):
+                folders, modules = (
+                    around,
+                    [module, *(f"{module}.{alias.name}" for alias in names)],
+                )
+            case ast.ImportFrom(level=level, module=module, names=names) if (
+                level <= len(test.parents)
+            ):
                 folders = [test.parents[level - 1]]
-                modules = [".".join(filter(None, (module, alias))) for alias in ("", *(name.name for name in names))]
+                modules = [
+                    ".".join(filter(None, (module, alias)))
+                    for alias in ("", *(name.name for name in names))
+                ]
             case _:
                 continue
         for folder in folders:

@@ -22,7 +22,8 @@ def split_lines(text: str) -> list[str]:
 
 
 def apply_edits(lines: Sequence[str], edits: Iterable[LineEdit]) -> list[str]:
-    """Return `lines` with the edits, which must not overlap. Edits of the same position are applied in the order given.
+    """Return `lines` with the edits, which must not overlap. Edits of the same position
+    are applied in the order given.
 
     New lines get the line end of the line that they replace, else of the first line.
     """
@@ -31,7 +32,11 @@ def apply_edits(lines: Sequence[str], edits: Iterable[LineEdit]) -> list[str]:
     for edit in sorted(edits, key=lambda edit: (edit.lines.start, edit.lines.stop)):
         result += lines[position : edit.lines.start]
         position = edit.lines.stop
-        end = _line_end(lines, position - 1 if edit.lines else 0) or _line_end(lines, 0) or "\n"
+        end = (
+            _line_end(lines, position - 1 if edit.lines else 0)
+            or _line_end(lines, 0)
+            or "\n"
+        )
         if edit.new and result and not _line_end(result, -1):
             result[-1] += end
         result += [line + end for line in edit.new]

@@ -1,4 +1,6 @@
-"""Markdown as lines: headings, code, list items, code spans and escapes. Knows CommonMark, but nothing of plans."""
+"""Markdown as lines: headings, code, list items, code spans and escapes. Knows
+CommonMark, but nothing of plans.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -11,17 +13,23 @@ from cdd_agent.errors import BadInput
 
 _MAX_NESTING = 100
 # Blocks only: parsing the inline text of every line is the slow part.
-_PARSER = MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING}).disable(["inline", "text_join"])
+_PARSER = MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING}).disable(
+    ["inline", "text_join"]
+)
 
 # NUL is not valid in Markdown, half a surrogate pair not in UTF-8.
 _UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
 _BLANK_LINE = re.compile(r"^[ \t]+$", re.MULTILINE)
 _RULE = re.compile(r"[ \t]*([-*_])(?:[ \t]*\1){2,}[ \t]*")
-_ITEM = re.compile(r"(?P<indent>[ \t]*)(?:[-*+•]|[0-9]{1,9}[.)])(?:[ \t]+(?P<text>.*)|$)", re.DOTALL)
+_ITEM = re.compile(
+    r"(?P<indent>[ \t]*)(?:[-*+•]|[0-9]{1,9}[.)])(?:[ \t]+(?P<text>.*)|$)", re.DOTALL
+)
 
 
 def plain_text(text: str) -> str:
-    """Return `text` as Markdown can hold it: LF line ends, empty blank lines, no surrounding white space."""
+    """Return `text` as Markdown can hold it: LF line ends, empty blank lines, no
+    surrounding white space.
+    """
     text = _UNWRITABLE.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
     return _BLANK_LINE.sub("", text).strip()
 
@@ -56,7 +64,9 @@ class Line(Struct, frozen=True):
 
     text: str
     is_code: bool = False
-    """True inside code and HTML blocks, where nothing is markup. The line that opens a block is outside."""
+    """True inside code and HTML blocks, where nothing is markup. The line that opens a
+    block is outside.
+    """
 
     @property
     def is_rule(self) -> bool:
@@ -103,21 +113,29 @@ def parse_markdown(text: str) -> Document:
     tokens = _PARSER.parse(text)
     for index, token in enumerate(tokens):
         if token.level >= _MAX_NESTING - 2:
-            raise BadInput("The Markdown has lists or quotes nested too deeply to be read.")
+            raise BadInput(
+                "The Markdown has lists or quotes nested too deeply to be read."
+            )
         if token.map is None:
             continue
         start, end = token.map
         if token.type == "heading_open" and token.level == 0:
-            headings[start] = Heading(start, end, int(token.tag[1]), tokens[index + 1].content)
+            headings[start] = Heading(
+                start, end, int(token.tag[1]), tokens[index + 1].content
+            )
         elif token.type in {"fence", "html_block"}:
             code.update(range(start + 1, end))
         elif token.type == "code_block":
             code.update(range(start, end))
-    return Document([Line(line, number in code) for number, line in enumerate(texts)], headings)
+    return Document(
+        [Line(line, number in code) for number, line in enumerate(texts)], headings
+    )
 
 
 def prose(lines: Sequence[Line]) -> str:
-    """Return the text of `lines` unescaped, without thematic breaks and blank lines at either end."""
+    """Return the text of `lines` unescaped, without thematic breaks and blank lines at
+    either end.
+    """
     document = Document(list(lines), {})
     kept = document.without_separators(range(len(lines)))
     texts = []
@@ -126,14 +144,16 @@ def prose(lines: Sequence[Line]) -> str:
     return "\n".join(texts).strip()
 
 
-# Escapes: a backslash before the first punctuation of a line keeps the line from being read as structure.
+# Escapes: a backslash before the first punctuation of a line keeps the line from being
+# read as structure.
 
 _LEAD = r"([ \t]*[0-9]{0,9})"
 _PUNCTUATION = r"[!-/:-@\[-`{-~]"
 _ESCAPED = re.compile(rf"{_LEAD}\\(?={_PUNCTUATION}|[ \t])")
 _ESCAPABLE = re.compile(rf"{_LEAD}(?={_PUNCTUATION})")
 _STRUCTURE = re.compile(
-    r"[ \t]*(?:(?:[-*+]|[0-9]{1,9}[.)])[ \t]+)?(?:#{1,6}(?:[ \t]|$)|\*\*|__)"  # a heading, a bold label
+    # a heading, a bold label
+    r"[ \t]*(?:(?:[-*+]|[0-9]{1,9}[.)])[ \t]+)?(?:#{1,6}(?:[ \t]|$)|\*\*|__)"
     r"|[ \t]*(?:=+|-+)[ \t]*$"  # the underline of a heading
     rf"|{_ESCAPED.pattern}"
 )
@@ -142,19 +162,23 @@ _STRUCTURE = re.compile(
 def spellings(text: str) -> Iterator[str]:
     """Yield ways to write `text`, the most readable first.
 
-    `prose` turns each of them into `text` again, unless the reader takes a line for structure. It takes no line of the
-    last spelling for structure.
+    `prose` turns each of them into `text` again, unless the reader takes a line for
+    structure. It takes no line of the last spelling for structure.
     """
     yield text
     with suppress(BadInput):
         lines = []
         for line in parse_markdown(text).lines:
-            is_structure = line.is_rule or (not line.is_code and _STRUCTURE.match(line.text))
+            is_structure = line.is_rule or (
+                not line.is_code and _STRUCTURE.match(line.text)
+            )
             lines.append(_escape(line.text) if is_structure else line.text)
         yield "\n".join(lines)
     lines = []
     for written in text.split("\n"):
-        lines.append("\\" + written if written.startswith((" ", "\t")) else _escape(written))
+        lines.append(
+            "\\" + written if written.startswith((" ", "\t")) else _escape(written)
+        )
     yield "\n".join(lines)
 
 

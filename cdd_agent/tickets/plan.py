@@ -1,4 +1,6 @@
-"""A plan as a value: its steps, the order in which they run, and the problems that keep it from running."""
+"""A plan as a value: its steps, the order in which they run, and the problems that keep
+it from running.
+"""
 
 import re
 from collections.abc import Mapping
@@ -21,8 +23,14 @@ NEW = "new"
 DELETED = "deleted"
 
 _REMARK = r"\s*(?:[,;:.(–—-].*)?"
-_CREATED = re.compile(rf"(?:a )?new(?: file)?{_REMARK}|creat(?:e|es|ed)\b.*|(?:moved|renamed) from\b.*", re.IGNORECASE)
-_DELETED = re.compile(rf"(?:to be )?(?:deleted?|removed?){_REMARK}|(?:moved|renamed) to\b.*", re.IGNORECASE)
+_CREATED = re.compile(
+    rf"(?:a )?new(?: file)?{_REMARK}|creat(?:e|es|ed)\b.*|(?:moved|renamed) from\b.*",
+    re.IGNORECASE,
+)
+_DELETED = re.compile(
+    rf"(?:to be )?(?:deleted?|removed?){_REMARK}|(?:moved|renamed) to\b.*",
+    re.IGNORECASE,
+)
 
 
 class AffectedFile(Struct, frozen=True):
@@ -36,7 +44,9 @@ class AffectedFile(Struct, frozen=True):
 
     @property
     def is_created(self) -> bool:
-        """True if the note says that the file is new. "New tests" says nothing about the file."""
+        """True if the note says that the file is new. "New tests" says nothing about
+        the file.
+        """
         return _CREATED.fullmatch(self.note) is not None
 
     @property
@@ -45,7 +55,9 @@ class AffectedFile(Struct, frozen=True):
 
 
 class PlanStep(Struct, frozen=True):
-    """One step of a plan. Values that Markdown cannot hold are normalised, so that a step survives plan.md."""
+    """One step of a plan. Values that Markdown cannot hold are normalised, so that a
+    step survives plan.md.
+    """
 
     number: int
     title: str = ""
@@ -55,11 +67,15 @@ class PlanStep(Struct, frozen=True):
     dependencies: tuple[int, ...] = ()
     files_affected: tuple[AffectedFile, ...] = ()
     verify: str | None = None
-    """The command that checks this step; `NO_CHECK` for no check, None if the engine chooses."""
+    """The command that checks this step; `NO_CHECK` for no check, None if the engine
+    chooses.
+    """
     serves: tuple[int, ...] = ()
     """Numbers of the acceptance criteria that the step serves, from 1."""
     line: int = 0
-    """Line of its heading in plan.md, from 1; 0 if it was not read from a file. The last field; not compared."""
+    """Line of its heading in plan.md, from 1; 0 if it was not read from a file. The
+    last field; not compared.
+    """
 
     def __post_init__(self) -> None:
         verify = one_line(self.verify or "")
@@ -108,17 +124,25 @@ class Problem(Struct, frozen=True):
         }
 
 
-def step_problem(step: PlanStep, kind: str, text: str, *, is_warning: bool = False) -> Problem:
+def step_problem(
+    step: PlanStep, kind: str, text: str, *, is_warning: bool = False
+) -> Problem:
     """Return a problem of one step; `text` continues the sentence "step 1 …"."""
-    return Problem(kind, step.number, step.line, f"step {step.number} {text}", is_warning)
+    return Problem(
+        kind, step.number, step.line, f"step {step.number} {text}", is_warning
+    )
 
 
 class PlanInvalid(BadInput):
-    """A plan that cannot run. The message has a line `plan.md:LINE: reason` for each problem."""
+    """A plan that cannot run. The message has a line `plan.md:LINE: reason` for each
+    problem.
+    """
 
 
 class ImplementationPlan(Struct, frozen=True, dict=True):
-    """The steps that implement a ticket. `read_plan(write_plan(plan)) == plan` holds for every plan."""
+    """The steps that implement a ticket. `read_plan(write_plan(plan)) == plan` holds
+    for every plan.
+    """
 
     ticket_slug: str = ""
     ticket_title: str = ""
@@ -151,15 +175,21 @@ class ImplementationPlan(Struct, frozen=True, dict=True):
         return data
 
     def order(self) -> tuple[PlanStep, ...]:
-        """Return the steps so that each follows its dependencies, otherwise in plan order. Raises `PlanInvalid`."""
+        """Return the steps so that each follows its dependencies, otherwise in plan
+        order. Raises `PlanInvalid`.
+        """
         self.check()
         return self._run_order
 
     def check(self, source: str = "plan.md") -> None:
-        """Raise `PlanInvalid` for a plan that cannot run. `source` is the file name in the message."""
+        """Raise `PlanInvalid` for a plan that cannot run. `source` is the file name in
+        the message.
+        """
         if self.errors:
             raise PlanInvalid(
-                "\n".join(f"{source}:{error.line}: {error.text}" for error in self.errors),
+                "\n".join(
+                    f"{source}:{error.line}: {error.text}" for error in self.errors
+                ),
                 hint=f"Fix {source} by hand, or let `/plan` change it.",
             )
 
@@ -182,7 +212,10 @@ class ImplementationPlan(Struct, frozen=True, dict=True):
         ordered: dict[int, PlanStep] = {}
         waiting = list(self.steps)
         while True:
-            ready = next((step for step in waiting if ordered.keys() >= set(step.dependencies)), None)
+            ready = next(
+                (step for step in waiting if ordered.keys() >= set(step.dependencies)),
+                None,
+            )
             if ready is None:
                 return tuple(ordered.values())
             waiting.remove(ready)
@@ -191,7 +224,10 @@ class ImplementationPlan(Struct, frozen=True, dict=True):
     def _number_errors(self) -> list[Problem]:
         errors = []
         if not self.steps:
-            text = "no steps: a plan needs at least one heading like `### Step 1: Create the model`"
+            text = (
+                "no steps: a plan needs at least one heading like"
+                " `### Step 1: Create the model`"
+            )
             errors.append(Problem("no_steps", None, 1, text))
         by_number: dict[int, PlanStep] = {}
         for step in self.steps:
@@ -219,18 +255,25 @@ class ImplementationPlan(Struct, frozen=True, dict=True):
                     reason = "has `..`"
                 else:
                     continue
-                text = f"affects `{file.path}`: the path {reason}; write it from the project's root"
+                text = (
+                    f"affects `{file.path}`: the path {reason}; write it from the"
+                    " project's root"
+                )
                 errors.append(step_problem(step, "outside_project", text))
         return errors
 
 
 def _find_cycle(blocked: Mapping[int, PlanStep]) -> list[int]:
-    """Return the numbers of one cycle. Every blocked step has a blocked dependency, so a walk along them finds one."""
+    """Return the numbers of one cycle. Every blocked step has a blocked dependency, so
+    a walk along them finds one.
+    """
     number = next(iter(blocked))
     path: list[int] = []
     while number not in path:
         path.append(number)
-        number = next(other for other in blocked[number].dependencies if other in blocked)
+        number = next(
+            other for other in blocked[number].dependencies if other in blocked
+        )
     return [*path[path.index(number) :], number]
 
 

@@ -1,4 +1,6 @@
-"""Change a plan by rules: completed steps stay, numbers are not reused, and the rest is left alone."""
+"""Change a plan by rules: completed steps stay, numbers are not reused, and the rest is
+left alone.
+"""
 
 from collections.abc import Collection
 from typing import Any, Self
@@ -11,7 +13,9 @@ from cdd_agent.tickets.plan_draft import PlanChanges
 
 
 class ChangeRefused(ValueError):
-    """A change that breaks a rule. The message has a line for each reason, written for the author of the change."""
+    """A change that breaks a rule. The message has a line for each reason, written for
+    the author of the change.
+    """
 
 
 class FixedSteps(Struct, frozen=True):
@@ -22,7 +26,9 @@ class FixedSteps(Struct, frozen=True):
     used_numbers: frozenset[int] = frozenset()
     """Numbers that a step has or had. A new step needs another one."""
     is_begun: bool = False
-    """True if a step was begun, so that its number identifies it in the record of the run."""
+    """True if a step was begun, so that its number identifies it in the record of the
+    run.
+    """
 
     @property
     def next_number(self) -> int:
@@ -30,13 +36,20 @@ class FixedSteps(Struct, frozen=True):
 
     def with_numbers_of(self, plan: ImplementationPlan) -> Self:
         """Add the numbers of a plan that is not written yet."""
-        return replace(self, used_numbers=self.used_numbers | {step.number for step in plan.steps})
+        return replace(
+            self, used_numbers=self.used_numbers | {step.number for step in plan.steps}
+        )
 
 
-def change_plan(plan: ImplementationPlan, changes: PlanChanges, fixed: FixedSteps) -> ImplementationPlan:
+def change_plan(
+    plan: ImplementationPlan, changes: PlanChanges, fixed: FixedSteps
+) -> ImplementationPlan:
     """Return the plan with the changes. Raises `ChangeRefused`."""
     current = {step.number: step for step in plan.steps}
-    reasons = [*_reasons_against_removing(changes, current), *_reasons_against_steps(changes, current, fixed)]
+    reasons = [
+        *_reasons_against_removing(changes, current),
+        *_reasons_against_steps(changes, current, fixed),
+    ]
     if reasons:
         raise ChangeRefused("\n".join(reasons))
     new_values: dict[str, Any] = {
@@ -45,11 +58,15 @@ def change_plan(plan: ImplementationPlan, changes: PlanChanges, fixed: FixedStep
         "total_estimated_time": changes.estimated_time or None,
         "risks": changes.risks,
     }
-    new_values = {name: value for name, value in new_values.items() if value is not None}
+    new_values = {
+        name: value for name, value in new_values.items() if value is not None
+    }
     return replace(plan, steps=_change_steps(plan, changes), **new_values)
 
 
-def _change_steps(plan: ImplementationPlan, changes: PlanChanges) -> tuple[PlanStep, ...]:
+def _change_steps(
+    plan: ImplementationPlan, changes: PlanChanges
+) -> tuple[PlanStep, ...]:
     drafts = {draft.number: draft for draft in changes.steps}
     steps = []
     for step in plan.steps:
@@ -62,8 +79,12 @@ def _change_steps(plan: ImplementationPlan, changes: PlanChanges) -> tuple[PlanS
     return tuple(steps)
 
 
-def replace_plan(plan: ImplementationPlan, new: ImplementationPlan, fixed: FixedSteps) -> ImplementationPlan:
-    """Return `new`, with the completed steps of `plan` before its steps. Raises `ChangeRefused`."""
+def replace_plan(
+    plan: ImplementationPlan, new: ImplementationPlan, fixed: FixedSteps
+) -> ImplementationPlan:
+    """Return `new`, with the completed steps of `plan` before its steps. Raises
+    `ChangeRefused`.
+    """
     if not fixed.is_begun:
         return new
     used = [step.number for step in new.steps if step.number in fixed.used_numbers]
@@ -77,7 +98,8 @@ def replace_plan(plan: ImplementationPlan, new: ImplementationPlan, fixed: Fixed
 def merge_plans(
     base: ImplementationPlan, wanted: ImplementationPlan, current: ImplementationPlan
 ) -> ImplementationPlan:
-    """Apply the change from `base` to `wanted` to the `current` plan, which the user edited since.
+    """Apply the change from `base` to `wanted` to the `current` plan, which the user
+    edited since.
 
     Raises `ChangeRefused` if both changed the same part.
     """
@@ -86,21 +108,32 @@ def merge_plans(
     reasons = _step_conflicts(base, wanted, current)
     values = {}
     for name in ("overview", "total_complexity", "total_estimated_time", "risks"):
-        before, ours, theirs = getattr(base, name), getattr(wanted, name), getattr(current, name)
+        before, ours, theirs = (
+            getattr(base, name),
+            getattr(wanted, name),
+            getattr(current, name),
+        )
         if before not in (ours, theirs):
-            reasons.append(f"the {name.removeprefix('total_').replace('_', ' ')} was edited meanwhile")
+            reasons.append(
+                f"the {name.removeprefix('total_').replace('_', ' ')} was edited"
+                " meanwhile"
+            )
         values[name] = theirs if ours == before else ours
     if reasons:
         raise ChangeRefused("\n".join(reasons))
     return replace(current, steps=_merge_steps(base, wanted, current), **values)
 
 
-def _step_conflicts(base: ImplementationPlan, wanted: ImplementationPlan, current: ImplementationPlan) -> list[str]:
+def _step_conflicts(
+    base: ImplementationPlan, wanted: ImplementationPlan, current: ImplementationPlan
+) -> list[str]:
     before, ours, theirs = _by_number(base), _by_number(wanted), _by_number(current)
     reasons = []
     for number, step in before.items():
         if step != ours.get(number) and step != theirs.get(number):
-            reasons.append(f"step {number} was edited meanwhile, and the proposal changes it too")
+            reasons.append(
+                f"step {number} was edited meanwhile, and the proposal changes it too"
+            )
     for number in ours:
         if number not in before and number in theirs:
             reasons.append(f"there is another step {number} by now")
@@ -131,7 +164,9 @@ def _by_number(plan: ImplementationPlan) -> dict[int, PlanStep]:
 
 
 def _insert_after(steps: list[PlanStep], number: int | None, new: PlanStep) -> None:
-    """Insert a step after another one; 0: before all steps; None or an unknown number: after all."""
+    """Insert a step after another one; 0: before all steps; None or an unknown number:
+    after all.
+    """
     position = len(steps)
     if number == 0:
         position = 0
@@ -141,7 +176,9 @@ def _insert_after(steps: list[PlanStep], number: int | None, new: PlanStep) -> N
     steps.insert(position, new)
 
 
-def _reasons_against_removing(changes: PlanChanges, current: Collection[int]) -> list[str]:
+def _reasons_against_removing(
+    changes: PlanChanges, current: Collection[int]
+) -> list[str]:
     drafted = {draft.number for draft in changes.steps}
     reasons = []
     for number in changes.removed:
@@ -152,21 +189,32 @@ def _reasons_against_removing(changes: PlanChanges, current: Collection[int]) ->
     return reasons
 
 
-def _reasons_against_steps(changes: PlanChanges, current: Collection[int], fixed: FixedSteps) -> list[str]:
+def _reasons_against_steps(
+    changes: PlanChanges, current: Collection[int], fixed: FixedSteps
+) -> list[str]:
     drafted = {draft.number for draft in changes.steps}
     remaining = {*current, *drafted} - {*changes.removed}
     reasons = []
     for number in sorted({*drafted, *changes.removed} & fixed.completed):
-        reasons.append(f"step {number} is done and stays as it is; put what is missing into a new step")
+        reasons.append(
+            f"step {number} is done and stays as it is; put what is missing into a new"
+            " step"
+        )
     seen: set[int] = set()
     for draft in changes.steps:
         number = draft.number
         is_new = number not in current
         if is_new and draft.after and draft.after not in remaining:
-            reasons.append(f"step {number} is to stand behind step {draft.after}, which is not there")
+            reasons.append(
+                f"step {number} is to stand behind step {draft.after}, which is not"
+                " there"
+            )
         if number in seen:
             reasons.append(f"step {number} is there twice")
         elif is_new and number in fixed.used_numbers:
-            reasons.append(f"number {number} was another step's: new steps are numbered from {fixed.next_number} on")
+            reasons.append(
+                f"number {number} was another step's: new steps are numbered from"
+                f" {fixed.next_number} on"
+            )
         seen.add(number)
     return reasons

@@ -1,7 +1,9 @@
-"""Check a plan before it runs: its files, its checks and the acceptance criteria that it serves.
+"""Check a plan before it runs: its files, its checks and the acceptance criteria that
+it serves.
 
-`ImplementationPlan.check` refuses a plan that cannot run; this module looks further. A problem is an error if the plan
-must change, else a warning. A short plan that a user wrote by hand has warnings only.
+`ImplementationPlan.check` refuses a plan that cannot run; this module looks further. A
+problem is an error if the plan must change, else a warning. A short plan that a user
+wrote by hand has warnings only.
 """
 
 import re
@@ -11,13 +13,23 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct, field
 
 from cdd_agent.files.paths import PathRefused, confine
-from cdd_agent.tickets.plan import NO_CHECK, AffectedFile, ImplementationPlan, PlanStep, Problem, step_problem
+from cdd_agent.tickets.plan import (
+    NO_CHECK,
+    AffectedFile,
+    ImplementationPlan,
+    PlanStep,
+    Problem,
+    step_problem,
+)
 from cdd_agent.tickets.spec import TicketSpec, is_placeholder
 
 _MAX_FILES = 8
 _MAX_HOURS = 8.0
 _SHOWN_CRITERION = 60
-_TIME = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*(h(?:ours?|rs?)?|d(?:ays?)?|w(?:eeks?)?)\b", re.IGNORECASE)
+_TIME = re.compile(
+    r"([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*(h(?:ours?|rs?)?|d(?:ays?)?|w(?:eeks?)?)\b",
+    re.IGNORECASE,
+)
 _WORK_HOURS = {"h": 1.0, "d": 8.0, "w": 40.0}
 
 
@@ -29,18 +41,26 @@ class ProjectFiles(Struct, frozen=True):
     """Paths that lead out of the project or are not valid, with the reason."""
 
 
-def check_plan(plan: ImplementationPlan, spec: TicketSpec, root: Path, begun: Collection[int] = ()) -> list[Problem]:
+def check_plan(
+    plan: ImplementationPlan, spec: TicketSpec, root: Path, begun: Collection[int] = ()
+) -> list[Problem]:
     """Return the problems of a plan, in the order of its lines.
 
-    The files of `begun` steps are not checked: what the plan says about them was true before the step.
+    The files of `begun` steps are not checked: what the plan says about them was true
+    before the step.
     """
     return find_problems(plan, spec, _find_files(root, plan), begun)
 
 
 def find_problems(
-    plan: ImplementationPlan, spec: TicketSpec, files: ProjectFiles, begun: Collection[int] = ()
+    plan: ImplementationPlan,
+    spec: TicketSpec,
+    files: ProjectFiles,
+    begun: Collection[int] = (),
 ) -> list[Problem]:
-    """Return the problems of a plan in a project with these files. The files are checked only if the plan can run."""
+    """Return the problems of a plan in a project with these files. The files are
+    checked only if the plan can run.
+    """
     problems = [*plan.errors, *_criteria_problems(plan, spec)]
     for step in plan.steps:
         if step.number not in begun:
@@ -77,7 +97,11 @@ def _refused_paths(plan: ImplementationPlan, files: ProjectFiles) -> Iterator[Pr
     for step in plan.steps:
         for file in step.files_affected:
             if file.path in files.refused:
-                yield step_problem(step, "outside_project", f"affects `{file.path}`: {files.refused[file.path]}")
+                yield step_problem(
+                    step,
+                    "outside_project",
+                    f"affects `{file.path}`: {files.refused[file.path]}",
+                )
 
 
 def _criteria_problems(plan: ImplementationPlan, spec: TicketSpec) -> Iterator[Problem]:
@@ -87,7 +111,10 @@ def _criteria_problems(plan: ImplementationPlan, spec: TicketSpec) -> Iterator[P
         served.update(step.serves)
         for number in step.serves:
             if not 1 <= number <= count:
-                text = f"serves acceptance criterion {number}, but the spec has {count or 'none'}"
+                text = (
+                    f"serves acceptance criterion {number}, but the spec has"
+                    f" {count or 'none'}"
+                )
                 yield step_problem(step, "unknown_criterion", text)
     if plan.steps:
         yield from _unserved_criteria(spec, served)
@@ -100,7 +127,8 @@ def _unserved_criteria(spec: TicketSpec, served: Collection[int]) -> list[Proble
             problems.append(_unserved_criterion(number, criterion))
     if problems and not served:
         text = (
-            "no step says which acceptance criteria it serves; `**Serves:** 1, 3` names them by their place in the spec"
+            "no step says which acceptance criteria it serves; `**Serves:** 1, 3` names"
+            " them by their place in the spec"
         )
         return [Problem("no_serves", None, 1, text, is_warning=True)]
     return problems
@@ -110,16 +138,25 @@ def _unserved_criterion(number: int, criterion: str) -> Problem:
     short = criterion.split("\n")[0]
     if len(short) > _SHOWN_CRITERION:
         short = f"{short[: _SHOWN_CRITERION - 1]}…"
-    text = f"no step serves acceptance criterion {number} ({short}); add a step, or name it in a `**Serves:**`"
+    text = (
+        f"no step serves acceptance criterion {number} ({short}); add a step, or name"
+        " it in a `**Serves:**`"
+    )
     return Problem("unserved_criterion", None, 1, text)
 
 
 def _step_problems(step: PlanStep) -> Iterator[Problem]:
     if step.verify is None:
-        text = "has no check of its own; name in `**Verify:**` the tests that it has to make pass"
+        text = (
+            "has no check of its own; name in `**Verify:**` the tests that it has to"
+            " make pass"
+        )
         yield step_problem(step, "no_check", text, is_warning=True)
     elif step.verify == NO_CHECK and step.files_affected:
-        text = "changes files, and `Verify: none` means that nothing shows whether they are right"
+        text = (
+            "changes files, and `Verify: none` means that nothing shows whether they"
+            " are right"
+        )
         yield step_problem(step, "no_check", text, is_warning=True)
     reasons = []
     if len(step.files_affected) > _MAX_FILES:
@@ -133,14 +170,19 @@ def _step_problems(step: PlanStep) -> Iterator[Problem]:
 
 def _longest_time(text: str) -> float:
     """Return the longest time in a text such as "1-2 days", in hours."""
-    times = [float(count) * _WORK_HOURS[unit[0].lower()] for count, unit in _TIME.findall(text)]
+    times = [
+        float(count) * _WORK_HOURS[unit[0].lower()]
+        for count, unit in _TIME.findall(text)
+    ]
     return max(times, default=0.0)
 
 
 class _FileChecker:
     """Follows the files of a plan through its steps, in the order in which they run."""
 
-    def __init__(self, plan: ImplementationPlan, files: ProjectFiles, begun: Collection[int]) -> None:
+    def __init__(
+        self, plan: ImplementationPlan, files: ProjectFiles, begun: Collection[int]
+    ) -> None:
         self._steps = plan.order()
         self._begun = begun
         self._refused = files.refused
@@ -166,17 +208,25 @@ class _FileChecker:
                     if file.is_created:
                         self._created_by.setdefault(path, step.number)
                     continue
-                problem = self._new_file_problem(step, path) if file.is_created else self._problem(step, path)
+                problem = (
+                    self._new_file_problem(step, path)
+                    if file.is_created
+                    else self._problem(step, path)
+                )
                 if problem:
                     yield problem
                 self._record(step, file, path)
 
     def _record(self, step: PlanStep, file: AffectedFile, path: str) -> None:
-        """After a step, every file that it affects exists, unless the step deletes it."""
+        """After a step, every file that it affects exists, unless the step deletes
+        it.
+        """
         if file.is_deleted:
             self._existing.discard(path)
             self._deleted_by[path] = step.number
-        elif file.is_created or not (path in self._existing or path in self._will_create):
+        elif file.is_created or not (
+            path in self._existing or path in self._will_create
+        ):
             self._created_by.setdefault(path, step.number)
             self._existing.add(path)
             self._deleted_by.pop(path, None)
@@ -186,7 +236,10 @@ class _FileChecker:
             return None
         creator = self._created_by.get(path)
         if creator is not None:
-            text = f"creates `{path}`, and so does step {creator}; let one of them change it"
+            text = (
+                f"creates `{path}`, and so does step {creator}; let one of them"
+                " change it"
+            )
             return step_problem(step, "created_twice", text)
         text = f"creates `{path}`, which is there already; leave out the `(new)`"
         return step_problem(step, "exists_already", text, is_warning=True)
@@ -194,16 +247,30 @@ class _FileChecker:
     def _problem(self, step: PlanStep, path: str) -> Problem | None:
         creator = self._created_by.get(path)
         if path in self._existing:
-            if creator in (None, step.number) or creator in self._all_dependencies[step.number]:
+            if (
+                creator in (None, step.number)
+                or creator in self._all_dependencies[step.number]
+            ):
                 return None
-            text = f"changes `{path}`, which step {creator} creates, and does not depend on that step"
+            text = (
+                f"changes `{path}`, which step {creator} creates, and does not depend"
+                " on that step"
+            )
             return step_problem(step, "missing_dependency", text, is_warning=True)
         if path in self._deleted_by:
-            text = f"affects `{path}`, which step {self._deleted_by[path]} deletes before"
+            text = (
+                f"affects `{path}`, which step {self._deleted_by[path]} deletes before"
+            )
             return step_problem(step, "edited_after_deleted", text)
         if creator is None and path in self._will_create:
             later = self._will_create[path]
-            text = f"changes `{path}` before step {later} creates it; let it depend on step {later}, or create it here"
+            text = (
+                f"changes `{path}` before step {later} creates it; let it depend on"
+                f" step {later}, or create it here"
+            )
             return step_problem(step, "edited_before_created", text)
-        text = f"affects `{path}`, which is not there; write `(new)` behind it if the step creates it"
+        text = (
+            f"affects `{path}`, which is not there; write `(new)` behind it if the step"
+            " creates it"
+        )
         return step_problem(step, "missing_file", text, is_warning=True)

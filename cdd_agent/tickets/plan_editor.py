@@ -1,4 +1,6 @@
-"""Change plan.md where the plan changed. Introductions, comments and other sections stay unchanged."""
+"""Change plan.md where the plan changed. Introductions, comments and other sections
+stay unchanged.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -18,16 +20,20 @@ class PlanTextLost(BadInput):
 
     def __init__(self) -> None:
         super().__init__(
-            "The plan cannot be changed like that without losing something you wrote in it",
-            hint="Change it by hand, or `regenerate` it; the present plan is kept then.",
+            "The plan cannot be changed like that without losing something you wrote"
+            " in it",
+            hint=(
+                "Change it by hand, or `regenerate` it; the present plan is kept then."
+            ),
         )
 
 
 def edit_plan(text: str, wanted: ImplementationPlan) -> str:
     """Return `text`, a plan.md, changed so that it reads as `wanted`.
 
-    An unchanged step keeps its text. If it says "all previous steps", these are the steps that precede it from now on.
-    The text below the title stays, as the beginning of the overview. Raises `BadInput` if text would be lost.
+    An unchanged step keeps its text. If it says "all previous steps", these are the
+    steps that precede it from now on. The text below the title stays, as the beginning
+    of the overview. Raises `BadInput` if text would be lost.
     """
     parsed = parse_plan(text)
     current = parsed.to_plan()
@@ -37,29 +43,45 @@ def edit_plan(text: str, wanted: ImplementationPlan) -> str:
         wanted = replace(wanted, overview=overview)
     edits = _total_edits(parsed, current, wanted)
     if wanted.overview != current.overview:
-        block = overview_block(wanted.overview.removeprefix(parsed.introduction).lstrip("\n"))
-        edits.append(_section_edit(parsed, parsed.overview_lines, parsed.top_end, "Overview", block))
+        block = overview_block(
+            wanted.overview.removeprefix(parsed.introduction).lstrip("\n")
+        )
+        edits.append(
+            _section_edit(
+                parsed, parsed.overview_lines, parsed.top_end, "Overview", block
+            )
+        )
     edits += _step_edits(parsed, wanted)
     if wanted.risks != current.risks:
         block = risks_block(wanted.risks)
         end = parsed.lines.stop
-        edits.append(_section_edit(parsed, parsed.risk_lines, end, "Risks & Considerations", block))
+        edits.append(
+            _section_edit(
+                parsed, parsed.risk_lines, end, "Risks & Considerations", block
+            )
+        )
     result = _apply(parsed, edits)
     unchanged = {step.number for step in wanted.steps if step in current.steps}
-    if _comparable(read_plan(result), wanted, unchanged) != _comparable(wanted, wanted, unchanged):
+    if _comparable(read_plan(result), wanted, unchanged) != _comparable(
+        wanted, wanted, unchanged
+    ):
         raise PlanTextLost
     return result
 
 
 def step_section(text: str, number: int) -> str:
-    """Return the lines of one step in a plan.md, from its heading on. Raises `BadInput` if it is not there once."""
+    """Return the lines of one step in a plan.md, from its heading on. Raises `BadInput`
+    if it is not there once.
+    """
     parsed = parse_plan(text)
     lines = _only_step(parsed, number).written
     return "".join(parsed.source[lines.start : lines.stop])
 
 
 def replace_step_section(text: str, number: int, section: str) -> str:
-    """Return `text`, a plan.md, with other lines for one step. Raises `BadInput` if they are not just that step."""
+    """Return `text`, a plan.md, with other lines for one step. Raises `BadInput` if
+    they are not just that step.
+    """
     parsed = parse_plan(text)
     before = parsed.to_plan()
     lines = section.strip("\r\n").splitlines()
@@ -68,34 +90,61 @@ def replace_step_section(text: str, number: int, section: str) -> str:
     if [step.number for step in after.steps] != [step.number for step in before.steps]:
         raise BadInput(
             f"The text has to be step {number}, and no other one",
-            hint=f"It begins with the heading `### Step {number}: …`, and no other heading in it begins with `Step`.",
+            hint=(
+                f"It begins with the heading `### Step {number}: …`, and no other"
+                " heading in it begins with `Step`."
+            ),
         )
     if _without_step(before, number) != _without_step(after, number):
         raise BadInput(
-            f"With this text of step {number} the rest of the plan would read differently",
-            hint="Is a code block in it not closed, or has a heading of another section come into it?",
+            f"With this text of step {number} the rest of the plan would read"
+            " differently",
+            hint=(
+                "Is a code block in it not closed, or has a heading of another section"
+                " come into it?"
+            ),
         )
     return result
 
 
-def _check_step_numbers(current: ImplementationPlan, wanted: ImplementationPlan) -> None:
+def _check_step_numbers(
+    current: ImplementationPlan, wanted: ImplementationPlan
+) -> None:
     numbers = [step.number for step in current.steps]
     for number, count in Counter(numbers).items():
         if count > 1:
-            raise BadInput(f"Step {number} is there twice in the plan", hint="Fix that by hand, or `regenerate` it.")
+            raise BadInput(
+                f"Step {number} is there twice in the plan",
+                hint="Fix that by hand, or `regenerate` it.",
+            )
     staying = [step.number for step in wanted.steps if step.number in numbers]
     if staying != [number for number in numbers if number in staying]:
         raise BadInput(
             "The steps would change places, and with them what you wrote around them",
-            hint="Their order comes from `**Dependencies:**`; to move a section, do it by hand.",
+            hint=(
+                "Their order comes from `**Dependencies:**`; to move a section, do it"
+                " by hand."
+            ),
         )
 
 
-def _total_edits(parsed: ParsedPlan, current: ImplementationPlan, wanted: ImplementationPlan) -> list[LineEdit]:
+def _total_edits(
+    parsed: ParsedPlan, current: ImplementationPlan, wanted: ImplementationPlan
+) -> list[LineEdit]:
     """Replace the totals, or add them below the other fields."""
     totals = [
-        (Field.COMPLEXITY, "Complexity", current.total_complexity, wanted.total_complexity),
-        (Field.ESTIMATED_TIME, "Estimated Time", current.total_estimated_time, wanted.total_estimated_time),
+        (
+            Field.COMPLEXITY,
+            "Complexity",
+            current.total_complexity,
+            wanted.total_complexity,
+        ),
+        (
+            Field.ESTIMATED_TIME,
+            "Estimated Time",
+            current.total_estimated_time,
+            wanted.total_estimated_time,
+        ),
     ]
     edits = []
     for field, label, before, after in totals:
@@ -113,7 +162,9 @@ def _total_edits(parsed: ParsedPlan, current: ImplementationPlan, wanted: Implem
     return edits
 
 
-def _section_edit(parsed: ParsedPlan, lines: range | None, end: int, title: str, block: str) -> LineEdit:
+def _section_edit(
+    parsed: ParsedPlan, lines: range | None, end: int, title: str, block: str
+) -> LineEdit:
     """Replace the text of a section, or add the section at `end`."""
     if lines is None:
         return _insert(parsed, end, [f"## {title}", "", *block.split("\n")])
@@ -123,10 +174,16 @@ def _section_edit(parsed: ParsedPlan, lines: range | None, end: int, title: str,
 
 
 def _step_edits(parsed: ParsedPlan, wanted: ImplementationPlan) -> list[LineEdit]:
-    """Remove, replace and add the sections of steps. A new step follows the step that precedes it in the plan."""
+    """Remove, replace and add the sections of steps. A new step follows the step that
+    precedes it in the plan.
+    """
     current = {old.step.number: old for old in parsed.steps}
     wanted_numbers = {step.number for step in wanted.steps}
-    edits = [LineEdit(old.section) for number, old in current.items() if number not in wanted_numbers]
+    edits = [
+        LineEdit(old.section)
+        for number, old in current.items()
+        if number not in wanted_numbers
+    ]
     position = parsed.steps[0].section.start if parsed.steps else parsed.lines.stop
     depth = parsed.steps[0].depth if parsed.steps else 3
     for step in wanted.steps:
@@ -143,7 +200,9 @@ def _step_edits(parsed: ParsedPlan, wanted: ImplementationPlan) -> list[LineEdit
 
 def _insert(parsed: ParsedPlan, position: int, block: list[str]) -> LineEdit:
     """Insert lines with blank lines around them."""
-    is_after_text = position > parsed.lines.start and parsed.source[position - 1].strip()
+    is_after_text = (
+        position > parsed.lines.start and parsed.source[position - 1].strip()
+    )
     blank_line = [""] if is_after_text else []
     return LineEdit(range(position, position), [*blank_line, *block, ""])
 
@@ -158,20 +217,34 @@ def _apply(parsed: ParsedPlan, edits: Sequence[LineEdit]) -> str:
 
 
 def _only_step(parsed: ParsedPlan, number: int) -> ParsedStep:
-    steps = [parsed_step for parsed_step in parsed.steps if parsed_step.step.number == number]
+    steps = [
+        parsed_step for parsed_step in parsed.steps if parsed_step.step.number == number
+    ]
     if len(steps) != 1:
         times = f"{len(steps)} times" if steps else "no more"
-        raise BadInput(f"Step {number} is there {times} in the plan", hint="Look at plan.md.")
+        raise BadInput(
+            f"Step {number} is there {times} in the plan", hint="Look at plan.md."
+        )
     return steps[0]
 
 
 def _without_step(plan: ImplementationPlan, number: int) -> ImplementationPlan:
-    return replace(plan, steps=tuple(step for step in plan.steps if step.number != number))
+    return replace(
+        plan, steps=tuple(step for step in plan.steps if step.number != number)
+    )
 
 
-def _comparable(plan: ImplementationPlan, wanted: ImplementationPlan, unchanged: set[int]) -> ImplementationPlan:
-    """Return the plan without the dependencies of unchanged steps: "all previous steps" may mean others now."""
+def _comparable(
+    plan: ImplementationPlan, wanted: ImplementationPlan, unchanged: set[int]
+) -> ImplementationPlan:
+    """Return the plan without the dependencies of unchanged steps: "all previous steps"
+    may mean others now.
+    """
     steps = []
     for step in plan.steps:
-        steps.append(replace(step, dependencies=()) if step.number in unchanged else step)
-    return replace(plan, steps=tuple(steps), ticket_slug=plan.ticket_slug or wanted.ticket_slug)
+        steps.append(
+            replace(step, dependencies=()) if step.number in unchanged else step
+        )
+    return replace(
+        plan, steps=tuple(steps), ticket_slug=plan.ticket_slug or wanted.ticket_slug
+    )

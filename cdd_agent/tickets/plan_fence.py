@@ -1,9 +1,13 @@
-"""A plan.md inside one code block, as pasted from a chat: find the lines of the plan."""
+"""A plan.md inside one code block, as pasted from a chat: find the lines of the
+plan.
+"""
 
 import re
 from collections.abc import Sequence
 
-_FENCE = re.compile(r"\ufeff? {0,3}(?P<marks>`{3,}|~{3,})[ \t]*(?P<info>[^`\r\n]*?)[ \t]*[\r\n]*")
+_FENCE = re.compile(
+    r"\ufeff? {0,3}(?P<marks>`{3,}|~{3,})[ \t]*(?P<info>[^`\r\n]*?)[ \t]*[\r\n]*"
+)
 _HEADING = re.compile(r"\ufeff? {0,3}#{1,6}[ \t]")
 _STEP = re.compile(r" {0,3}#{1,6}[ \t]+\W*step\s+#?[0-9]", re.IGNORECASE)
 _TEXT_FORMATS = {"", "markdown", "md", "text", "txt", "plaintext"}
@@ -12,13 +16,16 @@ _TEXT_FORMATS = {"", "markdown", "md", "text", "txt", "plaintext"}
 def plan_lines(lines: Sequence[str]) -> range:
     """Return the lines inside the code block; all lines if there is none."""
     start, marks = _find_opening(lines)
-    last_step = max((number for number, line in enumerate(lines) if _STEP.match(line)), default=-1)
+    last_step = max(
+        (number for number, line in enumerate(lines) if _STEP.match(line)), default=-1
+    )
     if start is None or last_step < start:
         return range(len(lines))
     ends = _possible_ends(lines, start, marks)
     if not ends:
         return range(start + 1, len(lines))
-    # A bare fence may also open a block of the plan, so only the last one can be the end.
+    # A bare fence may also open a block of the plan, so only the last one can be the
+    # end.
     return range(start + 1, ends[-1]) if ends[-1] > last_step else range(len(lines))
 
 

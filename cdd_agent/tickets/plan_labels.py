@@ -1,4 +1,6 @@
-"""The labelled lines of plans and steps, such as `**Complexity:** simple`, in the forms that people use."""
+"""The labelled lines of plans and steps, such as `**Complexity:** simple`, in the forms
+that people use.
+"""
 
 import re
 from collections.abc import Mapping
@@ -42,7 +44,8 @@ STEP_FIELDS = {
     "files": Field.FILES,
 }
 
-# A bullet, then the name with its colon inside or outside the marks: `- **Files:** a.py`, `*Files*: a.py`, `Files: a`
+# A bullet, then the name with its colon inside or outside the marks:
+# `- **Files:** a.py`, `*Files*: a.py`, `Files: a`
 _LABEL = re.compile(
     r"[ \t]*(?:(?:[-*+•]|[0-9]{1,9}[.)])[ \t]+)?"
     r"(?P<marks>\*\*|__|[*_`]?)[ \t]*(?P<name>[A-Za-z][A-Za-z ]{0,30}?)[ \t]*"
@@ -65,10 +68,17 @@ def find_label(line: str, fields: Mapping[str, Field]) -> Label | None:
     if match is None:
         return None
     field = fields.get(" ".join(match["name"].lower().split()))
-    return Label(field, match["value"].lstrip(" \t"), len(match["marks"]) == 2) if field else None
+    return (
+        Label(field, match["value"].lstrip(" \t"), len(match["marks"]) == 2)
+        if field
+        else None
+    )
 
 
 def has_label(line: str) -> bool:
     """True if a line begins with a bold label or with a known one."""
     match = _LABEL.match(line)
-    return match is not None and (len(match["marks"]) == 2 or find_label(line, PLAN_FIELDS | STEP_FIELDS) is not None)
+    return match is not None and (
+        len(match["marks"]) == 2
+        or find_label(line, PLAN_FIELDS | STEP_FIELDS) is not None
+    )

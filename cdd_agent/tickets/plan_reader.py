@@ -10,7 +10,14 @@ from enum import Enum, auto
 from msgspec import Struct, field
 
 from cdd_agent.tickets.line_edits import split_lines
-from cdd_agent.tickets.markdown import Document, Heading, Line, code_spans, parse_markdown, prose
+from cdd_agent.tickets.markdown import (
+    Document,
+    Heading,
+    Line,
+    code_spans,
+    parse_markdown,
+    prose,
+)
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.plan_fence import plan_lines
 from cdd_agent.tickets.plan_labels import PLAN_FIELDS, Field, find_label, has_label
@@ -66,18 +73,23 @@ class ParsedPlan(Struct):
 def read_plan(text: str) -> ImplementationPlan:
     """Read tolerantly; `ImplementationPlan.check` reports whether the plan can run.
 
-    Raises `BadInput` for Markdown that is nested too deeply, and for dependencies that are not step numbers.
+    Raises `BadInput` for Markdown that is nested too deeply, and for dependencies that
+    are not step numbers.
     """
     return parse_plan(text).to_plan()
 
 
 def parse_plan(text: str) -> ParsedPlan:
-    """Read a plan with the lines of its parts. Raises `BadInput` as `read_plan` does."""
+    """Read a plan with the lines of its parts. Raises `BadInput` as `read_plan`
+    does.
+    """
     source = split_lines(text)
     plan = ParsedPlan(source, plan_lines(source))
     # Blank lines in place of the text before the plan keep the line numbers right.
     above = "\n" * plan.lines.start
-    document = parse_markdown(above + "".join(source[plan.lines.start : plan.lines.stop]))
+    document = parse_markdown(
+        above + "".join(source[plan.lines.start : plan.lines.stop])
+    )
     for section in _split_sections(document, plan.lines.stop):
         lines = document.lines[section.body.start : section.body.stop]
         written = document.without_separators(section.body)
@@ -86,10 +98,14 @@ def parse_plan(text: str) -> ParsedPlan:
                 _read_top(plan, section, lines)
             case _Kind.OVERVIEW:
                 plan.overview.append(prose(lines))
-                plan.overview_lines = written if plan.overview_lines is None else plan.overview_lines
+                plan.overview_lines = (
+                    written if plan.overview_lines is None else plan.overview_lines
+                )
             case _Kind.RISKS:
                 plan.risks += _read_risks(lines)
-                plan.risk_lines = written if plan.risk_lines is None else plan.risk_lines
+                plan.risk_lines = (
+                    written if plan.risk_lines is None else plan.risk_lines
+                )
             case _Kind.STEP:
                 plan.steps.append(_parse_step(plan, section, document))
     plan.overview = list(filter(None, plan.overview))
@@ -116,11 +132,21 @@ class _Section(Struct):
 
 
 _TOP_DEPTH = 6  # no heading is deeper, so no heading is a part of the top
-_PLAN_TITLE = re.compile(r"(?:implementation\s+plan|plan(?=\s*:|$))\s*[:\-–—]?\s*(.*)", re.IGNORECASE | re.DOTALL)
-_STEP_TITLE = re.compile(r"\W*step\s+#?([0-9]{1,9})(?!\w|\.[0-9])\s*[:.)\-–—]?\s*(.*)", re.IGNORECASE | re.DOTALL)
+_PLAN_TITLE = re.compile(
+    r"(?:implementation\s+plan|plan(?=\s*:|$))\s*[:\-–—]?\s*(.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_STEP_TITLE = re.compile(
+    r"\W*step\s+#?([0-9]{1,9})(?!\w|\.[0-9])\s*[:.)\-–—]?\s*(.*)",
+    re.IGNORECASE | re.DOTALL,
+)
 _SECTION_TITLES = {
-    _Kind.OVERVIEW: re.compile(r"(?:plan |implementation )?(?:overview|summary)", re.IGNORECASE),
-    _Kind.RISKS: re.compile(r"(?:potential |known )?risks?(?:\W.*)?", re.IGNORECASE | re.DOTALL),
+    _Kind.OVERVIEW: re.compile(
+        r"(?:plan |implementation )?(?:overview|summary)", re.IGNORECASE
+    ),
+    _Kind.RISKS: re.compile(
+        r"(?:potential |known )?risks?(?:\W.*)?", re.IGNORECASE | re.DOTALL
+    ),
     _Kind.OTHER: re.compile(r"(?:implementation |plan )?steps", re.IGNORECASE),
 }
 _BOLD_START = re.compile(r"(\*\*|__)(.*?)\1")
@@ -149,23 +175,38 @@ def _split_sections(document: Document, end: int) -> list[_Section]:
 
 def _parse_step(plan: ParsedPlan, section: _Section, document: Document) -> ParsedStep:
     earlier = [parsed.step.number for parsed in plan.steps]
-    step = read_step(document, section.body, section.number, section.title, section.line, earlier)
+    step = read_step(
+        document, section.body, section.number, section.title, section.line, earlier
+    )
     end = document.without_separators(section.body).stop
-    return ParsedStep(step, section.depth, range(section.line, end), range(section.line, section.body.stop))
+    return ParsedStep(
+        step,
+        section.depth,
+        range(section.line, end),
+        range(section.line, section.body.stop),
+    )
 
 
 def _is_paragraph(heading: Heading, document: Document) -> bool:
-    """True if text above a `---` is a heading only because no blank line is between them."""
+    """True if text above a `---` is a heading only because no blank line is between
+    them.
+    """
     lines = heading.end - heading.line
     return lines > 2 or (lines == 2 and has_label(document.lines[heading.line].text))
 
 
 def _named_section(heading: Heading, body: range) -> _Section | None:
     """Return the section that a heading opens by its words, or None."""
-    title = _BOLD_START.sub(r"\2", heading.text, count=1) if heading.text.startswith(("**", "__")) else heading.text
+    title = (
+        _BOLD_START.sub(r"\2", heading.text, count=1)
+        if heading.text.startswith(("**", "__"))
+        else heading.text
+    )
     step = _STEP_TITLE.fullmatch(title)
     if step:
-        return _Section(_Kind.STEP, heading.depth, heading.line, body, step[2].strip(), int(step[1]))
+        return _Section(
+            _Kind.STEP, heading.depth, heading.line, body, step[2].strip(), int(step[1])
+        )
     for kind, words in _SECTION_TITLES.items():
         if words.fullmatch(title.rstrip(": ")):
             return _Section(kind, heading.depth, heading.line, body)
@@ -190,7 +231,9 @@ def _read_top(plan: ParsedPlan, section: _Section, lines: Sequence[Line]) -> Non
 
 
 def _read_risks(lines: Sequence[Line]) -> list[str]:
-    """Return each list item with its continuation lines, and each paragraph outside the list."""
+    """Return each list item with its continuation lines, and each paragraph outside the
+    list.
+    """
     risks: list[list[Line]] = [[]]
     list_indent = 0
     text_column = 0

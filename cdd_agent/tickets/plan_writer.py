@@ -1,4 +1,6 @@
-"""Write a plan as plan.md. Every part is written so that the reader reads it back unchanged."""
+"""Write a plan as plan.md. Every part is written so that the reader reads it back
+unchanged.
+"""
 
 import re
 from collections.abc import Callable, Iterable
@@ -12,7 +14,11 @@ from cdd_agent.tickets.plan_reader import ParsedPlan, parse_plan
 
 def write_plan(plan: ImplementationPlan) -> str:
     """Return the plan as plan.md."""
-    title = f"# Implementation Plan: {plan.ticket_title}" if plan.ticket_title else "# Implementation Plan"
+    title = (
+        f"# Implementation Plan: {plan.ticket_title}"
+        if plan.ticket_title
+        else "# Implementation Plan"
+    )
     ticket_type = plan.ticket_type
     if ticket_type.startswith("`"):
         ticket_type = code_span(ticket_type)
@@ -37,10 +43,16 @@ def step_block(step: PlanStep, depth: int = 3) -> str:
     fields = [
         f"**Complexity:** {step.complexity}",
         f"**Estimated Time:** {step.estimated_time}",
-        f"**Dependencies:** {f'Step {_join(step.dependencies)}' if step.dependencies else 'None'}",
+        (
+            "**Dependencies:**"
+            f" {f'Step {_join(step.dependencies)}' if step.dependencies else 'None'}"
+        ),
     ]
     if step.verify:
-        fields.append(f"**Verify:** {NO_CHECK if step.verify == NO_CHECK else code_span(step.verify)}")
+        fields.append(
+            "**Verify:**"
+            f" {NO_CHECK if step.verify == NO_CHECK else code_span(step.verify)}"
+        )
     if step.serves:
         fields.append(f"**Serves:** {_join(step.serves)}")
     blocks = [_heading(f"{'#' * depth} Step {step.number}: {step.title}")]
@@ -60,7 +72,10 @@ def step_block(step: PlanStep, depth: int = 3) -> str:
 
 def overview_block(text: str) -> str:
     """Return the text below the heading of the overview."""
-    page = "# Implementation Plan\n\n## Overview\n\n{}\n\n## Implementation Steps\n\n### Step 1\n"
+    page = (
+        "# Implementation Plan\n\n## Overview\n\n{}\n\n## Implementation Steps\n\n###"
+        " Step 1\n"
+    )
 
     def reads_back(read: ParsedPlan) -> bool:
         return "\n\n".join(read.overview) == text and len(read.steps) == 1
@@ -83,25 +98,37 @@ def _join(numbers: Iterable[int]) -> str:
 
 
 def _long_description(text: str) -> str:
-    """Return a description of several lines: next to the label if it begins like a sentence, else below the label."""
+    """Return a description of several lines: next to the label if it begins like a
+    sentence, else below the label.
+    """
 
     def reads_back(read: ParsedPlan) -> bool:
         step = read.steps[0].step
-        return step.description == text and step.complexity == "c" and len(read.steps) == 2
+        return (
+            step.description == text and step.complexity == "c" and len(read.steps) == 2
+        )
 
     blocks = [f"**Description:** {text}"] if text[0].isalpha() else []
     blocks += [f"**Description:**\n\n{spelling}" for spelling in spellings(text)]
-    return _first_readable(blocks, "### Step 1\n\n{}\n\n**Complexity:** c\n\n### Step 2\n", reads_back)
+    return _first_readable(
+        blocks, "### Step 1\n\n{}\n\n**Complexity:** c\n\n### Step 2\n", reads_back
+    )
 
 
 def _risk_item(text: str) -> str:
-    items = ["- " + re.sub(r"\n(?!\n)", "\n  ", spelling) for spelling in spellings(text)]
+    items = [
+        "- " + re.sub(r"\n(?!\n)", "\n  ", spelling) for spelling in spellings(text)
+    ]
     page = "## Risks & Considerations\n\n- r\n{}\n- r\n"
     return _first_readable(items, page, lambda read: read.risks == ["r", text, "r"])
 
 
-def _first_readable(blocks: Iterable[str], page: str, reads_back: Callable[[ParsedPlan], bool]) -> str:
-    """Return the first block that reads back correctly. The last spelling always does."""
+def _first_readable(
+    blocks: Iterable[str], page: str, reads_back: Callable[[ParsedPlan], bool]
+) -> str:
+    """Return the first block that reads back correctly. The last spelling always
+    does.
+    """
     for block in blocks:
         with suppress(BadInput):
             if reads_back(parse_plan(page.format(block))):

@@ -1,4 +1,6 @@
-"""Find tickets that may be about the same subject: they share words that few other tickets have."""
+"""Find tickets that may be about the same subject: they share words that few other
+tickets have.
+"""
 
 import re
 from collections import Counter
@@ -21,8 +23,12 @@ class Related(Struct, frozen=True):
     title: str
 
 
-def related_tickets(ticket: Ticket, others: Iterable[Ticket], limit: int = 5) -> list[Related]:
-    """Return the most similar tickets, the best first. Only the latest tickets are compared."""
+def related_tickets(
+    ticket: Ticket, others: Iterable[Ticket], limit: int = 5
+) -> list[Related]:
+    """Return the most similar tickets, the best first. Only the latest tickets are
+    compared.
+    """
     latest = sorted(others, key=_modified_at, reverse=True)[:_MAX_TICKETS]
     words = {}
     for other in latest:
@@ -36,7 +42,9 @@ def related_tickets(ticket: Ticket, others: Iterable[Ticket], limit: int = 5) ->
         shared = found & own_words
         if shared:
             similarity[related] = sum(1 / frequency[word] for word in shared)
-    return sorted(similarity, key=lambda related: (-similarity[related], related.slug))[:limit]
+    return sorted(similarity, key=lambda related: (-similarity[related], related.slug))[
+        :limit
+    ]
 
 
 def _modified_at(ticket: Ticket) -> float:
@@ -60,4 +68,6 @@ def _describe(ticket: Ticket) -> Related:
 def _words(ticket: Related) -> frozenset[str]:
     # The first word of a slug is the type, which many tickets share.
     name = ticket.slug.partition("-")[2].replace("-", " ")
-    return frozenset(word.casefold() for word in _WORD.findall(f"{name} {ticket.title}"))
+    return frozenset(
+        word.casefold() for word in _WORD.findall(f"{name} {ticket.title}")
+    )

@@ -1,4 +1,6 @@
-"""Turn names that users type into names of files and folders that every system accepts."""
+"""Turn names that users type into names of files and folders that every system
+accepts.
+"""
 
 import re
 import unicodedata
@@ -10,13 +12,25 @@ _RESERVED = re.compile(r"con|prn|aux|nul|(com|lpt)[0-9]")
 
 
 def to_kebab(name: str) -> str:
-    """Return a name in kebab-case with plain letters: "Größe ändern" is grosse-andern. Raises `BadInput`."""
-    letters = unicodedata.normalize("NFKD", name.casefold()).encode("ascii", "ignore").decode()
+    """Return a name in kebab-case with plain letters: "Größe ändern" is grosse-andern.
+    Raises `BadInput`.
+    """
+    letters = (
+        unicodedata.normalize("NFKD", name.casefold())
+        .encode("ascii", "ignore")
+        .decode()
+    )
     words = re.sub(r"[^a-z0-9]+", "-", letters).strip("-")
     if not words:
-        raise BadInput(f"{shorten(name)} leaves no letters for a name.", hint="Use some of a-z and 0-9, as user-auth.")
+        raise BadInput(
+            f"{shorten(name)} leaves no letters for a name.",
+            hint="Use some of a-z and 0-9, as user-auth.",
+        )
     if len(words) > _MAX_LENGTH:
-        raise BadInput(f"{shorten(name)} is too long for a name; {_MAX_LENGTH} letters are the limit.")
+        raise BadInput(
+            f"{shorten(name)} is too long for a name; {_MAX_LENGTH} letters are the"
+            " limit."
+        )
     return words
 
 
@@ -24,7 +38,10 @@ def to_file_stem(name: str) -> str:
     """Return a name in kebab-case that can be the name of a file. Raises `BadInput`."""
     words = to_kebab(name)
     if _RESERVED.fullmatch(words):
-        raise BadInput(f"{shorten(name)} is a name that Windows keeps for itself.", hint="Add a word, as con-guide.")
+        raise BadInput(
+            f"{shorten(name)} is a name that Windows keeps for itself.",
+            hint="Add a word, as con-guide.",
+        )
     return words
 
 

@@ -1,4 +1,6 @@
-"""The spec of a ticket: spec.yaml, in its current form and in the forms that earlier tools wrote."""
+"""The spec of a ticket: spec.yaml, in its current form and in the forms that earlier
+tools wrote.
+"""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -9,7 +11,14 @@ import yaml
 from msgspec import Struct, field
 
 from cdd_agent.errors import BadInput
-from cdd_agent.guarded_yaml import Tree, YamlEntry, as_items, as_text, described, read_mapping
+from cdd_agent.guarded_yaml import (
+    Tree,
+    YamlEntry,
+    as_items,
+    as_text,
+    described,
+    read_mapping,
+)
 from cdd_agent.tickets.markdown import one_line, plain_text
 from cdd_agent.tickets.plan import normalise
 
@@ -46,7 +55,9 @@ class TicketType(StrEnum):
 
 
 class TicketSpec(Struct, frozen=True):
-    """The request of a ticket. `from_yaml(spec.to_yaml()) == spec`; comments are not kept."""
+    """The request of a ticket. `from_yaml(spec.to_yaml()) == spec`; comments are not
+    kept.
+    """
 
     title: str = ""
     type: TicketType = TicketType.FEATURE
@@ -65,17 +76,25 @@ class TicketSpec(Struct, frozen=True):
             type=TicketType(self.type),
             description=plain_text(self.description),
             acceptance_criteria=_clean_items(self.acceptance_criteria),
-            implementation_scope={one_line(area): _clean_items(i) for area, i in self.implementation_scope.items()},
+            implementation_scope={
+                one_line(area): _clean_items(i)
+                for area, i in self.implementation_scope.items()
+            },
             technical_notes=plain_text(self.technical_notes),
             priority=one_line(self.priority) or DEFAULT_PRIORITY,
         )
 
     @classmethod
     def from_yaml(cls, text: str, source: str = "spec.yaml", *, slug: str = "") -> Self:
-        """Read a spec. Without a type, the type is the first word of `slug`. Raises `BadInput` with file and line."""
+        """Read a spec. Without a type, the type is the first word of `slug`. Raises
+        `BadInput` with file and line.
+        """
         entries = read_mapping(text, source, "a spec")
         if not entries:
-            raise SpecEmpty(f"{source}: the file is empty.", hint="Write at least a title and a description.")
+            raise SpecEmpty(
+                f"{source}: the file is empty.",
+                hint="Write at least a title and a description.",
+            )
         _lift_ticket(entries, source)
         return cls(
             title=_pop_line(entries, "title", source),
@@ -111,14 +130,18 @@ class TicketSpec(Struct, frozen=True):
         return len(self.missing()) == 3
 
     def missing(self) -> list[str]:
-        """Return the reasons why the spec is not complete. A placeholder of a template does not count as an answer."""
+        """Return the reasons why the spec is not complete. A placeholder of a template
+        does not count as an answer.
+        """
         reasons = []
         if not self.has_title:
             reasons.append("title: one line that says what is wanted")
         if is_placeholder(self.description):
             reasons.append("description: what is wanted, and why")
         if all(map(is_placeholder, self.acceptance_criteria)):
-            reasons.append("acceptance_criteria: at least one thing to check when the work is done")
+            reasons.append(
+                "acceptance_criteria: at least one thing to check when the work is done"
+            )
         return reasons
 
 
@@ -131,7 +154,9 @@ _PLACEHOLDER = re.compile(
 
 def is_placeholder(text: str) -> bool:
     """True if a text is empty or a placeholder of a template."""
-    return all(not line.strip() or _PLACEHOLDER.fullmatch(line) for line in text.split("\n"))
+    return all(
+        not line.strip() or _PLACEHOLDER.fullmatch(line) for line in text.split("\n")
+    )
 
 
 # Reading
@@ -142,7 +167,9 @@ def _clean_items(items: Iterable[str]) -> tuple[str, ...]:
 
 
 def _lift_ticket(entries: dict[object, YamlEntry], source: str) -> None:
-    """Move title, type and priority out of `ticket:`, where earlier tools wrote them. Keys at the top win."""
+    """Move title, type and priority out of `ticket:`, where earlier tools wrote them.
+    Keys at the top win.
+    """
     ticket = entries.get("ticket")
     if ticket is None or not isinstance(ticket.tree, dict):
         return
@@ -167,7 +194,9 @@ def _pop_text(entries: dict[object, YamlEntry], name: object) -> str:
 def _pop_line(entries: dict[object, YamlEntry], name: str, source: str) -> str:
     entry = entries.get(name)
     if entry and not isinstance(entry.tree, str):
-        raise BadInput(f"{entry.at(source)}: {name} must be text, not {described(entry.node)}.")
+        raise BadInput(
+            f"{entry.at(source)}: {name} must be text, not {described(entry.node)}."
+        )
     return _pop_text(entries, name)
 
 
@@ -178,7 +207,9 @@ def _pop_type(entries: dict[object, YamlEntry], source: str, slug: str) -> Ticke
         return TicketType.from_slug(slug)
     if entry and word not in set(TicketType):
         allowed = f"Allowed: {', '.join(TicketType)}."
-        raise BadInput(f"{entry.at(source)}: the type {word[:40]!r} is not known.", hint=allowed)
+        raise BadInput(
+            f"{entry.at(source)}: the type {word[:40]!r} is not known.", hint=allowed
+        )
     return TicketType(word)
 
 
@@ -192,7 +223,8 @@ def _pop_scope(entries: dict[object, YamlEntry]) -> dict[str, tuple[str, ...]]:
     return {"scope": items} if any(items) else {}
 
 
-# Keys of earlier tools that together are the description, and the words before their text.
+# Keys of earlier tools that together are the description, and the words before their
+# text.
 _OLD_DESCRIPTION_KEYS = {
     "problem_description": "",
     "problem": "",
@@ -234,7 +266,9 @@ def _pop_criteria(entries: dict[object, YamlEntry]) -> tuple[str, ...]:
 
 
 def _split_criteria(text: str) -> tuple[str, ...]:
-    """Split a text into its list items with their continuation lines; without items, into its lines."""
+    """Split a text into its list items with their continuation lines; without items,
+    into its lines.
+    """
     lines = [line for line in text.splitlines() if line.strip()]
     if not any(map(_BULLET.match, lines)):
         return tuple(lines)
@@ -284,7 +318,9 @@ _YAML_LINE_ENDS = re.compile("[\x85\u2028\u2029]")
 
 def dump_yaml(value: object) -> str:
     """Return a value as YAML in the style of the templates."""
-    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+    return yaml.dump(
+        value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100
+    )
 
 
 class _Dumper(yaml.SafeDumper):

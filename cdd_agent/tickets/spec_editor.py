@@ -1,6 +1,8 @@
-"""Change values in a spec.yaml that the user edits, too, and leave everything else unchanged, byte for byte.
+"""Change values in a spec.yaml that the user edits, too, and leave everything else
+unchanged, byte for byte.
 
-The lines of a changed value are replaced. Comments inside it move above it. The result is read again before it is used.
+The lines of a changed value are replaced. Comments inside it move above it. The result
+is read again before it is used.
 """
 
 import re
@@ -21,25 +23,36 @@ _COMMENT = re.compile("(?:^|[ \t]+)#[^\n\r\x85\u2028\u2029]*", re.MULTILINE)
 
 
 class SpecNotWritable(BadInput):
-    """A spec.yaml that cannot be changed without damage to the rest of it. The file is unchanged."""
+    """A spec.yaml that cannot be changed without damage to the rest of it. The file is
+    unchanged.
+    """
 
     def __init__(self, source: str, reason: str) -> None:
         super().__init__(
-            f"{source} is written in a way in which it cannot be changed safely: {reason.rstrip('.')}. "
-            "It stays as it is",
-            hint="Write it as plain `key: value` lines, as `/new` does, then try again.",
+            f"{source} is written in a way in which it cannot be changed safely:"
+            f" {reason.rstrip('.')}. It stays as it is",
+            hint=(
+                "Write it as plain `key: value` lines, as `/new` does, then try again."
+            ),
         )
 
 
-def edit_spec(text: str, spec: TicketSpec, source: str = "spec.yaml", *, slug: str = "") -> str:
-    """Return the text of a spec.yaml with the values of `spec.fields()`. `spec.extra` is ignored.
+def edit_spec(
+    text: str, spec: TicketSpec, source: str = "spec.yaml", *, slug: str = ""
+) -> str:
+    """Return the text of a spec.yaml with the values of `spec.fields()`. `spec.extra`
+    is ignored.
 
     Raises `BadInput` for a text that is not a spec, and `SpecNotWritable`.
     """
     bom = "\ufeff" if text.startswith("\ufeff") else ""
     text = text.removeprefix(bom)
     current = TicketSpec.from_yaml(text, source, slug=slug)
-    changed = {name: value for name, value in spec.fields().items() if getattr(spec, name) != getattr(current, name)}
+    changed = {
+        name: value
+        for name, value in spec.fields().items()
+        if getattr(spec, name) != getattr(current, name)
+    }
     if not changed:
         return bom + text
     before = SpecText.parse(text, source)
@@ -82,8 +95,17 @@ class SpecText(Struct, frozen=True):
             scalars += [*_scalar_ranges(key, text), *_scalar_ranges(value, text)]
             if isinstance(key, yaml.ScalarNode):
                 values[key.value] = value
-                places[key.value] = range(key.start_mark.line, _last_line(value, text) + 1)
-        return cls(source, lines, read_mapping(text, source, "a spec"), values, places, _find_comments(text, scalars))
+                places[key.value] = range(
+                    key.start_mark.line, _last_line(value, text) + 1
+                )
+        return cls(
+            source,
+            lines,
+            read_mapping(text, source, "a spec"),
+            values,
+            places,
+            _find_comments(text, scalars),
+        )
 
     def edits(self, name: str, value: Any) -> list[LineEdit]:
         """Return the edits that give a key another value."""
@@ -96,7 +118,9 @@ class SpecText(Struct, frozen=True):
         return [self._replace(self.places[name], _dump_lines({name: value}), indent="")]
 
     def check(self, result: str, spec: TicketSpec, slug: str = "") -> None:
-        """Raise `SpecNotWritable` unless `result` has the values of `spec`, and everything else of this text."""
+        """Raise `SpecNotWritable` unless `result` has the values of `spec`, and
+        everything else of this text.
+        """
         try:
             read = TicketSpec.from_yaml(result, self.source, slug=slug)
             after = SpecText.parse(result, self.source)
@@ -104,21 +128,31 @@ class SpecText(Struct, frozen=True):
             raise SpecNotWritable(self.source, error.message) from error
         for name in FIELDS:
             if getattr(read, name) != getattr(spec, name):
-                raise SpecNotWritable(self.source, f"{name} would read otherwise than it was meant")
+                raise SpecNotWritable(
+                    self.source, f"{name} would read otherwise than it was meant"
+                )
         if self._unknown_keys() != after._unknown_keys():
-            raise SpecNotWritable(self.source, "it would change a key that is not the program's")
+            raise SpecNotWritable(
+                self.source, "it would change a key that is not the program's"
+            )
         if self._comment_counts() - after._comment_counts():
             raise SpecNotWritable(self.source, "a comment would be lost")
 
     def _unknown_keys(self) -> dict[object, object]:
-        return {key: entry.tree for key, entry in self.entries.items() if key not in FIELDS}
+        return {
+            key: entry.tree for key, entry in self.entries.items() if key not in FIELDS
+        }
 
     def _comment_counts(self) -> Counter[str]:
         return Counter(comment.text.strip() for comment in self.comments)
 
     def _line_for_new_key(self, name: str) -> int:
-        """Return the line after the preceding key and its indented comments, or the line of the first key."""
-        preceding = [known for known in FIELDS[: FIELDS.index(name)] if known in self.places]
+        """Return the line after the preceding key and its indented comments, or the
+        line of the first key.
+        """
+        preceding = [
+            known for known in FIELDS[: FIELDS.index(name)] if known in self.places
+        ]
         if not preceding:
             return min(place.start for place in self.places.values())
         line = self.places[preceding[-1]].stop
@@ -131,22 +165,33 @@ class SpecText(Struct, frozen=True):
         return line
 
     def _list_items(self, name: str) -> list[range]:
-        """Return the lines of each item; none unless the value is a list with one item a line."""
+        """Return the lines of each item; none unless the value is a list with one item
+        a line.
+        """
         node = self.values[name]
         if not isinstance(node, yaml.SequenceNode) or node.flow_style:
             return []
         text = "".join(self.lines)
-        return [range(item.start_mark.line, _last_line(item, text) + 1) for item in node.value]
+        return [
+            range(item.start_mark.line, _last_line(item, text) + 1)
+            for item in node.value
+        ]
 
-    def _list_edits(self, name: str, places: Sequence[range], items: list[str]) -> list[LineEdit]:
-        """Change a list item by item, so that unchanged items keep their lines and comments."""
+    def _list_edits(
+        self, name: str, places: Sequence[range], items: list[str]
+    ) -> list[LineEdit]:
+        """Change a list item by item, so that unchanged items keep their lines and
+        comments.
+        """
         tree = self.entries[name].tree
         assert isinstance(tree, list)
         current = [criterion_text(item) for item in tree]
         first_line = self.lines[places[0].start]
         indent = first_line[: len(first_line) - len(first_line.lstrip())]
         edits = []
-        for _, start, stop, new_start, new_stop in SequenceMatcher(None, current, items, autojunk=False).get_opcodes():
+        for _, start, stop, new_start, new_stop in SequenceMatcher(
+            None, current, items, autojunk=False
+        ).get_opcodes():
             new = items[new_start:new_stop]
             if new == current[start:stop]:
                 continue
@@ -159,11 +204,15 @@ class SpecText(Struct, frozen=True):
         return edits
 
     def _replace(self, place: range, new: list[str], indent: str) -> LineEdit:
-        """Replace lines. The comment of a single line stays there, all others move above the new lines."""
+        """Replace lines. The comment of a single line stays there, all others move
+        above the new lines.
+        """
         comments = [comment for comment in self.comments if comment.line in place]
         if len(place) == len(new) == len(comments) == 1:
             return LineEdit(place, [new[0] + comments[0].text])
-        return LineEdit(place, [*(indent + comment.text.strip() for comment in comments), *new])
+        return LineEdit(
+            place, [*(indent + comment.text.strip() for comment in comments), *new]
+        )
 
 
 def _dump_lines(value: object, indent: str = "") -> list[str]:
@@ -186,13 +235,17 @@ def _last_line(node: yaml.Node, text: str) -> int:
 
 
 def _scalar_ranges(node: yaml.Node, text: str) -> list[range]:
-    """Return where the scalars of a node are: a `#` in them is not a comment, except behind the `|` of a block."""
+    """Return where the scalars of a node are: a `#` in them is not a comment, except
+    behind the `|` of a block.
+    """
     if isinstance(node, yaml.ScalarNode):
         start = node.start_mark.index
         if _is_block(node):
             start = text.find("\n", start)
         return [range(start, node.end_mark.index)]
-    return [scalar for child in _children(node) for scalar in _scalar_ranges(child, text)]
+    return [
+        scalar for child in _children(node) for scalar in _scalar_ranges(child, text)
+    ]
 
 
 def _children(node: yaml.Node) -> list[yaml.Node]:

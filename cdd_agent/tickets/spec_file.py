@@ -1,4 +1,6 @@
-"""The spec.yaml of a ticket on the disk. It is written only if it has not changed since it was read."""
+"""The spec.yaml of a ticket on the disk. It is written only if it has not changed since
+it was read.
+"""
 
 from msgspec import Struct
 
@@ -19,7 +21,10 @@ class SpecTooLarge(BadInput):
         super().__init__(
             f"{shown} has {size:,} bytes; up to {MAX_BYTES:,} can be worked on, "
             "as a model gets all of it in every turn",
-            hint="Move logs and data into files of their own beside it, and name these in the spec.",
+            hint=(
+                "Move logs and data into files of their own beside it, and name these"
+                " in the spec."
+            ),
         )
         self.size = size
 
@@ -53,14 +58,20 @@ class SpecFile(Struct, frozen=True):
             raise SpecTooLarge(self.shown, len(data))
         slug = self.ticket.slug
         try:
-            return SpecOnDisk(data, TicketSpec.from_yaml(self._decode(data), self.shown, slug=slug))
+            return SpecOnDisk(
+                data, TicketSpec.from_yaml(self._decode(data), self.shown, slug=slug)
+            )
         except SpecEmpty:
-            return SpecOnDisk(data, TicketSpec(type=TicketType.from_slug(slug)), is_written=False)
+            return SpecOnDisk(
+                data, TicketSpec(type=TicketType.from_slug(slug)), is_written=False
+            )
 
     def write(self, previous: SpecOnDisk, spec: TicketSpec) -> bool:
-        """Write the fields of `spec` into the file. Returns False if that changes nothing.
+        """Write the fields of `spec` into the file. Returns False if that changes
+        nothing.
 
-        Raises `SpecChanged` if the file is not the `previous` one any more, and `BadInput` if it cannot be written.
+        Raises `SpecChanged` if the file is not the `previous` one any more, and
+        `BadInput` if it cannot be written.
         """
         path = self.ticket.spec_path
         self.ticket.refuse_to_write(path)
@@ -71,7 +82,9 @@ class SpecFile(Struct, frozen=True):
             comments = text.rstrip()
             new = f"{comments}\n{spec.to_yaml()}" if comments else spec.to_yaml()
         if read_bytes(path) != previous.data:
-            raise SpecChanged(f"{self.shown} was changed meanwhile; nothing was written")
+            raise SpecChanged(
+                f"{self.shown} was changed meanwhile; nothing was written"
+            )
         data = new.encode()
         if data == previous.data:
             return False
@@ -81,11 +94,16 @@ class SpecFile(Struct, frozen=True):
         try:
             create_exclusive(path, data)
         except FileExistsError as error:
-            raise SpecChanged(f"{self.shown} was made meanwhile; nothing was written") from error
+            raise SpecChanged(
+                f"{self.shown} was made meanwhile; nothing was written"
+            ) from error
         return True
 
     def _decode(self, data: bytes | None) -> str:
         try:
             return (data or b"").decode()
         except UnicodeDecodeError as error:
-            raise BadInput(f"{self.shown} is not UTF-8 text (byte {error.start}).", hint="Save it as UTF-8.") from error
+            raise BadInput(
+                f"{self.shown} is not UTF-8 text (byte {error.start}).",
+                hint="Save it as UTF-8.",
+            ) from error

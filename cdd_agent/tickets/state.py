@@ -16,10 +16,25 @@ from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes, write_atomic
 from cdd_agent.files.json_file import from_json
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
-from cdd_agent.tickets.status import NO_COST, Cost, Evidence, RunStatus, StepStatus, Unproven, Verification
+from cdd_agent.tickets.status import (
+    NO_COST,
+    Cost,
+    Evidence,
+    RunStatus,
+    StepStatus,
+    Unproven,
+    Verification,
+)
 from cdd_agent.tickets.step_matching import StepIdentity, fingerprint, match_steps
 
-_REQUIRED_KEYS = ("ticket_slug", "current_step", "status", "started_at", "completed_at", "step_executions")
+_REQUIRED_KEYS = (
+    "ticket_slug",
+    "current_step",
+    "status",
+    "started_at",
+    "completed_at",
+    "step_executions",
+)
 _REQUIRED_STEP_KEYS = (
     "step_number",
     "status",
@@ -83,7 +98,9 @@ class StepExecution(Struct, frozen=True):
     commit: str | None = None
     """The commit that was made of the step."""
     record_number: int = field(default=0, name="recorded_as")
-    """Number of the step in the run's record if it differs. It stays when steps are renumbered."""
+    """Number of the step in the run's record if it differs. It stays when steps are
+    renumbered.
+    """
 
     def __post_init__(self) -> None:
         # Earlier tools did not record how a step was verified.
@@ -97,7 +114,9 @@ class StepExecution(Struct, frozen=True):
 
     @property
     def lacks_costs(self) -> bool:
-        """True if `spent` is not complete: the file is older, or the process was killed during an attempt."""
+        """True if `spent` is not complete: the file is older, or the process was killed
+        during an attempt.
+        """
         return self.known_cost is None or self.status is StepStatus.IN_PROGRESS
 
     @property
@@ -105,7 +124,9 @@ class StepExecution(Struct, frozen=True):
         """The time from start to end."""
         if self.started_at is None or self.completed_at is None:
             return None
-        return (_with_zone(self.completed_at) - _with_zone(self.started_at)).total_seconds()
+        return (
+            _with_zone(self.completed_at) - _with_zone(self.started_at)
+        ).total_seconds()
 
     @property
     def folder(self) -> int:
@@ -115,7 +136,11 @@ class StepExecution(Struct, frozen=True):
     @property
     def was_begun(self) -> bool:
         """True if anything is known of the step, if only that it was undone."""
-        return self.status is not StepStatus.PENDING or self.attempts > 0 or self.title is not None
+        return (
+            self.status is not StepStatus.PENDING
+            or self.attempts > 0
+            or self.title is not None
+        )
 
     @property
     def identity(self) -> StepIdentity:
@@ -149,7 +174,9 @@ class StepExecution(Struct, frozen=True):
 
 
 class Undo(Struct, frozen=True):
-    """Steps that were undone together, in their former state, in the order in which they ended."""
+    """Steps that were undone together, in their former state, in the order in which
+    they ended.
+    """
 
     id: str
     steps: tuple[StepExecution, ...]
@@ -169,14 +196,18 @@ class ExecutionState(Struct, frozen=True):
     undone: tuple[Undo, ...] = ()
     """The undos that can be redone, the last one last."""
     done_plan: str | None = None
-    """The digest of plan.md when all its steps were over. While it is the same, the plan need not be read."""
+    """The digest of plan.md when all its steps were over. While it is the same, the
+    plan need not be read.
+    """
 
     @property
     def status(self) -> RunStatus:
         statuses = {step.status for step in self.step_executions.values()}
         if statuses and all(status.is_over for status in statuses):
             return RunStatus.COMPLETED
-        return RunStatus.FAILED if StepStatus.FAILED in statuses else RunStatus.IN_PROGRESS
+        return (
+            RunStatus.FAILED if StepStatus.FAILED in statuses else RunStatus.IN_PROGRESS
+        )
 
     @property
     def finished_count(self) -> int:
@@ -189,17 +220,25 @@ class ExecutionState(Struct, frozen=True):
 
     @property
     def begun_numbers(self) -> frozenset[int]:
-        """The steps that are over, failed or in progress, so that they may have changed files."""
+        """The steps that are over, failed or in progress, so that they may have changed
+        files.
+        """
         steps = self.all_steps.values()
-        return frozenset(step.step_number for step in steps if step.status is not StepStatus.PENDING)
+        return frozenset(
+            step.step_number for step in steps if step.status is not StepStatus.PENDING
+        )
 
     @property
     def finished_numbers(self) -> frozenset[int]:
-        return frozenset(step.step_number for step in self.all_steps.values() if step.status.is_over)
+        return frozenset(
+            step.step_number for step in self.all_steps.values() if step.status.is_over
+        )
 
     @property
     def is_of_earlier_version(self) -> bool:
-        """True if the file was written by a tool that did not record the titles of completed steps."""
+        """True if the file was written by a tool that did not record the titles of
+        completed steps.
+        """
         for step in self.step_executions.values():
             # Skipped steps always had a reason.
             if step.status.is_over and step.title is None and step.reason is None:
@@ -211,7 +250,9 @@ class ExecutionState(Struct, frozen=True):
         return self.all_steps.get(number) or _new_step(number)
 
     def with_steps(self, numbers: Iterable[int]) -> Self:
-        """Return the state with entries for exactly these steps, in this order. All others become former steps."""
+        """Return the state with entries for exactly these steps, in this order. All
+        others become former steps.
+        """
         former = self.all_steps
         numbers = tuple(numbers)
         folders = {step.folder for step in former.values()}
@@ -229,7 +270,9 @@ class ExecutionState(Struct, frozen=True):
         return replace(self, step_executions=steps, former_steps=former)
 
     def renumbered(self, numbers: Mapping[int, int]) -> Self:
-        """Return the state with new numbers for the steps that were begun. Their records stay where they are."""
+        """Return the state with new numbers for the steps that were begun. Their
+        records stay where they are.
+        """
         if all(old == new for old, new in numbers.items()):
             return self
         steps = {}
@@ -239,16 +282,26 @@ class ExecutionState(Struct, frozen=True):
         number_by_folder = {step.folder: number for number, step in steps.items()}
         undone = []
         for undo in self.undone:
-            moved = [step.with_number(number_by_folder.get(step.folder, step.step_number)) for step in undo.steps]
+            moved = [
+                step.with_number(number_by_folder.get(step.folder, step.step_number))
+                for step in undo.steps
+            ]
             undone.append(replace(undo, steps=tuple(moved)))
-        return replace(self, step_executions=steps, former_steps={}, undone=tuple(undone))
+        return replace(
+            self, step_executions=steps, former_steps={}, undone=tuple(undone)
+        )
 
     # Transitions
 
     def started(self, step: PlanStep, now: datetime, *, attempt: int) -> Self:
-        """Start or resume a step. Earlier undos cannot be redone any more, because the files change."""
+        """Start or resume a step. Earlier undos cannot be redone any more, because the
+        files change.
+        """
         previous = self.step(step.number)
-        is_resumed = previous.status is StepStatus.IN_PROGRESS and previous.started_at is not None
+        is_resumed = (
+            previous.status is StepStatus.IN_PROGRESS
+            and previous.started_at is not None
+        )
         entry = replace(
             previous.to_pending(),
             title=step.title,
@@ -258,7 +311,12 @@ class ExecutionState(Struct, frozen=True):
             attempts=attempt,
             known_cost=previous.spent,
         )
-        return replace(self._with(entry), started_at=self.started_at or now, completed_at=None, undone=())
+        return replace(
+            self._with(entry),
+            started_at=self.started_at or now,
+            completed_at=None,
+            undone=(),
+        )
 
     def completed(
         self,
@@ -290,12 +348,20 @@ class ExecutionState(Struct, frozen=True):
     ) -> Self:
         """`files` are those that the failed attempt left for the user to inspect."""
         step = replace(
-            self.step(number), status=StepStatus.FAILED, error=error, insufficient=insufficient, evidence=evidence
+            self.step(number),
+            status=StepStatus.FAILED,
+            error=error,
+            insufficient=insufficient,
+            evidence=evidence,
         )
         return self._ended(step, now, files)
 
-    def skipped(self, step: PlanStep, now: datetime, reason: str, files: Files = NO_FILES) -> Self:
-        """`files` are those that were kept of a failed attempt. Earlier undos cannot be redone any more."""
+    def skipped(
+        self, step: PlanStep, now: datetime, reason: str, files: Files = NO_FILES
+    ) -> Self:
+        """`files` are those that were kept of a failed attempt. Earlier undos cannot be
+        redone any more.
+        """
         entry = replace(
             self.step(step.number),
             title=step.title,
@@ -306,7 +372,9 @@ class ExecutionState(Struct, frozen=True):
         return replace(self._ended(entry, now, files), undone=())
 
     def restore(self, number: int) -> Self:
-        """Make an interrupted step pending again. Its attempt is resumed under the same number."""
+        """Make an interrupted step pending again. Its attempt is resumed under the same
+        number.
+        """
         return self._with(self.step(number).to_pending())
 
     def hide_attempts(self, number: int) -> Self:
@@ -315,12 +383,16 @@ class ExecutionState(Struct, frozen=True):
         return self._with(replace(step, hidden_attempts=step.attempts))
 
     def with_costs(self, costs: Mapping[int, Cost], *, instead: bool = False) -> Self:
-        """Add costs to steps, or set them. `costs` has the numbers of the run's record."""
+        """Add costs to steps, or set them. `costs` has the numbers of the run's
+        record.
+        """
         state = self
         for step in self.all_steps.values():
             cost = costs.get(step.folder)
             if cost:
-                state = state._with(replace(step, known_cost=cost if instead else step.spent + cost))
+                state = state._with(
+                    replace(step, known_cost=cost if instead else step.spent + cost)
+                )
         return state
 
     def undo(self, steps: Sequence[StepExecution], undo_id: str) -> Self:
@@ -328,29 +400,53 @@ class ExecutionState(Struct, frozen=True):
         state = self
         for step in steps:
             pending = step.to_pending()
-            state = state._with(replace(pending, undone_attempts=step.attempts, hidden_attempts=step.attempts))
-        return replace(state, undone=(*self.undone, Undo(undo_id, tuple(steps))), completed_at=None)
+            state = state._with(
+                replace(
+                    pending,
+                    undone_attempts=step.attempts,
+                    hidden_attempts=step.attempts,
+                )
+            )
+        return replace(
+            state, undone=(*self.undone, Undo(undo_id, tuple(steps))), completed_at=None
+        )
 
     def redo(self) -> Self:
         """Revert the last undo."""
         *others, last = self.undone
         state = self
         for step in last.steps:
-            state = state._with(replace(step, known_cost=self.step(step.step_number).spent))
+            state = state._with(
+                replace(step, known_cost=self.step(step.step_number).spent)
+            )
         completed_at = None
         if state.status is RunStatus.COMPLETED:
-            completed_at = max((step.completed_at for step in last.steps), key=_with_zone, default=None)
+            completed_at = max(
+                (step.completed_at for step in last.steps), key=_with_zone, default=None
+            )
         return replace(state, undone=tuple(others), completed_at=completed_at)
 
     def ended_steps(self) -> tuple[StepExecution, ...]:
-        """Return the steps that are over or failed, in the order in which they ended."""
+        """Return the steps that are over or failed, in the order in which they
+        ended.
+        """
         ended = [step for step in self.all_steps.values() if step.completed_at]
-        return tuple(sorted(ended, key=lambda step: (step.end_order, _with_zone(step.completed_at))))
+        return tuple(
+            sorted(
+                ended, key=lambda step: (step.end_order, _with_zone(step.completed_at))
+            )
+        )
 
     def interrupted_steps(self) -> tuple[StepExecution, ...]:
-        """Return the pending steps that were begun and of which something may remain."""
+        """Return the pending steps that were begun and of which something may
+        remain.
+        """
         steps = self.all_steps.values()
-        return tuple(step for step in steps if step.status is StepStatus.PENDING and step.remaining_attempts)
+        return tuple(
+            step
+            for step in steps
+            if step.status is StepStatus.PENDING and step.remaining_attempts
+        )
 
     def _ended(self, step: StepExecution, now: datetime, files: Files) -> Self:
         last = max((other.end_order for other in self.all_steps.values()), default=0)
@@ -363,7 +459,9 @@ class ExecutionState(Struct, frozen=True):
             files_deleted=files.deleted,
         )
         state = self._with(step)
-        return replace(state, completed_at=now if state.status is RunStatus.COMPLETED else None)
+        return replace(
+            state, completed_at=now if state.status is RunStatus.COMPLETED else None
+        )
 
     def _with(self, step: StepExecution) -> Self:
         number = step.step_number
@@ -378,13 +476,17 @@ class ExecutionState(Struct, frozen=True):
         values["status"] = self.status.value
         data = {key: values[key] for key in _REQUIRED_KEYS}
         data |= {key: values[key] for key in _OPTIONAL_KEYS if values[key]}
-        text = json.dumps(data, indent=2, ensure_ascii=False, default=datetime.isoformat)
+        text = json.dumps(
+            data, indent=2, ensure_ascii=False, default=datetime.isoformat
+        )
         # Half a surrogate pair, as models write it, cannot be encoded.
         return f"{text}\n".encode(errors="replace")
 
     @classmethod
     def from_json(cls, data: bytes, source: str) -> Self:
-        """Raises `StateUnreadable`, with the file name `source`, if a required key is missing or has a wrong value."""
+        """Raises `StateUnreadable`, with the file name `source`, if a required key is
+        missing or has a wrong value.
+        """
         try:
             content = from_json(data, dict[str, Any])
             _require(content, _REQUIRED_KEYS)
@@ -396,11 +498,16 @@ class ExecutionState(Struct, frozen=True):
                 for number, step in content.get(key, {}).items():
                     _require(step, _REQUIRED_STEP_KEYS)
                     if step["step_number"] != int(number):
-                        raise ValueError(f"under the key {number} is another `step_number`")
+                        raise ValueError(
+                            f"under the key {number} is another `step_number`"
+                        )
         except ValueError as error:
             raise StateUnreadable(
                 f"{source} is not a readable execution state: {error}",
-                hint="`cdd exec` sets it aside, and rebuilds it from the run's record where there is one.",
+                hint=(
+                    "`cdd exec` sets it aside, and rebuilds it from the run's record"
+                    " where there is one."
+                ),
             ) from error
         return state
 
@@ -427,18 +534,26 @@ def new_state(slug: str, plan: ImplementationPlan) -> ExecutionState:
 
 
 def read_state(path: Path, slug: str) -> ExecutionState | None:
-    """Return the saved state; None if nothing has been run. Raises `StateUnreadable`."""
+    """Return the saved state; None if nothing has been run. Raises
+    `StateUnreadable`.
+    """
     data = read_bytes(path)
     if data is None:
         return None
     state = ExecutionState.from_json(data, str(path))
     if state.ticket_slug != slug:
-        raise StateUnreadable(f"{path} is the state of another ticket, {state.ticket_slug}")
+        raise StateUnreadable(
+            f"{path} is the state of another ticket, {state.ticket_slug}"
+        )
     return state
 
 
-def load_state(path: Path, slug: str, plan: ImplementationPlan) -> ExecutionState | None:
-    """Return the saved state, matched with a plan; None if nothing has been run. Raises `BadInput`."""
+def load_state(
+    path: Path, slug: str, plan: ImplementationPlan
+) -> ExecutionState | None:
+    """Return the saved state, matched with a plan; None if nothing has been run. Raises
+    `BadInput`.
+    """
     state = read_state(path, slug)
     return match_state(state, plan) if state else None
 
@@ -453,11 +568,22 @@ def save_state(state: ExecutionState, *paths: Path) -> None:
 def match_state(state: ExecutionState, plan: ImplementationPlan) -> ExecutionState:
     """Return the state with the steps of the plan, under their numbers there.
 
-    Raises `BadInput` if it is the state of another plan, or if it is unclear which steps are completed.
+    Raises `BadInput` if it is the state of another plan, or if it is unclear which
+    steps are completed.
     """
-    begun = {number: step.identity for number, step in state.step_executions.items() if step.was_begun}
-    former = {number: step.identity for number, step in state.former_steps.items() if step.was_begun}
-    completed = [number for number, step in state.step_executions.items() if step.status.is_over]
+    begun = {
+        number: step.identity
+        for number, step in state.step_executions.items()
+        if step.was_begun
+    }
+    former = {
+        number: step.identity
+        for number, step in state.former_steps.items()
+        if step.was_begun
+    }
+    completed = [
+        number for number, step in state.step_executions.items() if step.status.is_over
+    ]
     numbers = match_steps(plan, begun, completed, former)
     return state.renumbered(numbers).with_steps(step.number for step in plan.steps)
 
@@ -473,12 +599,18 @@ def renumbered_steps(before: ExecutionState, after: ExecutionState) -> dict[int,
     return moved
 
 
-def add_missing_titles(state: ExecutionState, plan: ImplementationPlan) -> ExecutionState:
-    """Add the titles and fingerprints of the plan to steps that are over without them, in states of older tools."""
+def add_missing_titles(
+    state: ExecutionState, plan: ImplementationPlan
+) -> ExecutionState:
+    """Add the titles and fingerprints of the plan to steps that are over without them,
+    in states of older tools.
+    """
     for step in plan.steps:
         entry = state.step(step.number)
         if entry.status.is_over and entry.title is None:
-            state = state._with(replace(entry, title=step.title, fingerprint=fingerprint(step)))
+            state = state._with(
+                replace(entry, title=step.title, fingerprint=fingerprint(step))
+            )
     return state
 
 
@@ -492,12 +624,16 @@ def edited_steps(plan: ImplementationPlan, state: ExecutionState) -> tuple[int, 
     return tuple(numbers)
 
 
-def unproven_steps(plan: ImplementationPlan, state: ExecutionState) -> tuple[Unproven, ...]:
+def unproven_steps(
+    plan: ImplementationPlan, state: ExecutionState
+) -> tuple[Unproven, ...]:
     """Return the steps without tests that show that they are done, in plan order."""
     unproven = []
     for step in plan.steps:
         entry = state.step(step.number)
-        reason: Verification | StepStatus | None = entry.insufficient or entry.verification
+        reason: Verification | StepStatus | None = (
+            entry.insufficient or entry.verification
+        )
         if entry.status is StepStatus.SKIPPED:
             reason = entry.status
         if reason not in (None, Verification.PASSED):
@@ -514,6 +650,8 @@ def next_step(plan: ImplementationPlan, state: ExecutionState) -> PlanStep | Non
 
 
 def next_step_number(plan: ImplementationPlan, state: ExecutionState) -> int:
-    """Return the number of the next step; after the last one, one more than the highest."""
+    """Return the number of the next step; after the last one, one more than the
+    highest.
+    """
     step = next_step(plan, state)
     return step.number if step else max(step.number for step in plan.steps) + 1

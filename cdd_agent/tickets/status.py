@@ -1,4 +1,6 @@
-"""The words for where steps and runs are, and what they cost. Faces import these without the state itself."""
+"""The words for where steps and runs are, and what they cost. Faces import these
+without the state itself.
+"""
 
 from enum import StrEnum
 
@@ -69,7 +71,11 @@ class Cost(Struct, frozen=True):
 
     def __add__(self, other: "Cost") -> "Cost":
         known = [cost.usd for cost in (self, other) if cost.usd is not None]
-        return Cost(self.tokens + other.tokens, sum(known) if known else None, self.estimated or other.estimated)
+        return Cost(
+            self.tokens + other.tokens,
+            sum(known) if known else None,
+            self.estimated or other.estimated,
+        )
 
 
 NO_COST = Cost()

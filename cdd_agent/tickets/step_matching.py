@@ -1,7 +1,9 @@
-"""Match the steps of an edited plan with the steps that were begun, under whatever number they have now.
+"""Match the steps of an edited plan with the steps that were begun, under whatever
+number they have now.
 
-A step is recognised by its title and text, else by its title, also after steps were inserted, removed or moved. A step
-whose title was edited is recognised by its number. A plan that leaves a completed step unclear is refused.
+A step is recognised by its title and text, else by its title, also after steps were
+inserted, removed or moved. A step whose title was edited is recognised by its number. A
+plan that leaves a completed step unclear is refused.
 """
 
 from collections import Counter
@@ -13,13 +15,22 @@ from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import digest
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 
-_START_OVER = "With `--start-over` the plan is carried out from its first step; the old run's record is kept."
-_RENUMBERED = "The steps in plan.md were renumbered, and it cannot be told which are done"
-_RESTORE = f"Leave title and text of done steps as they were, or their numbers. {_START_OVER}"
+_START_OVER = (
+    "With `--start-over` the plan is carried out from its first step; the old run's"
+    " record is kept."
+)
+_RENUMBERED = (
+    "The steps in plan.md were renumbered, and it cannot be told which are done"
+)
+_RESTORE = (
+    f"Leave title and text of done steps as they were, or their numbers. {_START_OVER}"
+)
 
 
 class StepIdentity(Struct, frozen=True):
-    """The title and the fingerprint of a step when it was carried out; None in states of older versions."""
+    """The title and the fingerprint of a step when it was carried out; None in states
+    of older versions.
+    """
 
     title: str | None = None
     fingerprint: str | None = None
@@ -30,12 +41,19 @@ class StepIdentity(Struct, frozen=True):
 
     def is_unchanged(self, step: PlanStep) -> bool:
         """True if title and text are unchanged, as far as they are known."""
-        return self.title in (None, step.title) and self.fingerprint in (None, fingerprint(step))
+        return self.title in (None, step.title) and self.fingerprint in (
+            None,
+            fingerprint(step),
+        )
 
 
 def fingerprint(step: PlanStep) -> str:
     """Return a digest of what a step asks for, without its number and title."""
-    content = (step.description, [file.path for file in step.files_affected], step.verify)
+    content = (
+        step.description,
+        [file.path for file in step.files_affected],
+        step.verify,
+    )
     return digest(repr(content).encode("utf-8", "surrogatepass")) or ""
 
 
@@ -45,17 +63,21 @@ def match_steps(
     completed: Collection[int],
     former: Mapping[int, StepIdentity],
 ) -> dict[int, int]:
-    """Return the new number of each step by its old one. A step that is not in the plan gets a free number.
+    """Return the new number of each step by its old one. A step that is not in the plan
+    gets a free number.
 
-    `begun` are the steps of the plan so far, `completed` those of them that are over, and `former` those that were
-    removed earlier. Raises `BadInput` if it is unclear what became of a completed step.
+    `begun` are the steps of the plan so far, `completed` those of them that are over,
+    and `former` those that were removed earlier. Raises `BadInput` if it is unclear
+    what became of a completed step.
     """
     numbers = _match(plan.steps, begun)
     edited = _find_edited(plan, begun, completed, numbers)
     if any(old != new for old, new in numbers.items()):
         _check_renumbered(edited, begun, completed)
     else:
-        _check_edited(edited, begun, has_matches=any(number in numbers for number in completed))
+        _check_edited(
+            edited, begun, has_matches=any(number in numbers for number in completed)
+        )
     numbers |= {number: number for number in edited}
     new_steps = [step for step in plan.steps if step.number not in numbers.values()]
     numbers |= _match(new_steps, former)
@@ -68,14 +90,21 @@ def _find_edited(
     completed: Collection[int],
     numbers: Mapping[int, int],
 ) -> dict[int, PlanStep]:
-    """Return the steps that have the number of a completed step and another title. Refuse titles that are ambiguous."""
+    """Return the steps that have the number of a completed step and another title.
+    Refuse titles that are ambiguous.
+    """
     edited = {}
     ambiguous = []
     for number in sorted(set(completed) - numbers.keys()):
         title = begun[number].title
-        candidates = [f"step {step.number}" for step in plan.steps if step.title == title]
+        candidates = [
+            f"step {step.number}" for step in plan.steps if step.title == title
+        ]
         if candidates:
-            ambiguous.append(f"step {number} ({title!r}) was carried out, and could be {' and '.join(candidates)} now")
+            ambiguous.append(
+                f"step {number} ({title!r}) was carried out, and could be"
+                f" {' and '.join(candidates)} now"
+            )
         for step in plan.steps:
             if step.number == number and number not in numbers.values():
                 edited[number] = step
@@ -85,44 +114,91 @@ def _find_edited(
 
 
 def _check_renumbered(
-    edited: Mapping[int, PlanStep], begun: Mapping[int, StepIdentity], completed: Collection[int]
+    edited: Mapping[int, PlanStep],
+    begun: Mapping[int, StepIdentity],
+    completed: Collection[int],
 ) -> None:
-    """Refuse edited titles together with other numbers, and other numbers if some former titles are unknown."""
+    """Refuse edited titles together with other numbers, and other numbers if some
+    former titles are unknown.
+    """
     changes = _describe_edits(edited, begun)
-    changes += [f"step {number} has no known title" for number in completed if begun[number].title is None]
+    changes += [
+        f"step {number} has no known title"
+        for number in completed
+        if begun[number].title is None
+    ]
     if changes:
         raise BadInput(f"{_RENUMBERED}: {'; '.join(changes)}", hint=_RESTORE)
 
 
-def _check_edited(edited: Mapping[int, PlanStep], begun: Mapping[int, StepIdentity], *, has_matches: bool) -> None:
-    """Refuse a plan in which all completed steps are others, and edited titles if some former titles are unknown."""
+def _check_edited(
+    edited: Mapping[int, PlanStep],
+    begun: Mapping[int, StepIdentity],
+    *,
+    has_matches: bool,
+) -> None:
+    """Refuse a plan in which all completed steps are others, and edited titles if some
+    former titles are unknown.
+    """
     changes = "; ".join(_describe_edits(edited, begun))
-    if edited and not has_matches and not any(begun[number].is_same(step) for number, step in edited.items()):
-        raise BadInput(f"The state is that of another plan: {changes}", hint=_START_OVER)
+    if (
+        edited
+        and not has_matches
+        and not any(begun[number].is_same(step) for number, step in edited.items())
+    ):
+        raise BadInput(
+            f"The state is that of another plan: {changes}", hint=_START_OVER
+        )
     if len({begun[number].title is None for number in edited}) == 2:
-        why = "Steps in plan.md have other titles now, and the state does not have all former ones"
+        why = (
+            "Steps in plan.md have other titles now, and the state does not have all"
+            " former ones"
+        )
         raise BadInput(f"{why}: {changes}", hint=_RESTORE)
 
 
-def _describe_edits(edited: Mapping[int, PlanStep], begun: Mapping[int, StepIdentity]) -> list[str]:
+def _describe_edits(
+    edited: Mapping[int, PlanStep], begun: Mapping[int, StepIdentity]
+) -> list[str]:
     changes = []
     for number, step in edited.items():
-        changes.append(f"step {number} was {begun[number].title!r}, and is {step.title!r} in plan.md")
+        changes.append(
+            f"step {number} was {begun[number].title!r}, and is {step.title!r} in"
+            " plan.md"
+        )
     return changes
 
 
-def _match(steps: Iterable[PlanStep], identities: Mapping[int, StepIdentity]) -> dict[int, int]:
+def _match(
+    steps: Iterable[PlanStep], identities: Mapping[int, StepIdentity]
+) -> dict[int, int]:
     """Match steps with the same title and text, then steps with the same title."""
     new = {step.number: StepIdentity(step.title, fingerprint(step)) for step in steps}
-    old = {number: identity for number, identity in identities.items() if identity.title is not None}
+    old = {
+        number: identity
+        for number, identity in identities.items()
+        if identity.title is not None
+    }
     matches = _match_keys(new, old)
-    new_titles = {number: identity.title for number, identity in new.items() if number not in matches.values()}
-    old_titles = {number: identity.title for number, identity in old.items() if number not in matches}
+    new_titles = {
+        number: identity.title
+        for number, identity in new.items()
+        if number not in matches.values()
+    }
+    old_titles = {
+        number: identity.title
+        for number, identity in old.items()
+        if number not in matches
+    }
     return matches | _match_keys(new_titles, old_titles)
 
 
-def _match_keys(new: Mapping[int, Hashable], old: Mapping[int, Hashable]) -> dict[int, int]:
-    """Match equal keys under the same number, or under any number if they are unique."""
+def _match_keys(
+    new: Mapping[int, Hashable], old: Mapping[int, Hashable]
+) -> dict[int, int]:
+    """Match equal keys under the same number, or under any number if they are
+    unique.
+    """
     by_key = {key: number for number, key in new.items()}
     new_counts = Counter(new.values())
     old_counts = Counter(old.values())
@@ -141,7 +217,9 @@ def _add_free_numbers(
     former: Mapping[int, StepIdentity],
     numbers: Mapping[int, int],
 ) -> dict[int, int]:
-    """Add the steps without a match. They keep their number unless another step has it now."""
+    """Add the steps without a match. They keep their number unless another step has it
+    now.
+    """
     result = dict(numbers)
     steps = {step.number: step for step in plan.steps}
     next_free = max((*steps, *begun, *former, *result.values()), default=0) + 1
@@ -149,7 +227,11 @@ def _add_free_numbers(
         if number in result:
             continue
         step = steps.get(number)
-        is_other = step is not None and number not in begun and (identity.title is None or not identity.is_same(step))
+        is_other = (
+            step is not None
+            and number not in begun
+            and (identity.title is None or not identity.is_same(step))
+        )
         if is_other or number in result.values():
             result[number] = next_free
             next_free += 1

@@ -1,4 +1,6 @@
-"""Read the section of one step. Text that is neither a field nor an affected file becomes its description."""
+"""Read the section of one step. Text that is neither a field nor an affected file
+becomes its description.
+"""
 
 import re
 from collections.abc import Sequence
@@ -12,7 +14,12 @@ from cdd_agent.tickets.plan_labels import STEP_FIELDS, Field, Label, find_label
 
 
 def read_step(
-    document: Document, body: range, number: int, title: str, heading_line: int, earlier: Sequence[int]
+    document: Document,
+    body: range,
+    number: int,
+    title: str,
+    heading_line: int,
+    earlier: Sequence[int],
 ) -> PlanStep:
     """Read the step with this heading; `earlier` are the numbers of the steps above it.
 
@@ -29,7 +36,12 @@ def read_step(
                 files += block_files
             case Field.VERIFY:
                 values[block.field], text = _read_command(block)
-            case Field.DEPENDENCIES | Field.SERVES | Field.COMPLEXITY | Field.ESTIMATED_TIME:
+            case (
+                Field.DEPENDENCIES
+                | Field.SERVES
+                | Field.COMPLEXITY
+                | Field.ESTIMATED_TIME
+            ):
                 values[block.field], text = _read_value(block)
             case Field.DESCRIPTION:
                 text = [Line(block.value, is_code=True), *text]
@@ -40,7 +52,9 @@ def read_step(
         description="\n\n".join(filter(None, description)),
         complexity=values.get(Field.COMPLEXITY, ""),
         estimated_time=values.get(Field.ESTIMATED_TIME, ""),
-        dependencies=_parse_dependencies(values.get(Field.DEPENDENCIES, ""), earlier, heading_line + 1),
+        dependencies=_parse_dependencies(
+            values.get(Field.DEPENDENCIES, ""), earlier, heading_line + 1
+        ),
         files_affected=tuple(files),
         verify=_parse_command(values.get(Field.VERIFY, "")),
         serves=_parse_criteria(values.get(Field.SERVES, "")),
@@ -67,14 +81,18 @@ class _Block(Struct):
         return len(self.lines)
 
     def value_below(self) -> tuple[str, list[Line]]:
-        """Return the line below the label, and the remaining lines. Below headings, a blank line may precede it."""
+        """Return the line below the label, and the remaining lines. Below headings, a
+        blank line may precede it.
+        """
         first = self.first_text()
         if first == len(self.lines) or (first > 0 and not self.is_heading):
             return "", self.lines
         line = self.lines[first]
         if line.is_code or line.is_rule:
             return "", self.lines
-        return line.item.text if line.item else line.text.strip(), self.lines[first + 1 :]
+        return line.item.text if line.item else line.text.strip(), self.lines[
+            first + 1 :
+        ]
 
 
 def _split_blocks(document: Document, body: range) -> list[_Block]:
@@ -85,16 +103,26 @@ def _split_blocks(document: Document, body: range) -> list[_Block]:
             blocks[-1].lines.append(document.lines[number])
         else:
             seen.add(label.field)
-            blocks.append(_Block(label.field, label.value, _is_heading(document, number)))
+            blocks.append(
+                _Block(label.field, label.value, _is_heading(document, number))
+            )
     return blocks
 
 
 def _find_labels(document: Document, body: range) -> dict[int, Label | None]:
-    """Return the label of each line. If a label is bold, a plain `Files: a.py` may be a line of the description."""
+    """Return the label of each line. If a label is bold, a plain `Files: a.py` may be a
+    line of the description.
+    """
     labels = {number: _label_at(document, number) for number in body}
-    in_text = {number: label for number, label in labels.items() if label and not _is_heading(document, number)}
+    in_text = {
+        number: label
+        for number, label in labels.items()
+        if label and not _is_heading(document, number)
+    }
     if any(label.is_bold for label in in_text.values()):
-        labels |= {number: None for number, label in in_text.items() if not label.is_bold}
+        labels |= {
+            number: None for number, label in in_text.items() if not label.is_bold
+        }
     return labels
 
 
@@ -131,11 +159,15 @@ def _read_value(block: _Block) -> tuple[str, list[Line]]:
 
 
 def _read_number_list(block: _Block) -> tuple[str, list[Line]]:
-    """Return the items of a Markdown list such as `- Step 1`, joined by commas, and the remaining lines."""
+    """Return the items of a Markdown list such as `- Step 1`, joined by commas, and the
+    remaining lines.
+    """
     items = []
     stop = 0
     for index, line in enumerate(block.lines):
-        if line.item and (block.field is Field.DEPENDENCIES or _is_criteria(line.item.text)):
+        if line.item and (
+            block.field is Field.DEPENDENCIES or _is_criteria(line.item.text)
+        ):
             items.append(line.item.text)
             stop = index + 1
         elif line.text.strip():
@@ -144,7 +176,9 @@ def _read_number_list(block: _Block) -> tuple[str, list[Line]]:
 
 
 def _read_command(block: _Block) -> tuple[str, list[Line]]:
-    """Return the command and the remaining lines. Below the label it is one line, or a fence of commands."""
+    """Return the command and the remaining lines. Below the label it is one line, or a
+    fence of commands.
+    """
     if block.value:
         return block.value, block.lines
     first = block.first_text()
@@ -165,7 +199,8 @@ def _read_command(block: _Block) -> tuple[str, list[Line]]:
 
 
 def _read_files(block: _Block) -> tuple[list[AffectedFile], list[Line]]:
-    """Return the files on the line of the label and in the list below it, and the remaining lines.
+    """Return the files on the line of the label and in the list below it, and the
+    remaining lines.
 
     Indented lines below a list item are its note.
     """
@@ -175,7 +210,10 @@ def _read_files(block: _Block) -> tuple[list[AffectedFile], list[Line]]:
         text = line.text.strip()
         indent = len(line.text) - len(line.text.lstrip())
         if files and text and indent >= note_indent and not line.is_code:
-            files[-1] = AffectedFile(files[-1].path, f"{files[-1].note} {line.item.text if line.item else text}")
+            files[-1] = AffectedFile(
+                files[-1].path,
+                f"{files[-1].note} {line.item.text if line.item else text}",
+            )
         elif line.item:
             note_indent = line.item.indent + 2
             files += _parse_file(line.item.text)
@@ -190,18 +228,28 @@ def _read_files(block: _Block) -> tuple[list[AffectedFile], list[Line]]:
 
 _REMARK = re.compile(r"\([^()]*\)")
 _CRITERIA = re.compile(
-    r"\W*(?:none|n/a)?\W*|(?:acceptance|criteri(?:on|a)|\bac|and|to|through|[0-9]|[\s,;:&#`+._\-–—])*", re.IGNORECASE
+    r"\W*(?:none|n/a)?\W*|(?:acceptance|criteri(?:on|a)|\bac|and|to|through|[0-9]"
+    r"|[\s,;:&#`+._\-–—])*",
+    re.IGNORECASE,
 )
 _CRITERION_LABEL = re.compile(r"\bAC[-_ ]?(?=[0-9])", re.IGNORECASE)
 _NO_STEPS = re.compile(r"(?:none|nothing|no|n/a|-|–|—)\b|[-–—]?$", re.IGNORECASE)
-_ALL_STEPS = re.compile(r"\ball\b.*\b(?:previous|prior|preceding|earlier|above|before)\b", re.IGNORECASE)
-_PREVIOUS_STEP = re.compile(r"(?:the\s+)?(?:previous|prior|preceding)\s+step\b", re.IGNORECASE)
+_ALL_STEPS = re.compile(
+    r"\ball\b.*\b(?:previous|prior|preceding|earlier|above|before)\b", re.IGNORECASE
+)
+_PREVIOUS_STEP = re.compile(
+    r"(?:the\s+)?(?:previous|prior|preceding)\s+step\b", re.IGNORECASE
+)
 _NUMBER = r"(?<![\w.])([0-9]{1,9})(?!\w|\.[0-9])"
-_NUMBERS = re.compile(rf"{_NUMBER}(?:\s*(?:-|–|—|to|through)\s*(?:steps?\s*)?{_NUMBER})?", re.IGNORECASE)
+_NUMBERS = re.compile(
+    rf"{_NUMBER}(?:\s*(?:-|–|—|to|through)\s*(?:steps?\s*)?{_NUMBER})?", re.IGNORECASE
+)
 _MAX_RANGE = 100_000
 
 
-def _parse_dependencies(value: str, earlier: Sequence[int], line: int) -> tuple[int, ...]:
+def _parse_dependencies(
+    value: str, earlier: Sequence[int], line: int
+) -> tuple[int, ...]:
     value = _REMARK.sub("", value).strip("*_` \t.")
     if _NO_STEPS.match(value):
         return ()
@@ -212,7 +260,8 @@ def _parse_dependencies(value: str, earlier: Sequence[int], line: int) -> tuple[
     numbers = _parse_numbers(value)
     if value and not numbers:
         raise BadInput(
-            f"The step in line {line} has dependencies that cannot be read: {value[:80]!r}",
+            f"The step in line {line} has dependencies that cannot be read:"
+            f" {value[:80]!r}",
             hint="Write `None`, `Step 1`, `Steps 1-3` or `All previous steps`.",
         )
     return numbers
@@ -227,7 +276,9 @@ def _parse_criteria(value: str) -> tuple[int, ...]:
 
 
 def _parse_numbers(text: str) -> tuple[int, ...]:
-    """Return the numbers of a list such as `1, 3-5 and 8`. Of an absurdly long range, return only the ends."""
+    """Return the numbers of a list such as `1, 3-5 and 8`. Of an absurdly long range,
+    return only the ends.
+    """
     numbers: list[int] = []
     for first, last in _NUMBERS.findall(text):
         numbers.append(int(first))
@@ -240,16 +291,23 @@ def _parse_numbers(text: str) -> tuple[int, ...]:
 
 # Commands and files
 
-_NO_COMMAND = re.compile(r"(?:none|n/a)\b[.!]?\s*(?:\(.*\))?", re.IGNORECASE | re.DOTALL)
-_UNSPECIFIED = re.compile(r"(?:none specified|not specified|unspecified|tbd)\b.*", re.IGNORECASE | re.DOTALL)
+_NO_COMMAND = re.compile(
+    r"(?:none|n/a)\b[.!]?\s*(?:\(.*\))?", re.IGNORECASE | re.DOTALL
+)
+_UNSPECIFIED = re.compile(
+    r"(?:none specified|not specified|unspecified|tbd)\b.*", re.IGNORECASE | re.DOTALL
+)
 _BEFORE_COMMAND = re.compile(r"(?:(?:run|execute|running)\b:?\s*)?(?=`)", re.IGNORECASE)
 _NO_FILES = re.compile(
-    r"(?:none|nothing|nil|n/a|tbd|no files?|not (?:specified|applicable|known)|unspecified)[.,;:!]?(?:\s.*)?|[-–—]?",
+    r"(?:none|nothing|nil|n/a|tbd|no files?|not"
+    r" (?:specified|applicable|known)|unspecified)[.,;:!]?(?:\s.*)?|[-–—]?",
     re.IGNORECASE | re.DOTALL,
 )
 _CODE_SPAN_START = re.compile("`(?!``)")
 _CHECKBOX = re.compile(r"\[[ xX]\][ \t]+")
-_PATH_AND_NOTE = re.compile(r"(?P<path>.*?)(?P<note>[ \t]+\(.*\)|[ \t]+[-–—:][ \t].*|:[ \t]+.*)?", re.DOTALL)
+_PATH_AND_NOTE = re.compile(
+    r"(?P<path>.*?)(?P<note>[ \t]+\(.*\)|[ \t]+[-–—:][ \t].*|:[ \t]+.*)?", re.DOTALL
+)
 
 
 def _parse_command(value: str) -> str:
@@ -264,7 +322,9 @@ def _parse_command(value: str) -> str:
 
 
 def _parse_file_list(value: str) -> list[AffectedFile]:
-    """Return the files of a list separated by commas. A comma in a code span is a part of the path."""
+    """Return the files of a list separated by commas. A comma in a code span is a part
+    of the path.
+    """
     if _NO_FILES.fullmatch(value.strip()):
         return []
     spans = code_spans(value)
@@ -278,12 +338,20 @@ def _parse_file_list(value: str) -> list[AffectedFile]:
 
 
 def _parse_file(item: str) -> list[AffectedFile]:
-    """Return the file of a list item with its note; no file for an item such as "None"."""
-    item = _CHECKBOX.sub("", item.strip(), count=1) if item.lstrip().startswith("[") else item.strip()
+    """Return the file of a list item with its note; no file for an item such as
+    "None".
+    """
+    item = (
+        _CHECKBOX.sub("", item.strip(), count=1)
+        if item.lstrip().startswith("[")
+        else item.strip()
+    )
     spans = code_spans(item)
     if spans:
         before, after = item[: spans[0].start], item[spans[0].end :]
-        return [AffectedFile(spans[0].text, f"{_clean_note(before)} {_clean_note(after)}")]
+        return [
+            AffectedFile(spans[0].text, f"{_clean_note(before)} {_clean_note(after)}")
+        ]
     match = _PATH_AND_NOTE.fullmatch(item)
     if match is None or _NO_FILES.fullmatch(item):
         return []

@@ -1,4 +1,6 @@
-"""The templates of new tickets and documentation pages. A template in the project replaces the bundled one."""
+"""The templates of new tickets and documentation pages. A template in the project
+replaces the bundled one.
+"""
 
 import os
 from enum import StrEnum
@@ -32,7 +34,9 @@ class PageKind(StrEnum):
 
 
 def spec_template(root: Path, kind: TicketType) -> str:
-    """Return the spec.yaml of a new ticket. Raises `BadInput` for a project template that is not such a spec."""
+    """Return the spec.yaml of a new ticket. Raises `BadInput` for a project template
+    that is not such a spec.
+    """
     name = f"{kind}.yaml"
     text = _read_template(root, name)
     source = str(PROJECT_FOLDER / name)
@@ -41,15 +45,21 @@ def spec_template(root: Path, kind: TicketType) -> str:
         entries = read_mapping(text, source, "a spec")
         entry = entries.get("type") or entries["ticket"]
         raise BadInput(
-            f"{entry.at(source)}: the template of a {kind} has the type {spec.type}.", hint=f"Write `type: {kind}`."
+            f"{entry.at(source)}: the template of a {kind} has the type {spec.type}.",
+            hint=f"Write `type: {kind}`.",
         )
     return text
 
 
 def create_page(root: Path, kind: str, name: str) -> Path:
-    """Create a documentation page from the template of its kind. Raises `BadInput` if it exists."""
+    """Create a documentation page from the template of its kind. Raises `BadInput` if
+    it exists.
+    """
     if kind.lower() not in set(PageKind):
-        raise BadInput(f"There is no kind of documentation {shorten(kind)}.", hint=f"Allowed: {', '.join(PageKind)}.")
+        raise BadInput(
+            f"There is no kind of documentation {shorten(kind)}.",
+            hint=f"Allowed: {', '.join(PageKind)}.",
+        )
     page = PageKind(kind.lower())
     name = name.strip()
     if name.lower().endswith(".md"):
@@ -63,12 +73,17 @@ def create_page(root: Path, kind: str, name: str) -> Path:
     try:
         create_exclusive(root / path, text.encode())
     except FileExistsError as error:
-        raise BadInput(f"{path} is there already.", hint="Choose another name, or change that page.") from error
+        raise BadInput(
+            f"{path} is there already.",
+            hint="Choose another name, or change that page.",
+        ) from error
     return root / path
 
 
 def copy_bundled(root: Path) -> list[Path]:
-    """Copy the bundled templates into the project, except those that exist there. Return the new files."""
+    """Copy the bundled templates into the project, except those that exist there.
+    Return the new files.
+    """
     copies = []
     for template in sorted(_BUNDLED.iterdir(), key=lambda template: template.name):
         copy = root / PROJECT_FOLDER / template.name
@@ -87,5 +102,8 @@ def _read_template(root: Path, name: str) -> str:
         return (_BUNDLED / name).read_text(encoding="utf-8")
     data = read_bytes(path)
     if data is None:
-        raise BadInput(f"{source} is a link that leads nowhere.", hint="Fix it, or remove it to use the bundled one.")
+        raise BadInput(
+            f"{source} is a link that leads nowhere.",
+            hint="Fix it, or remove it to use the bundled one.",
+        )
     return decoded(data, source)

@@ -39,7 +39,9 @@ async def _permitted(changes: ChangeSet) -> tuple[ChangeSet, str]:
 
 
 class ActionRunner(Struct, frozen=True):
-    """Does actions in a project, one at a time. Nothing carries over from one to the next."""
+    """Does actions in a project, one at a time. Nothing carries over from one to the
+    next.
+    """
 
     root: Path
     commands: CommandRunner
@@ -61,48 +63,90 @@ class ActionRunner(Struct, frozen=True):
             return await self._result(action)
         except CddError as error:
             why = "\n".join(filter(None, (error.message, error.hint)))
-            return ActionResult(action, ActionStatus.FAILURE, self._present_content(action, error), why)
+            return ActionResult(
+                action, ActionStatus.FAILURE, self._present_content(action, error), why
+            )
 
     async def _result(self, action: Action) -> ActionResult:
         match action:
             case ExecuteAction(command=command, cwd=cwd, env=env):
-                result = await self.commands.run(command, cwd=cwd, env=env, hear=self.hear)
+                result = await self.commands.run(
+                    command, cwd=cwd, env=env, hear=self.hear
+                )
                 if result.return_code == 0 and not result.timed_out:
-                    return ActionResult(action, ActionStatus.SUCCESS, result.stdout, result.stderr, result.return_code)
-                return ActionResult(action, ActionStatus.FAILURE, result.stdout, result.failure, result.return_code)
+                    return ActionResult(
+                        action,
+                        ActionStatus.SUCCESS,
+                        result.stdout,
+                        result.stderr,
+                        result.return_code,
+                    )
+                return ActionResult(
+                    action,
+                    ActionStatus.FAILURE,
+                    result.stdout,
+                    result.failure,
+                    result.return_code,
+                )
             case CreateFileAction(file_path=path, content=content):
-                changes = await asyncio.to_thread(creation, self.root, path, content, self.protected)
+                changes = await asyncio.to_thread(
+                    creation, self.root, path, content, self.protected
+                )
                 return await self._write(action, changes)
             case EditAction(file_path=path, find=find, replace=replace):
-                changes = await asyncio.to_thread(edit, self.root, path, find, replace, self.protected)
+                changes = await asyncio.to_thread(
+                    edit, self.root, path, find, replace, self.protected
+                )
                 return await self._write(action, changes)
             case ReadAction(source=source) if action.is_remote():
-                return ActionResult(action, ActionStatus.SUCCESS, (await self.pages.read(source.strip())).as_text())
+                return ActionResult(
+                    action,
+                    ActionStatus.SUCCESS,
+                    (await self.pages.read(source.strip())).as_text(),
+                )
             case ReadAction(source=source) if "://" in source:
-                raise ActionFailed(f"{source} cannot be read: only http and https addresses can")
+                raise ActionFailed(
+                    f"{source} cannot be read: only http and https addresses can"
+                )
             case ReadAction(source=source):
                 text = await asyncio.to_thread(read_source, self.root, source)
                 return ActionResult(action, ActionStatus.SUCCESS, text.as_text())
             case ChatWithUserAction(prompt=prompt):
-                return ActionResult(action, ActionStatus.COMPLETED, await self.ask(prompt))
+                return ActionResult(
+                    action, ActionStatus.COMPLETED, await self.ask(prompt)
+                )
             case ResearchAction(queries=queries):
                 report = await research(self.searcher, queries)
                 return ActionResult(action, ActionStatus.SUCCESS, report.as_text())
             case _:
-                raise TypeError(f"{action.action_type} is not done by anyone; only reports hold it")
+                raise TypeError(
+                    f"{action.action_type} is not done by anyone; only reports hold it"
+                )
 
     async def _write(self, action: Action, changes: ChangeSet) -> ActionResult:
-        permitted, said = await self.permit(changes) if changes.changes else (changes, "")
+        permitted, said = (
+            await self.permit(changes) if changes.changes else (changes, "")
+        )
         if changes.changes and not permitted.changes:
             raise ActionFailed(f"{said}; nothing was written")
         permitted.apply(self.root)
         self.wrote(permitted)
-        return ActionResult(action, ActionStatus.SUCCESS, "\n".join(filter(None, (*permitted.notes, said))))
+        return ActionResult(
+            action,
+            ActionStatus.SUCCESS,
+            "\n".join(filter(None, (*permitted.notes, said))),
+        )
 
     def _present_content(self, action: Action, error: CddError) -> str:
-        """The file as `read` would show it, where whoever asked for the change needs to see it to do better."""
-        needs_it = FileAlreadyExistsError | SearchTextNotFoundError | MultipleMatchesFoundError
-        if not isinstance(error, needs_it) or not isinstance(action, CreateFileAction | EditAction):
+        """The file as `read` would show it, where whoever asked for the change needs to
+        see it to do better.
+        """
+        needs_it = (
+            FileAlreadyExistsError | SearchTextNotFoundError | MultipleMatchesFoundError
+        )
+        if not isinstance(error, needs_it) or not isinstance(
+            action, CreateFileAction | EditAction
+        ):
             return ""
         try:
             return read_source(self.root, action.file_path).text

@@ -1,13 +1,14 @@
-"""Tools: what a model can call, each described by its types. See docs/tool_interface_design.md.
+"""Tools: what a model can call, each described by its types. See
+docs/tool_interface_design.md.
 
-The read-only ones are in `read_only.py`, those that change something or ask somebody in `acting.py`.
+The read-only ones are in `read_only.py`, those that change something or ask somebody in
+`acting.py`.
 """
 
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cache
-from inspect import cleandoc
 from typing import Any, ClassVar, Generic, TypeVar
 
 from msgspec import NODEFAULT, Struct, structs
@@ -16,11 +17,15 @@ from cdd_agent.errors import CddError
 from cdd_agent.forms import NotOfForm, read, schema_of
 
 Answer = dict[str, Any]
-"""The answer of a tool, as a JSON object: its findings, or `error` with words that a model can act on."""
+"""The answer of a tool, as a JSON object: its findings, or `error` with words that a
+model can act on.
+"""
 
 
 class Arguments(Struct, frozen=True, forbid_unknown_fields=True):
-    """The arguments of a call. A field has a description, for the model, only where its name and type leave a doubt."""
+    """The arguments of a call. A field has a description, for the model, only where its
+    name and type leave a doubt.
+    """
 
 
 A = TypeVar("A", bound=Struct)
@@ -29,7 +34,9 @@ _UNSENT = {"default", "minimum", "maximum", "minItems"}
 
 
 class Tool(ABC, Generic[A]):
-    """One thing that a model can do. The class's docstring is for the model: what it does, and when to use it."""
+    """One thing that a model can do. The class's docstring is for the model: what it
+    does, and when to use it.
+    """
 
     name: ClassVar[str]
     category: ClassVar[str]
@@ -46,14 +53,18 @@ class Tool(ABC, Generic[A]):
 
     @property
     def description(self) -> str:
-        """The purpose and the answer, for a model that has no tool calls of its own: it is told once, in words."""
+        """The purpose and the answer, for a model that has no tool calls of its own: it
+        is told once, in words.
+        """
         return f"{self.purpose}\n\nAnswer: {self.returns}"
 
     @property
     def purpose(self) -> str:
-        """Its use, and when to use it: the docstring of its class. With tool calls this is all that a model is told: it
-        pays for each word in every round, and an answer shows what is in it."""
-        return cleandoc(type(self).__doc__ or "")
+        """Its use, and when to use it: the docstring of its class. With tool calls this
+        is all that a model is told: it pays for each word in every round, and an answer
+        shows what is in it.
+        """
+        return " ".join((type(self).__doc__ or "").split())
 
     @property
     def parameters_schema(self) -> dict[str, Any]:
@@ -66,7 +77,9 @@ class Tool(ABC, Generic[A]):
         return _schema_to_send(self.arguments)
 
     async def execute(self, /, **kwargs: object) -> Answer:
-        """Do it. Wrong arguments and whatever goes wrong are answers with an `error`."""
+        """Do it. Wrong arguments and whatever goes wrong are answers with an
+        `error`.
+        """
         try:
             return await self.run(read(self.arguments, kwargs))
         except NotOfForm as error:
@@ -76,7 +89,12 @@ class Tool(ABC, Generic[A]):
                 f"`{name}` ({_type(field)}{', required' if name in required else ''})"
                 for name, field in self.parameters_schema["properties"].items()
             )
-            return {"error": f"{self.name} was called wrongly: {problems}. Its parameters: {parameters or 'none'}."}
+            return {
+                "error": (
+                    f"{self.name} was called wrongly: {problems}. Its parameters:"
+                    f" {parameters or 'none'}."
+                )
+            }
         except CddError as error:
             return {"error": error.in_a_line}
 
@@ -85,15 +103,24 @@ class Tool(ABC, Generic[A]):
         """Do it, with valid arguments. May raise `CddError`."""
 
     def get_ai_prompt_instructions(self) -> str:
-        """How to use it, for the prompt of a model that has no tool calls of its own."""
+        """How to use it, for the prompt of a model that has no tool calls of its
+        own.
+        """
         schema = self.parameters_schema
         parameters = []
         for name, field in schema["properties"].items():
-            need = f"default {json.dumps(field['default'])}" if "default" in field else "optional"
+            need = (
+                f"default {json.dumps(field['default'])}"
+                if "default" in field
+                else "optional"
+            )
             need = "required" if name in schema["required"] else need
             said = f": {field['description']}" if "description" in field else ""
             parameters.append(f"- `{name}` ({_type(field)}, {need}){said}")
-        calls = [json.dumps({"tool": self.name, "arguments": example}, ensure_ascii=False) for example in self.examples]
+        calls = [
+            json.dumps({"tool": self.name, "arguments": example}, ensure_ascii=False)
+            for example in self.examples
+        ]
         parts = [
             f"## {self.name}\n\n{self.description}\n\nParameters:",
             *(parameters or ["- none"]),
@@ -103,8 +130,14 @@ class Tool(ABC, Generic[A]):
         return "\n".join(parts)
 
     def get_openrouter_tool_definition(self) -> dict[str, Any]:
-        """The function form of OpenAI's chat completions, which OpenRouter and litellm take too."""
-        function = {"name": self.name, "description": self.purpose, "parameters": self.schema_to_send}
+        """The function form of OpenAI's chat completions, which OpenRouter and litellm
+        take too.
+        """
+        function = {
+            "name": self.name,
+            "description": self.purpose,
+            "parameters": self.schema_to_send,
+        }
         return {"type": "function", "function": function}
 
 

@@ -1,4 +1,6 @@
-"""The tools that only look: at files, folders and history. Socrates and the Planner have these and no others."""
+"""The tools that only look: at files, folders and history. Socrates and the Planner
+have these and no others.
+"""
 
 import asyncio
 from pathlib import Path
@@ -48,7 +50,11 @@ class ReadFileTool(_ReadOnlyTool[ReadArguments]):
 
     async def run(self, arguments: ReadArguments) -> Answer:
         source = await asyncio.to_thread(
-            read_source, self._root, arguments.path, start=arguments.start_line, end=arguments.end_line
+            read_source,
+            self._root,
+            arguments.path,
+            start=arguments.start_line,
+            end=arguments.end_line,
         )
         return {"output": source.as_text(), "cut": source.cut}
 
@@ -68,7 +74,11 @@ class ListFilesTool(_ReadOnlyTool[_ListArguments]):
     arguments = _ListArguments
 
     async def run(self, arguments: _ListArguments) -> Answer:
-        return _found(await asyncio.to_thread(list_files, self._root, arguments.path, limit=arguments.limit))
+        return _found(
+            await asyncio.to_thread(
+                list_files, self._root, arguments.path, limit=arguments.limit
+            )
+        )
 
 
 class _GlobArguments(Arguments, frozen=True):
@@ -83,28 +93,43 @@ class GlobFilesTool(_ReadOnlyTool[_GlobArguments]):
     main_argument = "pattern"
     tags = ("file", "find", "pattern")
     returns = "`output`: one path a line; `cut`: whether there are more; or `error`."
-    examples = ({"pattern": "**/*.py"}, {"pattern": "src/**/test_*.py"}, {"pattern": "*.md", "limit": 20})
+    examples = (
+        {"pattern": "**/*.py"},
+        {"pattern": "src/**/test_*.py"},
+        {"pattern": "*.md", "limit": 20},
+    )
     arguments = _GlobArguments
 
     async def run(self, arguments: _GlobArguments) -> Answer:
-        return _found(await asyncio.to_thread(glob_files, self._root, arguments.pattern, limit=arguments.limit))
+        return _found(
+            await asyncio.to_thread(
+                glob_files, self._root, arguments.pattern, limit=arguments.limit
+            )
+        )
 
 
 class _GrepArguments(Arguments, frozen=True):
     pattern: Written
     path: str = "."
-    glob: Annotated[str | None, Meta(description="Only these files, as in `*.py`.")] = None
+    glob: Annotated[str | None, Meta(description="Only these files, as in `*.py`.")] = (
+        None
+    )
     ignore_case: bool = False
     limit: Annotated[int, Meta(ge=1, le=_MOST_LINES)] = 200
 
 
 class GrepFilesTool(_ReadOnlyTool[_GrepArguments]):
-    """Search files line by line for a regular expression of Python; none that git ignores."""
+    """Search files line by line for a regular expression of Python; none that git
+    ignores.
+    """
 
     name = "grep_files"
     main_argument = "pattern"
     tags = ("file", "search", "text")
-    returns = "`output`: `path:line: text` for each line found; `cut`: whether there are more; or `error`."
+    returns = (
+        "`output`: `path:line: text` for each line found; `cut`: whether there are"
+        " more; or `error`."
+    )
     examples = (
         {"pattern": "def login"},
         {"pattern": "TODO|FIXME", "path": "src", "glob": "*.py"},
@@ -130,7 +155,9 @@ class _CodeArguments(Arguments, frozen=True):
 
 
 class FindCodeTool(_ReadOnlyTool[_CodeArguments]):
-    """Find the files and places in the code that a text is about, best first. Use it where you do not know the name."""
+    """Find the files and places in the code that a text is about, best first. Use it
+    where you do not know the name.
+    """
 
     name = "find_code"
     main_argument = "query"
@@ -148,7 +175,9 @@ class FindCodeTool(_ReadOnlyTool[_CodeArguments]):
         self._code = code
 
     async def run(self, arguments: _CodeArguments) -> Answer:
-        return {"output": await in_thread(lambda: self._found(arguments), name=self.name)}
+        return {
+            "output": await in_thread(lambda: self._found(arguments), name=self.name)
+        }
 
     def _found(self, arguments: _CodeArguments) -> str:
         ranked = self._code.rank(Query(arguments.query), most=arguments.limit)
@@ -182,11 +211,16 @@ class _LogArguments(Arguments, frozen=True):
 
 
 class GitLogTool(_GitTool[_LogArguments]):
-    """Show the latest commits, or those that changed a `path`: hash, date, author and subject."""
+    """Show the latest commits, or those that changed a `path`: hash, date, author and
+    subject.
+    """
 
     name = "git_log"
     tags = ("git", "history")
-    returns = "`output`: one commit a line, the latest first; `cut`: whether there are more; or `error`."
+    returns = (
+        "`output`: one commit a line, the latest first; `cut`: whether there are more;"
+        " or `error`."
+    )
     examples = ({}, {"path": "src/app.py"}, {"limit": 5})
     arguments = _LogArguments
 
@@ -197,20 +231,30 @@ class GitLogTool(_GitTool[_LogArguments]):
 class _DiffArguments(Arguments, frozen=True):
     path: str | None = None
     staged: bool = False
-    commit: Annotated[Written | None, Meta(description="A hash, or as `HEAD~1`.")] = None
+    commit: Annotated[Written | None, Meta(description="A hash, or as `HEAD~1`.")] = (
+        None
+    )
 
 
 class GitDiffTool(_GitTool[_DiffArguments]):
-    """Show what is changed and not staged; what is `staged`, instead; or what a `commit` changed."""
+    """Show what is changed and not staged; what is `staged`, instead; or what a
+    `commit` changed.
+    """
 
     name = "git_diff"
     tags = ("git", "changes")
-    returns = "`output`: a unified diff; `cut`: whether some of it was left out; or `error`."
+    returns = (
+        "`output`: a unified diff; `cut`: whether some of it was left out; or `error`."
+    )
     examples = ({}, {"path": "src/app.py", "staged": True}, {"commit": "HEAD~1"})
     arguments = _DiffArguments
 
     async def run(self, arguments: _DiffArguments) -> Answer:
-        return _found(await git_diff(self._root, arguments.path, arguments.staged, arguments.commit))
+        return _found(
+            await git_diff(
+                self._root, arguments.path, arguments.staged, arguments.commit
+            )
+        )
 
 
 LOOKING = frozenset(
@@ -223,15 +267,23 @@ LOOKING = frozenset(
 """The names of all of them, whether a project has use for each or not."""
 
 
-def read_only_tools(root: Path, code: CodeFinder | None = None) -> tuple[Tool[Any], ...]:
-    """All of them, for one project; with what finds `code` where there is that, and with git's in a repository."""
+def read_only_tools(
+    root: Path, code: CodeFinder | None = None
+) -> tuple[Tool[Any], ...]:
+    """All of them, for one project; with what finds `code` where there is that, and
+    with git's in a repository.
+    """
     return (
         ReadFileTool(root),
         ListFilesTool(root),
         GlobFilesTool(root),
         GrepFilesTool(root),
         *([FindCodeTool(root, code)] if code else []),
-        *((GitStatusTool(root), GitLogTool(root), GitDiffTool(root)) if current_branch(root) else ()),
+        *(
+            (GitStatusTool(root), GitLogTool(root), GitDiffTool(root))
+            if current_branch(root)
+            else ()
+        ),
     )
 
 

@@ -1,8 +1,10 @@
-"""A run that arrives: read like any other input, from whoever can write to the remote, and put in its place.
+"""A run that arrives: read like any other input, from whoever can write to the remote,
+and put in its place.
 
-All of it is first read into a folder of its own and judged there: names, sizes, kinds of files, and every file by the
-reader that will read it later. Only then does it go to its place, the files of the run last; a pull that is killed
-meanwhile is begun again from the start.
+All of it is first read into a folder of its own and judged there: names, sizes, kinds
+of files, and every file by the reader that will read it later. Only then does it go to
+its place, the files of the run last; a pull that is killed meanwhile is begun again
+from the start.
 """
 
 from __future__ import annotations
@@ -61,7 +63,9 @@ class Arrival(Struct, frozen=True):
 
     @classmethod
     async def read(cls, reference: RunReference, tip: str, folder: Path) -> Arrival:
-        """Read it into this folder, which is emptied first. Raises `NotARun`, and `BadInput` when the disk refuses."""
+        """Read it into this folder, which is emptied first. Raises `NotARun`, and
+        `BadInput` when the disk refuses.
+        """
         shutil.rmtree(folder, ignore_errors=True)
         try:
             await _unpack_all(reference, tip, folder)
@@ -83,21 +87,35 @@ class Arrival(Struct, frozen=True):
 
     @property
     def state(self) -> ExecutionState | None:
-        return read_state(self.folder / "ticket" / "execution-state.json", self.manifest.slug)
+        return read_state(
+            self.folder / "ticket" / "execution-state.json", self.manifest.slug
+        )
 
     def discard(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def install_record(self, record: RunRecord) -> None:
-        """Put its files into the record, where those of the run as it was before go. What only this copy has stays.
-        Raises `BadInput`."""
+        """Put its files into the record, where those of the run as it was before go.
+        What only this copy has stays. Raises `BadInput`.
+        """
         source = self.folder / "record"
-        new = {path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file()}
+        new = {
+            path.relative_to(source).as_posix()
+            for path in source.rglob("*")
+            if path.is_file()
+        }
         here = [record.folder / name for name in RECORD_FILES]
-        here += [path for path in record.folder.glob("step-*/attempt-*/*") if ATTEMPT_FILES.fullmatch(path.name)]
+        here += [
+            path
+            for path in record.folder.glob("step-*/attempt-*/*")
+            if ATTEMPT_FILES.fullmatch(path.name)
+        ]
         left_out = {record.root / name for name in self.manifest.left_out}
         for path in here:
-            if path not in left_out and path.relative_to(record.folder).as_posix() not in new:
+            if (
+                path not in left_out
+                and path.relative_to(record.folder).as_posix() not in new
+            ):
                 remove(path)
         try:
             for folder in source.glob("step-*/attempt-*"):
@@ -111,7 +129,9 @@ class Arrival(Struct, frozen=True):
                 target.parent.mkdir(parents=True, exist_ok=True)
                 (source / name).replace(target)
         except OSError as error:
-            raise BadInput(f"{record.folder} could not be written: {error.strerror or error}") from error
+            raise BadInput(
+                f"{record.folder} could not be written: {error.strerror or error}"
+            ) from error
 
     def install_ticket(self, ticket: Ticket) -> None:
         """Put its files into the ticket's folder, the state last. Raises `BadInput`."""
@@ -128,7 +148,11 @@ class Arrival(Struct, frozen=True):
 
     def _judge(self) -> None:
         """By the readers of each file. Raises `BadInput` or `ValueError`."""
-        slug, ticket, record = self.manifest.slug, self.folder / "ticket", self.folder / "record"
+        slug, ticket, record = (
+            self.manifest.slug,
+            self.folder / "ticket",
+            self.folder / "record",
+        )
         for state in (self.state, read_state(record / "state.json", slug)):
             for undo in state.undone if state else ():
                 if not _UNDO.fullmatch(undo.id):
@@ -150,10 +174,19 @@ class Arrival(Struct, frozen=True):
                 for segment in span.segments():
                     expect_inside(segment.own)
                 named = [span.before, span.after, span.seen, span.closed]
-                named += [one for segment in span.earlier for one in (segment.before, segment.after)]
+                named += [
+                    one
+                    for segment in span.earlier
+                    for one in (segment.before, segment.after)
+                ]
                 for checkpoint in filter(None, named):
-                    if self.manifest.checkpoints.get(_short(checkpoint, slug)) != checkpoint.id:
-                        raise NotARun(f"the checkpoint {checkpoint.name!r} is not part of it")
+                    if (
+                        self.manifest.checkpoints.get(_short(checkpoint, slug))
+                        != checkpoint.id
+                    ):
+                        raise NotARun(
+                            f"the checkpoint {checkpoint.name!r} is not part of it"
+                        )
             # Those that nothing more has to be known of than that they can be read.
             _ = attempt.failure, attempt.tests, attempt.dialogue, attempt.all_guidance
 
@@ -162,20 +195,36 @@ class Arrival(Struct, frozen=True):
 
     async def _expect_checkpoints(self, reference: RunReference) -> None:
         """Each is where the manifest says, and is a tree with files."""
-        wanted = {f"checkpoints/{name}": tree for name, tree in self.manifest.checkpoints.items()}
+        wanted = {
+            f"checkpoints/{name}": tree
+            for name, tree in self.manifest.checkpoints.items()
+        }
         wanted["project"] = self.manifest.project
         asked, told = reference.folder / "asked", reference.folder / "told"
-        asked.write_text("".join(f"{self.tip}:{name}\n{self.tip}:{name}/files\n" for name in wanted))
-        await reference.git("cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=asked, stdout=told)
+        asked.write_text(
+            "".join(f"{self.tip}:{name}\n{self.tip}:{name}/files\n" for name in wanted)
+        )
+        await reference.git(
+            "cat-file",
+            "--batch-check=%(objectname) %(objecttype)",
+            stdin=asked,
+            stdout=told,
+        )
         answers = told.read_text().splitlines()
-        for (name, tree), found, files in zip(wanted.items(), answers[::2], answers[1::2], strict=True):
+        for (name, tree), found, files in zip(
+            wanted.items(), answers[::2], answers[1::2], strict=True
+        ):
             if found != f"{tree} tree" or not files.endswith(" tree"):
                 raise NotARun(f"{name} is not there")
 
 
 async def _unpack_all(reference: RunReference, tip: str, folder: Path) -> None:
-    """Write the files of a run into a folder, if all of them belong into one. Raises `NotARun`, `BadInput`."""
-    listed, asked, told = (reference.folder / name for name in ("listed", "asked", "told"))
+    """Write the files of a run into a folder, if all of them belong into one. Raises
+    `NotARun`, `BadInput`.
+    """
+    listed, asked, told = (
+        reference.folder / name for name in ("listed", "asked", "told")
+    )
     where = (MANIFEST, LEASE, "ticket/", "record/")
     await reference.git("ls-tree", "-r", "-l", "-z", tip, "--", *where, stdout=listed)
     names, total = dict[str, str](), 0
@@ -197,7 +246,9 @@ async def _unpack_all(reference: RunReference, tip: str, folder: Path) -> None:
     try:
         _unpack(told, folder, list(names))
     except OSError as error:
-        raise BadInput(f"{folder} could not be written: {error.strerror or error}") from error
+        raise BadInput(
+            f"{folder} could not be written: {error.strerror or error}"
+        ) from error
 
 
 def _unpack(told: Path, folder: Path, names: list[str]) -> None:
@@ -241,7 +292,11 @@ def links_away(changes: dict[str, str]) -> Iterator[str]:
     """The links, given with where they lead, that lead out of the project."""
     for path, target in changes.items():
         reached = os.path.normpath(PurePosixPath(path).parent / target)
-        if PurePosixPath(target).is_absolute() or reached == ".." or reached.startswith("../"):
+        if (
+            PurePosixPath(target).is_absolute()
+            or reached == ".."
+            or reached.startswith("../")
+        ):
             yield path
 
 
@@ -260,4 +315,8 @@ def _belongs(path: str) -> bool:
     if top == "ticket":
         return name in TICKET_FILES
     folder, _, file = name.rpartition("/")
-    return name in RECORD_FILES if not folder else bool(ATTEMPT.fullmatch(folder) and ATTEMPT_FILES.fullmatch(file))
+    return (
+        name in RECORD_FILES
+        if not folder
+        else bool(ATTEMPT.fullmatch(folder) and ATTEMPT_FILES.fullmatch(file))
+    )

@@ -1,6 +1,8 @@
-"""A run packed for the way to another machine, and put in its place there: a parcel as that of `cdd push`, as a bundle.
+"""A run packed for the way to another machine, and put in its place there: a parcel as
+that of `cdd push`, as a bundle.
 
-Both sides do both: the client sends the run and takes it back, the worker takes it and sends it back after each reply.
+Both sides do both: the client sends the run and takes it back, the worker takes it and
+sends it back after each reply.
 """
 
 from __future__ import annotations
@@ -29,42 +31,68 @@ FOUND = "travel/found"
 
 
 class RunHere(Struct, frozen=True):
-    """A ticket's run in one copy of a project, with checkpoints that nobody else uses meanwhile."""
+    """A ticket's run in one copy of a project, with checkpoints that nobody else uses
+    meanwhile.
+    """
 
     ticket: Ticket
     record: RunRecord
     checkpoints: Checkpoints
 
     async def pack(self, head: str, parent: str | None) -> tuple[str, str]:
-        """A commit with the run as it is, on top of `parent`; and the tree of all files here, also of those that do not
-        travel. `head` is the commit that the project is at. Raises `CddError`, such as where secrets would travel."""
+        """A commit with the run as it is, on top of `parent`; and the tree of all files
+        here, also of those that do not travel. `head` is the commit that the project is
+        at. Raises `CddError`, such as where secrets would travel.
+        """
         project = await self.checkpoints.take(PROJECT)
-        parcel = Parcel(self.ticket, self.record, self.checkpoints.snapshots, self.record.redactor, head)
+        parcel = Parcel(
+            self.ticket,
+            self.record,
+            self.checkpoints.snapshots,
+            self.record.redactor,
+            head,
+        )
         slug, host, now = self.ticket.slug, platform.node()[:255], datetime.now(UTC)
         manifest = partial(Manifest, slug=slug, host=host, pushed=now, head=head)
         tip, _ = await parcel.pack(project, manifest, parent)
         return tip, project.id
 
     async def put_in_place(self, arrival: Arrival) -> None:
-        """Make this the run that has arrived, where the project is at its commit already: files, checkpoints, record,
-        ticket. What never travels stays as it is. Raises `CddError`."""
+        """Make this the run that has arrived, where the project is at its commit
+        already: files, checkpoints, record, ticket. What never travels stays as it is.
+        Raises `CddError`.
+        """
         manifest, checkpoints = arrival.manifest, self.checkpoints
-        ours, theirs = await checkpoints.take(FOUND), Checkpoint(PROJECT, manifest.project)
+        ours, theirs = (
+            await checkpoints.take(FOUND),
+            Checkpoint(PROJECT, manifest.project),
+        )
         changes = [
             one
             for one in await checkpoints.changes(theirs, ours)
-            if not one.path.startswith(".cdd/") and (one.before or not self._never_travels(one.path, manifest))
+            if not one.path.startswith(".cdd/")
+            and (one.before or not self._never_travels(one.path, manifest))
         ]
         links = await checkpoints.read([one for one in changes if is_link(one)])
-        targets = {path: (before or b"").decode(errors="replace") for path, (before, _) in links.items()}
+        targets = {
+            path: (before or b"").decode(errors="replace")
+            for path, (before, _) in links.items()
+        }
         if away := [*links_away(targets)]:
             raise NotARun(f"a link of it leads out of the project: {named(away)}")
         if kept := (await checkpoints.restore(changes)).kept:
-            raise BadInput(f"Changed just now, and left alone: {named(kept)}", hint="Begin again.")
+            raise BadInput(
+                f"Changed just now, and left alone: {named(kept)}", hint="Begin again."
+            )
         snapshots = checkpoints.snapshots
         where = f"{snapshots.namespace}/{self.ticket.slug}"
-        names = (f"update {where}/{name} {tree}\n" for name, tree in manifest.checkpoints.items())
-        await snapshots.references("update-ref", "--stdin", stdin=snapshots.input(names))
+        names = (
+            f"update {where}/{name} {tree}\n"
+            for name, tree in manifest.checkpoints.items()
+        )
+        await snapshots.references(
+            "update-ref", "--stdin", stdin=snapshots.input(names)
+        )
         arrival.install_record(self.record)
         arrival.install_ticket(self.ticket)
 
@@ -73,6 +101,14 @@ class RunHere(Struct, frozen=True):
 
 
 async def bundle(git: Git, have: Sequence[str], target: Path) -> None:
-    """Write what the commit at `OUT` needs beside what is known on the other side. `git` is that of a private
-    repository. Raises `GitUnusable`."""
-    await git("bundle", "create", "--quiet", str(target), OUT, *(f"^{commit}" for commit in have))
+    """Write what the commit at `OUT` needs beside what is known on the other side.
+    `git` is that of a private repository. Raises `GitUnusable`.
+    """
+    await git(
+        "bundle",
+        "create",
+        "--quiet",
+        str(target),
+        OUT,
+        *(f"^{commit}" for commit in have),
+    )

@@ -1,7 +1,9 @@
-"""A run's way back into its own tree from another machine, which has carried it out: kept first, and then put there.
+"""A run's way back into its own tree from another machine, which has carried it out:
+kept first, and then put there.
 
-What came back is kept as a commit in the repository, whatever happens to this process; the file beside the tree says
-so. It is put into the tree when the run is over, or is to stop, or by whatever next wants to use the tree.
+What came back is kept as a commit in the repository, whatever happens to this process;
+the file beside the tree says so. It is put into the tree when the run is over, or is to
+stop, or by whatever next wants to use the tree.
 """
 
 from __future__ import annotations
@@ -44,7 +46,9 @@ class CameBack(JsonFile, frozen=True):
 
     @classmethod
     def of(cls, record: Path) -> CameBack:
-        """Of the run with its record in this folder, in the person's own tree. Raises `Damaged`."""
+        """Of the run with its record in this folder, in the person's own tree. Raises
+        `Damaged`.
+        """
         return cls.load(record / CAME_BACK) or cls()
 
     def keep(self, record: Path) -> None:
@@ -67,12 +71,16 @@ async def in_its_own_tree(own: OwnTree, leave_out: Sequence[str]) -> RunHere:
     """The run as its own tree has it. Raises `CddError`."""
     record = RunRecord.of(own.root, own.ticket.slug, own.record.redactor)
     record.prepare()
-    checkpoints = await Checkpoints.open(own.root, record.folder / STORE, own.ticket.slug, leave_out)
+    checkpoints = await Checkpoints.open(
+        own.root, record.folder / STORE, own.ticket.slug, leave_out
+    )
     return RunHere(own.ticket_in_it, record, checkpoints)
 
 
 async def put_what_came_back(own: OwnTree, leave_out: Sequence[str]) -> None:
-    """Put it into the run's own tree, if there is something. Raises `CddError`, also where somebody works on it."""
+    """Put it into the run's own tree, if there is something. Raises `CddError`, also
+    where somebody works on it.
+    """
     if CameBack.of(own.record.folder).tip is None:
         return
     with ExitStack() as stack:
@@ -80,14 +88,17 @@ async def put_what_came_back(own: OwnTree, leave_out: Sequence[str]) -> None:
         here = await in_its_own_tree(own, leave_out)
         stack.enter_context(locked(here.record.folder, own.ticket.slug))
         try:
-            await put_in_place(own, here, await opened(own, own.record.folder / "coming.bundle"))
+            await put_in_place(
+                own, here, await opened(own, own.record.folder / "coming.bundle")
+            )
         finally:
             here.checkpoints.close()
 
 
 async def put_in_place(own: OwnTree, here: RunHere, reference: RunReference) -> None:
-    """The same, by who has the run's locks. To do it again is harmless: what it finds then is kept at
-    `refs/cdd/…/travel/found-TIME`."""
+    """The same, by who has the run's locks. To do it again is harmless: what it finds
+    then is kept at `refs/cdd/…/travel/found-TIME`.
+    """
     folder = own.record.folder
     known = CameBack.of(folder)
     if known.tip is None:
@@ -99,13 +110,21 @@ async def put_in_place(own: OwnTree, here: RunHere, reference: RunReference) -> 
             lock = await git("rev-parse", "--git-path", "index.lock")
             remove(own.place / lock.stdout.rstrip("\n"))
         base = str(await own.trees.commit_of(f"refs/heads/{own.branch}"))
-        is_ahead = (await git("merge-base", "--is-ancestor", base, head, codes=(0, 1, 128))).return_code == 0
-        # Where it was begun before, files are of both kinds, and may be edited: what is there stays in a checkpoint.
-        found = await here.checkpoints.take(f"{FOUND}-{stamp()}" if known.arriving else FOUND)
+        is_ahead = (
+            await git("merge-base", "--is-ancestor", base, head, codes=(0, 1, 128))
+        ).return_code == 0
+        # Where it was begun before, files are of both kinds, and may be edited: what is
+        # there stays in a checkpoint.
+        found = await here.checkpoints.take(
+            f"{FOUND}-{stamp()}" if known.arriving else FOUND
+        )
         if not known.arriving and (not is_ahead or found.id != known.project):
             raise BadInput(
                 f"{own.place} was changed while the run was carried out elsewhere",
-                hint=f"What came back is kept at {reference_of(own)}. Take your changes away, and try again.",
+                hint=(
+                    f"What came back is kept at {reference_of(own)}. Take your changes"
+                    " away, and try again."
+                ),
             )
         replace(known, arriving=True).keep(folder)
         await git("reset", "--quiet", "--hard", head)

@@ -1,4 +1,6 @@
-"""Keeping the lease of a run while it goes on: looked at once a minute, and renewed in time."""
+"""Keeping the lease of a run while it goes on: looked at once a minute, and renewed in
+time.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,14 @@ from datetime import UTC, datetime
 from functools import partial
 
 from cdd_agent.engine.record import RunRecord
-from cdd_agent.engine.whereabouts import MARGIN, Phase, RunElsewhere, copy_id, load_whereabouts, save_whereabouts
+from cdd_agent.engine.whereabouts import (
+    MARGIN,
+    Phase,
+    RunElsewhere,
+    copy_id,
+    load_whereabouts,
+    save_whereabouts,
+)
 from cdd_agent.events import About, Emit, Notice, Tone
 from cdd_agent.git.command import GitUnusable
 from cdd_agent.git.repository import repository_of
@@ -27,12 +36,18 @@ def _utc_now() -> datetime:
 
 @asynccontextmanager
 async def lease_kept(
-    record: RunRecord, emit: Emit, *, now: Callable[[], datetime] = _utc_now, every: float | None = None
+    record: RunRecord,
+    emit: Emit,
+    *,
+    now: Callable[[], datetime] = _utc_now,
+    every: float | None = None,
 ) -> AsyncIterator[None]:
-    """Around the work on a run, which is cancelled when the run is no longer this copy's, and then ends with
-    `RunElsewhere`. For a run that never travelled nothing is done.
+    """Around the work on a run, which is cancelled when the run is no longer this
+    copy's, and then ends with `RunElsewhere`. For a run that never travelled nothing is
+    done.
 
-    Raises `RunElsewhere` where it is not here. Without an answer from the remote it goes on while the lease lasts.
+    Raises `RunElsewhere` where it is not here. Without an answer from the remote it
+    goes on while the lease lasts.
     """
     every = every or _LOOK
     known, holder = load_whereabouts(record.folder), copy_id(record.root)
@@ -43,7 +58,9 @@ async def lease_kept(
     from cdd_agent.travel.reference import RunReference
 
     repository = await repository_of(record.root)
-    reference = await RunReference.open(record.root, record.folder, record.slug, known.remote, now, repository)
+    reference = await RunReference.open(
+        record.root, record.folder, record.slug, known.remote, now, repository
+    )
     save = partial(save_whereabouts, record.folder)
     claim = Claim(record.slug, reference, holder, platform.node()[:255], now, save)
     if known.phase is not Phase.HERE or known.holder != holder:
@@ -54,7 +71,9 @@ async def lease_kept(
     assert work is not None
 
     def over(why: str) -> RunElsewhere:
-        return RunElsewhere(f"{why}. It is over", hint=f"`cdd pull {record.slug}` takes it anew.")
+        return RunElsewhere(
+            f"{why}. It is over", hint=f"`cdd pull {record.slug}` takes it anew."
+        )
 
     def is_over() -> bool:
         return held.until is None or now() > held.until - MARGIN
@@ -76,8 +95,11 @@ async def lease_kept(
             await look()
 
     async def watch_the_clock() -> None:
-        """A remote that hangs makes the lease no longer, nor does a machine that was asleep."""
-        while not is_over():  # noqa: ASYNC110  # time goes by without anybody who could tell
+        """A remote that hangs makes the lease no longer, nor does a machine that was
+        asleep.
+        """
+        # time goes by without anybody who could tell
+        while not is_over():  # noqa: ASYNC110
             await asyncio.sleep(min(every, _TICK))
         raise over(f"The lease of {record.slug} was not renewed in time")
 
@@ -89,7 +111,10 @@ async def lease_kept(
         lost.append(error)
 
     await look()
-    watching = [asyncio.create_task(keep_looking()), asyncio.create_task(watch_the_clock())]
+    watching = [
+        asyncio.create_task(keep_looking()),
+        asyncio.create_task(watch_the_clock()),
+    ]
     for task in watching:
         task.add_done_callback(end_work)
     try:
@@ -104,5 +129,7 @@ async def lease_kept(
             raise
         work.uncancel()
         if isinstance(lost[0], RunElsewhere):
-            raise RunElsewhere(f"Stopped, and the step put back: {lost[0].message}", hint=lost[0].hint) from None
+            raise RunElsewhere(
+                f"Stopped, and the step put back: {lost[0].message}", hint=lost[0].hint
+            ) from None
         raise lost[0] from None

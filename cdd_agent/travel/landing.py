@@ -1,7 +1,9 @@
-"""Bringing a run's work over from its own tree: merged, checked, and only then counted as landed.
+"""Bringing a run's work over from its own tree: merged, checked, and only then counted
+as landed.
 
-All of it is tried in a third tree first. The person's branch and files move last, in one step of git's own, to a commit
-whose checks have passed; so a conflict or a failed check changes nothing. Killed later, it is finished by the next one.
+All of it is tried in a third tree first. The person's branch and files move last, in
+one step of git's own, to a commit whose checks have passed; so a conflict or a failed
+check changes nothing. Killed later, it is finished by the next one.
 """
 
 from __future__ import annotations
@@ -22,7 +24,12 @@ from cdd_agent.engine.run import named
 from cdd_agent.engine.whereabouts import forget_own_tree, load_own_tree
 from cdd_agent.errors import BadInput, NotApproved, StepFailed
 from cdd_agent.events import About, CommandProposed, Emit, Notice, Tone
-from cdd_agent.files.atomic import read_bytes, remove_leftovers, sync_folder, write_atomic
+from cdd_agent.files.atomic import (
+    read_bytes,
+    remove_leftovers,
+    sync_folder,
+    write_atomic,
+)
 from cdd_agent.files.json_file import set_aside
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.process.policy import CommandRefused, CommandRunner
@@ -33,7 +40,13 @@ from cdd_agent.tickets.state import ExecutionState, load_state
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 from cdd_agent.travel.own_tree import OwnTree
 from cdd_agent.verification.before import Before
-from cdd_agent.verification.checks import Check, Ran, check_for, project_check, run_check
+from cdd_agent.verification.checks import (
+    Check,
+    Ran,
+    check_for,
+    project_check,
+    run_check,
+)
 from cdd_agent.verification.verdict import useful_end
 
 _STAYS = ("lock", "holder.json", STORE)
@@ -55,17 +68,27 @@ class Landing(Struct, frozen=True):
     emit: Emit
 
     async def land(self, *, rebase: bool) -> None:
-        """Move the person's branch on to a commit with the run's work. Raises `CddError`; then it is where it was."""
+        """Move the person's branch on to a commit with the run's work. Raises
+        `CddError`; then it is where it was.
+        """
         own = self.own
         if load_own_tree(own.record.folder) is None:
             if own.ticket.state_path.exists():
                 hint = f"`cdd status {own.ticket.slug}` shows it."
-                raise BadInput(f"{own.ticket.slug} has nothing to land: its run is in your own tree", hint=hint)
+                raise BadInput(
+                    f"{own.ticket.slug} has nothing to land: its run is in your own"
+                    " tree",
+                    hint=hint,
+                )
             hint = f"`cdd exec {own.ticket.slug} --worktree` makes one."
             raise BadInput(f"{own.ticket.slug} has no tree of its own", hint=hint)
         with (
             locked(own.record.folder, own.ticket.slug, self.emit),
-            locked(self.record.folder, own.ticket.slug, self.emit) if own.place.exists() else nullcontext(),
+            (
+                locked(self.record.folder, own.ticket.slug, self.emit)
+                if own.place.exists()
+                else nullcontext()
+            ),
         ):
             remove_leftovers(own.ticket.folder)
             await self._land(rebase=rebase)
@@ -74,7 +97,11 @@ class Landing(Struct, frozen=True):
         own, trees = self.own, self.own.trees
         made = load_own_tree(own.record.folder)
         tip = await trees.commit_of(f"refs/heads/{own.branch}")
-        landing = made.landing if made is not None and tip in (None, made.landing_of) else None
+        landing = (
+            made.landing
+            if made is not None and tip in (None, made.landing_of)
+            else None
+        )
         if landing is not None and await trees.has_landed(landing):
             await self._finish(landing)
             return
@@ -85,7 +112,11 @@ class Landing(Struct, frozen=True):
                 f"{own.ticket.slug} has steps that are not over",
                 hint=f"`cdd exec {own.ticket.slug} --worktree` goes on with them.",
             )
-        if left := [path for path in await trees.changed(own.place, untracked=False) if self._is_work(path)]:
+        if left := [
+            path
+            for path in await trees.changed(own.place, untracked=False)
+            if self._is_work(path)
+        ]:
             hint = f"Commit it there, in {own.place}, and try again."
             raise BadInput(f"Not committed in the run's tree: {named(left)}", hint=hint)
         base = await trees.commit_of("HEAD")
@@ -101,7 +132,10 @@ class Landing(Struct, frozen=True):
         finally:
             await trees.remove(place)
         if await trees.commit_of("HEAD") != base:
-            raise BadInput("Your branch has moved meanwhile", hint="Nothing was changed; try again.")
+            raise BadInput(
+                "Your branch has moved meanwhile",
+                hint="Nothing was changed; try again.",
+            )
         assert made is not None, "seen by whoever asks for it"
         replace(made, landing=result, landing_of=tip).keep(own.record.folder)
         await trees.forward(result)
@@ -111,53 +145,93 @@ class Landing(Struct, frozen=True):
         """The rest, when the person's branch is there."""
         await self._bring_record()
         await self._remove_tree()
-        text = f"{self.own.ticket.slug} has landed: its checks have passed, and your branch is at {result[:12]}."
+        text = (
+            f"{self.own.ticket.slug} has landed: its checks have passed, and your"
+            f" branch is at {result[:12]}."
+        )
         self.emit(Notice(text, Tone.GOOD, about=About.LANDED))
 
     def _is_work(self, path: str) -> bool:
         """Whether a file in the run's tree is somebody's, and not the program's."""
         own = self.own
-        ours = [folder.relative_to(own.place).as_posix() for folder in (own.ticket_in_it.folder, own.root / ".cdd")]
+        ours = [
+            folder.relative_to(own.place).as_posix()
+            for folder in (own.ticket_in_it.folder, own.root / ".cdd")
+        ]
         ours += [f"{own.prefix}/{name}".lstrip("/") for name in SHARED]
-        return not any(path == folder or path.startswith(f"{folder}/") for folder in ours)
+        return not any(
+            path == folder or path.startswith(f"{folder}/") for folder in ours
+        )
 
-    async def _check(self, commands: CommandRunner, plan: ImplementationPlan, state: ExecutionState) -> None:
-        """Run the project's check and those of the steps on the result. Raises `StepFailed`."""
+    async def _check(
+        self, commands: CommandRunner, plan: ImplementationPlan, state: ExecutionState
+    ) -> None:
+        """Run the project's check and those of the steps on the result. Raises
+        `StepFailed`.
+        """
         before = KnownTests(self.record).so_far(state)
         checks = dict[str, Check]()
         if check := project_check(self.test_command, commands):
             checks[check.shown] = check
         for step in plan.steps:
             known = state.step(step.number)
-            was_checked = known.verification in (Verification.PASSED, Verification.BASELINE)
-            if known.status is StepStatus.COMPLETED and was_checked and step.verify is not None:
+            was_checked = known.verification in (
+                Verification.PASSED,
+                Verification.BASELINE,
+            )
+            if (
+                known.status is StepStatus.COMPLETED
+                and was_checked
+                and step.verify is not None
+            ):
                 check = check_for(step, self.test_command, commands)
                 if check is not None:
                     checks.setdefault(check.shown, check)
         if not checks:
-            self.emit(Notice("There is no check to be run on the result.", Tone.WARNING, about=About.CHECKED))
+            self.emit(
+                Notice(
+                    "There is no check to be run on the result.",
+                    Tone.WARNING,
+                    about=About.CHECKED,
+                )
+            )
         for shown, check in checks.items():
             if commands.must_ask(check.command):
                 self.emit(CommandProposed(shown, check.command.objection))
                 try:
                     await commands.ask(check.command)
                 except CommandRefused as refusal:
-                    raise NotApproved(f"`{shown}` was not approved: nothing was changed") from refusal
+                    raise NotApproved(
+                        f"`{shown}` was not approved: nothing was changed"
+                    ) from refusal
             ran = await run_check(check, commands, self.limit, self.record.folder)
             if why := _objection(check, ran, before):
                 self.emit(Notice(useful_end(self.record.redactor.redact(ran.output))))
                 raise StepFailed(
                     f"`{shown}` fails on the result: {why}",
-                    hint="Nothing was changed. Your branch may have moved on since the run began.",
+                    hint=(
+                        "Nothing was changed. Your branch may have moved on since the"
+                        " run began."
+                    ),
                 )
-            self.emit(Notice(f"`{shown}` passed on the result.", Tone.GOOD, about=About.CHECKED))
+            self.emit(
+                Notice(
+                    f"`{shown}` passed on the result.", Tone.GOOD, about=About.CHECKED
+                )
+            )
 
     async def _bring_record(self) -> None:
-        """The run's record, checkpoints and state become those of the person's own tree. To do it again is harmless."""
+        """The run's record, checkpoints and state become those of the person's own
+        tree. To do it again is harmless.
+        """
         own, target = self.own, self.own.record.folder
         if self.record.folder.exists():
-            theirs = await Checkpoints.open(own.root, self.record.folder / STORE, own.ticket.slug, self.leave_out)
-            here = await Checkpoints.open(own.record.root, target / STORE, own.ticket.slug, self.leave_out)
+            theirs = await Checkpoints.open(
+                own.root, self.record.folder / STORE, own.ticket.slug, self.leave_out
+            )
+            here = await Checkpoints.open(
+                own.record.root, target / STORE, own.ticket.slug, self.leave_out
+            )
             with closing(theirs), closing(here):
                 await theirs.snapshots.move_references(own.ticket.slug, here.snapshots)
             await in_thread(partial(_move, self.record.folder, target), name="record")
@@ -172,7 +246,10 @@ class Landing(Struct, frozen=True):
             untracked = await own.trees.changed(own.place, untracked=True)
             if left := [path for path in untracked if self._is_work(path)]:
                 aside = set_aside(own.place)
-                text = f"Never committed, and kept in {aside.relative_to(own.record.root).as_posix()}: {named(left)}"
+                text = (
+                    "Never committed, and kept in"
+                    f" {aside.relative_to(own.record.root).as_posix()}: {named(left)}"
+                )
                 self.emit(Notice(text, Tone.WARNING, about=About.LEFT_AS_IS))
         await own.trees.remove(own.place)
         await own.trees.delete_branch(own.branch)
@@ -180,7 +257,9 @@ class Landing(Struct, frozen=True):
 
 
 def _objection(check: Check, ran: Ran, before: Before) -> str:
-    """Why the result is not as good as the run's own; empty where it is. Old failures are excused test by test."""
+    """Why the result is not as good as the run's own; empty where it is. Old failures
+    are excused test by test.
+    """
     result, tests = ran.result, ran.tests
     if result.timed_out:
         return f"it was still running after {result.limit:g} s"
@@ -204,4 +283,6 @@ def _move(source: Path, target: Path) -> None:
                 path.replace(place)
         sync_folder(target)
     except OSError as error:
-        raise BadInput(f"{target} could not be written: {error.strerror or error}") from error
+        raise BadInput(
+            f"{target} could not be written: {error.strerror or error}"
+        ) from error

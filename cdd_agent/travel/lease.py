@@ -1,12 +1,14 @@
 """Who holds a run that travels: the protocol, without git, network or disk.
 
-All copies of a project see one reference, whose commits hold the run and perhaps a lease, and which changes only by
-compare-and-swap. Nobody holds a run that was pushed. Who pulls it, puts a commit with their lease on top; who holds it
-renews the lease in the same way. A lease is taken over when it is over, or by a person's word.
+All copies of a project see one reference, whose commits hold the run and perhaps a
+lease, and which changes only by compare-and-swap. Nobody holds a run that was pushed.
+Who pulls it, puts a commit with their lease on top; who holds it renews the lease in
+the same way. A lease is taken over when it is over, or by a person's word.
 
-A copy goes on only while its own lease lasts, by its own clock, less a margin; another one takes a lease over only when
-it ended a margin ago. So two go on at once only if their clocks differ by two margins, or because a person has said
-that the other one is dead: then that one finds out when it next looks, and cannot push what it did meanwhile.
+A copy goes on only while its own lease lasts, by its own clock, less a margin; another
+one takes a lease over only when it ended a margin ago. So two go on at once only if
+their clocks differ by two margins, or because a person has said that the other one is
+dead: then that one finds out when it next looks, and cannot push what it did meanwhile.
 """
 
 from __future__ import annotations
@@ -38,7 +40,10 @@ class Lease(JsonFile, frozen=True):
     until: Moment
 
     def __str__(self) -> str:
-        since, until = (f"{moment.astimezone():%Y-%m-%d %H:%M}" for moment in (self.since, self.until))
+        since, until = (
+            f"{moment.astimezone():%Y-%m-%d %H:%M}"
+            for moment in (self.since, self.until)
+        )
         return f"{sanitize_for_display(self.host)}, since {since}, until {until}"
 
 
@@ -66,7 +71,10 @@ class Moved(RunElsewhere):
     """Somebody else was faster."""
 
     def __init__(self, slug: str) -> None:
-        super().__init__(f"{slug} was changed in the remote just now, by somebody else", hint="Try again.")
+        super().__init__(
+            f"{slug} was changed in the remote just now, by somebody else",
+            hint="Try again.",
+        )
 
 
 class Claim(Struct):
@@ -78,16 +86,24 @@ class Claim(Struct):
     host: str
     now: Callable[[], datetime]
     save: Callable[[Whereabouts | None], None]
-    """Keeps what this copy knows, before the next thing is done; None: nothing, it never travelled."""
+    """Keeps what this copy knows, before the next thing is done; None: nothing, it
+    never travelled.
+    """
     duration: timedelta = DURATION
 
     async def take(self, tip: str, *, by_word: bool = False) -> tuple[str, Lease]:
-        """Take the run as it is in this commit. `by_word`: also from somebody whose lease lasts. The new tip.
+        """Take the run as it is in this commit. `by_word`: also from somebody whose
+        lease lasts. The new tip.
 
         Raises `RunElsewhere`.
         """
         found = await self.shared.lease(tip)
-        if found is not None and found.holder != self.holder and not by_word and self.now() <= found.until + MARGIN:
+        if (
+            found is not None
+            and found.holder != self.holder
+            and not by_word
+            and self.now() <= found.until + MARGIN
+        ):
             raise self._held(found)
         lease = self._lease()
         new = await self.shared.leased(tip, lease)
@@ -96,17 +112,24 @@ class Claim(Struct):
         return new, lease
 
     async def keep(self, known: Whereabouts) -> Whereabouts:
-        """See that the run is still this copy's, and renew the lease when half of it is over.
+        """See that the run is still this copy's, and renew the lease when half of it is
+        over.
 
-        Raises `RunElsewhere` where another one has taken it, `GitUnusable` where the remote cannot be asked.
+        Raises `RunElsewhere` where another one has taken it, `GitUnusable` where the
+        remote cannot be asked.
         """
         for _ in range(_TRIES):
             tip = await self.shared.tip()
-            if tip == known.tip and known.until is not None and self.now() < known.until - self.duration / 2:
+            if (
+                tip == known.tip
+                and known.until is not None
+                and self.now() < known.until - self.duration / 2
+            ):
                 return known
             if tip is None:
                 raise RunElsewhere(
-                    f"{self.slug} is gone from {known.shown}", hint=f"`cdd push {self.slug}` brings it back there."
+                    f"{self.slug} is gone from {known.shown}",
+                    hint=f"`cdd push {self.slug}` brings it back there.",
                 )
             if tip != known.tip:
                 found = await self.shared.lease(tip)
@@ -121,7 +144,9 @@ class Claim(Struct):
         raise Moved(self.slug)
 
     async def expect_free(self) -> None:
-        """Raises `RunElsewhere` where somebody else holds it, `GitUnusable` where the remote cannot be asked."""
+        """Raises `RunElsewhere` where somebody else holds it, `GitUnusable` where the
+        remote cannot be asked.
+        """
         tip = await self.shared.tip()
         found = await self.shared.lease(tip) if tip else None
         if found is not None and found.holder != self.holder:
@@ -135,11 +160,13 @@ class Claim(Struct):
         *,
         by_word: bool = False,
     ) -> Whereabouts:
-        """Push: from here on nobody holds the run. `known` is what this copy knew of it before; `content` makes the
-        commit, on top of the one that is there, and `leaving` says then what this copy knows of it.
+        """Push: from here on nobody holds the run. `known` is what this copy knew of it
+        before; `content` makes the commit, on top of the one that is there, and
+        `leaving` says then what this copy knows of it.
 
-        From before the push until its end is known, the run is `leaving`: it goes on nowhere. Raises `RunElsewhere`,
-        and `PushRefused` by a remote that does not take it; then all is as it was.
+        From before the push until its end is known, the run is `leaving`: it goes on
+        nowhere. Raises `RunElsewhere`, and `PushRefused` by a remote that does not take
+        it; then all is as it was.
         """
         tip = await self.shared.tip()
         if tip is not None and not by_word and not await self._may_replace(known, tip):
@@ -160,9 +187,14 @@ class Claim(Struct):
         return pushed
 
     async def _may_replace(self, known: Whereabouts | None, tip: str) -> bool:
-        """Whether nobody went on from what this copy knows: it is there still, or what this copy sent, or a lease of
-        its own of which it had no answer."""
-        if known is not None and known.holder == self.holder and tip in (known.tip, known.content):
+        """Whether nobody went on from what this copy knows: it is there still, or what
+        this copy sent, or a lease of its own of which it had no answer.
+        """
+        if (
+            known is not None
+            and known.holder == self.holder
+            and tip in (known.tip, known.content)
+        ):
             return True
         if known is None:
             return False
@@ -171,13 +203,19 @@ class Claim(Struct):
 
     def _lease(self) -> Lease:
         now = self.now()
-        return Lease(holder=self.holder, host=self.host, since=now, until=now + self.duration)
+        return Lease(
+            holder=self.holder, host=self.host, since=now, until=now + self.duration
+        )
 
     def _held(self, lease: Lease | None) -> RunElsewhere:
         if lease is None:
             return RunElsewhere(
-                f"{self.slug} was pushed by somebody else meanwhile, or is another run of that name",
+                f"{self.slug} was pushed by somebody else meanwhile, or is another run"
+                " of that name",
                 hint=f"`cdd pull {self.slug}` takes that one.",
             )
-        over = f"It can be taken when its time is over; if that machine is dead, `cdd pull {self.slug} --take-over`."
+        over = (
+            "It can be taken when its time is over; if that machine is dead,"
+            f" `cdd pull {self.slug} --take-over`."
+        )
         return RunElsewhere(f"{self.slug} is held by {lease}", hint=over)

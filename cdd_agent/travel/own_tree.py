@@ -1,7 +1,9 @@
-"""A tree of its own for a run: a git worktree on a branch `cdd/SLUG`, which leaves the person's files alone.
+"""A tree of its own for a run: a git worktree on a branch `cdd/SLUG`, which leaves the
+person's files alone.
 
-It is in `.cdd/runs/SLUG/tree`, and is a project as any other: the run's record and state are in it until it has landed.
-What tests need and git does not have is found there too: `.venv` and `node_modules` are links to the person's.
+It is in `.cdd/runs/SLUG/tree`, and is a project as any other: the run's record and
+state are in it until it has landed. What tests need and git does not have is found
+there too: `.venv` and `node_modules` are links to the person's.
 """
 
 from __future__ import annotations
@@ -40,10 +42,13 @@ class OwnTree(Struct, frozen=True):
         repository = await repository_of(record.root)
         if repository is None or await repository.head() is None:
             raise BadInput(
-                "A tree of its own takes a git repository with a commit", hint="`git init`, and commit what there is."
+                "A tree of its own takes a git repository with a commit",
+                hint="`git init`, and commit what there is.",
             )
         prefix = record.root.relative_to(repository.top).as_posix()
-        return cls(record, ticket, Trees.of(repository.top), "" if prefix == "." else prefix)
+        return cls(
+            record, ticket, Trees.of(repository.top), "" if prefix == "." else prefix
+        )
 
     @property
     def place(self) -> Path:
@@ -69,21 +74,28 @@ class OwnTree(Struct, frozen=True):
         return Ticket(self.ticket.slug, folder, self.root)
 
     async def prepare(self, emit: Emit, base: str | None = None) -> Mapping[str, str]:
-        """Make it ready for the run to begin or go on in it; the variables that commands there need. Raises
-        `BadInput`, also when another process is at work on the ticket."""
+        """Make it ready for the run to begin or go on in it; the variables that
+        commands there need. Raises `BadInput`, also when another process is at work on
+        the ticket.
+        """
         self.record.prepare()
         with locked(self.record.folder, self.record.slug, emit):
             await self.make(emit, base)
             return await self.expect_own_packages(self.place, emit)
 
     async def make(self, emit: Emit, base: str | None = None) -> None:
-        """Make it, from this commit or where the person's branch is, or see that it is as it has to be. Raises
-        `BadInput`."""
+        """Make it, from this commit or where the person's branch is, or see that it is
+        as it has to be. Raises `BadInput`.
+        """
         made = load_own_tree(self.record.folder)
         if made is None or not made.is_made or not self.place.exists():
             await self._make_afresh(made, emit, base)
         self.equip(self.place)
-        for path in (self.ticket.spec_path, self.ticket.plan_path):  # the person's own are what counts
+        # the person's own are what counts
+        for path in (
+            self.ticket.spec_path,
+            self.ticket.plan_path,
+        ):
             content = read_bytes(path)
             place = self.ticket_in_it.folder / path.name
             if content is not None and read_bytes(place) != content:
@@ -93,8 +105,12 @@ class OwnTree(Struct, frozen=True):
         if content is not None and not (self.root / settings).exists():
             write_atomic(self.root / settings, content)
 
-    async def _make_afresh(self, made: OwnTreeMade | None, emit: Emit, base: str | None) -> None:
-        if not self.is_variant and (self.ticket.state_path.exists() or self.record.state.exists()):
+    async def _make_afresh(
+        self, made: OwnTreeMade | None, emit: Emit, base: str | None
+    ) -> None:
+        if not self.is_variant and (
+            self.ticket.state_path.exists() or self.record.state.exists()
+        ):
             raise BadInput(
                 f"A run of {self.ticket.slug} was begun in your own tree",
                 hint="It goes on there, without `--worktree`.",
@@ -102,8 +118,10 @@ class OwnTree(Struct, frozen=True):
         if made is not None and made.is_made:
             raise BadInput(
                 f"{self.place} is gone, and with it the record of the run",
-                hint=f"What it committed is on {self.branch}. To begin anew remove {self.record.folder / 'tree.json'} "
-                "and that branch.",
+                hint=(
+                    f"What it committed is on {self.branch}. To begin anew remove"
+                    f" {self.record.folder / 'tree.json'} and that branch."
+                ),
             )
         there, head = (
             await self.trees.commit_of(f"refs/heads/{self.branch}"),
@@ -112,7 +130,9 @@ class OwnTree(Struct, frozen=True):
         if head is None:
             raise BadInput(f"There is no commit {base}")
         if there is not None and (made is None or there != made.base):
-            raise BadInput(f"There is a branch {self.branch} already", hint="Rename or delete it.")
+            raise BadInput(
+                f"There is a branch {self.branch} already", hint="Rename or delete it."
+            )
         if there is not None:  # of one that was killed before it was ready
             await self.trees.delete_branch(self.branch)
         making = OwnTreeMade(branch=self.branch, base=head, prefix=self.prefix)
@@ -121,24 +141,33 @@ class OwnTree(Struct, frozen=True):
         if self.is_variant:  # what the person has committed of their own run is not its
             remove(self.ticket_in_it.state_path)
         replace(making, is_made=True).keep(self.record.folder)
-        text = f"The run has a tree of its own, on the branch {self.branch}; your files are left alone."
+        text = (
+            f"The run has a tree of its own, on the branch {self.branch}; your files"
+            " are left alone."
+        )
         if await self.trees.changed(self.trees.top, untracked=False):
             text += " What you have changed and not committed is not in it."
         emit(Notice(text, about=About.OWN_TREE))
 
     def equip(self, place: Path) -> None:
-        """Link what tests need into a tree, where it has nothing of that name. Raises `BadInput`."""
+        """Link what tests need into a tree, where it has nothing of that name. Raises
+        `BadInput`.
+        """
         link_shared(self.record.root, place / self.prefix)
 
     async def expect_own_packages(self, place: Path, emit: Emit) -> Mapping[str, str]:
-        """See that tests in a tree import its own packages, and not the person's that are installed in editable mode.
+        """See that tests in a tree import its own packages, and not the person's that
+        are installed in editable mode.
 
-        Where they would, that is told, and a PYTHONPATH is returned on which the tree's come first. Raises `BadInput`
-        where they would all the same.
+        Where they would, that is told, and a PYTHONPATH is returned on which the tree's
+        come first. Raises `BadInput` where they would all the same.
         """
         found = await own_packages(place / self.prefix, self.trees.top)
         if found.names:
-            text = f"{', '.join(found.names)} is installed from your own tree (editable). In the run's tree PYTHONPATH "
+            text = (
+                f"{', '.join(found.names)} is installed from your own tree (editable)."
+                " In the run's tree PYTHONPATH "
+            )
             text += "puts its own first."
             emit(Notice(text, Tone.WARNING, about=About.EDITABLE_INSTALL))
         return found.env(place / self.prefix)

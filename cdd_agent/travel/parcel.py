@@ -1,16 +1,19 @@
-"""The parts of a run that travel: its ticket, state and record, its checkpoints, the project's files as they are.
+"""The parts of a run that travel: its ticket, state and record, its checkpoints, the
+project's files as they are.
 
     run.json                     what is in it, see `Manifest`
-    lease.json                   who holds it, see `lease.py`; nobody, where there is none
+    lease.json                   who holds it, see `lease.py`; nobody, if there is none
     ticket/                      spec.yaml  plan.md  execution-state.json
-    record/                      events.jsonl  report.json  state.json …  step-01/attempt-1/reply.md …
+    record/                      events.jsonl  report.json  state.json …
+                                 step-01/attempt-1/reply.md …
     checkpoints/step-01/…        each as it is, see `git/snapshot.py`
     project/                     the same of the project at the time
 
-What does not: the lock and what belongs to this machine, what was set aside, the conversations with Socrates and the
-Planner; files that hold secrets, by their names or by what redaction finds in them, unless they are in the commit that
-the project is at; and in texts that are only looked at, the path of the project and of the home folder. What is used
-again word for word, such as replies, travels as it is or not at all.
+What does not: the lock and what belongs to this machine, what was set aside, the
+conversations with Socrates and the Planner; files that hold secrets, by their names or
+by what redaction finds in them, unless they are in the commit that the project is at;
+and in texts that are only looked at, the path of the project and of the home folder.
+What is used again word for word, such as replies, travels as it is or not at all.
 """
 
 from __future__ import annotations
@@ -54,7 +57,8 @@ RECORD_FILES = (
 )
 ATTEMPT = re.compile(r"step-[0-9]{2,}/attempt-[0-9]+")
 ATTEMPT_FILES = re.compile(
-    r"(guidance|request|reply|reply-partial)\.md|(meanwhile|shown|dialogue|tests|failure|changes|span)\.json"
+    r"(guidance|request|reply|reply-partial)\.md|(meanwhile|shown|dialogue|tests"
+    r"|failure|changes|span)\.json"
     r"|output\.txt|changes\.diff|before-[0-9]+|call-[0-9]+\.json|call-[0-9]+-[0-9]+"
 )
 _LOOKED_AT = frozenset(
@@ -109,68 +113,126 @@ class Parcel(Struct):
     async def pack(
         self, project: Checkpoint, manifest: Callable[..., Manifest], parent: str | None
     ) -> tuple[str, Manifest]:
-        """The commit, on top of the one that the reference is at; and what is in it. `manifest` is given what only this
-        knows. Raises `BadInput` where secrets would travel."""
+        """The commit, on top of the one that the reference is at; and what is in it.
+        `manifest` is given what only this knows. Raises `BadInput` where secrets would
+        travel.
+        """
         taken = await self._checkpoints()
         sent = {**taken, "project": project.id}
-        while secret := await self._secret_files(sent.values()):  # of files that are alike, git names one at a time
+        # of files that are alike, git names one at a time
+        while secret := await self._secret_files(sent.values()):
             if not secret - self.left_out:
                 raise BadInput(
-                    f"These hold what looks like a secret, and cannot be left out: {named(sorted(secret))}",
-                    hint="Rename them, or add them to .gitignore; for old checkpoints see docs/checkpoints.md.",
+                    "These hold what looks like a secret, and cannot be left out:"
+                    f" {named(sorted(secret))}",
+                    hint=(
+                        "Rename them, or add them to .gitignore; for old checkpoints"
+                        " see docs/checkpoints.md."
+                    ),
                 )
             self.left_out |= secret
             sent = await self._without(sent, secret)
         ids = {old: sent[name] for name, old in taken.items() if old != sent[name]}
-        files = await in_thread(lambda: [*self._ticket_files(), *self._record_files(ids)], name="pack")
+        files = await in_thread(
+            lambda: [*self._ticket_files(), *self._record_files(ids)], name="pack"
+        )
         checkpoints = {name: tree for name, tree in sent.items() if name != "project"}
-        made = manifest(checkpoints=checkpoints, project=sent["project"], left_out=tuple(sorted(self.left_out)))
-        trees = [Entry(f"checkpoints/{name}", tree) for name, tree in checkpoints.items()]
+        made = manifest(
+            checkpoints=checkpoints,
+            project=sent["project"],
+            left_out=tuple(sorted(self.left_out)),
+        )
+        trees = [
+            Entry(f"checkpoints/{name}", tree) for name, tree in checkpoints.items()
+        ]
         entries = [
             Entry(MANIFEST, as_json(made)),
             *files,
             *trees,
             Entry("project", made.project),
         ]
-        parents = list(dict.fromkeys(commit for commit in (parent, self.head) if commit))
+        parents = list(
+            dict.fromkeys(commit for commit in (parent, self.head) if commit)
+        )
         git, folder = self.snapshots.git, self.snapshots.folder
         message = f"The run of {made.slug}, from {made.host}"
-        return await new_commit(git, folder, message, made.pushed, parents, entries, afresh=True), made
+        return (
+            await new_commit(
+                git, folder, message, made.pushed, parents, entries, afresh=True
+            ),
+            made,
+        )
 
     async def _checkpoints(self) -> dict[str, str]:
         names = f"{self.snapshots.namespace}/{self.record.slug}/"
         listed = self.snapshots.folder / "listed"
-        await self.snapshots.references("for-each-ref", "--format=%(objectname) %(refname)", names, stdout=listed)
-        lines = (line.split(" ", 1) for line in listed.read_text(encoding="utf-8").splitlines())
+        await self.snapshots.references(
+            "for-each-ref", "--format=%(objectname) %(refname)", names, stdout=listed
+        )
+        lines = (
+            line.split(" ", 1)
+            for line in listed.read_text(encoding="utf-8").splitlines()
+        )
         found = {name.removeprefix(names): tree for tree, name in lines}
-        return {name: tree for name, tree in found.items() if not name.startswith("travel/")}
+        return {
+            name: tree for name, tree in found.items() if not name.startswith("travel/")
+        }
 
     async def _secret_files(self, trees: Iterable[str]) -> set[str]:
-        """The files with secrets among those that are in none of the project's commits; and this copy's settings."""
+        """The files with secrets among those that are in none of the project's commits;
+        and this copy's settings.
+        """
         snapshots, target = self.snapshots, self.snapshots.folder / "listed"
         base = [f"^{self.head}^{{tree}}"] if self.head else []
         asked = snapshots.input(f"{name}\n" for name in (*base, *dict.fromkeys(trees)))
-        await snapshots.git("rev-list", "--objects", "--stdin", stdin=asked, stdout=target)
+        await snapshots.git(
+            "rev-list", "--objects", "--stdin", stdin=asked, stdout=target
+        )
         lines = (line.partition(b" ") for line in target.read_bytes().splitlines())
-        paths = {name.decode(): path.removeprefix(b"files/") for name, _, path in lines if path.startswith(b"files/")}
+        paths = {
+            name.decode(): path.removeprefix(b"files/")
+            for name, _, path in lines
+            if path.startswith(b"files/")
+        }
         asked = snapshots.input(f"{name}\n" for name in paths)
         await snapshots.git(
-            "cat-file", "--batch-check=%(objectname) %(objecttype) %(objectsize)", stdin=asked, stdout=target
+            "cat-file",
+            "--batch-check=%(objectname) %(objecttype) %(objectsize)",
+            stdin=asked,
+            stdout=target,
         )
         known = (line.split() for line in target.read_text().splitlines())
         blobs = {name: int(size) for name, kind, size in known if kind == "blob"}
-        found = {name for name in blobs if holds_secrets(PurePosixPath(_text(paths[name])).name)}
-        found |= {name for name in blobs if _text(paths[name]) == PROJECT_FILE.as_posix()}
-        small = [name for name, size in blobs.items() if size <= _LARGEST_SEARCHED and name not in found]
+        found = {
+            name
+            for name in blobs
+            if holds_secrets(PurePosixPath(_text(paths[name])).name)
+        }
+        found |= {
+            name for name in blobs if _text(paths[name]) == PROJECT_FILE.as_posix()
+        }
+        small = [
+            name
+            for name, size in blobs.items()
+            if size <= _LARGEST_SEARCHED and name not in found
+        ]
         if small:
             await snapshots.git(
-                "cat-file", "--batch", "--buffer", stdin=snapshots.input(f"{n}\n" for n in small), stdout=target
+                "cat-file",
+                "--batch",
+                "--buffer",
+                stdin=snapshots.input(f"{n}\n" for n in small),
+                stdout=target,
             )
-            found |= await in_thread(lambda: set(self._with_secrets(target)), name="secrets")
+            found |= await in_thread(
+                lambda: set(self._with_secrets(target)), name="secrets"
+            )
         return {_text(paths[name]) for name in found}
 
     def _with_secrets(self, batch: Path) -> Iterator[str]:
-        """The contents with something that redaction would take out, in what `git cat-file --batch` wrote."""
+        """The contents with something that redaction would take out, in what
+        `git cat-file --batch` wrote.
+        """
         with batch.open("rb") as file:
             while head := file.readline().split():
                 content = file.read(int(head[2]) + 1)
@@ -178,15 +240,30 @@ class Parcel(Struct):
                     yield head[0].decode()
 
     async def _without(self, trees: dict[str, str], files: set[str]) -> dict[str, str]:
-        """The same checkpoints without these files, of which each says that it could not see them."""
+        """The same checkpoints without these files, of which each says that it could
+        not see them.
+        """
         entries = list[Entry]()
         for name, tree in trees.items():
             unseen = (await self.snapshots.notes(tree)).unseen | files
-            entries += [Entry(f"{name}", tree), *(Entry(f"{name}/files/{path}", None) for path in sorted(files))]
-            entries.append(Entry(f"{name}/unseen", "".join(f"{path}\0" for path in sorted(unseen)).encode()))
+            entries += [
+                Entry(f"{name}", tree),
+                *(Entry(f"{name}/files/{path}", None) for path in sorted(files)),
+            ]
+            entries.append(
+                Entry(
+                    f"{name}/unseen",
+                    "".join(f"{path}\0" for path in sorted(unseen)).encode(),
+                )
+            )
         git, folder = self.snapshots.git, self.snapshots.folder
-        made = await new_commit(git, folder, "Without secrets", datetime.now(UTC), [], entries, afresh=True)
-        asked, told = self.snapshots.input(f"{made}:{name}\n" for name in trees), folder / "listed"
+        made = await new_commit(
+            git, folder, "Without secrets", datetime.now(UTC), [], entries, afresh=True
+        )
+        asked, told = (
+            self.snapshots.input(f"{made}:{name}\n" for name in trees),
+            folder / "listed",
+        )
         await git("cat-file", "--batch-check=%(objectname)", stdin=asked, stdout=told)
         return dict(zip(trees, told.read_text().split(), strict=True))
 
@@ -200,7 +277,8 @@ class Parcel(Struct):
                 content = self._presentable(content)
             elif self._has_secret(content):
                 raise BadInput(
-                    f"{self.ticket.shown(path)} holds what looks like a secret, and so does not travel",
+                    f"{self.ticket.shown(path)} holds what looks like a secret, and so"
+                    " does not travel",
                     hint="Take it out; a ticket can name the variable that has it.",
                 )
             yield Entry(f"ticket/{name}", content)
@@ -217,13 +295,19 @@ class Parcel(Struct):
                 continue
             copies = Attempt(self.record.root, folder).journal.copies()
             for path in sorted(folder.iterdir()):
-                content = read_bytes(path) if path.is_file() and ATTEMPT_FILES.fullmatch(path.name) else None
+                content = (
+                    read_bytes(path)
+                    if path.is_file() and ATTEMPT_FILES.fullmatch(path.name)
+                    else None
+                )
                 if content is None:
                     continue
                 if path.name == "span.json":
                     for old, new in ids.items():
                         content = content.replace(old.encode(), new.encode())
-                if path.name in copies and holds_secrets(PurePosixPath(copies[path.name]).name):
+                if path.name in copies and holds_secrets(
+                    PurePosixPath(copies[path.name]).name
+                ):
                     self._leave_out(f"{where}/{path.name}")
                 else:
                     yield from self._record_file(f"{where}/{path.name}", content)
@@ -237,7 +321,9 @@ class Parcel(Struct):
             yield Entry(f"record/{name}", content)
 
     def _leave_out(self, name: str) -> None:
-        self.left_out.add((self.record.folder / name).relative_to(self.record.root).as_posix())
+        self.left_out.add(
+            (self.record.folder / name).relative_to(self.record.root).as_posix()
+        )
 
     def _has_secret(self, content: bytes) -> bool:
         text = content.decode(errors="replace")

@@ -1,4 +1,6 @@
-"""The reference of a run in a remote, with real git: what `Claim` needs of it, and reading what is in its commits."""
+"""The reference of a run in a remote, with real git: what `Claim` needs of it, and
+reading what is in its commits.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,10 @@ class NotARun(BadInput):
     """A remote has no run that can be taken under this name; nothing of it was."""
 
     def __init__(self, why: str) -> None:
-        super().__init__(f"What the remote has is not a run as cdd pushes it: {why}", hint="Nothing of it was taken.")
+        super().__init__(
+            f"What the remote has is not a run as cdd pushes it: {why}",
+            hint="Nothing of it was taken.",
+        )
 
 
 class RunReference(Struct):
@@ -60,8 +65,9 @@ class RunReference(Struct):
         now: Callable[[], datetime],
         repository: Repository | None,
     ) -> Self:
-        """Of the run with its record in this folder, where nobody else speaks for it meanwhile; `remote` is as a person
-        names it. Raises `BadInput`, `GitUnusable`."""
+        """Of the run with its record in this folder, where nobody else speaks for it
+        meanwhile; `remote` is as a person names it. Raises `BadInput`, `GitUnusable`.
+        """
         address = await address_of(repository, remote)
         folder = record / "travel.git"
         form = [f"--object-format={repository.object_format}"] if repository else []
@@ -71,11 +77,25 @@ class RunReference(Struct):
         store = repository.objects if repository else record / STORE / "objects"
         store.mkdir(parents=True, exist_ok=True)
         env = {"GIT_DIR": str(folder), "GIT_OBJECT_DIRECTORY": str(store)}
-        git = Git(root, env, (*plain.config, *(repository.settings if repository else ()), *CONFIG))
+        git = Git(
+            root,
+            env,
+            (*plain.config, *(repository.settings if repository else ()), *CONFIG),
+        )
         shallow, head = None, None
         if repository is not None:
-            shallow, head = read_bytes(repository.shared / "shallow"), await repository.head()
-        made = cls(slug, Remote.of(address, git, shallow), folder, now, head, (head,) if head else ())
+            shallow, head = (
+                read_bytes(repository.shared / "shallow"),
+                await repository.head(),
+            )
+        made = cls(
+            slug,
+            Remote.of(address, git, shallow),
+            folder,
+            now,
+            head,
+            (head,) if head else (),
+        )
         await made.remote.clear()
         return made
 
@@ -101,7 +121,8 @@ class RunReference(Struct):
         name = f"{tip}:{LEASE}"
         is_here = name in self.contents or tip == self.fetched or await self.has(tip)
         if not is_here and await self.fetch() != tip:
-            return await self.lease(self.fetched) if self.fetched else None  # who has it now is what counts
+            # who has it now is what counts
+            return await self.lease(self.fetched) if self.fetched else None
         data = await self.content(name, LARGEST_LEASE)
         try:
             return None if data is None else from_json(data, Lease)
@@ -111,21 +132,27 @@ class RunReference(Struct):
     async def leased(self, tip: str, lease: Lease) -> str:
         entry = Entry(LEASE, as_json(lease))
         message = f"{self.slug} is held by {lease.host}"
-        return await new_commit(self.git, self.folder, message, self.now(), [tip], [entry], afresh=False)
+        return await new_commit(
+            self.git, self.folder, message, self.now(), [tip], [entry], afresh=False
+        )
 
     async def swap(self, expected: str | None, new: str) -> bool:
         remote = Remote(self.remote.address, self.git)
         return await remote.swap(self.name, expected, new)
 
     async def content(self, name: str, most: int) -> bytes | None:
-        """A file by git's name for it; None where there is none. Raises `NotARun` for one larger than `most`."""
+        """A file by git's name for it; None where there is none. Raises `NotARun` for
+        one larger than `most`.
+        """
         if name in self.contents:
             return self.contents[name]
         asked, told = self.folder / "asked", self.folder / "told"
         try:
             asked.write_text(f"{name}\n")
         except OSError as error:
-            raise BadInput(f"{asked} could not be written: {error.strerror or error}") from error
+            raise BadInput(
+                f"{asked} could not be written: {error.strerror or error}"
+            ) from error
         await self.git("cat-file", "--batch-check", stdin=asked, stdout=told)
         kind, size = ([*told.read_text(errors="replace").split(), "", ""])[1:3]
         if kind != "blob":
@@ -148,4 +175,6 @@ class RunReference(Struct):
             self.fetched = None
 
     async def has(self, commit: str) -> bool:
-        return (await self.git("cat-file", "-e", f"{commit}^{{commit}}", codes=(0, 1, 128))).return_code == 0
+        return (
+            await self.git("cat-file", "-e", f"{commit}^{{commit}}", codes=(0, 1, 128))
+        ).return_code == 0

@@ -1,15 +1,24 @@
-"""Pushing and pulling a run: what is done in which order, so that a kill at any moment loses nothing.
+"""Pushing and pulling a run: what is done in which order, so that a kill at any moment
+loses nothing.
 
-A push first writes down that the run is leaving, then moves the reference. A pull first reads and judges all, then
-takes the lease, then writes down that the run is arriving, and puts it in its place: the project's files, the
-checkpoints, the record, the ticket. The same command goes on from each of these.
+A push first writes down that the run is leaving, then moves the reference. A pull first
+reads and judges all, then takes the lease, then writes down that the run is arriving,
+and puts it in its place: the project's files, the checkpoints, the record, the ticket.
+The same command goes on from each of these.
 """
 
 from __future__ import annotations
 
 import asyncio
 import platform
-from collections.abc import AsyncIterator, Awaitable, Callable, Container, Iterable, Iterator
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Container,
+    Iterable,
+    Iterator,
+)
 from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -32,7 +41,14 @@ from cdd_agent.engine.whereabouts import (
 )
 from cdd_agent.errors import BadInput
 from cdd_agent.events import About, Emit, Notice, Tone
-from cdd_agent.files.atomic import digest, read_bytes, remove, remove_leftovers, sync_all, write_atomic
+from cdd_agent.files.atomic import (
+    digest,
+    read_bytes,
+    remove,
+    remove_leftovers,
+    sync_all,
+    write_atomic,
+)
 from cdd_agent.files.read import holds_secrets
 from cdd_agent.git.checkpoint import Checkpoint, Checkpoints
 from cdd_agent.git.diff import Change
@@ -68,15 +84,35 @@ class Travel(Struct):
     now: Callable[[], datetime] = utc_now
 
     @classmethod
-    def of(cls, root: Path, ticket: Ticket, redactor: Redactor, emit: Emit, own: Iterable[str]) -> Travel:
-        """`own` are files and folders of this program beside `.cdd`, relative to `root`: they are in no checkpoint."""
+    def of(
+        cls,
+        root: Path,
+        ticket: Ticket,
+        redactor: Redactor,
+        emit: Emit,
+        own: Iterable[str],
+    ) -> Travel:
+        """`own` are files and folders of this program beside `.cdd`, relative to
+        `root`: they are in no checkpoint.
+        """
         record = RunRecord.of(root, ticket.slug, redactor)
-        return cls(ticket, record, redactor, emit, no_part(record.root, (*own, ticket.shown(ticket.folder))))
+        return cls(
+            ticket,
+            record,
+            redactor,
+            emit,
+            no_part(record.root, (*own, ticket.shown(ticket.folder))),
+        )
 
     async def push(self, remote: str | None, *, by_word: bool = False) -> Whereabouts:
-        """Send it to a remote, where from then on nobody holds it. Raises `CddError`."""
+        """Send it to a remote, where from then on nobody holds it. Raises
+        `CddError`.
+        """
         if not self.ticket.spec_path.exists() and not self.ticket.plan_path.exists():
-            raise BadInput(f"{self.ticket.slug} has neither a spec nor a plan: there is nothing to push")
+            raise BadInput(
+                f"{self.ticket.slug} has neither a spec nor a plan: there is nothing to"
+                " push"
+            )
         with self._locked() as known:
             if known is not None and known.phase is Phase.ARRIVING:
                 known.expect_here(self.ticket.slug, known.holder, self.now())
@@ -89,17 +125,31 @@ class Travel(Struct):
                 return await self._push(reference, taken, known, name, by_word=by_word)
 
     async def _push(
-        self, reference: RunReference, taken: Taken, known: Whereabouts | None, name: str, *, by_word: bool
+        self,
+        reference: RunReference,
+        taken: Taken,
+        known: Whereabouts | None,
+        name: str,
+        *,
+        by_word: bool,
     ) -> Whereabouts:
         claim, head = self._claim(reference), reference.head
-        manifest = partial(Manifest, slug=self.ticket.slug, host=platform.node(), pushed=self.now(), head=head)
+        manifest = partial(
+            Manifest,
+            slug=self.ticket.slug,
+            host=platform.node(),
+            pushed=self.now(),
+            head=head,
+        )
         packed = list[Manifest]()
 
         async def content(tip: str | None) -> str:
             if tip is not None:
                 await reference.bring(tip)
             checkpoints, project = await taken
-            parcel = Parcel(self.ticket, self.record, checkpoints.snapshots, self.redactor, head)
+            parcel = Parcel(
+                self.ticket, self.record, checkpoints.snapshots, self.redactor, head
+            )
             commit, made = await parcel.pack(project, manifest, tip)
             packed.append(made)
             await self._refer(checkpoints, {_TIP: commit})  # so that git keeps it
@@ -112,16 +162,32 @@ class Travel(Struct):
 
         pushed = await claim.hand_over(known, leaving, content, by_word=by_word)
         if left_out := packed[-1].left_out:
-            text = f"Not sent, as they hold secrets or are this copy's settings: {named(left_out)}"
+            text = (
+                "Not sent, as they hold secrets or are this copy's settings:"
+                f" {named(left_out)}"
+            )
             self.emit(Notice(text, Tone.WARNING, about=About.LEFT_OUT))
-        hint = f"`cdd pull {self.ticket.slug}` takes it, here or in another copy of the project."
-        self.emit(Notice(f"{self.ticket.slug} was pushed to {pushed.shown}. {hint}", Tone.GOOD, about=About.RUN_PUSHED))
+        hint = (
+            f"`cdd pull {self.ticket.slug}` takes it, here or in another copy of the"
+            " project."
+        )
+        self.emit(
+            Notice(
+                f"{self.ticket.slug} was pushed to {pushed.shown}. {hint}",
+                Tone.GOOD,
+                about=About.RUN_PUSHED,
+            )
+        )
         return pushed
 
-    async def pull(self, remote: str | None, *, by_word: bool = False, replace: bool = False) -> Whereabouts:
-        """Take it from a remote: from then on this copy holds it. `by_word`: also from somebody whose lease lasts;
-        `replace`: what is here of another run of the ticket is set aside. Raises `CddError`; then nothing was changed,
-        or the same is to be done once more."""
+    async def pull(
+        self, remote: str | None, *, by_word: bool = False, replace: bool = False
+    ) -> Whereabouts:
+        """Take it from a remote: from then on this copy holds it. `by_word`: also from
+        somebody whose lease lasts; `replace`: what is here of another run of the ticket
+        is set aside. Raises `CddError`; then nothing was changed, or the same is to be
+        done once more.
+        """
         with self._locked() as known:
             name = remote or (known.remote if known else "origin")
             repository = await repository_of(self.record.root)
@@ -129,9 +195,14 @@ class Travel(Struct):
                 self._taken("travel/found", repository) as taken,
                 self._reference(name, known, repository) as reference,
             ):
-                here = await self._pull(reference, taken, known, name, by_word=by_word, replace=replace)
+                here = await self._pull(
+                    reference, taken, known, name, by_word=by_word, replace=replace
+                )
         until = f"{here.until.astimezone():%H:%M}" if here.until else ""
-        text = f"{self.ticket.slug} is here now, until {until}; `cdd exec {self.ticket.slug}` goes on and renews that."
+        text = (
+            f"{self.ticket.slug} is here now, until {until};"
+            f" `cdd exec {self.ticket.slug}` goes on and renews that."
+        )
         self.emit(Notice(text, Tone.GOOD, about=About.RUN_PULLED))
         return here
 
@@ -148,16 +219,25 @@ class Travel(Struct):
         claim, tip = self._claim(reference), await reference.fetch()
         if tip is None:
             raise BadInput(
-                f"{reference.remote.address.shown} has no run of {self.ticket.slug}", hint="`cdd push` sends one there."
+                f"{reference.remote.address.shown} has no run of {self.ticket.slug}",
+                hint="`cdd push` sends one there.",
             )
         if not await self._is_here(known, reference, tip):
             await self._expect_replaceable(known, reference, tip, replace=replace)
             words = {"by_word": by_word, "replace": replace}
-            return await self._take_over(known, reference, claim, taken, tip, name, **words)
+            return await self._take_over(
+                known, reference, claim, taken, tip, name, **words
+            )
         assert known is not None
         new, lease = await claim.take(tip, by_word=by_word)
         reference.accept()
-        held_now = {"phase": Phase.HERE, "remote": name, "holder": claim.holder, "tip": new, "until": lease.until}
+        held_now = {
+            "phase": Phase.HERE,
+            "remote": name,
+            "holder": claim.holder,
+            "tip": new,
+            "until": lease.until,
+        }
         known = structs.replace(known, **held_now)
         save_whereabouts(self.record.folder, known)
         return known
@@ -180,52 +260,90 @@ class Travel(Struct):
             checkpoints, ours = await taken
             reference.accept()  # as objects that nothing refers to yet
             theirs = Checkpoint(PROJECT, arrival.manifest.project)
-            changes = await self._changes(checkpoints, theirs, ours, arrival.manifest, known, reference.head)
+            changes = await self._changes(
+                checkpoints, theirs, ours, arrival.manifest, known, reference.head
+            )
             await self._expect_same_ticket(arrival, known)
             new, lease = await claim.take(tip, by_word=by_word)
-            arriving = Whereabouts(Phase.ARRIVING, name, claim.holder, new, content=tip, until=lease.until)
+            arriving = Whereabouts(
+                Phase.ARRIVING, name, claim.holder, new, content=tip, until=lease.until
+            )
             if known:
-                before = {name: getattr(known, name) for name in ("project", "ticket", "left_out")}
+                before = {
+                    name: getattr(known, name)
+                    for name in ("project", "ticket", "left_out")
+                }
                 arriving = structs.replace(arriving, **before)
             save_whereabouts(self.record.folder, arriving)
             if replace:
                 aside = self.record.start_over()
                 if self.ticket.state_path.exists():
-                    write_atomic(aside / self.ticket.state_path.name, self.ticket.state_path.read_bytes())
+                    write_atomic(
+                        aside / self.ticket.state_path.name,
+                        self.ticket.state_path.read_bytes(),
+                    )
                     remove(self.ticket.state_path)
             kept = (await checkpoints.restore(changes)).kept
             if kept:
-                raise BadInput(f"Changed just now, and left alone: {named(kept)}", hint="Pull again.")
+                raise BadInput(
+                    f"Changed just now, and left alone: {named(kept)}",
+                    hint="Pull again.",
+                )
             await self._refer(checkpoints, {**arrival.manifest.checkpoints, _TIP: new})
             arrival.install_record(self.record)
             arrival.install_ticket(self.ticket)
             await in_thread(sync_all, name="sync")
             here = self._known(Phase.HERE, name, new, arrival.manifest.project)
             left_out = arriving.left_out
-            here = structs.replace(here, content=tip, until=lease.until, left_out=left_out)
+            here = structs.replace(
+                here, content=tip, until=lease.until, left_out=left_out
+            )
             save_whereabouts(self.record.folder, here)
-            text = f"The run was pulled from {here.shown}, where {arrival.manifest.host} had pushed it."
-            self.record.log.add(self.redactor.redacted(Notice(text, about=About.RUN_PULLED)))
+            text = (
+                f"The run was pulled from {here.shown}, where {arrival.manifest.host}"
+                " had pushed it."
+            )
+            self.record.log.add(
+                self.redactor.redacted(Notice(text, about=About.RUN_PULLED))
+            )
             if arrival.manifest.left_out:
-                text = f"Not part of it, as they hold secrets: {named(arrival.manifest.left_out)}"
+                text = (
+                    "Not part of it, as they hold secrets:"
+                    f" {named(arrival.manifest.left_out)}"
+                )
                 self.emit(Notice(text, Tone.WARNING, about=About.LEFT_OUT))
             return here
         finally:
             arrival.discard()
 
-    async def _is_here(self, known: Whereabouts | None, reference: RunReference, tip: str) -> bool:
+    async def _is_here(
+        self, known: Whereabouts | None, reference: RunReference, tip: str
+    ) -> bool:
         """Whether what a commit has is what is here, or what is here came from it."""
         if known is None or known.phase is Phase.ARRIVING:
             return False
         there = await read_manifest(reference, tip)
-        commits = {known.content, known.tip} if known.phase is Phase.LEAVING else {known.content}
+        commits = (
+            {known.content, known.tip}
+            if known.phase is Phase.LEAVING
+            else {known.content}
+        )
         for commit in commits:
-            if commit and await reference.has(commit) and await read_manifest(reference, commit) == there:
+            if (
+                commit
+                and await reference.has(commit)
+                and await read_manifest(reference, commit) == there
+            ):
                 return True
         return False
 
     async def _expect_replaceable(
-        self, known: Whereabouts | None, reference: RunReference, tip: str, *, replace: bool
+        self,
+        known: Whereabouts | None,
+        reference: RunReference,
+        tip: str,
+        *,
+        replace: bool,
     ) -> None:
         """Raises `RunElsewhere` where something that is only here would be replaced."""
         if replace or (known is not None and known.phase is Phase.ARRIVING):
@@ -233,14 +351,26 @@ class Travel(Struct):
         has_state = self.ticket.state_path.exists() or self.record.state.exists()
         if known is None and not has_state:
             return
-        if known is not None and known.phase is not Phase.HERE and known.content and await reference.has(known.content):
+        if (
+            known is not None
+            and known.phase is not Phase.HERE
+            and known.content
+            and await reference.has(known.content)
+        ):
             words = ("merge-base", "--is-ancestor", known.content, tip)
             if (await reference.git(*words, codes=(0, 1, 128))).return_code == 0:
                 return
-        why = "a run of it is here that never travelled" if known is None else "it went on elsewhere, and here too"
+        why = (
+            "a run of it is here that never travelled"
+            if known is None
+            else "it went on elsewhere, and here too"
+        )
         raise RunElsewhere(
             f"{self.ticket.slug} was not taken: {why}",
-            hint="`--replace` sets aside what is here; `cdd push --take-over` replaces what is there.",
+            hint=(
+                "`--replace` sets aside what is here; `cdd push --take-over` replaces"
+                " what is there."
+            ),
         )
 
     async def _changes(
@@ -252,26 +382,39 @@ class Travel(Struct):
         known: Whereabouts | None,
         head: str | None,
     ) -> tuple[Change, ...]:
-        """The changes to the project's files after which they are as they were where the run comes from.
+        """The changes to the project's files after which they are as they were where
+        the run comes from.
 
-        Raises `BadInput` where one of them is neither as it was there, nor as in the commit there or travelled last.
+        Raises `BadInput` where one of them is neither as it was there, nor as in the
+        commit there or travelled last.
         """
         only_here = frozenset(known.left_out if known else ())
         changes = [
             one
             for one in await checkpoints.changes(theirs, ours)
-            if not one.path.startswith(_OWN) and (one.before or not self._never_travels(one.path, only_here))
+            if not one.path.startswith(_OWN)
+            and (one.before or not self._never_travels(one.path, only_here))
         ]
         links = await checkpoints.read([one for one in changes if is_link(one)])
         if away := [
-            *links_away({path: (before or b"").decode(errors="replace") for path, (before, _) in links.items()})
+            *links_away(
+                {
+                    path: (before or b"").decode(errors="replace")
+                    for path, (before, _) in links.items()
+                }
+            )
         ]:
             raise NotARun(f"a link of it leads out of the project: {named(away)}")
         prefix = checkpoints.snapshots.prefix.removesuffix("/")
 
         async def unlike(tree: str) -> set[str] | None:
-            """The files that are others in a tree than here; None where it is not here."""
-            words, listed = ("-r", "-z", "--no-renames", "--name-only"), checkpoints.snapshots.folder / "listed"
+            """The files that are others in a tree than here; None where it is not
+            here.
+            """
+            words, listed = (
+                ("-r", "-z", "--no-renames", "--name-only"),
+                checkpoints.snapshots.folder / "listed",
+            )
             found = await checkpoints.snapshots.git(
                 "diff-tree", *words, ours.files, tree, stdout=listed, codes=(0, 128)
             )
@@ -279,14 +422,21 @@ class Travel(Struct):
 
         differ = {one.path for one in changes}
         if differ:
-            committed = await unlike(f"{manifest.head}:{prefix}") if manifest.head else None
-            differ &= {one.path for one in changes if one.after} if committed is None else committed
+            committed = (
+                await unlike(f"{manifest.head}:{prefix}") if manifest.head else None
+            )
+            differ &= (
+                {one.path for one in changes if one.after}
+                if committed is None
+                else committed
+            )
         if differ and known is not None and known.project is not None:
             travelled = await unlike(f"{known.project}:files")
             differ &= differ if travelled is None else travelled
         if differ:
             raise BadInput(
-                f"These files are neither as the run has them nor as in its commit: {named(sorted(differ))}",
+                "These files are neither as the run has them nor as in its commit:"
+                f" {named(sorted(differ))}",
                 hint=self._how_to_be_alike(manifest, head),
             )
         return tuple(changes)
@@ -298,36 +448,64 @@ class Travel(Struct):
         if manifest.head is None or manifest.head == head:
             return "Move them away, or `git stash --include-untracked`, and pull again."
         commit = manifest.head[:12]
-        return f"The run is at the commit {commit}: check that out (`git checkout {commit}`), and pull again."
+        return (
+            f"The run is at the commit {commit}: check that out"
+            f" (`git checkout {commit}`), and pull again."
+        )
 
-    async def _expect_same_ticket(self, arrival: Arrival, known: Whereabouts | None) -> None:
-        """Raises `BadInput` for a spec or plan that is neither as it was there, nor as in the commit there or travelled
-        last."""
+    async def _expect_same_ticket(
+        self, arrival: Arrival, known: Whereabouts | None
+    ) -> None:
+        """Raises `BadInput` for a spec or plan that is neither as it was there, nor as
+        in the commit there or travelled last.
+        """
         for name in TICKET_FILES[:2]:
-            here, there = read_bytes(self.ticket.folder / name), arrival.ticket_file(name)
+            here, there = (
+                read_bytes(self.ticket.folder / name),
+                arrival.ticket_file(name),
+            )
             self.ticket.refuse_to_write(self.ticket.folder / name)
             if here is None or there is None or here == there:
                 continue
             if known is not None and known.ticket.get(name) == digest(here):
                 continue
-            if arrival.manifest.head and await self._is_committed(arrival.manifest.head, name, here):
+            if arrival.manifest.head and await self._is_committed(
+                arrival.manifest.head, name, here
+            ):
                 continue
             path = self.ticket.shown(self.ticket.folder / name)
-            raise BadInput(f"{path} is another one than that of the run", hint="Move yours away, and pull again.")
+            raise BadInput(
+                f"{path} is another one than that of the run",
+                hint="Move yours away, and pull again.",
+            )
 
     async def _is_committed(self, head: str, name: str, content: bytes) -> bool:
         repository = await repository_of(self.record.root)
         if repository is None:
             return False
         path = (self.ticket.folder / name).relative_to(repository.top).as_posix()
-        found = await repository.git("rev-parse", "--verify", "--quiet", f"{head}:{path}", codes=(0, 1, 128))
+        found = await repository.git(
+            "rev-parse", "--verify", "--quiet", f"{head}:{path}", codes=(0, 1, 128)
+        )
         return found.stdout.strip() == held(content, 0).content
 
-    def _known(self, phase: Phase, remote: str, tip: str | None, project: str) -> Whereabouts:
-        contents = {name: digest(read_bytes(self.ticket.folder / name)) for name in TICKET_FILES[:2]}
+    def _known(
+        self, phase: Phase, remote: str, tip: str | None, project: str
+    ) -> Whereabouts:
+        contents = {
+            name: digest(read_bytes(self.ticket.folder / name))
+            for name in TICKET_FILES[:2]
+        }
         ticket = {name: known for name, known in contents.items() if known}
         holder = copy_id(self.record.root)
-        return Whereabouts(phase=phase, remote=remote, holder=holder, tip=tip, project=project, ticket=ticket)
+        return Whereabouts(
+            phase=phase,
+            remote=remote,
+            holder=holder,
+            tip=tip,
+            project=project,
+            ticket=ticket,
+        )
 
     @asynccontextmanager
     async def _reference(
@@ -335,10 +513,14 @@ class Travel(Struct):
     ) -> AsyncIterator[RunReference]:
         """In the end, whatever came from there and was not accepted is removed."""
         where = self.record.root, self.record.folder
-        reference = await RunReference.open(*where, self.ticket.slug, remote, self.now, repository)
+        reference = await RunReference.open(
+            *where, self.ticket.slug, remote, self.now, repository
+        )
         if known is not None:
             commits = [commit for commit in {known.tip, known.content} if commit]
-            reference.have += tuple([commit for commit in commits if await reference.has(commit)])
+            reference.have += tuple(
+                [commit for commit in commits if await reference.has(commit)]
+            )
         try:
             yield reference
         finally:
@@ -346,18 +528,31 @@ class Travel(Struct):
 
     def _claim(self, reference: RunReference) -> Claim:
         save = partial(save_whereabouts, self.record.folder)
-        return Claim(self.ticket.slug, reference, copy_id(self.record.root), platform.node()[:255], self.now, save)
+        return Claim(
+            self.ticket.slug,
+            reference,
+            copy_id(self.record.root),
+            platform.node()[:255],
+            self.now,
+            save,
+        )
 
     @asynccontextmanager
-    async def _taken(self, name: str, repository: Repository | None) -> AsyncIterator[Taken]:
-        """The run's checkpoints, and one of the project as it is now: it is taken while the remote is spoken to."""
+    async def _taken(
+        self, name: str, repository: Repository | None
+    ) -> AsyncIterator[Taken]:
+        """The run's checkpoints, and one of the project as it is now: it is taken while
+        the remote is spoken to.
+        """
 
         opened = ExitStack()
 
         async def take() -> tuple[Checkpoints, Checkpoint]:
             folder = self.record.folder / STORE
             where = self.record.root, folder, self.ticket.slug, self.leave_out
-            checkpoints = opened.enter_context(closing(await Checkpoints.open(*where, repository)))
+            checkpoints = opened.enter_context(
+                closing(await Checkpoints.open(*where, repository))
+            )
             return checkpoints, await checkpoints.take(name)
 
         taking = asyncio.ensure_future(take())
@@ -372,21 +567,27 @@ class Travel(Struct):
     async def _refer(self, checkpoints: Checkpoints, names: dict[str, str]) -> None:
         snapshots = checkpoints.snapshots
         where = f"{snapshots.namespace}/{self.ticket.slug}"
-        asked = snapshots.input(f"update {where}/{name} {target}\n" for name, target in names.items())
+        asked = snapshots.input(
+            f"update {where}/{name} {target}\n" for name, target in names.items()
+        )
         unsynced = (*snapshots.references.config, "core.fsync=none")  # see `sync_all`
         git = structs.replace(snapshots.references, config=unsynced)
         await git("update-ref", "--stdin", stdin=asked)
 
     @contextmanager
     def _locked(self) -> Iterator[Whereabouts | None]:
-        """The ticket is this process's meanwhile; what is known of where its run is. What a refused pull of a run that
-        was never here has made, is removed."""
+        """The ticket is this process's meanwhile; what is known of where its run is.
+        What a refused pull of a run that was never here has made, is removed.
+        """
         new = self.record.prepare()
         since = self.now().replace(microsecond=0).isoformat()
         if (tree := load_own_tree(self.record.folder)) is not None:
             raise RunElsewhere(
-                f"{self.ticket.slug} has a tree of its own, on the branch {tree.branch}",
-                hint=f"`cdd land {self.ticket.slug}` brings it over; then it can travel.",
+                f"{self.ticket.slug} has a tree of its own, on the branch"
+                f" {tree.branch}",
+                hint=(
+                    f"`cdd land {self.ticket.slug}` brings it over; then it can travel."
+                ),
             )
         lock = TicketLock.take(self.record.folder, self.ticket.slug, since)
         try:
@@ -396,7 +597,10 @@ class Travel(Struct):
                 self.emit(notice)
             yield load_whereabouts(self.record.folder)
         except BaseException:
-            if self.record.folder in new and load_whereabouts(self.record.folder) is None:
+            if (
+                self.record.folder in new
+                and load_whereabouts(self.record.folder) is None
+            ):
                 self.record.discard(new)
             raise
         finally:

@@ -1,8 +1,10 @@
-"""Which of the keys are the answer to an open question, and which are what somebody was typing anyway.
+"""Which of the keys are the answer to an open question, and which are what somebody was
+typing anyway.
 
-All that is typed is in the prompt. It can be the answer only if it was begun with an empty prompt and the question in
-sight, and if the keyboard rested before it or before it is sent. A letter that was begun after a rest is an answer by
-itself when the keyboard rests after it, too.
+All that is typed is in the prompt. It can be the answer only if it was begun with an
+empty prompt and the question in sight, and if the keyboard rested before it or before
+it is sent. A letter that was begun after a rest is an answer by itself when the
+keyboard rests after it, too.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ _NO = re.compile(r"no?[\s,:]\s*(.*\w.*)", re.IGNORECASE | re.DOTALL)
 class KeyClock(Struct, frozen=True):
     """The time by which keys are judged."""
 
-    now: Callable[[], float] = perf_counter if os.name == "nt" else monotonic  # as Textual stamps its events
+    # as Textual stamps its events
+    now: Callable[[], float] = perf_counter if os.name == "nt" else monotonic
     pressed: Callable[[Event], float] = lambda event: event.time
     """When a key was pressed; it may be handled much later."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -33,9 +36,13 @@ class KeyClock(Struct, frozen=True):
 class Answering:
     """An open question, as far as the keyboard is concerned."""
 
-    def __init__(self, words: Iterable[str] = (), *, takes_reason: bool = False) -> None:
-        """`words` are the possible answers, each also by its first letter. Without any, every line is one. A no in a
-        line that is sent `takes_reason`: all that stands behind it."""
+    def __init__(
+        self, words: Iterable[str] = (), *, takes_reason: bool = False
+    ) -> None:
+        """`words` are the possible answers, each also by its first letter. Without any,
+        every line is one. A no in a line that is sent `takes_reason`: all that stands
+        behind it.
+        """
         self.answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self.seen_at = inf
         """When it was on the screen first."""
@@ -57,7 +64,9 @@ class Answering:
         return self._words.get(text.strip().lower())
 
     def meant(self, text: str) -> str | None:
-        """The answer that a text in the prompt is, if Enter comes now, or after a rest."""
+        """The answer that a text in the prompt is, if Enter comes now, or after a
+        rest.
+        """
         if not (self._is_meant or self._is_since):
             return None
         reason = self._reason(text)
@@ -68,24 +77,37 @@ class Answering:
         found = _NO.fullmatch(text.strip()) if self._takes_reason else None
         return found[1].strip() if found else ""
 
-    def hear(self, event: Key | Paste, *, typed: str, rested: bool, seen: bool) -> str | None:
-        """Note a key before the prompt has it: `typed` is what the prompt holds, `seen` that the question was in sight
-        when it was pressed. Returns the answer that it is if nothing follows."""
+    def hear(
+        self, event: Key | Paste, *, typed: str, rested: bool, seen: bool
+    ) -> str | None:
+        """Note a key before the prompt has it: `typed` is what the prompt holds, `seen`
+        that the question was in sight when it was pressed. Returns the answer that it
+        is if nothing follows.
+        """
         is_text = isinstance(event, Key) and event.is_printable
         is_enter = isinstance(event, Key) and event.key == "enter"
         is_first = not typed and (rested or not self._is_begun)
         self._is_begun = is_text
-        self._is_meant = is_text and rested if is_first else self._is_meant and (is_text or is_enter)
-        self._is_since = is_text and seen if is_first else self._is_since and (is_text or is_enter)
+        self._is_meant = (
+            is_text and rested if is_first else self._is_meant and (is_text or is_enter)
+        )
+        self._is_since = (
+            is_text and seen if is_first else self._is_since and (is_text or is_enter)
+        )
         if is_enter:
             self._is_meant_sent = self._is_meant or (self._is_since and rested)
             self._is_sent_after_rest = rested
             self._is_begun = self._is_meant = self._is_since = False
-        return self.knows(event.character or "") if is_first and self._is_meant and isinstance(event, Key) else None
+        return (
+            self.knows(event.character or "")
+            if is_first and self._is_meant and isinstance(event, Key)
+            else None
+        )
 
     def sent(self, line: str) -> str | None:
-        """The answer that a line is, which was sent with Enter. Where any line is one, what was begun before the
-        question came is it when it is sent once more."""
+        """The answer that a line is, which was sent with Enter. Where any line is one,
+        what was begun before the question came is it when it is sent once more.
+        """
         if self._words:
             if not self._is_meant_sent:
                 return None

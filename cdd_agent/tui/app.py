@@ -50,7 +50,14 @@ from cdd_agent.tui.faults import Guarded, GuardedWidget
 from cdd_agent.tui.home import BESIDE, Home
 from cdd_agent.tui.keys import shown
 from cdd_agent.tui.sparing import Sparing
-from cdd_agent.tui.themes import ThemeChoice, by_background, remember, remembered, use_theme, with_muted_text
+from cdd_agent.tui.themes import (
+    ThemeChoice,
+    by_background,
+    remember,
+    remembered,
+    use_theme,
+    with_muted_text,
+)
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.diff import SIDE_BY_SIDE_WIDTH
 from cdd_agent.tui.transcript.find_bar import FindBar, FindInput
@@ -69,12 +76,21 @@ if TYPE_CHECKING:
     Meant = tuple[Agent | None, Meaning | None]
 
 _QUIET = 0.1
-"""Seconds after the first screen in which imports do not compete with the first keys."""
+"""Seconds after the first screen in which imports do not compete with the first keys.
+"""
 _TWICE = 3.0
 """Seconds in which to ask once more to leave."""
 _MOVING = ("tab", "shift+tab")
 _OF_THE_HOME_SCREEN = (
-    *("open_screen", "toggle_thoughts", "show_criteria", "toggle_plan", "show_timeline", "find", "choose_block"),
+    *(
+        "open_screen",
+        "toggle_thoughts",
+        "show_criteria",
+        "toggle_plan",
+        "show_timeline",
+        "find",
+        "choose_block",
+    ),
     *("turn_diffs", "scroll_transcript"),
 )
 """Actions that are done on it, and not under another screen that lies over it."""
@@ -86,33 +102,101 @@ _SPEAKING = (*_LEAVING, "ctrl+z")
 class Shell(Sparing, Guarded, App[CddError]):
     """Transcript, steps, prompt. One turn runs at a time; Escape or Ctrl+C stops it.
 
-    The session is opened behind the first screen: settings, adapters and engine take longer to import than to type
-    the first word. An error in opening it is what the app returns.
+    The session is opened behind the first screen: settings, adapters and engine take
+    longer to import than to type the first word. An error in opening it is what the app
+    returns.
     """
 
     TITLE = "cdd"
     ENABLE_COMMAND_PALETTE = False  # there is one of our own
     CSS_PATH = "shell.tcss"
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (BESIDE, "-medium"), (110, "-wide")]  # noqa: RUF012  # declared so by Textual
+    # declared so by Textual
+    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012
+        (0, "-narrow"),
+        (BESIDE, "-medium"),
+        (110, "-wide"),
+    ]
     VERTICAL_BREAKPOINTS = [(0, "-low"), (16, "-high")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+c", "stop", "Copy what is selected, or stop what runs; twice: leave", show=False, priority=True),
+        Binding(
+            "ctrl+c",
+            "stop",
+            "Copy what is selected, or stop what runs; twice: leave",
+            show=False,
+            priority=True,
+        ),
         Binding("ctrl+d", "leave", "Leave", show=False, priority=True),
         Binding("ctrl+z", "suspend_process", "Suspend", show=False, priority=True),
         Binding("f1", "open_screen('help')", "Help", show=False, priority=True),
-        Binding("ctrl+p", "open_screen('palette')", "Find a command, a ticket, a key", show=False, priority=True),
-        Binding("f4", "open_screen('tickets')", "The tickets", show=False, priority=True),
-        Binding("f5", "open_screen('settings')", "The settings", show=False, priority=True),
-        Binding("ctrl+t", "toggle_thoughts", "Open or fold thoughts", show=False, priority=True),
-        Binding("f3", "show_criteria", "The ticket's acceptance criteria", show=False, priority=True),
-        Binding("f7", "show_timeline", "The run as a timeline", show=False, priority=True),
-        Binding("f2", "toggle_plan", "The plan: go to it, fold it", show=False, priority=True),
+        Binding(
+            "ctrl+p",
+            "open_screen('palette')",
+            "Find a command, a ticket, a key",
+            show=False,
+            priority=True,
+        ),
+        Binding(
+            "f4", "open_screen('tickets')", "The tickets", show=False, priority=True
+        ),
+        Binding(
+            "f5", "open_screen('settings')", "The settings", show=False, priority=True
+        ),
+        Binding(
+            "ctrl+t",
+            "toggle_thoughts",
+            "Open or fold thoughts",
+            show=False,
+            priority=True,
+        ),
+        Binding(
+            "f3",
+            "show_criteria",
+            "The ticket's acceptance criteria",
+            show=False,
+            priority=True,
+        ),
+        Binding(
+            "f7", "show_timeline", "The run as a timeline", show=False, priority=True
+        ),
+        Binding(
+            "f2",
+            "toggle_plan",
+            "The plan: go to it, fold it",
+            show=False,
+            priority=True,
+        ),
         Binding("ctrl+f", "find", "Find in the transcript", show=False, priority=True),
-        Binding("ctrl+up", "choose_block(-1)", "Choose the block above", show=False, priority=True),
-        Binding("ctrl+down", "choose_block(1)", "Choose the block below", show=False, priority=True),
-        Binding("f6", "turn_diffs", "Diffs side by side, or not", show=False, priority=True),
-        Binding("pageup,shift+pageup", "scroll_transcript('page_up')", "A page up", show=False, priority=True),
-        Binding("pagedown,shift+pagedown", "scroll_transcript('page_down')", "A page down", show=False, priority=True),
+        Binding(
+            "ctrl+up",
+            "choose_block(-1)",
+            "Choose the block above",
+            show=False,
+            priority=True,
+        ),
+        Binding(
+            "ctrl+down",
+            "choose_block(1)",
+            "Choose the block below",
+            show=False,
+            priority=True,
+        ),
+        Binding(
+            "f6", "turn_diffs", "Diffs side by side, or not", show=False, priority=True
+        ),
+        Binding(
+            "pageup,shift+pageup",
+            "scroll_transcript('page_up')",
+            "A page up",
+            show=False,
+            priority=True,
+        ),
+        Binding(
+            "pagedown,shift+pagedown",
+            "scroll_transcript('page_down')",
+            "A page down",
+            show=False,
+            priority=True,
+        ),
     ]
 
     def __init__(
@@ -124,24 +208,33 @@ class Shell(Sparing, Guarded, App[CddError]):
         *,
         helps_to_begin: bool = False,
     ) -> None:
-        """`first` is a line to begin with, as if it had been typed. Keys are judged by `clock`. Where the shell
-        `helps_to_begin`, who has no model is offered what there is."""
-        super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)  # else Textual makes greys of colours
+        """`first` is a line to begin with, as if it had been typed. Keys are judged by
+        `clock`. Where the shell `helps_to_begin`, who has no model is offered what
+        there is.
+        """
+        # else Textual makes greys of colours
+        super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
         self.home = Home(root)
         self._root = root
         self._open_session = open_session
         self._first = first
         self._opened = asyncio.Event()
         self.asking = Asking(self.home, clock)
-        self.attention = Attention(self._tell_terminal, TerminalKind.of(os.environ), root.name)
+        self.attention = Attention(
+            self._tell_terminal, TerminalKind.of(os.environ), root.name
+        )
         self._recap = ""
-        """Words for a person who was away, told when that does not break into a text that grows."""
+        """Words for a person who was away, told when that does not break into a text
+        that grows.
+        """
         self.clock = clock
         self._last_letter = self._asked_to_leave = -inf
         self._problem = ""
         """The error that ended it."""
         self._went_well = True
-        """The turn that runs, or the last one: a line that was sent meanwhile counts on it."""
+        """The turn that runs, or the last one: a line that was sent meanwhile counts on
+        it.
+        """
         self._in_prompt = ""
         """The text that stood there last."""
         self._typed: tuple[str, Meant] = ("", (None, None))
@@ -149,7 +242,9 @@ class Shell(Sparing, Guarded, App[CddError]):
         self._faults = FaultLog(root)
         self._helps_to_begin = helps_to_begin
         self._opened_step: tuple[Screen[str] | None, float] = (None, inf)
-        """The screen of a step, and when it was seen first: keys from before that are not for it."""
+        """The screen of a step, and when it was seen first: keys from before that are
+        not for it.
+        """
         self.wants_demo = False
         """The person left for the demo."""
         self._take_hint_back: Callable[[], object] | None = None
@@ -164,10 +259,19 @@ class Shell(Sparing, Guarded, App[CddError]):
         return asking(super().get_driver_class())
 
     def get_default_screen(self) -> Screen[None]:
-        """It has the classes of its size from the beginning: with the first resize all widgets would be styled anew."""
-        (width, height), by_width, by_height = self.size, self.HORIZONTAL_BREAKPOINTS, self.VERTICAL_BREAKPOINTS
+        """It has the classes of its size from the beginning: with the first resize all
+        widgets would be styled anew.
+        """
+        (width, height), by_width, by_height = (
+            self.size,
+            self.HORIZONTAL_BREAKPOINTS,
+            self.VERTICAL_BREAKPOINTS,
+        )
         for length, breakpoints in ((width, by_width), (height, by_height)):
-            self.home.add_class(max(point for point in breakpoints if point[0] <= length)[1], update=False)
+            self.home.add_class(
+                max(point for point in breakpoints if point[0] <= length)[1],
+                update=False,
+            )
         return self.home
 
     def get_css_variables(self) -> dict[str, str]:
@@ -175,26 +279,40 @@ class Shell(Sparing, Guarded, App[CddError]):
 
     def what_has_moved(self) -> tuple[Region, int] | None:
         transcript = self.home.transcript
-        was_at, self._transcript_at = self._transcript_at, (transcript.region, transcript.scroll_offset.y)
+        was_at, self._transcript_at = (
+            self._transcript_at,
+            (transcript.region, transcript.scroll_offset.y),
+        )
         region, row = self._transcript_at
-        return (region, row - was_at[1]) if self.screen is self.home and region == was_at[0] else None
+        return (
+            (region, row - was_at[1])
+            if self.screen is self.home and region == was_at[0]
+            else None
+        )
 
     @property
     def session(self) -> Session | None:
         return self.home.session
 
     def on_mount(self) -> None:
-        with suppress(AttributeError, NotImplementedError):  # Windows has neither such handlers nor a SIGHUP
+        # Windows has neither such handlers nor a SIGHUP
+        with suppress(AttributeError, NotImplementedError):
             loop = asyncio.get_running_loop()
-            loop.add_signal_handler(signal.SIGTERM, partial(self._leave, ExitCode.INTERRUPTED))
+            loop.add_signal_handler(
+                signal.SIGTERM, partial(self._leave, ExitCode.INTERRUPTED)
+            )
             loop.add_signal_handler(signal.SIGHUP, self.action_vanish)
-        self.app_suspend_signal.subscribe(self, lambda _: self.attention.lend(), immediate=True)
+        self.app_suspend_signal.subscribe(
+            self, lambda _: self.attention.lend(), immediate=True
+        )
         self.app_resume_signal.subscribe(self, self._come_back)
         self.ask_for_background()
         self.call_after_refresh(self.set_timer, _QUIET, self.open)
 
     def ask_for_background(self) -> None:
-        """Unless the person has chosen a theme, it is the one that fits the terminal."""
+        """Unless the person has chosen a theme, it is the one that fits the
+        terminal.
+        """
         if not remembered().is_chosen:
             ask_for_background(self._driver)
 
@@ -206,7 +324,9 @@ class Shell(Sparing, Guarded, App[CddError]):
                 remember(ThemeChoice(fitting))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
-        """A screen that lies over the shell's own has the keys to itself, but for those that stop and leave."""
+        """A screen that lies over the shell's own has the keys to itself, but for those
+        that stop and leave.
+        """
         return self.screen is self.home or action not in _OF_THE_HOME_SCREEN
 
     @work(group="open")
@@ -219,12 +339,15 @@ class Shell(Sparing, Guarded, App[CddError]):
         except CddError as error:
             self.exit(error, return_code=error.exit_code)
             return
-        except Exception as error:  # noqa: BLE001  # without a session there is nothing that could go on
+        # without a session there is nothing that could go on
+        except Exception as error:  # noqa: BLE001
             self.exit(CddError(self._faults.write(error)), return_code=ExitCode.FAILED)
             return
         self.home.session = session
         self.home.bar.model = session.project.config.model or "no model"
-        self.attention.open(session.project.config.notifications, lambda: session.tally.spent)
+        self.attention.open(
+            session.project.config.notifications, lambda: session.tally.spent
+        )
         for notice in notices:
             self.show(notice)
         self._opened.set()
@@ -234,16 +357,23 @@ class Shell(Sparing, Guarded, App[CddError]):
 
     @work(group="look")
     async def look_around(self) -> None:
-        """Say what else there is to know at first, when it is known; it does not keep anybody from typing."""
+        """Say what else there is to know at first, when it is known; it does not keep
+        anybody from typing.
+        """
         assert self.session is not None
         await self.session.first_look()
         if self._helps_to_begin and self.session.project.config.model is None:
-            from cdd_agent.tui.screens.opening import offer_first_steps  # not for the shell's first screen
+            # not for the shell's first screen
+            from cdd_agent.tui.screens.opening import (
+                offer_first_steps,
+            )
 
             offer_first_steps(self)
 
     def _handle_exception(self, error: Exception) -> None:
-        """Textual's way to end the program. Once there is a session, what failed is told, and the rest goes on."""
+        """Textual's way to end the program. Once there is a session, what failed is
+        told, and the rest goes on.
+        """
         if self.session is None:
             super()._handle_exception(error)
             return
@@ -254,7 +384,8 @@ class Shell(Sparing, Guarded, App[CddError]):
         try:
             with beside_the_turn():
                 self.home.transcript.add(BlockKind.ERROR, told)
-        except Exception as second:  # noqa: BLE001  # it may be the transcript itself that fails
+        # it may be the transcript itself that fails
+        except Exception as second:  # noqa: BLE001
             self._faults.write(second)
             self.notify(told, severity="error", markup=False, timeout=30)
 
@@ -264,9 +395,18 @@ class Shell(Sparing, Guarded, App[CddError]):
         self.send_all()
 
     def _tell_terminal(self, sequence: str) -> None:
-        """Where there is one: Textual writes to the standard error, and in a browser somewhere else."""
-        is_terminal = all(file is not None and file.isatty() for file in (sys.__stdout__, sys.__stderr__))
-        if is_terminal and self._driver is not None and not (self.is_headless or self.is_web):
+        """Where there is one: Textual writes to the standard error, and in a browser
+        somewhere else.
+        """
+        is_terminal = all(
+            file is not None and file.isatty()
+            for file in (sys.__stdout__, sys.__stderr__)
+        )
+        if (
+            is_terminal
+            and self._driver is not None
+            and not (self.is_headless or self.is_web)
+        ):
             self._driver.write(sequence)
 
     def on_app_blur(self) -> None:
@@ -288,8 +428,9 @@ class Shell(Sparing, Guarded, App[CddError]):
             self.session.leave()
 
     async def _check_bindings(self, key: str, priority: bool = False) -> bool:
-        """Textual's way from a key to what is bound to it; comes to the end of it where no widget keeps the key. One by
-        which nothing has changed is answered by a hint."""
+        """Textual's way from a key to what is bound to it; comes to the end of it where
+        no widget keeps the key. One by which nothing has changed is answered by a hint.
+        """
         if (priority and len(key) == 1) or key in _SPEAKING:
             return await super()._check_bindings(key, priority)
         before = self._seen()
@@ -303,13 +444,23 @@ class Shell(Sparing, Guarded, App[CddError]):
         widgets = self.screen.walk_children(GuardedWidget, with_self=True)
         try:
             seen = tuple((id(widget), widget.seen()) for widget in widgets)
-        except Exception as error:  # noqa: BLE001  # it is not to keep the key from what it does
+        # it is not to keep the key from what it does
+        except Exception as error:  # noqa: BLE001
             self._handle_exception(error)
             return object()
-        return self.screen, self.focused, len(self._notifications), len(self.workers), seen, self.theme
+        return (
+            self.screen,
+            self.focused,
+            len(self._notifications),
+            len(self.workers),
+            seen,
+            self.theme,
+        )
 
     def _say_that_nothing_is_done(self, key: str) -> None:
-        """Below the prompt, or in place of a screen's line about its keys; until the next key."""
+        """Below the prompt, or in place of a screen's line about its keys; until the
+        next key.
+        """
         if self.screen is self.home:
             self.home.say_that_nothing_is_done(key)
             self._take_hint_back = partial(self.home.say_that_nothing_is_done, "")
@@ -328,7 +479,11 @@ class Shell(Sparing, Guarded, App[CddError]):
         if isinstance(event, events.Key) and not (is_alone or event.is_forwarded):
             self.asking.is_covered(event)
             screen, seen_at = self._opened_step
-            if self.screen is screen and self.clock.pressed(event) < seen_at and event.key not in _LEAVING:
+            if (
+                self.screen is screen
+                and self.clock.pressed(event) < seen_at
+                and event.key not in _LEAVING
+            ):
                 if event.is_printable and event.character:
                     self.home.prompt.area.insert(event.character)
                 return
@@ -353,11 +508,15 @@ class Shell(Sparing, Guarded, App[CddError]):
             self._asked_to_leave = -inf
 
     def _is_directed(self, event: events.Key | events.Paste) -> bool:
-        """All that is typed but what the focused widget keeps is for the prompt, wherever the focus is. Whether the key
-        has had its effect by that: End, with nothing typed, leads back to the end of the transcript."""
+        """All that is typed but what the focused widget keeps is for the prompt,
+        wherever the focus is. Whether the key has had its effect by that: End, with
+        nothing typed, leads back to the end of the transcript.
+        """
         home, focused = self.home, self.focused
         key = event.key if isinstance(event, events.Key) else ""
-        is_end_of_all = key == "end" and not home.prompt.text and focused is not home.steps
+        is_end_of_all = (
+            key == "end" and not home.prompt.text and focused is not home.steps
+        )
         if is_end_of_all and not home.transcript.is_following:
             home.transcript.follow()
             return True
@@ -371,7 +530,11 @@ class Shell(Sparing, Guarded, App[CddError]):
 
     def on_prompt_submitted(self, event: Prompt.Submitted) -> None:
         prompt = self.home.prompt
-        is_wanted = self.home.agent is not None and self._turn is None and self.asking.open is None
+        is_wanted = (
+            self.home.agent is not None
+            and self._turn is None
+            and self.asking.open is None
+        )
         if not event.line.strip() and not is_wanted:
             self._say_that_nothing_is_done("enter")
             return
@@ -385,12 +548,21 @@ class Shell(Sparing, Guarded, App[CddError]):
             else:
                 prompt.hold(event.line, self._meant_by(event.line))
                 if self.session is not None:
-                    self.session.steer(event.line, partial(prompt.take_held, event.line))
+                    self.session.steer(
+                        event.line, partial(prompt.take_held, event.line)
+                    )
             return
         if self._meant_by(event.line) != self._meaning(event.line):
             prompt.bring_back([event.line])
-            self._typed = event.line, self._meaning(event.line)  # it may stand there again before anybody saw it gone
-            self.notify("What that line does has changed since it was typed: it is said below. Enter sends it.")
+            # it may stand there again before anybody saw it gone
+            self._typed = (
+                event.line,
+                self._meaning(event.line),
+            )
+            self.notify(
+                "What that line does has changed since it was typed: it is said below."
+                " Enter sends it."
+            )
             return
         prompt.accepted(event.line)
         self.home.transcript.follow()
@@ -431,20 +603,36 @@ class Shell(Sparing, Guarded, App[CddError]):
             self._complain(error)
         except asyncio.CancelledError as error:
             if self.is_running:
-                in_a_run = self.home.agent is not None and self.home.agent.name == "executor"
-                self.show(Notice("Stopped; `continue` goes on." if in_a_run else "Stopped.", Tone.WARNING))
-            error.__traceback__ = None  # the worker keeps the error, whose frames would keep all that the turn held
+                in_a_run = (
+                    self.home.agent is not None and self.home.agent.name == "executor"
+                )
+                self.show(
+                    Notice(
+                        "Stopped; `continue` goes on." if in_a_run else "Stopped.",
+                        Tone.WARNING,
+                    )
+                )
+            # the worker keeps the error, whose frames would keep all that the turn held
+            error.__traceback__ = None
             raise
         finally:
             if self.is_running:
                 self.home.settle()
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """After a turn the line that waits is sent, if it still means what it meant to its writer, who sees first
-        otherwise, and when the turn failed or was stopped."""
-        if event.worker.group != "turn" or not event.worker.is_finished or not self.is_running:
+        """After a turn the line that waits is sent, if it still means what it meant to
+        its writer, who sees first otherwise, and when the turn failed or was stopped.
+        """
+        if (
+            event.worker.group != "turn"
+            or not event.worker.is_finished
+            or not self.is_running
+        ):
             return
-        prompt, is_typing = self.home.prompt, self.clock.now() - self._last_letter < REST
+        prompt, is_typing = (
+            self.home.prompt,
+            self.clock.now() - self._last_letter < REST,
+        )
         if event.state is not WorkerState.SUCCESS or not self._went_well:
             prompt.give_back(is_typing=is_typing)
         elif (waiting := prompt.take_waiting()) is not None:
@@ -457,7 +645,9 @@ class Shell(Sparing, Guarded, App[CddError]):
         else:
             self._go_on_at_rest()
         if self._turn is None:
-            self.attention.end(self._problem, stopped=event.state is WorkerState.CANCELLED)
+            self.attention.end(
+                self._problem, stopped=event.state is WorkerState.CANCELLED
+            )
             self._say_what_happened()
 
     def _go_on_at_rest(self) -> None:
@@ -469,7 +659,9 @@ class Shell(Sparing, Guarded, App[CddError]):
                 self.after_turn()
 
     def hear(self, event: Event) -> None:
-        """The session's events. A fault in showing one is not the fault of whoever tells it."""
+        """The session's events. A fault in showing one is not the fault of whoever
+        tells it.
+        """
         if self.is_running:
             try:
                 self.show(event)
@@ -479,22 +671,33 @@ class Shell(Sparing, Guarded, App[CddError]):
     def show(self, event: Event) -> None:
         """One event, on the screen and for the turn that it belongs to."""
         self.attention.hear(event)
-        if self._recap and not isinstance(event, ReplyDelta | ThinkingDelta | CommandOutput):
+        if self._recap and not isinstance(
+            event, ReplyDelta | ThinkingDelta | CommandOutput
+        ):
             self._say_what_happened()
-        if isinstance(event, StepFinished) and event.status not in (StepStatus.COMPLETED, StepStatus.SKIPPED):
+        if isinstance(event, StepFinished) and event.status not in (
+            StepStatus.COMPLETED,
+            StepStatus.SKIPPED,
+        ):
             self._went_well = False
         if isinstance(event, ExitRequested):
             self.home.prompt.keep_drafts()
             self.exit()
         elif isinstance(event, CriteriaShown) and self.session is not None:
-            from cdd_agent.tui.criteria_screen import CriteriaScreen  # not for the shell's first screen
+            # not for the shell's first screen
+            from cdd_agent.tui.criteria_screen import (
+                CriteriaScreen,
+            )
 
             look_at = partial(self.session.look_at_step, slug=event.ticket_slug)
             self.push_screen(CriteriaScreen(event, look_at))
         elif isinstance(event, ScreenAsked):
             self.action_open_screen(event.screen, event.choice)
         elif isinstance(event, SessionsListed) and event.sessions:
-            from cdd_agent.tui.screens.sessions import SessionsScreen  # not for the shell's first screen
+            # not for the shell's first screen
+            from cdd_agent.tui.screens.sessions import (
+                SessionsScreen,
+            )
 
             if self.screen is self.home:
                 self.push_screen(SessionsScreen(event.sessions), self._go_on_with)
@@ -522,14 +725,22 @@ class Shell(Sparing, Guarded, App[CddError]):
         return meant if line and typed == line else self._meaning(line)
 
     def _meaning(self, line: str) -> Meant:
-        """Who gets a line, and what it does with it; nobody, where it is no plain text for an agent on a ticket."""
+        """Who gets a line, and what it does with it; nobody, where it is no plain text
+        for an agent on a ticket.
+        """
         meaning = self.session.meaning(line) if self.session is not None else None
         return (self.home.agent, meaning) if meaning is not None else (None, None)
 
     def action_stop(self) -> None:
-        """Ctrl+C: copy what is selected, else stop what runs, else empty the prompt; once more leaves."""
+        """Ctrl+C: copy what is selected, else stop what runs, else empty the prompt;
+        once more leaves.
+        """
         prompt, turn, now = self.home.prompt, self._turn, self.clock.now()
-        selected = self.screen.get_selected_text() or prompt.area.selected_text or self.home.transcript.chosen_text
+        selected = (
+            self.screen.get_selected_text()
+            or prompt.area.selected_text
+            or self.home.transcript.chosen_text
+        )
         if selected:
             self.copy_to_clipboard(selected)
             self.screen.clear_selection()
@@ -546,25 +757,34 @@ class Shell(Sparing, Guarded, App[CddError]):
             self.notify(f"{was_typed}Ctrl+C again leaves.", timeout=_TWICE)
 
     def on_prompt_stopped(self) -> None:
-        """Escape; what is about to open does not, and what runs goes on: it was meant for what comes up."""
+        """Escape; what is about to open does not, and what runs goes on: it was meant
+        for what comes up.
+        """
         if not self.workers.cancel_group(self, "step") and not self._stop_turn():
             self._say_that_nothing_is_done("escape")
 
     def _stop_turn(self) -> bool:
-        """Once: a second cancellation would hit the first one's clean-up. Whether there was one to stop."""
+        """Once: a second cancellation would hit the first one's clean-up. Whether there
+        was one to stop.
+        """
         if (turn := self._turn) is None or turn.is_cancelled:
             return False
         turn.cancel()
         return True
 
     def action_leave(self) -> None:
-        """Ctrl+D: leave. What is typed is kept; where that cannot be, the person is to know it first."""
+        """Ctrl+D: leave. What is typed is kept; where that cannot be, the person is to
+        know it first.
+        """
         now = self.clock.now()
         if not self.home.prompt.loses_drafts or now - self._asked_to_leave < _TWICE:
             self._leave()
         else:
             self._asked_to_leave = now
-            text = "What you have typed is lost when you leave: only a project keeps it. Once more leaves."
+            text = (
+                "What you have typed is lost when you leave: only a project keeps it."
+                " Once more leaves."
+            )
             self.notify(text, timeout=_TWICE)
 
     @work(group="leave")
@@ -576,7 +796,9 @@ class Shell(Sparing, Guarded, App[CddError]):
             self.exit(return_code=code)
 
     async def _let_go(self) -> None:
-        """Keep what was typed, stop the turn, wait until it has cleaned up after itself, and give the ticket free."""
+        """Keep what was typed, stop the turn, wait until it has cleaned up after
+        itself, and give the ticket free.
+        """
         self.home.prompt.keep_drafts()
         if (turn := self._turn) is not None:
             self._stop_turn()
@@ -586,14 +808,18 @@ class Shell(Sparing, Guarded, App[CddError]):
             self.session.leave()
 
     def on_exit_app(self, event: messages.ExitApp) -> None:
-        """Textual's order to end; where it does not come from `exit`, a page that shows the shell was closed."""
+        """Textual's order to end; where it does not come from `exit`, a page that shows
+        the shell was closed.
+        """
         if not self._exit:
             event.prevent_default()
             self._leave(ExitCode.INTERRUPTED)
 
     @work(group="leave")
     async def action_vanish(self) -> None:
-        """The terminal is gone. Textual would wait for ever to put it back in order, so nothing is left to it."""
+        """The terminal is gone. Textual would wait for ever to put it back in order, so
+        nothing is left to it.
+        """
         try:
             await self._let_go()
         finally:
@@ -608,7 +834,10 @@ class Shell(Sparing, Guarded, App[CddError]):
         if os.name != "nt" and self._driver is not None and self._driver.can_suspend:
             super().action_suspend_process()
         else:
-            self.notify("The shell cannot be suspended here: that takes a terminal with job control.")
+            self.notify(
+                "The shell cannot be suspended here: that takes a terminal with job"
+                " control."
+            )
 
     def action_scroll_transcript(self, how: str) -> None:
         getattr(self.home.transcript, f"scroll_{how}")(animate=False)
@@ -625,15 +854,24 @@ class Shell(Sparing, Guarded, App[CddError]):
 
     @work(exclusive=True, group="timeline")
     async def action_show_timeline(self) -> None:
-        """F7: walk along the steps as they were over, and from there back, and forth again."""
-        from cdd_agent.tui.timeline_screen import TimelineScreen  # not for the shell's first screen
+        """F7: walk along the steps as they were over, and from there back, and forth
+        again.
+        """
+        # not for the shell's first screen
+        from cdd_agent.tui.timeline_screen import (
+            TimelineScreen,
+        )
 
         if self.screen is not self.home or self.session is None:
             return
         try:
             timeline = await asyncio.to_thread(self.session.timeline)
         except CddError as error:
-            self.notify(f"{error.message}\n{error.hint}".strip(), severity="warning", markup=False)
+            self.notify(
+                f"{error.message}\n{error.hint}".strip(),
+                severity="warning",
+                markup=False,
+            )
             return
         if not timeline.steps and not timeline.undone:
             self.notify("No step was carried out yet.", markup=False)
@@ -643,7 +881,9 @@ class Shell(Sparing, Guarded, App[CddError]):
         self.push_screen(screen, self._say_to_the_run)
 
     def _say_to_the_run(self, line: str | None) -> None:
-        """The words of the Executor where it is active, else the command that does the same."""
+        """The words of the Executor where it is active, else the command that does the
+        same.
+        """
         is_its_own = self.home.agent is not None and self.home.agent.name == "executor"
         slug = self.session.last_ticket if self.session is not None else None
         if line and not is_its_own:
@@ -652,42 +892,64 @@ class Shell(Sparing, Guarded, App[CddError]):
                 line = " ".join(filter(None, (f"/{word}", slug, step)))
             else:
                 line = f"/exec {slug}"
-                self.notify(f"The run is not open: `{line}` opens it, and then `{word}` can be said.", markup=False)
+                self.notify(
+                    f"The run is not open: `{line}` opens it, and then `{word}` can be"
+                    " said.",
+                    markup=False,
+                )
         self.say_from_screen(line)
 
     @work(exclusive=True, group="screens")
     async def action_open_screen(self, name: str, choice: str = "") -> None:
         """One of the screens around the work; also while a turn runs."""
-        from cdd_agent.tui.screens.opening import open_screen  # not for the shell's first screen
+        # not for the shell's first screen
+        from cdd_agent.tui.screens.opening import (
+            open_screen,
+        )
 
         if self.screen is not self.home:
             return
         try:
             await open_screen(self, name, choice)
         except CddError as error:
-            self.notify(f"{error.message}\n{error.hint or ''}".strip(), severity="warning", markup=False)
+            self.notify(
+                f"{error.message}\n{error.hint or ''}".strip(),
+                severity="warning",
+                markup=False,
+            )
 
     def action_use_theme(self, name: str) -> None:
         self.action_open_screen("theme", name)
 
     @work(exclusive=True, group="criteria")
     async def action_show_criteria(self) -> None:
-        """F3: what serves each of the ticket's criteria, and which are seen to be met; also while a turn runs."""
+        """F3: what serves each of the ticket's criteria, and which are seen to be met;
+        also while a turn runs.
+        """
         if self.session is None:
             return
         try:
             with beside_the_turn():
                 await handle(self.session, "/criteria")
         except CddError as error:
-            self.notify(f"{error.message}\n{error.hint or ''}".strip(), severity="warning", markup=False)
+            self.notify(
+                f"{error.message}\n{error.hint or ''}".strip(),
+                severity="warning",
+                markup=False,
+            )
 
     def on_step_list_step_chosen(self, event: StepList.StepChosen) -> None:
         self.open_step(event.number)
 
     @work(exclusive=True, group="step")
     async def open_step(self, number: int) -> None:
-        """Show all that is known of a step, over the screen, or in place of the step that is shown already."""
-        from cdd_agent.tui.step_screen import StepScreen  # not for the shell's first screen
+        """Show all that is known of a step, over the screen, or in place of the step
+        that is shown already.
+        """
+        # not for the shell's first screen
+        from cdd_agent.tui.step_screen import (
+            StepScreen,
+        )
 
         if self.session is None:
             return
@@ -715,19 +977,26 @@ class Shell(Sparing, Guarded, App[CddError]):
 
     @work(group="editor", exclusive=True)
     async def on_step_screen_edit_asked(self, event: StepScreen.EditAsked) -> None:
-        from cdd_agent.tui.step_editing import edit_step  # not for the shell's first screen
+        # not for the shell's first screen
+        from cdd_agent.tui.step_editing import (
+            edit_step,
+        )
 
         await edit_step(self, event.ticket_slug, event.number)
 
     def take_up_plan(self, slug: str) -> None:
-        """A plan was edited here. A turn that runs reads it again before its next step."""
+        """A plan was edited here. A turn that runs reads it again before its next
+        step.
+        """
         if self._turn is None and self.session is not None:
             self.session.take_up_plan(slug)
             self.home.show_steps()
             self.home.say_what_to_type()
 
     def say_from_screen(self, line: str | None) -> None:
-        """Put what was chosen there into the prompt, where it is done when it is sent; a draft is behind Up."""
+        """Put what was chosen there into the prompt, where it is done when it is sent;
+        a draft is behind Up.
+        """
         prompt = self.home.prompt
         self.home.set_focus(prompt.area)
         self.home.steps.follow()
@@ -737,18 +1006,26 @@ class Shell(Sparing, Guarded, App[CddError]):
 
     def action_find(self) -> None:
         if not isinstance(self.focused, FindInput):
-            self.home.query(FindBar).remove()  # one that a fault has kept from being used
-            self.home.mount(FindBar(self.home.transcript, self.home.prompt.area.focus), before="#questions")
+            # one that a fault has kept from being used
+            self.home.query(FindBar).remove()
+            self.home.mount(
+                FindBar(self.home.transcript, self.home.prompt.area.focus),
+                before="#questions",
+            )
 
     def action_choose_block(self, step: int) -> None:
         self.home.transcript.choose_block(step)
 
     def action_turn_diffs(self) -> None:
         """F6: diffs side by side or in one column, where there is room for it."""
-        shown = [self.home.transcript, *(review.diffs for review in self.home.query(ReviewQuestion))]
+        shown = [
+            self.home.transcript,
+            *(review.diffs for review in self.home.query(ReviewQuestion)),
+        ]
         if not any(transcript.has_room_for_columns for transcript in shown):
             text = (
-                f"Diffs stand side by side from {SIDE_BY_SIDE_WIDTH} columns on; F2 twice folds the plan beside them."
+                f"Diffs stand side by side from {SIDE_BY_SIDE_WIDTH} columns on; F2"
+                " twice folds the plan beside them."
             )
             self.notify(text, markup=False)
             return
@@ -756,16 +1033,26 @@ class Shell(Sparing, Guarded, App[CddError]):
         layout.is_side_by_side = not layout.is_side_by_side
         for transcript in shown:
             transcript.lay_out_diffs()
-        self.notify("Diffs side by side" if layout.is_side_by_side else "Diffs in one column", timeout=_TWICE)
+        self.notify(
+            "Diffs side by side" if layout.is_side_by_side else "Diffs in one column",
+            timeout=_TWICE,
+        )
 
     @work(group="editor", exclusive=True)
     async def on_transcript_file_chosen(self, event: Transcript.FileChosen) -> None:
-        from cdd_agent.tui.editor import edit_at_line  # not for the shell's first screen
+        # not for the shell's first screen
+        from cdd_agent.tui.editor import (
+            edit_at_line,
+        )
 
         try:
             await edit_at_line(self, event.path, event.line)
         except BadInput as error:
-            self.notify(f"{error.message}\n{error.hint}".strip(), severity="warning", markup=False)
+            self.notify(
+                f"{error.message}\n{error.hint}".strip(),
+                severity="warning",
+                markup=False,
+            )
 
     def action_toggle_thoughts(self) -> None:
         self.home.transcript.toggle_thoughts()
@@ -778,4 +1065,11 @@ class Shell(Sparing, Guarded, App[CddError]):
     @property
     def _turn(self) -> Worker[None] | None:
         """The turn that runs now, also while it cleans up."""
-        return next((worker for worker in self.workers if worker.group == "turn" and not worker.is_finished), None)
+        return next(
+            (
+                worker
+                for worker in self.workers
+                if worker.group == "turn" and not worker.is_finished
+            ),
+            None,
+        )

@@ -1,4 +1,6 @@
-"""The questions that a person is asked, one at a time: shown over the prompt, and answered by its keys."""
+"""The questions that a person is asked, one at a time: shown over the prompt, and
+answered by its keys.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ if TYPE_CHECKING:
 
 _PAGES = ("pageup", "pagedown")
 _FRAME, _MOST_FRAMES = 0.02, 50
-"""Seconds after which it is looked again whether a question is laid out, and how often at most."""
+"""Seconds after which it is looked again whether a question is laid out, and how often
+at most.
+"""
 _OF_A_PART = {"right": "yes", "left": "no", "ctrl+up": "back"}
 """Keys that take a part of changes, leave it out, or go back to the one before."""
 
@@ -41,7 +45,9 @@ class Asking:
         self.open: Answering | None = None
         """The question that waits for its answer."""
         self._shown: Question | None = None
-        """Where it is shown, unless any line is its answer: then it is in the transcript."""
+        """Where it is shown, unless any line is its answer: then it is in the
+        transcript.
+        """
         self._last_key = -inf
 
     async def approve(self, proposal: Proposal) -> Choice:
@@ -60,8 +66,15 @@ class Asking:
                 await widget.remove()
 
     async def review(self, review: Review) -> Reviewed:
-        """The `Frontend` port. One question takes the place of the other until it is answered as a whole."""
-        from cdd_agent.reviewing import EDIT, Reviewing, answer_in_words  # not for the shell's first screen
+        """The `Frontend` port. One question takes the place of the other until it is
+        answered as a whole.
+        """
+        # not for the shell's first screen
+        from cdd_agent.reviewing import (
+            EDIT,
+            Reviewing,
+            answer_in_words,
+        )
 
         reviewing = Reviewing(review, may_edit=True)
         async with self._one_at_a_time:
@@ -71,10 +84,24 @@ class Asking:
                 with self._waiting(is_shown=True):
                     while reviewing.answer is None:
                         answering = Answering(reviewing.words, takes_reason=True)
-                        self.open, self._shown = answering, widget  # what is pressed before it is seen is no answer
-                        text, diff = await asyncio.to_thread(lambda: (reviewing.text, reviewing.diff))
-                        widget.ask(text, diff, reviewing.choices, reviewing.offered, is_part=reviewing.is_part)
-                        self._home.activity.rest(f"Waiting for your answer · {reviewing.keys}")
+                        # what is pressed before it is seen is no answer
+                        self.open, self._shown = (
+                            answering,
+                            widget,
+                        )
+                        text, diff = await asyncio.to_thread(
+                            lambda: (reviewing.text, reviewing.diff)
+                        )
+                        widget.ask(
+                            text,
+                            diff,
+                            reviewing.choices,
+                            reviewing.offered,
+                            is_part=reviewing.is_part,
+                        )
+                        self._home.activity.rest(
+                            f"Waiting for your answer · {reviewing.keys}"
+                        )
                         word = await self._answer(answering, widget)
                         if word == EDIT:
                             await self._edit(reviewing)
@@ -83,18 +110,31 @@ class Asking:
                 return reviewing.answer
             finally:
                 if self._home.is_running:
-                    words = answer_in_words(reviewing.answer) if reviewing.answer is not None else ""
-                    self._home.show_review(question(review, diff=False), review.diff(), words)
+                    words = (
+                        answer_in_words(reviewing.answer)
+                        if reviewing.answer is not None
+                        else ""
+                    )
+                    self._home.show_review(
+                        question(review, diff=False), review.diff(), words
+                    )
                 await widget.remove()
 
     async def _edit(self, reviewing: Reviewing) -> None:
-        from cdd_agent.tui.editor import edited_files  # not for the shell's first screen
+        # not for the shell's first screen
+        from cdd_agent.tui.editor import (
+            edited_files,
+        )
 
         try:
             contents = await edited_files(self._home.app, reviewing.editable)
             await asyncio.to_thread(reviewing.edited, contents)
         except BadInput as error:
-            self._home.notify(f"{error.message}\n{error.hint or ''}".strip(), severity="warning", markup=False)
+            self._home.notify(
+                f"{error.message}\n{error.hint or ''}".strip(),
+                severity="warning",
+                markup=False,
+            )
 
     async def ask(self, prompt: str) -> str:
         """The `Frontend` port: the next line that is begun and sent is the answer."""
@@ -105,7 +145,9 @@ class Asking:
 
     @contextmanager
     def _waiting(self, *, is_shown: bool) -> Iterator[None]:
-        """While a person is asked something that is shown over the prompt, or else in the transcript."""
+        """While a person is asked something that is shown over the prompt, or else in
+        the transcript.
+        """
         self._home.prompt.area.placeholder = "" if is_shown else "your answer ..."
         lines_waited, self._home.lines_wait = self._home.lines_wait, False
         try:
@@ -118,7 +160,9 @@ class Asking:
                 self._home.say_what_to_type()
 
     async def _answer(self, answering: Answering, widget: Question | None) -> str:
-        """Wait for the answer to a question that `widget`, or else the transcript, shows."""
+        """Wait for the answer to a question that `widget`, or else the transcript,
+        shows.
+        """
         self.open, self._shown = answering, widget
         (widget or self._home).call_after_refresh(self._note_that_is_seen, answering)
         try:
@@ -126,26 +170,43 @@ class Asking:
         finally:
             self.open = self._shown = None
 
-    def _note_that_is_seen(self, answering: Answering, tries: int = _MOST_FRAMES) -> None:
+    def _note_that_is_seen(
+        self, answering: Answering, tries: int = _MOST_FRAMES
+    ) -> None:
         shown = self._shown
-        if isinstance(shown, ReviewQuestion) and not shown.is_in_sight and tries and self._home.is_running:
+        if (
+            isinstance(shown, ReviewQuestion)
+            and not shown.is_in_sight
+            and tries
+            and self._home.is_running
+        ):
             shown.lay_out_again()
-            self._home.set_timer(_FRAME, lambda: self._note_that_is_seen(answering, tries - 1))
+            self._home.set_timer(
+                _FRAME, lambda: self._note_that_is_seen(answering, tries - 1)
+            )
             return
         answering.seen_at = self._clock.now()
         self.show_keys()
 
     def is_covered(self, event: events.Key) -> None:
-        """A key was pressed on a screen that lies over the question: up to then nobody has seen it."""
+        """A key was pressed on a screen that lies over the question: up to then nobody
+        has seen it.
+        """
         self._last_key = self._clock.pressed(event)
         if self.open is not None:
             self.open.seen_at = max(self.open.seen_at, self._last_key)
 
     def has_taken(self, event: events.Key | events.Paste) -> bool:
-        """Note what is pressed, before the prompt has it. Whether it was the question's alone."""
+        """Note what is pressed, before the prompt has it. Whether it was the question's
+        alone.
+        """
         prompt, shown = self._home.prompt, self._shown
         key = event.key if isinstance(event, events.Key) else ""
-        if shown is not None and shown.scrolls(key) and (not prompt.text or key in _PAGES):
+        if (
+            shown is not None
+            and shown.scrolls(key)
+            and (not prompt.text or key in _PAGES)
+        ):
             shown.scroll_by(key)
             return True
         at = self._clock.pressed(event)
@@ -153,24 +214,37 @@ class Asking:
         if (answering := self.open) is None:
             return False
         self._home.workers.cancel_group(self._home, "answer")
-        if shown is not None and not prompt.is_completing and self._is_for_question(shown, answering, key, at):
+        if (
+            shown is not None
+            and not prompt.is_completing
+            and self._is_for_question(shown, answering, key, at)
+        ):
             return True
         rested = at - max(rested_since, answering.seen_at) >= REST
-        typed = prompt.text or " " * prompt.is_searching  # an answer is never begun in a search
-        answer = answering.hear(event, typed=typed, rested=rested, seen=at >= answering.seen_at)
+        # an answer is never begun in a search
+        typed = prompt.text or " " * prompt.is_searching
+        answer = answering.hear(
+            event, typed=typed, rested=rested, seen=at >= answering.seen_at
+        )
         if answer is not None:
             self._home.run_worker(self._let_stand(answering, answer), group="answer")
         self.show_keys(answer)
         return False
 
-    def _is_for_question(self, shown: Question, answering: Answering, key: str, at: float) -> bool:
-        """The keys that write nothing: Escape is a no, but not in the moment in which the question comes up, and of one
-        part it leads back to all of it."""
+    def _is_for_question(
+        self, shown: Question, answering: Answering, key: str, at: float
+    ) -> bool:
+        """The keys that write nothing: Escape is a no, but not in the moment in which
+        the question comes up, and of one part it leads back to all of it.
+        """
         is_part = isinstance(shown, ReviewQuestion) and shown.is_part
         if key == "tab":
             self._home.prompt.set_aside()
         elif key == "escape" and at - answering.seen_at < REST:
-            shown.hint("just come up: Esc once more " + ("leads back" if is_part else "is a no"))
+            shown.hint(
+                "just come up: Esc once more "
+                + ("leads back" if is_part else "is a no")
+            )
         elif key == "escape":
             self._give("quit" if is_part else "no")
         elif is_part and key in _OF_A_PART and not self._home.prompt.text:
@@ -188,7 +262,9 @@ class Asking:
             self._give(answer)
 
     def take_line(self, answering: Answering, line: str) -> None:
-        """A line was sent while the question is open: its answer, or a draft that has to wait for that."""
+        """A line was sent while the question is open: its answer, or a draft that has
+        to wait for that.
+        """
         answer = answering.sent(line)
         if answer is not None:
             if self._shown is None:
@@ -197,7 +273,9 @@ class Asking:
             self._give(answer)
         elif self._shown is None:
             self._home.prompt.bring_back([line])
-            text = "Begun before the question came: Enter once more answers it with that"
+            text = (
+                "Begun before the question came: Enter once more answers it with that"
+            )
             self._home.activity.rest(text)
         else:
             self._home.prompt.set_aside(line)
@@ -207,7 +285,8 @@ class Asking:
         if answering is None or answering.answer.done():
             return
         if shown is None or shown.may_be(answer):
-            if shown is not None and answering.knows(self._home.prompt.text):  # its letter, and then Escape
+            # its letter, and then Escape
+            if shown is not None and answering.knows(self._home.prompt.text):
                 self._home.prompt.replace("")
             answering.answer.set_result(answer)
             if shown is not None:
@@ -216,7 +295,11 @@ class Asking:
             self.show_keys()
 
     def show_keys(self, answer: str | None = None) -> None:
-        """Say how the question is answered now; or that this is the `answer` when nothing follows."""
+        """Say how the question is answered now; or that this is the `answer` when
+        nothing follows.
+        """
         if self._shown is not None and self.open is not None:
             text = self._home.prompt.text
-            self._shown.show_keys(typed=bool(text), answer=answer or self.open.meant(text))
+            self._shown.show_keys(
+                typed=bool(text), answer=answer or self.open.meant(text)
+            )

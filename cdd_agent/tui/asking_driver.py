@@ -1,10 +1,12 @@
 """The way to the terminal, as Textual goes it, with what it leaves out.
 
-Asking for the colour of its background (OSC 11). Nobody waits for the answer: it comes among the keys, is taken out
-from between them, and becomes a message. A terminal that does not know the question says nothing.
+Asking for the colour of its background (OSC 11). Nobody waits for the answer: it comes
+among the keys, is taken out from between them, and becomes a message. A terminal that
+does not know the question says nothing.
 
-Noticing that it is gone: the system tells that to the first program of a terminal alone, which may be another, such as
-`make`. And coming back after a stop that nobody hears (SIGSTOP), as after Ctrl+Z.
+Noticing that it is gone: the system tells that to the first program of a terminal
+alone, which may be another, such as `make`. And coming back after a stop that nobody
+hears (SIGSTOP), as after Ctrl+Z.
 """
 
 from __future__ import annotations
@@ -52,7 +54,9 @@ class BackgroundParser(XTermParser):
         for answer in _ANSWER.finditer(data):
             yield BackgroundTold(answer[1])
         rest = _ANSWER.sub("", data)
-        if (begins := _BEGINNING.search(rest)) and (len(begins[0]) > 1 or monotonic() < self.asked_at + _PATIENCE):
+        if (begins := _BEGINNING.search(rest)) and (
+            len(begins[0]) > 1 or monotonic() < self.asked_at + _PATIENCE
+        ):
             self._begun, self._begun_at = begins[0], monotonic()
             rest = rest[: begins.start()]
         if rest or not data:
@@ -75,7 +79,9 @@ def _is_hung_up(terminal: int) -> bool:
 
 
 class _Writer(WriterThread):
-    """Takes what is written also when the terminal is gone: Textual's ends then, and who writes waits for ever."""
+    """Takes what is written also when the terminal is gone: Textual's ends then, and
+    who writes waits for ever.
+    """
 
     def run(self) -> None:
         while (text := self._queue.get()) is not None:
@@ -91,15 +97,19 @@ class AskingDriver(LinuxDriver):
     """A terminal that can be asked for its background."""
 
     def start_application_mode(self) -> None:
-        linux_driver.WriterThread = _Writer  # type: ignore[attr-defined]  # Textual makes one here
+        # Textual makes one here
+        linux_driver.WriterThread = _Writer  # type: ignore[attr-defined]
         super().start_application_mode()  # type: ignore[no-untyped-call]
 
     def _sigcont_application(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._come_back)  # not here and now: one stop may follow another
+        # not here and now: one stop may follow another
+        self._loop.call_soon_threadsafe(self._come_back)
 
     def _come_back(self) -> None:
-        """Take the terminal, unless somebody has it. Before Ctrl+Z it was let go; before a SIGSTOP it was not, but the
-        shell that this was started from has used it since. The system sends SIGCONT also when a terminal goes."""
+        """Take the terminal, unless somebody has it. Before Ctrl+Z it was let go;
+        before a SIGSTOP it was not, but the shell that this was started from has used
+        it since. The system sends SIGCONT also when a terminal goes.
+        """
         if self._auto_restart and not _is_hung_up(self.fileno):
             if not self._must_signal_resume:
                 self._must_signal_resume = True
@@ -113,9 +123,11 @@ class AskingDriver(LinuxDriver):
         self.flush()
 
     def run_input_thread(self) -> None:
-        linux_driver.XTermParser = BackgroundParser  # type: ignore[attr-defined]  # the loop that reads makes its own parser
+        # the loop that reads makes its own parser
+        linux_driver.XTermParser = BackgroundParser  # type: ignore[attr-defined]
         super().run_input_thread()
 
     def stop_application_mode(self) -> None:
-        self.write("\x1b]8;;\x1b\\\x1b[0m")  # what others write from here on is in no style of ours
+        # what others write from here on is in no style of ours
+        self.write("\x1b]8;;\x1b\\\x1b[0m")
         super().stop_application_mode()

@@ -1,7 +1,9 @@
-"""Calling somebody who looks at something else: the bell, the desktop, the terminal's title and the taskbar.
+"""Calling somebody who looks at something else: the bell, the desktop, the terminal's
+title and the taskbar.
 
-What a terminal is sent it must know: a sequence that one terminal takes for progress is a notification to another. Who
-does not say what it is gets the bell and a title. All of it can be turned off (`notifications` in the settings).
+What a terminal is sent it must know: a sequence that one terminal takes for progress is
+a notification to another. Who does not say what it is gets the bell and a title. All of
+it can be turned off (`notifications` in the settings).
 """
 
 from __future__ import annotations
@@ -13,7 +15,15 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
-from cdd_agent.events import AgentChanged, Choice, CommandProposed, Event, PlanOpened, Proposal, StepFinished
+from cdd_agent.events import (
+    AgentChanged,
+    Choice,
+    CommandProposed,
+    Event,
+    PlanOpened,
+    Proposal,
+    StepFinished,
+)
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.recap import Recap
@@ -28,7 +38,9 @@ if TYPE_CHECKING:
 _LONGEST = 160
 """Characters of a title or a notification."""
 _AGAIN = 5.0
-"""Seconds after which progress is told again: some terminals take one that is not for stale."""
+"""Seconds after which progress is told again: some terminals take one that is not for
+stale.
+"""
 _KEEP_TITLE, _BRING_BACK_TITLE = "\x1b[22;0t", "\x1b[23;0t"
 _NO_PROGRESS = "\x1b]9;4;0\x07"
 _NORMAL, _FAILED, _WAITING = 1, 2, 4
@@ -51,10 +63,17 @@ class TerminalKind(Struct, frozen=True):
         term, program = environment.get("TERM", ""), environment.get("TERM_PROGRAM", "")
         if "WT_SESSION" in environment or environment.get("ConEmuANSI") == "ON":
             return cls(titles=True, desktop="", progress=True)
-        if not re.match(r"xterm|tmux|screen|rxvt|alacritty|foot|wezterm|konsole|vte|st-|contour|mintty", term):
+        if not re.match(
+            r"xterm|tmux|screen|rxvt|alacritty|foot|wezterm|konsole|vte|st-|contour"
+            r"|mintty",
+            term,
+        ):
             return cls(titles=False, desktop="", progress=False)
-        if "TMUX" in environment or term.startswith(("tmux", "screen")):  # what it is in is not known
-            return cls(titles=True, desktop="", progress=False, is_tmux="TMUX" in environment)
+        # what it is in is not known
+        if "TMUX" in environment or term.startswith(("tmux", "screen")):
+            return cls(
+                titles=True, desktop="", progress=False, is_tmux="TMUX" in environment
+            )
         version, vte = (
             _numbers(environment.get("TERM_PROGRAM_VERSION", "")),
             _numbers(environment.get("VTE_VERSION", "")),
@@ -63,15 +82,27 @@ class TerminalKind(Struct, frozen=True):
             case "iTerm.app":
                 return cls(titles=True, desktop="osc9", progress=version >= (3, 6, 6))
             case "WezTerm":
-                return cls(titles=True, desktop="osc777", progress=version >= (20250301,))
+                return cls(
+                    titles=True, desktop="osc777", progress=version >= (20250301,)
+                )
             case "ghostty":
                 return cls(titles=True, desktop="osc777", progress=True)
             case "mintty":
                 return cls(titles=True, desktop="", progress=True)
             case _:
-                knows = bool(vte) or "KITTY_WINDOW_ID" in environment or "KONSOLE_VERSION" in environment
-                knows = knows or term.startswith(("xterm-kitty", "foot", "rxvt-unicode", "contour"))
-                return cls(titles=True, desktop="osc777" if knows else "", progress=vte >= (7900,))
+                knows = (
+                    bool(vte)
+                    or "KITTY_WINDOW_ID" in environment
+                    or "KONSOLE_VERSION" in environment
+                )
+                knows = knows or term.startswith(
+                    ("xterm-kitty", "foot", "rxvt-unicode", "contour")
+                )
+                return cls(
+                    titles=True,
+                    desktop="osc777" if knows else "",
+                    progress=vte >= (7900,),
+                )
 
 
 def _numbers(version: str) -> tuple[int, ...]:
@@ -79,9 +110,13 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 class Attention:
-    """Knows whether somebody looks, and calls them where not. Nothing is written before it is opened."""
+    """Knows whether somebody looks, and calls them where not. Nothing is written before
+    it is opened.
+    """
 
-    def __init__(self, write: Callable[[str], None], terminal: TerminalKind, project: str) -> None:
+    def __init__(
+        self, write: Callable[[str], None], terminal: TerminalKind, project: str
+    ) -> None:
         self._write = write
         self._terminal = terminal
         self._project = project
@@ -114,7 +149,9 @@ class Attention:
         self._settings = None
 
     def lend(self) -> None:
-        """The terminal is somebody else's: put back its title and its place in the taskbar."""
+        """The terminal is somebody else's: put back its title and its place in the
+        taskbar.
+        """
         if not self._is_lent and self._settings is not None:
             if self._shown[1]:
                 self._send(self._through(_NO_PROGRESS))
@@ -133,7 +170,9 @@ class Attention:
         self._show()
 
     def end(self, problem: str = "", *, stopped: bool = False) -> None:
-        """The turn is over, and nothing follows it by itself. A `problem` has ended it, or the person has."""
+        """The turn is over, and nothing follows it by itself. A `problem` has ended it,
+        or the person has.
+        """
         failed = self._last is not None and self._last.status is StepStatus.FAILED
         self._is_at_work, self._has_failed = False, bool(problem) or failed
         for recap in self._recaps:
@@ -168,7 +207,10 @@ class Attention:
                 self._done = self._total = 0
             case PlanOpened(ticket_slug=slug, steps=steps) if slug == self._ticket:
                 over = (StepStatus.COMPLETED, StepStatus.SKIPPED)
-                self._done, self._total = sum(step.status in over for step in steps), len(steps)
+                self._done, self._total = (
+                    sum(step.status in over for step in steps),
+                    len(steps),
+                )
             case StepFinished(done=done, total=total):
                 self._done, self._total, self._last = done, total, event
             case _:
@@ -189,10 +231,18 @@ class Attention:
             return ""
         words = [away.steps] if away.steps else []
         words += [away.cost] if away.cost else []
-        words += [f"{away.questions} question{'s' * (away.questions != 1)}"] if away.questions else []
+        words += (
+            [f"{away.questions} question{'s' * (away.questions != 1)}"]
+            if away.questions
+            else []
+        )
         words += ["one waits for your answer"] if self._is_asking else []
         words += [f"it ended with: {away.problem}"] if away.problem else []
-        words += ["at work" if self._is_at_work else "it is your turn"] if not self._is_asking else []
+        words += (
+            ["at work" if self._is_at_work else "it is your turn"]
+            if not self._is_asking
+            else []
+        )
         return f"While you were away ({away.time}): {' · '.join(words)}"
 
     @property
@@ -214,12 +264,15 @@ class Attention:
             return
         if settings.bell:
             self._send("\x07")
-        chosen = self._terminal.desktop if settings.desktop == "auto" else settings.desktop
+        chosen = (
+            self._terminal.desktop if settings.desktop == "auto" else settings.desktop
+        )
         name, text = _plain(f"cdd · {self._project}"), _plain(text)
         if chosen == "osc9":
             self._send(self._through(f"\x1b]9;{name}: {text}\x07"))
         elif chosen == "osc777":
-            self._send(self._through(f"\x1b]777;notify;{name.replace(';', ',')};{text.replace(';', ',')}\x07"))
+            title, body = name.replace(";", ","), text.replace(";", ",")
+            self._send(self._through(f"\x1b]777;notify;{title};{body}\x07"))
 
     def _show(self) -> None:
         """The title and the progress, where they are others than before."""
@@ -227,12 +280,40 @@ class Attention:
         if settings is None or self._is_lent:
             return
         of = f"{self._done}/{self._total}" if self._total and self._ticket else ""
-        mark = "?" if self._is_asking else "✗" if self._has_failed else "…" if self._is_at_work else ""
-        title = _plain(" · ".join(filter(None, (f"{mark} {of}".strip(), self._ticket or self._project, "cdd"))))
-        state = _WAITING if self._is_asking else _FAILED if self._has_failed else _NORMAL if self._is_at_work else 0
-        progress = f"\x1b]9;4;{state};{100 * self._done // self._total}\x07" if of and state else ""
+        mark = (
+            "?"
+            if self._is_asking
+            else "✗"
+            if self._has_failed
+            else "…"
+            if self._is_at_work
+            else ""
+        )
+        title = _plain(
+            " · ".join(
+                filter(
+                    None, (f"{mark} {of}".strip(), self._ticket or self._project, "cdd")
+                )
+            )
+        )
+        state = (
+            _WAITING
+            if self._is_asking
+            else _FAILED
+            if self._has_failed
+            else _NORMAL
+            if self._is_at_work
+            else 0
+        )
+        progress = (
+            f"\x1b]9;4;{state};{100 * self._done // self._total}\x07"
+            if of and state
+            else ""
+        )
         has_title = settings.title and self._terminal.titles
-        has_progress = settings.progress == "on" or (settings.progress == "auto" and self._terminal.progress)
+        has_progress = settings.progress == "on" or (
+            settings.progress == "auto" and self._terminal.progress
+        )
         if has_title and title != self._shown[0]:
             self._send(f"{'' if self._shown[0] else _KEEP_TITLE}\x1b]2;{title}\x07")
         if has_progress and progress != self._shown[1]:
@@ -241,7 +322,9 @@ class Attention:
         self._shown = (title if has_title else "", progress if has_progress else "")
 
     def _through(self, sequence: str) -> str:
-        """As tmux hands it on to the terminal that it is in, if it is told to (`allow-passthrough`)."""
+        """As tmux hands it on to the terminal that it is in, if it is told to
+        (`allow-passthrough`).
+        """
         escaped = sequence.replace("\x1b", "\x1b\x1b")
         return f"\x1bPtmux;{escaped}\x1b\\" if self._terminal.is_tmux else sequence
 
@@ -251,14 +334,20 @@ class Attention:
 
 
 class Calling(Struct, frozen=True):
-    """The `Frontend` port: a person who is called when they are asked. Others may read what a call says, and it
-    may stay on the desktop: so it has no words of a model, a command or a file."""
+    """The `Frontend` port: a person who is called when they are asked. Others may read
+    what a call says, and it may stay on the desktop: so it has no words of a model, a
+    command or a file.
+    """
 
     person: Frontend
     attention: Attention
 
     async def approve(self, proposal: Proposal) -> Choice:
-        self.attention.ask("May a command run?" if isinstance(proposal, CommandProposed) else "May an action be done?")
+        self.attention.ask(
+            "May a command run?"
+            if isinstance(proposal, CommandProposed)
+            else "May an action be done?"
+        )
         try:
             return await self.person.approve(proposal)
         finally:
@@ -280,5 +369,7 @@ class Calling(Struct, frozen=True):
 
 
 def _plain(text: str) -> str:
-    """Somebody else's words on one line, of which no terminal does more than show them."""
+    """Somebody else's words on one line, of which no terminal does more than show
+    them.
+    """
     return sanitize_for_display(" ".join(text.split()))[:_LONGEST]

@@ -1,4 +1,6 @@
-"""The colour of the terminal's background: asked for where the terminal can be asked, and told as a message."""
+"""The colour of the terminal's background: asked for where the terminal can be asked,
+and told as a message.
+"""
 
 import os
 

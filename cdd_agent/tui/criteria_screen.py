@@ -1,4 +1,6 @@
-"""A ticket's acceptance criteria: of each the steps that serve it, the tests they turned green, what they changed."""
+"""A ticket's acceptance criteria: of each the steps that serve it, the tests they
+turned green, what they changed.
+"""
 
 from __future__ import annotations
 
@@ -44,14 +46,20 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
     DEFAULT_CSS = """
     CriteriaScreen {
         align: center middle;
-        & > #criteria { width: 94%; height: 94%; border: round $primary; background: $background; }
+        & > #criteria {
+            width: 94%; height: 94%; border: round $primary; background: $background;
+        }
         & OptionList {
-            height: auto; max-height: 40%; background: $surface; text-wrap: nowrap; text-overflow: ellipsis;
+            height: auto; max-height: 40%; background: $surface; text-wrap: nowrap;
+            text-overflow: ellipsis;
             scrollbar-size-vertical: 1;
         }
         & OptionList, & OptionList:focus { border: none; }
         & #heading { height: 1; padding: 0 1; text-style: bold; }
-        & #keys { height: 1; padding: 0 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
+        & #keys {
+            height: 1; padding: 0 1; color: $text-muted; text-wrap: nowrap;
+            text-overflow: ellipsis;
+        }
     }
     CriteriaScreen.-narrow > #criteria { width: 100%; height: 100%; border: none; }
     """
@@ -65,14 +73,19 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
         Binding("down", "walk('cursor_down')", show=False),
     ]
 
-    def __init__(self, shown: CriteriaShown, look_at: Callable[[int], StepDetails]) -> None:
+    def __init__(
+        self, shown: CriteriaShown, look_at: Callable[[int], StepDetails]
+    ) -> None:
         """`look_at` reads all that is known of a step; it may raise `CddError`."""
         super().__init__()
         self._shown, self._look_at = shown, look_at
 
     def compose(self) -> ComposeResult:
         seen = sum(criterion.is_seen for criterion in self._shown.criteria)
-        title = f"{self._shown.title or self._shown.ticket_slug}: {seen} of {len(self._shown.criteria)} criteria seen"
+        title = (
+            f"{self._shown.title or self._shown.ticket_slug}: {seen} of"
+            f" {len(self._shown.criteria)} criteria seen"
+        )
         with Widget(id="criteria"):
             yield Static(sanitize_for_display(title), id="heading", markup=False)
             yield OptionList(*self._rows(), markup=False)
@@ -84,13 +97,17 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
     def on_mount(self) -> None:
         self.query_one(OptionList).focus()
         if not self._shown.criteria:
-            self.query_one(Transcript).add(BlockKind.NOTE, "The spec has no acceptance criteria yet.")
+            self.query_one(Transcript).add(
+                BlockKind.NOTE, "The spec has no acceptance criteria yet."
+            )
 
     def seen(self) -> Hashable:
         return self.query_one(OptionList).highlighted
 
     def _rows(self) -> list[str]:
-        """A row each, whatever its length and that of its list of steps; all of it is below when it is chosen."""
+        """A row each, whatever its length and that of its list of steps; all of it is
+        below when it is chosen.
+        """
         width = self.app.size.width
         room = max(width - 5 if width < _NARROW else width * 94 // 100 - 7, 8)
         return [_row(criterion, room) for criterion in self._shown.criteria]
@@ -102,7 +119,9 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
             options.set_options(self._rows())
             options.highlighted = chosen
 
-    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+    def on_option_list_option_highlighted(
+        self, event: OptionList.OptionHighlighted
+    ) -> None:
         self.fill(self._shown.criteria[event.option_index])
 
     @work(exclusive=True)
@@ -113,7 +132,9 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
         transcript.add(BlockKind.MARKDOWN, criterion.text)
         if not criterion.steps:
             transcript.add(
-                BlockKind.WARNING, "No step of the plan serves it; `**Serves:** 1` in a step says that it does."
+                BlockKind.WARNING,
+                "No step of the plan serves it; `**Serves:** 1` in a step says that it"
+                " does.",
             )
         self.call_after_refresh(transcript.scroll_home, animate=False)
         opening = Opening.ALL if len(criterion.steps) == 1 else Opening.HEADER
@@ -124,21 +145,43 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
                 self.notify(error.message, severity="warning", markup=False)
                 return
             view = details.view
-            remark = f" ({REMARKS[view.verification]})" if view.verification in REMARKS else ""
-            transcript.add(BlockKind.HEADING, f"{step_glyph(view)} Step {view.number}: {view.title}{remark}")
+            remark = (
+                f" ({REMARKS[view.verification]})"
+                if view.verification in REMARKS
+                else ""
+            )
+            transcript.add(
+                BlockKind.HEADING,
+                f"{step_glyph(view)} Step {view.number}: {view.title}{remark}",
+            )
             if view.status.is_over and view.evidence is not None:
-                transcript.add(BlockKind.WARNING if remark else BlockKind.GOOD, f"Seen: {why(view.evidence)}")
+                transcript.add(
+                    BlockKind.WARNING if remark else BlockKind.GOOD,
+                    f"Seen: {why(view.evidence)}",
+                )
             last = details.attempts[-1] if details.attempts else None
-            tests = [test.name for test in (last.tests if last else ()) if test.name in criterion.tests]
+            tests = [
+                test.name
+                for test in (last.tests if last else ())
+                if test.name in criterion.tests
+            ]
             for name in tests[:_SHOWN_TESTS]:
                 transcript.add(BlockKind.GOOD, name)
             if len(tests) > _SHOWN_TESTS:
-                transcript.add(BlockKind.NOTE, f"and {len(tests) - _SHOWN_TESTS:,} more tests")
+                transcript.add(
+                    BlockKind.NOTE, f"and {len(tests) - _SHOWN_TESTS:,} more tests"
+                )
             if last and last.diff:
                 show_diff(transcript, last.diff, opening)
         if others := criterion.steps[_SHOWN_STEPS:]:
-            titles = "\n".join(f"{step_glyph(view)} Step {view.number}: {view.title}" for view in others)
-            transcript.add(BlockKind.NOTE, f"and {len(others):,} more; the plan (F2) opens each:\n{titles}")
+            titles = "\n".join(
+                f"{step_glyph(view)} Step {view.number}: {view.title}"
+                for view in others
+            )
+            transcript.add(
+                BlockKind.NOTE,
+                f"and {len(others):,} more; the plan (F2) opens each:\n{titles}",
+            )
         self.call_after_refresh(transcript.scroll_home, animate=False)
 
     def action_choose_block(self, step: int) -> None:
@@ -155,11 +198,17 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
 
 
 def _row(criterion: CriterionProof, room: int) -> str:
-    """In so many cells: its words as far as they go, and beside them how many steps and tests serve it."""
+    """In so many cells: its words as far as they go, and beside them how many steps and
+    tests serve it.
+    """
     steps, tests = len(criterion.steps), len(criterion.tests)
     facts = f"{steps} step{'s' * (steps != 1)}" if steps else "no step"
     facts += f" · {tests} test{'s' * (tests != 1)}" if tests else ""
-    words = sanitize_for_display(" ".join(f"{criterion_sign(criterion)} {criterion.number}. {criterion.text}".split()))
+    words = sanitize_for_display(
+        " ".join(
+            f"{criterion_sign(criterion)} {criterion.number}. {criterion.text}".split()
+        )
+    )
     left = room - cell_len(facts) - 2
     if left < _LEAST_TEXT:
         return shortened(words, room)

@@ -1,4 +1,6 @@
-"""Drafts: text that is typed and not sent, on the disk while a shell runs. A killed one leaves it to the next."""
+"""Drafts: text that is typed and not sent, on the disk while a shell runs. A killed one
+leaves it to the next.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,11 @@ if TYPE_CHECKING:
 
 
 class Drafts:
-    """One shell's drafts: a file in a project's runs, which it holds a lock of while it lives.
+    """One shell's drafts: a file in a project's runs, which it holds a lock of while it
+    lives.
 
-    Losing them is no reason to disturb anybody: where the disk refuses, they are only in memory.
+    Losing them is no reason to disturb anybody: where the disk refuses, they are only
+    in memory.
     """
 
     def __init__(self, root: Path) -> None:
@@ -32,14 +36,19 @@ class Drafts:
 
     def keep(self, lines: Sequence[str]) -> None:
         """These are the drafts now."""
-        if self._is_closed or list(lines) == self._kept or not (self._root / ".cdd").is_dir():
+        if (
+            self._is_closed
+            or list(lines) == self._kept
+            or not (self._root / ".cdd").is_dir()
+        ):
             return
         with suppress(OSError, CddError, NotImplementedError):
             if self._lock is None:
                 ignore_runs(self._root)
                 self._folder.mkdir(parents=True, exist_ok=True)
                 self._lock = _locked(self._file)
-            beside = self._file.with_suffix(".tmp")  # it need not survive more than this process: no fsync
+            # it need not survive more than this process: no fsync
+            beside = self._file.with_suffix(".tmp")
             beside.touch(0o600)
             beside.write_text(json.dumps(list(lines)), encoding="utf-8")
             beside.replace(self._file)
@@ -55,7 +64,9 @@ class Drafts:
         return left
 
     def close(self, *, leave: bool = False) -> None:
-        """The shell ends, and nothing more is kept. `leave`: what was kept so far is left to the next one."""
+        """The shell ends, and nothing more is kept. `leave`: what was kept so far is
+        left to the next one.
+        """
         self._is_closed = True
         if self._lock is not None:
             with suppress(OSError):
@@ -95,4 +106,8 @@ def _taken_over(file: Path) -> list[str]:
             file.unlink(missing_ok=True)
             file.with_suffix(".tmp").unlink(missing_ok=True)
         _release(lock)
-    return [line for line in lines if isinstance(line, str)] if isinstance(lines, list) else []
+    return (
+        [line for line in lines if isinstance(line, str)]
+        if isinstance(lines, list)
+        else []
+    )

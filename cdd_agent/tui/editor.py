@@ -1,4 +1,6 @@
-"""The person's own editor, which has the terminal to itself for as long as it is open."""
+"""The person's own editor, which has the terminal to itself for as long as it is
+open.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,15 @@ if TYPE_CHECKING:
 
 
 async def edited(app: App[Any], text: str) -> str:
-    """The text as the person leaves it in their editor. What runs in the shell goes on meanwhile.
+    """The text as the person leaves it in their editor. What runs in the shell goes on
+    meanwhile.
 
-    Raises `BadInput` where there is no editor, it fails, or the terminal is not the program's to lend.
+    Raises `BadInput` where there is no editor, it fails, or the terminal is not the
+    program's to lend.
     """
-    content = (await edited_files(app, {"prompt.md": text.encode("utf-8", errors="replace")}))["prompt.md"]
+    content = (
+        await edited_files(app, {"prompt.md": text.encode("utf-8", errors="replace")})
+    )["prompt.md"]
     try:
         return content.decode("utf-8").replace("\r\n", "\n").removesuffix("\n")
     except UnicodeDecodeError as error:
@@ -49,28 +55,40 @@ async def edit_at_line(app: App[Any], path: Path, line: int) -> None:
     await open_in_editor(app, argv, *at_line(argv[0], path, line))
 
 
-async def open_in_editor(app: App[Any], argv: list[str], *arguments: Path | str) -> None:
-    """Wait until the editor is closed. Raises `BadInput` where it fails, or cannot be opened."""
+async def open_in_editor(
+    app: App[Any], argv: list[str], *arguments: Path | str
+) -> None:
+    """Wait until the editor is closed. Raises `BadInput` where it fails, or cannot be
+    opened.
+    """
     from textual.app import SuspendNotSupported
 
     failed, code = "", 0
     try:
         with app.batch_update(), app.suspend(), _interrupts_for_others():
             try:
-                code = await in_thread(partial(run_in_foreground, [*argv, *map(str, arguments)]), name="editor")
-            except OSError as error:  # let through here, it would leave the app suspended
+                code = await in_thread(
+                    partial(run_in_foreground, [*argv, *map(str, arguments)]),
+                    name="editor",
+                )
+            except OSError as error:
+                # let through here, it would leave the app suspended
                 failed = error.strerror or str(error)
     except SuspendNotSupported as error:
         raise BadInput("This terminal cannot be lent to an editor") from error
     if failed:
         raise BadInput(f"{argv[0]} could not be started: {failed}", hint=NAME_ONE)
     if code:
-        raise BadInput(f"{argv[0]} ended with exit code {code}; nothing was taken from it")
+        raise BadInput(
+            f"{argv[0]} ended with exit code {code}; nothing was taken from it"
+        )
 
 
 @contextmanager
 def _interrupts_for_others() -> Iterator[None]:
-    """Ctrl+C is the editor's while it has the terminal; a handler, unlike `SIG_IGN`, is not handed on to it."""
+    """Ctrl+C is the editor's while it has the terminal; a handler, unlike `SIG_IGN`, is
+    not handed on to it.
+    """
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         yield

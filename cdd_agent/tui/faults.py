@@ -1,8 +1,9 @@
-"""Widgets that outlive faults of the program itself: each is a line for the person and a traceback in a file, and the
-session goes on.
+"""Widgets that outlive faults of the program itself: each is a line for the person and
+a traceback in a file, and the session goes on.
 
-Textual ends the program at an exception that nobody has caught, and before that the widget in whose handler it was.
-Here a handler that fails has done nothing more, and its widget goes on.
+Textual ends the program at an exception that nobody has caught, and before that the
+widget in whose handler it was. Here a handler that fails has done nothing more, and its
+widget goes on.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     from textual.message import Message
     from textual.message_pump import MessagePump
     from textual.widget import Widget
-else:  # they are mixed in before Textual's own class; a second widget class would hide that one's styles
+else:
+    # they are mixed in before Textual's own class; a second widget class would hide
+    # that one's styles
     MessagePump = Widget = object
 
 
@@ -27,7 +30,8 @@ class Guarded(MessagePump):
     async def _dispatch_message(self, message: Message) -> None:
         try:
             await super()._dispatch_message(message)
-        except Exception as error:  # noqa: BLE001  # at any, Textual would end the widget
+        # at any, Textual would end the widget
+        except Exception as error:  # noqa: BLE001
             self.app._handle_exception(error)
 
 
@@ -37,11 +41,13 @@ class GuardedWidget(Guarded, Widget):
     def render_lines(self, crop: Region) -> list[Strip]:
         try:
             return super().render_lines(crop)
-        except Exception as error:  # noqa: BLE001  # at any, Textual would draw nothing at all
+        # at any, Textual would draw nothing at all
+        except Exception as error:  # noqa: BLE001
             self.app._handle_exception(error)
             return [Strip.blank(crop.width)] * crop.height
 
     def seen(self) -> Hashable:
-        """All of it that a key can change: one after which this is the same everywhere has done nothing, and is told
-        so."""
+        """All of it that a key can change: one after which this is the same everywhere
+        has done nothing, and is told so.
+        """
         return None

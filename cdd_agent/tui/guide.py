@@ -1,4 +1,5 @@
-"""The way of a first ticket: after each turn the line that comes next stands in the prompt, and Enter alone sends it.
+"""The way of a first ticket: after each turn the line that comes next stands in the
+prompt, and Enter alone sends it.
 
 Nothing is sent by itself; what is typed instead, or Escape, is as good.
 """
@@ -20,10 +21,17 @@ if TYPE_CHECKING:
 _WORDS = 6
 """Of what is wanted, those that name the ticket."""
 _LONGEST = 48
-_SMALL = frozenset("a an and are for i in is it me my of on please should that the to want we with would".split())  # noqa: SIM905
+# a list of strings would be a screen long
+_SMALL = frozenset(
+    """
+    a an and are for i in is it me my of on please should that the to want we with would
+    """.split()  # noqa: SIM905
+)
 _HINTS = {
     "/socrates": "Enter: Socrates asks until the ticket is clear",
-    "/plan": "Enter: the Planner makes a plan; nothing is written before you approve it",
+    "/plan": (
+        "Enter: the Planner makes a plan; nothing is written before you approve it"
+    ),
     "/exec": "Enter: opens the run; its first step waits for another Enter",
 }
 
@@ -33,7 +41,11 @@ class Guide:
 
     def __init__(self, words: str) -> None:
         self._words = " ".join(words.split())
-        kind = "bug" if re.match(r"(fix|bug|repair)\b", self._words.casefold()) else "feature"
+        kind = (
+            "bug"
+            if re.match(r"(fix|bug|repair)\b", self._words.casefold())
+            else "feature"
+        )
         self._kind, self._name = kind, _named(self._words)
         self._offered: set[str] = set()
 
@@ -43,17 +55,27 @@ class Guide:
         return f"/new {self._kind} {shlex.quote(self._name)}"
 
     def next(self, session: Session) -> tuple[str, str] | None:
-        """The line that comes next and what Enter does with it; None where there is none, or it was offered before."""
+        """The line that comes next and what Enter does with it; None where there is
+        none, or it was offered before.
+        """
         slug = f"{self._kind}-{self._name}"
         if (agent := session.agent) is not None:
             told = (self._words, "Enter: says it to Socrates")
-            return self._once(*told) if agent.name == "socrates" and agent.ticket_slug == slug else None
+            return (
+                self._once(*told)
+                if agent.name == "socrates" and agent.ticket_slug == slug
+                else None
+            )
         try:
             ticket = session.project.tickets.find(slug)
         except CddError:  # it was not made, or is gone
             return None
         line = next_line(ticket, view(ticket))
-        return self._once(line, _HINTS[line.split()[0]]) if line.split()[0] in _HINTS else None
+        return (
+            self._once(line, _HINTS[line.split()[0]])
+            if line.split()[0] in _HINTS
+            else None
+        )
 
     def _once(self, line: str, hint: str) -> tuple[str, str] | None:
         if line in self._offered:
@@ -64,7 +86,9 @@ class Guide:
 
 def _named(words: str) -> str:
     """A name for the ticket, of the words that say something."""
-    telling = [word for word in re.findall(r"\w+", words) if word.casefold() not in _SMALL]
+    telling = [
+        word for word in re.findall(r"\w+", words) if word.casefold() not in _SMALL
+    ]
     try:
         return to_kebab(" ".join(telling[:_WORDS])[:_LONGEST])
     except CddError:  # nothing is left, or only letters that no name has

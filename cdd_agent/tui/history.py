@@ -12,7 +12,9 @@ _KEPT = 500
 
 
 class PromptHistory:
-    """Walks through earlier lines. The file is read when it is first needed, not at start-up."""
+    """Walks through earlier lines. The file is read when it is first needed, not at
+    start-up.
+    """
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -28,9 +30,14 @@ class PromptHistory:
         return (self._root / ".cdd").is_dir()
 
     def add(self, line: str) -> None:
-        """Remember a line, unless it is empty or the last one again, and drafts that were left on the way to it."""
+        """Remember a line, unless it is empty or the last one again, and drafts that
+        were left on the way to it.
+        """
         lines = self._loaded()
-        for text in (*(draft for draft in self._drafts.values() if draft != line), line):
+        for text in (
+            *(draft for draft in self._drafts.values() if draft != line),
+            line,
+        ):
             if text.strip() and lines[-1:] != [text]:
                 lines.append(text)
                 self._append(text)
@@ -38,18 +45,26 @@ class PromptHistory:
         self._at = len(lines)
 
     def previous(self, current: str) -> str | None:
-        """The line before; None at the oldest. What is being typed is kept for the way back."""
+        """The line before; None at the oldest. What is being typed is kept for the way
+        back.
+        """
         return self._go(-1, current) if self._loaded() and self._at else None
 
     def next(self, current: str) -> str | None:
-        """The line after, at last what was being typed; None when there is nothing later."""
+        """The line after, at last what was being typed; None when there is nothing
+        later.
+        """
         return self._go(1, current) if self._at < len(self._loaded()) else None
 
     def search(self, typed: str, most: int) -> list[str]:
         """The lines that have all words of a text, each once, the latest first."""
         words = typed.casefold().split()
         latest_first = dict.fromkeys(reversed(self._loaded()))
-        return [line for line in latest_first if all(word in line.casefold() for word in words)][:most]
+        return [
+            line
+            for line in latest_first
+            if all(word in line.casefold() for word in words)
+        ][:most]
 
     def _go(self, by: int, current: str) -> str:
         lines = [*self._loaded(), ""]
@@ -67,9 +82,13 @@ class PromptHistory:
         return self._lines
 
     def _read(self) -> list[str]:
-        """Lines that are not readable, or not ours, are passed over: history is a convenience."""
+        """Lines that are not readable, or not ours, are passed over: history is a
+        convenience.
+        """
         try:
-            rows = self._file.read_text(encoding="utf-8", errors="replace").split("\n")[-_KEPT:]
+            rows = self._file.read_text(encoding="utf-8", errors="replace").split("\n")[
+                -_KEPT:
+            ]
         except OSError:
             return []
         lines = []

@@ -1,4 +1,6 @@
-"""The one screen: project, transcript, steps, prompt; and how each event is shown on them."""
+"""The one screen: project, transcript, steps, prompt; and how each event is shown on
+them.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +90,9 @@ BLOCKS = {
 
 
 class Home(GuardedWidget, Screen[None]):
-    """Shows what happens in a session. Whatever lies over it (the palette of commands) has the keyboard to itself."""
+    """Shows what happens in a session. Whatever lies over it (the palette of commands)
+    has the keyboard to itself.
+    """
 
     AUTO_FOCUS = "PromptArea"
 
@@ -97,9 +101,12 @@ class Home(GuardedWidget, Screen[None]):
         self.session: Session | None = None
         """None until it is opened."""
         self.hints: dict[str, str] = {}
-        """Of lines that were put into the prompt for the person, what Enter does with them."""
+        """Of lines that were put into the prompt for the person, what Enter does with
+        them.
+        """
         self.lines_wait = False
-        """A line that is sent now waits for the end of what runs, unless it only looks."""
+        """A line that is sent now waits for the end of what runs, unless it only looks.
+        """
         self._root = root
         self._window: int | None = None
         """Tokens that the model takes in which is asked."""
@@ -151,7 +158,11 @@ class Home(GuardedWidget, Screen[None]):
         return self.session.agent if self.session is not None else None
 
     def _complete(self, line: str) -> list[Completion]:
-        return complete(self.session, line, self.prompt.offer_again) if self.session is not None else []
+        return (
+            complete(self.session, line, self.prompt.offer_again)
+            if self.session is not None
+            else []
+        )
 
     def show(self, event: Event) -> None:
         """One event, on every part of the screen that it concerns."""
@@ -163,13 +174,19 @@ class Home(GuardedWidget, Screen[None]):
             case ReplyStarted(saved=True):
                 activity.busy("Using the saved reply")
             case ReplyStarted(model=model):
-                self.bar.model, self._delay = model, 0.0  # that of the agent that is active, or a fallback
+                # that of the agent that is active, or a fallback
+                self.bar.model, self._delay = (
+                    model,
+                    0.0,
+                )
                 activity.busy(f"Waiting for {model}")
             case ThinkingDelta(text=text, seconds=seconds, tokens=tokens):
                 activity.busy("Thinking …")
                 transcript.think(text, thought(seconds, tokens, estimated=True))
             case ThinkingFinished(seconds=seconds, tokens=tokens, estimated=estimated):
-                if seconds is None or not transcript.end_thoughts(thought(seconds, tokens, estimated=estimated)):
+                if seconds is None or not transcript.end_thoughts(
+                    thought(seconds, tokens, estimated=estimated)
+                ):
                     self._describe(event)
             case ReplyDelta(text=text):
                 activity.busy("Receiving the reply")
@@ -178,16 +195,21 @@ class Home(GuardedWidget, Screen[None]):
                 self.bar.model = model
                 self._describe(event)
             case ReplyDelayed(seconds=seconds, reason=reason):
-                if seconds > self._delay:  # another wait; in the bar its reason may be cut
+                # another wait; in the bar its reason may be cut
+                if seconds > self._delay:
                     transcript.add(BlockKind.OUTPUT, reason)
                 self._delay = seconds - 1
                 activity.busy(f"Asking again in {seconds:.0f} s: {reason}")
             case ReplyRestarted(was_thought=True):
                 transcript.settle()
-                transcript.add(BlockKind.NOTE, "The model thought up to here; its reply follows.")
+                transcript.add(
+                    BlockKind.NOTE, "The model thought up to here; its reply follows."
+                )
             case ReplyRestarted():
                 transcript.settle()
-                transcript.add(BlockKind.WARNING, "The reply broke off; it begins anew.")
+                transcript.add(
+                    BlockKind.WARNING, "The reply broke off; it begins anew."
+                )
             case PromptMade(window=window):
                 self._window = window
             case ReplyFinished(step=step, usage=usage):
@@ -218,13 +240,17 @@ class Home(GuardedWidget, Screen[None]):
             case Answer(text=text):
                 transcript.add(BlockKind.MARKDOWN, text)
             case SessionRestored():
-                from cdd_agent.tui.restoring import restore  # not for the shell's first screen
+                # not for the shell's first screen
+                from cdd_agent.tui.restoring import (
+                    restore,
+                )
 
                 restore(transcript, event)
             case AgentChanged(agent=agent, ticket_slug=slug):
                 self.bar.agent = f"{agent} · {slug}" if agent else "chat"
                 self.bar.accepts_all, self.bar.context = False, ""
-                if agent or not self.steps.is_over:  # a plan that was just finished stays in sight
+                # a plan that was just finished stays in sight
+                if agent or not self.steps.is_over:
                     self.steps.show(())
                 self.spec.show(None)
                 self.say_what_to_type()
@@ -248,30 +274,47 @@ class Home(GuardedWidget, Screen[None]):
                 self._describe(event)
 
     def _show_beside(self, event: Event) -> None:
-        """Of a step in a tree of its own: only what it costs, and that it is under way."""
+        """Of a step in a tree of its own: only what it costs, and that it is under
+        way.
+        """
         self.activity.busy(self._side.in_words())
-        if isinstance(event, ReplyFinished) and event.usage is not None and event.step is not None:
+        if (
+            isinstance(event, ReplyFinished)
+            and event.usage is not None
+            and event.step is not None
+        ):
             self._say_what_was_spent()
             self.steps.spend(event.step, cost_of(event.usage))
 
     def show_review(self, text: str, diff: str, answer: str) -> None:
         """Changes that a person was asked about stay, with their answer."""
         self.transcript.settle()
-        self.transcript.add_foldable(review_block(text, diff, answer, self.transcript.diff_layout))
+        self.transcript.add_foldable(
+            review_block(text, diff, answer, self.transcript.diff_layout)
+        )
 
     def _show_spec(self, event: SpecShown) -> None:
-        """Beside the transcript where there is room; otherwise a line says how far it is."""
+        """Beside the transcript where there is room; otherwise a line says how far it
+        is.
+        """
         if self.agent is not None and self.agent.ticket_slug == event.ticket_slug:
             self.spec.show(event)
         if event.in_full:
             self.transcript.add(BlockKind.MARKDOWN, spec_in_full(event))
-        elif self.app.size.width < BESIDE:  # not by the screen's class: at first it has none
+        elif self.app.size.width < BESIDE:
+            # not by the screen's class: at first it has none
             self._describe(event)
 
     def _is_new_here(self, event: PlanOpened) -> bool:
-        """The active agent's plan, not yet in the list of steps; otherwise the transcript shows it in full."""
+        """The active agent's plan, not yet in the list of steps; otherwise the
+        transcript shows it in full.
+        """
         agent = self.agent
-        return agent is not None and agent.ticket_slug == event.ticket_slug and not self.steps.has_steps
+        return (
+            agent is not None
+            and agent.ticket_slug == event.ticket_slug
+            and not self.steps.has_steps
+        )
 
     def _describe(self, event: Event) -> None:
         self.transcript.settle()
@@ -279,7 +322,11 @@ class Home(GuardedWidget, Screen[None]):
         match event:
             case StepStarted(step=number):
                 steps.begin(event)
-                self.activity.busy(self._side.in_words() if event.side_tree else f"Step {number}: {event.title}")
+                self.activity.busy(
+                    self._side.in_words()
+                    if event.side_tree
+                    else f"Step {number}: {event.title}"
+                )
             case StepFinished():
                 steps.finish(event)
                 self.say_what_to_type()
@@ -287,7 +334,8 @@ class Home(GuardedWidget, Screen[None]):
                 self.show_steps()
                 self.say_what_to_type()
             case StepsUndone():
-                steps.show(())  # the plan that was just finished is not finished any more
+                # the plan that was just finished is not finished any more
+                steps.show(())
             case _:
                 pass
         prefix = self._side.prefix(event)
@@ -298,7 +346,9 @@ class Home(GuardedWidget, Screen[None]):
         """In the empty prompt, and below it what Enter does with what stands there."""
         text = _AT_WORK if self.lines_wait else _IN_CHAT
         if self.agent is not None and not self.lines_wait:
-            text = (self.steps.has_failed and self.agent.after_a_failure) or self.agent.placeholder
+            text = (
+                self.steps.has_failed and self.agent.after_a_failure
+            ) or self.agent.placeholder
         self.prompt.area.placeholder = text
         self.say_what_enter_does()
 
@@ -309,7 +359,11 @@ class Home(GuardedWidget, Screen[None]):
     def say_what_enter_does(self) -> None:
         line = self.prompt.text
         meaning = self.session.meaning(line) if self.session is not None else None
-        hint = meaning.hint if meaning is not None else hint_for(line) or self.prompt.about_text
+        hint = (
+            meaning.hint
+            if meaning is not None
+            else hint_for(line) or self.prompt.about_text
+        )
         hint = self.hints.get(line) or hint
         if not line.strip() and meaning is not None:
             hint = f"{hint} · F1 help"
@@ -318,19 +372,31 @@ class Home(GuardedWidget, Screen[None]):
         if self.steps.has_focus:
             elsewhere = "Enter opens the step · ↑↓ the others · F2 folds the plan"
         elif isinstance(self.focused, FindInput):
-            elsewhere = "Enter goes to the next one found · ↑ to the one before · Esc closes"
+            elsewhere = (
+                "Enter goes to the next one found · ↑ to the one before · Esc closes"
+            )
         self.activity.tell_meaning(hint, self.prompt.doing or elsewhere or waits)
 
     def say_that_nothing_is_done(self, key: str) -> None:
         """Below the prompt, until the next key; "" ends it."""
-        self.activity.say_once(f"{shown(key)} does nothing here · F1 shows the keys" if key else "")
+        self.activity.say_once(
+            f"{shown(key)} does nothing here · F1 shows the keys" if key else ""
+        )
 
     def _what_waits(self, line: str) -> str:
         """The effect of Enter on a line while something runs."""
         if can_run_now(line):
             return hint_for(line)
-        is_for_a_step = self.agent is not None and self.agent.name == "executor" and line.lstrip()[:1] not in ("/", "!")
-        return f"Enter: {'for the step that runs, or it waits' if is_for_a_step else 'it waits'} · Esc stops what runs"
+        is_for_a_step = (
+            self.agent is not None
+            and self.agent.name == "executor"
+            and line.lstrip()[:1] not in ("/", "!")
+        )
+        return (
+            "Enter:"
+            f" {'for the step that runs, or it waits' if is_for_a_step else 'it waits'}"
+            " · Esc stops what runs"
+        )
 
     def begin(self) -> None:
         """A turn begins."""
@@ -338,7 +404,9 @@ class Home(GuardedWidget, Screen[None]):
         self.say_what_to_type()
 
     def settle(self) -> None:
-        """After a turn, however it ended: nothing is live, and the steps show what is saved."""
+        """After a turn, however it ended: nothing is live, and the steps show what is
+        saved.
+        """
         self.lines_wait = False
         self._side.running.clear()
         self.transcript.settle()

@@ -1,5 +1,7 @@
-"""The keys of the shell and what they do, in words: from the bindings themselves; of the prompt, the questions and the
-mouse from here. Help, palette and docs/shell.md say the same."""
+"""The keys of the shell and what they do, in words: from the bindings themselves; of
+the prompt, the questions and the mouse from here. Help, palette and docs/shell.md say
+the same.
+"""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -51,7 +53,10 @@ AT_A_QUESTION = (
 IN_THE_TRANSCRIPT = (
     Key("End", "In an empty prompt: to the end of the transcript"),
     Key("a click on a block's line", "Open or fold the block"),
-    Key("Ctrl+click on `path:line`, or on a link", "Open the file in your editor at that line; open the link"),
+    Key(
+        "Ctrl+click on `path:line`, or on a link",
+        "Open the file in your editor at that line; open the link",
+    ),
 )
 
 
@@ -65,14 +70,23 @@ def keys_of(bindings: Iterable[BindingType]) -> Iterator[Key]:
     for binding in bindings:
         assert isinstance(binding, Binding)
         if binding.description:
-            yield Key(", ".join(map(shown, binding.key.split(","))), binding.description, binding.action)
+            yield Key(
+                ", ".join(map(shown, binding.key.split(","))),
+                binding.description,
+                binding.action,
+            )
 
 
 def all_of_the_shell() -> tuple[Key, ...]:
     """The keys of the shell's own screen."""
     from cdd_agent.tui.widgets.prompt_area import PromptArea
 
-    return (*IN_THE_PROMPT, *keys_of(PromptArea.BINDINGS), *everywhere(), *IN_THE_TRANSCRIPT)
+    return (
+        *IN_THE_PROMPT,
+        *keys_of(PromptArea.BINDINGS),
+        *everywhere(),
+        *IN_THE_TRANSCRIPT,
+    )
 
 
 def everywhere() -> tuple[Key, ...]:
@@ -83,7 +97,9 @@ def everywhere() -> tuple[Key, ...]:
 
 
 def on_screens() -> dict[str, tuple[Key, ...]]:
-    """The keys of the parts of the shell that can have the keyboard, and of the screens that lie over it."""
+    """The keys of the parts of the shell that can have the keyboard, and of the screens
+    that lie over it.
+    """
     from cdd_agent.tui.criteria_screen import CriteriaScreen
     from cdd_agent.tui.screens.chooser import Chooser
     from cdd_agent.tui.screens.help import HelpScreen
@@ -93,11 +109,18 @@ def on_screens() -> dict[str, tuple[Key, ...]]:
     from cdd_agent.tui.transcript.widget import Transcript
     from cdd_agent.tui.widgets.steps import StepList
 
-    def of(*kinds: type[Transcript | FindBar | StepList | StepScreen | CriteriaScreen | Overlay]) -> tuple[Key, ...]:
+    def of(
+        *kinds: type[
+            Transcript | FindBar | StepList | StepScreen | CriteriaScreen | Overlay
+        ],
+    ) -> tuple[Key, ...]:
         return tuple(key for kind in kinds for key in keys_of(kind.BINDINGS))
 
     return {
-        "A block that is chosen": (*of(Transcript), Key("Ctrl+C", "Copy all of it, folded or not")),
+        "A block that is chosen": (
+            *of(Transcript),
+            Key("Ctrl+C", "Copy all of it, folded or not"),
+        ),
         "Finding": of(FindBar),
         "The plan": of(StepList),
         "A step": of(StepScreen),

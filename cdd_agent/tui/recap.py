@@ -15,7 +15,11 @@ from cdd_agent.tickets.status import StepStatus
 if TYPE_CHECKING:
     from cdd_agent.llm.budget import Spent
 
-_WORDS = {StepStatus.COMPLETED: "done", StepStatus.FAILED: "failed", StepStatus.SKIPPED: "skipped"}
+_WORDS = {
+    StepStatus.COMPLETED: "done",
+    StepStatus.FAILED: "failed",
+    StepStatus.SKIPPED: "skipped",
+}
 
 
 class Recap:
@@ -52,12 +56,21 @@ class Recap:
     def name(self) -> str:
         """The ticket that was worked on, or how many."""
         tickets = {ticket for ticket, _ in self._steps} or {self.ticket}
-        return f"{len(tickets)} tickets" if len(tickets) > 1 else self.ticket or "This session"
+        return (
+            f"{len(tickets)} tickets"
+            if len(tickets) > 1
+            else self.ticket or "This session"
+        )
 
     @property
     def steps(self) -> str:
-        """The steps that are over, by how: "3 steps done, 1 failed"; empty without any."""
-        counted = [(word, list(self._steps.values()).count(status)) for status, word in _WORDS.items()]
+        """The steps that are over, by how: "3 steps done, 1 failed"; empty without
+        any.
+        """
+        counted = [
+            (word, list(self._steps.values()).count(status))
+            for status, word in _WORDS.items()
+        ]
         words = [f"{count} {word}" for word, count in counted if count]
         if words:
             first, _, rest = words[0].partition(" ")

@@ -1,4 +1,6 @@
-"""An earlier session in the transcript: the blocks that there were, folded; nothing of it happens again."""
+"""An earlier session in the transcript: the blocks that there were, folded; nothing of
+it happens again.
+"""
 
 from cdd_agent.events import (
     Answer,
@@ -44,7 +46,13 @@ def _restore(transcript: Transcript, actions: Actions, event: Event) -> None:
             transcript.add_foldable(reply_block(text))
         case StepDiff(diff=diff):
             show_diff(transcript, diff, Opening.HEADER)
-        case ToolFinished() | ChangesApplied() | TestsStarted() | CommandOutput() | TestsFinished():
+        case (
+            ToolFinished()
+            | ChangesApplied()
+            | TestsStarted()
+            | CommandOutput()
+            | TestsFinished()
+        ):
             actions.show(event)
         case _:
             for line, tone in described(event):

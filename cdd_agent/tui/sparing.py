@@ -1,6 +1,8 @@
-"""Sends the terminal only the cells that it does not show yet: over a slow line each byte is time.
+"""Sends the terminal only the cells that it does not show yet: over a slow line each
+byte is time.
 
-Textual sends the whole region of a widget that it has drawn again, however little of that is new.
+Textual sends the whole region of a widget that it has drawn again, however little of
+that is new.
 """
 
 from __future__ import annotations
@@ -50,27 +52,42 @@ class Look(NamedTuple):
     """All its codes but the link."""
 
     def after(self, other: Look | None) -> str:
-        """The sequence by which text looks like this where it has looked like the other, or like anything."""
-        link = "" if other is not None and other.link == self.link else f"\x1b]8;{self.link or ';'}\x1b\\"
+        """The sequence by which text looks like this where it has looked like the
+        other, or like anything.
+        """
+        link = (
+            ""
+            if other is not None and other.link == self.link
+            else f"\x1b]8;{self.link or ';'}\x1b\\"
+        )
         if other is None or other.attributes != self.attributes:
             return f"{link}\x1b[0{self.whole and ';'}{self.whole}m"
-        codes = [new for new, old in zip(self[:2], other[:2], strict=True) if new != old]
+        codes = [
+            new for new, old in zip(self[:2], other[:2], strict=True) if new != old
+        ]
         return link + (f"\x1b[{';'.join(codes)}m" if codes else "")
 
     def on_a_blank(self) -> Look:
         """As much of it as is seen of a blank."""
-        return self if self.attributes & _SEEN_ON_BLANKS else Look(background=self.background, link=self.link)
+        return (
+            self
+            if self.attributes & _SEEN_ON_BLANKS
+            else Look(background=self.background, link=self.link)
+        )
 
     def where_only_blanks_are(self, other: Look | None) -> Look:
-        """A look by which blanks are the same, and to which the other need be changed less."""
+        """A look by which blanks are the same, and to which the other need be changed
+        less.
+        """
         if other is None or (self.attributes | other.attributes) & _SEEN_ON_BLANKS:
             return self
         return other._replace(background=self.background, link=self.link)
 
 
 class Row(Struct):
-    """The cells of a row of the screen. Two lists, and no object for each cell: those would be looked through whenever
-    garbage is collected."""
+    """The cells of a row of the screen. Two lists, and no object for each cell: those
+    would be looked through whenever garbage is collected.
+    """
 
     characters: list[str] = field(default_factory=list)
     """Those of each cell, none right of one that takes two."""
@@ -85,7 +102,9 @@ class Row(Struct):
         self.looks += [look] * len(cells)
 
     def put(self, x: int, other: Row) -> None:
-        """Put the other one there; of a wide character of which it covers a half, the other half is blank."""
+        """Put the other one there; of a wide character of which it covers a half, the
+        other half is blank.
+        """
         end = x + len(other.characters)
         for half, rest in ((x, x - 1), (end, end)):
             if half < len(self.characters) and not self.characters[half]:
@@ -101,13 +120,17 @@ class Row(Struct):
                 return mine == its
             return mine == _BLANK and look.on_a_blank() == its_look.on_a_blank()
 
-        cells = zip(self.characters, self.looks, other.characters, other.looks, strict=True)
+        cells = zip(
+            self.characters, self.looks, other.characters, other.looks, strict=True
+        )
         return [x for x, cell in enumerate(cells) if not is_same(*cell)]
 
     @property
     def is_plain(self) -> bool:
         """Whether all terminals agree about its columns."""
-        return all(map(len, self.characters)) and len("".join(self.characters)) == len(self.characters)
+        return all(map(len, self.characters)) and len("".join(self.characters)) == len(
+            self.characters
+        )
 
 
 class SentScreen:
@@ -121,15 +144,25 @@ class SentScreen:
         self._look: Look | None = None
         """That of the next text that is sent."""
 
-    def sequence(self, update: LayoutUpdate | ChopsUpdate, moved: tuple[Region, int] | None = None) -> str:
-        """The characters that bring the terminal to the update. `moved` says of a region by how many rows its content
-        has gone up: the terminal can move whole rows by itself. It need not be right."""
+    def sequence(
+        self,
+        update: LayoutUpdate | ChopsUpdate,
+        moved: tuple[Region, int] | None = None,
+    ) -> str:
+        """The characters that bring the terminal to the update. `moved` says of a
+        region by how many rows its content has gone up: the terminal can move whole
+        rows by itself. It need not be right.
+        """
         wanted, text = dict(self._wanted(update)), ""
-        if moved is not None and (rows := moved[0].intersection(self.size.region).line_range):
+        if moved is not None and (
+            rows := moved[0].intersection(self.size.region).line_range
+        ):
             before = dict(zip(rows, self._rows[rows.start : rows.stop], strict=True))
             text = self._scroll(rows.start, rows.stop, moved[1])
             wanted = before | wanted
-        return text + "".join(part for y, row in sorted(wanted.items()) for part in self._changed(y, row))
+        return text + "".join(
+            part for y, row in sorted(wanted.items()) for part in self._changed(y, row)
+        )
 
     def _wanted(self, update: LayoutUpdate | ChopsUpdate) -> Iterator[tuple[int, Row]]:
         """The rows of the update, as they are to be."""
@@ -140,7 +173,9 @@ class SentScreen:
         for y, spans in groupby(sorted(update.spans), lambda span: span[0]):
             row = self._rows[y].copy()
             for _, start, stop in spans:
-                for (x, strip), end in zip(update.chops[y].items(), update.chop_ends[y], strict=False):
+                for (x, strip), end in zip(
+                    update.chops[y].items(), update.chop_ends[y], strict=False
+                ):
                     if strip is not None and x <= stop and end > start:
                         row.put(x, self._row([strip.crop(0, min(end, stop) - x)]))
             yield y, row
@@ -158,11 +193,17 @@ class SentScreen:
             return ""
         rows, new = self._rows[top:bottom], [Row() for _ in range(abs(by))]
         self._rows[top:bottom] = [*rows[by:], *new] if by > 0 else [*new, *rows[:by]]
-        move = f"\x1b[{bottom};1H" + "\n" * by if by > 0 else f"\x1b[{top + 1};1H" + "\x1bM" * -by
+        move = (
+            f"\x1b[{bottom};1H" + "\n" * by
+            if by > 0
+            else f"\x1b[{top + 1};1H" + "\x1bM" * -by
+        )
         return f"\x1b[{top + 1};{bottom}r{move}\x1b[r"
 
     def _changed(self, y: int, row: Row) -> Iterator[str]:
-        """The parts of a row that have to be sent: the runs of cells that differ from those that are shown."""
+        """The parts of a row that have to be sent: the runs of cells that differ from
+        those that are shown.
+        """
         shown, self._rows[y] = self._rows[y], row
         if row == shown:
             return
@@ -179,9 +220,13 @@ class SentScreen:
     def _written(self, y: int, row: Row, start: int, stop: int) -> str:
         text = f"\x1b[{y + 1};{start + 1}H"
         cells = zip(row.characters[start:stop], row.looks[start:stop], strict=True)
-        for (is_blank, look), same in groupby(cells, lambda cell: (cell[0] == _BLANK, cell[1])):
+        for (is_blank, look), same in groupby(
+            cells, lambda cell: (cell[0] == _BLANK, cell[1])
+        ):
             look = look.where_only_blanks_are(self._look) if is_blank else look  # noqa: PLW2901
-            text += look.after(self._look) + "".join(characters for characters, _ in same)
+            text += look.after(self._look) + "".join(
+                characters for characters, _ in same
+            )
             self._look = look
         return text
 
@@ -195,7 +240,9 @@ class Differences(CompositorUpdate):
     def render_segments(self, console: Console) -> str:
         return self.sequence
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> RenderResult:
         yield self.sequence
 
 
@@ -206,7 +253,9 @@ class Sparing(Base):
     _goes_at_once = False
 
     def what_has_moved(self) -> tuple[Region, int] | None:
-        """The region whose content has gone up, and by how many rows, since this was last asked."""
+        """The region whose content has gone up, and by how many rows, since this was
+        last asked.
+        """
         return None
 
     def send_all(self) -> None:
@@ -217,12 +266,23 @@ class Sparing(Base):
     def on_resize(self) -> None:
         self._sent = None  # the terminal has moved its rows, or cut them
 
-    def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
+    def _display(
+        self, screen: Screen[object], renderable: RenderableType | None
+    ) -> None:
         driver = self._driver
-        is_sent = self._running and not (self._closed or self.is_headless or self._batch_count)
-        if renderable is not None and is_sent and driver is not None and not driver.is_inline:
+        is_sent = self._running and not (
+            self._closed or self.is_headless or self._batch_count
+        )
+        if (
+            renderable is not None
+            and is_sent
+            and driver is not None
+            and not driver.is_inline
+        ):
             renderable = self._spared(screen.outer_size, renderable)
-        self._goes_at_once = isinstance(renderable, Differences) and len(renderable.sequence) < _AT_ONCE
+        self._goes_at_once = (
+            isinstance(renderable, Differences) and len(renderable.sequence) < _AT_ONCE
+        )
         super()._display(screen, renderable)
 
     def _spared(self, size: Size, update: RenderableType) -> RenderableType | None:
@@ -230,12 +290,16 @@ class Sparing(Base):
         if self._sent is None or self._sent.size != size:
             self._sent = None
             if isinstance(update, LayoutUpdate) and update.region == size.region:
-                self._sent = SentScreen(size, self.console._color_system or ColorSystem.TRUECOLOR)
+                self._sent = SentScreen(
+                    size, self.console._color_system or ColorSystem.TRUECOLOR
+                )
         if self._sent is None or not isinstance(update, LayoutUpdate | ChopsUpdate):
             self._sent = None
             return update
         sequence = self._sent.sequence(update, self.what_has_moved())
-        is_there = self._previous_cursor_position == size.clamp_offset(self.cursor_position)
+        is_there = self._previous_cursor_position == size.clamp_offset(
+            self.cursor_position
+        )
         return Differences(sequence) if sequence or not is_there else None
 
     def _begin_update(self) -> None:
@@ -252,8 +316,12 @@ def _look(style: Style | None, colours: ColorSystem) -> Look:
     if style is None:
         return Look()
     return Look(
-        ";".join(style.color.downgrade(colours).get_ansi_codes()) if style.color else "39",
-        ";".join(style.bgcolor.downgrade(colours).get_ansi_codes(foreground=False)) if style.bgcolor else "49",
+        ";".join(style.color.downgrade(colours).get_ansi_codes())
+        if style.color
+        else "39",
+        ";".join(style.bgcolor.downgrade(colours).get_ansi_codes(foreground=False))
+        if style.bgcolor
+        else "49",
         style._attributes & style._set_attributes,
         f"id={style._link_id};{style._link}" if style._link else "",
         Strip.render_ansi(style, colours),
@@ -262,7 +330,9 @@ def _look(style: Style | None, colours: ColorSystem) -> Look:
 
 @lru_cache(maxsize=4096)
 def _cells(text: str) -> list[str]:
-    """The characters of each cell. Those without a width belong to the ones before them."""
+    """The characters of each cell. Those without a width belong to the ones before
+    them.
+    """
     cells = list[str]()
     for start, end, width in split_graphemes(text)[0]:
         if width:

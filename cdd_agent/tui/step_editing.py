@@ -1,4 +1,6 @@
-"""Editing a step's text in plan.md, from the step's screen. Imported when that is asked for."""
+"""Editing a step's text in plan.md, from the step's screen. Imported when that is asked
+for.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,16 @@ from cdd_agent.tui.transcript.blocks import BlockKind
 if TYPE_CHECKING:
     from cdd_agent.tui.app import Shell
 
-_KEPT = "Your text is kept: `e` opens it again. Deleted there, it is dropped, and the plan stays as it is."
+_KEPT = (
+    "Your text is kept: `e` opens it again. Deleted there, it is dropped, and the plan"
+    " stays as it is."
+)
 
 
 async def edit_step(app: Shell, slug: str, number: int) -> None:
-    """Open the person's editor with the text; what came of it is told on the step's screen."""
+    """Open the person's editor with the text; what came of it is told on the step's
+    screen.
+    """
     screen, session = app.screen, app.session
     if not isinstance(screen, StepScreen) or session is None:
         return

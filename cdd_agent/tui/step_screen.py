@@ -1,4 +1,6 @@
-"""One step, opened from the plan: its words; and of each attempt the prompt, the reply, the changes and the check."""
+"""One step, opened from the plan: its words; and of each attempt the prompt, the reply,
+the changes and the check.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,10 @@ class _Tabs(GuardedWidget, Widget):
     """The parts of a step, of which one is open."""
 
     DEFAULT_CSS = """
-    _Tabs { height: 1; padding: 0 1; background: $surface; text-wrap: nowrap; text-overflow: ellipsis; }
+    _Tabs {
+        height: 1; padding: 0 1; background: $surface; text-wrap: nowrap;
+        text-overflow: ellipsis;
+    }
     """
     chosen: reactive[int] = reactive(0)
 
@@ -50,20 +55,32 @@ class _Tabs(GuardedWidget, Widget):
     def render(self) -> Content:
         parts: list[str | tuple[str, str]] = []
         for place, name in enumerate(self.names):
-            parts += [(f" {name} ", "bold reverse" if place == self.chosen else "$text-muted"), " "]
+            parts += [
+                (
+                    f" {name} ",
+                    "bold reverse" if place == self.chosen else "$text-muted",
+                ),
+                " ",
+            ]
         return Content.assemble(*parts)
 
 
 class StepScreen(GuardedWidget, ModalScreen[str]):
-    """Shows a step. Closed with a line for the prompt, it is that which the person wants to say; an empty one says
-    nothing. Nothing is done from here by itself."""
+    """Shows a step. Closed with a line for the prompt, it is that which the person
+    wants to say; an empty one says nothing. Nothing is done from here by itself.
+    """
 
     DEFAULT_CSS = """
     StepScreen {
         align: center middle;
-        & > #step { width: 94%; height: 94%; border: round $primary; background: $background; }
+        & > #step {
+            width: 94%; height: 94%; border: round $primary; background: $background;
+        }
         & #heading { height: auto; max-height: 4; padding: 0 1; }
-        & #keys { height: 1; padding: 0 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
+        & #keys {
+            height: 1; padding: 0 1; color: $text-muted; text-wrap: nowrap;
+            text-overflow: ellipsis;
+        }
     }
     StepScreen.-narrow > #step { width: 100%; height: 100%; border: none; }
     """
@@ -91,7 +108,9 @@ class StepScreen(GuardedWidget, ModalScreen[str]):
     PARTS: ClassVar[tuple[str, ...]] = ("Step", "Prompt", "Reply", "Changes", "Checks")
 
     def __init__(self, details: StepDetails, look_at: Callable[[int], None]) -> None:
-        """`look_at` is called with how many places further on the step is that the person wants to see."""
+        """`look_at` is called with how many places further on the step is that the
+        person wants to see.
+        """
         super().__init__()
         self._details = details
         self._attempt = max(len(details.attempts) - 1, 0)
@@ -121,7 +140,12 @@ class StepScreen(GuardedWidget, ModalScreen[str]):
         self._fill()
 
     def seen(self) -> Hashable:
-        return self._details.step.number, self._attempt, self.query_one(_Tabs).chosen, self._times_edited
+        return (
+            self._details.step.number,
+            self._attempt,
+            self.query_one(_Tabs).chosen,
+            self._times_edited,
+        )
 
     def tell(self, *news: Block) -> None:
         """Say something above the step's words."""
@@ -151,7 +175,9 @@ class StepScreen(GuardedWidget, ModalScreen[str]):
         self._fill()
 
     def action_attempt(self, by: int) -> None:
-        self._attempt = min(max(self._attempt + by, 0), max(len(self._details.attempts) - 1, 0))
+        self._attempt = min(
+            max(self._attempt + by, 0), max(len(self._details.attempts) - 1, 0)
+        )
         self._fill()
 
     def action_step(self, by: int) -> None:
@@ -159,7 +185,9 @@ class StepScreen(GuardedWidget, ModalScreen[str]):
 
     def action_edit(self) -> None:
         self._times_edited += 1
-        self.post_message(self.EditAsked(self._details.ticket_slug, self._details.step.number))
+        self.post_message(
+            self.EditAsked(self._details.ticket_slug, self._details.step.number)
+        )
 
     def action_say(self, word: str) -> None:
         """Leave with the words that do it, which the person sends, or not."""
@@ -173,11 +201,17 @@ class StepScreen(GuardedWidget, ModalScreen[str]):
 def _heading(details: StepDetails, attempt: int) -> Content:
     view = details.view
     facts = [_standing(view)]
-    facts += [f"attempt {attempt + 1} of {len(details.attempts)}"] if details.attempts else []
+    facts += (
+        [f"attempt {attempt + 1} of {len(details.attempts)}"]
+        if details.attempts
+        else []
+    )
     facts += [f"{view.seconds:.0f} s"] if view.seconds is not None else []
     facts += [in_full(view.cost)] if view.cost.tokens else []
     title = sanitize_for_display(f"{step_glyph(view)} {view.number}. {view.title}")
-    return Content.assemble((title, "bold"), "\n", (sanitize_for_display(" · ".join(facts)), "$text-muted"))
+    return Content.assemble(
+        (title, "bold"), "\n", (sanitize_for_display(" · ".join(facts)), "$text-muted")
+    )
 
 
 def _standing(view: StepView) -> str:
@@ -189,15 +223,32 @@ def _standing(view: StepView) -> str:
     return words
 
 
-def _blocks(part: str, details: StepDetails, attempt: AttemptDetails | None) -> Iterator[Block]:
-    nothing = (BlockKind.NOTE, "Nothing yet: the step was not tried." if attempt is None else "Nothing was kept of it.")
+def _blocks(
+    part: str, details: StepDetails, attempt: AttemptDetails | None
+) -> Iterator[Block]:
+    nothing = (
+        BlockKind.NOTE,
+        (
+            "Nothing yet: the step was not tried."
+            if attempt is None
+            else "Nothing was kept of it."
+        ),
+    )
     match part:
         case "Step":
             yield from _words(details, attempt)
         case "Prompt":
-            yield (BlockKind.MARKDOWN, attempt.request) if attempt and attempt.request else nothing
+            yield (
+                (BlockKind.MARKDOWN, attempt.request)
+                if attempt and attempt.request
+                else nothing
+            )
         case "Reply":
-            yield (BlockKind.MARKDOWN, attempt.reply) if attempt and attempt.reply else nothing
+            yield (
+                (BlockKind.MARKDOWN, attempt.reply)
+                if attempt and attempt.reply
+                else nothing
+            )
         case "Checks" if attempt and (attempt.tests or attempt.output):
             yield from _tests(attempt)
         case _:
@@ -208,13 +259,19 @@ def _words(details: StepDetails, attempt: AttemptDetails | None) -> Iterator[Blo
     step, view = details.step, details.view
     if view.status is StepStatus.COMPLETED and view.evidence is not None:
         is_proven = view.verification not in REMARKS
-        yield (BlockKind.GOOD if is_proven else BlockKind.WARNING), f"Seen: {why(view.evidence)}"
+        yield (
+            (BlockKind.GOOD if is_proven else BlockKind.WARNING),
+            f"Seen: {why(view.evidence)}",
+        )
     if view.error and view.status is StepStatus.FAILED:
         yield BlockKind.ERROR, view.error
     if view.reason and view.status is StepStatus.SKIPPED:
         yield BlockKind.WARNING, f"Skipped: {view.reason}"
     if view.changed:
-        yield BlockKind.WARNING, "The plan says something else of it now than when it was carried out."
+        yield (
+            BlockKind.WARNING,
+            "The plan says something else of it now than when it was carried out.",
+        )
     if attempt and attempt.guidance:
         yield BlockKind.NOTE, f"Guidance: {attempt.guidance}"
     if attempt and attempt.failure and attempt.failure != view.error:
@@ -222,11 +279,19 @@ def _words(details: StepDetails, attempt: AttemptDetails | None) -> Iterator[Blo
     files = "\n".join(f"- `{file.path}`" for file in step.files_affected)
     depends = ", ".join(map(str, step.dependencies)) or "none"
     verify = f"`{step.verify}`" if step.verify else "the project's check"
-    yield BlockKind.MARKDOWN, f"{step.description}\n\n**Depends on:** {depends}  \n**Verify:** {verify}\n\n{files}"
+    yield (
+        BlockKind.MARKDOWN,
+        (
+            f"{step.description}\n\n**Depends on:** {depends}  \n**Verify:**"
+            f" {verify}\n\n{files}"
+        ),
+    )
 
 
 def _tests(attempt: AttemptDetails) -> Iterator[Block]:
-    """The tests that changed first; of those that only stayed as they were no more than can be read."""
+    """The tests that changed first; of those that only stayed as they were no more than
+    can be read.
+    """
     stayed = [test for test in attempt.tests if test.result is test.before]
     for test in attempt.tests:
         if test.result is not test.before:

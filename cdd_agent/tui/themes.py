@@ -1,6 +1,8 @@
-"""How the shell looks: dark, light or in high contrast; chosen by the person, or else by the terminal's background.
+"""How the shell looks: dark, light or in high contrast; chosen by the person, or else
+by the terminal's background.
 
-What was chosen is remembered where the person's other state is: it is theirs, not the project's.
+What was chosen is remembered where the person's other state is: it is theirs, not the
+project's.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ _BLACK_BY_NUMBER = (0, 1, 2, 3, 4, 5, 6, 8)
 
 
 class Look(NamedTuple):
-    """A theme as people choose it. On a terminal of sixteen colours it uses those, as the person has set them."""
+    """A theme as people choose it. On a terminal of sixteen colours it uses those, as
+    the person has set them.
+    """
 
     about: str
     theme: str
@@ -39,7 +43,11 @@ class Look(NamedTuple):
 THEMES: Mapping[str, Look] = {
     "dark": Look("for a dark terminal", "textual-dark", "ansi-dark"),
     "light": Look("for a light terminal", "textual-light", "ansi-light"),
-    "contrast": Look("black and white, few colours, all of them bright", "cdd-contrast", "cdd-contrast"),
+    "contrast": Look(
+        "black and white, few colours, all of them bright",
+        "cdd-contrast",
+        "cdd-contrast",
+    ),
 }
 _CONTRAST = Theme(
     name="cdd-contrast",
@@ -72,7 +80,9 @@ class ThemeChoice(Struct, frozen=True):
 
 
 def remembered(environment: Mapping[str, str] = os.environ) -> ThemeChoice:
-    """The theme that the person chose, or that fitted the terminal last time; at first by its environment, or dark."""
+    """The theme that the person chose, or that fitted the terminal last time; at first
+    by its environment, or dark.
+    """
     with suppress(OSError, ValueError, RecursionError):
         kept = json.loads(_file().read_bytes())
         if isinstance(kept, dict) and kept.get("theme") in THEMES:
@@ -93,9 +103,14 @@ def remember(choice: ThemeChoice) -> None:
 
 def known_theme(name: str) -> str:
     """The theme of this name, or one that begins so. Raises `BadInput`."""
-    fitting = [known for known in (*THEMES, AUTOMATIC) if known.startswith(name.lower())]
+    fitting = [
+        known for known in (*THEMES, AUTOMATIC) if known.startswith(name.lower())
+    ]
     if not name or len(fitting) != 1:
-        raise BadInput(f"There is no theme {name!r}", hint=f"There are {', '.join((*THEMES, AUTOMATIC))}.")
+        raise BadInput(
+            f"There is no theme {name!r}",
+            hint=f"There are {', '.join((*THEMES, AUTOMATIC))}.",
+        )
     return fitting[0]
 
 
@@ -103,25 +118,38 @@ def use_theme(app: App[Any], name: str) -> None:
     """Draw in this theme from now on."""
     look = THEMES[name]
     app.register_theme(_CONTRAST)
-    app.theme = look.in_sixteen if app.console.color_system == "standard" else look.theme
+    app.theme = (
+        look.in_sixteen if app.console.color_system == "standard" else look.theme
+    )
 
 
 def with_muted_text(variables: dict[str, str]) -> dict[str, str]:
-    """A theme's variables, with muted text as a colour: where Textual reads a style from words, it drops the percentage
-    of its own `auto 60%`, and what should be muted is the brightest text of all."""
+    """A theme's variables, with muted text as a colour: where Textual reads a style
+    from words, it drops the percentage of its own `auto 60%`, and what should be muted
+    is the brightest text of all.
+    """
     if not variables["text-muted"].startswith("auto"):
         return variables
     background = Color.parse(variables["background"])
-    return {**variables, "text-muted": (background + background.get_contrast_text(0.6)).hex}
+    return {
+        **variables,
+        "text-muted": (background + background.get_contrast_text(0.6)).hex,
+    }
 
 
 def by_background(colour: str) -> str | None:
-    """The theme for a background as a terminal names it: `rgb:1e1e/1e1e/1e1e`, `#1e1e1e`; None for anything else."""
+    """The theme for a background as a terminal names it: `rgb:1e1e/1e1e/1e1e`,
+    `#1e1e1e`; None for anything else.
+    """
     if found := re.fullmatch(
-        r"rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})(?:/[0-9a-fA-F]+)?", colour
+        r"rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})"
+        r"(?:/[0-9a-fA-F]+)?",
+        colour,
     ):
         parts = [int(part, 16) / (16 ** len(part) - 1) for part in found.groups()]
-    elif found := re.fullmatch(r"#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})", colour.lower()):
+    elif found := re.fullmatch(
+        r"#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})", colour.lower()
+    ):
         parts = [int(part, 16) / 255 for part in found.groups()]
     else:
         return None

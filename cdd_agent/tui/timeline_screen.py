@@ -1,4 +1,6 @@
-"""A run as a timeline: one walks along the points between its steps, sees what changed, and goes back from there."""
+"""A run as a timeline: one walks along the points between its steps, sees what changed,
+and goes back from there.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +30,20 @@ if TYPE_CHECKING:
     from cdd_agent.engine.timeline import Timeline
     from cdd_agent.events import StepView, UndoPreview
 
-_KEYS = "←→ point · PgUp PgDn scroll · Enter: the words that go there into the prompt · Esc closes"
+_KEYS = (
+    "←→ point · PgUp PgDn scroll · Enter: the words that go there into the prompt · Esc"
+    " closes"
+)
 
 
 class _Row(GuardedWidget, Widget):
     """The points: the start, one after each step, and those that were undone."""
 
     DEFAULT_CSS = """
-    _Row { height: 1; padding: 0 1; background: $surface; text-wrap: nowrap; text-overflow: ellipsis; }
+    _Row {
+        height: 1; padding: 0 1; background: $surface; text-wrap: nowrap;
+        text-overflow: ellipsis;
+    }
     """
     chosen: reactive[int] = reactive(0)
 
@@ -50,20 +58,37 @@ class _Row(GuardedWidget, Widget):
         now = len(names) - 1 - self._undone
         first = max(0, min(self.chosen, now) - self.size.width // 12)
         for place in range(first, len(names)):
-            look = "bold reverse" if place == self.chosen else "$text-muted" if place > now else ""
-            parts += [("╌╌" if place > now else "──", "$text-muted")] if place > first else []
+            look = (
+                "bold reverse"
+                if place == self.chosen
+                else "$text-muted"
+                if place > now
+                else ""
+            )
+            parts += (
+                [("╌╌" if place > now else "──", "$text-muted")]
+                if place > first
+                else []
+            )
             parts += [(f" {names[place]}{' now' if place == now else ''} ", look)]
         return Content.assemble("… " if first else "", *parts)
 
 
 class TimelineScreen(GuardedWidget, ModalScreen[str]):
-    """Closed with a line for the prompt, it is that which goes to the chosen point; an empty one says nothing."""
+    """Closed with a line for the prompt, it is that which goes to the chosen point; an
+    empty one says nothing.
+    """
 
     DEFAULT_CSS = """
     TimelineScreen {
         align: center middle;
-        & > #timeline { width: 94%; height: 94%; border: round $primary; background: $background; }
-        & #keys { height: 1; padding: 0 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
+        & > #timeline {
+            width: 94%; height: 94%; border: round $primary; background: $background;
+        }
+        & #keys {
+            height: 1; padding: 0 1; color: $text-muted; text-wrap: nowrap;
+            text-overflow: ellipsis;
+        }
     }
     TimelineScreen.-narrow > #timeline { width: 100%; height: 100%; border: none; }
     """
@@ -82,8 +107,9 @@ class TimelineScreen(GuardedWidget, ModalScreen[str]):
         look_at: Callable[[int], StepDetails],
         preview: Callable[[int], Awaitable[UndoPreview]],
     ) -> None:
-        """`look_at` reads all that is known of a step, `preview` says what going back to before one would do; both may
-        raise `CddError`."""
+        """`look_at` reads all that is known of a step, `preview` says what going back
+        to before one would do; both may raise `CddError`.
+        """
         super().__init__()
         self._look_at, self._preview = look_at, preview
         self._done, self._undone = timeline.steps, timeline.undone
@@ -123,18 +149,28 @@ class TimelineScreen(GuardedWidget, ModalScreen[str]):
 
     @work(exclusive=True)
     async def fill(self, place: int) -> None:
-        """Show a point: what its step changed, and what would become of files on the way there."""
+        """Show a point: what its step changed, and what would become of files on the
+        way there.
+        """
         transcript = self.query_one(Transcript)
         transcript.clear()
         if place > len(self._done):
-            transcript.add(BlockKind.NOTE, "Undone. Enter puts `redo` into the prompt, which brings all of it back.")
+            transcript.add(
+                BlockKind.NOTE,
+                "Undone. Enter puts `redo` into the prompt, which brings all of it"
+                " back.",
+            )
         try:
             if place < len(self._done):
-                _say_what_would_be(await self._preview(self._done[place].number), transcript)
+                _say_what_would_be(
+                    await self._preview(self._done[place].number), transcript
+                )
             if place == 0:
                 transcript.add(BlockKind.NOTE, "Before the first step.")
                 return
-            details = await asyncio.to_thread(self._look_at, self._steps[place - 1].number)
+            details = await asyncio.to_thread(
+                self._look_at, self._steps[place - 1].number
+            )
         except CddError as error:
             transcript.add(BlockKind.WARNING, error.message)
             return
@@ -142,7 +178,9 @@ class TimelineScreen(GuardedWidget, ModalScreen[str]):
         transcript.add(BlockKind.HEADING, f"After step {step.number}: {step.title}")
         if step.evidence is not None:
             transcript.add(BlockKind.NOTE, f"Seen: {why(step.evidence)}")
-        diff = next((attempt.diff for attempt in reversed(details.attempts) if attempt.diff), "")
+        diff = next(
+            (attempt.diff for attempt in reversed(details.attempts) if attempt.diff), ""
+        )
         if diff:
             show_diff(transcript, diff)
         else:
@@ -153,11 +191,18 @@ class TimelineScreen(GuardedWidget, ModalScreen[str]):
 def _say_what_would_be(preview: UndoPreview, transcript: Transcript) -> None:
     """Of the files on the way to a point, before anybody says yes."""
     numbers = ", ".join(map(str, preview.steps))
-    transcript.add(BlockKind.NOTE, f"Going back here undoes step {numbers}; Enter puts the words into the prompt.")
+    transcript.add(
+        BlockKind.NOTE,
+        f"Going back here undoes step {numbers}; Enter puts the words into the prompt.",
+    )
     for label, paths, kind in (
         ("as before:", preview.restored, BlockKind.OUTPUT),
         ("stays as you have edited it since:", preview.kept, BlockKind.WARNING),
-        ("as it was edited in between, not as before:", preview.edited, BlockKind.WARNING),
+        (
+            "as it was edited in between, not as before:",
+            preview.edited,
+            BlockKind.WARNING,
+        ),
     ):
         for path in paths:
             transcript.add(kind, sanitize_for_display(f"{label} {path}"))

@@ -1,6 +1,7 @@
 """The baseline: what the project's own check says before a run changes anything.
 
-Old failures are then not blamed on a step, and a test that vanishes is missed. It is taken once for a run.
+Old failures are then not blamed on a step, and a test that vanishes is missed. It is
+taken once for a run.
 """
 
 from collections.abc import Iterable
@@ -21,7 +22,9 @@ class Baseline(JsonFile, frozen=True):
     """The project's own check, as it ended before a run changed anything."""
 
     step: int
-    """The step that it was taken before: the first, unless the run is older than its baseline."""
+    """The step that it was taken before: the first, unless the run is older than its
+    baseline.
+    """
     command: str | None = None
     """None: there was nothing to run."""
     return_code: int | None = None
@@ -44,13 +47,23 @@ class Baseline(JsonFile, frozen=True):
         return self.tests is not None and not self.tests.results
 
 
-def is_of_use(steps: Iterable[PlanStep], test_command: str | None, commands: CommandRunner) -> bool:
-    """Whether one of these steps will be compared with a baseline: by the project's check, or test by test."""
+def is_of_use(
+    steps: Iterable[PlanStep], test_command: str | None, commands: CommandRunner
+) -> bool:
+    """Whether one of these steps will be compared with a baseline: by the project's
+    check, or test by test.
+    """
     try:
         project = project_check(test_command, commands)
-        own = (check_for(step, test_command, commands) for step in steps if step.verify is not None)
+        own = (
+            check_for(step, test_command, commands)
+            for step in steps
+            if step.verify is not None
+        )
         tests = project is None or project.invocation is not None
-        return any(step.verify is None for step in steps) or any(check.invocation and tests for check in own if check)
+        return any(step.verify is None for step in steps) or any(
+            check.invocation and tests for check in own if check
+        )
     except BadInput:  # that is a matter of the steps that use it
         return False
 
@@ -58,10 +71,11 @@ def is_of_use(steps: Iterable[PlanStep], test_command: str | None, commands: Com
 async def take_baseline(
     step: int, check: Check | None, commands: CommandRunner, limit: float, folder: Path
 ) -> tuple[Baseline, str]:
-    """Run the project's check once before `step`, as `run_check` does; that there is nothing to run is known then too.
-    Returns the baseline, and the whole output.
+    """Run the project's check once before `step`, as `run_check` does; that there is
+    nothing to run is known then too. Returns the baseline, and the whole output.
 
-    A check that fails, or that is of no use, ends nothing: nothing is known then, and every failure counts as new.
+    A check that fails, or that is of no use, ends nothing: nothing is known then, and
+    every failure counts as new.
     """
     if check is None:
         return Baseline(step=step), ""

@@ -8,7 +8,9 @@ from cdd_agent.verification.outcomes import Reference
 
 
 class Agenda(Struct, frozen=True):
-    """The ticket beside the step that runs: its acceptance criteria, and the steps that are left, in their order."""
+    """The ticket beside the step that runs: its acceptance criteria, and the steps that
+    are left, in their order.
+    """
 
     criteria: tuple[str, ...] = ()
     later: tuple[PlanStep, ...] = ()
@@ -23,7 +25,9 @@ class Before(Struct, frozen=True):
 
     @property
     def is_without_tests(self) -> bool:
-        """No test is known, and there was nothing that could have run some that are not."""
+        """No test is known, and there was nothing that could have run some that are
+        not.
+        """
         return not self.reference.tests and (
             self.baseline is None or not self.baseline.command or self.baseline.is_empty
         )

@@ -1,8 +1,10 @@
 """Which of a step's changes decide how tests are run, rather than what they see.
 
-A reply that changes these can make any outcome: a hook in `conftest.py` may drop tests or rewrite results, a setting
-may choose other tests. No comparison of outcomes finds that out, so it is looked for in the files. This is a list of
-the usual ways, and no proof that there is no other: tests run the project's own code, which can do what its user can.
+A reply that changes these can make any outcome: a hook in `conftest.py` may drop tests
+or rewrite results, a setting may choose other tests. No comparison of outcomes finds
+that out, so it is looked for in the files. This is a list of the usual ways, and no
+proof that there is no other: tests run the project's own code, which can do what its
+user can.
 """
 
 import re
@@ -19,7 +21,8 @@ _CODE = (".py", ".js", ".cjs", ".mjs", ".ts")
 _OF_ANY_COMMAND = re.compile(
     r"""
       GNUmakefile | [Mm]akefile | tox\.ini | noxfile\.py
-    | (jest|vitest|karma|playwright|cypress|ava|wdio)\.(config|conf)\.\w+ | \.mocharc(\.\w+)?
+    | (jest|vitest|karma|playwright|cypress|ava|wdio)\.(config|conf)\.\w+
+    | \.mocharc(\.\w+)?
     """,
     re.VERBOSE,
 )
@@ -29,39 +32,54 @@ _OF_ANY_COMMAND = re.compile(
 def changes_of_harness(
     changes: Iterable[FileChange], invocation: Invocation | None, script: str = ""
 ) -> tuple[str, ...]:
-    """The files among the changes that decide how tests are run: where it is known what runs them, only those that it
-    goes by.
+    """The files among the changes that decide how tests are run: where it is known what
+    runs them, only those that it goes by.
 
     `script` is the file that the check's command itself runs; a step may make one.
     """
 
     def decides(change: FileChange) -> bool:
-        matters = invocation.what_matters(change.path) if invocation else _what_may_matter(change.path)
+        matters = (
+            invocation.what_matters(change.path)
+            if invocation
+            else _what_may_matter(change.path)
+        )
         own_script = str(change.path) == script and change.before is not None
         if own_script or matters is None or matters is whole:
             return own_script or matters is whole  # also an empty one that is new
-        before, after = ((data or b"").decode("utf-8", errors="replace") for data in (change.before, change.after))
+        before, after = (
+            (data or b"").decode("utf-8", errors="replace")
+            for data in (change.before, change.after)
+        )
         return matters(before) != matters(after)
 
     return tuple(str(change.path) for change in changes if decides(change))
 
 
 def first_settings(changes: Iterable[FileChange]) -> tuple[str, ...]:
-    """The files of settings among the changes that were not there before: what a project without tests begins with."""
+    """The files of settings among the changes that were not there before: what a
+    project without tests begins with.
+    """
     return tuple(
         str(change.path)
         for change in changes
-        if change.before is None and change.path.suffix not in _CODE and _what_may_matter(change.path)
+        if change.before is None
+        and change.path.suffix not in _CODE
+        and _what_may_matter(change.path)
     )
 
 
 def conftests(changes: Iterable[FileChange]) -> tuple[str, ...]:
     """The `conftest.py` files among the changes, also those that only hold fixtures."""
-    return tuple(str(change.path) for change in changes if change.path.name == "conftest.py")
+    return tuple(
+        str(change.path) for change in changes if change.path.name == "conftest.py"
+    )
 
 
 def _what_may_matter(path: PurePosixPath) -> Matters | None:
-    """The part of a file of this name that may matter when anything may run the tests."""
+    """The part of a file of this name that may matter when anything may run the
+    tests.
+    """
     if _OF_ANY_COMMAND.fullmatch(path.name) or path.parts[0] == ".cargo":
         return whole
     if path.name == "package.json":

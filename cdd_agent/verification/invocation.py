@@ -1,4 +1,6 @@
-"""Commands that run tests: which runner a command starts, itself or by way of the script in `package.json`."""
+"""Commands that run tests: which runner a command starts, itself or by way of the
+script in `package.json`.
+"""
 
 import re
 from collections.abc import Sequence
@@ -13,7 +15,11 @@ from cdd_agent.verification.runner import Matters, Reported, Reporting, TestRunn
 from cdd_agent.verification.runners import RUNNERS
 from cdd_agent.verification.settings import package_json
 
-_RUN = {"npm": ("test", "t", "tst", "run", "run-script"), "yarn": ("test", "run"), "pnpm": ("test", "t", "run")}
+_RUN = {
+    "npm": ("test", "t", "tst", "run", "run-script"),
+    "yarn": ("test", "run"),
+    "pnpm": ("test", "t", "run"),
+}
 _ECHO = ("> ", "$ ")
 """How lines begin in which a script is shown as it is started."""
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
@@ -30,11 +36,14 @@ class Invocation(Struct, frozen=True):
     """The runner's own words, where the command starts a script that has them."""
 
     def reporting(self, report: Path) -> Reporting | None:
-        """The command with a report on each test; None where it cannot be told to make one."""
+        """The command with a report on each test; None where it cannot be told to make
+        one.
+        """
         if self.script is None:
             return self.runner.reporting(self.argv, report)
         made = self.runner.reporting(self.script, report)
-        if made is None or made.argv[: len(self.script)] != self.script:  # words can be added to a script's end only
+        # words can be added to a script's end only
+        if made is None or made.argv[: len(self.script)] != self.script:
             return None
         added = made.argv[len(self.script) :]
         is_npm = _name(self.argv[0]) == "npm"
@@ -49,16 +58,29 @@ class Invocation(Struct, frozen=True):
         return self.runner.read(reported, self.selection, self.root)
 
     def shown(self, line: str, report: Path) -> str:
-        """A line of output as people read it; empty where it is only about the report."""
-        made = self.reporting(report) if self.script is not None and line.startswith(_ECHO) else None
-        if added := [word for word in made.argv[len(self.argv) :] if word != "--"] if made else []:
+        """A line of output as people read it; empty where it is only about the
+        report.
+        """
+        made = (
+            self.reporting(report)
+            if self.script is not None and line.startswith(_ECHO)
+            else None
+        )
+        if added := (
+            [word for word in made.argv[len(self.argv) :] if word != "--"]
+            if made
+            else []
+        ):
             line, cut, _ = line.partition(f" {added[0]}")  # they come last
             line += "\n" if cut else ""
         return self.runner.shown(line, report)
 
     def may_be_about_report(self, begun: str) -> bool:
         """Whether a line that begins so may be one that is not to be shown as it is."""
-        beginnings = (*self.runner.about_report, *(_ECHO if self.script is not None else ()))
+        beginnings = (
+            *self.runner.about_report,
+            *(_ECHO if self.script is not None else ()),
+        )
         return any(begun.startswith(one) or one.startswith(begun) for one in beginnings)
 
     def what_matters(self, path: PurePosixPath) -> Matters | None:
@@ -69,7 +91,9 @@ class Invocation(Struct, frozen=True):
 
 
 def invocation(argv: Sequence[str], root: Path) -> Invocation | None:
-    """The runner that a command starts, with the words for it; None where it is not told of each test."""
+    """The runner that a command starts, with the words for it; None where it is not
+    told of each test.
+    """
     if runner := _runner(argv):
         return Invocation(runner, root, tuple(argv))
     script = _script(argv, root)
@@ -82,14 +106,20 @@ def _runner(argv: Sequence[str]) -> TestRunner | None:
 
 
 def _script(argv: Sequence[str], root: Path) -> tuple[str, ...] | None:
-    """The words that a script of `package.json` runs, with those of the command; None where it is more than one plain
-    command."""
+    """The words that a script of `package.json` runs, with those of the command; None
+    where it is more than one plain command.
+    """
     program, *words = argv or ("",)
     program = _name(program)
     if not words or words[0] not in _RUN.get(program, ()):
         return None
-    name, rest = ("test", words[1:]) if words[0] in ("test", "t", "tst") else (words[1] if words[1:] else "", words[2:])
-    if program == "npm" and rest and rest[0] != "--":  # npm's own options, or words that it takes for such
+    name, rest = (
+        ("test", words[1:])
+        if words[0] in ("test", "t", "tst")
+        else (words[1] if words[1:] else "", words[2:])
+    )
+    # npm's own options, or words that it takes for such
+    if program == "npm" and rest and rest[0] != "--":
         return None
     try:
         plain = split(section(Manifests(root).content("package.json"), "scripts")[name])

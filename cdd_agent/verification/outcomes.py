@@ -1,7 +1,8 @@
-"""Results of a run of tests, one by one, and how they differ from earlier ones: values only, no disk and no process.
+"""Results of a run of tests, one by one, and how they differ from earlier ones: values
+only, no disk and no process.
 
-A test is known by the text of its `TestId`. What could not be collected has an id too, that of the file or folder, and
-stands for every test in it.
+A test is known by the text of its `TestId`. What could not be collected has an id too,
+that of the file or folder, and stands for every test in it.
 """
 
 from collections import Counter
@@ -18,7 +19,9 @@ from cdd_agent.verification.testcode import CODE
 
 
 class Result(StrEnum):
-    """The outcome of one test. Of several results under one id, the first of these that is among them counts."""
+    """The outcome of one test. Of several results under one id, the first of these that
+    is among them counts.
+    """
 
     FAILED = "failed"
     SKIPPED = "skipped"
@@ -27,26 +30,36 @@ class Result(StrEnum):
 
 
 class Selection(Struct, frozen=True):
-    """Which tests a command asks for: the files, folders and tests it names, and the options that may choose."""
+    """Which tests a command asks for: the files, folders and tests it names, and the
+    options that may choose.
+    """
 
     paths: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
 
     def must_reach(self, test: str, seen_by: "Selection") -> bool:
-        """Whether this command has to run a test that a command with the selection `seen_by` ran.
+        """Whether this command has to run a test that a command with the selection
+        `seen_by` ran.
 
-        Only what is certain: other options may choose otherwise, and without paths a runner looks where it is told to.
+        Only what is certain: other options may choose otherwise, and without paths a
+        runner looks where it is told to.
         """
         if self.options != seen_by.options:
             return False
         return self.paths == seen_by.paths or is_in(test, self.paths)
 
     def is_no_narrower(self, run: "SuiteRun") -> bool:
-        """Whether this asks for all that a run ran, and names no tests or files of tests."""
+        """Whether this asks for all that a run ran, and names no tests or files of
+        tests.
+        """
         if self == run.selection:
             return True
-        names_tests = any("::" in path or PurePosixPath(path).suffix in CODE for path in self.paths)
-        return not names_tests and all(self.must_reach(test, run.selection) for test in run.results)
+        names_tests = any(
+            "::" in path or PurePosixPath(path).suffix in CODE for path in self.paths
+        )
+        return not names_tests and all(
+            self.must_reach(test, run.selection) for test in run.results
+        )
 
 
 NO_SELECTION = Selection()
@@ -84,15 +97,21 @@ class Results(Struct):
 
     def add(self, test: str, result: Result, text: str = "") -> None:
         test = _UNSEEN.sub("�", test)
-        self.results[test] = min(self.results.get(test, result), result, key=_WORST_FIRST.index)
+        self.results[test] = min(
+            self.results.get(test, result), result, key=_WORST_FIRST.index
+        )
         if text:
             self.tell(test, text)
 
     def tell(self, test: str, text: str) -> None:
         """The words of a failure: the first that there are."""
-        self.texts.setdefault(_UNSEEN.sub("�", test), _NO_TEXT.sub("�", text[:_LONGEST_TEXT]))
+        self.texts.setdefault(
+            _UNSEEN.sub("�", test), _NO_TEXT.sub("�", text[:_LONGEST_TEXT])
+        )
 
-    def run(self, selection: Selection = NO_SELECTION, *, is_finished: bool = True) -> SuiteRun:
+    def run(
+        self, selection: Selection = NO_SELECTION, *, is_finished: bool = True
+    ) -> SuiteRun:
         return SuiteRun(selection, self.results, self.texts, is_finished)
 
 
@@ -105,7 +124,8 @@ class Difference(Struct, frozen=True):
     gone: tuple[str, ...] = ()
     """They ran before, and a command that would run them did not find them."""
     skipped: tuple[str, ...] = ()
-    """They ran before, or were written just now, and are skipped or expected to fail."""
+    """They ran before, or were written just now, and are skipped or expected to fail.
+    """
 
 
 class Known(Struct, frozen=True):
@@ -116,49 +136,94 @@ class Known(Struct, frozen=True):
 
 
 class Reference(Struct, frozen=True):
-    """All that is known of the tests before a step: from the baseline, and from the steps that were completed since."""
+    """All that is known of the tests before a step: from the baseline, and from the
+    steps that were completed since.
+    """
 
     tests: Mapping[str, Known] = field(default_factory=dict)
 
     def after(self, run: SuiteRun) -> "Reference":
         """The reference once the state of the project that the run saw is accepted."""
         failed = set(run.having(Result.FAILED))
-        over = {*self._missing(run), *_collected(run)}  # removed; or files that could not be collected, and now can
+        # removed; or files that could not be collected, and now can
+        over = {
+            *self._missing(run),
+            *_collected(run),
+        }
         if failed:  # or in a file that broke
-            over |= {test for test in self.tests if not failed.isdisjoint(TestId.parse(test).places())}
+            over |= {
+                test
+                for test in self.tests
+                if not failed.isdisjoint(TestId.parse(test).places())
+            }
         tests = {test: known for test, known in self.tests.items() if test not in over}
         for test, result in run.results.items():
             seen_by = tests[test].seen_by if test in tests else frozenset()
-            tests[test] = Known(result, seen_by if run.selection in seen_by else seen_by | {run.selection})
+            tests[test] = Known(
+                result,
+                seen_by if run.selection in seen_by else seen_by | {run.selection},
+            )
         return Reference(tests)
 
-    def compare(self, run: SuiteRun, written: Collection[str] = (), tables: Collection[TestId] = ()) -> Difference:
-        """How a run differs. `written` are the files that were written before it, `tables` the tests with
-        rows that are in them."""
+    def compare(
+        self,
+        run: SuiteRun,
+        written: Collection[str] = (),
+        tables: Collection[TestId] = (),
+    ) -> Difference:
+        """How a run differs. `written` are the files that were written before it,
+        `tables` the tests with rows that are in them.
+        """
         failed, skipped = run.having(Result.FAILED), run.having(Result.SKIPPED)
         collected = _collected(run)
-        missing = [test for test in self._missing(run) if self._ran(test) and test not in collected]
-        in_skipped = [test for test in missing if not set(skipped).isdisjoint(TestId.parse(test).places())]
-        no_longer_run = [test for test in skipped if self._ran(test) and self._expects(test, run)]
-        written_so = [test for test in skipped if test not in self.tests and is_in(test, written)]
+        missing = [
+            test
+            for test in self._missing(run)
+            if self._ran(test) and test not in collected
+        ]
+        in_skipped = [
+            test
+            for test in missing
+            if not set(skipped).isdisjoint(TestId.parse(test).places())
+        ]
+        no_longer_run = [
+            test for test in skipped if self._ran(test) and self._expects(test, run)
+        ]
+        written_so = [
+            test for test in skipped if test not in self.tests and is_in(test, written)
+        ]
         return Difference(
             new_failures=tuple(test for test in failed if not self.failed(test)),
             old_failures=tuple(test for test in failed if self.failed(test)),
-            gone=self._without_renamed_cases([test for test in missing if test not in in_skipped], run, tables),
+            gone=self._without_renamed_cases(
+                [test for test in missing if test not in in_skipped], run, tables
+            ),
             skipped=(*no_longer_run, *in_skipped, *written_so),
         )
 
     def evidence(self, run: SuiteRun, reason: str) -> Evidence:
-        """The figures of a run, beside what is known; where nothing is, no test is told to be new or fixed."""
+        """The figures of a run, beside what is known; where nothing is, no test is told
+        to be new or fixed.
+        """
         passed, failed = run.having(Result.PASSED), run.having(Result.FAILED)
         fixed = sum(self.failed(test) for test in passed)
-        new = sum(test not in self.tests and not self.failed(test) for test in passed) if self.tests else 0
+        new = (
+            sum(test not in self.tests and not self.failed(test) for test in passed)
+            if self.tests
+            else 0
+        )
         old = sum(self.failed(test) for test in failed)
         return Evidence(reason, len(passed), fixed, new, len(failed), old)
 
     def otherwise(self, run: SuiteRun) -> dict[str, Result | None]:
-        """The tests of a run that were not the same before, and what they were; None: nothing is known of them."""
-        return {test: before for test, result in run.results.items() if (before := self._result(test)) is not result}
+        """The tests of a run that were not the same before, and what they were; None:
+        nothing is known of them.
+        """
+        return {
+            test: before
+            for test, result in run.results.items()
+            if (before := self._result(test)) is not result
+        }
 
     def _result(self, test: str) -> Result | None:
         if self.failed(test):
@@ -166,40 +231,72 @@ class Reference(Struct, frozen=True):
         return self.tests[test].result if test in self.tests else None
 
     def failed(self, test: str) -> bool:
-        """Whether it could not pass before: it failed, or its file could not be collected."""
+        """Whether it could not pass before: it failed, or its file could not be
+        collected.
+        """
         places = (test,) if test in self.tests else TestId.parse(test).places()
-        return any(self.tests[place].result is Result.FAILED for place in places if place in self.tests)
+        return any(
+            self.tests[place].result is Result.FAILED
+            for place in places
+            if place in self.tests
+        )
 
     def _ran(self, test: str) -> bool:
         return test in self.tests and self.tests[test].result is not Result.SKIPPED
 
     def _expects(self, test: str, run: SuiteRun) -> bool:
-        return any(run.selection.must_reach(test, other) for other in self.tests[test].seen_by)
+        return any(
+            run.selection.must_reach(test, other) for other in self.tests[test].seen_by
+        )
 
     def _missing(self, run: SuiteRun) -> Iterator[str]:
-        """The tests that the run had to see and did not, but for those in a file that it could not collect."""
+        """The tests that the run had to see and did not, but for those in a file that
+        it could not collect.
+        """
         failed = set(run.having(Result.FAILED))
         for test in self.tests:
-            if test not in run.results and self._expects(test, run) and failed.isdisjoint(TestId.parse(test).places()):
+            if (
+                test not in run.results
+                and self._expects(test, run)
+                and failed.isdisjoint(TestId.parse(test).places())
+            ):
                 yield test
 
-    def _without_renamed_cases(self, gone: list[str], run: SuiteRun, tables: Collection[TestId]) -> tuple[str, ...]:
-        """Ids hold a case's parameters: as many new cases of the same function that pass are no fewer tests."""
+    def _without_renamed_cases(
+        self, gone: list[str], run: SuiteRun, tables: Collection[TestId]
+    ) -> tuple[str, ...]:
+        """Ids hold a case's parameters: as many new cases of the same function that
+        pass are no fewer tests.
+        """
 
         def function(test: str) -> TestId:
             case = TestId.parse(test)
-            return next((table for table in tables if table.has_row(case)), case.function)
+            return next(
+                (table for table in tables if table.has_row(case)), case.function
+            )
 
         if not gone:
             return ()
-        new = Counter(function(test) for test in run.having(Result.PASSED) if test not in self.tests)
+        new = Counter(
+            function(test)
+            for test in run.having(Result.PASSED)
+            if test not in self.tests
+        )
         lost = Counter(map(function, gone))
-        return tuple(test for test in gone if new[function(test)] < lost[function(test)])
+        return tuple(
+            test for test in gone if new[function(test)] < lost[function(test)]
+        )
 
 
 def is_in(test: str, places: Collection[str]) -> bool:
-    """Whether a test is in one of these folders, files, classes or functions, or is one of these."""
-    return any(place in (".", test) or test.startswith((f"{place}/", f"{place}::", f"{place}[")) for place in places)
+    """Whether a test is in one of these folders, files, classes or functions, or is one
+    of these.
+    """
+    return any(
+        place in (".", test)
+        or test.startswith((f"{place}/", f"{place}::", f"{place}["))
+        for place in places
+    )
 
 
 def _collected(run: SuiteRun) -> set[str]:

@@ -9,9 +9,13 @@ from cdd_agent.verification.outcomes import Selection
 
 
 def paths_and_options(
-    words: Sequence[str], root: Path, plain: Collection[str], with_value: Collection[str] = ()
+    words: Sequence[str],
+    root: Path,
+    plain: Collection[str],
+    with_value: Collection[str] = (),
 ) -> Selection:
-    """The tests that are asked for: words that are files or folders, and the options but for those that choose none.
+    """The tests that are asked for: words that are files or folders, and the options
+    but for those that choose none.
 
     `with_value` are the options whose value is the next word.
     """
@@ -29,7 +33,11 @@ def paths_and_options(
 
 def from_root(path: str, root: Path) -> str:
     """A path as it is from the project's root; what is outside stays as it is."""
-    plain = unquote(urlsplit(path).path) if path.startswith("file://") else path.replace("\\", "/")
+    plain = (
+        unquote(urlsplit(path).path)
+        if path.startswith("file://")
+        else path.replace("\\", "/")
+    )
     for base in dict.fromkeys((root.absolute(), root.resolve())):
         if PurePath(plain).is_relative_to(base):
             return PurePath(plain).relative_to(base).as_posix()

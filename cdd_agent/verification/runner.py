@@ -1,4 +1,6 @@
-"""The port to what runs a project's tests and can tell of each of them. The implementations are in `runners/`."""
+"""The port to what runs a project's tests and can tell of each of them. The
+implementations are in `runners/`.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +13,9 @@ from cdd_agent.process.run import LARGEST_COPY, CommandResult
 from cdd_agent.verification.outcomes import Selection, SuiteRun
 
 Matters = Callable[[str], object]
-"""Of a file's text, what decides how tests are run: two versions of which this is equal run them alike."""
+"""Of a file's text, what decides how tests are run: two versions of which this is equal
+run them alike.
+"""
 LARGEST_REPORT = LARGEST_COPY
 """Bytes of a report that is read."""
 
@@ -39,7 +43,9 @@ class Reported(Struct, frozen=True):
         return self.folder / "report"
 
     def data(self, name: str = "report") -> bytes:
-        """The report, or what was captured of `stdout` or `stderr`. Raises `ReportUnreadable`."""
+        """The report, or what was captured of `stdout` or `stderr`. Raises
+        `ReportUnreadable`.
+        """
         try:
             if (self.folder / name).stat().st_size > LARGEST_REPORT:
                 raise ReportUnreadable(f"it is larger than {LARGEST_REPORT} bytes")
@@ -51,9 +57,11 @@ class Reported(Struct, frozen=True):
 
 
 class TestRunner(ABC):
-    """A program that runs tests: how it is told to report on each of them, and how its report is read.
+    """A program that runs tests: how it is told to report on each of them, and how its
+    report is read.
 
-    The project's own code runs while a report is made, and may have written it: nothing in it is taken for granted.
+    The project's own code runs while a report is made, and may have written it: nothing
+    in it is taken for granted.
     """
 
     name: ClassVar[str]
@@ -61,7 +69,8 @@ class TestRunner(ABC):
     ends_with: ClassVar[frozenset[int]]
     """The exit codes of a run that came to its end; 0: all is well."""
     nothing_ran: ClassVar[int | None] = None
-    """The one among them that says that there was no test to run, where there is one."""
+    """The one among them that says that there was no test to run, where there is one.
+    """
     always_reports: ClassVar[bool] = False
     """Whether a run without a report was cut short, and is no pass by its exit code."""
     captures: ClassVar[bool] = False
@@ -71,13 +80,16 @@ class TestRunner(ABC):
 
     @abstractmethod
     def place(self, argv: Sequence[str]) -> int | None:
-        """Where in a command the last word is that makes it this runner on this machine, perhaps by way of a program
-        that starts it; None in any other command."""
+        """Where in a command the last word is that makes it this runner on this
+        machine, perhaps by way of a program that starts it; None in any other command.
+        """
 
     @abstractmethod
     def reporting(self, argv: Sequence[str], report: Path) -> Reporting | None:
-        """The command, told to report to a file and to run to the end of all tests. None where its own words ask for
-        another report, or for something that is no run of tests."""
+        """The command, told to report to a file and to run to the end of all tests.
+        None where its own words ask for another report, or for something that is no run
+        of tests.
+        """
 
     @abstractmethod
     def selection(self, argv: Sequence[str], root: Path) -> Selection:
@@ -85,8 +97,9 @@ class TestRunner(ABC):
 
     @abstractmethod
     def read(self, reported: Reported, selection: Selection, root: Path) -> SuiteRun:
-        """The run's results, with ids that start at `root` and are the same from run to run. Raises
-        `ReportUnreadable`."""
+        """The run's results, with ids that start at `root` and are the same from run to
+        run. Raises `ReportUnreadable`.
+        """
 
     def recognises(self, argv: Sequence[str]) -> bool:
         return self.place(argv) is not None
@@ -97,12 +110,16 @@ class TestRunner(ABC):
         return argv[place + 1 :] if place is not None else ()
 
     def shown(self, line: str, report: Path) -> str:
-        """A line of output as people read it; empty where it is only about the report."""
+        """A line of output as people read it; empty where it is only about the
+        report.
+        """
         del report
         return line
 
     def what_matters(self, path: PurePosixPath) -> Matters | None:
-        """The part of a file of this name that decides how this runner runs tests; None when none does."""
+        """The part of a file of this name that decides how this runner runs tests; None
+        when none does.
+        """
         del path
         return None
 

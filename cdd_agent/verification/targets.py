@@ -1,7 +1,9 @@
-"""The tests that a step is about: of those that failed before it, the ones that it has to turn green.
+"""The tests that a step is about: of those that failed before it, the ones that it has
+to turn green.
 
-A test is due in the last step that is about it, or at once where a step's own words or check name it. So tests may be
-written before what they test, and the tests of one file may belong to several steps.
+A test is due in the last step that is about it, or at once where a step's own words or
+check name it. So tests may be written before what they test, and the tests of one file
+may belong to several steps.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,10 +41,17 @@ class _Scope(Struct, frozen=True):
     """The declared ones, and those that it changed."""
 
     @classmethod
-    def of(cls, step: PlanStep, guidance: str = "", changed: Sequence[str] = ()) -> Self:
+    def of(
+        cls, step: PlanStep, guidance: str = "", changed: Sequence[str] = ()
+    ) -> Self:
         declared = frozenset(PurePosixPath(file.path) for file in step.files_affected)
-        asked, check = StepMandate.by(step, guidance), StepMandate.in_text(step.verify or "")
-        return cls(step, asked, check, declared, declared.union(map(PurePosixPath, changed)))
+        asked, check = (
+            StepMandate.by(step, guidance),
+            StepMandate.in_text(step.verify or ""),
+        )
+        return cls(
+            step, asked, check, declared, declared.union(map(PurePosixPath, changed))
+        )
 
     @property
     def only_writes_tests(self) -> bool:
@@ -50,13 +59,17 @@ class _Scope(Struct, frozen=True):
         return bool(files) and all(map(is_test_file, files))
 
     def names(self, test: TestId, file: TestFile) -> bool:
-        return any(words.names_test(test, file.defined) for words in (self.asked, self.check))
+        return any(
+            words.names_test(test, file.defined) for words in (self.asked, self.check)
+        )
 
     def tie(self, root: Path, file: TestFile) -> str:
         """The tie of a test in this file to the step's files, as a clause."""
         if file.path in self.declared:
             return "it is among the step's files"
-        return next(filter(None, (file.tie(root, path) for path in sorted(self.files))), "")
+        return next(
+            filter(None, (file.tie(root, path) for path in sorted(self.files))), ""
+        )
 
 
 class Assignment(Struct, frozen=True, dict=True):
@@ -69,7 +82,9 @@ class Assignment(Struct, frozen=True, dict=True):
     changes: ChangeSet = field(default_factory=lambda: ChangeSet(()))
 
     def targets(self, failures: Sequence[str]) -> Targets:
-        """The step's own among tests that failed before, and still do. Reads their files."""
+        """The step's own among tests that failed before, and still do. Reads their
+        files.
+        """
         due: dict[str, str] = {}
         later: dict[str, int] = {}
         before = {str(change.path): change.before for change in self.changes.changes}
@@ -77,7 +92,9 @@ class Assignment(Struct, frozen=True, dict=True):
         for test in failures:
             found = TestId.parse(test)
             if found.file not in files:
-                files[found.file] = TestFile.read(self.root, found.file, before.get(found.file))
+                files[found.file] = TestFile.read(
+                    self.root, found.file, before.get(found.file)
+                )
             file = files[found.file]
             why, waits = self._reason(found, file)
             taker = self._last_of_those_left(found, file) if why and waits else None
@@ -88,15 +105,22 @@ class Assignment(Struct, frozen=True, dict=True):
         return Targets(due, later)
 
     def _reason(self, test: TestId, file: TestFile) -> tuple[str, bool]:
-        """Why the step is about this test, if it is; and whether the test can wait for a later step that is, too."""
+        """Why the step is about this test, if it is; and whether the test can wait for
+        a later step that is, too.
+        """
         own = self._own
         if own.names(test, file):
             return "the step names it", own.only_writes_tests
         if why := own.tie(self.root, file):
             return why, True
         criteria = self._criteria_naming(test, file)
-        is_last_resort = criteria and not self._left  # no step that is left after it could take care of it
-        return ("an acceptance criterion names it" if is_last_resort or criteria & {*own.step.serves} else ""), True
+        # no step that is left after it could take care of it
+        is_last_resort = criteria and not self._left
+        return (
+            "an acceptance criterion names it"
+            if is_last_resort or criteria & {*own.step.serves}
+            else ""
+        ), True
 
     def _last_of_those_left(self, test: TestId, file: TestFile) -> int | None:
         criteria = self._criteria_naming(test, file)
@@ -107,16 +131,26 @@ class Assignment(Struct, frozen=True, dict=True):
         return None
 
     def _may_fail(self, test: TestId, file: TestFile) -> bool:
-        """Whether the step says so: of this test, or where it only writes tests of those that it writes."""
+        """Whether the step says so: of this test, or where it only writes tests of
+        those that it writes.
+        """
         own, numbers = self._own, [scope.step.number for scope in self._left]
         if own.asked.lets_fail(test, file.defined, numbers):
             return True
-        return own.only_writes_tests and file.path in own.files and own.asked.lets_tests_fail(numbers)
+        return (
+            own.only_writes_tests
+            and file.path in own.files
+            and own.asked.lets_tests_fail(numbers)
+        )
 
     def _criteria_naming(self, test: TestId, file: TestFile) -> set[int]:
         """The acceptance criteria that name this test, by their place."""
         criteria = enumerate(self._criteria, 1)
-        return {number for number, criterion in criteria if criterion.names_test(test, file.defined)}
+        return {
+            number
+            for number, criterion in criteria
+            if criterion.names_test(test, file.defined)
+        }
 
     @cached_property
     def _own(self) -> _Scope:

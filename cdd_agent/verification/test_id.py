@@ -13,10 +13,12 @@ _MOST_KEPT = 50_000
 
 
 class TestId(Struct, frozen=True):
-    """One test, known by the same id from run to run: `tests/test_user.py::TestLogin::test_it[empty]`,
-    `test/user.test.js::login > works`, `user_test.go::TestLogin/works`.
+    """One test, known by the same id from run to run:
+    `tests/test_user.py::TestLogin::test_it[empty]`, `test/user.test.js::login > works`,
+    `user_test.go::TestLogin/works`.
 
-    Without a name it is the file itself, or a folder: of what could not be collected, it stands for every test there.
+    Without a name it is the file itself, or a folder: of what could not be collected,
+    it stands for every test there.
     """
 
     file: str
@@ -31,7 +33,8 @@ class TestId(Struct, frozen=True):
     @lru_cache(_MOST_KEPT)
     def parse(text: str) -> "TestId":
         file, _, name = text.partition("::")
-        if not file.endswith(".py"):  # elsewhere brackets are a part of a name, or of a file's
+        # elsewhere brackets are a part of a name, or of a file's
+        if not file.endswith(".py"):
             return TestId(file, name)
         name, bracket, values = name.partition("[")
         return TestId(file, name, bracket + values)
@@ -62,12 +65,20 @@ class TestId(Struct, frozen=True):
         return is_near and all(map(_is_row, titles, names))
 
     def ends_with(self, declared: "TestId") -> bool:
-        """Whether this is the test that its file declares under that name, within a module or not."""
+        """Whether this is the test that its file declares under that name, within a
+        module or not.
+        """
         length = len(declared.parts)
-        return self.file == declared.file and length > 0 and self.parts[-length:] == declared.parts
+        return (
+            self.file == declared.file
+            and length > 0
+            and self.parts[-length:] == declared.parts
+        )
 
     def places(self) -> Iterator[str]:
-        """The places that it is in, from the innermost: its classes, its file, its folders."""
+        """The places that it is in, from the innermost: its classes, its file, its
+        folders.
+        """
         inner = str(self.function)
         while "::" in inner:
             inner = inner.rpartition("::")[0]
@@ -79,7 +90,9 @@ class TestId(Struct, frozen=True):
 
 
 def _is_row(title: str, name: str) -> bool:
-    """Whether a name is a title with something in the place of each value. Found in one go, whatever the title is."""
+    """Whether a name is a title with something in the place of each value. Found in one
+    go, whatever the title is.
+    """
     first, *others = _VALUE.split(title)
     if not others:
         return title == name

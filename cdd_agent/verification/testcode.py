@@ -1,8 +1,10 @@
-"""Tests as their files' text has them: which files hold tests, and what each test in them consists of. Values only.
+"""Tests as their files' text has them: which files hold tests, and what each test in
+them consists of. Values only.
 
-No test is run or imported for this, so it holds for a file that cannot be imported yet, and for any runner. Python is
-read as its own parser has it (`testcode_python.py`), other languages by a plain recogniser (`testcode_plain.py`); of
-what neither can read, a file counts as a whole.
+No test is run or imported for this, so it holds for a file that cannot be imported yet,
+and for any runner. Python is read as its own parser has it (`testcode_python.py`),
+other languages by a plain recogniser (`testcode_plain.py`); of what neither can read, a
+file counts as a whole.
 """
 
 import re
@@ -13,19 +15,27 @@ from msgspec import Struct
 
 from cdd_agent.late_regex import late_regex
 
-_SPOKEN = late_regex(r"(?:^|[._-])(?:unit)?(?:tests?|specs?|e2e|cy)(?:[._-]|$)", re.IGNORECASE)
+_SPOKEN = late_regex(
+    r"(?:^|[._-])(?:unit)?(?:tests?|specs?|e2e|cy)(?:[._-]|$)", re.IGNORECASE
+)
 _CAMEL = late_regex(r"^Tests?[A-Z]|\w(Tests?|TestCase|Specs?|(?<=[a-z0-9])IT)$")
 _FOLDER = late_regex(
-    r"tests?|__tests__|testdata|test[-_]data|__snapshots__|cypress|e2e|.*[-_.]tests?|.*\.Tests?|\w*[a-z]Tests?"
+    r"tests?|__tests__|testdata|test[-_]data|__snapshots__|cypress|e2e|.*[-_.]tests?"
+    r"|.*\.Tests?|\w*[a-z]Tests?"
 )
 _FOLDER_OF_CODE = late_regex(r"specs?|t")
-_MADE = late_regex(r"\..*|__pycache__|node_modules|target|build|dist|coverage|htmlcov|vendor")
+_MADE = late_regex(
+    r"\..*|__pycache__|node_modules|target|build|dist|coverage|htmlcov|vendor"
+)
 """Folders and files beside the tests that are nobody's work."""
 _NO_DATA = late_regex(
-    r".*(?:~|\.(?:md|rst|adoc|pyc|pyo|log|orig|rej|tmp|swp|lock|(?:db|sqlite3?)(?:-\w+)?))|te?mp|outputs?",
+    r".*(?:~|\.(?:md|rst|adoc|pyc|pyo|log|orig|rej|tmp|swp|lock|(?:db"
+    r"|sqlite3?)(?:-\w+)?))|te?mp|outputs?",
     re.IGNORECASE,
 )
-"""Names of files, and folders of files, that no test goes by: words, and what tests leave behind."""
+"""Names of files, and folders of files, that no test goes by: words, and what tests
+leave behind.
+"""
 
 
 class Place(IntEnum):
@@ -51,9 +61,13 @@ class Declared(Struct, frozen=True):
     """One test, as a file declares it."""
 
     name: str
-    """With what it is in: `TestLogin::test_it`, `adding > two numbers`; empty for a file that is one as a whole."""
+    """With what it is in: `TestLogin::test_it`, `adding > two numbers`; empty for a
+    file that is one as a whole.
+    """
     body: str
-    """All that it does, without comments and layout: where two are equal, so are the tests."""
+    """All that it does, without comments and layout: where two are equal, so are the
+    tests.
+    """
     shape: str
     """The same, without the names it uses."""
     words: frozenset[str]
@@ -65,7 +79,9 @@ class Declared(Struct, frozen=True):
     """It does nothing."""
     skipped: Skipped = Skipped.NO
     cases: tuple[str, ...] | None = ()
-    """Of one that is run for several sets of values: each set. None: how many there are is computed."""
+    """Of one that is run for several sets of values: each set. None: how many there are
+    is computed.
+    """
     is_test: bool = True
     """False for what tests share: a function with assertions that is no test itself."""
     lines: tuple[str, ...] = ()
@@ -83,38 +99,112 @@ class Declared(Struct, frozen=True):
 
 
 def place_of(path: str) -> Place:
-    """Whether a path is that of a test file, by the conventions in docs/verification.md."""
+    """Whether a path is that of a test file, by the conventions in
+    docs/verification.md.
+    """
     *folders, name = PurePosixPath(path).parts
     stem, suffix = name.rpartition(".")[0] or name, PurePosixPath(path).suffix.lower()
     if any(map(_MADE.fullmatch, (*folders, name))):
         return Place.NONE
-    if suffix in CODE and (_SPOKEN.search(stem) or _CAMEL.search(stem) or suffix in (".bats", ".t", ".feature")):
+    if suffix in CODE and (
+        _SPOKEN.search(stem)
+        or _CAMEL.search(stem)
+        or suffix in (".bats", ".t", ".feature")
+    ):
         return Place.NAMED
-    if any(map(_FOLDER.fullmatch, folders)) and (suffix in CODE or not any(map(_NO_DATA.fullmatch, (*folders, name)))):
+    if any(map(_FOLDER.fullmatch, folders)) and (
+        suffix in CODE or not any(map(_NO_DATA.fullmatch, (*folders, name)))
+    ):
         return Place.WITHIN
     if suffix in CODE and any(map(_FOLDER_OF_CODE.fullmatch, folders)):
         return Place.WITHIN
-    return Place.WITHIN if suffix == ".rs" else Place.NONE  # there, unit tests stand beside what they test
+    # there, unit tests stand beside what they test
+    return Place.WITHIN if suffix == ".rs" else Place.NONE
 
 
 def is_for_tests(path: str) -> bool:
-    """Whether a file is there for tests alone, so that it can be one test as a whole: by its folder, or where its
-    name sets off the word. `JobSpec.ts` may be anything, and a program in Rust is none for the tests beside it."""
+    """Whether a file is there for tests alone, so that it can be one test as a whole:
+    by its folder, or where its name sets off the word. `JobSpec.ts` may be anything,
+    and a program in Rust is none for the tests beside it.
+    """
     *folders, name = PurePosixPath(path).parts
     suffix = PurePosixPath(path).suffix.lower()
-    is_within = any(_FOLDER.fullmatch(folder) or _FOLDER_OF_CODE.fullmatch(folder) for folder in folders)
-    return is_within or suffix not in _RECOGNISED or _SPOKEN.search(name.removesuffix(suffix)) is not None
+    is_within = any(
+        _FOLDER.fullmatch(folder) or _FOLDER_OF_CODE.fullmatch(folder)
+        for folder in folders
+    )
+    return (
+        is_within
+        or suffix not in _RECOGNISED
+        or _SPOKEN.search(name.removesuffix(suffix)) is not None
+    )
 
 
-SCRIPTS = (".sh", ".bash", ".zsh", ".bats", ".t", ".pl", ".ps1", ".tcl", ".exp", ".feature")
+SCRIPTS = (
+    ".sh",
+    ".bash",
+    ".zsh",
+    ".bats",
+    ".t",
+    ".pl",
+    ".ps1",
+    ".tcl",
+    ".exp",
+    ".feature",
+)
 """Files that can be one test as a whole, whatever is in them."""
 _RECOGNISED = (
-    *(".py", ".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts", ".vue", ".coffee", ".dart", ".lua", ".r"),
-    *(".go", ".rs", ".java", ".kt", ".kts", ".groovy", ".scala", ".cs", ".swift", ".php", ".rb", ".ex", ".exs", ".cr"),
+    *(
+        ".py",
+        ".js",
+        ".jsx",
+        ".mjs",
+        ".cjs",
+        ".ts",
+        ".tsx",
+        ".mts",
+        ".cts",
+        ".vue",
+        ".coffee",
+        ".dart",
+        ".lua",
+        ".r",
+    ),
+    *(
+        ".go",
+        ".rs",
+        ".java",
+        ".kt",
+        ".kts",
+        ".groovy",
+        ".scala",
+        ".cs",
+        ".swift",
+        ".php",
+        ".rb",
+        ".ex",
+        ".exs",
+        ".cr",
+    ),
     *(".c", ".h", ".cc", ".cpp", ".cxx", ".hpp", ".m", ".mm", ".jl"),
 )
 _OTHERS = (
-    *(".hs", ".ml", ".erl", ".clj", ".cljs", ".cljc", ".nim", ".zig", ".f90", ".d", ".sml", ".lisp", ".el", ".scm"),
+    *(
+        ".hs",
+        ".ml",
+        ".erl",
+        ".clj",
+        ".cljs",
+        ".cljc",
+        ".nim",
+        ".zig",
+        ".f90",
+        ".d",
+        ".sml",
+        ".lisp",
+        ".el",
+        ".scm",
+    ),
     *(".rkt", ".sv", ".v", ".vhd", ".pas", ".adb", ".fs", ".vb"),
 )
 CODE = frozenset((*_RECOGNISED, *_OTHERS, *SCRIPTS))

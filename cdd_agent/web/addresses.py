@@ -8,7 +8,9 @@ from cdd_agent.threads import in_thread
 
 Address = IPv4Address | IPv6Address
 Resolve = Callable[[str], Awaitable[tuple[Address, ...]]]
-"""Finds all addresses of a host, the best one first. Raises `OSError` or `UnicodeError` when there are none."""
+"""Finds all addresses of a host, the best one first. Raises `OSError` or `UnicodeError`
+when there are none.
+"""
 Judge = Callable[[Address], bool]
 """Says whether an address may be connected to."""
 
@@ -22,19 +24,28 @@ _NOT_PUBLIC = (
 
 
 async def system_resolve(host: str) -> tuple[Address, ...]:
-    """Ask the system, which also knows `/etc/hosts` and spellings such as `0x7f.1` and `2130706433`."""
-    found = await in_thread(lambda: socket.getaddrinfo(host, None, type=socket.SOCK_STREAM), name="resolve")
+    """Ask the system, which also knows `/etc/hosts` and spellings such as `0x7f.1` and
+    `2130706433`.
+    """
+    found = await in_thread(
+        lambda: socket.getaddrinfo(host, None, type=socket.SOCK_STREAM), name="resolve"
+    )
     return tuple(dict.fromkeys(ip_address(entry[4][0]) for entry in found))
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address belongs to the public internet: not to this computer, its network, or a group of receivers.
+    """Whether an address belongs to the public internet: not to this computer, its
+    network, or a group of receivers.
 
-    Addresses that wrap an IPv4 address are judged by that one. Beyond what `ipaddress` knows, of IPv6 only the part
-    that is given out is public.
+    Addresses that wrap an IPv4 address are judged by that one. Beyond what `ipaddress`
+    knows, of IPv6 only the part that is given out is public.
     """
     if isinstance(address, IPv6Address):
-        inner = IPv4Address(int(address) & 0xFFFFFFFF) if address in _NAT64 else address.ipv4_mapped
+        inner = (
+            IPv4Address(int(address) & 0xFFFFFFFF)
+            if address in _NAT64
+            else address.ipv4_mapped
+        )
         if inner:
             return is_public(inner)
         if address not in _GLOBAL_V6:

@@ -7,7 +7,9 @@ _PIECE = 16 * 1024
 
 
 class Body:
-    """As much as has arrived. Memory stays within the limit, whatever a server sends or a bomb unfolds to."""
+    """As much as has arrived. Memory stays within the limit, whatever a server sends or
+    a bomb unfolds to.
+    """
 
     def __init__(self, limit: int, *, gzipped: bool) -> None:
         self._limit = limit
@@ -39,7 +41,9 @@ class Body:
         return self._arrived > self._limit or len(self._kept) > self._limit
 
     def content(self) -> bytes:
-        """All of it, or what the limit allows. Raises `zlib.error` when a compressed body has no end."""
+        """All of it, or what the limit allows. Raises `zlib.error` when a compressed
+        body has no end.
+        """
         if self._gzip and self._arrived and not self._gzip.eof and not self.cut:
             raise zlib.error("the compressed data ends too early")
         return bytes(self._kept[: self._limit])

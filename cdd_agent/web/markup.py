@@ -1,4 +1,6 @@
-"""HTML → Markdown. Imports bs4 and markdownify: import this when the first page is read."""
+"""HTML → Markdown. Imports bs4 and markdownify: import this when the first page is
+read.
+"""
 
 import re
 import time
@@ -17,7 +19,9 @@ _MOST_TAGS = 100_000
 _DEEPEST = 200
 """The converter calls itself three times for each level."""
 _LONGEST = 5_000_000
-"""A quotation within a quotation within ... begins each of its lines with as many marks."""
+"""A quotation within a quotation within ... begins each of its lines with as many
+marks.
+"""
 _LONG_BLANK = re.compile(r"[ \t\r\n]{100,}")
 """Some patterns of the converter's take the square of the length of such a run."""
 _LANGUAGE = re.compile(r"(?:language|lang|highlight(?:-source)?)-([\w+#]{1,20})")
@@ -33,9 +37,12 @@ def _check(until: float, *, size: int = 0) -> None:
 
 
 def to_markdown(html: str, *, base: str, patience: float) -> str:
-    """Convert a page, its title first; links are made absolute. Raises `TooMuch`, and whatever the libraries do."""
+    """Convert a page, its title first; links are made absolute. Raises `TooMuch`, and
+    whatever the libraries do.
+    """
     until = time.monotonic() + patience
-    warnings.filterwarnings("ignore", category=XMLParsedAsHTMLWarning)  # is written to the screen otherwise
+    # is written to the screen otherwise
+    warnings.filterwarnings("ignore", category=XMLParsedAsHTMLWarning)
     soup = _Soup(html, until)
     title = " ".join(soup.title.get_text().split()) if soup.title else ""
     _make_links_absolute(soup, base, until)
@@ -82,7 +89,9 @@ def _drop_what_is_not_read(soup: BeautifulSoup, until: float) -> None:
         if isinstance(string, PreformattedString):
             string.extract()  # comments, declarations, instructions
         elif _LONG_BLANK.search(string):
-            string.replace_with(NavigableString(_LONG_BLANK.sub(lambda blank: blank[0][:99], string)))
+            string.replace_with(
+                NavigableString(_LONG_BLANK.sub(lambda blank: blank[0][:99], string))
+            )
 
 
 def _ended_by(names: str, *, ends: str) -> dict[str, frozenset[str]]:
@@ -90,18 +99,25 @@ def _ended_by(names: str, *, ends: str) -> dict[str, frozenset[str]]:
 
 
 _ENDS = {
-    **_ended_by("p div ul ol dl table pre blockquote section article h1 h2 h3 h4 h5 h6 hr", ends="p"),
+    **_ended_by(
+        "p div ul ol dl table pre blockquote section article h1 h2 h3 h4 h5 h6 hr",
+        ends="p",
+    ),
     **_ended_by("li", ends="li p"),
     **_ended_by("dt dd", ends="dt dd p"),
     **_ended_by("td th", ends="td th p"),
     **_ended_by("tr", ends="tr td th p"),
     **_ended_by("tbody tfoot", ends="thead tbody tr td th p"),
 }
-"""Which elements end, without being told, where another begins. The parser does not know."""
+"""Which elements end, without being told, where another begins. The parser does not
+know.
+"""
 
 
 class _Soup(BeautifulSoup):
-    """A tree that gives up in time: the parser needs hours for a megabyte of `<a <a <a`."""
+    """A tree that gives up in time: the parser needs hours for a megabyte of
+    `<a <a <a`.
+    """
 
     def __init__(self, html: str, until: float) -> None:
         self._until = until
@@ -111,7 +127,9 @@ class _Soup(BeautifulSoup):
     def handle_starttag(self, name: str, *arguments: Any, **more: Any) -> Tag | None:
         self._check()
         self._tags += 1
-        while self.currentTag is not None and self.currentTag.name in _ENDS.get(name, ()):
+        while self.currentTag is not None and self.currentTag.name in _ENDS.get(
+            name, ()
+        ):
             self.handle_endtag(self.currentTag.name)
         return super().handle_starttag(name, *arguments, **more)
 
@@ -130,7 +148,9 @@ class _Soup(BeautifulSoup):
 
 
 class _Converter(MarkdownConverter):
-    """Markdown for reading: no escapes, no pictures, the language of code where it is known."""
+    """Markdown for reading: no escapes, no pictures, the language of code where it is
+    known.
+    """
 
     def __init__(self, until: float) -> None:
         self._until = until
@@ -146,7 +166,8 @@ class _Converter(MarkdownConverter):
 
     def process_tag(self, *arguments: Any, **more: Any) -> Any:
         _check(self._until)
-        text = super().process_tag(*arguments, **more)  # type: ignore[misc]  # the library's stubs leave it out
+        # the library's stubs leave it out
+        text = super().process_tag(*arguments, **more)  # type: ignore[misc]
         _check(self._until, size=len(text))
         return text
 
@@ -158,8 +179,12 @@ class _Converter(MarkdownConverter):
 
 
 def _language(pre: Tag) -> str | None:
-    """The language of a block of code, which its class says, or that of an element close to it."""
+    """The language of a block of code, which its class says, or that of an element
+    close to it.
+    """
     for element in (pre.find("code"), pre, *list(pre.parents)[:2]):
-        if isinstance(element, Tag) and (found := _LANGUAGE.search(" ".join(element.get_attribute_list("class")))):
+        if isinstance(element, Tag) and (
+            found := _LANGUAGE.search(" ".join(element.get_attribute_list("class")))
+        ):
             return found[1]
     return None

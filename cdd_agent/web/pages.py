@@ -1,4 +1,6 @@
-"""Pages of the web as text: for the `read` action. Only public places are read, and only within limits."""
+"""Pages of the web as text: for the `read` action. Only public places are read, and
+only within limits.
+"""
 
 import re
 import zlib
@@ -27,7 +29,8 @@ _CONNECT_TIMEOUT = 5.0
 _HEADERS = {
     "User-Agent": f"cdd-agent/{VERSION}",
     "Accept": "text/markdown, text/html;q=0.9, text/plain;q=0.8, */*;q=0.5",
-    "Accept-Encoding": "gzip",  # `Body` takes no other: one that it does not know could unfold without limit
+    # `Body` takes no other: one that it does not know could unfold without limit
+    "Accept-Encoding": "gzip",
 }
 
 
@@ -41,7 +44,11 @@ class Page(Struct, frozen=True):
 
     def as_text(self) -> str:
         """The text, and whether it is all of it."""
-        return f"{self.text}\n… (the page is longer; this is its beginning)\n" if self.cut else self.text
+        return (
+            f"{self.text}\n… (the page is longer; this is its beginning)\n"
+            if self.cut
+            else self.text
+        )
 
 
 class PageUnreadable(CddError):
@@ -49,13 +56,17 @@ class PageUnreadable(CddError):
 
 
 class PageReader(Struct, frozen=True):
-    """Reads one page at a time, directly (through no proxy), and keeps nothing from one to the next.
+    """Reads one page at a time, directly (through no proxy), and keeps nothing from one
+    to the next.
 
-    Whatever a URL or a server does, it ends within the time limit, in a `Page` or in `PageUnreadable`.
+    Whatever a URL or a server does, it ends within the time limit, in a `Page` or in
+    `PageUnreadable`.
     """
 
     allow_private: bool = False
-    """Also read from this computer and its network, which a model must not get to see otherwise."""
+    """Also read from this computer and its network, which a model must not get to see
+    otherwise.
+    """
     time_limit: float = 20.0
     """Seconds for everything together."""
     size_limit: int = 2_000_000
@@ -73,17 +84,23 @@ class PageReader(Struct, frozen=True):
                     return await self._follow(client, url)
         except TimeoutError as error:
             raise PageUnreadable(
-                f"{_shown(url)} could not be read within {self.time_limit:g} seconds.", hint="Try again later."
+                f"{_shown(url)} could not be read within {self.time_limit:g} seconds.",
+                hint="Try again later.",
             ) from error
 
     async def _client(self) -> "httpx.AsyncClient":
-        def made() -> "httpx.AsyncClient":  # it takes a while to import httpx and to load the certificates
+        # it takes a while to import httpx and to load the certificates
+        def made() -> "httpx.AsyncClient":
             import httpx
 
             from cdd_agent.web.transport import PinnedTransport
 
             limit = httpx.Timeout(self.time_limit, connect=_CONNECT_TIMEOUT)
-            return httpx.AsyncClient(transport=PinnedTransport(self._addresses), headers=_HEADERS, timeout=limit)
+            return httpx.AsyncClient(
+                transport=PinnedTransport(self._addresses),
+                headers=_HEADERS,
+                timeout=limit,
+            )
 
         try:
             return await in_thread(made, name="httpx")
@@ -107,13 +124,23 @@ class PageReader(Struct, frozen=True):
         first = str(request.url)
         try:
             for _ in range(_MOST_REDIRECTS + 1):
-                async with aclosing(await client.send(request, stream=True)) as response:
+                async with aclosing(
+                    await client.send(request, stream=True)
+                ) as response:
                     if response.next_request is None:
                         return await self._page(response)
                     request = response.next_request
-        except (httpx.HTTPError, httpx.InvalidURL, zlib.error, UnicodeError, OSError) as error:
+        except (
+            httpx.HTTPError,
+            httpx.InvalidURL,
+            zlib.error,
+            UnicodeError,
+            OSError,
+        ) as error:
             raise _broken(url, error) from error
-        raise PageUnreadable(f"{_shown(first)} redirects more than {_MOST_REDIRECTS} times.", hint=_CHECK)
+        raise PageUnreadable(
+            f"{_shown(first)} redirects more than {_MOST_REDIRECTS} times.", hint=_CHECK
+        )
 
     async def _page(self, response: "httpx.Response") -> Page:
         url = str(response.url)
@@ -123,12 +150,17 @@ class PageReader(Struct, frozen=True):
         content_type = response.headers.get("content-type", "")
         media_type = one_line(content_type.partition(";")[0]).lower()[:100]
         if not may_be_text(media_type):
-            raise PageUnreadable(f"{_shown(url)} is {media_type}, not text.", hint=_ONLY_TEXT)
+            raise PageUnreadable(
+                f"{_shown(url)} is {media_type}, not text.", hint=_ONLY_TEXT
+            )
         body = await self._body(response)
         content, cut = body.content(), body.cut
         charset, patience = charset_of(content_type), self.time_limit / 2
         text = await in_thread(
-            lambda: readable(content, media_type, charset, cut=cut, base=url, patience=patience), name="readable"
+            lambda: readable(
+                content, media_type, charset, cut=cut, base=url, patience=patience
+            ),
+            name="readable",
         )
         if text is None:
             raise PageUnreadable(f"{_shown(url)} is binary, not text.", hint=_ONLY_TEXT)
@@ -138,7 +170,8 @@ class PageReader(Struct, frozen=True):
         encoding = one_line(response.headers.get("content-encoding", "")).lower()
         if encoding not in ("", "identity", "gzip", "x-gzip"):
             raise PageUnreadable(
-                f"{_shown(str(response.url))} is compressed with {encoding[:40]!r}, which was not asked for.",
+                f"{_shown(str(response.url))} is compressed with {encoding[:40]!r},"
+                " which was not asked for.",
                 hint=_CHECK,
             )
         body = Body(self.size_limit, gzipped=encoding.endswith("gzip"))
@@ -151,27 +184,42 @@ class PageReader(Struct, frozen=True):
         return body
 
     async def _addresses(self, url: "httpx.URL") -> Sequence[str]:
-        """Where to connect to for a URL. Raises `PageUnreadable` when it leads to where nothing may be read."""
+        """Where to connect to for a URL. Raises `PageUnreadable` when it leads to where
+        nothing may be read.
+        """
         shown = _shown(str(url))
         if url.scheme not in ("http", "https"):
-            raise PageUnreadable(f"Only http and https pages can be read, not {shown!r}.", hint=_WEB_ADDRESS)
+            raise PageUnreadable(
+                f"Only http and https pages can be read, not {shown!r}.",
+                hint=_WEB_ADDRESS,
+            )
         if not url.host or not 0 < (80 if url.port is None else url.port) < 65536:
             raise _not_an_address(shown)
         if url.userinfo:
-            raise PageUnreadable(f"{shown} holds a user name or a password.", hint="Pages are read without logging in.")
+            raise PageUnreadable(
+                f"{shown} holds a user name or a password.",
+                hint="Pages are read without logging in.",
+            )
         host = url.raw_host.decode("ascii")
         try:
             addresses = await self.resolve(host)
         except (OSError, ValueError) as error:
-            raise PageUnreadable(f"No address was found for {_shown(host)!r}.", hint=_CHECK) from error
+            raise PageUnreadable(
+                f"No address was found for {_shown(host)!r}.", hint=_CHECK
+            ) from error
         for address in addresses:
             if not (self.allow_private or self.judge(address)):
                 raise PageUnreadable(
                     f"{shown} is not read: {address} is not a public address.",
-                    hint="Pages of this computer and its network need `web: {private: true}` in the settings.",
+                    hint=(
+                        "Pages of this computer and its network need"
+                        " `web: {private: true}` in the settings."
+                    ),
                 )
         if not addresses:
-            raise PageUnreadable(f"No address was found for {_shown(host)!r}.", hint=_CHECK)
+            raise PageUnreadable(
+                f"No address was found for {_shown(host)!r}.", hint=_CHECK
+            )
         return [str(address) for address in addresses[:_MOST_ADDRESSES]]
 
 
@@ -181,7 +229,9 @@ _WEB_ADDRESS = "It begins with https:// or http://."
 
 
 def _not_an_address(url: str) -> PageUnreadable:
-    return PageUnreadable(f"{_shown(url)!r} is not the address of a page.", hint=_WEB_ADDRESS)
+    return PageUnreadable(
+        f"{_shown(url)!r} is not the address of a page.", hint=_WEB_ADDRESS
+    )
 
 
 def _broken(url: str, error: Exception) -> PageUnreadable:
@@ -191,13 +241,23 @@ def _broken(url: str, error: Exception) -> PageUnreadable:
     reason = one_line(str(error))[:300].rstrip(".") or type(error).__name__
     match error:
         case httpx.ConnectTimeout():
-            return PageUnreadable(f"{_shown(url)} does not answer within {_CONNECT_TIMEOUT:g} seconds.", hint=_CHECK)
+            return PageUnreadable(
+                f"{_shown(url)} does not answer within {_CONNECT_TIMEOUT:g} seconds.",
+                hint=_CHECK,
+            )
         case httpx.ConnectError():
-            return PageUnreadable(f"{_shown(url)} cannot be reached: {reason}.", hint=_CHECK)
+            return PageUnreadable(
+                f"{_shown(url)} cannot be reached: {reason}.", hint=_CHECK
+            )
         case zlib.error():
-            return PageUnreadable(f"{_shown(url)} is compressed in a wrong way: {reason}.", hint=_CHECK)
+            return PageUnreadable(
+                f"{_shown(url)} is compressed in a wrong way: {reason}.", hint=_CHECK
+            )
         case _:
-            return PageUnreadable(f"The answer of {_shown(url)} broke off or is not HTTP: {reason}.", hint=_CHECK)
+            return PageUnreadable(
+                f"The answer of {_shown(url)} broke off or is not HTTP: {reason}.",
+                hint=_CHECK,
+            )
 
 
 def _shown(url: str) -> str:

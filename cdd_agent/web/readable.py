@@ -1,4 +1,6 @@
-"""The bytes of a page → text to read: decoded, HTML as Markdown, and nothing in it that steers a terminal."""
+"""The bytes of a page → text to read: decoded, HTML as Markdown, and nothing in it that
+steers a terminal.
+"""
 
 import codecs
 import contextlib
@@ -9,7 +11,8 @@ from cdd_agent.sanitize import UNSEEN
 
 _CONTROL = re.compile(f"[{UNSEEN}]")
 _TEXT = re.compile(
-    r"text/.+|application/(json|xml|yaml|x-yaml|toml|javascript|x-javascript|ecmascript|x-sh|sql|x-ndjson|jsonl)"
+    r"text/.+|application/(json|xml|yaml|x-yaml|toml|javascript|x-javascript"
+    r"|ecmascript|x-sh|sql|x-ndjson|jsonl)"
     r"|.+\+(json|xml|yaml)"
 )
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
@@ -21,14 +24,47 @@ _BYTE_ORDER_MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-_CHARSET = re.compile(rb"(?i:charset|encoding)\s{0,9}=\s{0,9}[\"']?\s{0,9}([\w.:-]{1,40})")
-_UNUSUAL = frozenset({"punycode", "idna", "unicode-escape", "raw-unicode-escape", "undefined"})
-"""Codecs of Python's that no page is written in; decoding some of them takes for ever."""
+_CHARSET = re.compile(
+    rb"(?i:charset|encoding)\s{0,9}=\s{0,9}[\"']?\s{0,9}([\w.:-]{1,40})"
+)
+_UNUSUAL = frozenset(
+    {"punycode", "idna", "unicode-escape", "raw-unicode-escape", "undefined"}
+)
+"""Codecs of Python's that no page is written in; decoding some of them takes for ever.
+"""
 _TAG = re.compile(r"<([^<>]*)>")
 _INLINE = frozenset(
-    {"a", "b", "code", "em", "i", "kbd", "mark", "q", "s", "samp", "small", "span", "strong", "sub", "sup"}
+    {
+        "a",
+        "b",
+        "code",
+        "em",
+        "i",
+        "kbd",
+        "mark",
+        "q",
+        "s",
+        "samp",
+        "small",
+        "span",
+        "strong",
+        "sub",
+        "sup",
+    }
 )
-UNREAD = frozenset({"script", "style", "noscript", "template", "svg", "nav", "iframe", "object", "canvas"})
+UNREAD = frozenset(
+    {
+        "script",
+        "style",
+        "noscript",
+        "template",
+        "svg",
+        "nav",
+        "iframe",
+        "object",
+        "canvas",
+    }
+)
 """Elements of HTML that hold nothing to read."""
 
 
@@ -52,18 +88,28 @@ def charset_of(content_type: str) -> str | None:
 
 
 def readable(
-    content: bytes, media_type: str, charset: str | None, *, cut: bool, base: str, patience: float
+    content: bytes,
+    media_type: str,
+    charset: str | None,
+    *,
+    cut: bool,
+    base: str,
+    patience: float,
 ) -> str | None:
     """The text of a page; None when it is not text after all.
 
-    `cut` says that the content has no end, `base` is what its links are relative to. HTML that takes more than
-    `patience` seconds, or that no parser takes, becomes bare text.
+    `cut` says that the content has no end, `base` is what its links are relative to.
+    HTML that takes more than `patience` seconds, or that no parser takes, becomes bare
+    text.
     """
     head = content[:1024].lstrip().lower()
-    marked_up = media_type in _HTML or (media_type in _UNSAID and head.startswith((b"<!doctype html", b"<html")))
+    marked_up = media_type in _HTML or (
+        media_type in _UNSAID and head.startswith((b"<!doctype html", b"<html"))
+    )
     if charset is None and (marked_up or media_type.endswith("xml")):
         declared = _named_charset(content[:1024]) or ""
-        charset = None if declared.lower().startswith("utf-16") else declared  # it could not have been read in UTF-16
+        # it could not have been read in UTF-16
+        charset = None if declared.lower().startswith("utf-16") else declared
     text = _decoded(content, charset, cut=cut)
     if "\0" in text[:4096]:
         return None
@@ -72,7 +118,8 @@ def readable(
 
         try:
             text = to_markdown(text, base=base, patience=patience)
-        except Exception:  # noqa: BLE001  # three libraries on a text that somebody may have written to break them
+        # three libraries on a text that somebody may have written to break them
+        except Exception:  # noqa: BLE001
             text = _bare(text)
     return plain(text)
 
@@ -83,8 +130,14 @@ def _named_charset(text: bytes) -> str | None:
 
 
 def _decoded(content: bytes, charset: str | None, *, cut: bool) -> str:
-    """By its byte order mark, else by the charset it is said to have, else as UTF-8. Never fails."""
-    marks = (charset_ for mark, charset_ in _BYTE_ORDER_MARKS.items() if content.startswith(mark))
+    """By its byte order mark, else by the charset it is said to have, else as UTF-8.
+    Never fails.
+    """
+    marks = (
+        charset_
+        for mark, charset_ in _BYTE_ORDER_MARKS.items()
+        if content.startswith(mark)
+    )
     charset = next(marks, charset or "utf-8")
     try:
         return _codec(charset).decode(content, final=not cut)
@@ -103,7 +156,9 @@ def _codec(charset: str) -> codecs.IncrementalDecoder:
 
 
 def _bare(text: str) -> str:
-    """The text outside of tags. Takes time in proportion to the text, whatever the text is."""
+    """The text outside of tags. Takes time in proportion to the text, whatever the text
+    is.
+    """
     kept: list[str] = []
     hidden, at = "", 0
     for tag in _TAG.finditer(text):
@@ -116,7 +171,8 @@ def _bare(text: str) -> str:
         at = tag.end()
     kept.append("" if hidden else text[at:])
     bare = "".join(kept)
-    with contextlib.suppress(ValueError):  # a character reference with thousands of digits
+    # a character reference with thousands of digits
+    with contextlib.suppress(ValueError):
         bare = html.unescape(bare)
     lines = (" ".join(line.split()) for line in bare.split("\n"))
     return "\n".join(line for line in lines if line)

@@ -32,7 +32,9 @@ class QueryResult(Struct, frozen=True):
 
 
 class SERPReport(Struct, frozen=True):
-    """The search engine result pages (SERP) of some queries, in the order in which they were asked."""
+    """The search engine result pages (SERP) of some queries, in the order in which they
+    were asked.
+    """
 
     results: tuple[QueryResult, ...] = ()
 
@@ -40,7 +42,10 @@ class SERPReport(Struct, frozen=True):
         """The whole report for a model or a person to read."""
         sections = []
         for found in self.results:
-            lines = [f"Search: {found.query}", *([] if found.search_results else ["No results."])]
+            lines = [
+                f"Search: {found.query}",
+                *([] if found.search_results else ["No results."]),
+            ]
             for number, result in enumerate(found.search_results, start=1):
                 lines += [f"{number}. {result.title}", f"   {result.url}"]
                 lines += [f"   {result.snippet}"] if result.snippet else []
@@ -51,14 +56,20 @@ class SERPReport(Struct, frozen=True):
 class WebSearchError(CddError):
     """A search could not be made. That nothing was found is none."""
 
-    def __init__(self, original_exception: Exception, message: str = "", *, hint: str = "") -> None:
-        super().__init__(message or f"The search failed: {original_exception}", hint=hint)
+    def __init__(
+        self, original_exception: Exception, message: str = "", *, hint: str = ""
+    ) -> None:
+        super().__init__(
+            message or f"The search failed: {original_exception}", hint=hint
+        )
         self.original_exception = original_exception
         """As the search library raised it."""
 
 
 class IWebSearcher(Protocol):
-    """A search engine. Adapters: ddgs (several public ones) and scripted (demo, tests)."""
+    """A search engine. Adapters: ddgs (several public ones) and scripted (demo,
+    tests).
+    """
 
     async def search(self, query: str) -> QueryResult:
         """Find pages. Raises `WebSearchError`, never a library's error."""
@@ -66,21 +77,27 @@ class IWebSearcher(Protocol):
 
 
 async def research(searcher: IWebSearcher, queries: Iterable[str]) -> SERPReport:
-    """Ask one query after the other: search engines turn away whoever asks much at a time."""
+    """Ask one query after the other: search engines turn away whoever asks much at a
+    time.
+    """
     return SERPReport(tuple([await searcher.search(query) for query in queries]))
 
 
 class ScriptedSearcher:
     """Plays what is found, query by query, and keeps the queries."""
 
-    def __init__(self, script: Iterable[Sequence[SearchResult] | WebSearchError] = ()) -> None:
+    def __init__(
+        self, script: Iterable[Sequence[SearchResult] | WebSearchError] = ()
+    ) -> None:
         self.queries: list[str] = []
         self._left = deque(script)
 
     async def search(self, query: str) -> QueryResult:
         self.queries.append(query)
         if not self._left:
-            raise AssertionError(f"no results left for query {len(self.queries)}: {query}")
+            raise AssertionError(
+                f"no results left for query {len(self.queries)}: {query}"
+            )
         found = self._left.popleft()
         if isinstance(found, WebSearchError):
             raise found
@@ -96,20 +113,27 @@ class DdgsClient(Protocol):
 
 
 def ddgs_client() -> DdgsClient:
-    """Return a client of the optional library, with its own settings. Raises `WebSearchError`: not installed."""
+    """Return a client of the optional library, with its own settings. Raises
+    `WebSearchError`: not installed.
+    """
     try:
         from ddgs import DDGS
     except ImportError as error:
         raise WebSearchError(
             error,
             "Searching the web needs a library that is not installed.",
-            hint="Install `ddgs` where cdd is installed: pip install ddgs, or pipx inject cdd-agent ddgs.",
+            hint=(
+                "Install `ddgs` where cdd is installed: pip install ddgs, or pipx"
+                " inject cdd-agent ddgs."
+            ),
         ) from error
     return DDGS()
 
 
 class DdgsSearcher(Struct, frozen=True):
-    """Searches through the `ddgs` library: it asks several public search engines and needs no key."""
+    """Searches through the `ddgs` library: it asks several public search engines and
+    needs no key.
+    """
 
     client: Callable[[], DdgsClient] = ddgs_client
     max_results: int = 8
@@ -120,15 +144,24 @@ class DdgsSearcher(Struct, frozen=True):
         try:
             async with timeout(self.time_limit):
                 entries = await in_thread(
-                    lambda: list(self.client().text(query, max_results=self.max_results)), name="search"
+                    lambda: list(
+                        self.client().text(query, max_results=self.max_results)
+                    ),
+                    name="search",
                 )
                 results = [_result(entry) for entry in entries]
         except WebSearchError:
             raise
         except TimeoutError as error:
-            raise _failed(query, f"no answer within {self.time_limit:g} seconds", error) from error
-        except Exception as error:  # the library lets through whatever its engines run into
-            if type(error).__name__ == "DDGSException" and str(error) == "No results found.":
+            raise _failed(
+                query, f"no answer within {self.time_limit:g} seconds", error
+            ) from error
+        except Exception as error:
+            # the library lets through whatever its engines run into
+            if (
+                type(error).__name__ == "DDGSException"
+                and str(error) == "No results found."
+            ):
                 return QueryResult(query)
             raise _failed(query, str(error) or type(error).__name__, error) from error
         usable = [result for result in results if 0 < len(result.url) <= _LONGEST_URL]
@@ -136,17 +169,25 @@ class DdgsSearcher(Struct, frozen=True):
 
 
 def _result(entry: Mapping[str, Any]) -> SearchResult:
-    title, url, snippet = (one_line(str(entry.get(key) or "")) for key in ("title", "href", "body"))
+    title, url, snippet = (
+        one_line(str(entry.get(key) or "")) for key in ("title", "href", "body")
+    )
     return SearchResult(
-        _shortened(title, _LONGEST_TITLE) or url[:_LONGEST_TITLE], url, _shortened(snippet, _LONGEST_SNIPPET)
+        _shortened(title, _LONGEST_TITLE) or url[:_LONGEST_TITLE],
+        url,
+        _shortened(snippet, _LONGEST_SNIPPET),
     )
 
 
 def _failed(query: str, reason: str, error: Exception) -> WebSearchError:
     return WebSearchError(
         error,
-        f"The search for {_shortened(one_line(query), 100)!r} failed: {_shortened(one_line(reason), 300).rstrip('.')}.",
-        hint="Check the network, or try again later: public search engines limit how often they are asked.",
+        f"The search for {_shortened(one_line(query), 100)!r} failed:"
+        f" {_shortened(one_line(reason), 300).rstrip('.')}.",
+        hint=(
+            "Check the network, or try again later: public search engines limit how"
+            " often they are asked."
+        ),
     )
 
 

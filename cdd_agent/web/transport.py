@@ -1,4 +1,6 @@
-"""Connections to chosen addresses only. Imports httpx: import this when the first page is read."""
+"""Connections to chosen addresses only. Imports httpx: import this when the first page
+is read.
+"""
 
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
@@ -8,16 +10,21 @@ import httpx
 
 
 class PinnedTransport(httpx.AsyncBaseTransport):
-    """Asks `choose` where each request may go, redirected ones included, and connects to exactly these addresses.
+    """Asks `choose` where each request may go, redirected ones included, and connects
+    to exactly these addresses.
 
-    No name is looked up after that, so it cannot lead somewhere else by then. The server still sees the name: in the
-    Host header, in TLS, and its certificate must be for it.
+    No name is looked up after that, so it cannot lead somewhere else by then. The
+    server still sees the name: in the Host header, in TLS, and its certificate must be
+    for it.
     """
 
     def __init__(self, choose: Callable[[httpx.URL], Awaitable[Sequence[str]]]) -> None:
         self._choose = choose
-        # A connection is never used again: it is known by its address, but its certificate was for one name.
-        self._inner = httpx.AsyncHTTPTransport(verify=trusted(), limits=httpx.Limits(max_keepalive_connections=0))
+        # A connection is never used again: it is known by its address, but its
+        # certificate was for one name.
+        self._inner = httpx.AsyncHTTPTransport(
+            verify=trusted(), limits=httpx.Limits(max_keepalive_connections=0)
+        )
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         *others, last = await self._choose(request.url)

@@ -32,14 +32,24 @@ ENVIRONMENT = RunEnvironment("Linux 6", "/srv/shop")
 
 
 def test_every_kind_has_its_own_type_that_nobody_changes() -> None:
-    assert list(KINDS) == ["execute", "create_file", "edit", "read", "chat_with_user", "research"]
+    assert list(KINDS) == [
+        "execute",
+        "create_file",
+        "edit",
+        "read",
+        "chat_with_user",
+        "research",
+    ]
     assert ParsePlanAction().action_type == "parse_plan"
     with pytest.raises(AttributeError):
         ExecuteAction(command="ls").action_type = "read"  # type: ignore[misc]
 
 
 def test_what_is_not_said_has_its_default() -> None:
-    assert (ExecuteAction(command="ls").cwd, ExecuteAction(command="ls").env) == (None, None)
+    assert (ExecuteAction(command="ls").cwd, ExecuteAction(command="ls").env) == (
+        None,
+        None,
+    )
     assert CreateFileAction(file_path="a").content == ""
     assert ParsePlanAction().to_json() == {"action": "parse_plan"}
 
@@ -68,7 +78,9 @@ def test_what_is_not_said_has_its_default() -> None:
         (ParsePlanAction, {"source": "x"}),
     ],
 )
-def test_an_action_that_says_nothing_cannot_be_made(kind: type[Action], fields: dict[str, Any]) -> None:
+def test_an_action_that_says_nothing_cannot_be_made(
+    kind: type[Action], fields: dict[str, Any]
+) -> None:
     with pytest.raises(NotOfForm):
         read(kind, fields)
 
@@ -84,7 +96,9 @@ def test_an_action_that_says_nothing_cannot_be_made(kind: type[Action], fields: 
         ("ftp://a", False),
     ],
 )
-def test_a_source_is_remote_when_it_is_an_address_of_the_web(source: str, remote: bool) -> None:
+def test_a_source_is_remote_when_it_is_an_address_of_the_web(
+    source: str, remote: bool
+) -> None:
     assert ReadAction(source=source).is_remote() is remote
 
 
@@ -106,9 +120,15 @@ def test_a_report_is_made_of_results(logs: Any) -> None:
 
 
 def test_a_report_has_the_promised_form() -> None:
-    log = ActionResult(ExecuteAction(command="ls", env={"A": "b"}), ActionStatus.FAILURE, "out", "no")
+    log = ActionResult(
+        ExecuteAction(command="ls", env={"A": "b"}), ActionStatus.FAILURE, "out", "no"
+    )
     assert ExecutionReport(SUMMARY, ENVIRONMENT, [log]).to_json() == {
-        "run_summary": {"status": "SUCCESS", "start_time": "2026-11-21T10:00:00+00:00", "duration": 1.25},
+        "run_summary": {
+            "status": "SUCCESS",
+            "start_time": "2026-11-21T10:00:00+00:00",
+            "duration": 1.25,
+        },
         "environment": {"os": "Linux 6", "cwd": "/srv/shop"},
         "action_logs": [
             {
@@ -128,8 +148,14 @@ def test_a_run_failed_if_one_action_failed() -> None:
     )
     asked = ActionResult(ChatWithUserAction(prompt="?"), ActionStatus.COMPLETED)
     now = datetime.now(UTC)
-    assert ExecutionReport.of(Path("/x"), [good, asked], now, 1).run_summary.status is ActionStatus.SUCCESS
-    assert ExecutionReport.of(Path("/x"), [good, bad], now, 1).run_summary.status is ActionStatus.FAILURE
+    assert (
+        ExecutionReport.of(Path("/x"), [good, asked], now, 1).run_summary.status
+        is ActionStatus.SUCCESS
+    )
+    assert (
+        ExecutionReport.of(Path("/x"), [good, bad], now, 1).run_summary.status
+        is ActionStatus.FAILURE
+    )
 
 
 def test_errors_carry_what_is_needed_to_do_better() -> None:

@@ -46,7 +46,11 @@ def test_all_six_kinds_are_read() -> None:
   queries: ["textual markdown stream"]
 """
     assert actions(text) == [
-        ExecuteAction(command="poetry run pytest", cwd="packages/executor", env={"MODE": "production"}),
+        ExecuteAction(
+            command="poetry run pytest",
+            cwd="packages/executor",
+            env={"MODE": "production"},
+        ),
         CreateFileAction(file_path="hello.txt", content="hi"),
         EditAction(file_path="hello.txt", find="hi", replace="hello"),
         ReadAction(source="hello.txt"),
@@ -76,25 +80,39 @@ def test_the_short_form_takes_the_other_keys_beside_it() -> None:
     short = actions("- execute: ls\n  cwd: src\n  env: {A: b}")
     assert short == [ExecuteAction(command="ls", cwd="src", env={"A": "b"})]
     short = actions("- read: a.txt\n- research: [a, b]\n- chat_with_user: Why?")
-    assert short == [ReadAction(source="a.txt"), ResearchAction(queries=("a", "b")), ChatWithUserAction(prompt="Why?")]
+    assert short == [
+        ReadAction(source="a.txt"),
+        ResearchAction(queries=("a", "b")),
+        ChatWithUserAction(prompt="Why?"),
+    ]
     short = actions("- edit:\n    file_path: a\n    find: b\n    replace: c")
     assert short == [EditAction(file_path="a", find="b", replace="c")]
 
 
 def test_a_merge_brings_keys_that_the_item_can_override() -> None:
-    text = "- &base {action: execute, command: ls, cwd: src}\n- {<<: *base, command: pwd}"
+    text = (
+        "- &base {action: execute, command: ls, cwd: src}\n- {<<: *base, command: pwd}"
+    )
     assert actions(text)[1] == ExecuteAction(command="pwd", cwd="src")
 
 
 def test_every_mistake_is_named_at_once() -> None:
     with pytest.raises(ActionPlanRefused) as caught:
         actions("- action: fly\n- ls\n- action: read")
-    assert [line.split(": ")[0] for line in caught.value.message.splitlines()] == ["plan.yaml:1", "plan.yaml:3"]
+    assert [line.split(": ")[0] for line in caught.value.message.splitlines()] == [
+        "plan.yaml:1",
+        "plan.yaml:3",
+    ]
 
 
 def test_values_stay_the_text_that_was_written() -> None:
     text = (
-        "- action: edit\n  file_path: 2024\n  find: no\n  replace: 1.10\n- execute: date\n  env: {PORT: 8080, ON: yes}"
+        "- action: edit\n"
+        "  file_path: 2024\n"
+        "  find: no\n"
+        "  replace: 1.10\n"
+        "- execute: date\n"
+        "  env: {PORT: 8080, ON: yes}"
     )
     assert actions(text) == [
         EditAction(file_path="2024", find="no", replace="1.10"),
@@ -116,7 +134,10 @@ def test_an_empty_text_is_a_text_where_it_means_something() -> None:
         ("# nothing\n", "p.yaml: the plan is empty"),
         ("null", "p.yaml: the plan is empty"),
         ("[]", "p.yaml:1: the plan has no actions"),
-        ("\naction: execute\n", "p.yaml:2: a plan is a list of actions; this is a mapping"),
+        (
+            "\naction: execute\n",
+            "p.yaml:2: a plan is a list of actions; this is a mapping",
+        ),
         ("just words", "p.yaml:1: a plan is a list of actions; this is plain text"),
         ("- execute: ls\n- {", "p.yaml:3:1: not YAML"),
         ("- a: b\n c: d", "p.yaml:2"),
@@ -124,33 +145,72 @@ def test_an_empty_text_is_a_text_where_it_means_something() -> None:
             "- execute: ls\n- action: exekute\n  command: ls",
             "p.yaml:2: there is no action `exekute`; did you mean `execute`?",
         ),
-        ("- action: parse_plan", "p.yaml:1: there is no action `parse_plan`; there are execute, create_file"),
+        (
+            "- action: parse_plan",
+            "p.yaml:1: there is no action `parse_plan`; there are execute, create_file",
+        ),
         ("- action: [execute]", "p.yaml:1: there is no action of that form"),
         ("- command: ls", "p.yaml:1: an action says which it is"),
         ("- {}", "p.yaml:1: an action says which it is"),
         ("- execute: ls\n  read: a", "p.yaml:1: `execute` and `read` are two actions"),
         ("- execute: ls\n-\n- execute: ls", "p.yaml:2: an action is empty"),
         ("- [execute, ls]", "p.yaml:1: an action is a mapping of keys; this is a list"),
-        ("- action: execute\n  command: ls\n  cmd: x", "p.yaml:3: execute: there is no key `cmd`"),
-        ("- action: execute\n  comand: ls", "p.yaml:2: execute: there is no key `comand`; did you mean `command`?"),
-        ('- python -c "for x in y: print(x)"', "a command with `: ` in it needs quotes"),
+        (
+            "- action: execute\n  command: ls\n  cmd: x",
+            "p.yaml:3: execute: there is no key `cmd`",
+        ),
+        (
+            "- action: execute\n  comand: ls",
+            "p.yaml:2: execute: there is no key `comand`; did you mean `command`?",
+        ),
+        (
+            '- python -c "for x in y: print(x)"',
+            "a command with `: ` in it needs quotes",
+        ),
         ("```yaml\n- ls\n```", "p.yaml:1: the plan is in a code fence"),
-        ("- action: execute\n  command: [ls]", "p.yaml:2: execute: `command` is not a text"),
+        (
+            "- action: execute\n  command: [ls]",
+            "p.yaml:2: execute: `command` is not a text",
+        ),
         ("- action: execute\n  command: ''", "p.yaml:2: execute: `command` is empty"),
-        ("- action: execute\n  command: ls\n  env: [A]", "p.yaml:3: execute: `env` is not a mapping (each a text)"),
-        ("- action: execute\n  command: ls\n  env: {A: [b]}", "p.yaml:3: execute: `env.A` is not a text"),
-        ("- action: execute\n  command: ls\n  cwd: {a: b}", "p.yaml:3: execute: `cwd` is not a text"),
-        ("- action: execute\n  params: ls", "p.yaml:2: `params` is a mapping; this is plain text"),
+        (
+            "- action: execute\n  command: ls\n  env: [A]",
+            "p.yaml:3: execute: `env` is not a mapping (each a text)",
+        ),
+        (
+            "- action: execute\n  command: ls\n  env: {A: [b]}",
+            "p.yaml:3: execute: `env.A` is not a text",
+        ),
+        (
+            "- action: execute\n  command: ls\n  cwd: {a: b}",
+            "p.yaml:3: execute: `cwd` is not a text",
+        ),
+        (
+            "- action: execute\n  params: ls",
+            "p.yaml:2: `params` is a mapping; this is plain text",
+        ),
         (
             "- action: execute\n  command: a\n  params: {command: b}",
             "p.yaml:3: `command` is given twice, first in line 2",
         ),
-        ("- action: execute\n  command: a\n  command: b", "p.yaml:3: the key command is there twice"),
-        ("- action: research\n  queries: one", "p.yaml:2: research: `queries` is not a list (each a text, not empty)"),
+        (
+            "- action: execute\n  command: a\n  command: b",
+            "p.yaml:3: the key command is there twice",
+        ),
+        (
+            "- action: research\n  queries: one",
+            "p.yaml:2: research: `queries` is not a list (each a text, not empty)",
+        ),
         ("- action: research\n  queries: []", "p.yaml:2: research: `queries` is empty"),
-        ("- action: research\n  queries: [[a]]", "p.yaml:2: research: `queries.0` is not a text"),
+        (
+            "- action: research\n  queries: [[a]]",
+            "p.yaml:2: research: `queries.0` is not a text",
+        ),
         ("- action: read", "p.yaml:1: read: `source` is missing"),
-        ("- action: edit\n  file_path: a\n  find: b", "p.yaml:1: edit: `replace` is missing"),
+        (
+            "- action: edit\n  file_path: a\n  find: b",
+            "p.yaml:1: edit: `replace` is missing",
+        ),
         ("- execute: \x00", "p.yaml: not YAML"),
         ("- execute: *x", "p.yaml:1:12: not YAML: found undefined alias"),
         ("- &a [*a]", "p.yaml:1: the value *a contains itself"),
@@ -161,7 +221,10 @@ def test_an_empty_text_is_a_text_where_it_means_something() -> None:
         ("- " + "{a: " * 50_000, "p.yaml:1: nested more than"),
         (
             "- &a [x, x, x]\n"
-            + "".join(f"- &{chr(98 + n)} [{', '.join([f'*{chr(97 + n)}'] * 9)}]\n" for n in range(20)),
+            + "".join(
+                f"- &{chr(98 + n)} [{', '.join([f'*{chr(97 + n)}'] * 9)}]\n"
+                for n in range(20)
+            ),
             "the aliases make",
         ),
     ],
@@ -175,7 +238,10 @@ def test_a_wrong_plan_is_refused_with_its_line(text: str, message: str) -> None:
 
 
 def test_python_objects_are_never_made() -> None:
-    text = "- !!python/object/apply:os.system ['touch canary']\n- execute: !!python/name:os.system ''"
+    text = (
+        "- !!python/object/apply:os.system ['touch canary']\n"
+        "- execute: !!python/name:os.system ''"
+    )
     with pytest.raises(ActionPlanRefused):
         ActionPlan.from_yaml(text)
 
@@ -192,11 +258,28 @@ def test_any_text_is_a_plan_or_refused(text: str) -> None:
 
 
 TREES: st.SearchStrategy[Any] = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.dates(),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=5)
+    | st.dates(),
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(["action", "execute", "params", "command", "env", "queries", "read", "source", "x"])
+            st.sampled_from(
+                [
+                    "action",
+                    "execute",
+                    "params",
+                    "command",
+                    "env",
+                    "queries",
+                    "read",
+                    "source",
+                    "x",
+                ]
+            )
             | st.text(max_size=3),
             inner,
             max_size=4,
@@ -212,12 +295,19 @@ def test_any_yaml_is_a_plan_or_refused(tree: Any) -> None:
         assert ActionPlan.from_yaml(yaml.safe_dump(tree, allow_unicode=True)).actions
 
 
-TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), min_size=1).filter(str.strip)
+TEXT = st.text(
+    st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), min_size=1
+).filter(str.strip)
 
 
 @given(
     st.lists(
-        st.builds(ExecuteAction, command=TEXT, cwd=st.none() | TEXT, env=st.none() | st.dictionaries(TEXT, TEXT))
+        st.builds(
+            ExecuteAction,
+            command=TEXT,
+            cwd=st.none() | TEXT,
+            env=st.none() | st.dictionaries(TEXT, TEXT),
+        )
         | st.builds(CreateFileAction, file_path=TEXT, content=TEXT)
         | st.builds(EditAction, file_path=TEXT, find=TEXT, replace=TEXT)
         | st.builds(ReadAction, source=TEXT)

@@ -32,18 +32,26 @@ COMPLETE: dict[str, Any] = {
 
 def asks(*questions: str, words: str | None = None, **fields: Any) -> str:
     """A model's turn: questions, and what it keeps of the spec."""
-    said = words if words is not None else "\n".join(questions) or "All is clear; `approve` writes it."
+    said = (
+        words
+        if words is not None
+        else "\n".join(questions) or "All is clear; `approve` writes it."
+    )
     kept = {"questions": questions, "open_questions": questions, **fields}
     return f"{said}\n\n```json\n{json.dumps(kept)}\n```\n"
 
 
 def looks(path: str, text: str = "I look.") -> ScriptedReply:
-    return ScriptedReply(text, tool_calls=(ToolCall("1", "read_file", json.dumps({"path": path})),))
+    return ScriptedReply(
+        text, tool_calls=(ToolCall("1", "read_file", json.dumps({"path": path})),)
+    )
 
 
 def told(events: Iterable[Event]) -> str:
     """All that a person was told in words."""
-    return "\n".join(event.text for event in events if isinstance(event, Notice | Answer))
+    return "\n".join(
+        event.text for event in events if isinstance(event, Notice | Answer)
+    )
 
 
 def streamed(events: Iterable[Event]) -> str:

@@ -34,7 +34,13 @@ from cdd_agent.events import (
     unheard,
 )
 from cdd_agent.frontend import Reviewed
-from cdd_agent.llm.port import ContextTooLong, Message, ProviderData, StopReason, ToolCall
+from cdd_agent.llm.port import (
+    ContextTooLong,
+    Message,
+    ProviderData,
+    StopReason,
+    ToolCall,
+)
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.redaction import Redactor
 from cdd_agent.session import Session
@@ -97,7 +103,9 @@ def problems(events: list[Event]) -> list[str]:
 
 
 def calls(name: str, **arguments: object) -> ScriptedReply:
-    return ScriptedReply(tool_calls=(ToolCall(f"{name}-1", name, json.dumps(arguments)),))
+    return ScriptedReply(
+        tool_calls=(ToolCall(f"{name}-1", name, json.dumps(arguments)),)
+    )
 
 
 def asked_last(sandbox: Sandbox) -> tuple[Message, ...]:
@@ -137,9 +145,13 @@ async def test_it_is_told_the_projects_rules(project: Sandbox) -> None:
 
 
 async def test_it_looks_with_tools_before_it_answers(project: Sandbox) -> None:
-    session = project.replies(calls("read_file", path="greet.py"), "It says hi.").session()
+    session = project.replies(
+        calls("read_file", path="greet.py"), "It says hi."
+    ).session()
     events = await say(session, "what does it say?")
-    assert [event.call for event in events if isinstance(event, ToolFinished)] == ["read_file(path=greet.py)"]
+    assert [event.call for event in events if isinstance(event, ToolFinished)] == [
+        "read_file(path=greet.py)"
+    ]
     assert "GREETING" in asked_last(project)[-1].content
 
 
@@ -152,9 +164,18 @@ async def test_a_change_of_files_is_made_and_told(project: Sandbox) -> None:
     events = await say(project.replies(*script).session(), "say hello")
     assert project.text("greet.py") == 'GREETING = "hello"\n'
     greet = FileDiff(
-        "greet.py", 1, 1, '--- greet.py\n+++ greet.py\n@@ -1 +1 @@\n-GREETING = "hi"\n+GREETING = "hello"\n'
+        "greet.py",
+        1,
+        1,
+        "--- greet.py\n"
+        "+++ greet.py\n"
+        "@@ -1 +1 @@\n"
+        '-GREETING = "hi"\n'
+        '+GREETING = "hello"\n',
     )
-    new = FileDiff("src/new.py", 1, 0, "--- /dev/null\n+++ src/new.py\n@@ -0,0 +1 @@\n+x = 1\n")
+    new = FileDiff(
+        "src/new.py", 1, 0, "--- /dev/null\n+++ src/new.py\n@@ -0,0 +1 @@\n+x = 1\n"
+    )
     assert [event for event in events if isinstance(event, ChangesApplied)] == [
         ChangesApplied(None, (), ("greet.py",), (), files=(greet,)),
         ChangesApplied(None, ("src/new.py",), (), (), files=(new,)),
@@ -164,21 +185,30 @@ async def test_a_change_of_files_is_made_and_told(project: Sandbox) -> None:
         ("edit_file", "greet.py", (greet,)),
         ("create_file", "src/new.py", (new,)),
     ]
-    assert project.frontend.asked == []  # type: ignore[attr-defined]  # `approval: edits`, the default
+    # `approval: edits`, the default
+    assert project.frontend.asked == []  # type: ignore[attr-defined]
 
 
-async def test_with_approval_ask_the_person_sees_the_change_first(project: Sandbox) -> None:
+async def test_with_approval_ask_the_person_sees_the_change_first(
+    project: Sandbox,
+) -> None:
     project.flags = {"approval": "ask"}
     edit = calls("edit_file", file_path="greet.py", find="hi", replace="hello")
     await say(project.replies(edit, "Done.").session(), "say hello")
     (proposal,) = project.frontend.asked  # type: ignore[attr-defined]
     assert isinstance(proposal, Review)
-    assert [(file.verb, file.path) for file in proposal.files] == [("change", "greet.py")]
-    assert {'-GREETING = "hi"', '+GREETING = "hello"'} < set(proposal.diff().splitlines())
+    assert [(file.verb, file.path) for file in proposal.files] == [
+        ("change", "greet.py")
+    ]
+    assert {'-GREETING = "hi"', '+GREETING = "hello"'} < set(
+        proposal.diff().splitlines()
+    )
     assert "hello" in project.text("greet.py")
 
 
-async def test_a_change_that_is_not_approved_is_not_made_and_the_model_learns_it(project: Sandbox) -> None:
+async def test_a_change_that_is_not_approved_is_not_made_and_the_model_learns_it(
+    project: Sandbox,
+) -> None:
     project.flags, project.frontend = {"approval": "ask"}, Person(Choice.NO)
     script = (calls("create_file", file_path="new.py", content="x\n"), "Then not.")
     events = await say(project.replies(*script).session(), "make it")
@@ -189,32 +219,59 @@ async def test_a_change_that_is_not_approved_is_not_made_and_the_model_learns_it
 
 
 async def test_the_model_learns_why_a_change_was_refused(project: Sandbox) -> None:
-    project.flags, project.frontend = {"approval": "ask"}, Person(Choice.NO, reason="another name")
+    project.flags, project.frontend = (
+        {"approval": "ask"},
+        Person(Choice.NO, reason="another name"),
+    )
     await say(
-        project.replies(calls("create_file", file_path="new.py", content="x\n"), "Then not.").session(), "make it"
+        project.replies(
+            calls("create_file", file_path="new.py", content="x\n"), "Then not."
+        ).session(),
+        "make it",
     )
     assert not (project.root / "new.py").exists()
     assert "another name" in asked_last(project)[-1].content
 
 
 @pytest.mark.parametrize(
-    "path", [f"tickets/{SLUG}/plan.md", ".git/config", ".cdd/config.yaml", "../outside.txt", "/etc/motd"]
+    "path",
+    [
+        f"tickets/{SLUG}/plan.md",
+        ".git/config",
+        ".cdd/config.yaml",
+        "../outside.txt",
+        "/etc/motd",
+    ],
 )
-async def test_what_is_the_programs_or_outside_is_not_written(project: Sandbox, path: str) -> None:
+async def test_what_is_the_programs_or_outside_is_not_written(
+    project: Sandbox, path: str
+) -> None:
     project.write(Step("a.txt"))
-    events = await say(project.replies(calls("create_file", file_path=path), "No.").session(), "write it")
+    events = await say(
+        project.replies(calls("create_file", file_path=path), "No.").session(),
+        "write it",
+    )
     assert problems(events)[0]
     assert project.frontend.asked == []  # type: ignore[attr-defined]
 
 
-async def test_wrong_arguments_are_told_to_the_model_and_it_goes_on(project: Sandbox) -> None:
-    events = await say(project.replies(calls("create_file", path="x"), "Sorry.").session(), "make it")
+async def test_wrong_arguments_are_told_to_the_model_and_it_goes_on(
+    project: Sandbox,
+) -> None:
+    events = await say(
+        project.replies(calls("create_file", path="x"), "Sorry.").session(), "make it"
+    )
     assert "`path`" in problems(events)[0]
     assert seen(events) == "Sorry."
 
 
 async def test_a_command_off_the_list_is_refused(project: Sandbox) -> None:
-    events = await say(project.replies(calls("execute_command", command="rm greet.py"), "No.").session(), "go")
+    events = await say(
+        project.replies(
+            calls("execute_command", command="rm greet.py"), "No."
+        ).session(),
+        "go",
+    )
     (problem,) = problems(events)
     assert "'rm'" in problem
     assert (project.root / "greet.py").exists()
@@ -222,23 +279,42 @@ async def test_a_command_off_the_list_is_refused(project: Sandbox) -> None:
 
 async def test_or_asked_about_where_the_settings_say_so(project: Sandbox) -> None:
     project.flags = {"commands": {"mode": "ask"}}
-    events = await say(project.replies(calls("execute_command", command="rm greet.py"), "Gone.").session(), "go")
+    events = await say(
+        project.replies(
+            calls("execute_command", command="rm greet.py"), "Gone."
+        ).session(),
+        "go",
+    )
     assert isinstance(project.frontend.asked[0], CommandProposed)  # type: ignore[attr-defined]
     assert problems(events) == [""]
     assert not (project.root / "greet.py").exists()
 
 
 async def test_of_a_command_that_fails_the_exit_code_is_shown(project: Sandbox) -> None:
-    events = await say(project.replies(calls("execute_command", command="ls none"), "Not there.").session(), "go")
+    events = await say(
+        project.replies(
+            calls("execute_command", command="ls none"), "Not there."
+        ).session(),
+        "go",
+    )
     assert re.fullmatch(r"exit code \d", problems(events)[0])
 
 
-async def test_there_is_no_tool_to_ask_the_person_who_reads_along(project: Sandbox) -> None:
-    await say(project.replies(calls("chat_with_user", prompt="Which?"), "Which one?").session(), "go")
+async def test_there_is_no_tool_to_ask_the_person_who_reads_along(
+    project: Sandbox,
+) -> None:
+    await say(
+        project.replies(
+            calls("chat_with_user", prompt="Which?"), "Which one?"
+        ).session(),
+        "go",
+    )
     assert "'chat_with_user'" in asked_last(project)[-1].content
 
 
-async def test_without_a_model_plain_text_says_what_to_do_and_the_rest_works(project: Sandbox) -> None:
+async def test_without_a_model_plain_text_says_what_to_do_and_the_rest_works(
+    project: Sandbox,
+) -> None:
     session = Wiring(project.project, project.frontend, tell).session
     with pytest.raises(NoModel) as raised:
         await say(session, "hello")
@@ -254,12 +330,17 @@ def seen_output(events: list[Event]) -> str:
 @pytest.mark.parametrize(
     ("line", "answer"),
     [
-        *((line, "`/exit` leaves the shell") for line in ("exit", " EXIT ", "quit", ":q", "bye")),
+        *(
+            (line, "`/exit` leaves the shell")
+            for line in ("exit", " EXIT ", "quit", ":q", "bye")
+        ),
         *((line, "`/help` does that") for line in ("help", "?")),
         ("clear", "`/clear` does that"),
     ],
 )
-async def test_words_of_any_shell_are_no_message_in_chat(project: Sandbox, line: str, answer: str) -> None:
+async def test_words_of_any_shell_are_no_message_in_chat(
+    project: Sandbox, line: str, answer: str
+) -> None:
     assert answer in told(await say(project.session(), line))
     assert project.model.requests == []
 
@@ -267,7 +348,14 @@ async def test_words_of_any_shell_are_no_message_in_chat(project: Sandbox, line:
 async def test_it_works_as_it_is_put_together_for_the_shell(project: Sandbox) -> None:
     script = {
         "replies": [
-            {"tool_calls": [{"name": "create_file", "arguments": {"file_path": "new.py", "content": "x = 1\n"}}]},
+            {
+                "tool_calls": [
+                    {
+                        "name": "create_file",
+                        "arguments": {"file_path": "new.py", "content": "x = 1\n"},
+                    }
+                ]
+            },
             {"reply": "Made it."},
         ]
     }
@@ -279,9 +367,15 @@ async def test_it_works_as_it_is_put_together_for_the_shell(project: Sandbox) ->
     assert len(project.frontend.asked) == 1  # type: ignore[attr-defined]
 
 
-async def test_where_something_is_handled_is_answered_with_places(project: Sandbox) -> None:
-    (project.root / "limits.py").write_text("class RateLimiter:\n    def allows(self):\n        return True\n")
-    session = project.replies(calls("find_code", query="rate limit"), "In limits.py.").session()
+async def test_where_something_is_handled_is_answered_with_places(
+    project: Sandbox,
+) -> None:
+    (project.root / "limits.py").write_text(
+        "class RateLimiter:\n    def allows(self):\n        return True\n"
+    )
+    session = project.replies(
+        calls("find_code", query="rate limit"), "In limits.py."
+    ).session()
     await say(session, "where is the rate limit handled?")
     found = json.loads(asked_last(project)[-1].content)["output"].splitlines()
     assert found[0].startswith("limits.py: ")
@@ -290,13 +384,24 @@ async def test_where_something_is_handled_is_answered_with_places(project: Sandb
 
 
 async def test_exit_comes_back_to_the_same_conversation(project: Sandbox) -> None:
-    session = project.write(Step("a.txt", check("a.txt"))).replies("One.", "Two.").session()
+    session = (
+        project.write(Step("a.txt", check("a.txt"))).replies("One.", "Two.").session()
+    )
     events = await say(session, "first", f"/exec {SLUG}", "exit", "second")
-    assert [event.agent for event in events if isinstance(event, AgentChanged)] == ["executor", None]
-    assert [message.content for message in asked_last(project)[1:]] == ["first", "One.", "second"]
+    assert [event.agent for event in events if isinstance(event, AgentChanged)] == [
+        "executor",
+        None,
+    ]
+    assert [message.content for message in asked_last(project)[1:]] == [
+        "first",
+        "One.",
+        "second",
+    ]
 
 
-async def test_a_line_the_model_could_not_be_asked_about_is_not_said_twice(project: Sandbox) -> None:
+async def test_a_line_the_model_could_not_be_asked_about_is_not_said_twice(
+    project: Sandbox,
+) -> None:
     session = project.replies(ContextTooLong("Too long."), "Now.").session()
     with pytest.raises(ContextTooLong):
         await say(session, "hi")
@@ -304,7 +409,9 @@ async def test_a_line_the_model_could_not_be_asked_about_is_not_said_twice(proje
     assert [message.content for message in asked_last(project)[1:]] == ["hi"]
 
 
-async def test_an_interrupted_turn_keeps_what_was_said_before_it(project: Sandbox) -> None:
+async def test_an_interrupted_turn_keeps_what_was_said_before_it(
+    project: Sandbox,
+) -> None:
     slow = ScriptedReply("Never heard.", slow=60)
     session = project.replies(calls("read_file", path="greet.py"), slow).session()
     await until_asked_again(handle(session, "look"), project)
@@ -318,10 +425,17 @@ async def test_an_interrupted_turn_keeps_what_was_said_before_it(project: Sandbo
 
 
 async def test_what_a_stopped_round_had_written_is_known(project: Sandbox) -> None:
-    both = (*create("one.py").tool_calls, ToolCall("2", "grep_files", '{"pattern": "x"}'))
+    both = (
+        *create("one.py").tool_calls,
+        ToolCall("2", "grep_files", '{"pattern": "x"}'),
+    )
     session = project.replies(ScriptedReply(tool_calls=both), "Fine.").session()
-    events = await stop_at(handle(session, "make it"), lambda event: isinstance(event, ToolFinished))
-    assert [event.created for event in events if isinstance(event, ChangesApplied)] == [("one.py",)]
+    events = await stop_at(
+        handle(session, "make it"), lambda event: isinstance(event, ToolFinished)
+    )
+    assert [event.created for event in events if isinstance(event, ChangesApplied)] == [
+        ("one.py",)
+    ]
     await say(session, "go on")
     assert "one.py" in asked_last(project)[-1].content
 
@@ -330,20 +444,35 @@ def create(path: str) -> ScriptedReply:
     return calls("create_file", file_path=path, content="x = 1\n")
 
 
-async def until_asked_again(work: Coroutine[object, object, None], project: Sandbox) -> None:
+async def until_asked_again(
+    work: Coroutine[object, object, None], project: Sandbox
+) -> None:
     """Go on until a tool was used, and then stop."""
-    await stop_at(work, lambda event: isinstance(event, ReplyStarted) and len(project.model.requests) == 1)
+    await stop_at(
+        work,
+        lambda event: (
+            isinstance(event, ReplyStarted) and len(project.model.requests) == 1
+        ),
+    )
 
 
-async def test_a_line_that_was_stopped_before_an_answer_is_remembered(project: Sandbox) -> None:
+async def test_a_line_that_was_stopped_before_an_answer_is_remembered(
+    project: Sandbox,
+) -> None:
     session = project.replies("A long answer.").session()
-    await stop_at(handle(session, "tell me"), lambda event: isinstance(event, ReplyDelta))
+    await stop_at(
+        handle(session, "tell me"), lambda event: isinstance(event, ReplyDelta)
+    )
     await say(session, "shorter")
-    assert [message.content.split() for message in asked_last(project)[1:]] == [["tell", "me", "shorter"]]
+    assert [message.content.split() for message in asked_last(project)[1:]] == [
+        ["tell", "me", "shorter"]
+    ]
 
 
 async def test_a_reply_that_was_cut_is_said_to_be_cut(project: Sandbox) -> None:
-    events = await say(project.replies(ScriptedReply("Half", stop=StopReason.LENGTH)).session(), "hi")
+    events = await say(
+        project.replies(ScriptedReply("Half", stop=StopReason.LENGTH)).session(), "hi"
+    )
     assert noticed(events) == [About.REPLY_INCOMPLETE]
 
 
@@ -354,9 +483,14 @@ async def test_a_budget_holds_in_chat_too(project: Sandbox) -> None:
     assert project.model.requests == []
 
 
-async def test_secrets_are_neither_shown_nor_kept_nor_sent(project: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_secrets_are_neither_shown_nor_kept_nor_sent(
+    project: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SHOP_API_KEY", "s3cr3t-of-the-shop")
-    events = await say(project.replies("It is s3cr3t-of-the-shop.").session(), "my key is s3cr3t-of-the-shop")
+    events = await say(
+        project.replies("It is s3cr3t-of-the-shop.").session(),
+        "my key is s3cr3t-of-the-shop",
+    )
     assert "s3cr3t" not in seen(events)
     assert Redactor.of_environment().redact("s3cr3t-of-the-shop") in seen(events)
     assert "s3cr3t" not in project.prompt()
@@ -366,21 +500,32 @@ async def test_secrets_are_neither_shown_nor_kept_nor_sent(project: Sandbox, mon
 # Making room
 
 
-async def filled(sandbox: Sandbox, *script: str | ScriptedReply | ContextTooLong, window: int | None) -> Session:
-    """A conversation of three rounds that fills most of a window, and what the model says next."""
-    sandbox.model = ScriptedModel([*(f"{word} " * 900 for word in ("one", "two", "three")), *script], window=window)
+async def filled(
+    sandbox: Sandbox, *script: str | ScriptedReply | ContextTooLong, window: int | None
+) -> Session:
+    """A conversation of three rounds that fills most of a window, and what the model
+    says next.
+    """
+    sandbox.model = ScriptedModel(
+        [*(f"{word} " * 900 for word in ("one", "two", "three")), *script],
+        window=window,
+    )
     session = sandbox.session()
     await say(session, "first", "second", "third")
     return session
 
 
-async def test_room_is_made_by_the_window_that_the_settings_state(project: Sandbox) -> None:
+async def test_room_is_made_by_the_window_that_the_settings_state(
+    project: Sandbox,
+) -> None:
     project.flags = {"context_window": 10_000}
     session = await filled(project, SUMMARY, "Four.", window=None)
     assert noticed(await say(session, "and now?")) == [About.SUMMED_UP]
 
 
-async def test_a_long_conversation_is_summed_up_before_it_does_not_fit(project: Sandbox) -> None:
+async def test_a_long_conversation_is_summed_up_before_it_does_not_fit(
+    project: Sandbox,
+) -> None:
     session = await filled(project, SUMMARY, "Four.", window=10_000)
     events = await say(session, "and now?")
     assert noticed(events) == [About.SUMMED_UP]
@@ -415,7 +560,9 @@ async def test_a_summary_that_fails_loses_nothing(project: Sandbox) -> None:
     ]
 
 
-async def test_a_model_that_says_it_is_too_long_is_asked_again_after_a_summary(project: Sandbox) -> None:
+async def test_a_model_that_says_it_is_too_long_is_asked_again_after_a_summary(
+    project: Sandbox,
+) -> None:
     too_long = ContextTooLong("The model takes 4,000 tokens.")
     session = await filled(project, too_long, "We counted.", "Four.", window=14_000)
     events = await say(session, "and now?")
@@ -425,14 +572,19 @@ async def test_a_model_that_says_it_is_too_long_is_asked_again_after_a_summary(p
 
 async def test_it_is_asked_again_only_once(project: Sandbox) -> None:
     too_long = ContextTooLong("The model takes 4,000 tokens.")
-    session = await filled(project, too_long, "We counted.", too_long, "Never.", window=14_000)
+    session = await filled(
+        project, too_long, "We counted.", too_long, "Never.", window=14_000
+    )
     with pytest.raises(ContextTooLong):
         await say(session, "and now?")
 
 
 async def test_room_is_made_in_the_middle_of_a_turn_too(project: Sandbox) -> None:
     (project.root / "big.txt").write_text("word " * 3_000)
-    reads = (calls("read_file", path="big.txt"), calls("read_file", path="big.txt", start_line=1))
+    reads = (
+        calls("read_file", path="big.txt"),
+        calls("read_file", path="big.txt", start_line=1),
+    )
     script = (*reads, SUMMARY, LAST_WORD)
     project.model = ScriptedModel(script, window=6_000)
     events = await say(project.session(), "what is in big.txt?")
@@ -449,14 +601,20 @@ async def test_the_same_words_said_long_ago_do_not_stay(project: Sandbox) -> Non
 
 
 @pytest.mark.parametrize("tool_calls", ["on", "off"])
-async def test_what_the_person_has_just_said_stays_word_for_word(project: Sandbox, tool_calls: str) -> None:
+async def test_what_the_person_has_just_said_stays_word_for_word(
+    project: Sandbox, tool_calls: str
+) -> None:
     (project.root / "big.txt").write_text("word " * 3_000)
     project.flags = {"tool_calls": tool_calls}
     reads = calls("read_file", path="big.txt")
     if tool_calls == "off":
-        reads = ScriptedReply('```tool\n{"tool": "read_file", "arguments": {"path": "big.txt"}}\n```')
+        reads = ScriptedReply(
+            '```tool\n{"tool": "read_file", "arguments": {"path": "big.txt"}}\n```'
+        )
     again = replace(reads)
-    project.model = ScriptedModel((reads, again, "We read a file.", "Words."), window=8_000)
+    project.model = ScriptedModel(
+        (reads, again, "We read a file.", "Words."), window=8_000
+    )
     await say(project.session(), QUESTION)
     assert QUESTION in project.prompt()
     (file,) = files(project)
@@ -466,11 +624,16 @@ async def test_what_the_person_has_just_said_stays_word_for_word(project: Sandbo
 # Kept for later
 
 
-async def test_a_conversation_is_saved_for_this_machine_and_this_user_alone(project: Sandbox) -> None:
+async def test_a_conversation_is_saved_for_this_machine_and_this_user_alone(
+    project: Sandbox,
+) -> None:
     await say(project.replies("Hello.").session(), "hi")
     (file,) = files(project)
     assert re.fullmatch(r"\d{8}T\d{6}\.\d{6}-\d+\.jsonl", file.name)
-    assert [message.content for message in read_conversation(file)[0]] == ["hi", "Hello."]
+    assert [message.content for message in read_conversation(file)[0]] == [
+        "hi",
+        "Hello.",
+    ]
     assert (file.parent / ".gitignore").read_text().endswith("\n*\n")
     if os.name == "posix":
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -481,7 +644,9 @@ async def test_outside_of_a_project_nothing_is_saved(sandbox: Sandbox) -> None:
     assert list(sandbox.root.iterdir()) == []
 
 
-async def test_a_disk_that_refuses_is_told_once_and_chat_goes_on(project: Sandbox) -> None:
+async def test_a_disk_that_refuses_is_told_once_and_chat_goes_on(
+    project: Sandbox,
+) -> None:
     (project.root / ".cdd" / "conversations").write_text("in the way")
     session = project.replies("One.", "Two.").session()
     assert noticed(await say(session, "first")) == [About.NOT_SAVED]
@@ -495,34 +660,53 @@ async def test_resume_brings_the_last_conversation_back(project: Sandbox) -> Non
     assert "1 message" in notice(events, About.RESUMED)
     assert Answer("Answer: 42.") in events
     await say(session, AGAIN)
-    assert [message.content for message in asked_last(project)[1:]] == [QUESTION, "Answer: 42.", AGAIN]
+    assert [message.content for message in asked_last(project)[1:]] == [
+        QUESTION,
+        "Answer: 42.",
+        AGAIN,
+    ]
 
 
 async def test_resume_looks_past_a_file_that_is_gone(project: Sandbox) -> None:
     await say(project.replies("Hello.").session(), "hi")
-    (project.root / ".cdd" / "conversations" / "20260101T000000.000000-1.jsonl").symlink_to("gone")
+    (
+        project.root / ".cdd" / "conversations" / "20260101T000000.000000-1.jsonl"
+    ).symlink_to("gone")
     assert Answer("Hello.") in await say(project.session(), "/resume")
 
 
-async def test_a_resumed_conversation_goes_on_in_a_file_of_its_own(project: Sandbox) -> None:
+async def test_a_resumed_conversation_goes_on_in_a_file_of_its_own(
+    project: Sandbox,
+) -> None:
     """The shell that it began in may still be open."""
     first = project.replies("One.", "Two.", "Three.").session()
     await say(first, "a")
     second = project.session()
     await say(second, "/resume", "b")
     await say(first, "c")
-    contents = {tuple(message.content for message in read_conversation(file)[0]) for file in files(project)}
+    contents = {
+        tuple(message.content for message in read_conversation(file)[0])
+        for file in files(project)
+    }
     assert contents == {("a", "One.", "c", "Three."), ("a", "One.", "b", "Two.")}
 
 
-async def test_resume_leaves_a_conversation_that_has_begun_alone(project: Sandbox) -> None:
+async def test_resume_leaves_a_conversation_that_has_begun_alone(
+    project: Sandbox,
+) -> None:
     await say(project.replies("Old.").session(), "old")
     session = project.replies("New.", "Newer.").session()
     await say(session, "new", "/resume", "newer")
-    assert [message.content for message in asked_last(project)[1:]] == ["new", "New.", "newer"]
+    assert [message.content for message in asked_last(project)[1:]] == [
+        "new",
+        "New.",
+        "newer",
+    ]
 
 
-async def test_resume_brings_back_the_agent_that_was_active_and_the_conversation_with_it(project: Sandbox) -> None:
+async def test_resume_brings_back_the_active_agent_and_its_conversation(
+    project: Sandbox,
+) -> None:
     project.write(Step("a.txt", check("a.txt"))).replies("Hello.")
     session = project.session()
     await say(session, "hi", f"/exec {SLUG}")
@@ -532,7 +716,11 @@ async def test_resume_brings_back_the_agent_that_was_active_and_the_conversation
     assert Answer("Hello.") in events
     assert AgentChanged("executor", SLUG) in events
     await say(again, "exit", "and?")
-    assert [message.content for message in asked_last(project)[1:]] == ["hi", "Hello.", "and?"]
+    assert [message.content for message in asked_last(project)[1:]] == [
+        "hi",
+        "Hello.",
+        "and?",
+    ]
 
 
 async def test_resume_brings_socrates_back(project: Sandbox) -> None:
@@ -544,21 +732,30 @@ async def test_resume_brings_socrates_back(project: Sandbox) -> None:
     again.leave()
 
 
-async def test_resume_passes_over_an_agent_whose_ticket_is_gone(project: Sandbox) -> None:
+async def test_resume_passes_over_an_agent_whose_ticket_is_gone(
+    project: Sandbox,
+) -> None:
     session = project.write(Step("a.txt")).session()
     await say(session, f"/exec {SLUG}", "exit")
     shutil.rmtree(project.ticket)
     assert noticed(await say(project.session(), "/resume")) == [About.NOTHING_TO_RESUME]
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"agent": 1}', '{"agent": "ghost", "ticket": "feature-words"}'])
-async def test_a_damaged_note_of_who_was_active_does_no_harm(project: Sandbox, content: str) -> None:
+@pytest.mark.parametrize(
+    "content",
+    ["", "{", "[]", '{"agent": 1}', '{"agent": "ghost", "ticket": "feature-words"}'],
+)
+async def test_a_damaged_note_of_who_was_active_does_no_harm(
+    project: Sandbox, content: str
+) -> None:
     await say(project.replies("Hello.").session(), "hi")
     (project.root / ".cdd" / "runs" / "last-active.json").write_text(content)
     assert Answer("Hello.") in await say(project.session(), "/resume")
 
 
-async def test_resume_comes_back_to_chat_where_that_was_last_and_names_the_run(project: Sandbox) -> None:
+async def test_resume_comes_back_to_chat_where_that_was_last_and_names_the_run(
+    project: Sandbox,
+) -> None:
     project.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "bad"), "Hello.")
     session = project.session()
     await say(session, f"/exec {SLUG}", "c", "exit", "hi")
@@ -572,7 +769,14 @@ async def test_damaged_lines_are_left_out_and_told(project: Sandbox) -> None:
     await say(project.replies("One.", "Two.").session(), "a", "b")
     (file,) = files(project)
     one, two = file.read_bytes().splitlines(keepends=True)
-    file.write_bytes(one + b'{"messages": [{"role": "boss"}]}\n' + b"\xff\xfe\n" + two[:-1] + b"\n" + two[:20])
+    file.write_bytes(
+        one
+        + b'{"messages": [{"role": "boss"}]}\n'
+        + b"\xff\xfe\n"
+        + two[:-1]
+        + b"\n"
+        + two[:20]
+    )
     events = await say(project.session(), "/resume")
     assert notice(events, About.DAMAGED).startswith("3 ")
     assert Answer("Two.") in events
@@ -591,7 +795,9 @@ async def test_a_torn_line_harms_no_other(project: Sandbox) -> None:
 
 async def test_old_conversations_go(project: Sandbox) -> None:
     for number in range(55):
-        Conversation(project.root, Redactor(), unheard).add([Message("user", str(number))])
+        Conversation(project.root, Redactor(), unheard).add(
+            [Message("user", str(number))]
+        )
         os.utime(files(project)[-1], ns=(number, number))
     kept = {read_conversation(file)[0][0].content for file in files(project)}
     assert len(kept) == 50
@@ -599,16 +805,27 @@ async def test_old_conversations_go(project: Sandbox) -> None:
     assert "0" not in kept
 
 
-async def test_clear_begins_a_new_conversation_and_resume_goes_back(project: Sandbox) -> None:
+async def test_clear_begins_a_new_conversation_and_resume_goes_back(
+    project: Sandbox,
+) -> None:
     session = project.replies("One.", "Two.", "Three.").session()
     await say(session, "a", "/clear", "b")
     assert [message.content for message in asked_last(project)[1:]] == ["b"]
     await say(session, "/clear", "/resume", "c")
-    assert [message.content for message in asked_last(project)[1:]] == ["b", "Two.", "c"]
+    assert [message.content for message in asked_last(project)[1:]] == [
+        "b",
+        "Two.",
+        "c",
+    ]
 
 
-async def test_tools_of_a_saved_conversation_are_told_in_words_to_a_model_without_tools(project: Sandbox) -> None:
-    await say(project.replies(calls("read_file", path="greet.py"), "It says hi.").session(), "look")
+async def test_tools_of_a_saved_conversation_are_told_in_words_to_a_model_without_tools(
+    project: Sandbox,
+) -> None:
+    await say(
+        project.replies(calls("read_file", path="greet.py"), "It says hi.").session(),
+        "look",
+    )
     session = project.replies("Fine.").session()
     await say(session, "/resume", "thanks")
     roles = [message.role for message in asked_last(project)]
@@ -617,9 +834,14 @@ async def test_tools_of_a_saved_conversation_are_told_in_words_to_a_model_withou
     assert "read_file" in asked_last(project)[3].content
 
 
-async def test_what_a_provider_wants_back_is_saved_unchanged_or_not_at_all(project: Sandbox) -> None:
+async def test_what_a_provider_wants_back_is_saved_unchanged_or_not_at_all(
+    project: Sandbox,
+) -> None:
     secret = "hunter2-hunter2-42"
-    kept, dropped = ProviderData("model", '{"signature": "abc"}'), ProviderData("model", f'{{"text": "{secret}"}}')
+    kept, dropped = (
+        ProviderData("model", '{"signature": "abc"}'),
+        ProviderData("model", f'{{"text": "{secret}"}}'),
+    )
     conversation = Conversation(project.root, Redactor({secret: "TOKEN"}), unheard)
     conversation.add([Message("assistant", "One.", provider_data=kept)])
     conversation.add([Message("assistant", "Two.", provider_data=dropped)])

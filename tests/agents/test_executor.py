@@ -36,7 +36,11 @@ GUIDANCE = "skip the header please"
 
 def next_step(events: list[Event]) -> str:
     """The one that was named last."""
-    return [event.text for event in events if isinstance(event, Notice) and event.about is About.NEXT_STEP][-1]
+    return [
+        event.text
+        for event in events
+        if isinstance(event, Notice) and event.about is About.NEXT_STEP
+    ][-1]
 
 
 TWO = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
@@ -54,7 +58,9 @@ def told(events: list[Event]) -> str:
     return "\n".join(event.text for event in events if isinstance(event, Notice))
 
 
-async def test_exec_shows_the_plan_and_how_to_go_on_and_runs_nothing(sandbox: Sandbox) -> None:
+async def test_exec_shows_the_plan_and_how_to_go_on_and_runs_nothing(
+    sandbox: Sandbox,
+) -> None:
     session = sandbox.write(*TWO).session()
     events = await say(session, f"/exec {SLUG}")
     assert events[0] == AgentChanged("executor", SLUG)
@@ -73,8 +79,14 @@ async def test_continue_runs_the_next_step(sandbox: Sandbox, word: str) -> None:
     session.leave()
 
 
-async def test_after_a_failure_continue_runs_nothing_and_retry_does(sandbox: Sandbox) -> None:
-    session = sandbox.write(*TWO).replies(says("a.txt", "bad"), says("a.txt", "good")).session()
+async def test_after_a_failure_continue_runs_nothing_and_retry_does(
+    sandbox: Sandbox,
+) -> None:
+    session = (
+        sandbox.write(*TWO)
+        .replies(says("a.txt", "bad"), says("a.txt", "good"))
+        .session()
+    )
     await say(session, f"/exec {SLUG}", "c")
     for word in ("c", "all"):
         events = await say(session, word)
@@ -94,7 +106,11 @@ async def test_retry_without_a_failure_runs_nothing(sandbox: Sandbox) -> None:
 
 
 async def test_all_goes_to_the_end_and_back_to_chat(sandbox: Sandbox) -> None:
-    session = sandbox.write(*TWO).replies(says("a.txt", "good"), says("b.txt", "good")).session()
+    session = (
+        sandbox.write(*TWO)
+        .replies(says("a.txt", "good"), says("b.txt", "good"))
+        .session()
+    )
     events = await say(session, f"/exec {SLUG}", "all")
     assert started(events) == [1, 2]
     assert isinstance(events[-3], RunFinished)
@@ -114,7 +130,9 @@ async def test_all_goes_to_the_end_and_back_to_chat(sandbox: Sandbox) -> None:
         ("Skip keep because mine", "mine", True),
     ],
 )
-async def test_skip_leaves_the_step_out(sandbox: Sandbox, word: str, reason: str, kept: bool) -> None:
+async def test_skip_leaves_the_step_out(
+    sandbox: Sandbox, word: str, reason: str, kept: bool
+) -> None:
     session = sandbox.write(*TWO).replies(says("a.txt", "bad")).session()
     await say(session, f"/exec {SLUG}", "c", word)
     assert sandbox.statuses() == ["skipped", "pending"]
@@ -131,7 +149,11 @@ async def test_skipping_the_last_step_ends_the_run(sandbox: Sandbox) -> None:
 
 
 async def test_anything_else_is_guidance_and_runs_the_step(sandbox: Sandbox) -> None:
-    session = sandbox.write(*TWO).replies(says("a.txt", "bad"), says("a.txt", "good")).session()
+    session = (
+        sandbox.write(*TWO)
+        .replies(says("a.txt", "bad"), says("a.txt", "good"))
+        .session()
+    )
     await say(session, f"/exec {SLUG}", GUIDANCE)
     assert sandbox.prompt().endswith(f"\n\n{GUIDANCE}")
     await say(session, "> say good")
@@ -141,31 +163,61 @@ async def test_anything_else_is_guidance_and_runs_the_step(sandbox: Sandbox) -> 
 
 
 async def test_a_question_is_answered_and_runs_nothing(sandbox: Sandbox) -> None:
-    session = sandbox.write(*TWO).replies(says("a.txt", "bad"), reading("a.txt"), "It says bad.").session()
+    session = (
+        sandbox.write(*TWO)
+        .replies(says("a.txt", "bad"), reading("a.txt"), "It says bad.")
+        .session()
+    )
     events = await say(session, f"/exec {SLUG}", "c", "Why did it fail?")
     assert started(events) == [1]
-    assert [event.call for event in events if isinstance(event, ToolFinished)] == ["read_file(path=a.txt)"]
-    assert [event.step for event in events if isinstance(event, ReplyFinished)] == [1, 1, 1]
-    assert "".join(event.text for event in events if isinstance(event, ReplyDelta)).endswith("It says bad.")
+    assert [event.call for event in events if isinstance(event, ToolFinished)] == [
+        "read_file(path=a.txt)"
+    ]
+    assert [event.step for event in events if isinstance(event, ReplyFinished)] == [
+        1,
+        1,
+        1,
+    ]
+    assert "".join(
+        event.text for event in events if isinstance(event, ReplyDelta)
+    ).endswith("It says bad.")
     assert events[-1] == QuestionAnswered(1)
     assert sandbox.statuses() == ["failed", "pending"]
     prompt = sandbox.prompt()
-    for known in ("files say the right words", "### Step 2: Make b.txt", "it failed with: ", "created a.txt"):
+    for known in (
+        "files say the right words",
+        "### Step 2: Make b.txt",
+        "it failed with: ",
+        "created a.txt",
+    ):
         assert known in prompt
     session.leave()
 
 
-async def test_a_conversation_in_another_shell_is_no_part_of_a_step(sandbox: Sandbox) -> None:
-    talking = "python -c \"import os; os.makedirs('.cdd/conversations'); open('.cdd/conversations/x.jsonl', 'w')\""
-    session = sandbox.write(Step("a.txt", talking), Step("b.txt")).replies(says("a.txt", "good")).session()
+async def test_a_conversation_in_another_shell_is_no_part_of_a_step(
+    sandbox: Sandbox,
+) -> None:
+    talking = (
+        "python -c \"import os; os.makedirs('.cdd/conversations');"
+        " open('.cdd/conversations/x.jsonl', 'w')\""
+    )
+    session = (
+        sandbox.write(Step("a.txt", talking), Step("b.txt"))
+        .replies(says("a.txt", "good"))
+        .session()
+    )
     await say(session, f"/exec {SLUG}", "c")
-    (shown,) = [event for event in await say(session, "diff") if isinstance(event, StepDiff)]
+    (shown,) = [
+        event for event in await say(session, "diff") if isinstance(event, StepDiff)
+    ]
     assert "a.txt" in shown.diff
     assert "x.jsonl" not in shown.diff
     session.leave()
 
 
-async def test_a_question_is_told_the_places_that_it_may_be_about(sandbox: Sandbox) -> None:
+async def test_a_question_is_told_the_places_that_it_may_be_about(
+    sandbox: Sandbox,
+) -> None:
     (sandbox.root / "limits.py").write_text("class RateLimiter:\n    pass\n")
     session = sandbox.write(Step("a.txt", "none")).replies("In limits.py.").session()
     await say(session, f"/exec {SLUG}")
@@ -213,7 +265,11 @@ async def test_a_question_stays_within_the_budget(sandbox: Sandbox) -> None:
 
 
 async def test_a_question_whose_model_fails_fails_no_step(sandbox: Sandbox) -> None:
-    session = sandbox.write(*TWO).replies(AuthenticationFailed("No key."), says("a.txt", "good")).session()
+    session = (
+        sandbox.write(*TWO)
+        .replies(AuthenticationFailed("No key."), says("a.txt", "good"))
+        .session()
+    )
     with pytest.raises(AuthenticationFailed):
         await say(session, f"/exec {SLUG}", "Why?")
     await say(session, "c")
@@ -222,14 +278,18 @@ async def test_a_question_whose_model_fails_fails_no_step(sandbox: Sandbox) -> N
 
 
 def reading(path: str) -> ScriptedReply:
-    return ScriptedReply(tool_calls=(ToolCall("1", "read_file", json.dumps({"path": path})),))
+    return ScriptedReply(
+        tool_calls=(ToolCall("1", "read_file", json.dumps({"path": path})),)
+    )
 
 
 async def test_status_shows_the_steps(sandbox: Sandbox) -> None:
     session = sandbox.write(*TWO).replies(says("a.txt", "good")).session()
     await say(session, f"/exec {SLUG}", "c")
     for word in ("status", "st", "/status", f"/status {SLUG}"):
-        (opened,) = [event for event in await say(session, word) if isinstance(event, PlanOpened)]
+        (opened,) = [
+            event for event in await say(session, word) if isinstance(event, PlanOpened)
+        ]
         assert [step.status for step in opened.steps] == ["completed", "pending"]
     session.leave()
 
@@ -265,7 +325,9 @@ async def test_a_finished_ticket_is_told_and_left(sandbox: Sandbox) -> None:
     events = await say(session, f"/exec {SLUG}")
     assert "done already" in told(events)
     assert session.agent is None
-    assert not [event for event in events if isinstance(event, ReplyStarted | StepFinished)]
+    assert not [
+        event for event in events if isinstance(event, ReplyStarted | StepFinished)
+    ]
 
 
 @pytest.mark.parametrize("plan_is_cut_short", [False, True])
@@ -280,8 +342,30 @@ async def test_whatever_is_said_where_nothing_is_left_to_do_runs_nothing(
     if plan_is_cut_short:
         sandbox.write(TWO[0])
     before = sandbox.statuses()
-    words = ("", "continue", "c", "next", "retry", "all", "status", "skip", "skip keep", "skip because of it", "?")
-    for word in (*words, "diff", "diff 7", "undo 7", "redo", "is it done?", "what is left", "quit", "exit"):
+    words = (
+        "",
+        "continue",
+        "c",
+        "next",
+        "retry",
+        "all",
+        "status",
+        "skip",
+        "skip keep",
+        "skip because of it",
+        "?",
+    )
+    for word in (
+        *words,
+        "diff",
+        "diff 7",
+        "undo 7",
+        "redo",
+        "is it done?",
+        "what is left",
+        "quit",
+        "exit",
+    ):
         agent = ExecutorAgent(sandbox.engine(), ())
         with suppress(CddError):
             assert started(await collect(agent.say(word))) == [], word
@@ -300,7 +384,9 @@ async def test_another_exec_lets_go_of_the_first_ticket(sandbox: Sandbox) -> Non
     session.leave()
 
 
-async def test_an_exec_that_fails_leaves_the_active_agent_active(sandbox: Sandbox) -> None:
+async def test_an_exec_that_fails_leaves_the_active_agent_active(
+    sandbox: Sandbox,
+) -> None:
     session = sandbox.write(*TWO).session()
     await say(session, f"/exec {SLUG}", "/new bug other")
     with pytest.raises(BadInput, match=r"plan\.md"):
@@ -311,16 +397,24 @@ async def test_an_exec_that_fails_leaves_the_active_agent_active(sandbox: Sandbo
 
 
 async def test_retry_goes_on_with_a_step_that_was_stopped(sandbox: Sandbox) -> None:
-    session = sandbox.write(*TWO).replies(says("a.txt", "bad"), says("a.txt", "good")).session()
+    session = (
+        sandbox.write(*TWO)
+        .replies(says("a.txt", "bad"), says("a.txt", "good"))
+        .session()
+    )
     await say(session, f"/exec {SLUG}", "c")
-    await stop_at(handle(session, "retry"), lambda event: isinstance(event, StepStarted))
+    await stop_at(
+        handle(session, "retry"), lambda event: isinstance(event, StepStarted)
+    )
     assert sandbox.statuses()[0] == "pending"
     assert started(await say(session, "retry")) == [1]
     assert sandbox.statuses()[0] == "completed"
     session.leave()
 
 
-async def test_exec_of_the_ticket_that_is_active_already_goes_on_with_it(sandbox: Sandbox) -> None:
+async def test_exec_of_the_ticket_that_is_active_already_goes_on_with_it(
+    sandbox: Sandbox,
+) -> None:
     session = sandbox.write(*TWO).session()
     await say(session, f"/exec {SLUG}")
     events = await say(session, f"/exec {SLUG}")
@@ -328,8 +422,14 @@ async def test_exec_of_the_ticket_that_is_active_already_goes_on_with_it(sandbox
     session.leave()
 
 
-async def test_a_plan_that_is_edited_between_two_steps_is_taken_up(sandbox: Sandbox) -> None:
-    session = sandbox.write(*TWO).replies(says("a.txt", "good"), says("c.txt", "good")).session()
+async def test_a_plan_that_is_edited_between_two_steps_is_taken_up(
+    sandbox: Sandbox,
+) -> None:
+    session = (
+        sandbox.write(*TWO)
+        .replies(says("a.txt", "good"), says("c.txt", "good"))
+        .session()
+    )
     await say(session, f"/exec {SLUG}", "continue")
     sandbox.write(TWO[0], Step("c.txt", check("c.txt")))
     events = await say(session, "continue")
@@ -338,7 +438,9 @@ async def test_a_plan_that_is_edited_between_two_steps_is_taken_up(sandbox: Sand
     assert session.agent is None
 
 
-async def test_a_plan_that_was_cut_short_ends_where_it_ends_now(sandbox: Sandbox) -> None:
+async def test_a_plan_that_was_cut_short_ends_where_it_ends_now(
+    sandbox: Sandbox,
+) -> None:
     session = sandbox.write(*TWO).replies(says("a.txt", "good")).session()
     await say(session, f"/exec {SLUG}", "continue")
     sandbox.write(TWO[0])

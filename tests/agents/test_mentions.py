@@ -51,7 +51,9 @@ def test_a_file_goes_with_the_line(root: Path, line: str) -> None:
     assert "src/app.py" in sent.text
 
 
-@pytest.mark.parametrize(("line", "content"), [('@"my notes.md"', "Remember."), ("@README", "Read me.")])
+@pytest.mark.parametrize(
+    ("line", "content"), [('@"my notes.md"', "Remember."), ("@README", "Read me.")]
+)
 def test_names_with_spaces_and_plain_names(root: Path, line: str, content: str) -> None:
     assert content in with_mentions(root, line, ROOM).text
 
@@ -97,13 +99,19 @@ def test_what_is_no_mention_is_left_alone(root: Path, line: str) -> None:
         ("@.git/config", "belongs to git"),
     ],
 )
-def test_what_cannot_go_is_told_and_the_line_goes_without(root: Path, line: str, reason: str) -> None:
+def test_what_cannot_go_is_told_and_the_line_goes_without(
+    root: Path, line: str, reason: str
+) -> None:
     assert reason in told(root, line)
-    assert {notice.about for notice in with_mentions(root, line, ROOM).notices} == {About.NOT_SENT}
+    assert {notice.about for notice in with_mentions(root, line, ROOM).notices} == {
+        About.NOT_SENT
+    }
     assert with_mentions(root, line, ROOM).text == line
 
 
-def test_a_link_out_of_the_project_is_not_followed(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_link_out_of_the_project_is_not_followed(
+    root: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     outside = tmp_path_factory.mktemp("outside") / "secret.txt"
     outside.write_text("the key")
     (root / "link.txt").symlink_to(outside)
@@ -159,11 +167,16 @@ def test_completion(root: Path, line: str, found: list[str]) -> None:
 def test_many_names_that_are_no_files_are_told_in_short_and_at_once(root: Path) -> None:
     for number in range(2_000):
         (root / f"file-{number}.txt").touch()
-    pasted = "\n".join(f"@cached\nimport x from '@scope/part-{number}'" for number in range(200))
+    pasted = "\n".join(
+        f"@cached\nimport x from '@scope/part-{number}'" for number in range(200)
+    )
     begun = time.process_time()
     mentions = with_mentions(root, f"{pasted}\n@src/app.py", 10_000)
     assert time.process_time() - begun < 5
-    assert [notice.about for notice in mentions.notices][-2:] == [About.SENT, About.NOT_SENT]
+    assert [notice.about for notice in mentions.notices][-2:] == [
+        About.SENT,
+        About.NOT_SENT,
+    ]
     assert "197" in mentions.notices[-1].text
     assert len(mentions.notices) == 5
 

@@ -1,4 +1,6 @@
-"""A picture that a person mentions: it goes with the words, and stays with the conversation."""
+"""A picture that a person mentions: it goes with the words, and stays with the
+conversation.
+"""
 
 import json
 from base64 import b64encode
@@ -10,7 +12,12 @@ from cdd_agent.agents.mention_completion import complete_mention, files_to_menti
 from cdd_agent.commands.registry import handle
 from cdd_agent.errors import BadInput
 from cdd_agent.events import About, Event, Notice
-from cdd_agent.llm.port import AuthenticationFailed, Message, PicturesRefused, RequestRejected
+from cdd_agent.llm.port import (
+    AuthenticationFailed,
+    Message,
+    PicturesRefused,
+    RequestRejected,
+)
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.session import Session
 from tests.agents.asking import TEMPLATE, asks
@@ -42,7 +49,9 @@ def pictures(message: Message) -> list[tuple[str, bytes]]:
     return [(picture.name, picture.data) for picture in message.pictures]
 
 
-async def test_a_picture_goes_with_the_line_and_stays_with_the_conversation(project: Sandbox) -> None:
+async def test_a_picture_goes_with_the_line_and_stays_with_the_conversation(
+    project: Sandbox,
+) -> None:
     session = project.replies("A red box.", "Still red.").session()
     events = await say(session, "@shot.png what is this?", "and now?")
 
@@ -53,10 +62,15 @@ async def test_a_picture_goes_with_the_line_and_stays_with_the_conversation(proj
     assert "\x89PNG" not in "".join(message.content for message in asked_last(project))
 
 
-async def test_text_and_pictures_go_together_and_two_pictures_too(project: Sandbox) -> None:
+async def test_text_and_pictures_go_together_and_two_pictures_too(
+    project: Sandbox,
+) -> None:
     (project.root / "a.py").write_text("RED = 1\n")
     (project.root / "my photo.jpg").write_bytes(jpeg())
-    await say(project.replies("Red.").session(), 'Does @a.py do what @shot.png and @"my photo.jpg" show?')
+    await say(
+        project.replies("Red.").session(),
+        'Does @a.py do what @shot.png and @"my photo.jpg" show?',
+    )
 
     said = asked_last(project)[-1]
     assert [name for name, _ in pictures(said)] == ["shot.png", "my photo.jpg"]
@@ -73,7 +87,9 @@ async def test_text_and_pictures_go_together_and_two_pictures_too(project: Sandb
     ],
     ids=["empty", "wrong", "cut", "large"],
 )
-async def test_of_one_that_cannot_be_sent_nothing_is_sent(project: Sandbox, data: bytes, reason: str) -> None:
+async def test_of_one_that_cannot_be_sent_nothing_is_sent(
+    project: Sandbox, data: bytes, reason: str
+) -> None:
     (project.root / "shot.png").write_bytes(data)
     session = project.replies("Red.").session()
     with pytest.raises(BadInput, match=reason):
@@ -85,7 +101,9 @@ async def test_of_one_that_cannot_be_sent_nothing_is_sent(project: Sandbox, data
     assert len(asked_last(project)) == 2
 
 
-async def test_a_link_out_of_the_project_and_a_secret_are_not_sent(project: Sandbox) -> None:
+async def test_a_link_out_of_the_project_and_a_secret_are_not_sent(
+    project: Sandbox,
+) -> None:
     outside = project.root.parent / f"{project.root.name}-outside.png"
     outside.write_bytes(SHOT)
     (project.root / "link.png").symlink_to(outside)
@@ -102,16 +120,22 @@ async def test_six_pictures_are_too_many(project: Sandbox) -> None:
     for n in range(6):
         (project.root / f"{n}.png").write_bytes(SHOT)
     with pytest.raises(BadInput, match="6 pictures are too many"):
-        await say(project.replies("Red.").session(), " ".join(f"@{n}.png" for n in range(6)))
+        await say(
+            project.replies("Red.").session(), " ".join(f"@{n}.png" for n in range(6))
+        )
 
 
-async def test_a_name_that_is_no_file_is_told_and_the_line_goes_on(project: Sandbox) -> None:
+async def test_a_name_that_is_no_file_is_told_and_the_line_goes_on(
+    project: Sandbox,
+) -> None:
     events = await say(project.replies("Which?").session(), "make @logo.png smaller")
     assert told(events) == [About.NOT_SENT]
     assert pictures(asked_last(project)[-1]) == []
 
 
-async def test_a_model_that_sees_none_gets_the_words_and_the_next_model_the_picture(project: Sandbox) -> None:
+async def test_a_model_that_sees_none_gets_the_words_and_the_next_model_the_picture(
+    project: Sandbox,
+) -> None:
     project.replies("I cannot see it.", "Red.").model.sees = False
     session = project.session()
     events = await say(session, "@shot.png what is this?")
@@ -124,25 +148,37 @@ async def test_a_model_that_sees_none_gets_the_words_and_the_next_model_the_pict
     assert pictures(asked_last(project)[1]) == [("shot.png", SHOT)]
 
 
-async def test_what_the_setting_says_goes_before_what_is_known(project: Sandbox) -> None:
-    (project.root / ".cdd" / "config.yaml").write_text("model: script:s.yaml\npictures: false\n")
+async def test_what_the_setting_says_goes_before_what_is_known(
+    project: Sandbox,
+) -> None:
+    (project.root / ".cdd" / "config.yaml").write_text(
+        "model: script:s.yaml\npictures: false\n"
+    )
     (project.root / "s.yaml").write_text("replies:\n  - reply: I cannot.\n")
     from cdd_agent.frontend import Nobody
     from cdd_agent.wiring import Wiring
 
-    events = await say(Wiring(project.project, Nobody(), tell).session, "@shot.png what is this?")
+    events = await say(
+        Wiring(project.project, Nobody(), tell).session, "@shot.png what is this?"
+    )
     assert told(events) == [About.NOT_SENT]
 
 
-async def test_a_refused_picture_is_told_and_the_next_line_goes_without_it(project: Sandbox) -> None:
-    session = project.replies(PicturesRefused("It takes no pictures."), "Hello.").session()
+async def test_a_refused_picture_is_told_and_the_next_line_goes_without_it(
+    project: Sandbox,
+) -> None:
+    session = project.replies(
+        PicturesRefused("It takes no pictures."), "Hello."
+    ).session()
     with pytest.raises(PicturesRefused):
         await say(session, "@shot.png what is this?")
     await say(session, "hi")
     assert len(asked_last(project)) == 2
 
 
-async def test_after_a_kill_the_conversation_goes_on_with_the_picture_though_its_file_is_gone(project: Sandbox) -> None:
+async def test_after_a_kill_the_conversation_keeps_a_picture_whose_file_is_gone(
+    project: Sandbox,
+) -> None:
     await say(project.replies("Red.").session(), "@shot.png what is this?")
     (project.root / "shot.png").unlink()
 
@@ -152,7 +188,9 @@ async def test_after_a_kill_the_conversation_goes_on_with_the_picture_though_its
     assert CONTENT in files(project)[-1].read_text()
 
 
-async def test_its_name_is_redacted_like_any_text(project: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_its_name_is_redacted_like_any_text(
+    project: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SERVICE_TOKEN", "hunter2-hunter2-42")
     (project.root / "hunter2-hunter2-42.png").write_bytes(SHOT)
     await say(project.replies("Red.").session(), "@hunter2-hunter2-42.png")
@@ -164,7 +202,9 @@ async def test_a_record_of_the_run_holds_no_content(project: Sandbox) -> None:
     from cdd_agent.llm.cassette import Recorded
     from cdd_agent.redaction import Redactor
 
-    project.real_model = Recorded(ScriptedModel(["Red."]), project.root / "run.jsonl", Redactor())
+    project.real_model = Recorded(
+        ScriptedModel(["Red."]), project.root / "run.jsonl", Redactor()
+    )
     await say(project.session(), "@shot.png what is this?")
     assert CONTENT not in (project.root / "run.jsonl").read_text()
     assert "shot.png" in (project.root / "run.jsonl").read_text()
@@ -176,15 +216,19 @@ def test_pictures_are_offered_as_other_files_are(project: Sandbox) -> None:
     assert offer.help.startswith("picture")
 
 
-# --------------------------------------------------------------------------------------------------------- Socrates
+# ----------------------------------------------------------------------------- Socrates
 
 
-def begun(project: Sandbox, *script: str | RequestRejected | AuthenticationFailed) -> Session:
+def begun(
+    project: Sandbox, *script: str | RequestRejected | AuthenticationFailed
+) -> Session:
     project.write(spec=TEMPLATE)
     return project.replies(asks("What shall it look like?"), *script).session()
 
 
-async def test_socrates_sees_what_a_person_shows_and_remembers_it(project: Sandbox) -> None:
+async def test_socrates_sees_what_a_person_shows_and_remembers_it(
+    project: Sandbox,
+) -> None:
     session = begun(project, asks("A red box?"), asks("Anything else?"))
     events = await say(session, f"/socrates {SLUG}", "Like @shot.png, please.", "Yes.")
     session.leave()
@@ -208,8 +252,12 @@ async def test_socrates_goes_on_with_it_after_a_kill(project: Sandbox) -> None:
     assert pictures(asked_last(project)[-1]) == [("shot.png", SHOT)]
 
 
-async def test_a_refused_picture_does_not_stop_socrates_for_good(project: Sandbox) -> None:
-    session = begun(project, PicturesRefused("It takes no pictures."), asks("A red box?"))
+async def test_a_refused_picture_does_not_stop_socrates_for_good(
+    project: Sandbox,
+) -> None:
+    session = begun(
+        project, PicturesRefused("It takes no pictures."), asks("A red box?")
+    )
     with pytest.raises(PicturesRefused):
         await say(session, f"/socrates {SLUG}", "Like @shot.png, please.")
 
@@ -226,5 +274,7 @@ async def test_a_broken_picture_is_not_said_to_socrates(project: Sandbox) -> Non
     with pytest.raises(BadInput, match="cut or damaged"):
         await say(session, "Like @shot.png, please.")
     session.leave()
-    saved = json.loads(Path(project.root / ".cdd" / "runs" / SLUG / "socrates.json").read_text())
+    saved = json.loads(
+        Path(project.root / ".cdd" / "runs" / SLUG / "socrates.json").read_text()
+    )
     assert saved["said"] == []

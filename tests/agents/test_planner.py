@@ -25,7 +25,12 @@ from cdd_agent.events import (
     ToolFinished,
 )
 from cdd_agent.frontend import Nobody
-from cdd_agent.llm.port import AuthenticationFailed, ConnectionFailed, ProviderData, ToolCall
+from cdd_agent.llm.port import (
+    AuthenticationFailed,
+    ConnectionFailed,
+    ProviderData,
+    ToolCall,
+)
 from cdd_agent.llm.scripted import ScriptedReply
 from cdd_agent.session import Session
 from cdd_agent.tickets.plan import ImplementationPlan
@@ -61,7 +66,9 @@ acceptance_criteria:
 """
 
 
-def step(number: int, path: str, change: str = "create", **values: object) -> dict[str, object]:
+def step(
+    number: int, path: str, change: str = "create", **values: object
+) -> dict[str, object]:
     plain: dict[str, object] = {
         "number": number,
         "title": f"Write {path}",
@@ -84,7 +91,12 @@ def answer(words: str = "Here is the plan.", **value: object) -> str:
 
 
 def plan(*steps: dict[str, object], **values: object) -> str:
-    draft = {"overview": "One file a step.", "complexity": "simple", "estimated_time": "20 min", "risks": []}
+    draft = {
+        "overview": "One file a step.",
+        "complexity": "simple",
+        "estimated_time": "20 min",
+        "risks": [],
+    }
     return answer(plan=draft | {"steps": list(steps or GOOD_STEPS)} | values)
 
 
@@ -93,7 +105,12 @@ def changes(**values: object) -> str:
 
 
 def asking(*questions: str) -> str:
-    return answer("I looked.", questions=[{"question": question, "why": "another file"} for question in questions])
+    return answer(
+        "I looked.",
+        questions=[
+            {"question": question, "why": "another file"} for question in questions
+        ],
+    )
 
 
 def call(name: str, **arguments: object) -> ToolCall:
@@ -105,7 +122,9 @@ async def say(session: Session, *lines: str) -> list[Event]:
 
 
 def told(events: list[Event]) -> str:
-    return "\n".join(event.text for event in events if isinstance(event, Notice | Answer))
+    return "\n".join(
+        event.text for event in events if isinstance(event, Notice | Answer)
+    )
 
 
 def kinds(events: list[Event]) -> list[str]:
@@ -125,7 +144,9 @@ def written(sandbox: Sandbox) -> ImplementationPlan:
     return read_plan((sandbox.ticket / "plan.md").read_text())
 
 
-async def test_a_plan_is_proposed_shown_and_written_only_when_approved(ticket: Sandbox) -> None:
+async def test_a_plan_is_proposed_shown_and_written_only_when_approved(
+    ticket: Sandbox,
+) -> None:
     session = ticket.replies(plan()).session()
     events = await say(session, f"/plan {SLUG}")
     assert events[0] == AgentChanged("planner", SLUG)
@@ -133,7 +154,9 @@ async def test_a_plan_is_proposed_shown_and_written_only_when_approved(ticket: S
     assert kinds(events) == []
     assert "`approve`" in notice(events, About.WHAT_NEXT)
     assert not (ticket.ticket / "plan.md").exists()
-    assert "```json" not in "".join(event.text for event in events if isinstance(event, ReplyDelta))
+    assert "```json" not in "".join(
+        event.text for event in events if isinstance(event, ReplyDelta)
+    )
 
     events = await say(session, "approve")
     assert [step.serves for step in written(ticket).steps] == [(1,), (2,)]
@@ -147,7 +170,9 @@ async def test_the_model_is_told_the_projects_rules(ticket: Sandbox) -> None:
     assert f"## AGENTS.md\n\n{RULE}" in ticket.model.requests[0].messages[0].content
 
 
-async def test_an_incomplete_spec_is_refused_with_what_is_missing(ticket: Sandbox) -> None:
+async def test_an_incomplete_spec_is_refused_with_what_is_missing(
+    ticket: Sandbox,
+) -> None:
     (ticket.ticket / "spec.yaml").write_text("title: Say words\n")
     session = ticket.session()
     with pytest.raises(BadInput, match="not complete") as caught:
@@ -158,8 +183,12 @@ async def test_an_incomplete_spec_is_refused_with_what_is_missing(ticket: Sandbo
     assert ticket.model.requests == []
 
 
-async def test_a_huge_spec_is_refused_before_a_model_is_paid_for_it(ticket: Sandbox) -> None:
-    (ticket.ticket / "spec.yaml").write_text(SPEC + "log: |\n" + "  a line of a log\n" * 120_000)
+async def test_a_huge_spec_is_refused_before_a_model_is_paid_for_it(
+    ticket: Sandbox,
+) -> None:
+    (ticket.ticket / "spec.yaml").write_text(
+        SPEC + "log: |\n" + "  a line of a log\n" * 120_000
+    )
     session = ticket.session()
     with pytest.raises(SpecTooLarge):
         await say(session, f"/plan {SLUG}")
@@ -168,7 +197,9 @@ async def test_a_huge_spec_is_refused_before_a_model_is_paid_for_it(ticket: Sand
 
 
 async def test_a_spec_that_is_no_yaml_is_named_with_its_line(ticket: Sandbox) -> None:
-    session = ticket.write(Step("a.txt"), spec="title: x\ndescription: [a\nowner: Ada\n").session()
+    session = ticket.write(
+        Step("a.txt"), spec="title: x\ndescription: [a\nowner: Ada\n"
+    ).session()
     for line in (f"/plan {SLUG}", f"/exec {SLUG}"):
         with pytest.raises(BadInput, match=r"^tickets/feature-words/spec\.yaml:3:"):
             await say(session, line)
@@ -177,7 +208,10 @@ async def test_a_spec_that_is_no_yaml_is_named_with_its_line(ticket: Sandbox) ->
 
 async def test_the_model_looks_around_and_that_is_told(ticket: Sandbox) -> None:
     (ticket.root / "words.py").write_text("GOOD = 'good'\n")
-    looking = ScriptedReply("I look.", tool_calls=(call("read_file", path="words.py"), call("list_files", path=".")))
+    looking = ScriptedReply(
+        "I look.",
+        tool_calls=(call("read_file", path="words.py"), call("list_files", path=".")),
+    )
     ticket.replies(looking, plan())
     events = await say(ticket.session(), f"/plan {SLUG}")
     assert re.findall(r"(\d+) of \d+", notice(events, About.EXPLORED))[:2] == ["1", "1"]
@@ -188,7 +222,9 @@ async def test_the_model_looks_around_and_that_is_told(ticket: Sandbox) -> None:
     }
 
 
-async def test_the_first_look_shows_code_that_the_ticket_may_be_about(ticket: Sandbox) -> None:
+async def test_the_first_look_shows_code_that_the_ticket_may_be_about(
+    ticket: Sandbox,
+) -> None:
     (ticket.root / "speech.py").write_text("def say_words():\n    return ['good']\n")
     events = await say(ticket.replies(plan()).session(), f"/plan {SLUG}")
     assert "speech.py:\n```py\ndef say_words():" in ticket.prompt(0)
@@ -199,10 +235,18 @@ async def test_the_first_look_shows_code_that_the_ticket_may_be_about(ticket: Sa
 async def test_looking_around_has_bounds(ticket: Sandbox) -> None:
     for number in range(42):
         (ticket.root / f"f{number}.txt").write_text(str(number))
-    many = ScriptedReply("", tool_calls=tuple(call("read_file", path=f"f{number}.txt") for number in range(42)))
+    many = ScriptedReply(
+        "",
+        tool_calls=tuple(
+            call("read_file", path=f"f{number}.txt") for number in range(42)
+        ),
+    )
     events = await say(ticket.replies(many, plan()).session(), f"/plan {SLUG}")
     refused = [
-        event for event in events if isinstance(event, ToolFinished) and "which is all that may be" in event.problem
+        event
+        for event in events
+        if isinstance(event, ToolFinished)
+        and "which is all that may be" in event.problem
     ]
     assert len(refused) == 2
     assert "### Step 1" in told(events)
@@ -211,7 +255,11 @@ async def test_looking_around_has_bounds(ticket: Sandbox) -> None:
 async def test_wrong_arguments_of_a_tool_go_back_to_the_model(ticket: Sandbox) -> None:
     wrong = ScriptedReply(
         "",
-        tool_calls=(call("read_file", file="a"), call("write_file", path="a"), call("read_file", path="/etc/passwd")),
+        tool_calls=(
+            call("read_file", file="a"),
+            call("write_file", path="a"),
+            call("read_file", path="/etc/passwd"),
+        ),
     )
     events = await say(ticket.replies(wrong, plan()).session(), f"/plan {SLUG}")
     problems = [event.problem for event in events if isinstance(event, ToolFinished)]
@@ -221,7 +269,9 @@ async def test_wrong_arguments_of_a_tool_go_back_to_the_model(ticket: Sandbox) -
     assert "### Step 1" in told(events)
 
 
-async def test_wrong_json_is_asked_for_again_twice_and_then_it_is_told(ticket: Sandbox) -> None:
+async def test_wrong_json_is_asked_for_again_twice_and_then_it_is_told(
+    ticket: Sandbox,
+) -> None:
     session = ticket.replies("No plan.", answer(plan={"steps": []}), plan()).session()
     assert "### Step 1" in told(await say(session, f"/plan {SLUG}"))
     await say(session, "discard")
@@ -241,7 +291,9 @@ async def test_what_compiling_finds_goes_back_to_the_model(ticket: Sandbox) -> N
     assert kinds(events) == []
 
 
-async def test_a_warning_goes_back_once_and_what_remains_is_shown(ticket: Sandbox) -> None:
+async def test_a_warning_goes_back_once_and_what_remains_is_shown(
+    ticket: Sandbox,
+) -> None:
     (ticket.root / "b.txt").write_text("bad")
     there = plan(step(1, "a.txt"), step(2, "b.txt"))
     events = await say(ticket.replies(there, there).session(), f"/plan {SLUG}")
@@ -249,7 +301,9 @@ async def test_a_warning_goes_back_once_and_what_remains_is_shown(ticket: Sandbo
     assert kinds(events) == ["exists_already"]
 
 
-async def test_errors_that_remain_are_shown_and_a_plan_that_cannot_run_is_not_written(ticket: Sandbox) -> None:
+async def test_errors_that_remain_are_shown_and_a_plan_that_cannot_run_is_not_written(
+    ticket: Sandbox,
+) -> None:
     cycle = plan(step(1, "a.txt", dependencies=[2]), step(2, "b.txt", dependencies=[1]))
     session = ticket.replies(cycle, cycle, cycle).session()
     assert kinds(await say(session, f"/plan {SLUG}")) == ["cycle"]
@@ -258,15 +312,21 @@ async def test_errors_that_remain_are_shown_and_a_plan_that_cannot_run_is_not_wr
     assert not (ticket.ticket / "plan.md").exists()
 
 
-async def test_a_check_that_would_be_refused_is_found_before_the_run(ticket: Sandbox) -> None:
+async def test_a_check_that_would_be_refused_is_found_before_the_run(
+    ticket: Sandbox,
+) -> None:
     piped = plan(step(1, "a.txt", verify="pytest | tail"), step(2, "b.txt"))
     events = await say(ticket.replies(piped, plan()).session(), f"/plan {SLUG}")
     assert "`|`" in ticket.prompt(1)
     assert kinds(events) == []
 
 
-async def test_questions_are_asked_at_most_three_and_answered_in_words(ticket: Sandbox) -> None:
-    ticket.replies(asking("Which?", "Which words?"), asking("More?", "And more?"), plan())
+async def test_questions_are_asked_at_most_three_and_answered_in_words(
+    ticket: Sandbox,
+) -> None:
+    ticket.replies(
+        asking("Which?", "Which words?"), asking("More?", "And more?"), plan()
+    )
     session = ticket.session()
     events = await say(session, f"/plan {SLUG}")
     assert "1. Which?" in told(events)
@@ -277,10 +337,16 @@ async def test_questions_are_asked_at_most_three_and_answered_in_words(ticket: S
     assert "### Step 1" in told(events)
 
 
-async def test_one_step_is_refined_and_the_others_stay_byte_for_byte(ticket: Sandbox) -> None:
+async def test_one_step_is_refined_and_the_others_stay_byte_for_byte(
+    ticket: Sandbox,
+) -> None:
     session = ticket.replies(plan()).session()
     await say(session, f"/plan {SLUG}", "approve")
-    by_hand = (ticket.ticket / "plan.md").read_text().replace("## Implementation", "<!-- mine -->\n\n## Implementation")
+    by_hand = (
+        (ticket.ticket / "plan.md")
+        .read_text()
+        .replace("## Implementation", "<!-- mine -->\n\n## Implementation")
+    )
     (ticket.ticket / "plan.md").write_text(by_hand)
 
     ticket.replies(changes(steps=[step(2, "b.txt", title=BETTER, dependencies=[1])]))
@@ -298,8 +364,14 @@ async def test_one_step_is_refined_and_the_others_stay_byte_for_byte(ticket: San
     assert kept.read_text() == by_hand
 
 
-async def test_done_steps_are_frozen_and_numbers_are_not_used_again(ticket: Sandbox) -> None:
-    ticket.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"), spec=SPEC)
+async def test_done_steps_are_frozen_and_numbers_are_not_used_again(
+    ticket: Sandbox,
+) -> None:
+    ticket.write(
+        Step("a.txt", check("a.txt")),
+        Step("b.txt", check("b.txt"), "Step 1"),
+        spec=SPEC,
+    )
     session = ticket.replies(says("a.txt", "good")).session()
     await say(session, f"/exec {SLUG}", "continue", "exit")
     before = (ticket.ticket / "plan.md").read_text()
@@ -307,7 +379,12 @@ async def test_done_steps_are_frozen_and_numbers_are_not_used_again(ticket: Sand
     ticket.replies(
         changes(steps=[step(1, "a.txt")]),
         changes(steps=[step(2, "b.txt", serves=[1, 2])], removed=[1]),
-        changes(steps=[step(2, "b.txt", title="B", serves=[1, 2]), step(3, "c.txt", after=2, serves=[1])]),
+        changes(
+            steps=[
+                step(2, "b.txt", title="B", serves=[1, 2]),
+                step(3, "c.txt", after=2, serves=[1]),
+            ]
+        ),
     )
     session = ticket.session()
     events = await say(session, f"/plan {SLUG}", "split step 2", "approve")
@@ -318,17 +395,30 @@ async def test_done_steps_are_frozen_and_numbers_are_not_used_again(ticket: Sand
     assert text.startswith(before[: before.index("### Step 2")])
     assert [step.number for step in written(ticket).steps] == [1, 2, 3]
 
-    ticket.replies(plan(step(2, "b.txt"), step(3, "c.txt")), plan(step(4, "b.txt", serves=[1, 2])))
+    ticket.replies(
+        plan(step(2, "b.txt"), step(3, "c.txt")), plan(step(4, "b.txt", serves=[1, 2]))
+    )
     await say(ticket.session(), f"/plan {SLUG}", "regenerate", "approve")
     assert re.search(r"\b2\b.*\b4\b", ticket.model.requests[1].messages[-1].content)
     assert [step.number for step in written(ticket).steps] == [1, 4]
-    assert before[before.index("### Step 1") : before.index("### Step 2")] in (ticket.ticket / "plan.md").read_text()
+    assert (
+        before[before.index("### Step 1") : before.index("### Step 2")]
+        in (ticket.ticket / "plan.md").read_text()
+    )
 
 
-async def test_a_plan_with_words_below_its_title_is_made_anew_behind_what_is_done(ticket: Sandbox) -> None:
-    ticket.write(Step("a.txt", check("a.txt")), Step("b.txt"), spec=SPEC).replies(says("a.txt", "good"))
+async def test_a_plan_with_words_below_its_title_is_made_anew_behind_what_is_done(
+    ticket: Sandbox,
+) -> None:
+    ticket.write(Step("a.txt", check("a.txt")), Step("b.txt"), spec=SPEC).replies(
+        says("a.txt", "good")
+    )
     path = ticket.ticket / "plan.md"
-    path.write_text(path.read_text().replace("## Implementation Steps", "My words.\n\n## Overview\n\nOld.\n\n## Steps"))
+    path.write_text(
+        path.read_text().replace(
+            "## Implementation Steps", "My words.\n\n## Overview\n\nOld.\n\n## Steps"
+        )
+    )
     session = ticket.session()
     await say(session, f"/exec {SLUG}", "c", "exit")
     new = step(3, "b.txt", serves=[1, 2], dependencies=[1])
@@ -338,10 +428,14 @@ async def test_a_plan_with_words_below_its_title_is_made_anew_behind_what_is_don
     assert written(ticket).overview.startswith("My words.\n\n")
 
 
-async def test_a_change_by_which_a_persons_words_would_be_lost_is_not_proposed(ticket: Sandbox) -> None:
+async def test_a_change_by_which_a_persons_words_would_be_lost_is_not_proposed(
+    ticket: Sandbox,
+) -> None:
     ticket.write(Step("a.txt"), spec=SPEC)
     file = ticket.ticket / "plan.md"
-    file.write_text(f"## Overview\n\nOurs.\n\n## Summary\n\nAlso ours.\n\n{file.read_text()}")
+    file.write_text(
+        f"## Overview\n\nOurs.\n\n## Summary\n\nAlso ours.\n\n{file.read_text()}"
+    )
     before = file.read_text()
     ticket.replies(changes(overview="New."), changes(risks=["r"]))
     session = ticket.session()
@@ -357,15 +451,22 @@ async def test_a_change_by_which_a_persons_words_would_be_lost_is_not_proposed(t
         await say(session, "approve")
 
 
-async def test_an_edit_made_meanwhile_stays_and_a_clash_is_refused(ticket: Sandbox) -> None:
+async def test_an_edit_made_meanwhile_stays_and_a_clash_is_refused(
+    ticket: Sandbox,
+) -> None:
     session = ticket.replies(plan()).session()
     await say(session, f"/plan {SLUG}", "approve")
     file = ticket.ticket / "plan.md"
 
-    ticket.replies(changes(steps=[step(2, "b.txt", title="B")]), changes(steps=[step(2, "b.txt", title="C")]))
+    ticket.replies(
+        changes(steps=[step(2, "b.txt", title="B")]),
+        changes(steps=[step(2, "b.txt", title="C")]),
+    )
     session = ticket.session()
     await say(session, f"/plan {SLUG}", "change step 2")
-    file.write_text(file.read_text().replace("Step 1: Write a.txt", "Step 1: " + OWN_TITLE))
+    file.write_text(
+        file.read_text().replace("Step 1: Write a.txt", "Step 1: " + OWN_TITLE)
+    )
     await say(session, "approve")
     assert [step.title for step in written(ticket).steps] == [OWN_TITLE, "B"]
 
@@ -377,7 +478,9 @@ async def test_an_edit_made_meanwhile_stays_and_a_clash_is_refused(ticket: Sandb
     assert [step.title for step in written(ticket).steps] == [OWN_TITLE, "Mine"]
 
 
-@pytest.mark.parametrize("before", [(), ("approve", f"/plan {SLUG}", "B is better")], ids=["new", "changed"])
+@pytest.mark.parametrize(
+    "before", [(), ("approve", f"/plan {SLUG}", "B is better")], ids=["new", "changed"]
+)
 async def test_a_plan_that_was_written_when_the_process_was_killed_is_approved_again(
     ticket: Sandbox, monkeypatch: pytest.MonkeyPatch, before: tuple[str, ...]
 ) -> None:
@@ -391,7 +494,9 @@ async def test_a_plan_that_was_written_when_the_process_was_killed_is_approved_a
     session.leave()
     was_written = (ticket.ticket / "plan.md").read_text()
 
-    assert f"Wrote tickets/{SLUG}/plan.md" in told(await say(ticket.session(), f"/plan {SLUG}", "approve"))
+    assert f"Wrote tickets/{SLUG}/plan.md" in told(
+        await say(ticket.session(), f"/plan {SLUG}", "approve")
+    )
 
     assert (ticket.ticket / "plan.md").read_text() == was_written
     assert not (ticket.root / ".cdd/runs" / SLUG / "planning.json").exists()
@@ -421,12 +526,15 @@ async def test_who_plans_holds_the_ticket(ticket: Sandbox) -> None:
     await say(second, f"/exec {SLUG}")
     with pytest.raises(TicketTaken):
         await say(first, f"/plan {SLUG}")
-    await say(second, f"/plan {SLUG}", f"/exec {SLUG}", f"/plan {SLUG}", "exit")  # in one shell, one after the other
+    # in one shell, one after the other
+    await say(second, f"/plan {SLUG}", f"/exec {SLUG}", f"/plan {SLUG}", "exit")
     assert "Step" in told(await say(first, f"/plan {SLUG}", "show"))
     first.leave()
 
 
-async def test_a_planning_whose_record_was_removed_writes_nothing_any_more(ticket: Sandbox) -> None:
+async def test_a_planning_whose_record_was_removed_writes_nothing_any_more(
+    ticket: Sandbox,
+) -> None:
     session = ticket.replies(plan(), changes(changed=[])).session()
     await say(session, f"/plan {SLUG}")
     shutil.rmtree(ticket.root / ".cdd/runs")
@@ -453,11 +561,15 @@ async def test_what_was_learnt_before_an_interruption_is_not_paid_for_again(
     ticket: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MY_API_KEY", "hush-hush-hush-1234")
-    (ticket.root / "words.py").write_text("KEY = 'hush-hush-hush-1234'\nGOOD = 'good'\n")
+    (ticket.root / "words.py").write_text(
+        "KEY = 'hush-hush-hush-1234'\nGOOD = 'good'\n"
+    )
     looking = ScriptedReply("I look.", tool_calls=(call("read_file", path="words.py"),))
     session = ticket.replies(looking, plan()).session()
     work = handle(session, f"/plan {SLUG}")
-    await stop_at(work, lambda event: isinstance(event, Notice) and event.about is About.EXPLORED)
+    await stop_at(
+        work, lambda event: isinstance(event, Notice) and event.about is About.EXPLORED
+    )
     record = ticket.root / ".cdd/runs" / SLUG
     kept = (record / "planning.json").read_text()
     assert "GOOD = 'good'" in kept
@@ -481,7 +593,11 @@ async def test_what_a_provider_wants_back_is_kept_unchanged_or_not_at_all(
     ticket.flags = {"tool_calls": "on"}
     datas = ['{"thought": "hush-hush-hush-1234"}', '{"thought": "hm"}']
     script = [
-        ScriptedReply("I look.", tool_calls=(call("list_files"),), provider_data=ProviderData("scripted", data))
+        ScriptedReply(
+            "I look.",
+            tool_calls=(call("list_files"),),
+            provider_data=ProviderData("scripted", data),
+        )
         for data in datas
     ]
     session = ticket.replies(*script, AuthenticationFailed("The key is old.")).session()
@@ -490,12 +606,21 @@ async def test_what_a_provider_wants_back_is_kept_unchanged_or_not_at_all(
     session.leave()
     session = ticket.replies(plan()).session()
     await say(session, f"/plan {SLUG}", "continue")
-    said = [message for message in ticket.model.requests[0].messages if message.role == "assistant"]
-    assert [message.provider_data for message in said] == [None, ProviderData("scripted", datas[1])]
+    said = [
+        message
+        for message in ticket.model.requests[0].messages
+        if message.role == "assistant"
+    ]
+    assert [message.provider_data for message in said] == [
+        None,
+        ProviderData("scripted", datas[1]),
+    ]
     session.leave()
 
 
-async def test_approve_compiles_again_where_the_spec_has_changed_since(ticket: Sandbox) -> None:
+async def test_approve_compiles_again_where_the_spec_has_changed_since(
+    ticket: Sandbox,
+) -> None:
     session = ticket.replies(plan()).session()
     await say(session, f"/plan {SLUG}")
     (ticket.ticket / "spec.yaml").write_text(SPEC + "  - c.txt says good\n")
@@ -506,7 +631,9 @@ async def test_approve_compiles_again_where_the_spec_has_changed_since(ticket: S
 
 
 @pytest.mark.parametrize("spec", ["title: [\n", "title: Say words\n", None])
-async def test_a_plan_of_a_spec_that_is_none_any_more_is_not_written(ticket: Sandbox, spec: str | None) -> None:
+async def test_a_plan_of_a_spec_that_is_none_any_more_is_not_written(
+    ticket: Sandbox, spec: str | None
+) -> None:
     session = ticket.replies(plan()).session()
     await say(session, f"/plan {SLUG}")
     (ticket.ticket / "spec.yaml").unlink()
@@ -519,14 +646,19 @@ async def test_a_plan_of_a_spec_that_is_none_any_more_is_not_written(ticket: San
     assert "Wrote" in told(await say(session, "approve"))
 
 
-async def test_a_spec_that_was_changed_meanwhile_is_told_to_the_model(ticket: Sandbox) -> None:
+async def test_a_spec_that_was_changed_meanwhile_is_told_to_the_model(
+    ticket: Sandbox,
+) -> None:
     session = ticket.replies(*[ConnectionFailed("gone")] * 10).session()
     with pytest.raises(ConnectionFailed):
         await say(session, f"/plan {SLUG}")
     session.leave()
     (ticket.ticket / "spec.yaml").write_text(SPEC.replace("b.txt says good", FINE))
     await say(ticket.replies(plan()).session(), f"/plan {SLUG}", "continue")
-    assert TicketSpec.from_yaml(SPEC).acceptance_criteria[1] in ticket.model.requests[0].messages[1].content
+    assert (
+        TicketSpec.from_yaml(SPEC).acceptance_criteria[1]
+        in ticket.model.requests[0].messages[1].content
+    )
     assert FINE in ticket.model.requests[0].messages[-1].content
 
 
@@ -540,12 +672,16 @@ async def test_without_a_model_nothing_is_begun(ticket: Sandbox) -> None:
     assert "runs/" in (ticket.root / ".cdd/.gitignore").read_text()
 
 
-async def test_why_there_is_no_model_is_told_in_whole_sentences(ticket: Sandbox) -> None:
+async def test_why_there_is_no_model_is_told_in_whole_sentences(
+    ticket: Sandbox,
+) -> None:
     (ticket.root / "s.yaml").write_text("replies:\n  - words: hi\n")
     ticket.flags = {"model": "script:s.yaml"}
     (told_first, *_) = [
         event.text
-        for event in await say(Wiring(ticket.project, Nobody(), tell).session, f"/plan {SLUG}")
+        for event in await say(
+            Wiring(ticket.project, Nobody(), tell).session, f"/plan {SLUG}"
+        )
         if isinstance(event, Notice)
     ]
     assert "words" in told_first
@@ -554,15 +690,23 @@ async def test_why_there_is_no_model_is_told_in_whole_sentences(ticket: Sandbox)
 async def test_names_of_files_that_are_no_text_are_no_obstacle(ticket: Sandbox) -> None:
     (ticket.root / os.fsdecode(b"gr\xf6sse.txt")).write_text("")
     looking = ScriptedReply("", tool_calls=(call("list_files", path="."),))
-    assert "### Step 1" in told(await say(ticket.replies(looking, plan()).session(), f"/plan {SLUG}"))
+    assert "### Step 1" in told(
+        await say(ticket.replies(looking, plan()).session(), f"/plan {SLUG}")
+    )
 
 
 async def test_half_a_character_in_a_call_is_no_obstacle(ticket: Sandbox) -> None:
-    looking = ScriptedReply("Look \ud83d.", tool_calls=(ToolCall("1", "read_file", '{"path": "\udcff"}'),))
-    assert "### Step 1" in told(await say(ticket.replies(looking, plan()).session(), f"/plan {SLUG}"))
+    looking = ScriptedReply(
+        "Look \ud83d.", tool_calls=(ToolCall("1", "read_file", '{"path": "\udcff"}'),)
+    )
+    assert "### Step 1" in told(
+        await say(ticket.replies(looking, plan()).session(), f"/plan {SLUG}")
+    )
 
 
-async def test_after_a_lost_connection_the_person_goes_on_or_says_more(ticket: Sandbox) -> None:
+async def test_after_a_lost_connection_the_person_goes_on_or_says_more(
+    ticket: Sandbox,
+) -> None:
     broken = [ConnectionFailed("gone")] * 10
     session = ticket.replies(*broken).session()
     with pytest.raises(ConnectionFailed):
@@ -575,7 +719,9 @@ async def test_after_a_lost_connection_the_person_goes_on_or_says_more(ticket: S
     assert GUIDANCE in ticket.prompt()
 
 
-async def test_a_proposal_that_was_left_is_offered_again_and_can_be_dropped(ticket: Sandbox) -> None:
+async def test_a_proposal_that_was_left_is_offered_again_and_can_be_dropped(
+    ticket: Sandbox,
+) -> None:
     session = ticket.replies(plan()).session()
     await say(session, f"/plan {SLUG}")
     assert "is kept" in told(await say(session, "exit"))
@@ -589,10 +735,15 @@ async def test_a_proposal_that_was_left_is_offered_again_and_can_be_dropped(tick
         await say(session, "approve")
 
 
-async def test_a_change_of_a_proposal_that_is_not_written_yet_is_shown_as_a_difference(ticket: Sandbox) -> None:
-    session = ticket.replies(plan(), changes(steps=[step(2, "b.txt", title="B", dependencies=[1])])).session()
+async def test_a_change_of_a_proposal_that_is_not_written_yet_is_shown_as_a_difference(
+    ticket: Sandbox,
+) -> None:
+    session = ticket.replies(
+        plan(), changes(steps=[step(2, "b.txt", title="B", dependencies=[1])])
+    ).session()
     events = await say(session, f"/plan {SLUG}")
-    assert "`discard`" in notice(events, About.WHAT_NEXT)  # there is no plan that `keep` could keep
+    # there is no plan that `keep` could keep
+    assert "`discard`" in notice(events, About.WHAT_NEXT)
     events = await say(session, "another title")
     assert f"-{heading(2)}\n+### Step 2: B\n" in told(events)
     assert "### Step 1" not in told(events)
@@ -617,7 +768,11 @@ async def test_show_and_check_look_at_what_there_is(ticket: Sandbox) -> None:
     await say(session, f"/plan {SLUG}")
     (shown,) = await say(session, "show")
     assert shown == Answer((ticket.ticket / "plan.md").read_text())
-    assert kinds(await say(session, "check")) == ["no_serves", "no_check", "missing_file"]
+    assert kinds(await say(session, "check")) == [
+        "no_serves",
+        "no_check",
+        "missing_file",
+    ]
 
 
 async def test_without_a_model_a_basic_plan_can_be_made(ticket: Sandbox) -> None:
@@ -631,8 +786,12 @@ async def test_without_a_model_a_basic_plan_can_be_made(ticket: Sandbox) -> None
     assert [step.serves for step in plan.steps] == [(1,), (2,)]
 
 
-async def test_a_basic_plan_that_could_not_be_written_is_not_kept(ticket: Sandbox) -> None:
-    ticket.write(Step("a.txt", check("a.txt")), Step("b.txt"), spec=SPEC).replies(says("a.txt", "good"))
+async def test_a_basic_plan_that_could_not_be_written_is_not_kept(
+    ticket: Sandbox,
+) -> None:
+    ticket.write(Step("a.txt", check("a.txt")), Step("b.txt"), spec=SPEC).replies(
+        says("a.txt", "good")
+    )
     path = ticket.ticket / "plan.md"
     path.write_text(f"{path.read_text()}\n## Overview\n\nOne.\n\n## Summary\n\nTwo.\n")
     session = ticket.session()
@@ -640,18 +799,26 @@ async def test_a_basic_plan_that_could_not_be_written_is_not_kept(ticket: Sandbo
     with pytest.raises(PlanTextLost):
         await say(session, "basic")
     await say(session, "exit")
-    assert About.PROPOSED_BEFORE not in noticed(await say(ticket.session(), f"/plan {SLUG}"))
+    assert About.PROPOSED_BEFORE not in noticed(
+        await say(ticket.session(), f"/plan {SLUG}")
+    )
 
 
-async def test_a_small_model_is_told_of_as_many_files_as_it_has_room_for(ticket: Sandbox) -> None:
+async def test_a_small_model_is_told_of_as_many_files_as_it_has_room_for(
+    ticket: Sandbox,
+) -> None:
     for number in range(300):
         (ticket.root / f"a-rather-long-name-of-a-file-{number:03}.txt").write_text("")
-    (ticket.root / ".cdd/config.yaml").write_text("context_window: 8000\ntest_command: make test\n")
+    (ticket.root / ".cdd/config.yaml").write_text(
+        "context_window: 8000\ntest_command: make test\n"
+    )
     await say(ticket.replies(plan()).session(), f"/plan {SLUG}")
     assert "a-rather-long-name-of-a-file-000.txt" in ticket.prompt(0)
     assert "a-rather-long-name-of-a-file-299.txt" not in ticket.prompt(0)
     assert "`make test`" in ticket.prompt(0)
-    assert ", ".join(open_commands(ticket.project, ticket.frontend).allowed) in ticket.prompt(0)
+    assert ", ".join(
+        open_commands(ticket.project, ticket.frontend).allowed
+    ) in ticket.prompt(0)
 
 
 async def test_a_projects_own_prompt_is_used(ticket: Sandbox) -> None:
@@ -661,7 +828,9 @@ async def test_a_projects_own_prompt_is_used(ticket: Sandbox) -> None:
     assert ticket.model.requests[0].messages[0].content.startswith(OWN_PROMPT)
 
 
-async def test_notes_that_cannot_be_read_are_set_aside_and_told(ticket: Sandbox) -> None:
+async def test_notes_that_cannot_be_read_are_set_aside_and_told(
+    ticket: Sandbox,
+) -> None:
     record = ticket.root / ".cdd/runs" / SLUG
     record.mkdir(parents=True)
     (record / "planning.json").write_text("{torn")

@@ -17,8 +17,13 @@ def own(root: Path, content: bytes) -> None:
     (root / ".cdd" / "prompts" / "socrates.md").write_bytes(content)
 
 
-def test_without_one_of_its_own_a_project_has_the_prompt_of_the_program(tmp_path: Path) -> None:
-    assert load_prompt(tmp_path, "socrates") == (PROMPTS / "socrates.md").read_text().strip()
+def test_without_one_of_its_own_a_project_has_the_prompt_of_the_program(
+    tmp_path: Path,
+) -> None:
+    assert (
+        load_prompt(tmp_path, "socrates")
+        == (PROMPTS / "socrates.md").read_text().strip()
+    )
 
 
 def test_a_projects_own_prompt_takes_its_place(tmp_path: Path) -> None:
@@ -36,7 +41,9 @@ def test_a_projects_own_prompt_takes_its_place(tmp_path: Path) -> None:
         (b"a\0b", "binary file"),
     ],
 )
-def test_one_that_cannot_be_used_is_told_and_not_passed_over(tmp_path: Path, content: bytes, reason: str) -> None:
+def test_one_that_cannot_be_used_is_told_and_not_passed_over(
+    tmp_path: Path, content: bytes, reason: str
+) -> None:
     own(tmp_path, content)
     with pytest.raises(BadInput, match=reason) as caught:
         load_prompt(tmp_path, "socrates")

@@ -1,5 +1,7 @@
-"""What is typed by mistake starts no step, leaves none out and approves nothing, unless the line below the prompt has
-said so: with each agent, before anything was done and after a step has failed."""
+"""What is typed by mistake starts no step, leaves none out and approves nothing, unless
+the line below the prompt has said so: with each agent, before anything was done and
+after a step has failed.
+"""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -11,42 +13,102 @@ from cdd_agent.agents.planner import PlannerAgent
 from cdd_agent.agents.socrates import SocratesAgent
 from cdd_agent.commands.registry import commands, handle, hint_for
 from cdd_agent.errors import CddError
-from cdd_agent.events import About, Event, Notice, StepFinished, StepsRedone, StepStarted, StepsUndone
+from cdd_agent.events import (
+    About,
+    Event,
+    Notice,
+    StepFinished,
+    StepsRedone,
+    StepStarted,
+    StepsUndone,
+)
 from cdd_agent.session import Session
 from tests.agents.asking import COMPLETE, asks
 from tests.agents.test_planner import plan as planned
-from tests.agents.test_words import HALF_AND_TALK, NEAR_A_COMMAND, SHELL_WORDS, THREE, cases, say
+from tests.agents.test_words import (
+    HALF_AND_TALK,
+    NEAR_A_COMMAND,
+    SHELL_WORDS,
+    THREE,
+    cases,
+    say,
+)
 from tests.listening import collect
 from tests.projects import SLUG, Sandbox, says
 
 BY_OTHERS = {
-    *("git status", "ls", "cd ..", "rm -rf build", "make", "y", "yes", "yes please", "ok", "no", "go", "do it"),
-    *("run it", "maybe you should", "use the", "thanks", "wait", "1", "..", "approve", "aprove", "lgtm", "looks good"),
+    *(
+        "git status",
+        "ls",
+        "cd ..",
+        "rm -rf build",
+        "make",
+        "y",
+        "yes",
+        "yes please",
+        "ok",
+        "no",
+        "go",
+        "do it",
+    ),
+    *(
+        "run it",
+        "maybe you should",
+        "use the",
+        "thanks",
+        "wait",
+        "1",
+        "..",
+        "approve",
+        "aprove",
+        "lgtm",
+        "looks good",
+    ),
 }
 
 
 def slips(word: str) -> set[str]:
-    """A letter left out, doubled, swapped with the next one; a word too many, a sign behind it."""
+    """A letter left out, doubled, swapped with the next one; a word too many, a sign
+    behind it.
+    """
     places = range(len(word))
     left_out = {word[:at] + word[at + 1 :] for at in places}
     doubled = {word[:at] + word[at] + word[at:] for at in places}
-    swapped = {word[:at] + word[at + 1] + word[at] + word[at + 2 :] for at in places[:-1]}
-    return (left_out | doubled | swapped | {f"{word} it", f"{word} now please", f"{word};", f"{word}/"}) - {word, ""}
+    swapped = {
+        word[:at] + word[at + 1] + word[at] + word[at + 2 :] for at in places[:-1]
+    }
+    return (
+        left_out
+        | doubled
+        | swapped
+        | {f"{word} it", f"{word} now please", f"{word};", f"{word}/"}
+    ) - {word, ""}
 
 
 def mistakes() -> list[str]:
-    """Of the words of all agents and of the names of all commands, with a slash and without; and what people type into
-    any prompt. The words themselves are none."""
+    """Of the words of all agents and of the names of all commands, with a slash and
+    without; and what people type into any prompt. The words themselves are none.
+    """
     agents = (ExecutorAgent, PlannerAgent, SocratesAgent)
     words = {word for agent in agents for word in agent.WORDS if len(word) > 2}
     of_words = {slip for word in words for slip in slips(word)}
-    of_commands = {f"/{slip}" for name in commands() for slip in slips(name)} | set(commands())
-    others = {line for text in (SHELL_WORDS, NEAR_A_COMMAND, HALF_AND_TALK) for line in cases(text)}
-    meant = {word for agent in agents for word in agent.WORDS} | {f"/{name}" for name in commands()}
+    of_commands = {f"/{slip}" for name in commands() for slip in slips(name)} | set(
+        commands()
+    )
+    others = {
+        line
+        for text in (SHELL_WORDS, NEAR_A_COMMAND, HALF_AND_TALK)
+        for line in cases(text)
+    }
+    meant = {word for agent in agents for word in agent.WORDS} | {
+        f"/{name}" for name in commands()
+    }
     return sorted((of_words | of_commands | others | BY_OTHERS) - meant)
 
 
-STARTS_OR_WRITES = re.compile(r"Enter (?:runs|leaves out|goes back|undoes|writes)|and the step runs|your own")
+STARTS_OR_WRITES = re.compile(
+    r"Enter (?:runs|leaves out|goes back|undoes|writes)|and the step runs|your own"
+)
 DONE = (StepStarted, StepFinished, StepsUndone, StepsRedone)
 APPROVED = (About.SPEC_WRITTEN, About.PLAN_WRITTEN)
 
@@ -68,7 +130,11 @@ async def with_socrates(sandbox: Sandbox) -> Session:
 
 
 async def with_the_planner(sandbox: Sandbox) -> Session:
-    session = sandbox.write(*THREE).replies(*[planned(overview=f"Number {n}.") for n in range(4)]).session()
+    session = (
+        sandbox.write(*THREE)
+        .replies(*[planned(overview=f"Number {n}.") for n in range(4)])
+        .session()
+    )
     (sandbox.ticket / "plan.md").unlink()
     await say(session, f"/plan {SLUG}")
     return session
@@ -97,7 +163,9 @@ def test_there_are_enough_of_them() -> None:
 
 
 def is_for_the_model(session: Session, line: str) -> bool:
-    """In chat that is whatever is no command: nothing that chat can do is about a step."""
+    """In chat that is whatever is no command: nothing that chat can do is about a
+    step.
+    """
     meaning = session.meaning(line)
     if meaning is None:
         return session.agent is None and not line.startswith("/")
@@ -111,12 +179,15 @@ async def told_by(session: Session, line: str) -> list[Event]:
         return []  # there is no such command
 
 
-@pytest.mark.xdist_group("litellm")  # a mistaken name of a model brings it in, which takes seconds
+# a mistaken name of a model brings it in, which takes seconds
+@pytest.mark.xdist_group("litellm")
 @pytest.mark.parametrize("opened", OPENED, ids=lambda opened: opened.__name__)
 async def test_no_mistake_starts_a_step_or_approves_anything(
     sandbox: Sandbox, opened: Callable[[Sandbox], Awaitable[Session]]
 ) -> None:
-    """A third of them with each; all are sent but for those of which it is said that they go to the model."""
+    """A third of them with each; all are sent but for those of which it is said that
+    they go to the model.
+    """
     session = await opened(sandbox)
     agent, before, asked = session.agent, files(sandbox), len(sandbox.model.requests)
     announced, sent = list[str](), 0
@@ -128,7 +199,11 @@ async def test_no_mistake_starts_a_step_or_approves_anything(
             events = await told_by(session, line)
             sent += 1
             assert not [event for event in events if isinstance(event, DONE)], line
-            assert not [event for event in events if isinstance(event, Notice) and event.about in APPROVED], line
+            assert not [
+                event
+                for event in events
+                if isinstance(event, Notice) and event.about in APPROVED
+            ], line
             assert len(sandbox.model.requests) == asked, line
             if session.agent is not agent:
                 assert "leaves" in said, line
@@ -143,4 +218,8 @@ async def test_no_mistake_starts_a_step_or_approves_anything(
 def files(sandbox: Sandbox) -> dict[str, str]:
     """What there is of the ticket, and of its work."""
     found = [*sandbox.ticket.iterdir(), *sandbox.root.glob("*.txt")]
-    return {path.name: path.read_text() for path in found if path.suffix in (".yaml", ".md", ".json", ".txt")}
+    return {
+        path.name: path.read_text()
+        for path in found
+        if path.suffix in (".yaml", ".md", ".json", ".txt")
+    }

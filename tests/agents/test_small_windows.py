@@ -1,4 +1,6 @@
-"""Models that take in little: what matters least is left out first and named; what does not fit is not sent."""
+"""Models that take in little: what matters least is left out first and named; what does
+not fit is not sent.
+"""
 
 import json
 from collections.abc import Sequence
@@ -36,7 +38,9 @@ async def say(session: Session, *lines: str) -> list[Event]:
     return [event for line in lines for event in await collect(handle(session, line))]
 
 
-async def tried(session: Session, *lines: str) -> tuple[list[Event], ContextTooLong | None]:
+async def tried(
+    session: Session, *lines: str
+) -> tuple[list[Event], ContextTooLong | None]:
     """The events, as far as it went."""
     events: list[Event] = []
     try:
@@ -49,12 +53,18 @@ async def tried(session: Session, *lines: str) -> tuple[list[Event], ContextTooL
 
 
 def left_out(events: Sequence[Event]) -> list[str]:
-    notices = [event.text for event in events if isinstance(event, Notice) and event.about is About.LEFT_OUT]
+    notices = [
+        event.text
+        for event in events
+        if isinstance(event, Notice) and event.about is About.LEFT_OUT
+    ]
     return [name for text in notices for name in text.partition(": ")[2].split(", ")]
 
 
 def reads(path: str) -> ScriptedReply:
-    return ScriptedReply("I look.", tool_calls=(ToolCall("1", "read_file", json.dumps({"path": path})),))
+    return ScriptedReply(
+        "I look.", tool_calls=(ToolCall("1", "read_file", json.dumps({"path": path})),)
+    )
 
 
 @pytest.fixture
@@ -63,31 +73,49 @@ def busy(sandbox: Sandbox) -> Sandbox:
     sandbox.write(spec=TEMPLATE)
     (sandbox.root / "AGENTS.md").write_text(RULES)
     for number in range(30):
-        (sandbox.root / f"a_file_of_the_project_{number}.py").write_text("x = 1\n" * 500)
+        (sandbox.root / f"a_file_of_the_project_{number}.py").write_text(
+            "x = 1\n" * 500
+        )
     for number in range(5):
         (sandbox.root / "tickets" / f"bug-words-{number}").mkdir()
-        (sandbox.root / "tickets" / f"bug-words-{number}" / "spec.yaml").write_text(f"title: Words are lost {number}\n")
+        (sandbox.root / "tickets" / f"bug-words-{number}" / "spec.yaml").write_text(
+            f"title: Words are lost {number}\n"
+        )
     return sandbox
 
 
 def fits(sandbox: Sandbox, window: int) -> None:
-    """The window holds every request, and where one leaves little room for the reply, all that may be left out is."""
+    """The window holds every request, and where one leaves little room for the reply,
+    all that may be left out is.
+    """
     for request in sandbox.model.requests:
         size = estimated_prompt(request)
         assert size <= window
-        if size > most_of(window) and "Sum up a conversation" not in request.messages[0].content:
-            assert request.messages[-1].role == "tool" or "Words are lower case." not in request.messages[0].content
+        if (
+            size > most_of(window)
+            and "Sum up a conversation" not in request.messages[0].content
+        ):
+            assert (
+                request.messages[-1].role == "tool"
+                or "Words are lower case." not in request.messages[0].content
+            )
 
 
-# ----------------------------------------------------------------------------------------------------- Socrates
+# ----------------------------------------------------------------------------- Socrates
 
 
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("tool_calls", ["on", "off"])
-async def test_socrates_asks_with_what_there_is_room_for(busy: Sandbox, window: int, tool_calls: str) -> None:
+async def test_socrates_asks_with_what_there_is_room_for(
+    busy: Sandbox, window: int, tool_calls: str
+) -> None:
     busy.flags = {"context_window": window, "tool_calls": tool_calls}
-    session = busy.replies(*(asks(f"Who needs word {number}? " + "Why? " * 30) for number in range(4))).session()
-    events, error = await tried(session, f"/socrates {SLUG}", "Readers.", "All of them.", "Yes.")
+    session = busy.replies(
+        *(asks(f"Who needs word {number}? " + "Why? " * 30) for number in range(4))
+    ).session()
+    events, error = await tried(
+        session, f"/socrates {SLUG}", "Readers.", "All of them.", "Yes."
+    )
     fits(busy, window)
     if window < 2_000:
         assert error is not None
@@ -103,7 +131,9 @@ async def test_socrates_asks_with_what_there_is_room_for(busy: Sandbox, window: 
     session.leave()
 
 
-async def test_socrates_leaves_out_what_matters_least_and_says_so_once(busy: Sandbox) -> None:
+async def test_socrates_leaves_out_what_matters_least_and_says_so_once(
+    busy: Sandbox,
+) -> None:
     busy.flags = {"context_window": 4_096, "tool_calls": "on"}
     session = busy.replies(asks("Who?"), asks("Where?"), asks("When?")).session()
     events = await say(session, f"/socrates {SLUG}")
@@ -118,7 +148,9 @@ async def test_socrates_leaves_out_what_matters_least_and_says_so_once(busy: San
 
 async def test_the_last_questions_go_before_older_turns(busy: Sandbox) -> None:
     busy.flags = {"context_window": 4_096, "tool_calls": "off"}
-    session = busy.replies(*(asks(f"What about {name}? " + "Hm. " * 250) for name in ("A", "B", "C"))).session()
+    session = busy.replies(
+        *(asks(f"What about {name}? " + "Hm. " * 250) for name in ("A", "B", "C"))
+    ).session()
     events = await say(session, f"/socrates {SLUG}", "One.", "Two.")
     assert "What about B?" in busy.prompt()
     assert "What about A?" not in busy.prompt()
@@ -126,9 +158,13 @@ async def test_the_last_questions_go_before_older_turns(busy: Sandbox) -> None:
     session.leave()
 
 
-async def test_what_tools_showed_goes_before_the_turn_is_given_up(busy: Sandbox) -> None:
+async def test_what_tools_showed_goes_before_the_turn_is_given_up(
+    busy: Sandbox,
+) -> None:
     busy.flags = {"context_window": 8_192, "tool_calls": "on"}
-    session = busy.replies(reads("a_file_of_the_project_1.py"), AuthenticationFailed("The key is old.")).session()
+    session = busy.replies(
+        reads("a_file_of_the_project_1.py"), AuthenticationFailed("The key is old.")
+    ).session()
     with pytest.raises(AuthenticationFailed):
         await say(session, f"/socrates {SLUG}")
     session.leave()
@@ -140,14 +176,18 @@ async def test_what_tools_showed_goes_before_the_turn_is_given_up(busy: Sandbox)
     session.leave()
 
 
-# --------------------------------------------------------------------------------------------------------- chat
+# --------------------------------------------------------------------------------- chat
 
 
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("tool_calls", ["on", "off"])
-async def test_chat_goes_on_and_on_in_a_small_window(busy: Sandbox, window: int, tool_calls: str) -> None:
+async def test_chat_goes_on_and_on_in_a_small_window(
+    busy: Sandbox, window: int, tool_calls: str
+) -> None:
     busy.flags = {"context_window": window, "tool_calls": tool_calls}
-    session = busy.replies(*(f"Answer {number}. " + "So. " * 40 for number in range(40))).session()
+    session = busy.replies(
+        *(f"Answer {number}. " + "So. " * 40 for number in range(40))
+    ).session()
     lines = [f"Question {number}: " + "why? " * 20 for number in range(9)]
     events, error = await tried(session, *lines)
     fits(busy, window)
@@ -157,7 +197,11 @@ async def test_chat_goes_on_and_on_in_a_small_window(busy: Sandbox, window: int,
         assert ("the tools" in left_out(events)) is (window < 2_500)
     if window <= 3_000:
         assert About.SUMMED_UP in noticed(events)
-    asked = [request for request in busy.model.requests if "Sum up a conversation" in request.messages[0].content]
+    asked = [
+        request
+        for request in busy.model.requests
+        if "Sum up a conversation" in request.messages[0].content
+    ]
     assert len(asked) <= len(lines)
 
 
@@ -166,10 +210,15 @@ async def test_chat_says_that_it_has_no_rules_and_no_listing(busy: Sandbox) -> N
     events = await say(busy.replies("Hello.", "Again.").session(), "hi", "hi")
     assert RULES_FOR_AGENTS in left_out(events)
     assert f"- {RULES_FOR_AGENTS}" in busy.prompt()
-    assert {tool.name for tool in busy.model.requests[0].tools} >= {"read_file", "list_files"}
+    assert {tool.name for tool in busy.model.requests[0].tools} >= {
+        "read_file",
+        "list_files",
+    }
 
 
-async def test_chat_reads_a_long_file_in_parts_and_its_line_is_answered(busy: Sandbox) -> None:
+async def test_chat_reads_a_long_file_in_parts_and_its_line_is_answered(
+    busy: Sandbox,
+) -> None:
     busy.flags = {"context_window": 6_000, "tool_calls": "on"}
     looks = (reads("a_file_of_the_project_1.py"), reads("a_file_of_the_project_2.py"))
     busy.replies(*looks, "They were read.", "Both have x.", "Both.")
@@ -179,10 +228,15 @@ async def test_chat_reads_a_long_file_in_parts_and_its_line_is_answered(busy: Sa
     assert events
 
 
-# -------------------------------------------------------------------------------------------------- the Planner
+# -------------------------------------------------------------------------- the Planner
 
 
-COMPLETE = "title: Say words\ndescription: The files say the right words.\nacceptance_criteria:\n  - a.txt says good\n"
+COMPLETE = (
+    "title: Say words\n"
+    "description: The files say the right words.\n"
+    "acceptance_criteria:\n"
+    "  - a.txt says good\n"
+)
 
 
 @pytest.fixture
@@ -194,7 +248,9 @@ def specified(busy: Sandbox) -> Sandbox:
 
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("tool_calls", ["on", "off"])
-async def test_the_planner_plans_with_what_there_is_room_for(specified: Sandbox, window: int, tool_calls: str) -> None:
+async def test_the_planner_plans_with_what_there_is_room_for(
+    specified: Sandbox, window: int, tool_calls: str
+) -> None:
     specified.flags = {"context_window": window, "tool_calls": tool_calls}
     session = specified.replies(plan(step(1, "a.txt"))).session()
     events, error = await tried(session, f"/plan {SLUG}", "approve")
@@ -211,10 +267,19 @@ async def test_the_planner_plans_with_what_there_is_room_for(specified: Sandbox,
     session.leave()
 
 
-async def test_many_wishes_do_not_fill_the_window_and_the_last_one_stays(specified: Sandbox) -> None:
+async def test_many_wishes_do_not_fill_the_window_and_the_last_one_stays(
+    specified: Sandbox,
+) -> None:
     specified.flags = {"context_window": 5_500, "tool_calls": "on"}
-    wordy = [changes(steps=[step(1, "a.txt", description=f"Version {number}. " + "So. " * 200)]) for number in range(6)]
-    session = specified.replies(plan(step(1, "a.txt")), reads("a_file_of_the_project_1.py"), *wordy).session()
+    wordy = [
+        changes(
+            steps=[step(1, "a.txt", description=f"Version {number}. " + "So. " * 200)]
+        )
+        for number in range(6)
+    ]
+    session = specified.replies(
+        plan(step(1, "a.txt")), reads("a_file_of_the_project_1.py"), *wordy
+    ).session()
     events = await say(session, f"/plan {SLUG}", *WISHES)
     fits(specified, 5_500)
     assert specified.prompt().rpartition("# ")[2].endswith(f"\n\n{WISHES[5]}")
@@ -224,23 +289,34 @@ async def test_many_wishes_do_not_fill_the_window_and_the_last_one_stays(specifi
     session.leave()
 
 
-async def test_a_new_spec_is_not_forgotten_with_what_was_said_before(specified: Sandbox) -> None:
+async def test_a_new_spec_is_not_forgotten_with_what_was_said_before(
+    specified: Sandbox,
+) -> None:
     specified.flags = {"context_window": 6_000, "tool_calls": "on"}
-    wordy = [changes(steps=[step(1, "a.txt", description=f"Version {number}. " + "So. " * 200)]) for number in range(6)]
+    wordy = [
+        changes(
+            steps=[step(1, "a.txt", description=f"Version {number}. " + "So. " * 200)]
+        )
+        for number in range(6)
+    ]
     session = specified.replies(plan(step(1, "a.txt")), *wordy).session()
     await say(session, f"/plan {SLUG}")
-    (specified.ticket / "spec.yaml").write_text(COMPLETE.replace("right words", NEW_WORDS))
+    (specified.ticket / "spec.yaml").write_text(
+        COMPLETE.replace("right words", NEW_WORDS)
+    )
     await say(session, *WISHES)
     assert WISHES[0] not in specified.prompt()
     assert NEW_WORDS in specified.prompt()
     session.leave()
 
 
-# ----------------------------------------------------------------------------------------- questions about a run
+# ---------------------------------------------------------------- questions about a run
 
 
 @pytest.mark.parametrize("window", WINDOWS)
-async def test_a_question_about_a_run_is_told_what_there_is_room_for(busy: Sandbox, window: int) -> None:
+async def test_a_question_about_a_run_is_told_what_there_is_room_for(
+    busy: Sandbox, window: int
+) -> None:
     busy.write(Step("a.txt", description="Write good. " * 300), spec=COMPLETE)
     busy.flags = {"context_window": window, "tool_calls": "on"}
     session = busy.replies("Nothing yet.", "Still nothing.").session()
@@ -252,10 +328,12 @@ async def test_a_question_about_a_run_is_told_what_there_is_room_for(busy: Sandb
     session.leave()
 
 
-# ---------------------------------------------------------------------------------------- windows nobody knows
+# ----------------------------------------------------------------- windows nobody knows
 
 
-async def test_where_no_window_is_known_the_planner_is_told_of_all_files(sandbox: Sandbox) -> None:
+async def test_where_no_window_is_known_the_planner_is_told_of_all_files(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(spec=SPEC)
     (sandbox.ticket / "plan.md").unlink()
     for number in range(150):
@@ -264,7 +342,9 @@ async def test_where_no_window_is_known_the_planner_is_told_of_all_files(sandbox
     assert "a149.py" in sandbox.prompt()
 
 
-async def test_where_no_window_is_known_a_file_of_some_length_is_attached_whole(sandbox: Sandbox) -> None:
+async def test_where_no_window_is_known_a_file_of_some_length_is_attached_whole(
+    sandbox: Sandbox,
+) -> None:
     (sandbox.root / ".cdd").mkdir()
     (sandbox.root / "long.txt").write_text("word\n" * 9_000)
     await say(sandbox.replies("Yes.").session(), "What is in @long.txt?")

@@ -1,4 +1,6 @@
-"""A dialogue with Socrates: it asks, what it learns is kept, and spec.yaml is written when a person says so."""
+"""A dialogue with Socrates: it asks, what it learns is kept, and spec.yaml is written
+when a person says so.
+"""
 
 import json
 import os
@@ -50,7 +52,9 @@ QUESTIONS = "- Who-needs-it?\n- When?"
 OPEN = f"/socrates {SLUG}"
 
 
-def begun(sandbox: Sandbox, *script: str | ScriptedReply | Exception, spec: str = TEMPLATE) -> Session:
+def begun(
+    sandbox: Sandbox, *script: str | ScriptedReply | Exception, spec: str = TEMPLATE
+) -> Session:
     """A project with one ticket, and a model with these things to say."""
     sandbox.write(spec=spec)
     return sandbox.replies(*script).session()  # type: ignore[arg-type]
@@ -68,7 +72,7 @@ def notebook(sandbox: Sandbox) -> Path:
     return sandbox.root / ".cdd" / "runs" / SLUG / NAME
 
 
-# ----------------------------------------------------------------------------------------------- the dialogue
+# ------------------------------------------------------------------------- the dialogue
 
 
 async def test_it_begins_with_questions_and_the_spec_fills_up(sandbox: Sandbox) -> None:
@@ -84,7 +88,9 @@ async def test_it_begins_with_questions_and_the_spec_fills_up(sandbox: Sandbox) 
     session.leave()
 
 
-async def test_the_model_is_told_the_rules_the_tickets_near_it_and_the_questions_of_the_type(sandbox: Sandbox) -> None:
+async def test_the_model_is_told_the_rules_the_tickets_nearby_and_the_types_questions(
+    sandbox: Sandbox,
+) -> None:
     (sandbox.root / "AGENTS.md").write_text(f"{RULE}\n")
     (sandbox.root / "main.py").write_text("print()\n")
     for slug, title in (("bug-words-lost", "Lost words"), ("feature-login", "Sign in")):
@@ -114,7 +120,9 @@ async def test_it_looks_at_the_code_with_tools_that_only_read(sandbox: Sandbox) 
     session.leave()
 
 
-async def test_it_is_told_the_places_that_the_ticket_may_be_about(sandbox: Sandbox) -> None:
+async def test_it_is_told_the_places_that_the_ticket_may_be_about(
+    sandbox: Sandbox,
+) -> None:
     (sandbox.root / "limits.py").write_text("class RateLimiter:\n    pass\n")
     session = begun(sandbox, asks("WHICH?"), asks("AND?"))
     await say(session, OPEN)
@@ -125,9 +133,17 @@ async def test_it_is_told_the_places_that_the_ticket_may_be_about(sandbox: Sandb
     session.leave()
 
 
-async def test_a_model_that_wants_to_write_code_has_no_tool_for_it(sandbox: Sandbox) -> None:
-    write = ToolCall("1", "create_file", json.dumps({"file_path": "main.py", "content": "print()"}))
-    session = begun(sandbox, ScriptedReply("I write it.", tool_calls=(write,)), asks("Who-needs-it?"))
+async def test_a_model_that_wants_to_write_code_has_no_tool_for_it(
+    sandbox: Sandbox,
+) -> None:
+    write = ToolCall(
+        "1", "create_file", json.dumps({"file_path": "main.py", "content": "print()"})
+    )
+    session = begun(
+        sandbox,
+        ScriptedReply("I write it.", tool_calls=(write,)),
+        asks("Who-needs-it?"),
+    )
     await say(session, OPEN)
     assert "'create_file'" in sandbox.model.requests[1].messages[-1].content
     assert not (sandbox.root / "main.py").exists()
@@ -143,12 +159,22 @@ async def test_a_model_that_wants_to_write_code_has_no_tool_for_it(sandbox: Sand
         (asks("Who?", titel="x"), "`titel` is unknown; allowed are `title`, "),
         (asks("Who?", title="<what it is about>"), "`title` is a placeholder"),
         (asks(title="Say words"), "You ask nothing, although something is open"),
-        (asks("Who?", acceptance_criteria=[{"text": "a"}, {"text": "a", "check": "x"}]), "twice: a"),
-        (asks(acceptance_criteria=[{"text": "It is fast"}]), "Nothing says how these criteria are checked"),
+        (
+            asks(
+                "Who?", acceptance_criteria=[{"text": "a"}, {"text": "a", "check": "x"}]
+            ),
+            "twice: a",
+        ),
+        (
+            asks(acceptance_criteria=[{"text": "It is fast"}]),
+            "Nothing says how these criteria are checked",
+        ),
         (asks(**COMPLETE, approved=True), "the person has said nothing in this turn"),
     ],
 )
-async def test_what_is_wrong_is_asked_for_again_with_the_reason(sandbox: Sandbox, wrong: str, reason: str) -> None:
+async def test_what_is_wrong_is_asked_for_again_with_the_reason(
+    sandbox: Sandbox, wrong: str, reason: str
+) -> None:
     session = begun(sandbox, wrong, asks("Who-needs-it?"))
     events = await say(session, OPEN)
     assert reason in sandbox.model.requests[1].messages[-1].content
@@ -157,14 +183,21 @@ async def test_what_is_wrong_is_asked_for_again_with_the_reason(sandbox: Sandbox
 
 
 async def test_what_was_written_is_not_lost_to_an_empty_field(sandbox: Sandbox) -> None:
-    session = begun(sandbox, asks("Why?", title="", description="  ", acceptance_criteria=[]), asks("Why?"), spec=SPEC)
+    session = begun(
+        sandbox,
+        asks("Why?", title="", description="  ", acceptance_criteria=[]),
+        asks("Why?"),
+        spec=SPEC,
+    )
     events = await say(session, OPEN, "")
     assert "`title`" in sandbox.model.requests[1].messages[-1].content
     assert shown(events).title == TITLE
     session.leave()
 
 
-async def test_a_model_that_never_gives_json_is_an_error_and_nothing_said_is_lost(sandbox: Sandbox) -> None:
+async def test_a_model_that_never_gives_json_is_an_error_and_nothing_said_is_lost(
+    sandbox: Sandbox,
+) -> None:
     session = begun(sandbox, asks("Who?"), "No.", "No.", "No.", asks("What for?"))
     await say(session, OPEN)
     with pytest.raises(NoUsableAnswer, match="asked 3 times"):
@@ -175,7 +208,9 @@ async def test_a_model_that_never_gives_json_is_an_error_and_nothing_said_is_los
 
 
 @pytest.mark.parametrize("words", ["", "main.py is short. What hurts?"])
-async def test_questions_that_are_only_in_the_json_are_shown_and_shown_again(sandbox: Sandbox, words: str) -> None:
+async def test_questions_that_are_only_in_the_json_are_shown_and_shown_again(
+    sandbox: Sandbox, words: str
+) -> None:
     session = begun(sandbox, asks("Who-needs-it?", "When?", words=words))
     assert QUESTIONS in told(await say(session, OPEN))
     session.leave()
@@ -184,15 +219,30 @@ async def test_questions_that_are_only_in_the_json_are_shown_and_shown_again(san
     session.leave()
 
 
-async def test_questions_that_the_words_ask_are_not_asked_twice(sandbox: Sandbox) -> None:
-    session = begun(sandbox, asks("Who-needs-it?", "When?", words="Whom is it for, if not you? And by when?"))
+async def test_questions_that_the_words_ask_are_not_asked_twice(
+    sandbox: Sandbox,
+) -> None:
+    session = begun(
+        sandbox,
+        asks(
+            "Who-needs-it?", "When?", words="Whom is it for, if not you? And by when?"
+        ),
+    )
     assert "Who-needs-it?" not in told(await say(session, OPEN))
     session.leave()
 
 
-async def test_a_vague_criterion_is_kept_as_open_until_it_can_be_checked(sandbox: Sandbox) -> None:
-    vague = asks(OPEN_QUESTION, **{**COMPLETE, "acceptance_criteria": [{"text": VAGUE}]})
-    session = begun(sandbox, vague, asks(acceptance_criteria=[{"text": "It takes 1 s", "check": "time it"}]))
+async def test_a_vague_criterion_is_kept_as_open_until_it_can_be_checked(
+    sandbox: Sandbox,
+) -> None:
+    vague = asks(
+        OPEN_QUESTION, **{**COMPLETE, "acceptance_criteria": [{"text": VAGUE}]}
+    )
+    session = begun(
+        sandbox,
+        vague,
+        asks(acceptance_criteria=[{"text": "It takes 1 s", "check": "time it"}]),
+    )
     events = await say(session, OPEN)
     assert [item.check for item in shown(events).criteria] == [""]
     events = await say(session, "approve")
@@ -204,9 +254,16 @@ async def test_a_vague_criterion_is_kept_as_open_until_it_can_be_checked(sandbox
     assert "  - It takes 1 s\n" in spec_text(sandbox)
 
 
-async def test_earlier_turns_are_told_in_words_and_facts_are_kept(sandbox: Sandbox) -> None:
+async def test_earlier_turns_are_told_in_words_and_facts_are_kept(
+    sandbox: Sandbox,
+) -> None:
     (sandbox.root / "main.py").write_text("a long text\n")
-    script = (looks("main.py"), asks("First?", facts=[FACT]), asks("Second?"), asks("Third?"))
+    script = (
+        looks("main.py"),
+        asks("First?", facts=[FACT]),
+        asks("Second?"),
+        asks("Third?"),
+    )
     session = begun(sandbox, *script)
     await say(session, OPEN, "one", "two")
     prompt = sandbox.prompt()
@@ -228,13 +285,17 @@ async def test_a_very_long_conversation_keeps_its_latest_turns(
     questions = [asks(f"Question {number}?") for number in range(9)]
     sandbox.write(spec=TEMPLATE).model = ScriptedModel(questions, window=window)
     session = sandbox.session()
-    await say(session, OPEN, *(f"answer {number} " + "x" * 15_000 for number in range(8)))
+    await say(
+        session, OPEN, *(f"answer {number} " + "x" * 15_000 for number in range(8))
+    )
     kept = [number for number in range(8) if f"answer {number} " in sandbox.prompt()]
     assert kept == list(range(earliest, 8))
     session.leave()
 
 
-async def test_the_budget_holds_also_when_the_dialogue_goes_on_later(sandbox: Sandbox) -> None:
+async def test_the_budget_holds_also_when_the_dialogue_goes_on_later(
+    sandbox: Sandbox,
+) -> None:
     session = begun(sandbox, asks("Who?"), asks("What?"))
     await say(session, OPEN)
     session.leave()
@@ -246,10 +307,12 @@ async def test_the_budget_holds_also_when_the_dialogue_goes_on_later(sandbox: Sa
     again.leave()
 
 
-# ------------------------------------------------------------------------------------------------- approving
+# ---------------------------------------------------------------------------- approving
 
 
-async def test_approve_writes_the_spec_and_leaves_all_else_in_it(sandbox: Sandbox) -> None:
+async def test_approve_writes_the_spec_and_leaves_all_else_in_it(
+    sandbox: Sandbox,
+) -> None:
     session = begun(sandbox, asks(**COMPLETE))
     await say(session, OPEN)
     events = await say(session, "approve")
@@ -262,7 +325,9 @@ async def test_approve_writes_the_spec_and_leaves_all_else_in_it(sandbox: Sandbo
         assert "<" in line or line in (*text.splitlines(), "description: |")
 
 
-async def test_approve_with_something_missing_says_what_and_writes_nothing(sandbox: Sandbox) -> None:
+async def test_approve_with_something_missing_says_what_and_writes_nothing(
+    sandbox: Sandbox,
+) -> None:
     session = begun(sandbox, asks("What for?", title=TITLE))
     events = await say(session, OPEN, "approve")
     lacking = notice(events, About.SPEC_INCOMPLETE)
@@ -274,22 +339,30 @@ async def test_approve_with_something_missing_says_what_and_writes_nothing(sandb
     assert f"title: {TITLE}\n" in spec_text(sandbox)
 
 
-async def test_a_person_may_approve_in_their_own_words_and_the_program_writes(sandbox: Sandbox) -> None:
+async def test_a_person_may_approve_in_their_own_words_and_the_program_writes(
+    sandbox: Sandbox,
+) -> None:
     session = begun(sandbox, asks(**COMPLETE), asks(words="Good.", approved=True))
     events = await say(session, OPEN, "Ja, passt so.")
     assert "spec.yaml" in notice(events, About.SPEC_WRITTEN)
     assert session.agent is None
 
 
-async def test_what_the_person_has_not_seen_yet_is_not_approved_by_their_words(sandbox: Sandbox) -> None:
-    session = begun(sandbox, asks(**COMPLETE), asks(title="Say other words", approved=True))
+async def test_what_the_person_has_not_seen_yet_is_not_approved_by_their_words(
+    sandbox: Sandbox,
+) -> None:
+    session = begun(
+        sandbox, asks(**COMPLETE), asks(title="Say other words", approved=True)
+    )
     events = await say(session, OPEN, "Yes, but call it something else.")
     assert noticed(events)[-1] is About.CHANGED_UNSEEN
     assert spec_text(sandbox) == TEMPLATE
     session.leave()
 
 
-async def test_a_complete_spec_is_said_to_be_so_and_no_model_is_asked(sandbox: Sandbox) -> None:
+async def test_a_complete_spec_is_said_to_be_so_and_no_model_is_asked(
+    sandbox: Sandbox,
+) -> None:
     session = begun(sandbox, asks("What about empty files?"), spec=SPEC)
     events = await say(session, OPEN)
     assert noticed(events) == [About.SPEC_COMPLETE]
@@ -299,7 +372,9 @@ async def test_a_complete_spec_is_said_to_be_so_and_no_model_is_asked(sandbox: S
     session.leave()
 
 
-async def test_approving_what_the_file_says_already_changes_nothing(sandbox: Sandbox) -> None:
+async def test_approving_what_the_file_says_already_changes_nothing(
+    sandbox: Sandbox,
+) -> None:
     session = begun(sandbox, spec=SPEC)
     events = await say(session, OPEN, "approve anyway")
     assert noticed(events)[-1] is About.SPEC_WRITTEN
@@ -313,13 +388,17 @@ async def test_a_ticket_without_a_spec_gets_one(sandbox: Sandbox) -> None:
     assert TicketSpec.from_yaml(spec_text(sandbox)).title == TITLE
 
 
-# ------------------------------------------------------------------------------ a person edits the file, too
+# --------------------------------------------------------- a person edits the file, too
 
 
-async def test_what_a_person_changed_meanwhile_wins_field_by_field(sandbox: Sandbox) -> None:
+async def test_what_a_person_changed_meanwhile_wins_field_by_field(
+    sandbox: Sandbox,
+) -> None:
     session = begun(sandbox, asks("Who?", **COMPLETE), asks(), asks())
     await say(session, OPEN)
-    edited = TEMPLATE.replace('"<one line: what people will be able to do>"', f"{OWN_TITLE}  # mine")
+    edited = TEMPLATE.replace(
+        '"<one line: what people will be able to do>"', f"{OWN_TITLE}  # mine"
+    )
     (sandbox.ticket / "spec.yaml").write_text(edited + "estimate: 5\n")
     events = await say(session, "Readers.")
     assert "title" in notice(events, About.CHANGED_MEANWHILE)
@@ -332,7 +411,9 @@ async def test_what_a_person_changed_meanwhile_wins_field_by_field(sandbox: Sand
     assert COMPLETE["acceptance_criteria"][0]["text"] in text
 
 
-async def test_an_edit_between_the_last_turn_and_approve_is_not_overwritten(sandbox: Sandbox) -> None:
+async def test_an_edit_between_the_last_turn_and_approve_is_not_overwritten(
+    sandbox: Sandbox,
+) -> None:
     session = begun(sandbox, asks(**COMPLETE))
     await say(session, OPEN)
     (sandbox.ticket / "spec.yaml").write_text(TEMPLATE + "technical_notes: sqlite\n")
@@ -341,7 +422,9 @@ async def test_an_edit_between_the_last_turn_and_approve_is_not_overwritten(sand
     assert TicketSpec.from_yaml(spec_text(sandbox)).technical_notes == "sqlite"
 
 
-async def test_an_edit_while_nobody_was_there_is_met_on_coming_back(sandbox: Sandbox) -> None:
+async def test_an_edit_while_nobody_was_there_is_met_on_coming_back(
+    sandbox: Sandbox,
+) -> None:
     session = begun(sandbox, asks("Who?", title=FROM_MODEL, technical_notes="Kept."))
     await say(session, OPEN, "exit")
     (sandbox.ticket / "spec.yaml").write_text(TEMPLATE + "technical_notes: Mine.\n")
@@ -352,7 +435,9 @@ async def test_an_edit_while_nobody_was_there_is_met_on_coming_back(sandbox: San
     again.leave()
 
 
-async def test_a_spec_with_yaml_errors_is_named_with_its_line_and_nothing_is_written(sandbox: Sandbox) -> None:
+async def test_a_spec_with_yaml_errors_is_named_with_its_line_and_nothing_is_written(
+    sandbox: Sandbox,
+) -> None:
     broken = "title: x\ndescription: [a\nowner: Ada\n"
     session = begun(sandbox, spec=broken)
     with pytest.raises(BadInput, match=r"^tickets/feature-words/spec\.yaml:3"):
@@ -361,7 +446,9 @@ async def test_a_spec_with_yaml_errors_is_named_with_its_line_and_nothing_is_wri
     assert spec_text(sandbox) == broken
 
 
-async def test_a_spec_that_breaks_meanwhile_is_not_overwritten_and_the_draft_is_kept(sandbox: Sandbox) -> None:
+async def test_a_spec_that_breaks_meanwhile_is_not_overwritten_and_the_draft_is_kept(
+    sandbox: Sandbox,
+) -> None:
     session = begun(sandbox, asks(**COMPLETE))
     await say(session, OPEN)
     (sandbox.ticket / "spec.yaml").write_text("title: [x\n")
@@ -380,7 +467,9 @@ async def test_a_huge_spec_gets_a_clear_answer(sandbox: Sandbox) -> None:
     assert caught.value.hint
 
 
-async def test_a_spec_that_is_a_link_out_of_the_project_is_not_written(tmp_path: Path) -> None:
+async def test_a_spec_that_is_a_link_out_of_the_project_is_not_written(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "theirs.yaml").write_text(SPEC)
     (tmp_path / "project").mkdir()
     sandbox = Sandbox(tmp_path / "project")
@@ -393,11 +482,13 @@ async def test_a_spec_that_is_a_link_out_of_the_project_is_not_written(tmp_path:
     session.leave()
 
 
-# --------------------------------------------------------------------------------- leaving and coming back
+# -------------------------------------------------------------- leaving and coming back
 
 
 async def test_leaving_loses_nothing_and_coming_back_goes_on(sandbox: Sandbox) -> None:
-    session = begun(sandbox, asks("Who?"), asks("What for?", title=TITLE), asks(**COMPLETE))
+    session = begun(
+        sandbox, asks("Who?"), asks("What for?", title=TITLE), asks(**COMPLETE)
+    )
     events = await say(session, OPEN, "Readers.", "exit")
     assert f"`/socrates {SLUG}`" in notice(events, About.LEFT)
 
@@ -415,9 +506,13 @@ async def test_leaving_loses_nothing_and_coming_back_goes_on(sandbox: Sandbox) -
     assert f"title: {TITLE}\n" in spec_text(sandbox)
 
 
-async def test_a_turn_that_is_stopped_is_taken_up_again_where_it_was(sandbox: Sandbox) -> None:
+async def test_a_turn_that_is_stopped_is_taken_up_again_where_it_was(
+    sandbox: Sandbox,
+) -> None:
     (sandbox.root / "main.py").write_text("print('hello')\n")
-    session = begun(sandbox, asks("Who?"), looks("main.py"), asks("HELLO?"), asks("Then?"))
+    session = begun(
+        sandbox, asks("Who?"), looks("main.py"), asks("HELLO?"), asks("Then?")
+    )
     await say(session, OPEN)
     replies = 0
 
@@ -426,7 +521,9 @@ async def test_a_turn_that_is_stopped_is_taken_up_again_where_it_was(sandbox: Sa
         replies += isinstance(event, ReplyStarted)
         return replies == 2 and isinstance(event, ReplyDelta)
 
-    assert About.UNANSWERED in noticed(await stop_at(handle(session, "Readers."), is_second))
+    assert About.UNANSWERED in noticed(
+        await stop_at(handle(session, "Readers."), is_second)
+    )
     session.leave()
 
     again = sandbox.session()
@@ -441,7 +538,9 @@ async def test_a_turn_that_is_stopped_is_taken_up_again_where_it_was(sandbox: Sa
 
 
 async def test_an_error_of_the_model_keeps_what_was_said(sandbox: Sandbox) -> None:
-    session = begun(sandbox, asks("Who?"), RequestRejected("Too hot."), asks("What for?"))
+    session = begun(
+        sandbox, asks("Who?"), RequestRejected("Too hot."), asks("What for?")
+    )
     await say(session, OPEN)
     with pytest.raises(RequestRejected):
         await say(session, "Readers.")
@@ -451,9 +550,16 @@ async def test_an_error_of_the_model_keeps_what_was_said(sandbox: Sandbox) -> No
     session.leave()
 
 
-async def test_when_it_gets_too_long_for_the_model_what_the_tools_showed_is_left_out(sandbox: Sandbox) -> None:
+async def test_when_it_gets_too_long_for_the_model_what_the_tools_showed_is_left_out(
+    sandbox: Sandbox,
+) -> None:
     (sandbox.root / "main.py").write_text("a long text\n")
-    script = (asks("Who?"), looks("main.py"), ContextTooLong("Too long."), asks("What for?"))
+    script = (
+        asks("Who?"),
+        looks("main.py"),
+        ContextTooLong("Too long."),
+        asks("What for?"),
+    )
     session = begun(sandbox, *script)
     await say(session, OPEN)
     with pytest.raises(ContextTooLong) as caught:
@@ -466,7 +572,12 @@ async def test_when_it_gets_too_long_for_the_model_what_the_tools_showed_is_left
 
 
 async def test_patience_asks_again_when_the_connection_breaks(sandbox: Sandbox) -> None:
-    session = begun(sandbox, ScriptedReply(asks("Wh"), cut=3), ConnectionFailed("It broke."), asks("Who?"))
+    session = begun(
+        sandbox,
+        ScriptedReply(asks("Wh"), cut=3),
+        ConnectionFailed("It broke."),
+        asks("Who?"),
+    )
     assert shown(await say(session, OPEN)).open_questions == ("Who?",)
     assert sandbox.time.waited > 0
     session.leave()
@@ -482,16 +593,24 @@ from cdd_agent.events import ReplyDelta
 from tests.agents.asking import asks
 from tests.listening import told_to, collect, tell, stop_at
 from tests.projects import Sandbox
-sandbox = Sandbox(Path({str(tmp_path)!r})).replies(asks("Who?", title="Say words"), asks("What for?"))
+asked = asks("Who?", title="Say words"), asks("What for?")
+sandbox = Sandbox(Path({str(tmp_path)!r})).replies(*asked)
+def die(event):
+    if isinstance(event, ReplyDelta):
+        os.kill(os.getpid(), 9)
 async def main():
     session = sandbox.session()
     await handle(session, {OPEN!r})
-    with told_to(lambda event: isinstance(event, ReplyDelta) and os.kill(os.getpid(), 9)):
+    with told_to(die):
         await handle(session, "Readers.")
 asyncio.run(main())
 """
     tree = str(Path(__file__).parents[2])
-    killed = subprocess.run([sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": tree}, capture_output=True)
+    killed = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONPATH": tree},
+        capture_output=True,
+    )
     assert killed.returncode == -9, killed.stderr
     session = sandbox.replies(asks("What for?")).session()
     events = await say(session, OPEN)
@@ -503,7 +622,9 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b"\xff\0", b'{"version": 2}'])
-async def test_a_damaged_record_is_set_aside_and_told(sandbox: Sandbox, damage: bytes) -> None:
+async def test_a_damaged_record_is_set_aside_and_told(
+    sandbox: Sandbox, damage: bytes
+) -> None:
     session = begun(sandbox, asks("Who?"), asks("Who again?"))
     await say(session, OPEN, "exit")
     notebook(sandbox).write_bytes(damage)
@@ -517,7 +638,9 @@ async def test_a_damaged_record_is_set_aside_and_told(sandbox: Sandbox, damage: 
     again.leave()
 
 
-async def test_a_dialogue_whose_record_was_removed_is_not_written_over_another_one_s(sandbox: Sandbox) -> None:
+async def test_a_dialogue_whose_record_was_removed_is_not_written_over_another_one_s(
+    sandbox: Sandbox,
+) -> None:
     session = begun(sandbox, asks("Who?"), asks("Who again?"))
     await say(session, OPEN)
     shutil.rmtree(sandbox.root / ".cdd/runs")
@@ -548,9 +671,14 @@ async def test_starting_over_sets_aside_what_was_kept(sandbox: Sandbox) -> None:
     session.leave()
 
 
-async def test_secrets_are_neither_kept_nor_shown(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_secrets_are_neither_kept_nor_shown(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SHOP_API_KEY", "hunter2-hunter2")
-    session = begun(sandbox, asks("Is it hunter2-hunter2?", technical_notes="It is hunter2-hunter2."))
+    session = begun(
+        sandbox,
+        asks("Is it hunter2-hunter2?", technical_notes="It is hunter2-hunter2."),
+    )
     events = await say(session, OPEN)
     assert "hunter2" not in streamed(events) + told(events) + str(shown(events))
     assert "hunter2" not in notebook(sandbox).read_text()
@@ -562,7 +690,10 @@ async def test_what_a_provider_wants_back_is_kept_unchanged_or_not_at_all(
 ) -> None:
     monkeypatch.setenv("SHOP_API_KEY", "hunter2-hunter2")
     sandbox.flags = {"tool_calls": "on"}
-    datas = [ProviderData("scripted", data) for data in ('{"thought": "hunter2-hunter2"}', '{"thought": "hm"}')]
+    datas = [
+        ProviderData("scripted", data)
+        for data in ('{"thought": "hunter2-hunter2"}', '{"thought": "hm"}')
+    ]
     script = [replace(looks("a.txt"), provider_data=data) for data in datas]
     session = begun(sandbox, *script, AuthenticationFailed("The key is old."))
     with pytest.raises(AuthenticationFailed):
@@ -570,7 +701,11 @@ async def test_what_a_provider_wants_back_is_kept_unchanged_or_not_at_all(
     session.leave()
     session = sandbox.replies(asks("Who?")).session()
     await say(session, OPEN, "")
-    said = [message for message in sandbox.model.requests[0].messages if message.role == "assistant"]
+    said = [
+        message
+        for message in sandbox.model.requests[0].messages
+        if message.role == "assistant"
+    ]
     assert [message.provider_data for message in said] == [None, datas[1]]
     session.leave()
 
@@ -597,7 +732,10 @@ async def test_summary_shows_the_whole_and_asks_no_model(sandbox: Sandbox) -> No
     for word in ("summary", "/status"):
         events = await say(session, word)
         assert shown(events).in_full
-        assert shown(events).criteria[0].check == COMPLETE["acceptance_criteria"][0]["check"]
+        assert (
+            shown(events).criteria[0].check
+            == COMPLETE["acceptance_criteria"][0]["check"]
+        )
     assert len(sandbox.model.requests) == 1
     session.leave()
 
@@ -621,7 +759,9 @@ async def test_without_a_model_nothing_is_opened(sandbox: Sandbox) -> None:
 
 
 async def test_the_configured_model_is_asked(sandbox: Sandbox) -> None:
-    (sandbox.write(spec=TEMPLATE).root / "script.yaml").write_text(json.dumps({"replies": [{"reply": asks("Who?")}]}))
+    (sandbox.write(spec=TEMPLATE).root / "script.yaml").write_text(
+        json.dumps({"replies": [{"reply": asks("Who?")}]})
+    )
     sandbox.flags = {"model": "script:script.yaml"}
     session = Wiring(sandbox.project, Nobody(), tell).session
     assert "Who?" in streamed(await say(session, OPEN))
@@ -629,7 +769,9 @@ async def test_the_configured_model_is_asked(sandbox: Sandbox) -> None:
     session.leave()
 
 
-async def test_a_run_that_is_started_over_leaves_the_conversation(sandbox: Sandbox) -> None:
+async def test_a_run_that_is_started_over_leaves_the_conversation(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(Step(), spec=SPEC)
     session = sandbox.replies(asks("Why?", title="Other")).session()
     await say(session, OPEN, "", "exit", f"/exec {SLUG} --start-over", "exit")
@@ -638,7 +780,9 @@ async def test_a_run_that_is_started_over_leaves_the_conversation(sandbox: Sandb
 
 
 @pytest.mark.parametrize("content", [None, "", "# mine\n"])
-async def test_what_was_said_outlives_a_file_that_is_gone(sandbox: Sandbox, content: str | None) -> None:
+async def test_what_was_said_outlives_a_file_that_is_gone(
+    sandbox: Sandbox, content: str | None
+) -> None:
     """As while another branch is checked out, or an editor writes the file anew."""
     session = begun(sandbox, asks(**COMPLETE), asks("And?"), asks("So?"))
     await say(session, OPEN)
@@ -657,8 +801,16 @@ async def test_what_was_said_outlives_a_file_that_is_gone(sandbox: Sandbox, cont
     assert TicketSpec.from_yaml(spec_text(sandbox)).title == COMPLETE["title"]
 
 
-async def test_what_is_written_stays_also_where_a_model_insists_that_it_goes(sandbox: Sandbox) -> None:
-    gone = asks("And?", title="", description="<what is wanted>", acceptance_criteria=[], technical_notes="Long.")
+async def test_what_is_written_stays_also_where_a_model_insists_that_it_goes(
+    sandbox: Sandbox,
+) -> None:
+    gone = asks(
+        "And?",
+        title="",
+        description="<what is wanted>",
+        acceptance_criteria=[],
+        technical_notes="Long.",
+    )
     session = begun(sandbox, gone, gone, gone, spec=SPEC)
     events = await say(session, OPEN, "Go on.")
     spec, before = shown(events), TicketSpec.from_yaml(SPEC)
@@ -670,7 +822,9 @@ async def test_what_is_written_stays_also_where_a_model_insists_that_it_goes(san
 
 
 async def test_half_a_character_is_no_obstacle(sandbox: Sandbox) -> None:
-    session = begun(sandbox, asks("Who?", words="Who \ud83d?"), looks("\udcff"), asks("What for?"))
+    session = begun(
+        sandbox, asks("Who?", words="Who \ud83d?"), looks("\udcff"), asks("What for?")
+    )
     await say(session, OPEN, "Readers \ud83d do.")
     session.leave()
     again = sandbox.replies().session()

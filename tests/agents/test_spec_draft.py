@@ -13,7 +13,12 @@ from cdd_agent.llm.port import Message
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.spec import FIELDS, TicketSpec
 
-FILE = TicketSpec(title="Say words", description="Words.", acceptance_criteria=("a", "b"), technical_notes="n")
+FILE = TicketSpec(
+    title="Say words",
+    description="Words.",
+    acceptance_criteria=("a", "b"),
+    technical_notes="n",
+)
 QUIET = Redactor()
 
 
@@ -28,11 +33,16 @@ def test_what_is_left_out_stays() -> None:
 
 
 def test_a_change_that_is_taken_back_is_none() -> None:
-    assert proposed(proposed(Draft(FILE), title="Other"), title="Say words").changes == {}
+    assert (
+        proposed(proposed(Draft(FILE), title="Other"), title="Say words").changes == {}
+    )
 
 
 def test_what_the_file_says_already_is_no_change() -> None:
-    assert proposed(Draft(FILE), title=" Say  words ", description="Words.\n").changes == {}
+    assert (
+        proposed(Draft(FILE), title=" Say  words ", description="Words.\n").changes
+        == {}
+    )
 
 
 def test_notes_can_be_taken_out() -> None:
@@ -40,11 +50,17 @@ def test_notes_can_be_taken_out() -> None:
 
 
 def test_spaces_at_the_ends_of_lines_go() -> None:
-    assert proposed(Draft(FILE), description="a  \n\tb\r\nc ").spec.description == "a\n    b\nc"
+    assert (
+        proposed(Draft(FILE), description="a  \n\tb\r\nc ").spec.description
+        == "a\n    b\nc"
+    )
 
 
 def test_checks_belong_to_the_words_of_their_criteria() -> None:
-    draft = proposed(Draft(FILE), acceptance_criteria=[Criterion(text="a", check="x"), Criterion(text="c")])
+    draft = proposed(
+        Draft(FILE),
+        acceptance_criteria=[Criterion(text="a", check="x"), Criterion(text="c")],
+    )
     assert draft.unchecked == ("c",)
     met, _ = draft.met(replace(FILE, acceptance_criteria=("a", "d")), draft.digests)
     assert met.unchecked == ("d",)
@@ -68,7 +84,9 @@ specs = st.builds(
     title=st.sampled_from("abc"),
     description=st.sampled_from("abc"),
     acceptance_criteria=st.lists(st.sampled_from("abc"), max_size=2).map(tuple),
-    implementation_scope=st.dictionaries(st.sampled_from("xy"), st.just(("a",)), max_size=2),
+    implementation_scope=st.dictionaries(
+        st.sampled_from("xy"), st.just(("a",)), max_size=2
+    ),
     technical_notes=st.sampled_from("abc"),
     priority=st.sampled_from("abc"),
 )
@@ -78,19 +96,29 @@ specs = st.builds(
 def test_each_field_is_the_persons_where_they_changed_it_and_the_drafts_elsewhere(
     before: TicketSpec, wanted: TicketSpec, now: TicketSpec
 ) -> None:
-    changes = {name: getattr(wanted, name) for name in FIELDS if getattr(wanted, name) != getattr(before, name)}
+    changes = {
+        name: getattr(wanted, name)
+        for name in FIELDS
+        if getattr(wanted, name) != getattr(before, name)
+    }
     draft = Draft(before, changes)
     met, told = draft.met(now, draft.digests)
     for name in FIELDS:
         theirs = getattr(now, name) != getattr(before, name)
         assert getattr(met.spec, name) == getattr(now if theirs else wanted, name)
-        assert (name in told) == (theirs and getattr(now, name) != getattr(wanted, name))
+        assert (name in told) == (
+            theirs and getattr(now, name) != getattr(wanted, name)
+        )
     assert met.met(now, met.digests) == (met, ())
 
 
 @pytest.mark.parametrize(("most", "kept"), [(1000, 3), (25, 2), (1, 1)])
 def test_a_long_conversation_begins_with_a_persons_words(most: int, kept: int) -> None:
-    turns = [message for number in range(3) for message in (Message("user", "u" * 5), Message("assistant", "a" * 5))]
+    turns = [
+        message
+        for number in range(3)
+        for message in (Message("user", "u" * 5), Message("assistant", "a" * 5))
+    ]
     messages = bounded(turns, most)
     assert len(messages) == 2 * kept
     assert messages[0].role == "user"

@@ -1,4 +1,6 @@
-"""A person edits a step in plan.md: only its lines change, it is compiled first, and what they wrote is never lost."""
+"""A person edits a step in plan.md: only its lines change, it is compiled first, and
+what they wrote is never lost.
+"""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -45,30 +47,52 @@ def edited(session: Session, number: int, change: Callable[[str], str]) -> StepE
     return editing
 
 
-def test_only_the_steps_own_lines_are_given_and_changed(three: Sandbox, session: Session) -> None:
-    text = plan_md(three).read_text().replace("## Implementation Steps", "<!-- mine -->\n\n## Implementation Steps")
+def test_only_the_steps_own_lines_are_given_and_changed(
+    three: Sandbox, session: Session
+) -> None:
+    text = (
+        plan_md(three)
+        .read_text()
+        .replace("## Implementation Steps", "<!-- mine -->\n\n## Implementation Steps")
+    )
     plan_md(three).write_text(text)
-    editing = edited(session, 2, lambda step: step.replace("Say it of b.", "Say it twice.\n\n- of b"))
+    editing = edited(
+        session, 2, lambda step: step.replace("Say it of b.", "Say it twice.\n\n- of b")
+    )
     assert editing.file.read_text().startswith("### Step 2: Make b.txt\n")
     assert "c.txt" not in editing.file.read_text()
     assert editing.finish() is not None
-    assert plan_md(three).read_text() == text.replace("Say it of b.", "Say it twice.\n\n- of b")
+    assert plan_md(three).read_text() == text.replace(
+        "Say it of b.", "Say it twice.\n\n- of b"
+    )
     assert not editing.file.exists()
     (kept,) = (three.root / ".cdd" / "runs" / SLUG / "plans").iterdir()
     assert kept.read_text() == text
 
 
 @pytest.mark.parametrize("end", ["\r\n", "\n"])
-def test_line_ends_stay_as_the_plan_has_them(three: Sandbox, session: Session, end: str) -> None:
+def test_line_ends_stay_as_the_plan_has_them(
+    three: Sandbox, session: Session, end: str
+) -> None:
     before = plan_md(three).read_text().replace("\n", end).encode()
     plan_md(three).write_bytes(before)
     edited(session, 2, lambda text: text.replace("of b.", "of b\nand c.")).finish()
-    assert plan_md(three).read_bytes() == before.replace(b"of b.", f"of b{end}and c.".encode())
+    assert plan_md(three).read_bytes() == before.replace(
+        b"of b.", f"of b{end}and c.".encode()
+    )
 
 
-def test_a_plan_that_is_a_code_block_stays_one(three: Sandbox, session: Session) -> None:
-    plan_md(three).write_text(f"Here it is:\n\n```markdown\n{plan_md(three).read_text()}```\n")
-    edited(session, 2, lambda step: step.replace("Say it of b.", "Say:\n\n```text\ngood\n```\n")).finish()
+def test_a_plan_that_is_a_code_block_stays_one(
+    three: Sandbox, session: Session
+) -> None:
+    plan_md(three).write_text(
+        f"Here it is:\n\n```markdown\n{plan_md(three).read_text()}```\n"
+    )
+    edited(
+        session,
+        2,
+        lambda step: step.replace("Say it of b.", "Say:\n\n```text\ngood\n```\n"),
+    ).finish()
     text = plan_md(three).read_text()
     assert text.startswith("Here it is:\n\n```")
     steps = read_plan(text).steps
@@ -84,8 +108,18 @@ def test_a_plan_that_is_a_code_block_stays_one(three: Sandbox, session: Session)
         (lambda text: "just words\n", "has to be step 2"),
         (lambda text: f"{text}\n\n```text\nnever closed\n", "has to be step 2"),
         (lambda text: f"{text}\n\n## Risks\n\n- all of them\n", "read differently"),
-        (lambda text: text.replace("**Dependencies:** Step 1", "**Dependencies:** Step 9"), "9"),
-        (lambda text: text.replace("**Dependencies:** Step 1", "**Dependencies:** Step 3"), "cycle"),
+        (
+            lambda text: text.replace(
+                "**Dependencies:** Step 1", "**Dependencies:** Step 9"
+            ),
+            "9",
+        ),
+        (
+            lambda text: text.replace(
+                "**Dependencies:** Step 1", "**Dependencies:** Step 3"
+            ),
+            "cycle",
+        ),
         (lambda text: text.replace("`b.txt`", "`../b.txt`"), "`..`"),
         (lambda text: text.replace("python -S -c", "rm -rf"), "refused"),
     ],
@@ -110,9 +144,16 @@ def test_what_does_not_compile_is_told_not_written_and_offered_again(
     assert plan_md(three).read_text() == before
 
 
-def test_an_error_that_was_there_before_is_in_nobodys_way(three: Sandbox, session: Session) -> None:
-    plan_md(three).write_text(plan_md(three).read_text().replace("`c.txt`", "`../c.txt`"))
-    assert edited(session, 2, lambda text: text.replace("of b", "of it")).finish() is not None
+def test_an_error_that_was_there_before_is_in_nobodys_way(
+    three: Sandbox, session: Session
+) -> None:
+    plan_md(three).write_text(
+        plan_md(three).read_text().replace("`c.txt`", "`../c.txt`")
+    )
+    assert (
+        edited(session, 2, lambda text: text.replace("of b", "of it")).finish()
+        is not None
+    )
 
 
 def test_a_plan_that_was_changed_meanwhile_is_left_as_it_is_and_the_text_is_kept(
@@ -131,14 +172,18 @@ def test_a_plan_that_was_changed_meanwhile_is_left_as_it_is_and_the_text_is_kept
 
 def test_another_steps_change_meanwhile_stays(three: Sandbox, session: Session) -> None:
     editing = edited(session, 2, lambda text: text.replace("of b", "of mine"))
-    plan_md(three).write_text(plan_md(three).read_text().replace("Make c.txt", "Make c.txt well"))
+    plan_md(three).write_text(
+        plan_md(three).read_text().replace("Make c.txt", "Make c.txt well")
+    )
     editing.finish()
     text = plan_md(three).read_text()
     assert "of mine" in text
     assert "Make c.txt well" in text
 
 
-async def test_a_step_that_is_done_is_not_edited_and_neither_while_it_runs(three: Sandbox) -> None:
+async def test_a_step_that_is_done_is_not_edited_and_neither_while_it_runs(
+    three: Sandbox,
+) -> None:
     await run_all(three)
     assert three.statuses() == ["completed", "failed", "pending"]
     session = three.session()
@@ -160,13 +205,23 @@ async def test_a_step_that_is_done_is_not_edited_and_neither_while_it_runs(three
     session.leave()
 
 
-async def test_a_failed_step_with_other_words_and_another_title_is_the_same_step_to_the_run(three: Sandbox) -> None:
+async def test_a_failed_step_with_another_title_and_words_is_the_same_step_to_the_run(
+    three: Sandbox,
+) -> None:
     await run_all(three)
     session = three.session()
-    edited(session, 2, lambda text: text.replace("Make b.txt", "Say it").replace("of b.", "of b, well.")).finish()
+    edited(
+        session,
+        2,
+        lambda text: text.replace("Make b.txt", "Say it").replace(
+            "of b.", "of b, well."
+        ),
+    ).finish()
     three.replies(says("b.txt", "good"), says("c.txt", "good"))
     events = await run_all(three)
-    assert {About.STEP_CHANGED, About.STEP_REMOVED, About.RENUMBERED}.isdisjoint(noticed(events))
+    assert {About.STEP_CHANGED, About.STEP_REMOVED, About.RENUMBERED}.isdisjoint(
+        noticed(events)
+    )
     assert three.statuses() == ["completed"] * 3
     assert "Say it" in three.prompt(0)
     engine = three.engine()
@@ -180,14 +235,18 @@ async def test_an_interrupted_step_begins_anew_by_its_new_words(three: Sandbox) 
     engine = three.engine()
     await stop_at(engine.run_all(), lambda event: isinstance(event, StepStarted))
     engine.close()
-    edited(three.session(), 1, lambda text: text.replace("Make it.", "Make it so.")).finish()
+    edited(
+        three.session(), 1, lambda text: text.replace("Make it.", "Make it so.")
+    ).finish()
     three.replies(says("a.txt", "good"), says("b.txt", "good"), says("c.txt", "good"))
     await run_all(three)
     assert "Make it so." in three.prompt(0)
     assert three.statuses() == ["completed"] * 3
 
 
-def test_another_process_at_work_on_the_ticket_is_respected(three: Sandbox, session: Session) -> None:
+def test_another_process_at_work_on_the_ticket_is_respected(
+    three: Sandbox, session: Session
+) -> None:
     editing = edited(session, 2, lambda text: text.replace("of b", "of it"))
     before = plan_md(three).read_text()
     folder = three.root / ".cdd" / "runs" / SLUG

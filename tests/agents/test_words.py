@@ -1,4 +1,6 @@
-"""No plain word runs a step that was not meant to: what each agent makes of a line, and that it does just that."""
+"""No plain word runs a step that was not meant to: what each agent makes of a line, and
+that it does just that.
+"""
 
 import json
 import re
@@ -43,63 +45,76 @@ THREE = (
 RUNS_OR_SKIPS = ("continue", "all", "retry", "skip", "guidance")
 
 SHELL_WORDS = """
-help|?|??|h|man|quit|exit|q|:q|:q!|:wq|bye|logout|leave|clear|cls|reset|model|models|cost|list|tickets|init|new
-plan|exec|resume|context|socrates|ls|ll|la|ls -la|ls src|cd|cd ..|cd src|cd ~|pwd|git|git status|git diff
-git log --oneline -5|git add -A|git push origin main|git push to origin|git commit -m "step one done"
-git checkout main|npm test|npm run build|npm install --save express|pytest|pytest -x|pytest tests/unit -q
-python main.py|python -m pytest -q|make|make test|make -j4 install|docker ps|docker compose up -d|cat a.txt
-cat src/app.py src/main.py|rm -rf build|rm a.txt|vim a.txt|vi|nano|code .|touch b.txt|mkdir -p src/app
-cp a.txt b.txt|mv a.txt b.txt|echo hi|grep -rn TODO src|find . -name test.py|sudo reboot|curl localhost
-$ git status|$ ls|./run.sh --fast now|../bin/run all things|~/bin/tool x y|FOO=bar npm test|export FOO=bar
-source .venv/bin/activate|ps aux|kill 123|kill -9 123|top|htop|whoami|which python|env
-cat a.txt \\| grep good \\| wc|pytest -q && git push origin main|ssh host|uv run pytest -q|tmux|history|fg|bg
-jobs|alias
+help|?|??|h|man|quit|exit|q|:q|:q!|:wq|bye|logout|leave|clear|cls|reset|model|models
+cost|list|tickets|init|new|plan|exec|resume|context|socrates|ls|ll|la|ls -la|ls src|cd
+cd ..|cd src|cd ~|pwd|git|git status|git diff|git log --oneline -5|git add -A
+git push origin main|git push to origin|git commit -m "step one done"|git checkout main
+npm test|npm run build|npm install --save express|pytest|pytest -x|pytest tests/unit -q
+python main.py|python -m pytest -q|make|make test|make -j4 install|docker ps
+docker compose up -d|cat a.txt|cat src/app.py src/main.py|rm -rf build|rm a.txt
+vim a.txt|vi|nano|code .|touch b.txt|mkdir -p src/app|cp a.txt b.txt|mv a.txt b.txt
+echo hi|grep -rn TODO src|find . -name test.py|sudo reboot|curl localhost|$ git status
+$ ls|./run.sh --fast now|../bin/run all things|~/bin/tool x y|FOO=bar npm test
+export FOO=bar|source .venv/bin/activate|ps aux|kill 123|kill -9 123|top|htop|whoami
+which python|env|cat a.txt \\| grep good \\| wc|pytest -q && git push origin main
+ssh host|uv run pytest -q|tmux|history|fg|bg|jobs|alias
 """
 NEAR_A_COMMAND = """
-staus|stauts|statsu|status?|status.|show status|show me the status|status please|what's the status|st.|status 2
-contineu|contnue|continue please|please continue|continue.|continue!|cont|go on|go ahead|proceed|keep going
-carry on|go|next please|next step|nxt|next!|run|run it|run step 2|run the next step|run all|run everything
-all of them|all steps|do it|do all|start|start step 2|begin|skpi|sikp|skip it|skip this|skip this step
-skip that one please|please skip|skip this because it is slow|skip it because nobody needs it
-sikp because it is slow|skop because of the network|skip, we do it later with the client|skip!|skip?|skip 30
-skip step 30|skip 2|skip keep 3|skip 30 because it is slow|skipp|retyr|rety|retry 2|retry step 2|retry 99|retry!
-retry please|try again|again|once more|rerun|rerun the last step|retry it|udno|undo that|undo it
-undo the last step|undo everything|undo because it broke the tests|undo, it broke the tests|undo!
-undo feature-words 3|redoo|redo it|diff please|show the diff|show me the last diff|dif|diff feature-words 3
-diff it|ext|exot|exit please|exit the shell|exit the executor|quit the session|leave now|stop|stop it
-stop the run now|abort|cancel|cancel everything right now|halt|kill|continue 3|next 2|n 3|all 3|hlep|help me
-help me please|new feature login|exec feature-x|undo all|revert|roll back|back|go back|go back to step 1
-again please|resume please|pause|break|continue;|"continue"|`skip`|'retry'|(status)|- skip|* continue|1|2|step 2
-step 1|#2
+staus|stauts|statsu|status?|status.|show status|show me the status|status please
+what's the status|st.|status 2|contineu|contnue|continue please|please continue
+continue.|continue!|cont|go on|go ahead|proceed|keep going|carry on|go|next please
+next step|nxt|next!|run|run it|run step 2|run the next step|run all|run everything
+all of them|all steps|do it|do all|start|start step 2|begin|skpi|sikp|skip it|skip this
+skip this step|skip that one please|please skip|skip this because it is slow
+skip it because nobody needs it|sikp because it is slow|skop because of the network
+skip, we do it later with the client|skip!|skip?|skip 30|skip step 30|skip 2|skip keep 3
+skip 30 because it is slow|skipp|retyr|rety|retry 2|retry step 2|retry 99|retry!
+retry please|try again|again|once more|rerun|rerun the last step|retry it|udno|undo that
+undo it|undo the last step|undo everything|undo because it broke the tests
+undo, it broke the tests|undo!|undo feature-words 3|redoo|redo it|diff please
+show the diff|show me the last diff|dif|diff feature-words 3|diff it|ext|exot
+exit please|exit the shell|exit the executor|quit the session|leave now|stop|stop it
+stop the run now|abort|cancel|cancel everything right now|halt|kill|continue 3|next 2
+n 3|all 3|hlep|help me|help me please|new feature login|exec feature-x|undo all|revert
+roll back|back|go back|go back to step 1|again please|resume please|pause|break
+continue;|"continue"|`skip`|'retry'|(status)|- skip|* continue|1|2|step 2|step 1|#2
 """
 HALF_AND_TALK = """
-y|yes|no|ok|okay|yes please|yep|sure|k|nope|no thanks|never mind|nevermind|wait|wait a minute
-wait a second please|hold on|hold on please|hang on a moment|one moment|let me think|let me see
-let me think about it|hm|hmm|um|oh|oops|sorry|wow|cool|nice|great|perfect|lgtm|looks good|looks good to me
-that looks great, thanks|thanks|thank you very much|hi|hello|hello there|maybe|maybe you|maybe you should
-i think|i think we should|i think that|what about|what about the|how about bcrypt|could you please
-can you use bcrypt|can you explain this|what is this|what does this do|why did it fail|how does this work
-who wrote that|where is the file|when does it run|is it done|is this ok|are we there yet|should we use bcrypt
-use|use the|use bcrypt and|use bcrypt instead of|use bcrypt,|make it|make sure that the|do not use|don't
-please add a|add tests for|add tests for the|the function should|because|because of the|and then|and then use
-if the file is|but not the|it must be|instead of md5 use|rename the class to|use a table (with|use `bcrypt
-put it in "src/app|first do this:|and...|the user model must have an|not yet|not yet please|do nothing|nothing
-do nothing yet|forget it|forget about it|i don't know|no idea|whatever|bcrypt|faster|x|asdf|asdf jkl|.|..|...|-
-!?!|;|123|1 2 3|:)|:-(|👍|\\o/|äöü|über|続けて|继续|停止|doch nicht
+y|yes|no|ok|okay|yes please|yep|sure|k|nope|no thanks|never mind|nevermind|wait
+wait a minute|wait a second please|hold on|hold on please|hang on a moment|one moment
+let me think|let me see|let me think about it|hm|hmm|um|oh|oops|sorry|wow|cool|nice
+great|perfect|lgtm|looks good|looks good to me|that looks great, thanks|thanks
+thank you very much|hi|hello|hello there|maybe|maybe you|maybe you should|i think
+i think we should|i think that|what about|what about the|how about bcrypt
+could you please|can you use bcrypt|can you explain this|what is this|what does this do
+why did it fail|how does this work|who wrote that|where is the file|when does it run
+is it done|is this ok|are we there yet|should we use bcrypt|use|use the|use bcrypt and
+use bcrypt instead of|use bcrypt,|make it|make sure that the|do not use|don't
+please add a|add tests for|add tests for the|the function should|because|because of the
+and then|and then use|if the file is|but not the|it must be|instead of md5 use
+rename the class to|use a table (with|use `bcrypt|put it in "src/app|first do this:
+and...|the user model must have an|not yet|not yet please|do nothing|nothing
+do nothing yet|forget it|forget about it|i don't know|no idea|whatever|bcrypt|faster|x
+asdf|asdf jkl|.|..|...|-|!?!|;|123|1 2 3|:)|:-(|👍|\\o/|äöü|über|続けて|继续|停止
+doch nicht
 """
 GUIDANCE = """
-use bcrypt instead of md5|use a table|skip the header please|write it in lower case.|please use the csv module
-exit code must be 2 when the file is missing|status codes must be 404 for unknown users
-all tests should use fixtures|continue to use the existing API of the parser|next to the parser, add a lexer
-diff output must be ignored by the parser|the retry limit has to be configurable|help texts must be short
-clear the cache after the last test|model the user as a class|list only the names of the users
-new users get no mail|plan for failures of the network|git must be optional|python must be 3.11 or later
-make the function async|make it shorter and simpler|find a better name for the class|test the edge cases, too
-sort the rows by date|text must be shorter|do not touch a.txt in this step|don't use globals here
-keep the old function, and call it from the new one|when the file is missing, return an empty list
-where possible, use pathlib|nimm bcrypt statt md5|utilise bcrypt au lieu de md5|用bcrypt代替md5来保存密码
-the tests fail because the fixture is missing|Put the tests into tests/test_user.py, one per method.
-rename foo to bar|no global state in this module, please!
+use bcrypt instead of md5|use a table|skip the header please|write it in lower case.
+please use the csv module|exit code must be 2 when the file is missing
+status codes must be 404 for unknown users|all tests should use fixtures
+continue to use the existing API of the parser|next to the parser, add a lexer
+diff output must be ignored by the parser|the retry limit has to be configurable
+help texts must be short|clear the cache after the last test|model the user as a class
+list only the names of the users|new users get no mail|plan for failures of the network
+git must be optional|python must be 3.11 or later|make the function async
+make it shorter and simpler|find a better name for the class|test the edge cases, too
+sort the rows by date|text must be shorter|do not touch a.txt in this step
+don't use globals here|keep the old function, and call it from the new one
+when the file is missing, return an empty list|where possible, use pathlib
+nimm bcrypt statt md5|utilise bcrypt au lieu de md5|用bcrypt代替md5来保存密码
+the tests fail because the fixture is missing
+Put the tests into tests/test_user.py, one per method.|rename foo to bar
+no global state in this module, please!
 """
 FORCED = "> bcrypt|> use|>faster|> status|> git status|> maybe you should|> quit"
 
@@ -122,8 +137,21 @@ def at_step_two(sandbox: Sandbox) -> Iterator[ExecutorAgent]:
     """An Executor whose first step is done."""
     sandbox.write(*THREE)
     times = {"started_at": "2026-11-21T10:00:00+00:00", "completed_at": None}
-    done = {"step_number": 1, "status": "completed", **times, "error": None, "files_created": [], "files_modified": []}
-    state = {"ticket_slug": SLUG, "current_step": 2, "status": "in_progress", **times, "step_executions": {"1": done}}
+    done = {
+        "step_number": 1,
+        "status": "completed",
+        **times,
+        "error": None,
+        "files_created": [],
+        "files_modified": [],
+    }
+    state = {
+        "ticket_slug": SLUG,
+        "current_step": 2,
+        "status": "in_progress",
+        **times,
+        "step_executions": {"1": done},
+    }
     (sandbox.ticket / "execution-state.json").write_text(json.dumps(state))
     agent = ExecutorAgent(sandbox.engine(), commands())
     try:
@@ -133,25 +161,46 @@ def at_step_two(sandbox: Sandbox) -> Iterator[ExecutorAgent]:
 
 
 def test_the_table_is_as_long_as_it_has_to_be() -> None:
-    lines = [line for text in (SHELL_WORDS, NEAR_A_COMMAND, HALF_AND_TALK) for line in cases(text)]
+    lines = [
+        line
+        for text in (SHELL_WORDS, NEAR_A_COMMAND, HALF_AND_TALK)
+        for line in cases(text)
+    ]
     assert len(lines) == len(set(lines)) > 300
 
 
-def test_nothing_that_is_typed_by_mistake_starts_or_leaves_out_a_step(sandbox: Sandbox) -> None:
+def test_nothing_that_is_typed_by_mistake_starts_or_leaves_out_a_step(
+    sandbox: Sandbox,
+) -> None:
     with at_step_two(sandbox) as agent:
-        lines = [line for text in (SHELL_WORDS, NEAR_A_COMMAND, HALF_AND_TALK) for line in cases(text)]
+        lines = [
+            line
+            for text in (SHELL_WORDS, NEAR_A_COMMAND, HALF_AND_TALK)
+            for line in cases(text)
+        ]
         meanings = {line: agent.meaning(line) for line in lines}
     meant = {line: meaning.name for line, meaning in meanings.items()}
-    assert [meaning.hint for meaning in meanings.values() if len(meaning.hint) > 78] == []  # all of it is seen
+    # all of it is seen
+    assert [
+        meaning.hint for meaning in meanings.values() if len(meaning.hint) > 78
+    ] == []
     right = {"skip 2", "retry 2", "retry step 2", "next 2"}  # the step to come is named
-    assert {line: name for line, name in meant.items() if name in RUNS_OR_SKIPS and line not in right} == {}
+    assert {
+        line: name
+        for line, name in meant.items()
+        if name in RUNS_OR_SKIPS and line not in right
+    } == {}
     assert [line for line, name in meant.items() if name == "question"] == []
 
 
 def test_sentences_are_guidance_and_say_so_before_enter(sandbox: Sandbox) -> None:
     with at_step_two(sandbox) as agent:
         meant = {line: agent.meaning(line) for line in cases(GUIDANCE) + cases(FORCED)}
-    assert {line: meaning.name for line, meaning in meant.items() if meaning.name != "guidance"} == {}
+    assert {
+        line: meaning.name
+        for line, meaning in meant.items()
+        if meaning.name != "guidance"
+    } == {}
     (hint,) = {meaning.hint for meaning in meant.values()}
     assert "step 2" in hint
 
@@ -161,22 +210,57 @@ def slips(word: str) -> list[str]:
     places = range(len(word))
     left_out = [word[:at] + word[at + 1 :] for at in places]
     twice = [word[:at] + word[at] + word[at:] for at in places]
-    swapped = [word[:at] + word[at + 1] + word[at] + word[at + 2 :] for at in places[:-1]]
-    other = [word[:at] + letter + word[at + 1 :] for at in places for letter in string.ascii_lowercase]
+    swapped = [
+        word[:at] + word[at + 1] + word[at] + word[at + 2 :] for at in places[:-1]
+    ]
+    other = [
+        word[:at] + letter + word[at + 1 :]
+        for at in places
+        for letter in string.ascii_lowercase
+    ]
     return sorted({*left_out, *twice, *swapped, *other} - {word, ""})
 
 
-WORDS = ("continue", "next", "retry", "skip", "status", "all", "undo", "redo", "diff", "exit", "quit", "help", "clear")
+WORDS = (
+    "continue",
+    "next",
+    "retry",
+    "skip",
+    "status",
+    "all",
+    "undo",
+    "redo",
+    "diff",
+    "exit",
+    "quit",
+    "help",
+    "clear",
+)
 
 
-@pytest.mark.parametrize("around", ["{}", "{} please", "{} 30", "please {} this step", "{} because nobody needs it"])
-def test_no_slip_of_a_key_starts_or_leaves_out_a_step(sandbox: Sandbox, around: str) -> None:
+@pytest.mark.parametrize(
+    "around",
+    ["{}", "{} please", "{} 30", "please {} this step", "{} because nobody needs it"],
+)
+def test_no_slip_of_a_key_starts_or_leaves_out_a_step(
+    sandbox: Sandbox, around: str
+) -> None:
     with at_step_two(sandbox) as agent:
-        lines = [around.format(slip) for word in WORDS for slip in slips(word) if len(slip) > 1]
+        lines = [
+            around.format(slip)
+            for word in WORDS
+            for slip in slips(word)
+            if len(slip) > 1
+        ]
         names = {line: agent.meaning(line).name for line in lines}
     known = {"skip because nobody needs it"}
-    wrong = {line: name for line, name in names.items() if name in RUNS_OR_SKIPS and line not in known}
-    if "because" in around:  # of other words there are sentences with a reason: `exits because nobody needs it`
+    wrong = {
+        line: name
+        for line, name in names.items()
+        if name in RUNS_OR_SKIPS and line not in known
+    }
+    # of other words there are sentences with a reason: `exits because nobody needs it`
+    if "because" in around:
         wrong = {line: name for line, name in wrong.items() if name != "guidance"}
     assert wrong == {}
 
@@ -197,9 +281,16 @@ def test_one_or_two_words_start_a_step_only_as_commands(sandbox: Sandbox) -> Non
 
 
 @pytest.mark.parametrize(
-    "line", ["status\nskip because it is slow", "Use a table for the rows.\n\ncontinue", "ls\nall"]
+    "line",
+    [
+        "status\nskip because it is slow",
+        "Use a table for the rows.\n\ncontinue",
+        "ls\nall",
+    ],
 )
-def test_several_lines_of_which_one_is_a_command_run_nothing(sandbox: Sandbox, line: str) -> None:
+def test_several_lines_of_which_one_is_a_command_run_nothing(
+    sandbox: Sandbox, line: str
+) -> None:
     with at_step_two(sandbox) as agent:
         assert agent.meaning(line).name == "nothing"
 
@@ -215,13 +306,18 @@ def test_a_long_paste_is_guidance_and_is_read_at_once(sandbox: Sandbox) -> None:
     [
         ("staus", "`status`"),
         ("sikp because it is slow", "`skip because it is slow`"),
-        ("please skip this because nobody who pays for it has ever asked for it", "`skip`"),
+        (
+            "please skip this because nobody who pays for it has ever asked for it",
+            "`skip`",
+        ),
         ("please continue", "`continue`"),
         ("undo, it broke the tests", "`undo`"),
         ("hlep", "`help`"),
     ],
 )
-async def test_what_is_near_a_command_is_asked_about(sandbox: Sandbox, line: str, meant: str) -> None:
+async def test_what_is_near_a_command_is_asked_about(
+    sandbox: Sandbox, line: str, meant: str
+) -> None:
     session = sandbox.write(*THREE).session()
     events = await say(session, f"/exec {SLUG}", line)
     asked = notice(events, About.NOT_DONE)
@@ -240,7 +336,9 @@ async def test_words_for_leaving_leave(sandbox: Sandbox, word: str) -> None:
 
 
 @pytest.mark.parametrize("word", ["help", "?", "HELP"])
-async def test_words_for_help_show_the_agents_words(sandbox: Sandbox, word: str) -> None:
+async def test_words_for_help_show_the_agents_words(
+    sandbox: Sandbox, word: str
+) -> None:
     session = sandbox.write(*THREE).replies(asks("Who?", **COMPLETE)).session()
     for line in (f"/exec {SLUG}", f"/socrates {SLUG}", f"/plan {SLUG}"):
         await say(session, line)
@@ -252,7 +350,9 @@ async def test_words_for_help_show_the_agents_words(sandbox: Sandbox, word: str)
     session.leave()
 
 
-async def test_other_commands_of_the_shell_say_how_they_are_written(sandbox: Sandbox) -> None:
+async def test_other_commands_of_the_shell_say_how_they_are_written(
+    sandbox: Sandbox,
+) -> None:
     session = sandbox.write(*THREE).session()
     await say(session, f"/exec {SLUG}")
     for word in ("clear", "model", "cost", "list"):
@@ -261,21 +361,39 @@ async def test_other_commands_of_the_shell_say_how_they_are_written(sandbox: San
     session.leave()
 
 
-async def test_a_step_that_is_not_the_next_one_is_said_and_nothing_is_done(sandbox: Sandbox) -> None:
-    session = sandbox.write(*THREE).replies(says("a.txt", "good"), says("b.txt", "bad")).session()
+async def test_a_step_that_is_not_the_next_one_is_said_and_nothing_is_done(
+    sandbox: Sandbox,
+) -> None:
+    session = (
+        sandbox.write(*THREE)
+        .replies(says("a.txt", "good"), says("b.txt", "bad"))
+        .session()
+    )
     await say(session, f"/exec {SLUG}", "c", "c")
     for word in ("skip", "retry", "continue", "s", "r", "n"):
         for number in (1, 3, 30):
             events = await say(session, f"{word} {number}")
-            assert re.search(rf"\b{number}\b.*\b2\b", notice(events, About.NOT_DONE)), (word, number)
-            assert sandbox.statuses() == ["completed", "failed", "pending"], (word, number)
+            assert re.search(rf"\b{number}\b.*\b2\b", notice(events, About.NOT_DONE)), (
+                word,
+                number,
+            )
+            assert sandbox.statuses() == ["completed", "failed", "pending"], (
+                word,
+                number,
+            )
             assert len(sandbox.model.requests) == 2, (word, number)
     session.leave()
 
 
 async def test_the_next_step_can_be_named(sandbox: Sandbox) -> None:
-    session = sandbox.write(*THREE).replies(says("a.txt", "bad"), says("a.txt", "good")).session()
-    await say(session, f"/exec {SLUG}", "continue 1", "retry step 1", f"skip 2 because {WHY}")
+    session = (
+        sandbox.write(*THREE)
+        .replies(says("a.txt", "bad"), says("a.txt", "good"))
+        .session()
+    )
+    await say(
+        session, f"/exec {SLUG}", "continue 1", "retry step 1", f"skip 2 because {WHY}"
+    )
     assert sandbox.statuses() == ["completed", "skipped", "pending"]
     assert sandbox.state()["step_executions"]["2"]["reason"] == WHY
     session.leave()
@@ -283,10 +401,25 @@ async def test_the_next_step_can_be_named(sandbox: Sandbox) -> None:
 
 async def test_what_it_says_before_is_what_it_does(sandbox: Sandbox) -> None:
     """For each kind of line: the meaning, and then what came of the line."""
-    session = sandbox.write(*THREE).replies(says("a.txt", "bad"), "Because.", says("a.txt", "good")).session()
+    session = (
+        sandbox.write(*THREE)
+        .replies(says("a.txt", "bad"), "Because.", says("a.txt", "good"))
+        .session()
+    )
     await say(session, f"/exec {SLUG}")
     seen = []
-    lines = ("continue", "continue", "staus", "why?", "use a good word", "diff", "skip", "status", "undo", "exit")
+    lines = (
+        "continue",
+        "continue",
+        "staus",
+        "why?",
+        "use a good word",
+        "diff",
+        "skip",
+        "status",
+        "undo",
+        "exit",
+    )
     for line in lines:
         meaning = session.meaning(line)
         assert meaning is not None
@@ -296,7 +429,13 @@ async def test_what_it_says_before_is_what_it_does(sandbox: Sandbox) -> None:
     hints = [hint for hint, _ in seen]
     assert "Make a.txt" in hints[0]
     assert "`status`" in hints[2]
-    assert ["nothing" in hint for hint in hints[:5]] == [False, True, True, False, False]
+    assert ["nothing" in hint for hint in hints[:5]] == [
+        False,
+        True,
+        True,
+        False,
+        False,
+    ]
     assert "model" in hints[3]
     assert "step 1" in hints[4]
     assert "Make b.txt" in hints[6]
@@ -306,10 +445,23 @@ async def test_what_it_says_before_is_what_it_does(sandbox: Sandbox) -> None:
     asked = [ReplyStarted.__name__ in kinds for _, kinds in seen]
     assert asked == [True, False, False, True, True, False, False, False, False, False]
     finished = [StepFinished.__name__ in kinds for _, kinds in seen]
-    assert finished == [True, False, False, False, True, False, True, False, False, False]
+    assert finished == [
+        True,
+        False,
+        False,
+        False,
+        True,
+        False,
+        True,
+        False,
+        False,
+        False,
+    ]
 
 
-async def test_guidance_for_a_step_that_the_plan_no_longer_has_next_runs_nothing(sandbox: Sandbox) -> None:
+async def test_guidance_for_a_step_that_the_plan_no_longer_has_next_runs_nothing(
+    sandbox: Sandbox,
+) -> None:
     session = sandbox.write(*THREE).replies(says("z.txt", "good")).session()
     await say(session, f"/exec {SLUG}")
     sandbox.write(Step("z.txt", check("z.txt")), *THREE[1:])
@@ -322,7 +474,18 @@ async def test_guidance_for_a_step_that_the_plan_no_longer_has_next_runs_nothing
 
 async def test_when_all_steps_are_over_no_line_does_anything(sandbox: Sandbox) -> None:
     """As after a redo from the shell, which leaves the agent active."""
-    lines = ("skip", "retry", "continue", "all", "use a good word", "why?", "status", "> x", "staus", "redo")
+    lines = (
+        "skip",
+        "retry",
+        "continue",
+        "all",
+        "use a good word",
+        "why?",
+        "status",
+        "> x",
+        "staus",
+        "redo",
+    )
     session = sandbox.write(THREE[0]).replies(says("a.txt", "good")).session()
     await say(session, f"/exec {SLUG}", "c")
     for line in lines:
@@ -335,8 +498,14 @@ async def test_when_all_steps_are_over_no_line_does_anything(sandbox: Sandbox) -
     assert len(sandbox.model.requests) == 1
 
 
-async def test_after_each_step_the_words_that_can_follow_are_offered(sandbox: Sandbox) -> None:
-    session = sandbox.write(*THREE).replies(says("a.txt", "good"), says("b.txt", "bad")).session()
+async def test_after_each_step_the_words_that_can_follow_are_offered(
+    sandbox: Sandbox,
+) -> None:
+    session = (
+        sandbox.write(*THREE)
+        .replies(says("a.txt", "good"), says("b.txt", "bad"))
+        .session()
+    )
     await say(session, f"/exec {SLUG}")
     assert "`continue`, `all`" in told(await say(session, "c"))
     assert "`retry`, `skip`" in told(await say(session, "c"))
@@ -344,14 +513,20 @@ async def test_after_each_step_the_words_that_can_follow_are_offered(sandbox: Sa
 
 
 @pytest.mark.parametrize("last", ["c", "skip", "all"])
-async def test_the_end_of_a_run_says_what_is_left_to_do(sandbox: Sandbox, last: str) -> None:
-    session = sandbox.write(*THREE[:2]).replies(says("a.txt", "good"), says("b.txt", "good")).session()
+async def test_the_end_of_a_run_says_what_is_left_to_do(
+    sandbox: Sandbox, last: str
+) -> None:
+    session = (
+        sandbox.write(*THREE[:2])
+        .replies(says("a.txt", "good"), says("b.txt", "good"))
+        .session()
+    )
     events = await say(session, f"/exec {SLUG}", "c", last)
     (ended,) = [event for event in events if isinstance(event, RunFinished)]
     assert "Review" in str(described(ended))
 
 
-# ------------------------------------------------------------------------------------------- the other agents
+# --------------------------------------------------------------------- the other agents
 
 
 Opened = Callable[[Sandbox], Awaitable[Session]]
@@ -388,13 +563,21 @@ ANSWERS = (
 
 
 async def with_socrates(sandbox: Sandbox) -> Session:
-    session = sandbox.write(*THREE).replies(asks("Who?", **COMPLETE), *[asks("What?")] * 20).session()
+    session = (
+        sandbox.write(*THREE)
+        .replies(asks("Who?", **COMPLETE), *[asks("What?")] * 20)
+        .session()
+    )
     await say(session, f"/socrates {SLUG}", "")
     return session
 
 
 async def with_planner(sandbox: Sandbox) -> Session:
-    session = sandbox.write(*THREE).replies(*[planned(overview=f"Number {n}.") for n in range(20)]).session()
+    session = (
+        sandbox.write(*THREE)
+        .replies(*[planned(overview=f"Number {n}.") for n in range(20)])
+        .session()
+    )
     (sandbox.ticket / "plan.md").unlink()
     await say(session, f"/plan {SLUG}")
     return session
@@ -402,7 +585,8 @@ async def with_planner(sandbox: Sandbox) -> Session:
 
 @pytest.mark.parametrize(
     ("opened", "line", "meant"),
-    [(with_socrates, *case) for case in SOCRATES] + [(with_planner, *case) for case in PLANNER],
+    [(with_socrates, *case) for case in SOCRATES]
+    + [(with_planner, *case) for case in PLANNER],
 )
 async def test_near_a_word_of_socrates_or_the_planner_nobody_is_paid(
     sandbox: Sandbox, opened: Opened, line: str, meant: str | None
@@ -422,14 +606,20 @@ async def test_near_a_word_of_socrates_or_the_planner_nobody_is_paid(
 
 
 @pytest.mark.parametrize("opened", [with_socrates, with_planner])
-async def test_answers_in_a_word_go_to_the_model(sandbox: Sandbox, opened: Opened) -> None:
+async def test_answers_in_a_word_go_to_the_model(
+    sandbox: Sandbox, opened: Opened
+) -> None:
     session = await opened(sandbox)
     meant = {line: session.meaning(line) for line in ANSWERS}
-    assert {line: meaning.name for line, meaning in meant.items() if meaning} == dict.fromkeys(ANSWERS, "words")
+    assert {
+        line: meaning.name for line, meaning in meant.items() if meaning
+    } == dict.fromkeys(ANSWERS, "words")
     session.leave()
 
 
-async def test_an_approval_is_of_what_was_there_when_it_was_typed(sandbox: Sandbox) -> None:
+async def test_an_approval_is_of_what_was_there_when_it_was_typed(
+    sandbox: Sandbox,
+) -> None:
     session = await with_planner(sandbox)
     before = session.meaning("approve")
     assert before == session.meaning("approve")
@@ -439,7 +629,7 @@ async def test_an_approval_is_of_what_was_there_when_it_was_typed(sandbox: Sandb
     session.leave()
 
 
-# ------------------------------------------------------------------------------------------- looking changes nothing
+# -------------------------------------------------------------- looking changes nothing
 
 
 @pytest.fixture
@@ -449,13 +639,35 @@ def done(sandbox: Sandbox) -> Sandbox:
     sandbox.write(*THREE)
     other.mkdir()
     for name in ("spec.yaml", "plan.md"):
-        (other / name).write_text((sandbox.ticket / name).read_text().replace(SLUG, "bug-other"))
+        (other / name).write_text(
+            (sandbox.ticket / name).read_text().replace(SLUG, "bug-other")
+        )
     return sandbox.replies(says("a.txt", "good"), says("b.txt", "good"))
 
 
-LOOKS = [f"/diff {SLUG}", f"/diff {SLUG} 2", f"/diff {SLUG} 99", "/diff", f"/status {SLUG}", "/status", f"/cost {SLUG}",
-         "/cost", "/help", "/help executor", "/list", "/context", "/diff nothing-like-it"]  # fmt: skip
-GOES_BACK = [f"/undo {SLUG}", f"/redo {SLUG}", f"/undo {SLUG} 99", f"/redo {SLUG}", f"/undo {SLUG} 1", f"/redo {SLUG}"]
+LOOKS = [
+    f"/diff {SLUG}",
+    f"/diff {SLUG} 2",
+    f"/diff {SLUG} 99",
+    "/diff",
+    f"/status {SLUG}",
+    "/status",
+    f"/cost {SLUG}",
+    "/cost",
+    "/help",
+    "/help executor",
+    "/list",
+    "/context",
+    "/diff nothing-like-it",
+]
+GOES_BACK = [
+    f"/undo {SLUG}",
+    f"/redo {SLUG}",
+    f"/undo {SLUG} 99",
+    f"/redo {SLUG}",
+    f"/undo {SLUG} 1",
+    f"/redo {SLUG}",
+]
 ACTIVE = {
     "chat": None,
     "the Executor of another ticket": "/exec bug-other",
@@ -467,7 +679,9 @@ ACTIVE = {
 
 
 @pytest.mark.parametrize("active", ACTIVE)
-async def test_looking_and_going_back_by_slug_leave_the_active_agent_as_it_is(done: Sandbox, active: str) -> None:
+async def test_looking_and_going_back_by_slug_leave_the_active_agent_as_it_is(
+    done: Sandbox, active: str
+) -> None:
     session = done.session()
     await say(session, f"/exec {SLUG}", "c", "c", "exit")
     if (line := ACTIVE[active]) is not None:
@@ -480,7 +694,9 @@ async def test_looking_and_going_back_by_slug_leave_the_active_agent_as_it_is(do
             assert "99" in line or "nothing-like-it" in line
             events = []
         assert session.agent is agent, line
-        assert not [event for event in events if isinstance(event, AgentChanged | StepStarted)]
+        assert not [
+            event for event in events if isinstance(event, AgentChanged | StepStarted)
+        ]
     assert done.statuses() == ["completed", "completed", "pending"]
     assert done.text("b.txt") == "good\n"
     assert len(done.model.requests) == asked
@@ -510,25 +726,35 @@ async def test_who_undoes_from_chat_is_told_where_it_goes_on(done: Sandbox) -> N
     told_next = notice(events, About.NEXT_STEP)
     assert "Make b.txt" in told_next
     assert f"`/exec {SLUG}`" in told_next
-    assert "done again" in str(await say(session, "/redo")) or done.statuses()[1] == "completed"
+    assert (
+        "done again" in str(await say(session, "/redo"))
+        or done.statuses()[1] == "completed"
+    )
 
 
-async def test_an_undo_by_slug_is_seen_by_the_executor_that_is_active(done: Sandbox) -> None:
+async def test_an_undo_by_slug_is_seen_by_the_executor_that_is_active(
+    done: Sandbox,
+) -> None:
     session = done.session()
     await say(session, f"/exec {SLUG}", "c", "c", f"/undo {SLUG} 1")
-    (opened,) = [event for event in await say(session, "status") if isinstance(event, PlanOpened)]
+    (opened,) = [
+        event for event in await say(session, "status") if isinstance(event, PlanOpened)
+    ]
     assert [step.status for step in opened.steps] == ["pending"] * 3
     assert "step 1" in notice(await say(session, "status"), About.NEXT_STEP)
     session.leave()
 
 
-async def test_without_a_slug_it_is_about_the_active_agents_ticket(done: Sandbox) -> None:
+async def test_without_a_slug_it_is_about_the_active_agents_ticket(
+    done: Sandbox,
+) -> None:
     session = done.session()
     await say(session, f"/exec {SLUG}", "c", "exit", "/exec bug-other", f"/diff {SLUG}")
     assert About.NOTHING_TO_UNDO in noticed(await say(session, "/undo"))
     assert done.statuses()[0] == "completed"
     await say(session, "exit", f"/diff {SLUG}")
-    assert About.NOTHING_TO_UNDO in noticed(await say(session, "/undo"))  # looking did not make it the last one
+    # looking did not make it the last one
+    assert About.NOTHING_TO_UNDO in noticed(await say(session, "/undo"))
     assert done.statuses()[0] == "completed"
 
 
@@ -543,7 +769,9 @@ async def test_looking_needs_no_model(done: Sandbox) -> None:
     assert done.statuses()[0] == "pending"
 
 
-async def test_what_was_found_in_opening_a_ticket_is_told_on_a_visit_too(done: Sandbox) -> None:
+async def test_what_was_found_in_opening_a_ticket_is_told_on_a_visit_too(
+    done: Sandbox,
+) -> None:
     session = done.session()
     await say(session, f"/exec {SLUG}", "c", "exit")
     (done.ticket / "execution-state.json").write_text("{ torn")

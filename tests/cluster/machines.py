@@ -1,4 +1,6 @@
-"""Machines without Dask: the worker's side and the client's in one process, and a line between them that can be cut."""
+"""Machines without Dask: the worker's side and the client's in one process, and a line
+between them that can be cut.
+"""
 
 import re
 from collections.abc import Callable, Mapping
@@ -46,24 +48,40 @@ def good(request: Request) -> ModelAnswer:
     return ModelAnswer(says(path, "good"))
 
 
-async def opened_desk(sandbox: Sandbox, tell: Callable[[Question], None] = lambda event: None) -> Desk:
+async def opened_desk(
+    sandbox: Sandbox, tell: Callable[[Question], None] = lambda event: None
+) -> Desk:
     import asyncio
 
     project = open_project(sandbox.root, sandbox.flags)
     own = await open_own_tree(project, project.tickets.find(SLUG))
     settings = settings_to_send(of_role(project.config, "executor"), project.root)
     budget = project.config.budget
-    limit, shared = Limit(budget.tokens, budget.usd), Shared(folder_of(project.root), SLUG)
+    limit, shared = (
+        Limit(budget.tokens, budget.usd),
+        Shared(folder_of(project.root), SLUG),
+    )
     RunRecord.of(project.root, shared.folder.name, Redactor()).prepare()
     Shared.begin(shared.folder, limit, {SLUG: Spent()})
     author = await author_of(own)
-    return Desk(project, own, settings, author, limit, shared.its_account, tell, asyncio.Semaphore(2))
+    return Desk(
+        project,
+        own,
+        settings,
+        author,
+        limit,
+        shared.its_account,
+        tell,
+        asyncio.Semaphore(2),
+    )
 
 
 @dataclass
 class Machine:
-    """A worker, whose line to the client is cut when `cut` says so of a question: it has died, for all that the client
-    sees. `said` is all that went over the line, in both directions."""
+    """A worker, whose line to the client is cut when `cut` says so of a question: it
+    has died, for all that the client sees. `said` is all that went over the line, in
+    both directions.
+    """
 
     folder: Path
     desk: Desk

@@ -1,4 +1,5 @@
-"""A real Dask scheduler and real workers, as processes on this machine, and what happens when they die.
+"""A real Dask scheduler and real workers, as processes on this machine, and what
+happens when they die.
 
 One story by default, as each takes seconds to start; all with `--all-kill-points`.
 """
@@ -48,7 +49,9 @@ class Cluster:
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     address: str = ""
 
-    def start(self, name: str, *words: str, folder: Path | None = None, **env: str) -> subprocess.Popen[bytes]:
+    def start(
+        self, name: str, *words: str, folder: Path | None = None, **env: str
+    ) -> subprocess.Popen[bytes]:
         if name in self.processes:
             self.end_of(name)
         with (self.folder / f"{name}.log").open("wb") as log:
@@ -61,30 +64,78 @@ class Cluster:
             }
             out = (self.folder / f"{name}.out").open("wb")
             with out:
-                self.processes[name] = subprocess.Popen(program, stdout=out, stderr=log, **given)  # type: ignore[call-overload]
+                self.processes[name] = subprocess.Popen(  # type: ignore[call-overload]
+                    program, stdout=out, stderr=log, **given
+                )
         return self.processes[name]
 
     def said(self, name: str) -> str:
         return (self.folder / f"{name}.log").read_text(errors="replace")
 
     def scheduler(self, port: str = "0") -> None:
-        self.start("scheduler", "-m", "dask", "scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard")
-        found = until(lambda: re.search(r"Scheduler at:\s+(tcp://127\S+)", self.said("scheduler")))
+        self.start(
+            "scheduler",
+            "-m",
+            "dask",
+            "scheduler",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            port,
+            "--no-dashboard",
+        )
+        found = until(
+            lambda: re.search(r"Scheduler at:\s+(tcp://127\S+)", self.said("scheduler"))
+        )
         self.address = found[1]
 
-    def worker(self, name: str, *words: str, before: tuple[str, ...] = (), **env: str) -> str:
+    def worker(
+        self, name: str, *words: str, before: tuple[str, ...] = (), **env: str
+    ) -> str:
         """Start one; its address."""
         scratch = self.folder / f"scratch-{name}"
         scratch.mkdir(exist_ok=True)
-        how = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--local-directory", str(scratch))
-        self.start(name, *before, "-m", "dask", "worker", self.address, *how, *words, **env)
-        found = until(lambda: re.search(r"Start worker at:\s+(tcp://127\S+)", self.said(name)))
+        how = (
+            "--nthreads",
+            "1",
+            "--no-nanny",
+            "--no-dashboard",
+            "--local-directory",
+            str(scratch),
+        )
+        self.start(
+            name, *before, "-m", "dask", "worker", self.address, *how, *words, **env
+        )
+        found = until(
+            lambda: re.search(r"Start worker at:\s+(tcp://127\S+)", self.said(name))
+        )
         until(lambda: re.search(r"Registered to:\s+tcp", self.said(name)))
         return str(found[1])
 
-    def client(self, sandbox: Sandbox, server: LoopbackServer, name: str = "client") -> None:
-        words = ("-m", "cdd_agent", "-C", str(sandbox.root), "exec", SLUG, "--on", self.address, "--json")
-        self.start(name, *words, "--model", "openai/any", "--api-base", server.url, "--max-attempts", "1")
+    def client(
+        self, sandbox: Sandbox, server: LoopbackServer, name: str = "client"
+    ) -> None:
+        words = (
+            "-m",
+            "cdd_agent",
+            "-C",
+            str(sandbox.root),
+            "exec",
+            SLUG,
+            "--on",
+            self.address,
+            "--json",
+        )
+        self.start(
+            name,
+            *words,
+            "--model",
+            "openai/any",
+            "--api-base",
+            server.url,
+            "--max-attempts",
+            "1",
+        )
 
     def events(self, name: str = "client") -> list[dict[str, Any]]:
         found = []
@@ -106,7 +157,10 @@ class Cluster:
     def close(self) -> None:
         for process in self.processes.values():
             with contextlib.suppress(psutil.NoSuchProcess):
-                for one in (*psutil.Process(process.pid).children(recursive=True), process):
+                for one in (
+                    *psutil.Process(process.pid).children(recursive=True),
+                    process,
+                ):
                     with contextlib.suppress(psutil.NoSuchProcess, ProcessLookupError):
                         one.kill()
             process.wait()
@@ -114,7 +168,9 @@ class Cluster:
 
 @dataclass
 class Model:
-    """Answers at once, but for the file that it is to think about until it may `answer`."""
+    """Answers at once, but for the file that it is to think about until it may
+    `answer`.
+    """
 
     slow: str = ""
     thinks: threading.Event = field(default_factory=threading.Event)
@@ -122,7 +178,11 @@ class Model:
 
     def __call__(self, request: Request) -> Answer:
         answer = good(request)
-        if self.slow and f"text:{self.slow}\n" in answer.text and not self.may_answer.is_set():
+        if (
+            self.slow
+            and f"text:{self.slow}\n" in answer.text
+            and not self.may_answer.is_set()
+        ):
             self.thinks.set()
             self.may_answer.wait(GENEROUS)
         return answer
@@ -147,8 +207,14 @@ def sandbox(tmp_path: Path) -> Sandbox:
 
 @pytest.fixture
 def cluster(tmp_path: Path, story: Callable[..., None]) -> Iterator[Cluster]:
-    is_hasty = story in (the_scheduler_is_killed, the_client_is_killed, stopped_for_too_long)
-    """Somebody is to be taken for dead who does not answer. Nobody else is, on however slow a machine."""
+    is_hasty = story in (
+        the_scheduler_is_killed,
+        the_client_is_killed,
+        stopped_for_too_long,
+    )
+    """Somebody is to be taken for dead who does not answer. Nobody else is, on however
+    slow a machine.
+    """
     folder = tmp_path / "cluster"
     folder.mkdir()
     env = {
@@ -171,7 +237,11 @@ def cluster(tmp_path: Path, story: Callable[..., None]) -> Iterator[Cluster]:
 
 def content(sandbox: Sandbox) -> dict[str, str]:
     names = git(sandbox.root, "ls-tree", "-r", "--name-only", f"cdd/{SLUG}").split()
-    return {name: git(sandbox.root, "show", f"cdd/{SLUG}:{name}") for name in names if name.endswith(".txt")}
+    return {
+        name: git(sandbox.root, "show", f"cdd/{SLUG}:{name}")
+        for name in names
+        if name.endswith(".txt")
+    }
 
 
 def the_one_at_work(cluster: Cluster, workers: dict[str, str]) -> str:
@@ -179,7 +249,9 @@ def the_one_at_work(cluster: Cluster, workers: dict[str, str]) -> str:
     return workers[until(cluster.at)[-1]]
 
 
-def killed_in_a_reply(cluster: Cluster, sandbox: Sandbox, server: LoopbackServer, model: Model) -> None:
+def killed_in_a_reply(
+    cluster: Cluster, sandbox: Sandbox, server: LoopbackServer, model: Model
+) -> None:
     model.slow = "b.txt"
     workers = {cluster.worker(name): name for name in ("one", "two")}
     cluster.client(sandbox, server)
@@ -189,13 +261,18 @@ def killed_in_a_reply(cluster: Cluster, sandbox: Sandbox, server: LoopbackServer
     assert cluster.end_of() == 0
     assert len(cluster.at()) == 2
     assert content(sandbox) == DONE
-    assert len(server.requests) == 4  # the one that was on its way is asked for again, and no other
+    # the one that was on its way is asked for again, and no other
+    assert len(server.requests) == 4
 
 
-def killed_in_a_check(cluster: Cluster, sandbox: Sandbox, server: LoopbackServer, model: Model) -> None:
+def killed_in_a_check(
+    cluster: Cluster, sandbox: Sandbox, server: LoopbackServer, model: Model
+) -> None:
     signs = sandbox.root.parent
     code = f"import os, time; open('{signs}/in-check', 'a').write('x'); "
-    code += f"[time.sleep(0.1) for _ in range(1200) if not os.path.exists('{signs}/go-on')]"
+    code += (
+        f"[time.sleep(0.1) for _ in range(1200) if not os.path.exists('{signs}/go-on')]"
+    )
     slow = Step("b.txt", f'python -c "{code}"', "Step 1")
     (sandbox.ticket / "plan.md").write_text(plan((STEPS[0], slow, STEPS[2])))
     workers = {cluster.worker(name): name for name in ("one", "two")}
@@ -209,8 +286,12 @@ def killed_in_a_check(cluster: Cluster, sandbox: Sandbox, server: LoopbackServer
     assert (signs / "in-check").read_text() == "xx"
 
 
-def killed_while_it_is_kept(cluster: Cluster, sandbox: Sandbox, server: LoopbackServer, model: Model) -> None:
-    """At the moment in which the client begins to take over what the last reply of a worker led to."""
+def killed_while_it_is_kept(
+    cluster: Cluster, sandbox: Sandbox, server: LoopbackServer, model: Model
+) -> None:
+    """At the moment in which the client begins to take over what the last reply of a
+    worker led to.
+    """
     workers = {cluster.worker(name): name for name in ("one", "two")}
     cluster.client(sandbox, server)
     coming = sandbox.root / ".cdd" / "runs" / SLUG / "coming.bundle"
@@ -221,7 +302,9 @@ def killed_while_it_is_kept(cluster: Cluster, sandbox: Sandbox, server: Loopback
     assert len(server.requests) <= 4
 
 
-def the_scheduler_is_killed(cluster: Cluster, sandbox: Sandbox, server: LoopbackServer, model: Model) -> None:
+def the_scheduler_is_killed(
+    cluster: Cluster, sandbox: Sandbox, server: LoopbackServer, model: Model
+) -> None:
     model.slow = "c.txt"
     cluster.worker("one")
     cluster.client(sandbox, server)
@@ -241,7 +324,9 @@ def the_scheduler_is_killed(cluster: Cluster, sandbox: Sandbox, server: Loopback
     assert len(server.requests) == asked + 1
 
 
-def the_client_is_killed(cluster: Cluster, sandbox: Sandbox, server: LoopbackServer, model: Model) -> None:
+def the_client_is_killed(
+    cluster: Cluster, sandbox: Sandbox, server: LoopbackServer, model: Model
+) -> None:
     model.slow = "c.txt"
     cluster.worker("one")
     cluster.client(sandbox, server)
@@ -255,7 +340,9 @@ def the_client_is_killed(cluster: Cluster, sandbox: Sandbox, server: LoopbackSer
     assert len(server.requests) == 4
 
 
-def stopped_for_too_long(cluster: Cluster, sandbox: Sandbox, server: LoopbackServer, model: Model) -> None:
+def stopped_for_too_long(
+    cluster: Cluster, sandbox: Sandbox, server: LoopbackServer, model: Model
+) -> None:
     model.slow = "b.txt"
     workers = {cluster.worker(name): name for name in ("one", "two")}
     cluster.client(sandbox, server)
@@ -275,16 +362,31 @@ def stopped_for_too_long(cluster: Cluster, sandbox: Sandbox, server: LoopbackSer
     assert len(server.requests) == 4
 
 
-def a_full_disk(cluster: Cluster, sandbox: Sandbox, server: LoopbackServer, model: Model) -> None:
-    """A worker that can write no file of more than so many bytes; the other one comes later."""
+def a_full_disk(
+    cluster: Cluster, sandbox: Sandbox, server: LoopbackServer, model: Model
+) -> None:
+    """A worker that can write no file of more than so many bytes; the other one comes
+    later.
+    """
     (sandbox.root / "large").write_bytes(os.urandom(80_000))
     git(sandbox.root, "add", "large")
     git(sandbox.root, "commit", "--quiet", "--message=Something large")
-    limited = "import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000)); "
-    limited += "sys.argv = ['dask', *sys.argv[3:]]; runpy.run_module('dask', run_name='__main__')"
+    limited = (
+        "import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_FSIZE,"
+        " (50_000, 50_000)); "
+    )
+    limited += (
+        "sys.argv = ['dask', *sys.argv[3:]]; runpy.run_module('dask',"
+        " run_name='__main__')"
+    )
     full = cluster.worker("full", before=("-c", limited))
     cluster.client(sandbox, server)
-    until(lambda: '"no_worker"' in json.dumps(cluster.events()) or cluster.processes["client"].poll() is not None)
+    until(
+        lambda: (
+            '"no_worker"' in json.dumps(cluster.events())
+            or cluster.processes["client"].poll() is not None
+        )
+    )
     other = cluster.worker("other")
     if cluster.end_of():  # it was the only one
         cluster.client(sandbox, server)
@@ -294,7 +396,9 @@ def a_full_disk(cluster: Cluster, sandbox: Sandbox, server: LoopbackServer, mode
     assert len(server.requests) == 3
 
 
-def another_version(cluster: Cluster, sandbox: Sandbox, server: LoopbackServer, model: Model) -> None:
+def another_version(
+    cluster: Cluster, sandbox: Sandbox, server: LoopbackServer, model: Model
+) -> None:
     older = cluster.folder / "older.py"
     older.write_text("import cdd_agent.version\ncdd_agent.version.VERSION = '0.0.1'\n")
     cluster.worker("old", "--preload", str(older))
@@ -308,7 +412,9 @@ def another_version(cluster: Cluster, sandbox: Sandbox, server: LoopbackServer, 
     assert content(sandbox) == DONE
 
 
-def ctrl_c_on_this_machine(cluster: Cluster, sandbox: Sandbox, server: LoopbackServer, model: Model) -> None:
+def ctrl_c_on_this_machine(
+    cluster: Cluster, sandbox: Sandbox, server: LoopbackServer, model: Model
+) -> None:
     """With workers that share the client's terminal."""
     model.slow = "b.txt"
     cluster.address = "local"
@@ -340,10 +446,16 @@ STORIES = (
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     every = metafunc.config.getoption("--all-kill-points", default=False)
-    metafunc.parametrize("story", STORIES if every else STORIES[:1], ids=lambda story: story.__name__)
+    metafunc.parametrize(
+        "story", STORIES if every else STORIES[:1], ids=lambda story: story.__name__
+    )
 
 
 def test_nothing_is_lost_and_nothing_paid_twice(
-    story: Callable[..., None], cluster: Cluster, sandbox: Sandbox, server: LoopbackServer, model: Model
+    story: Callable[..., None],
+    cluster: Cluster,
+    sandbox: Sandbox,
+    server: LoopbackServer,
+    model: Model,
 ) -> None:
     story(cluster, sandbox, server, model)

@@ -1,4 +1,6 @@
-"""A run that is carried out on another machine: what comes back, what is not paid again, who is not listened to."""
+"""A run that is carried out on another machine: what comes back, what is not paid
+again, who is not listened to.
+"""
 
 import asyncio
 import json
@@ -36,7 +38,9 @@ def server() -> Iterator[LoopbackServer]:
 
 
 @pytest.fixture
-def client(tmp_path: Path, server: LoopbackServer, monkeypatch: pytest.MonkeyPatch) -> Sandbox:
+def client(
+    tmp_path: Path, server: LoopbackServer, monkeypatch: pytest.MonkeyPatch
+) -> Sandbox:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     for who in ("AUTHOR", "COMMITTER"):
@@ -50,7 +54,11 @@ def client(tmp_path: Path, server: LoopbackServer, monkeypatch: pytest.MonkeyPat
 def content(sandbox: Sandbox) -> dict[str, str]:
     """What the run's branch has."""
     names = git(sandbox.root, "ls-tree", "-r", "--name-only", f"cdd/{SLUG}").split()
-    return {name: git(sandbox.root, "show", f"cdd/{SLUG}:{name}") for name in names if name.endswith(".txt")}
+    return {
+        name: git(sandbox.root, "show", f"cdd/{SLUG}:{name}")
+        for name in names
+        if name.endswith(".txt")
+    }
 
 
 DONE = {"a.txt": "good", "b.txt": "good", "c.txt": "good"}
@@ -72,15 +80,23 @@ def test_what_was_done_elsewhere_is_on_a_branch_here_and_lands(
     assert over.exit_code == ExitCode.DONE
     assert files(client.root) == before
     assert content(client) == DONE
-    assert git(client.root, "log", "--oneline", "main..cdd/feature-words").count("\n") == 2
-    assert [event["step"] for event in told if event["event"] == "step_finished"] == [1, 2, 3]
+    assert (
+        git(client.root, "log", "--oneline", "main..cdd/feature-words").count("\n") == 2
+    )
+    assert [event["step"] for event in told if event["event"] == "step_finished"] == [
+        1,
+        2,
+        3,
+    ]
     assert len(server.requests) == 3
     assert not list((tmp_path / "one").iterdir())
     assert git(client.root, "for-each-ref", "refs/cdd/cluster") == ""
 
     assert cdd(client, "land", SLUG) == 0
     assert client.statuses() == ["completed"] * 3
-    report = json.loads((client.root / ".cdd" / "runs" / SLUG / "report.json").read_text())
+    report = json.loads(
+        (client.root / ".cdd" / "runs" / SLUG / "report.json").read_text()
+    )
     assert report["model_calls"] == 3
     assert cdd(client, "undo", SLUG, "--step", "3") == 0
     assert not (client.root / "c.txt").exists()
@@ -140,7 +156,9 @@ async def test_the_client_dies_and_the_same_command_goes_on(
 
 
 async def come_or_over(event: asyncio.Event, work: asyncio.Task[Any]) -> None:
-    """Wait for a moment of the work; that it is over before is a failure, and no reason to wait for ever."""
+    """Wait for a moment of the work; that it is over before is a failure, and no reason
+    to wait for ever.
+    """
     moment = asyncio.ensure_future(event.wait())
     await asyncio.wait([moment, work], return_when=asyncio.FIRST_COMPLETED)
     assert event.is_set(), work.result()
@@ -149,7 +167,9 @@ async def come_or_over(event: asyncio.Event, work: asyncio.Task[Any]) -> None:
 async def test_a_machine_that_was_taken_for_dead_changes_nothing(
     client: Sandbox, server: LoopbackServer, tmp_path: Path
 ) -> None:
-    """It is stopped when its first reply has come, and goes on when another one is done."""
+    """It is stopped when its first reply has come, and goes on when another one is
+    done.
+    """
     desk, asleep, awake = await opened_desk(client), asyncio.Event(), asyncio.Event()
 
     class Sleeper(Machine):
@@ -176,11 +196,16 @@ async def test_a_machine_that_was_taken_for_dead_changes_nothing(
 
 
 async def test_neither_keys_nor_secrets_nor_folders_are_sent(
-    client: Sandbox, server: LoopbackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    client: Sandbox,
+    server: LoopbackServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """All that goes over the line, and all that is in the bundles, is looked at."""
     monkeypatch.setenv("CLIENTS_API_KEY", "the-clients-own-0123456789")
-    (client.root / ".cdd" / "config.yaml").write_text("request: {headers: {X-Key: a-header-0123456789}}\n")
+    (client.root / ".cdd" / "config.yaml").write_text(
+        "request: {headers: {X-Key: a-header-0123456789}}\n"
+    )
     (client.root / ".env").write_text("PASSWORD=in-the-dotenv-0123456789\n")
     desk = await opened_desk(client)
     machine = Machine(tmp_path / "one", desk)
@@ -211,20 +236,35 @@ def everything(machine: Machine, folder: Path) -> bytes:
             if said.get("is_last"):
                 bundles.append(b"")
         else:
-            if said.get("kind") == "saved" or (bundles[-1] and said.get("kind") != "piece"):
+            if said.get("kind") == "saved" or (
+                bundles[-1] and said.get("kind") != "piece"
+            ):
                 bundles.append(b"")
             plain.append(said)
     for number, bundle in enumerate(filter(None, bundles)):
         (folder / "bundle").write_bytes(bundle)
-        git(folder, "fetch", "--quiet", str(folder / "bundle"), f"refs/travel/out:refs/looked-at/{number}")
-    names = "".join(f"{line.split()[0]}\n" for line in git(folder, "rev-list", "--objects", "--all").splitlines())
+        git(
+            folder,
+            "fetch",
+            "--quiet",
+            str(folder / "bundle"),
+            f"refs/travel/out:refs/looked-at/{number}",
+        )
+    names = "".join(
+        f"{line.split()[0]}\n"
+        for line in git(folder, "rev-list", "--objects", "--all").splitlines()
+    )
     batch = ["git", "cat-file", "--batch", "--buffer"]
-    done = subprocess.run(batch, cwd=folder, input=names.encode(), check=True, capture_output=True)
+    done = subprocess.run(
+        batch, cwd=folder, input=names.encode(), check=True, capture_output=True
+    )
     assert done.stdout.count(b" commit ") >= 5
     return done.stdout + repr(plain).encode()
 
 
-async def test_stopping_keeps_what_was_paid_for(client: Sandbox, tmp_path: Path) -> None:
+async def test_stopping_keeps_what_was_paid_for(
+    client: Sandbox, tmp_path: Path
+) -> None:
     waiting, may_answer = asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
 
@@ -261,8 +301,9 @@ async def test_stopping_keeps_what_was_paid_for(client: Sandbox, tmp_path: Path)
 def test_it_goes_on_here_with_what_came_back(
     client: Sandbox, server: LoopbackServer, tmp_path: Path, is_cut: bool
 ) -> None:
-    """Without a cluster, when the client was killed before it had put anything into the run's own tree, or when git was
-    about to and the power was cut."""
+    """Without a cluster, when the client was killed before it had put anything into the
+    run's own tree, or when git was about to and the power was cut.
+    """
 
     async def elsewhere() -> None:
         desk = await opened_desk(client)
@@ -273,7 +314,13 @@ def test_it_goes_on_here_with_what_came_back(
     if is_cut:
         record = client.root / ".cdd" / "runs" / SLUG
         replace(CameBack.of(record), arriving=True).keep(record)
-        lock = git(record / "tree", "rev-parse", "--path-format=absolute", "--git-path", "index.lock")
+        lock = git(
+            record / "tree",
+            "rev-parse",
+            "--path-format=absolute",
+            "--git-path",
+            "index.lock",
+        )
         Path(lock).touch()
     flags = ("--model", "openai/any", "--api-base", server.url)
     assert cdd(client, "exec", SLUG, "--worktree", *flags) == 0
@@ -295,7 +342,9 @@ async def test_a_budget_of_all_runs_is_asked_for_before_each_call(
     assert desk.account.spent.tokens > 0
 
 
-async def test_another_version_does_not_take_it(client: Sandbox, server: LoopbackServer, tmp_path: Path) -> None:
+async def test_another_version_does_not_take_it(
+    client: Sandbox, server: LoopbackServer, tmp_path: Path
+) -> None:
     desk = await opened_desk(client)
     machine = Machine(tmp_path / "one", desk)
     over = await machine.works(version="0.0.1")
@@ -312,7 +361,9 @@ async def test_a_full_disk_of_the_client_is_not_the_workers(
     class NoRoom(Machine):
         async def ask(self, question: Question) -> Any:
             if question["kind"] == "saved":
-                raise ClientFailed("coming.bundle could not be written: No space left on device")
+                raise ClientFailed(
+                    "coming.bundle could not be written: No space left on device"
+                )
             return await super().ask(question)
 
     desk = await opened_desk(client)
@@ -339,7 +390,9 @@ def test_without_the_extra_the_command_that_installs_it_is_named(
     assert 'pip install "cdd-agent[cluster]"' in capsys.readouterr().err
 
 
-async def test_a_failed_step_is_an_end_and_its_words_come_back(client: Sandbox, tmp_path: Path) -> None:
+async def test_a_failed_step_is_an_end_and_its_words_come_back(
+    client: Sandbox, tmp_path: Path
+) -> None:
     with LoopbackServer(lambda request: Answer(says("a.txt", "bad"))) as server:
         client.flags |= {"api_base": server.url}
         told = list[Question]()
@@ -352,7 +405,9 @@ async def test_a_failed_step_is_an_end_and_its_words_come_back(client: Sandbox, 
     assert tree.state()["step_executions"]["1"]["status"] == "failed"
 
 
-async def test_edits_in_the_runs_tree_are_not_lost(client: Sandbox, tmp_path: Path) -> None:
+async def test_edits_in_the_runs_tree_are_not_lost(
+    client: Sandbox, tmp_path: Path
+) -> None:
     desk = await opened_desk(client)
     await Machine(tmp_path / "one", desk).works()
     (desk.own.root / "README").write_text("mine\n")
@@ -370,18 +425,27 @@ async def test_edits_in_the_runs_tree_are_not_lost(client: Sandbox, tmp_path: Pa
     assert content(client) == DONE
 
 
-async def test_edits_in_a_tree_into_which_the_run_came_half_are_kept(client: Sandbox, tmp_path: Path) -> None:
+async def test_edits_in_a_tree_into_which_the_run_came_half_are_kept(
+    client: Sandbox, tmp_path: Path
+) -> None:
     desk = await opened_desk(client)
     await Machine(tmp_path / "one", desk).works()
-    replace(desk.kept, arriving=True).keep(desk.own.record.folder)  # killed while it was put there
+    # killed while it was put there
+    replace(desk.kept, arriving=True).keep(desk.own.record.folder)
     (desk.own.root / "README").write_text("mine\n")
     await desk.end()
     assert content(client) == DONE
-    (kept,) = [name for name in git(client.root, "for-each-ref", "--format=%(refname)").split() if "/found-" in name]
+    (kept,) = [
+        name
+        for name in git(client.root, "for-each-ref", "--format=%(refname)").split()
+        if "/found-" in name
+    ]
     assert git(client.root, "show", f"{kept}:files/README") == "mine"
 
 
-@pytest.mark.parametrize("model", ["script:{root}/replies.yaml", "replay:/home/nobody/x"])
+@pytest.mark.parametrize(
+    "model", ["script:{root}/replies.yaml", "replay:/home/nobody/x"]
+)
 def test_files_of_this_machine_are_named_before_anything_is_sent(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -391,7 +455,9 @@ def test_files_of_this_machine_are_named_before_anything_is_sent(
         settings_to_send(config, tmp_path)
 
 
-async def test_every_question_is_answered_whatever_is_wrong_with_it_or_here(client: Sandbox) -> None:
+async def test_every_question_is_answered_whatever_is_wrong_with_it_or_here(
+    client: Sandbox,
+) -> None:
     """A machine that hears nothing would wait until it takes the client for dead."""
     row = Row(TicketJob(SLUG))
 
@@ -401,7 +467,9 @@ async def test_every_question_is_answered_whatever_is_wrong_with_it_or_here(clie
     desk = await opened_desk(client, tell)
     attempt = (await desk.answer({"kind": "begin", "worker": "one"}))["attempt"]
     desk._sent.unlink()
-    assert "error" in await desk.answer({"kind": "piece", "attempt": attempt, "offset": 0})
+    assert "error" in await desk.answer(
+        {"kind": "piece", "attempt": attempt, "offset": 0}
+    )
     for event in (
         "1",
         '["a"]',
@@ -409,7 +477,9 @@ async def test_every_question_is_answered_whatever_is_wrong_with_it_or_here(clie
         '{"event": "plan_opened", "steps": [1]}',
         '{"event": "reply_finished", "step": 1, "usage": {}}',
     ):
-        assert "error" in await desk.answer({"kind": "told", "attempt": attempt, "events": [event]})
+        assert "error" in await desk.answer(
+            {"kind": "told", "attempt": attempt, "events": [event]}
+        )
     assert "stop" in await desk.answer({"kind": "alive", "attempt": attempt})
     await desk.end()
 

@@ -1,4 +1,6 @@
-"""Hearing what workers ask, where the scheduler does what a real one does only now and then."""
+"""Hearing what workers ask, where the scheduler does what a real one does only now and
+then.
+"""
 
 import asyncio
 from pathlib import Path
@@ -51,14 +53,20 @@ class Unsettled:
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ClusterPlace:
     monkeypatch.setattr(module, "_LOOK", 0.01)
     monkeypatch.setattr(module, "_AGAIN", 0.0)
-    return ClusterPlace(open_project(tmp_path, {}), tmp_path, None, "tcp://nowhere", 1.0)
+    return ClusterPlace(
+        open_project(tmp_path, {}), tmp_path, None, "tcp://nowhere", 1.0
+    )
 
 
-@pytest.mark.parametrize("failure", [OSError("gone"), KeyError("a queue that it does not have any more")])
+@pytest.mark.parametrize(
+    "failure", [OSError("gone"), KeyError("a queue that it does not have any more")]
+)
 async def test_a_scheduler_that_was_started_again_is_heard_again(
     place: ClusterPlace, monkeypatch: pytest.MonkeyPatch, failure: Exception
 ) -> None:
-    line = Line(failure, {"ticket": "nobody's", "answer_to": "one", "number": 3, "question": {}})
+    line = Line(
+        failure, {"ticket": "nobody's", "answer_to": "one", "number": 3, "question": {}}
+    )
     monkeypatch.setattr(module, "Queue", line)
     hearing = asyncio.create_task(place._hear())
     while not line.told and not hearing.done():

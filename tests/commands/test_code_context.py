@@ -1,4 +1,6 @@
-"""`/context`: the last prompt's parts, code that words are about, files that a person pins or leaves out."""
+"""`/context`: the last prompt's parts, code that words are about, files that a person
+pins or leaves out.
+"""
 
 import pytest
 
@@ -14,10 +16,17 @@ LIMITS = "class RateLimiter:\n    def allows(self, client):\n        return True
 
 @pytest.fixture
 def service(sandbox: Sandbox) -> Sandbox:
-    for path, text in {"src/limits.py": LIMITS, "src/mail.py": "def send():\n    pass\n", "docs/a.md": "# A\n"}.items():
+    for path, text in {
+        "src/limits.py": LIMITS,
+        "src/mail.py": "def send():\n    pass\n",
+        "docs/a.md": "# A\n",
+    }.items():
         (sandbox.root / path).parent.mkdir(exist_ok=True)
         (sandbox.root / path).write_text(text)
-    return sandbox.write(Step("a.txt", "none"), Step(None, "none", description="The rate limiter allows too much."))
+    return sandbox.write(
+        Step("a.txt", "none"),
+        Step(None, "none", description="The rate limiter allows too much."),
+    )
 
 
 async def answer(sandbox: Sandbox, *lines: str) -> str:
@@ -31,9 +40,18 @@ async def answer(sandbox: Sandbox, *lines: str) -> str:
 async def test_the_last_prompts_parts_are_listed_with_tokens(service: Sandbox) -> None:
     service.replies(says("a.txt", "good"), "Nothing to do.")
     told = await answer(service, f"/exec {SLUG}", "c", "c", "/context")
-    rows = {row.split(" | ")[0].strip("| "): row for row in told.splitlines() if row.startswith("| ")}
+    rows = {
+        row.split(" | ")[0].strip("| "): row
+        for row in told.splitlines()
+        if row.startswith("| ")
+    }
     assert "step 2" in told
-    assert rows.keys() >= {"how to reply", "the ticket and the plan", "the step", "src/limits.py"}
+    assert rows.keys() >= {
+        "how to reply",
+        "the ticket and the plan",
+        "the step",
+        "src/limits.py",
+    }
     assert int(rows["how to reply"].split(" | ")[1].replace(",", "")) > 500
     assert "limiter" in rows["src/limits.py"]
 
@@ -44,7 +62,9 @@ async def test_after_a_restart_it_is_that_of_the_tickets_run(service: Sandbox) -
     assert "| the step |" in await answer(service, f"/exec {SLUG}", "/context")
 
 
-async def test_of_chat_it_is_told_too_and_before_any_prompt_the_project_is_shown(service: Sandbox) -> None:
+async def test_of_chat_it_is_told_too_and_before_any_prompt_the_project_is_shown(
+    service: Sandbox,
+) -> None:
     service.replies("Hello.")
     told = await answer(service, "hello", "/context")
     assert "| the conversation |" in told
@@ -56,13 +76,21 @@ async def test_words_find_code(service: Sandbox) -> None:
     told = await answer(service, "/context where is the rate limit handled?")
     assert "- src/limits.py" in told
     assert LIMITS in told
-    assert "- src/mail.py" not in told.partition("## As a model")[0].partition("## Next")[0]
+    assert (
+        "- src/mail.py"
+        not in told.partition("## As a model")[0].partition("## Next")[0]
+    )
 
 
 async def test_files_are_pinned_and_left_out_for_the_run(service: Sandbox) -> None:
-    session = service.replies(says("a.txt", "good"), says("a.txt", "good"), "Nothing to do.").session()
+    session = service.replies(
+        says("a.txt", "good"), says("a.txt", "good"), "Nothing to do."
+    ).session()
     await collect(handle(session, f"/exec {SLUG}"))
-    told = notice(await collect(handle(session, "/context +src/mail.py -src/limits.py -docs/")), About.CHOSEN)
+    told = notice(
+        await collect(handle(session, "/context +src/mail.py -src/limits.py -docs/")),
+        About.CHOSEN,
+    )
     assert "`src/mail.py`" in told.partition("Left out")[0]
     session.leave()
     session = service.session()
@@ -74,13 +102,22 @@ async def test_files_are_pinned_and_left_out_for_the_run(service: Sandbox) -> No
     assert isinstance(shown, Answer)
     assert "| src/mail.py | " in shown.text
     assert "Pinned: `src/mail.py`. Left out: `docs`, `src/limits.py`." in shown.text
-    told = notice(await collect(handle(session, "/context -src/mail.py +src/limits.py +docs")), About.CHOSEN)
+    told = notice(
+        await collect(handle(session, "/context -src/mail.py +src/limits.py +docs")),
+        About.CHOSEN,
+    )
     assert "Nothing is pinned" in told
     session.leave()
 
 
 @pytest.mark.parametrize(
-    "line", ["/context +nothing.py", "/context +../x", "/context +src/mail.py words", "/context +/etc"]
+    "line",
+    [
+        "/context +nothing.py",
+        "/context +../x",
+        "/context +src/mail.py words",
+        "/context +/etc",
+    ],
 )
 async def test_what_cannot_be_pinned_is_refused(service: Sandbox, line: str) -> None:
     session = service.session()

@@ -38,11 +38,15 @@ async def test_new_makes_a_ticket_that_list_shows(sandbox: Sandbox) -> None:
     await say(session, '/new bug "Login fails"')
     (listed,) = await say(session, "/list")
     assert isinstance(listed, TicketsListed)
-    assert [(ticket.slug, ticket.state) for ticket in listed.tickets] == [("bug-login-fails", "empty")]
+    assert [(ticket.slug, ticket.state) for ticket in listed.tickets] == [
+        ("bug-login-fails", "empty")
+    ]
     assert (sandbox.root / "tickets/bug-login-fails/spec.yaml").is_file()
 
 
-async def test_list_shows_how_far_each_ticket_is_and_survives_a_broken_one(sandbox: Sandbox) -> None:
+async def test_list_shows_how_far_each_ticket_is_and_survives_a_broken_one(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt"))
     broken = sandbox.root / "tickets" / "bug-broken"
     broken.mkdir()
@@ -52,7 +56,10 @@ async def test_list_shows_how_far_each_ticket_is_and_survives_a_broken_one(sandb
     await say(session, "c")
     (listed,) = await say(session, "/list")
     assert isinstance(listed, TicketsListed)
-    rows = {ticket.slug: (ticket.state, ticket.done, ticket.total) for ticket in listed.tickets}
+    rows = {
+        ticket.slug: (ticket.state, ticket.done, ticket.total)
+        for ticket in listed.tickets
+    }
     assert rows == {"bug-broken": ("unreadable", 0, 0), SLUG: ("in progress", 1, 2)}
     session.leave()
 
@@ -65,7 +72,9 @@ async def test_status_names_one_ticket_or_lists_all(sandbox: Sandbox) -> None:
 
 async def test_cost_shows_what_a_run_and_the_session_took(sandbox: Sandbox) -> None:
     sandbox.flags = {"budget": {"tokens": 50_000}}
-    sandbox.write(Step("a.txt", "none"), Step("b.txt", "none")).replies(says("a.txt", "good"))
+    sandbox.write(Step("a.txt", "none"), Step("b.txt", "none")).replies(
+        says("a.txt", "good")
+    )
     session = sandbox.session()
     assert re.search(r"\b0 tokens", notice(await say(session, "/cost"), About.COST))
     await say(session, f"/exec {SLUG}")
@@ -75,7 +84,9 @@ async def test_cost_shows_what_a_run_and_the_session_took(sandbox: Sandbox) -> N
     assert run.text.startswith(f"{SLUG}: ")
     assert re.search(r"\b1 model call\b.*\b50,000\b", run.text)
     assert isinstance(now, Notice)
-    assert re.findall(r"\d+ tokens", now.text) == re.findall(r"\d+ tokens", run.text)[:1]
+    assert (
+        re.findall(r"\d+ tokens", now.text) == re.findall(r"\d+ tokens", run.text)[:1]
+    )
     session.leave()
 
     run, now = await say(sandbox.session(), "/cost feature-w")
@@ -96,7 +107,9 @@ class Caching(ModelWrapper):
         return self._price
 
     async def reply(self, request: Request, hear: Hear) -> Done:
-        usage = Usage(10_000, 100, cached_tokens=9_000, cache_write_tokens=500, thinking_tokens=50)
+        usage = Usage(
+            10_000, 100, cached_tokens=9_000, cache_write_tokens=500, thinking_tokens=50
+        )
         return replace(await self.inner.reply(request, hear), usage=usage)
 
 
@@ -105,13 +118,25 @@ class Caching(ModelWrapper):
     [
         (
             Price(1e-5, 1e-4, 1e-6, 2e-5),
-            "10,100 tokens (9,000 cached), $0.0340, in 1 model call; the cache saved $0.0760",
+            (
+                "10,100 tokens (9,000 cached), $0.0340, in 1 model call; the cache"
+                " saved $0.0760"
+            ),
         ),
-        (None, "10,100 tokens (9,000 cached), in 1 model call; 9,000 tokens came from the cache"),
+        (
+            None,
+            (
+                "10,100 tokens (9,000 cached), in 1 model call; 9,000 tokens came from"
+                " the cache"
+            ),
+        ),
     ],
 )
 async def test_cost_shows_what_the_cache_saved(
-    sandbox: Sandbox, price: Price | None, says_of_run: str, capsys: pytest.CaptureFixture[str]
+    sandbox: Sandbox,
+    price: Price | None,
+    says_of_run: str,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     sandbox.write(Step("a.txt", "none"))
     sandbox.real_model = Caching(says("a.txt", "good"), price)
@@ -122,7 +147,9 @@ async def test_cost_shows_what_the_cache_saved(
 
     assert notice([run], About.COST) == f"{SLUG}: {says_of_run}"
     figures = re.compile(r"\$?[\d,.]*\d")
-    assert figures.findall(now.text) == [figure for figure in figures.findall(says_of_run) if figure != "1"]
+    assert figures.findall(now.text) == [
+        figure for figure in figures.findall(says_of_run) if figure != "1"
+    ]
     printer = TextPrinter()
     for event in events:
         printer.show(event)
@@ -132,9 +159,16 @@ async def test_cost_shows_what_the_cache_saved(
 
 @pytest.mark.parametrize(
     ("agent", "word"),
-    [("socrates", "`summary`"), ("planner", "`regenerate`"), ("Executor", "`retry`, `r`"), ("chat", "`!git status`")],
+    [
+        ("socrates", "`summary`"),
+        ("planner", "`regenerate`"),
+        ("Executor", "`retry`, `r`"),
+        ("chat", "`!git status`"),
+    ],
 )
-async def test_help_has_the_words_of_each_agent(sandbox: Sandbox, agent: str, word: str) -> None:
+async def test_help_has_the_words_of_each_agent(
+    sandbox: Sandbox, agent: str, word: str
+) -> None:
     (all_of_it,) = await say(sandbox.session(), "/help")
     assert isinstance(all_of_it, ScreenAsked)
     assert f"`/help {agent.lower()}`" in all_of_it.instead
@@ -164,7 +198,9 @@ async def test_help_on_keys_is_of_the_face_that_shows_it(sandbox: Sandbox) -> No
     assert isinstance(answer, ScreenAsked)
     assert (answer.screen, answer.choice) == ("help", "keys")
     assert "Ctrl+D" in answer.instead
-    assert not any(key in answer.instead for key in ("Ctrl+F", "Ctrl+R", "F2", "Escape"))
+    assert not any(
+        key in answer.instead for key in ("Ctrl+F", "Ctrl+R", "F2", "Escape")
+    )
 
 
 async def test_clear_and_exit(sandbox: Sandbox) -> None:
@@ -196,13 +232,19 @@ async def test_exit_leaves_the_agent_first(sandbox: Sandbox) -> None:
         ("/undo", "Which ticket?", ""),
         ("/new feature", "Usage: /new TYPE [KIND] NAME", ""),
         ("/new feature two words", "Usage: /new TYPE NAME", "quotation marks"),
-        ("/new documentation x", "Usage: /new documentation guide|feature NAME", "quotation marks"),
+        (
+            "/new documentation x",
+            "Usage: /new documentation guide|feature NAME",
+            "quotation marks",
+        ),
         ('/new feature "x', "quotation", "Close"),
         ("/new story x", "no ticket type", "feature"),
         ("/exec feature-nothing", "no ticket", ""),
     ],
 )
-async def test_a_wrong_line_says_what_is_right(sandbox: Sandbox, line: str, message: str, hint: str) -> None:
+async def test_a_wrong_line_says_what_is_right(
+    sandbox: Sandbox, line: str, message: str, hint: str
+) -> None:
     with pytest.raises(BadInput) as caught:
         await say(sandbox.session(), line)
     assert message in caught.value.message
@@ -230,11 +272,15 @@ def test_completion_offers_commands_then_slugs(sandbox: Sandbox) -> None:
     assert completions(session, "/nothing x") == []
 
 
-async def test_context_shows_the_tree_and_the_files_that_are_named(sandbox: Sandbox) -> None:
+async def test_context_shows_the_tree_and_the_files_that_are_named(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write()
     (sandbox.root / "a b.txt").write_text("words\n")
     (sandbox.root / "c.txt").write_text("more\n")
-    events = await collect(handle(sandbox.session(), "/context 'a b.txt' c.txt none.txt"))
+    events = await collect(
+        handle(sandbox.session(), "/context 'a b.txt' c.txt none.txt")
+    )
     assert isinstance(events[0], Answer)
     assert "spec.yaml" in events[0].text
     assert "words" in events[0].text
@@ -243,7 +289,11 @@ async def test_context_shows_the_tree_and_the_files_that_are_named(sandbox: Sand
 
 
 async def test_resume_goes_on_with_the_run_that_was_left_last(sandbox: Sandbox) -> None:
-    session = sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "bad")).session()
+    session = (
+        sandbox.write(Step("a.txt", check("a.txt")))
+        .replies(says("a.txt", "bad"))
+        .session()
+    )
     assert noticed(await say(session, "/resume")) == [About.NOTHING_TO_RESUME]
     await say(session, f"/exec {SLUG}")
     await say(session, "c")
@@ -255,8 +305,14 @@ async def test_resume_goes_on_with_the_run_that_was_left_last(sandbox: Sandbox) 
 
 
 @pytest.mark.parametrize("word", ["undo", "redo", "diff"])
-async def test_what_is_no_step_s_number_is_refused_and_does_not_mean_the_last_one(sandbox: Sandbox, word: str) -> None:
-    session = sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "good")).session()
+async def test_what_is_no_step_s_number_is_refused_and_does_not_mean_the_last_one(
+    sandbox: Sandbox, word: str
+) -> None:
+    session = (
+        sandbox.write(Step("a.txt", check("a.txt")))
+        .replies(says("a.txt", "good"))
+        .session()
+    )
     await say(session, f"/exec {SLUG}")
     await say(session, "c")
 
@@ -266,8 +322,14 @@ async def test_what_is_no_step_s_number_is_refused_and_does_not_mean_the_last_on
         assert sandbox.text("a.txt") == "good\n", step
 
 
-async def test_going_back_is_for_the_ticket_that_was_worked_on_last(sandbox: Sandbox) -> None:
-    session = sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "good")).session()
+async def test_going_back_is_for_the_ticket_that_was_worked_on_last(
+    sandbox: Sandbox,
+) -> None:
+    session = (
+        sandbox.write(Step("a.txt", check("a.txt")))
+        .replies(says("a.txt", "good"))
+        .session()
+    )
     await say(session, f"/exec {SLUG}")
     await say(session, "c")
     assert session.agent is None  # all is done, and it is back in chat

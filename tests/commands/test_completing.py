@@ -34,14 +34,19 @@ def helps(sandbox: Sandbox, line: str) -> dict[str, str]:
     return {offer.shown: offer.help for offer in complete(sandbox.session(), line)}
 
 
-def test_a_command_is_offered_with_its_arguments_and_what_it_does(sandbox: Sandbox) -> None:
+def test_a_command_is_offered_with_its_arguments_and_what_it_does(
+    sandbox: Sandbox,
+) -> None:
     offered = helps(sandbox, "/")
-    assert offered["/exec SLUG [--start-over] [--worktree]"].startswith("Carry out a ticket's plan, step by step")
+    assert offered["/exec SLUG [--start-over] [--worktree]"].startswith(
+        "Carry out a ticket's plan, step by step"
+    )
     assert all(offered.values())
 
 
 @pytest.mark.parametrize(
-    ("typed", "offered"), [("/ex", ["/exec", "/exit"]), ("/tus", ["/status"]), ("/cst", ["/cost"])]
+    ("typed", "offered"),
+    [("/ex", ["/exec", "/exit"]), ("/tus", ["/status"]), ("/cst", ["/cost"])],
 )
 def test_commands_are_found_by_a_part_and_by_letters_where_none_begins_so(
     sandbox: Sandbox, typed: str, offered: list[str]
@@ -68,9 +73,13 @@ def test_words_are_offered_with_their_kind(sandbox: Sandbox) -> None:
 
 def test_a_switch_is_completed_when_it_is_begun(tickets: Sandbox) -> None:
     assert completions(tickets.session(), f"/exec {SLUG} ") == []
-    assert completions(tickets.session(), f"/exec {SLUG} --s") == [f"/exec {SLUG} --start-over"]
+    assert completions(tickets.session(), f"/exec {SLUG} --s") == [
+        f"/exec {SLUG} --start-over"
+    ]
     assert completions(tickets.session(), f"/exec {SLUG} --start-over") == []
-    assert completions(tickets.session(), f"/exec {SLUG} --w") == [f"/exec {SLUG} --worktree"]
+    assert completions(tickets.session(), f"/exec {SLUG} --w") == [
+        f"/exec {SLUG} --worktree"
+    ]
 
 
 async def test_models_of_servers_come_first_and_then_those_of_providers_with_a_key(
@@ -79,16 +88,22 @@ async def test_models_of_servers_come_first_and_then_those_of_providers_with_a_k
     session = sandbox.session()
 
     async def find_servers() -> tuple[LocalServer, ...]:
-        return (LocalServer("Ollama", "http://127.0.0.1:11434/v1", ("qwen3-coder:30b",)),)
+        return (
+            LocalServer("Ollama", "http://127.0.0.1:11434/v1", ("qwen3-coder:30b",)),
+        )
 
     session.find_servers = find_servers
     await session.look_for_models()
     assert completions(session, "/model sonnet-4-5") == []
 
     monkeypatch.setenv("ANTHROPIC_API_KEY", "key")
-    offered = {offer.line: offer.help for offer in complete(session, "/model sonnet-4-5")}
+    offered = {
+        offer.line: offer.help for offer in complete(session, "/model sonnet-4-5")
+    }
     assert "per million" in offered["/model anthropic/claude-sonnet-4-5"]
-    assert "/model planner anthropic/claude-sonnet-4-5" in completions(session, "/model planner clsonn45")
+    assert "/model planner anthropic/claude-sonnet-4-5" in completions(
+        session, "/model planner clsonn45"
+    )
     assert completions(session, "/model ") == ["/model qwen3-coder:30b"]
     assert completions(session, "/model qw") == ["/model qwen3-coder:30b"]
 
@@ -107,17 +122,31 @@ def test_help_on_the_keys_is_offered(sandbox: Sandbox) -> None:
     assert completions(sandbox.session(), "/help k") == ["/help keys"]
 
 
-async def test_files_to_pin_and_to_leave_out_are_offered_as_they_are_typed(sandbox: Sandbox) -> None:
-    for path in ("src/deep/wanted.py", "src/my notes/wanted too.py", "src/it's wanted.py", ".env"):
+async def test_files_to_pin_and_to_leave_out_are_offered_as_they_are_typed(
+    sandbox: Sandbox,
+) -> None:
+    for path in (
+        "src/deep/wanted.py",
+        "src/my notes/wanted too.py",
+        "src/it's wanted.py",
+        ".env",
+    ):
         (sandbox.root / path).parent.mkdir(parents=True, exist_ok=True)
         (sandbox.root / path).write_text("x")
     session = sandbox.session()
     session.files.build()
 
-    assert completions(session, "/context +src/") == ["/context +src/deep/", "/context '+src/my notes/"]
+    assert completions(session, "/context +src/") == [
+        "/context +src/deep/",
+        "/context '+src/my notes/",
+    ]
     assert completions(session, "/context -sr") == ["/context -src/"]
-    assert completions(session, "/context +a.txt -wanted.p") == ["/context +a.txt -src/deep/wanted.py"]
-    assert completions(session, "/context '+src/my notes/w") == ["/context '+src/my notes/wanted too.py'"]
+    assert completions(session, "/context +a.txt -wanted.p") == [
+        "/context +a.txt -src/deep/wanted.py"
+    ]
+    assert completions(session, "/context '+src/my notes/w") == [
+        "/context '+src/my notes/wanted too.py'"
+    ]
     assert completions(session, "/context +src/deep/wanted.py") == []
     assert completions(session, "/context where is a-sr") == []
     assert completions(session, "/context +../") == []

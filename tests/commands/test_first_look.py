@@ -8,14 +8,20 @@ from tests.projects import SLUG, Sandbox, Step, check, says
 
 
 async def first_words(session: Session) -> str:
-    return "\n".join(event.text for event in await collect(session.first_look()) if isinstance(event, Notice))
+    return "\n".join(
+        event.text
+        for event in await collect(session.first_look())
+        if isinstance(event, Notice)
+    )
 
 
 async def say(session: Session, *lines: str) -> list[Event]:
     return [event for line in lines for event in await collect(handle(session, line))]
 
 
-async def test_a_run_that_was_left_is_offered_until_it_is_over(sandbox: Sandbox) -> None:
+async def test_a_run_that_was_left_is_offered_until_it_is_over(
+    sandbox: Sandbox,
+) -> None:
     sandbox.flags = {"model": "script:none.yaml"}
     sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt")))
     sandbox.replies(says("a.txt", "good"), says("b.txt", "good"))
@@ -37,7 +43,13 @@ async def test_words_for_the_executor_are_not_sent_to_a_model(sandbox: Sandbox) 
     sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "good"))
     session = sandbox.session()
     await say(session, f"/exec {SLUG}", "c")
-    for line, hint in (("undo 2", f"`/undo {SLUG} 2`"), ("diff", f"`/diff {SLUG}`"), ("retry", f"`/exec {SLUG}`")):
-        (told,) = [event for event in await say(session, line) if isinstance(event, Notice)]
+    for line, hint in (
+        ("undo 2", f"`/undo {SLUG} 2`"),
+        ("diff", f"`/diff {SLUG}`"),
+        ("retry", f"`/exec {SLUG}`"),
+    ):
+        (told,) = [
+            event for event in await say(session, line) if isinstance(event, Notice)
+        ]
         assert hint in told.text
     assert len(sandbox.model.requests) == 1

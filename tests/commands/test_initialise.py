@@ -1,4 +1,6 @@
-"""`/init`: a project's own files, made where they are missing, and only in a place for a project."""
+"""`/init`: a project's own files, made where they are missing, and only in a place for
+a project.
+"""
 
 import os
 import subprocess
@@ -22,17 +24,30 @@ from tests.projects import Sandbox, noticed
 MADE = [".cdd/.gitignore", ".cdd/config.yaml", "tickets/.gitkeep", "AGENTS.md"]
 
 
-def initialised(root: Path, *, templates: bool = False, tickets_dir: str = "tickets") -> list[Notice]:
-    project = Project(root, Config(tickets_dir=tickets_dir), TicketStore(root, tickets_dir))
+def initialised(
+    root: Path, *, templates: bool = False, tickets_dir: str = "tickets"
+) -> list[Notice]:
+    project = Project(
+        root, Config(tickets_dir=tickets_dir), TicketStore(root, tickets_dir)
+    )
     return list(initialise(project, templates=templates))
 
 
-def init(root: Path, *, templates: bool = False, tickets_dir: str = "tickets") -> list[str]:
-    return [notice.text for notice in initialised(root, templates=templates, tickets_dir=tickets_dir)]
+def init(
+    root: Path, *, templates: bool = False, tickets_dir: str = "tickets"
+) -> list[str]:
+    return [
+        notice.text
+        for notice in initialised(root, templates=templates, tickets_dir=tickets_dir)
+    ]
 
 
 def files(root: Path) -> dict[str, str]:
-    return {path.relative_to(root).as_posix(): path.read_text() for path in root.rglob("*") if path.is_file()}
+    return {
+        path.relative_to(root).as_posix(): path.read_text()
+        for path in root.rglob("*")
+        if path.is_file()
+    }
 
 
 def test_it_makes_what_is_missing_and_says_where(tmp_path: Path) -> None:
@@ -50,8 +65,15 @@ def test_a_second_time_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_what_people_wrote_is_never_overwritten(tmp_path: Path) -> None:
-    own = {".cdd/config.yaml": "model: mine\n", ".cdd/.gitignore": "x\n", "agents.md": "ours\n"}
-    own |= {"tickets/bug-a/spec.yaml": "title: x\n", ".cdd/templates/bug.yaml": "title: ours\n"}
+    own = {
+        ".cdd/config.yaml": "model: mine\n",
+        ".cdd/.gitignore": "x\n",
+        "agents.md": "ours\n",
+    }
+    own |= {
+        "tickets/bug-a/spec.yaml": "title: x\n",
+        ".cdd/templates/bug.yaml": "title: ours\n",
+    }
     for name, text in own.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -69,16 +91,24 @@ def test_every_setting_is_in_the_config_with_its_default(tmp_path: Path) -> None
     init(tmp_path)
     text = (tmp_path / PROJECT_FILE).read_text()
     assert load_config(tmp_path, {}, {}) == Config()
-    settings = text.partition("\n\n")[2].replace("# model:", "model:").replace("\n# ", "\n")
+    settings = (
+        text.partition("\n\n")[2].replace("# model:", "model:").replace("\n# ", "\n")
+    )
     assert set(yaml.safe_load(settings)) == set(Config.__struct_fields__)
-    (tmp_path / PROJECT_FILE).write_text(settings.replace("model: anthropic/claude-sonnet-4-5", "model: null"))
+    (tmp_path / PROJECT_FILE).write_text(
+        settings.replace("model: anthropic/claude-sonnet-4-5", "model: null")
+    )
     assert load_config(tmp_path, {}, {}) == Config()
 
 
-def test_templates_are_copied_where_they_are_asked_for_and_can_be_used_at_once(tmp_path: Path) -> None:
+def test_templates_are_copied_where_they_are_asked_for_and_can_be_used_at_once(
+    tmp_path: Path,
+) -> None:
     init(tmp_path, templates=True)
     template = tmp_path / ".cdd/templates/bug.yaml"
-    template.write_text(template.read_text().replace("priority: medium", "priority: high"))
+    template.write_text(
+        template.read_text().replace("priority: medium", "priority: high")
+    )
     store = TicketStore(tmp_path)
     assert store.create("bug", "a").read_spec().priority == "high"
     assert all(store.create(kind, "b").read_spec().type is kind for kind in TicketType)
@@ -101,7 +131,10 @@ def test_another_tickets_dir_is_used(tmp_path: Path) -> None:
     assert "`work/items/`" in (tmp_path / "AGENTS.md").read_text()
 
 
-@pytest.mark.parametrize("place", ["/", "/usr", "/etc", "/bin", "/var", "/etc/cdd/project", "/usr/bin", "/tmp", "~"])
+@pytest.mark.parametrize(
+    "place",
+    ["/", "/usr", "/etc", "/bin", "/var", "/etc/cdd/project", "/usr/bin", "/tmp", "~"],
+)
 def test_the_system_and_the_home_folder_are_refused(place: str) -> None:
     folder = Path(place).expanduser()
     before = [(folder / name).exists() for name in MADE]
@@ -117,7 +150,9 @@ def test_a_link_to_a_refused_folder_is_refused(tmp_path: Path) -> None:
         init(tmp_path / "mine")
 
 
-def test_the_folders_that_windows_names_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_folders_that_windows_names_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "Windows/System32").mkdir(parents=True)
     (tmp_path / "Users/ada/shop").mkdir(parents=True)
     monkeypatch.setenv("SYSTEMROOT", str(tmp_path / "Windows"))
@@ -147,7 +182,11 @@ def test_a_file_in_the_way_is_told(tmp_path: Path, way: str) -> None:
 
 def test_agents_md_says_what_the_project_s_files_say(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text(
-        '[project]\nname = "shop"\ndescription = "Sells."\n[tool.pytest.ini_options]\n[tool.ruff]\n'
+        "[project]\n"
+        'name = "shop"\n'
+        'description = "Sells."\n'
+        "[tool.pytest.ini_options]\n"
+        "[tool.ruff]\n"
     )
     init(tmp_path)
     text = (tmp_path / "AGENTS.md").read_text()
@@ -164,8 +203,13 @@ def test_agents_md_takes_the_test_command_that_is_set(tmp_path: Path) -> None:
     assert "`tox -e fast`" in (tmp_path / "AGENTS.md").read_text()
 
 
-@pytest.mark.parametrize(("name", "text"), [("pyproject.toml", "[project"), ("package.json", "{"), ("go.mod", "\xff")])
-def test_a_file_that_cannot_be_read_is_told_and_stops_nothing(tmp_path: Path, name: str, text: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("pyproject.toml", "[project"), ("package.json", "{"), ("go.mod", "\xff")],
+)
+def test_a_file_that_cannot_be_read_is_told_and_stops_nothing(
+    tmp_path: Path, name: str, text: str
+) -> None:
     (tmp_path / name).write_bytes(text.encode("latin-1"))
     told = init(tmp_path)
     assert any(name in line for line in told)
@@ -174,7 +218,9 @@ def test_a_file_that_cannot_be_read_is_told_and_stops_nothing(tmp_path: Path, na
 
 @pytest.mark.skipif(os.name != "posix", reason="names of files are text there")
 @pytest.mark.parametrize("name", ["", "package.json"])
-def test_what_is_no_text_in_a_name_or_description_is_replaced(tmp_path: Path, name: str) -> None:
+def test_what_is_no_text_in_a_name_or_description_is_replaced(
+    tmp_path: Path, name: str
+) -> None:
     root = tmp_path / os.fsdecode(b"caf\xe9")
     root.mkdir()
     if name == "package.json":
@@ -187,7 +233,11 @@ def test_what_is_no_text_in_a_name_or_description_is_replaced(tmp_path: Path, na
 
 async def test_the_shell_s_command_is_the_same(sandbox: Sandbox) -> None:
     events = await collect(handle(sandbox.session(), "/init --templates"))
-    made = [event.text.split()[-1] for event in events if isinstance(event, Notice) and event.about is About.MADE]
+    made = [
+        event.text.split()[-1]
+        for event in events
+        if isinstance(event, Notice) and event.about is About.MADE
+    ]
     assert {".cdd/config.yaml", ".cdd/templates/bug.yaml"} <= set(made)
     with pytest.raises(BadInput, match="'--template'"):
         await collect(handle(sandbox.session(), "/init --template"))

@@ -51,7 +51,9 @@ async def session(copied: Copied) -> Session:
         ("/list in-progress", []),
     ],
 )
-async def test_a_type_and_a_state_narrow_the_list(session: Session, line: str, expected: list[str]) -> None:
+async def test_a_type_and_a_state_narrow_the_list(
+    session: Session, line: str, expected: list[str]
+) -> None:
     assert await slugs(session, line) == expected
 
 
@@ -84,7 +86,10 @@ async def states(session: Session, line: str = "/list") -> dict[str, str]:
         (b"title: x\ntype: story\n", "unreadable"),
         (b"title: [\n", "unreadable"),
         (b"\xff\xfe", "unreadable"),
-        (b"title: x\nacceptance_criteria:\n" + b"  - words and words\n" * 100_000, "spec"),
+        (
+            b"title: x\nacceptance_criteria:\n" + b"  - words and words\n" * 100_000,
+            "spec",
+        ),
     ],
 )
 async def test_the_state_of_a_ticket_without_a_plan_is_that_of_its_spec(
@@ -96,7 +101,9 @@ async def test_the_state_of_a_ticket_without_a_plan_is_that_of_its_spec(
     assert await states(sandbox.session()) == {"bug-rounding": state}
 
 
-async def test_a_slug_that_does_not_say_the_type_leaves_it_to_the_spec(sandbox: Sandbox) -> None:
+async def test_a_slug_that_does_not_say_the_type_leaves_it_to_the_spec(
+    sandbox: Sandbox,
+) -> None:
     for slug, spec in (("login", "title: x\ntype: spike\n"), ("broken", "title: [\n")):
         folder = sandbox.root / "tickets" / slug
         folder.mkdir(parents=True)
@@ -105,7 +112,9 @@ async def test_a_slug_that_does_not_say_the_type_leaves_it_to_the_spec(sandbox: 
     assert await states(sandbox.session()) == {"broken": "unreadable", "login": "spec"}
 
 
-async def test_three_hundred_tickets_are_listed_soon_whatever_they_hold(sandbox: Sandbox) -> None:
+async def test_three_hundred_tickets_are_listed_soon_whatever_they_hold(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(*[Step(f"{name}.txt") for name in "abcde"])
     plan = (sandbox.ticket / "plan.md").read_text()
     for number in range(300):
@@ -120,13 +129,18 @@ async def test_three_hundred_tickets_are_listed_soon_whatever_they_hold(sandbox:
     began = time.process_time()
     found = Counter((await states(session, "/list bug")).values())
     assert found == {"unreadable": 100, "spec": 100, "planned": 100}
-    assert time.process_time() - began < 5  # about half a second on a machine that is not busy
+    # about half a second on a machine that is not busy
+    assert time.process_time() - began < 5
 
 
-def test_the_command_line_takes_the_same_state(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_takes_the_same_state(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
     sandbox.write(Step("a.txt"))
     assert main(["list", "planned", "--json", "-C", str(sandbox.root)]) == 0
-    assert [ticket["slug"] for ticket in json.loads(capsys.readouterr().out)["tickets"]] == [SLUG]
+    assert [
+        ticket["slug"] for ticket in json.loads(capsys.readouterr().out)["tickets"]
+    ] == [SLUG]
     assert main(["list", "done", "-C", str(sandbox.root)]) == 0
     assert "done" in capsys.readouterr().out
     assert main(["list", "bug", "done", "-C", str(sandbox.root)]) == 0
@@ -147,15 +161,25 @@ async def carried_out(sandbox: Sandbox) -> Session:
     return session
 
 
-async def test_a_plan_that_is_done_is_read_again_only_when_it_was_changed(sandbox: Sandbox) -> None:
+async def test_a_plan_that_is_done_is_read_again_only_when_it_was_changed(
+    sandbox: Sandbox,
+) -> None:
     await carried_out(sandbox)
     plan = sandbox.root / "tickets" / SLUG / "plan.md"
-    done, code = plan.read_text(), "import sys; from cdd_agent.cli.main import main; main(['list']); "
-    code += "from cdd_agent.tickets.store import read_plan_once; print(read_plan_once.cache_info().misses > 0)"
+    done, code = (
+        plan.read_text(),
+        "import sys; from cdd_agent.cli.main import main; main(['list']); ",
+    )
+    code += (
+        "from cdd_agent.tickets.store import read_plan_once;"
+        " print(read_plan_once.cache_info().misses > 0)"
+    )
 
     def listed_in_a_process() -> list[str]:
         command = [sys.executable, "-c", code]
-        told = subprocess.run(command, capture_output=True, text=True, cwd=sandbox.root, check=True).stdout
+        told = subprocess.run(
+            command, capture_output=True, text=True, cwd=sandbox.root, check=True
+        ).stdout
         return told.splitlines()
 
     assert listed_in_a_process() == [f"{SLUG}  done", "False"]
@@ -165,18 +189,23 @@ async def test_a_plan_that_is_done_is_read_again_only_when_it_was_changed(sandbo
     assert listed_in_a_process() == [f"{SLUG}  done", "False"]
 
 
-async def test_a_done_step_that_was_undone_is_not_taken_for_done(sandbox: Sandbox) -> None:
+async def test_a_done_step_that_was_undone_is_not_taken_for_done(
+    sandbox: Sandbox,
+) -> None:
     session = await carried_out(sandbox)
     await handle(session, f"/undo {SLUG}")
     assert await slugs(session, "/list done") == []
     assert await slugs(session, "/list in-progress") == [SLUG]
 
 
-async def test_what_an_older_tool_kept_of_a_done_plan_does_not_make_a_pending_step_done(sandbox: Sandbox) -> None:
+async def test_what_an_older_tool_kept_of_a_done_plan_does_not_make_a_pending_step_done(
+    sandbox: Sandbox,
+) -> None:
     session = await carried_out(sandbox)
     path = sandbox.root / "tickets" / SLUG / "execution-state.json"
     digest = json.loads(path.read_text())["done_plan"]
     await handle(session, f"/undo {SLUG}")
     undone = json.loads(path.read_text())
-    path.write_text(json.dumps(undone | {"done_plan": digest}))  # an older tool keeps keys that it does not know
+    # an older tool keeps keys that it does not know
+    path.write_text(json.dumps(undone | {"done_plan": digest}))
     assert await slugs(session, "/list done") == []

@@ -1,4 +1,6 @@
-"""/model: what is asked now, what else there is, and choosing it, for the session or for the project."""
+"""/model: what is asked now, what else there is, and choosing it, for the session or
+for the project.
+"""
 
 import json
 from collections.abc import Sequence
@@ -8,7 +10,16 @@ import pytest
 from cdd_agent.commands.registry import handle
 from cdd_agent.config import load_config, of_role
 from cdd_agent.errors import BadInput
-from cdd_agent.events import About, Event, ModelChosen, ModelsFound, Notice, ReplyDelta, StepFinished, Tone
+from cdd_agent.events import (
+    About,
+    Event,
+    ModelChosen,
+    ModelsFound,
+    Notice,
+    ReplyDelta,
+    StepFinished,
+    Tone,
+)
 from cdd_agent.frontend import Nobody
 from cdd_agent.llm.local_servers import USUAL_PORTS, LocalServer
 from cdd_agent.session import Session
@@ -20,7 +31,9 @@ from tests.projects import SLUG, Sandbox, Step, check, notice, says
 
 ODD = "SmolLM2 135M.gguf"
 OWN = "max_attempts: 5  # mine"
-OLLAMA = LocalServer("Ollama", "http://127.0.0.1:11434/v1", ("qwen3-coder:30b", "llama3.2"))
+OLLAMA = LocalServer(
+    "Ollama", "http://127.0.0.1:11434/v1", ("qwen3-coder:30b", "llama3.2")
+)
 LLAMA_CPP = LocalServer("llama.cpp", "http://127.0.0.1:8080/v1", (ODD,))
 FILE = ".cdd/config.yaml"
 
@@ -40,8 +53,12 @@ def told(events: list[Event]) -> str:
     return "\n".join(event.text for event in events if isinstance(event, Notice))
 
 
-async def test_alone_it_shows_the_model_and_those_on_this_computer(sandbox: Sandbox) -> None:
-    session = session_in(sandbox, OLLAMA, LocalServer("vLLM", "http://127.0.0.1:8000/v1", ()))
+async def test_alone_it_shows_the_model_and_those_on_this_computer(
+    sandbox: Sandbox,
+) -> None:
+    session = session_in(
+        sandbox, OLLAMA, LocalServer("vLLM", "http://127.0.0.1:8000/v1", ())
+    )
     events = await say(session, "/model")
     assert session.project.config.model is None
     (found,) = [event for event in events if isinstance(event, ModelsFound)]
@@ -61,19 +78,27 @@ async def test_where_no_server_runs_it_says_where_it_looked(sandbox: Sandbox) ->
 
 
 @pytest.mark.parametrize("typed", ["2", "llama3.2", "openai/llama3.2"])
-async def test_a_found_model_is_chosen_by_number_or_name_for_the_session(sandbox: Sandbox, typed: str) -> None:
+async def test_a_found_model_is_chosen_by_number_or_name_for_the_session(
+    sandbox: Sandbox, typed: str
+) -> None:
     session = session_in(sandbox, OLLAMA, LLAMA_CPP)
-    assert await say(session, f"/model {typed}") == [ModelChosen("openai/llama3.2", OLLAMA.api_base)]
+    assert await say(session, f"/model {typed}") == [
+        ModelChosen("openai/llama3.2", OLLAMA.api_base)
+    ]
     assert session.project.config.model == "openai/llama3.2"
     assert session.project.config.api_base == OLLAMA.api_base
     assert not (sandbox.root / FILE).exists()
 
 
-async def test_another_provider_s_model_is_not_asked_at_the_old_one_s_address(sandbox: Sandbox) -> None:
+async def test_another_provider_s_model_is_not_asked_at_the_old_one_s_address(
+    sandbox: Sandbox,
+) -> None:
     session = session_in(sandbox, OLLAMA)
     await say(session, "/model 1")
     other, claude = "openai/other", "anthropic/claude"
-    assert await say(session, f"/model {other}") == [ModelChosen(other, OLLAMA.api_base)]
+    assert await say(session, f"/model {other}") == [
+        ModelChosen(other, OLLAMA.api_base)
+    ]
     assert await say(session, f"/model {claude}") == [ModelChosen(claude, None)]
 
 
@@ -91,7 +116,9 @@ async def test_another_provider_s_model_is_not_asked_at_the_old_one_s_address(sa
         ("/model script:nothing.yaml", "nothing.yaml"),
     ],
 )
-async def test_what_cannot_be_chosen_changes_nothing(sandbox: Sandbox, line: str, words: str) -> None:
+async def test_what_cannot_be_chosen_changes_nothing(
+    sandbox: Sandbox, line: str, words: str
+) -> None:
     session = session_in(sandbox, OLLAMA)
     with pytest.raises(BadInput, match=words):
         await say(session, line)
@@ -99,13 +126,19 @@ async def test_what_cannot_be_chosen_changes_nothing(sandbox: Sandbox, line: str
     assert not (sandbox.root / FILE).exists()
 
 
-@pytest.mark.xdist_group("litellm")  # which alone knows what it does not know, and takes seconds to import
+# which alone knows what it does not know, and takes seconds to import
+@pytest.mark.xdist_group("litellm")
 @pytest.mark.parametrize("name", ["nix", "nix/foo", "nix http://127.0.0.1:9/v1"])
-async def test_a_name_that_nobody_knows_is_refused_at_once(sandbox: Sandbox, name: str) -> None:
+async def test_a_name_that_nobody_knows_is_refused_at_once(
+    sandbox: Sandbox, name: str
+) -> None:
     session = session_in(sandbox, OLLAMA)
     await say(session, "/model 1")
     events: list[Event] = []
-    with pytest.raises(BadInput, match=rf"\b{name.split()[0]}\b") as refused, told_to(events.append):
+    with (
+        pytest.raises(BadInput, match=rf"\b{name.split()[0]}\b") as refused,
+        told_to(events.append),
+    ):
         await handle(session, f"/model {name} --save")
     assert "provider/model" in refused.value.hint
     assert name.split()[0] in told(events)  # that somebody has to be asked first
@@ -125,31 +158,50 @@ async def test_a_run_that_is_open_goes_on_with_the_new_model(sandbox: Sandbox) -
     await say(session, "/model script:b.yaml")
     events = await say(session, "c")
 
-    assert [event.status for event in events if isinstance(event, StepFinished)] == ["completed"]
+    assert [event.status for event in events if isinstance(event, StepFinished)] == [
+        "completed"
+    ]
     assert sandbox.text("b.txt") == "good\n"
 
 
 def scripts(sandbox: Sandbox, **texts: str) -> None:
     """A script in a file for each name, with one reply."""
     for name, text in texts.items():
-        (sandbox.root / f"{name}.yaml").write_text(f"replies: [{json.dumps({'reply': text})}]")
+        (sandbox.root / f"{name}.yaml").write_text(
+            f"replies: [{json.dumps({'reply': text})}]"
+        )
 
 
-async def test_a_role_has_a_model_of_its_own_and_the_others_keep_theirs(sandbox: Sandbox) -> None:
+async def test_a_role_has_a_model_of_its_own_and_the_others_keep_theirs(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(Step("a.txt", check("a.txt")))
     scripts(sandbox, all="For all.", executor=says("a.txt", "good"))
-    sandbox.flags = {"model": "script:all.yaml", "models": {"executor": "script:executor.yaml"}}
+    sandbox.flags = {
+        "model": "script:all.yaml",
+        "models": {"executor": "script:executor.yaml"},
+    }
     session = session_in(sandbox)
-    answer = [event.text for event in await say(session, "Hello?") if isinstance(event, ReplyDelta)]
+    answer = [
+        event.text
+        for event in await say(session, "Hello?")
+        if isinstance(event, ReplyDelta)
+    ]
     events = [*await say(session, f"/exec {SLUG}"), *await say(session, "c")]
 
     assert "".join(answer) == "For all."
-    assert [event.status for event in events if isinstance(event, StepFinished)] == ["completed"]
+    assert [event.status for event in events if isinstance(event, StepFinished)] == [
+        "completed"
+    ]
 
 
-async def test_a_run_that_is_open_goes_on_with_the_role_s_new_model(sandbox: Sandbox) -> None:
+async def test_a_run_that_is_open_goes_on_with_the_role_s_new_model(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt")))
-    scripts(sandbox, a=says("a.txt", "good"), b=says("b.txt", "good"), chat="Still here.")
+    scripts(
+        sandbox, a=says("a.txt", "good"), b=says("b.txt", "good"), chat="Still here."
+    )
     sandbox.flags = {"model": "script:a.yaml"}
     session = session_in(sandbox)
     await say(session, f"/exec {SLUG}")
@@ -159,20 +211,36 @@ async def test_a_run_that_is_open_goes_on_with_the_role_s_new_model(sandbox: San
     await say(session, "/model script:chat.yaml")
     events = await say(session, "c")
 
-    assert [event.status for event in events if isinstance(event, StepFinished)] == ["completed"]
+    assert [event.status for event in events if isinstance(event, StepFinished)] == [
+        "completed"
+    ]
     words = told(await say(session, "/model"))
     assert "script:chat.yaml" in words
-    assert any("executor" in line and "script:b.yaml" in line for line in words.splitlines())
+    assert any(
+        "executor" in line and "script:b.yaml" in line for line in words.splitlines()
+    )
 
 
 @pytest.mark.parametrize(
     ("before", "after"),
     [
         ("", 'models: {"planner": "script:b.yaml"}\n'),
-        ("models: {chat: x/y} # mine\n", 'models: {"chat": "x/y", "planner": "script:b.yaml"} # mine\n'),
-        ("models:\n  chat: x/y  # mine\n", "models:\n  planner: script:b.yaml\n  chat: x/y  # mine\n"),
-        ("models:\n  # slow\n  planner: x/y  # mine\n", "models:\n  # slow\n  planner: script:b.yaml  # mine\n"),
-        ("models:\n  chat: x/y\n  planner: z\n", "models:\n  chat: x/y\n  planner: script:b.yaml\n"),
+        (
+            "models: {chat: x/y} # mine\n",
+            'models: {"chat": "x/y", "planner": "script:b.yaml"} # mine\n',
+        ),
+        (
+            "models:\n  chat: x/y  # mine\n",
+            "models:\n  planner: script:b.yaml\n  chat: x/y  # mine\n",
+        ),
+        (
+            "models:\n  # slow\n  planner: x/y  # mine\n",
+            "models:\n  # slow\n  planner: script:b.yaml  # mine\n",
+        ),
+        (
+            "models:\n  chat: x/y\n  planner: z\n",
+            "models:\n  chat: x/y\n  planner: script:b.yaml\n",
+        ),
     ],
 )
 async def test_a_role_s_model_is_saved_and_the_file_keeps_what_it_holds(
@@ -187,15 +255,25 @@ async def test_a_role_s_model_is_saved_and_the_file_keeps_what_it_holds(
     assert load_config(sandbox.root, {}).models.planner.model == "script:b.yaml"
 
 
-async def test_what_a_role_has_besides_is_saved_with_its_model(sandbox: Sandbox) -> None:
+async def test_what_a_role_has_besides_is_saved_with_its_model(
+    sandbox: Sandbox,
+) -> None:
     (sandbox.root / ".cdd").mkdir()
-    (sandbox.root / FILE).write_text("models:\n  planner: {model: openai/a, effort: high}\n")
+    (sandbox.root / FILE).write_text(
+        "models:\n  planner: {model: openai/a, effort: high}\n"
+    )
     await say(session_in(sandbox, OLLAMA), "/model planner 2 --save")
     planner = of_role(load_config(sandbox.root, {}), "planner")
-    assert (planner.model, planner.api_base, planner.effort) == ("openai/llama3.2", OLLAMA.api_base, "high")
+    assert (planner.model, planner.api_base, planner.effort) == (
+        "openai/llama3.2",
+        OLLAMA.api_base,
+        "high",
+    )
 
 
-async def test_a_role_goes_back_to_the_project_s_model_and_address(sandbox: Sandbox) -> None:
+async def test_a_role_goes_back_to_the_project_s_model_and_address(
+    sandbox: Sandbox,
+) -> None:
     sandbox.flags = {"model": "openai/a", "models": {"planner": {"effort": "high"}}}
     session = session_in(sandbox, OLLAMA)
     await say(session, "/model planner openai/b http://127.0.0.1:9/v1")
@@ -203,20 +281,35 @@ async def test_a_role_goes_back_to_the_project_s_model_and_address(sandbox: Sand
 
     assert events == [ModelChosen("openai/a", None, role="planner")]
     planner = of_role(session.project.config, "planner")
-    assert (planner.model, planner.api_base, planner.effort) == ("openai/a", None, "high")
+    assert (planner.model, planner.api_base, planner.effort) == (
+        "openai/a",
+        None,
+        "high",
+    )
     (chosen,) = await say(session, "/model planner openai/c")
     assert chosen == ModelChosen("openai/c", None, role="planner")
 
 
-@pytest.mark.parametrize("before", ["planner: openai/b", "planner: {model: openai/b, api_base: http://127.0.0.1:9/v1}"])
+@pytest.mark.parametrize(
+    "before",
+    [
+        "planner: openai/b",
+        "planner: {model: openai/b, api_base: http://127.0.0.1:9/v1}",
+    ],
+)
 async def test_a_role_s_way_back_is_saved(sandbox: Sandbox, before: str) -> None:
     (sandbox.root / ".cdd").mkdir()
-    (sandbox.root / FILE).write_text(f"model: openai/a  # mine\nmodels:\n  {before}\n  chat: x/y\n")
+    (sandbox.root / FILE).write_text(
+        f"model: openai/a  # mine\nmodels:\n  {before}\n  chat: x/y\n"
+    )
     events = await say(session_in(sandbox), "/model planner project --save")
 
     assert events == [ModelChosen("openai/a", None, FILE, "planner")]
     config = load_config(sandbox.root, {})
-    assert (of_role(config, "planner").model, of_role(config, "planner").api_base) == ("openai/a", None)
+    assert (of_role(config, "planner").model, of_role(config, "planner").api_base) == (
+        "openai/a",
+        None,
+    )
     assert config.models.chat.model == "x/y"
     assert "model: openai/a  # mine" in (sandbox.root / FILE).read_text()
 
@@ -229,16 +322,27 @@ async def test_a_role_cannot_go_back_to_no_model(sandbox: Sandbox) -> None:
     assert of_role(session.project.config, "planner").model == "openai/b"
 
 
-async def test_what_was_meant_for_one_server_is_not_sent_to_another(sandbox: Sandbox) -> None:
-    sandbox.flags = {"model": "openai/a", "request": {"headers": {"X-Key": "secret"}}, "context_window": 9000}
+async def test_what_was_meant_for_one_server_is_not_sent_to_another(
+    sandbox: Sandbox,
+) -> None:
+    sandbox.flags = {
+        "model": "openai/a",
+        "request": {"headers": {"X-Key": "secret"}},
+        "context_window": 9000,
+    }
     session = session_in(sandbox, OLLAMA)
     await say(session, "/model openai/b")
     assert session.project.config.request.headers == {"X-Key": "secret"}
     await say(session, "/model 1")
-    assert (session.project.config.request.headers, session.project.config.context_window) == ({}, None)
+    assert (
+        session.project.config.request.headers,
+        session.project.config.context_window,
+    ) == ({}, None)
 
 
-async def test_a_budget_in_dollars_refuses_a_model_without_a_price(sandbox: Sandbox) -> None:
+async def test_a_budget_in_dollars_refuses_a_model_without_a_price(
+    sandbox: Sandbox,
+) -> None:
     sandbox.flags = {"budget": {"usd": 1.0}}
     session = session_in(sandbox, OLLAMA)
     with pytest.raises(BadInput, match=r"`budget.usd`"):
@@ -246,7 +350,9 @@ async def test_a_budget_in_dollars_refuses_a_model_without_a_price(sandbox: Sand
     assert session.project.config.model is None
 
 
-async def test_saved_it_is_the_project_s_and_the_file_keeps_what_it_holds(sandbox: Sandbox) -> None:
+async def test_saved_it_is_the_project_s_and_the_file_keeps_what_it_holds(
+    sandbox: Sandbox,
+) -> None:
     session = session_in(sandbox, OLLAMA)
     await say(session, "/init")
     path = sandbox.root / FILE
@@ -258,15 +364,31 @@ async def test_saved_it_is_the_project_s_and_the_file_keeps_what_it_holds(sandbo
     assert events == [ModelChosen("openai/qwen3-coder:30b", OLLAMA.api_base, FILE)]
     after = path.read_text()
     added = ["model: openai/qwen3-coder:30b", "api_base: http://127.0.0.1:11434/v1"]
-    assert [line for line in after.splitlines() if line not in added] == [*before.splitlines(), OWN]
-    assert after.index("# model:") < after.index("\nmodel:") < after.index("# api_base:") < after.index("\napi_base:")
+    assert [line for line in after.splitlines() if line not in added] == [
+        *before.splitlines(),
+        OWN,
+    ]
+    assert (
+        after.index("# model:")
+        < after.index("\nmodel:")
+        < after.index("# api_base:")
+        < after.index("\napi_base:")
+    )
     config = load_config(sandbox.root, {})
-    assert (config.model, config.api_base, config.max_attempts) == ("openai/qwen3-coder:30b", OLLAMA.api_base, 5)
+    assert (config.model, config.api_base, config.max_attempts) == (
+        "openai/qwen3-coder:30b",
+        OLLAMA.api_base,
+        5,
+    )
 
     await say(session, "/model anthropic/claude --save")
 
     config = load_config(sandbox.root, {})
-    assert (config.model, config.api_base, config.max_attempts) == ("anthropic/claude", None, 5)
+    assert (config.model, config.api_base, config.max_attempts) == (
+        "anthropic/claude",
+        None,
+        5,
+    )
     assert path.read_text().count("\nmodel:") == 1
 
 
@@ -276,7 +398,9 @@ async def test_saving_where_there_is_no_project_makes_one(sandbox: Sandbox) -> N
     assert "# max_attempts: 3" in (sandbox.root / FILE).read_text()
 
 
-async def test_a_file_that_is_not_line_by_line_is_left_as_it_is_with_what_to_write(sandbox: Sandbox) -> None:
+async def test_a_file_that_is_not_line_by_line_is_left_as_it_is_with_what_to_write(
+    sandbox: Sandbox,
+) -> None:
     text = "max_attempts: 5\n...\n"
     (sandbox.root / ".cdd").mkdir()
     (sandbox.root / FILE).write_text(text)
@@ -289,12 +413,18 @@ async def test_a_file_that_is_not_line_by_line_is_left_as_it_is_with_what_to_wri
     assert session.project.config.model is None
 
 
-async def test_a_variable_that_goes_before_the_file_is_told(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_variable_that_goes_before_the_file_is_told(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CDD_MODEL", "openai/from-the-environment")
-    assert "CDD_MODEL" in told(await say(session_in(sandbox, OLLAMA), "/model 2 --save"))
+    assert "CDD_MODEL" in told(
+        await say(session_in(sandbox, OLLAMA), "/model 2 --save")
+    )
 
 
-async def test_settings_that_were_meant_for_another_server_are_told_of(sandbox: Sandbox) -> None:
+async def test_settings_that_were_meant_for_another_server_are_told_of(
+    sandbox: Sandbox,
+) -> None:
     (sandbox.root / ".cdd").mkdir()
     text = "model: openai/a\napi_base: http://127.0.0.1:9/v1\ncontext_window: 9000\n"
     (sandbox.root / FILE).write_text(text)
@@ -306,12 +436,20 @@ async def test_settings_that_were_meant_for_another_server_are_told_of(sandbox: 
     assert isinstance(warning, Notice)
     assert (warning.tone, "`context_window`" in warning.text) == (Tone.WARNING, True)
     config = load_config(sandbox.root, {})
-    assert (config.model, config.api_base, config.context_window) == ("anthropic/claude-opus-5", None, 9000)
+    assert (config.model, config.api_base, config.context_window) == (
+        "anthropic/claude-opus-5",
+        None,
+        9000,
+    )
 
 
-async def test_a_name_of_the_same_server_takes_its_settings_along_without_a_warning(sandbox: Sandbox) -> None:
+async def test_a_name_of_the_same_server_takes_its_settings_along_without_a_warning(
+    sandbox: Sandbox,
+) -> None:
     (sandbox.root / ".cdd").mkdir()
-    (sandbox.root / FILE).write_text("model: openai/a\napi_base: http://127.0.0.1:9/v1\ncontext_window: 9000\n")
+    (sandbox.root / FILE).write_text(
+        "model: openai/a\napi_base: http://127.0.0.1:9/v1\ncontext_window: 9000\n"
+    )
 
     events = await say(session_in(sandbox), "/model openai/b --save")
 
@@ -327,18 +465,29 @@ async def test_names_are_completed_as_they_must_be_typed(sandbox: Sandbox) -> No
     assert session.project.config.api_base == LLAMA_CPP.api_base
 
 
-async def test_the_first_look_shows_a_few_and_all_have_their_numbers(sandbox: Sandbox) -> None:
-    session = session_in(sandbox, LocalServer("Ollama", OLLAMA.api_base, tuple(f"model-{n}" for n in range(1, 41))))
+async def test_the_first_look_shows_a_few_and_all_have_their_numbers(
+    sandbox: Sandbox,
+) -> None:
+    session = session_in(
+        sandbox,
+        LocalServer(
+            "Ollama", OLLAMA.api_base, tuple(f"model-{n}" for n in range(1, 41))
+        ),
+    )
     (found,) = await collect(session.first_look())
     assert isinstance(found, ModelsFound)
     assert len(found.models) == 6
     assert " 34 " in described(found)[0][0]
-    assert await say(session, "/model 40") == [ModelChosen("openai/model-40", OLLAMA.api_base)]
+    assert await say(session, "/model 40") == [
+        ModelChosen("openai/model-40", OLLAMA.api_base)
+    ]
 
 
 async def test_the_first_look_is_only_for_who_has_no_model(sandbox: Sandbox) -> None:
     session = session_in(sandbox, OLLAMA)
-    assert [type(event) for event in await collect(session.first_look())] == [ModelsFound]
+    assert [type(event) for event in await collect(session.first_look())] == [
+        ModelsFound
+    ]
     assert await collect(session_in(sandbox).first_look()) == []
     sandbox.flags = {"model": "openai/any"}
     assert await collect(session_in(sandbox, OLLAMA).first_look()) == []

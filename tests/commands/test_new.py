@@ -28,7 +28,9 @@ async def test_a_new_ticket_says_what_comes_next(sandbox: Sandbox) -> None:
     assert f"`/plan {SLUG}`" in told
 
 
-async def test_a_page_of_each_kind_goes_to_its_folder_and_has_its_title(sandbox: Sandbox) -> None:
+async def test_a_page_of_each_kind_goes_to_its_folder_and_has_its_title(
+    sandbox: Sandbox,
+) -> None:
     page = await say(sandbox, f'/new documentation guide "{DEPLOY}"')
     assert "docs/guides/how-to-deploy.md" in page
     page = await say(sandbox, "/new Documentation Feature user-auth")
@@ -53,7 +55,9 @@ async def test_the_project_s_own_page_template_wins(sandbox: Sandbox) -> None:
     assert sandbox.text("docs/guides/grosse.md") == "# Own: Größe\n"
 
 
-async def test_docs_that_lead_out_of_the_project_are_refused(sandbox: Sandbox, tmp_path_factory: object) -> None:
+async def test_docs_that_lead_out_of_the_project_are_refused(
+    sandbox: Sandbox, tmp_path_factory: object
+) -> None:
     assert isinstance(tmp_path_factory, pytest.TempPathFactory)
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     (sandbox.root / "docs").symlink_to(elsewhere)
@@ -64,9 +68,16 @@ async def test_docs_that_lead_out_of_the_project_are_refused(sandbox: Sandbox, t
 
 @pytest.mark.parametrize(
     ("name", "page"),
-    [("../../etc/passwd", "etc-passwd.md"), ("a/b", "a-b.md"), ("  Ünïcode!  ", "unicode.md"), ("CON guide", None)],
+    [
+        ("../../etc/passwd", "etc-passwd.md"),
+        ("a/b", "a-b.md"),
+        ("  Ünïcode!  ", "unicode.md"),
+        ("CON guide", None),
+    ],
 )
-async def test_an_odd_name_of_a_page_becomes_a_plain_one(sandbox: Sandbox, name: str, page: str | None) -> None:
+async def test_an_odd_name_of_a_page_becomes_a_plain_one(
+    sandbox: Sandbox, name: str, page: str | None
+) -> None:
     await say(sandbox, f"/new documentation guide '{name}'")
     made = [path.name for path in (sandbox.root / "docs/guides").iterdir()]
     assert made == [page or "con-guide.md"]
@@ -93,25 +104,42 @@ async def test_a_name_that_cannot_be_used_is_told_and_nothing_is_made(
 
 
 @pytest.mark.parametrize("name", ["con", "NUL", "com1", "lpt9.md", "Aux"])
-async def test_a_page_is_not_named_as_windows_does_not_let_it(sandbox: Sandbox, name: str) -> None:
+async def test_a_page_is_not_named_as_windows_does_not_let_it(
+    sandbox: Sandbox, name: str
+) -> None:
     with pytest.raises(BadInput, match="Windows keeps for itself"):
         await say(sandbox, f"/new documentation guide {name}")
-    assert "bug-" in await say(sandbox, f"/new bug {name}")  # with the type before it, it is a name like any other
+    # with the type before it, it is a name like any other
+    assert "bug-" in await say(sandbox, f"/new bug {name}")
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (b"title: x\ntitle: y\n", ".cdd/templates/bug.yaml:2: the key title is there twice"),
+        (
+            b"title: x\ntitle: y\n",
+            ".cdd/templates/bug.yaml:2: the key title is there twice",
+        ),
         (b"title: [\n", ".cdd/templates/bug.yaml:2:1: not YAML"),
-        (b"title: x\n\ntype: feature\n", ".cdd/templates/bug.yaml:3: the template of a bug has the type feature"),
-        (b"ticket:\n  type: spike\n", ".cdd/templates/bug.yaml:1: the template of a bug has the type spike"),
-        (b"title: x\ntype: story\n", ".cdd/templates/bug.yaml:2: the type 'story' is not known"),
+        (
+            b"title: x\n\ntype: feature\n",
+            ".cdd/templates/bug.yaml:3: the template of a bug has the type feature",
+        ),
+        (
+            b"ticket:\n  type: spike\n",
+            ".cdd/templates/bug.yaml:1: the template of a bug has the type spike",
+        ),
+        (
+            b"title: x\ntype: story\n",
+            ".cdd/templates/bug.yaml:2: the type 'story' is not known",
+        ),
         (b"", ".cdd/templates/bug.yaml: the file is empty"),
         (b"\xff", ".cdd/templates/bug.yaml is not UTF-8 text"),
     ],
 )
-async def test_a_broken_template_is_refused_with_its_place(sandbox: Sandbox, text: bytes, message: str) -> None:
+async def test_a_broken_template_is_refused_with_its_place(
+    sandbox: Sandbox, text: bytes, message: str
+) -> None:
     template(sandbox).write_bytes(text)
     with pytest.raises(BadInput) as caught:
         await say(sandbox, "/new bug a")
@@ -119,20 +147,26 @@ async def test_a_broken_template_is_refused_with_its_place(sandbox: Sandbox, tex
     assert not (sandbox.root / "tickets").exists()
 
 
-async def test_a_template_that_leads_nowhere_is_not_passed_over(sandbox: Sandbox) -> None:
+async def test_a_template_that_leads_nowhere_is_not_passed_over(
+    sandbox: Sandbox,
+) -> None:
     template(sandbox).symlink_to("nowhere")
     with pytest.raises(BadInput, match=r"\.cdd/templates/bug\.yaml .*link"):
         await say(sandbox, "/new bug a")
 
 
-async def test_a_template_without_a_type_is_of_the_type_of_its_name(sandbox: Sandbox) -> None:
+async def test_a_template_without_a_type_is_of_the_type_of_its_name(
+    sandbox: Sandbox,
+) -> None:
     template(sandbox).write_text(OURS)
     await say(sandbox, "/new bug a")
     assert sandbox.text("tickets/bug-a/spec.yaml") == OURS
     assert sandbox.project.tickets.find("bug-a").read_spec().type == "bug"
 
 
-async def test_a_kind_of_page_that_is_not_known_names_those_that_are(sandbox: Sandbox) -> None:
+async def test_a_kind_of_page_that_is_not_known_names_those_that_are(
+    sandbox: Sandbox,
+) -> None:
     with pytest.raises(BadInput, match="'recipe'") as caught:
         await say(sandbox, "/new documentation recipe x")
     assert "guide, feature" in caught.value.hint

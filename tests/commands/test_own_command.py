@@ -7,7 +7,13 @@ import psutil
 import pytest
 
 from cdd_agent.commands.registry import handle
-from cdd_agent.events import CommandOutput, Event, Notice, OwnCommandFinished, OwnCommandStarted
+from cdd_agent.events import (
+    CommandOutput,
+    Event,
+    Notice,
+    OwnCommandFinished,
+    OwnCommandStarted,
+)
 from cdd_agent.session import Session
 from tests.listening import collect, stop_at
 from tests.projects import SLUG, Sandbox, Step, check
@@ -15,7 +21,9 @@ from tests.projects import SLUG, Sandbox, Step, check
 PIPE = "ls *.txt | tr a b && X=1 && echo $X"
 FAILS = "echo out; echo err >&2; exit 3"
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the commands are written for a POSIX shell")
+pytestmark = pytest.mark.skipif(
+    sys.platform == "win32", reason="the commands are written for a POSIX shell"
+)
 
 
 async def say(session: Session, line: str) -> list[Event]:
@@ -59,11 +67,17 @@ async def test_the_model_learns_what_it_printed(sandbox: Sandbox) -> None:
         ("true", ""),
     ],
 )
-async def test_how_it_ended_is_told(sandbox: Sandbox, command: str, result: str) -> None:
-    assert (await say(sandbox.session(), f"!{command}"))[-1] == OwnCommandFinished(command, result)
+async def test_how_it_ended_is_told(
+    sandbox: Sandbox, command: str, result: str
+) -> None:
+    assert (await say(sandbox.session(), f"!{command}"))[-1] == OwnCommandFinished(
+        command, result
+    )
 
 
-async def test_of_much_output_the_model_gets_the_beginning_and_the_end(sandbox: Sandbox) -> None:
+async def test_of_much_output_the_model_gets_the_beginning_and_the_end(
+    sandbox: Sandbox,
+) -> None:
     session = sandbox.replies("Much.").session()
     events = await say(session, "!seq 1 200000")
     assert printed(events).endswith("\n200000\n")
@@ -91,7 +105,9 @@ async def test_its_input_is_closed(sandbox: Sandbox) -> None:
     assert printed(events) == "over\n"
 
 
-async def test_secrets_are_neither_handed_on_nor_shown(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_secrets_are_neither_handed_on_nor_shown(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SHOP_API_KEY", "s3cr3t-of-the-shop")
     (sandbox.root / "key.txt").write_text("s3cr3t-of-the-shop\n")
     session = sandbox.replies("No.").session()
@@ -100,12 +116,16 @@ async def test_secrets_are_neither_handed_on_nor_shown(sandbox: Sandbox, monkeyp
     assert "s3cr3t" not in await last_message(sandbox, session)
 
 
-async def test_who_stops_listening_ends_it_and_the_model_learns_that(sandbox: Sandbox) -> None:
+async def test_who_stops_listening_ends_it_and_the_model_learns_that(
+    sandbox: Sandbox,
+) -> None:
     session = sandbox.replies("Stopped.").session()
     work = handle(session, "!echo begun; sleep 61; echo never")
     await stop_at(work, lambda event: isinstance(event, CommandOutput))
     await asyncio.sleep(0.1)
-    assert ["sleep", "61"] not in [one.cmdline() for one in psutil.Process().children(recursive=True)]
+    assert ["sleep", "61"] not in [
+        one.cmdline() for one in psutil.Process().children(recursive=True)
+    ]
     told = await last_message(sandbox, session)
     assert "ended by" in told
     assert "begun\n" in told

@@ -50,7 +50,9 @@ def make_older(path: Path, seconds: int) -> None:
 
 
 async def some_work(sandbox: Sandbox) -> None:
-    sandbox.write(*TWO).replies("Hello to you.", says("a.txt", "good"), says("b.txt", "bad"))
+    sandbox.write(*TWO).replies(
+        "Hello to you.", says("a.txt", "good"), says("b.txt", "bad")
+    )
     session = sandbox.session()
     await say(session, "hi", f"/exec {SLUG}", "all")
     session.leave()
@@ -60,15 +62,23 @@ async def some_work(sandbox: Sandbox) -> None:
 
 @pytest.fixture
 async def worked(copied: Copied) -> Sandbox:
-    """A conversation; after it a run whose first step is done, and its second has failed."""
+    """A conversation; after it a run whose first step is done, and its second has
+    failed.
+    """
     return await copied(some_work)
 
 
-async def test_conversations_and_runs_are_listed_with_how_far_they_are_the_latest_first(worked: Sandbox) -> None:
+async def test_conversations_and_runs_are_listed_with_how_far_they_are_the_latest_first(
+    worked: Sandbox,
+) -> None:
     run, chat = await listed(worked)
     assert (run.key, run.agent, run.progress) == (SLUG, "executor", "1/2 failed")
     assert "step 2 failed" in run.last
-    assert (chat.agent, chat.progress, chat.last) == ("chat", "1 message", "Hello to you.")
+    assert (chat.agent, chat.progress, chat.last) == (
+        "chat",
+        "1 message",
+        "Hello to you.",
+    )
     lines = [text for text, _ in described(SessionsListed((run, chat)))]
     assert SLUG in lines[0]
     assert chat.key in lines[1]
@@ -80,20 +90,28 @@ async def test_where_there_is_none_that_is_said(sandbox: Sandbox) -> None:
     assert described(SessionsListed(()))
 
 
-async def test_without_a_choice_the_last_one_goes_on_and_its_run_is_told_again(worked: Sandbox) -> None:
+async def test_without_a_choice_the_last_one_goes_on_and_its_run_is_told_again(
+    worked: Sandbox,
+) -> None:
     session = worked.replies(says("b.txt", "good")).session()
     events = await say(session, "/resume")
     assert AgentChanged("executor", SLUG) in events
     (run,) = restored(events)
     assert events.index(run) < events.index(AgentChanged("executor", SLUG))
-    assert [event.text.split("\n")[0] for event in run.events if isinstance(event, ReplyDelta)] == ["Here it is."] * 2
+    assert [
+        event.text.split("\n")[0]
+        for event in run.events
+        if isinstance(event, ReplyDelta)
+    ] == ["Here it is."] * 2
     assert Answer("Hello to you.") in events  # the conversation is there, too
     await say(session, "retry")
     assert worked.statuses() == ["completed", "completed"]
     session.leave()
 
 
-async def test_a_conversation_is_chosen_by_its_name_and_leaves_the_run_alone(worked: Sandbox) -> None:
+async def test_a_conversation_is_chosen_by_its_name_and_leaves_the_run_alone(
+    worked: Sandbox,
+) -> None:
     chat = (await listed(worked))[1]
     session = worked.replies("And to you.").session()
     await say(session, f"/exec {SLUG}")
@@ -104,7 +122,11 @@ async def test_a_conversation_is_chosen_by_its_name_and_leaves_the_run_alone(wor
     assert told.events == (PersonSaid("hi"),)
     assert Answer("Hello to you.") in events
     await say(session, "again")
-    assert [message.content for message in worked.model.requests[-1].messages[1:]] == ["hi", "Hello to you.", "again"]
+    assert [message.content for message in worked.model.requests[-1].messages[1:]] == [
+        "hi",
+        "Hello to you.",
+        "again",
+    ]
     # What was gone on with is one session, not two.
     assert [view.agent for view in await listed(worked)].count("chat") == 1
 
@@ -115,7 +137,8 @@ async def test_a_run_is_chosen_by_its_ticket(worked: Sandbox) -> None:
     assert AgentChanged("executor", SLUG) in events
     assert len(restored(events)) == 1
     session.leave()
-    events = await say(session, f"/resume {SLUG}")  # what is on the screen already is not told again
+    # what is on the screen already is not told again
+    events = await say(session, f"/resume {SLUG}")
     assert not restored(events)
     session.leave()
 
@@ -127,7 +150,9 @@ async def test_what_is_not_there_is_said(sandbox: Sandbox, name: str) -> None:
         await handle(sandbox.session(), f"/resume {name}")
 
 
-async def test_the_calls_of_a_conversation_are_told_as_what_they_did(sandbox: Sandbox) -> None:
+async def test_the_calls_of_a_conversation_are_told_as_what_they_did(
+    sandbox: Sandbox,
+) -> None:
     (sandbox.root / ".cdd").mkdir()
     (sandbox.root / "notes.md").write_text("look here")
     sandbox.replies(calls(read("notes.md")), "I have read it.")
@@ -140,8 +165,14 @@ async def test_the_calls_of_a_conversation_are_told_as_what_they_did(sandbox: Sa
     assert "look here" in call.output
 
 
-async def test_socrates_is_gone_on_with_in_the_middle_of_his_questions(sandbox: Sandbox) -> None:
-    session = sandbox.write(spec=TEMPLATE).replies(asks("Who needs it?"), asks("And when?")).session()
+async def test_socrates_is_gone_on_with_in_the_middle_of_his_questions(
+    sandbox: Sandbox,
+) -> None:
+    session = (
+        sandbox.write(spec=TEMPLATE)
+        .replies(asks("Who needs it?"), asks("And when?"))
+        .session()
+    )
     await say(session, f"/socrates {SLUG}", "the accountants")
     session.leave()
     (view,) = await listed(sandbox)
@@ -150,8 +181,13 @@ async def test_socrates_is_gone_on_with_in_the_middle_of_his_questions(sandbox: 
     events = await say(again, f"/resume {SLUG}")
     (told,) = restored(events)
     assert PersonSaid("the accountants") in told.events
-    assert any(isinstance(event, Answer) and "Who needs it?" in event.text for event in told.events)
-    assert any(isinstance(event, Answer) and "And when?" in event.text for event in events)
+    assert any(
+        isinstance(event, Answer) and "Who needs it?" in event.text
+        for event in told.events
+    )
+    assert any(
+        isinstance(event, Answer) and "And when?" in event.text for event in events
+    )
     again.leave()
 
 
@@ -162,4 +198,7 @@ async def test_one_ticket_that_is_damaged_is_in_nobodys_way(worked: Sandbox) -> 
     conversation.write_bytes(b"{torn\n" + conversation.read_bytes())
     views = await asyncio.wait_for(listed(worked), 60)
     assert {view.agent for view in views} == {"executor", "chat"}
-    assert next(view for view in views if view.agent == "executor").progress == "unreadable"
+    assert (
+        next(view for view in views if view.agent == "executor").progress
+        == "unreadable"
+    )

@@ -1,4 +1,6 @@
-"""`/status SLUG` for a ticket that has no plan yet: what its spec needs, and what comes next."""
+"""`/status SLUG` for a ticket that has no plan yet: what its spec needs, and what comes
+next.
+"""
 
 import json
 
@@ -37,7 +39,11 @@ def spec(sandbox: Sandbox, text: str) -> None:
 async def test_a_new_ticket_misses_everything(sandbox: Sandbox, kind: str) -> None:
     slug = sandbox.project.tickets.create(kind, "a").slug
     opened = await spec_opened(sandbox, slug)
-    assert (opened.ticket_slug, opened.title, opened.path) == (slug, "", f"tickets/{slug}/spec.yaml")
+    assert (opened.ticket_slug, opened.title, opened.path) == (
+        slug,
+        "",
+        f"tickets/{slug}/spec.yaml",
+    )
     assert missing(opened) == ["title", "description", "acceptance_criteria"]
     assert f"`/socrates {slug}`" in (await status(sandbox, slug))[-1]
 
@@ -62,9 +68,13 @@ async def test_after_a_complete_spec_comes_the_plan(sandbox: Sandbox) -> None:
     assert f"`/plan {SLUG}`" in (await status(sandbox, SLUG))[-1]
 
 
-async def test_a_spec_that_cannot_be_read_is_told_with_its_place(sandbox: Sandbox) -> None:
+async def test_a_spec_that_cannot_be_read_is_told_with_its_place(
+    sandbox: Sandbox,
+) -> None:
     spec(sandbox, "title: x\ntype: story\n")
-    with pytest.raises(BadInput, match=rf"tickets/{SLUG}/spec.yaml:2: the type 'story'"):
+    with pytest.raises(
+        BadInput, match=rf"tickets/{SLUG}/spec.yaml:2: the type 'story'"
+    ):
         await status(sandbox, SLUG)
 
 
@@ -74,8 +84,14 @@ async def test_with_a_plan_it_shows_the_steps(sandbox: Sandbox) -> None:
     assert isinstance(event, PlanOpened)
 
 
-def test_scripts_get_the_same_as_json(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+def test_scripts_get_the_same_as_json(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
     spec(sandbox, "title: Say words\n")
     assert main(["status", SLUG, "--json", "-C", str(sandbox.root)]) == 0
     seen = json.loads(capsys.readouterr().out)
-    assert (seen["event"], seen["title"], len(seen["missing"])) == ("spec_opened", "Say words", 2)
+    assert (seen["event"], seen["title"], len(seen["missing"])) == (
+        "spec_opened",
+        "Say words",
+        2,
+    )

@@ -11,13 +11,24 @@ from cdd_agent.context.query import Query
 def made(root: Path, files: dict[str, str | bytes]) -> Path:
     for path, content in files.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_bytes(content if isinstance(content, bytes) else content.encode())
+        (root / path).write_bytes(
+            content if isinstance(content, bytes) else content.encode()
+        )
     return root
 
 
 def git(root: Path, *words: str) -> str:
-    who = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgSign=false")
-    return subprocess.run(["git", *who, *words], cwd=root, capture_output=True, check=True, text=True).stdout
+    who = (
+        "-c",
+        "user.name=A",
+        "-c",
+        "user.email=a@example.org",
+        "-c",
+        "commit.gpgSign=false",
+    )
+    return subprocess.run(
+        ["git", *who, *words], cwd=root, capture_output=True, check=True, text=True
+    ).stdout
 
 
 def committed(root: Path, message: str, files: dict[str, str | bytes]) -> Path:

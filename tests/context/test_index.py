@@ -1,4 +1,6 @@
-"""What is looked into, that it is as the disk is now, and what becomes of a cache that cannot be used."""
+"""What is looked into, that it is as the disk is now, and what becomes of a cache that
+cannot be used.
+"""
 
 import asyncio
 import os
@@ -34,7 +36,10 @@ def caches(root: Path) -> list[Path]:
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """A project, set up with `.cdd`."""
-    return made(tmp_path / "project", {".cdd/config.yaml": "", "a.py": "range = 1\n", "b.py": "slate = 1\n"})
+    return made(
+        tmp_path / "project",
+        {".cdd/config.yaml": "", "a.py": "range = 1\n", "b.py": "slate = 1\n"},
+    )
 
 
 def test_changed_new_moved_and_removed_files(root: Path) -> None:
@@ -58,14 +63,20 @@ def test_a_change_of_the_same_size_just_after_reading_is_seen(root: Path) -> Non
         assert found(project) == ({"a.py"} if word == "range" else set())
 
 
-def test_what_is_read_once_is_not_read_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_read_once_is_not_read_again(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for path in ("a.py", "b.py"):
         os.utime(root / path, (1, 1))
     monkeypatch.setattr(intake, "_RACY", 0)
     ProjectMap(root).update()
     read: list[str] = []
     plain = intake.read_source_file
-    monkeypatch.setattr(intake, "read_source_file", lambda top, path: read.append(path) or plain(top, path))
+    monkeypatch.setattr(
+        intake,
+        "read_source_file",
+        lambda top, path: read.append(path) or plain(top, path),
+    )
 
     made(root, {"b.py": "range = 1\n"})
     assert found(ProjectMap(root)) == {"a.py", "b.py"}
@@ -78,7 +89,11 @@ def test_what_is_parsed_once_is_parsed_again_only_when_it_has_changed(
 ) -> None:
     parsed: list[str] = []
     plain = project_map.definitions
-    monkeypatch.setattr(project_map, "definitions", lambda path, data: parsed.append(path) or plain(path, data))
+    monkeypatch.setattr(
+        project_map,
+        "definitions",
+        lambda path, data: parsed.append(path) or plain(path, data),
+    )
     made(root, {"b.py": "def range(): pass\n"})
     project = ProjectMap(root)
     assert found(project) == found(project) == {"a.py", "b.py"}
@@ -87,7 +102,16 @@ def test_what_is_parsed_once_is_parsed_again_only_when_it_has_changed(
     made(root, {"b.py": "def slate(): pass\n\n\ndef range(): pass\n"})
 
     assert found(project) == {"a.py", "b.py"}
-    assert project.outline("b.py").split() == ["1", "def", "slate():", "pass", "4", "def", "range():", "pass"]
+    assert project.outline("b.py").split() == [
+        "1",
+        "def",
+        "slate():",
+        "pass",
+        "4",
+        "def",
+        "range():",
+        "pass",
+    ]
     assert sorted(parsed) == ["a.py", "b.py", "b.py"]
 
 
@@ -96,7 +120,13 @@ def test_the_cache_stays_the_same_file_whatever_changes(root: Path) -> None:
     found(project)
     (before,) = [place.stat().st_ino for place in caches(root)]
 
-    for changed in ({"b.py": "slate = 1\n"}, {"b.py": ""}, {"b.py": b"\0"}, {"c.py": "range = 2\n"}, {"c.py": "=/<\n"}):
+    for changed in (
+        {"b.py": "slate = 1\n"},
+        {"b.py": ""},
+        {"b.py": b"\0"},
+        {"c.py": "range = 2\n"},
+        {"c.py": "=/<\n"},
+    ):
         made(root, changed)
         assert "a.py" in found(project)
     (root / "b.py").unlink()
@@ -105,7 +135,9 @@ def test_the_cache_stays_the_same_file_whatever_changes(root: Path) -> None:
     assert [place.stat().st_ino for place in caches(root)] == [before]
 
 
-def test_many_files_are_read_by_another_process(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_files_are_read_by_another_process(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(indexing, "_MANY", 1)
     read: list[str] = []
     monkeypatch.setattr(intake, "read_as_source", lambda path, *_: read.append(path))
@@ -115,17 +147,26 @@ def test_many_files_are_read_by_another_process(root: Path, monkeypatch: pytest.
     assert read == []
 
 
-def test_never_more_is_held_at_once_than_memory_has_room_for(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_never_more_is_held_at_once_than_memory_has_room_for(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(intake, "_TOGETHER", 3)
     monkeypatch.setattr(intake, "_BYTES", 2_000_000)
     sizes = [1, 1, 1, 1, 900_000, 900_000, 900_000, 50_000_000, 900_000, 3_000_000]
 
     held = [
         [stamp[0] for stamp in some.values()]
-        for some in intake.portions({f"{n}.py": (size, 0, 0, 0) for n, size in enumerate(sizes)})
+        for some in intake.portions(
+            {f"{n}.py": (size, 0, 0, 0) for n, size in enumerate(sizes)}
+        )
     ]
 
-    assert held == [[1, 1, 1], [1, 900_000, 900_000], [900_000, 50_000_000], [900_000, 3_000_000]]
+    assert held == [
+        [1, 1, 1],
+        [1, 900_000, 900_000],
+        [900_000, 50_000_000],
+        [900_000, 3_000_000],
+    ]
     made(root, {f"{number}.py": f"range = {number}\n" for number in range(7)})
     assert len(found(ProjectMap(root))) == 8
 
@@ -139,7 +180,9 @@ def test_where_that_process_cannot_be_told_it_is_done_here(
     assert found(ProjectMap(root)) == {"a.py"}
 
 
-def test_what_that_process_does_not_do_is_done_here(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_that_process_does_not_do_is_done_here(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(indexing, "_MANY", 1)
     monkeypatch.setattr(indexing, "_CHILD", "import sys; sys.exit(3)")
 
@@ -151,7 +194,9 @@ def test_what_that_process_does_not_do_is_done_here(root: Path, monkeypatch: pyt
 def test_words_are_found_in_names_of_all_kinds(
     root: Path, monkeypatch: pytest.MonkeyPatch, few: int, module: str
 ) -> None:
-    """However many files come at once, and also where SQLite was built without full-text search."""
+    """However many files come at once, and also where SQLite was built without
+    full-text search.
+    """
     monkeypatch.setattr(intake, "_FEW", few)
     monkeypatch.setattr(cache, "_SEARCH", cache._SEARCH.replace("fts5", module))
     project = ProjectMap(root)
@@ -159,11 +204,21 @@ def test_words_are_found_in_names_of_all_kinds(
 
     made(
         root,
-        {"camel.js": "x(parseRangeOf)\n", "RangeServer.txt": "\n", "HTTPRange.go": "x\n", "no.py": "arrangement\n"},
+        {
+            "camel.js": "x(parseRangeOf)\n",
+            "RangeServer.txt": "\n",
+            "HTTPRange.go": "x\n",
+            "no.py": "arrangement\n",
+        },
     )
 
     assert found(project) == {"a.py", "camel.js", "RangeServer.txt", "HTTPRange.go"}
-    assert found(project, "parseRangeOf") == {"camel.js", "a.py", "RangeServer.txt", "HTTPRange.go"}
+    assert found(project, "parseRangeOf") == {
+        "camel.js",
+        "a.py",
+        "RangeServer.txt",
+        "HTTPRange.go",
+    }
     assert found(project, "http server") == {"RangeServer.txt", "HTTPRange.go"}
     made(root, {"camel.js": "x(parseSlateOf)\n"})
     assert found(project, "parse") == {"camel.js"}
@@ -171,14 +226,23 @@ def test_words_are_found_in_names_of_all_kinds(
 
 
 def test_a_name_in_code_is_not_the_same_with_other_capitals(root: Path) -> None:
-    made(root, {"one.py": "getX1 = 1\n", "two.py": "getx1 = 1\n", "three.py": "GETX1 = 1\n"})
+    made(
+        root,
+        {"one.py": "getX1 = 1\n", "two.py": "getx1 = 1\n", "three.py": "GETX1 = 1\n"},
+    )
 
-    (uses,) = [file.path for file in ranked(root, "see `getX1`") if any("uses `getX1`" in why for why in file.reasons)]
+    (uses,) = [
+        file.path
+        for file in ranked(root, "see `getX1`")
+        if any("uses `getX1`" in why for why in file.reasons)
+    ]
 
     assert uses == "one.py"
 
 
-def test_words_that_a_process_which_was_killed_did_not_learn_are_learned_later(root: Path) -> None:
+def test_words_that_a_process_which_was_killed_did_not_learn_are_learned_later(
+    root: Path,
+) -> None:
     found(ProjectMap(root))
     other = sqlite3.connect(caches(root)[0])
     other.execute("DELETE FROM words")
@@ -189,7 +253,9 @@ def test_words_that_a_process_which_was_killed_did_not_learn_are_learned_later(r
     assert found(ProjectMap(root)) == {"a.py"}
 
 
-def test_an_index_of_files_that_are_mostly_gone_is_made_anew(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_index_of_files_that_are_mostly_gone_is_made_anew(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(indexing, "_ALLOWED_DEAD", 2)
     project = ProjectMap(root)
     for number in range(12):
@@ -198,7 +264,11 @@ def test_an_index_of_files_that_are_mostly_gone_is_made_anew(root: Path, monkeyp
     (cache,) = caches(root)
     project.close()
 
-    ((holders,),) = sqlite3.connect(cache).execute("SELECT doc FROM terms WHERE term = 'range'").fetchall()
+    ((holders,),) = (
+        sqlite3.connect(cache)
+        .execute("SELECT doc FROM terms WHERE term = 'range'")
+        .fetchall()
+    )
     assert holders < 12
 
 
@@ -220,7 +290,9 @@ def test_what_is_not_looked_into(root: Path) -> None:
             "own/mine.py": lines,
             "tool/out.py": lines,
             "vendor/mine.py": lines,
-            ".gitattributes": "tool/*.py linguist-generated\nvendor/mine.py -linguist-vendored\n",
+            ".gitattributes": (
+                "tool/*.py linguist-generated\nvendor/mine.py -linguist-vendored\n"
+            ),
         },
     )
     (root / "link.py").symlink_to(root / "a.py")
@@ -239,7 +311,9 @@ def test_git_ignores_decide_what_belongs_to_the_project(root: Path) -> None:
     assert found(ProjectMap(root)) == {"a.py"}
 
 
-def test_texts_that_are_not_unicode_and_names_that_no_prompt_can_have(root: Path) -> None:
+def test_texts_that_are_not_unicode_and_names_that_no_prompt_can_have(
+    root: Path,
+) -> None:
     for name in (os.fsdecode(b"caf\xe9.py"), "zwei\nZeilen.py", "caf\u202eyp.py"):
         (root / name).write_text("range = 1\n")
     made(root, {"c.py": b"range = '\xff\xfe'\n", "größe.py": "größe = 1  # range\n"})
@@ -258,7 +332,9 @@ def test_hostile_files_take_no_long_time(root: Path) -> None:
             "nested.js": "range;\n" + "{(\n" * 100_000,
             "line.c": "range" + "(a, " * 1_250_000,
             "spaces.c": ("a " * 2_000 + "\n") * 40 + "range\n",
-            "names.py": "".join(f"def range_{number}(): pass\n" for number in range(20_000)),
+            "names.py": "".join(
+                f"def range_{number}(): pass\n" for number in range(20_000)
+            ),
         },
     )
     project = ProjectMap(root)
@@ -290,7 +366,9 @@ def test_a_damaged_cache_is_made_anew(root: Path, damage: bytes | None) -> None:
     project.close()
     (place,) = caches(root)
     whole = place.read_bytes()
-    place.write_bytes(whole[:5_000] + b"\xff" * (len(whole) - 5_000) if damage is None else damage)
+    place.write_bytes(
+        whole[:5_000] + b"\xff" * (len(whole) - 5_000) if damage is None else damage
+    )
 
     assert found(ProjectMap(root)) == {"a.py"}
     assert found(ProjectMap(root)) == {"a.py"}
@@ -318,7 +396,9 @@ def test_a_cache_that_fails_under_way_is_made_anew(root: Path) -> None:
         "INSERT OR REPLACE INTO facts VALUES ('number', 'many')",
     ],
 )
-def test_a_cache_that_holds_what_nobody_has_put_in_is_made_anew(root: Path, damage: str) -> None:
+def test_a_cache_that_holds_what_nobody_has_put_in_is_made_anew(
+    root: Path, damage: str
+) -> None:
     project = ProjectMap(root)
     found(project)
     project.close()
@@ -385,11 +465,16 @@ def test_a_cache_that_somebody_else_made_is_not_opened(
 
     assert found(ProjectMap(root)) == {"a.py"}
     assert len(caches(root)) == 2
-    assert stat.S_IMODE((tmp_path / "somebody" / "cdd" / "cache-key").stat().st_mode) == 0o600
+    assert (
+        stat.S_IMODE((tmp_path / "somebody" / "cdd" / "cache-key").stat().st_mode)
+        == 0o600
+    )
 
 
 @pytest.mark.parametrize("link", [".cdd", ".cdd/cache"])
-def test_a_cache_folder_that_leads_elsewhere_is_not_used(tmp_path: Path, link: str) -> None:
+def test_a_cache_folder_that_leads_elsewhere_is_not_used(
+    tmp_path: Path, link: str
+) -> None:
     elsewhere = made(tmp_path / "elsewhere", {"keep.txt": ""})
     root = made(tmp_path / "project", {"a.py": "range = 1\n"})
     (root / link).parent.mkdir(exist_ok=True)
@@ -399,7 +484,9 @@ def test_a_cache_folder_that_leads_elsewhere_is_not_used(tmp_path: Path, link: s
     assert [entry.name for entry in elsewhere.iterdir()] == ["keep.txt"]
 
 
-def test_where_nothing_can_be_written_it_works_in_memory(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_nothing_can_be_written_it_works_in_memory(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (root / ".cdd" / "cache").write_text("a file is in the way")
     assert found(ProjectMap(root)) == {"a.py"}
 
@@ -412,10 +499,12 @@ def test_where_nothing_can_be_written_it_works_in_memory(root: Path, monkeypatch
 def test_two_at_once_come_to_the_same(root: Path) -> None:
     made(root, {f"part_{number}.py": f"range_{number} = 1\n" for number in range(150)})
     child = (
-        "import sys; from pathlib import Path; from cdd_agent.context.project_map import ProjectMap;"
-        "ProjectMap(Path(sys.argv[1])).update()"
+        "import sys; from pathlib import Path; from cdd_agent.context.project_map"
+        " import ProjectMap;ProjectMap(Path(sys.argv[1])).update()"
     )
-    others = [subprocess.Popen([sys.executable, "-c", child, str(root)]) for _ in range(2)]
+    others = [
+        subprocess.Popen([sys.executable, "-c", child, str(root)]) for _ in range(2)
+    ]
     projects = [ProjectMap(root) for _ in range(3)]
     threads = [threading.Thread(target=project.update) for project in projects]
     for thread in threads:
@@ -429,18 +518,24 @@ def test_two_at_once_come_to_the_same(root: Path) -> None:
         assert len(project.rank(Query("range"), most=1_000)) == 151
 
 
-def test_the_past_is_read_as_far_as_it_is_new_and_anew_where_it_was_rewritten(root: Path) -> None:
+def test_the_past_is_read_as_far_as_it_is_new_and_anew_where_it_was_rewritten(
+    root: Path,
+) -> None:
     committed(root, "Start", {})
     project = ProjectMap(root)
     project.update()
     committed(root, "Weather", {"b.py": "slate = 2\n"})
-    assert "changed by past commits with such messages" in _reasons(project, "b.py", "weather")
+    assert "changed by past commits with such messages" in _reasons(
+        project, "b.py", "weather"
+    )
 
     git(root, "commit", "--amend", "--quiet", "--message", "Roofs")
     git(root, "reflog", "expire", "--expire=now", "--all")
     git(root, "gc", "--quiet", "--prune=now")
 
-    assert "changed by past commits with such messages" in _reasons(project, "b.py", "roofs")
+    assert "changed by past commits with such messages" in _reasons(
+        project, "b.py", "roofs"
+    )
 
 
 def test_going_to_and_fro_between_branches_counts_each_commit_once(root: Path) -> None:
@@ -479,18 +574,28 @@ def test_a_message_that_looks_like_the_log_changes_nothing(root: Path) -> None:
     committed(root, "Start", {})
     committed(
         root,
-        "Weather\n\n\x01--output=x\x02\x01<" + "a" * 40 + "\x02m\x01>" + "a" * 40 + "\x02m\x02z.py",
+        "Weather\n\n\x01--output=x\x02\x01<"
+        + "a" * 40
+        + "\x02m\x01>"
+        + "a" * 40
+        + "\x02m\x02z.py",
         {"b.py": "slate = 2\n"},
     )
     committed(root, "Roofs", {"b.py": "slate = 3\n"})
     project = ProjectMap(root)
 
-    assert "changed by past commits with such messages" in _reasons(project, "b.py", "roofs")
+    assert "changed by past commits with such messages" in _reasons(
+        project, "b.py", "roofs"
+    )
     committed(root, "Rain", {"b.py": "slate = 4\n"})
-    assert "changed by past commits with such messages" in _reasons(project, "b.py", "rain")
+    assert "changed by past commits with such messages" in _reasons(
+        project, "b.py", "rain"
+    )
 
 
-def test_a_project_in_a_folder_of_a_repository_knows_its_own_part(tmp_path: Path) -> None:
+def test_a_project_in_a_folder_of_a_repository_knows_its_own_part(
+    tmp_path: Path,
+) -> None:
     committed(tmp_path, "Start", {"inner/a.py": "x = 1\n", "outer.py": "x = 1\n"})
     committed(tmp_path, "Weather", {"inner/a.py": "x = 2\n", "outer.py": "x = 2\n"})
 
@@ -499,11 +604,20 @@ def test_a_project_in_a_folder_of_a_repository_knows_its_own_part(tmp_path: Path
 
 def _reasons(project: ProjectMap, path: str, text: str) -> tuple[str, ...]:
     project.update()
-    return next((file.reasons for file in project.rank(Query(text)) if file.path == path), ())
+    return next(
+        (file.reasons for file in project.rank(Query(text)) if file.path == path), ()
+    )
 
 
-async def test_a_look_that_nobody_waits_for_any_more_stops(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    loop, has_begun, go_on, read = asyncio.get_running_loop(), asyncio.Event(), threading.Event(), list[str]()
+async def test_a_look_that_nobody_waits_for_any_more_stops(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, has_begun, go_on, read = (
+        asyncio.get_running_loop(),
+        asyncio.Event(),
+        threading.Event(),
+        list[str](),
+    )
 
     def slow(top: Path, path: str) -> bytes:
         read.append(path)
@@ -527,12 +641,19 @@ async def test_a_look_that_nobody_waits_for_any_more_stops(root: Path, monkeypat
     assert found(project) == {"a.py"}
 
 
-async def test_the_process_that_reads_for_it_ends_with_it(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_process_that_reads_for_it_ends_with_it(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(looking, "_TO_STOP", 60)
     monkeypatch.setattr(indexing, "_MANY", 1)
-    child = f"import os, time; open({str(root / 'number')!r}, 'w').write(str(os.getpid()) + '.'); time.sleep(600)"
+    child = (
+        f"import os, time; open({str(root / 'number')!r}, 'w').write(str(os.getpid()) +"
+        " '.'); time.sleep(600)"
+    )
     monkeypatch.setattr(indexing, "_CHILD", child)
-    look = asyncio.ensure_future(looking.told_if_slow(ProjectMap(root).update, lambda event: None, "Looking"))
+    look = asyncio.ensure_future(
+        looking.told_if_slow(ProjectMap(root).update, lambda event: None, "Looking")
+    )
     number = ""
     while not number.endswith("."):
         await asyncio.sleep(0.01)

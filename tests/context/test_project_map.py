@@ -28,7 +28,12 @@ def test_what_a_text_speaks_of_comes_first(tmp_path: Path) -> None:
 
 def test_what_defines_a_name_says_so(tmp_path: Path) -> None:
     root = made(
-        tmp_path, {"http.py": PARSER, "use.py": "from http import parse_range\nparse_range('')\n", "mail.py": MAIL}
+        tmp_path,
+        {
+            "http.py": PARSER,
+            "use.py": "from http import parse_range\nparse_range('')\n",
+            "mail.py": MAIL,
+        },
     )
 
     first = ranked(root, "An empty text is a mistake for parse_range")[0]
@@ -41,7 +46,11 @@ def test_what_defines_a_name_says_so(tmp_path: Path) -> None:
 def test_what_uses_a_name_is_found_by_it(tmp_path: Path) -> None:
     root = made(
         tmp_path,
-        {"a.py": "from b import extract_i64\n\nextract_i64(1)\n", "c.py": "extract = 64\n", "d.py": "extract = 1\n"},
+        {
+            "a.py": "from b import extract_i64\n\nextract_i64(1)\n",
+            "c.py": "extract = 64\n",
+            "d.py": "extract = 1\n",
+        },
     )
 
     first = ranked(root, "Remove extract_i64")[0]
@@ -51,7 +60,10 @@ def test_what_uses_a_name_is_found_by_it(tmp_path: Path) -> None:
 
 
 def test_a_named_file_comes_first_whatever_it_holds(tmp_path: Path) -> None:
-    root = made(tmp_path, {"http.py": PARSER, "lib/mail.py": MAIL, "lib/post/office.py": "x = 1\n"})
+    root = made(
+        tmp_path,
+        {"http.py": PARSER, "lib/mail.py": MAIL, "lib/post/office.py": "x = 1\n"},
+    )
 
     for text in (
         "The range in mail.py",
@@ -74,7 +86,9 @@ def test_a_name_that_two_files_have_names_neither(tmp_path: Path) -> None:
 def test_what_is_left_out_is_not_found(tmp_path: Path) -> None:
     root = made(tmp_path, {"docs/range.py": "range = 1\n", "range.py": "range = 1\n"})
 
-    assert paths(root, Query("the range in docs/range.py", without=frozenset({"docs"}))) == ["range.py"]
+    assert paths(
+        root, Query("the range in docs/range.py", without=frozenset({"docs"}))
+    ) == ["range.py"]
 
 
 def test_what_is_pinned_comes_first(tmp_path: Path) -> None:
@@ -82,25 +96,42 @@ def test_what_is_pinned_comes_first(tmp_path: Path) -> None:
 
     first = ranked(root, Query("the range", pinned=frozenset({"lib/"})))[0]
 
-    assert (first.path, first.is_named, first.reasons[0]) == ("lib/mail.py", True, "pinned")
+    assert (first.path, first.is_named, first.reasons[0]) == (
+        "lib/mail.py",
+        True,
+        "pinned",
+    )
 
 
 def test_tests_and_pages_come_after_the_source(tmp_path: Path) -> None:
     page = "# Ranges\n\nA range is parsed by parse_range: range, range, range.\n"
-    test = "from http import parse_range\n\n\ndef test_parse_range():\n    assert parse_range('range')\n"
-    root = made(tmp_path, {"tests/test_http.py": test, "docs/range.md": page, "http.py": PARSER})
+    test = (
+        "from http import parse_range\n\n\n"
+        "def test_parse_range():\n"
+        "    assert parse_range('range')\n"
+    )
+    root = made(
+        tmp_path, {"tests/test_http.py": test, "docs/range.md": page, "http.py": PARSER}
+    )
 
     found = ranked(root, "parse_range and a range")
 
     assert found[0].path == "http.py"
-    assert "test of `http.py`" in next(file.reasons for file in found if file.path == "tests/test_http.py")
+    assert "test of `http.py`" in next(
+        file.reasons for file in found if file.path == "tests/test_http.py"
+    )
 
 
 def test_imports_lead_to_neighbours_in_both_directions(tmp_path: Path) -> None:
     root = made(
         tmp_path,
         {
-            "shop/till.py": "from shop import money\nfrom .paper import roll\n\n\ndef receipt():\n    return roll\n",
+            "shop/till.py": (
+                "from shop import money\n"
+                "from .paper import roll\n\n\n"
+                "def receipt():\n"
+                "    return roll\n"
+            ),
             "shop/paper.py": "roll = 1\n",
             "shop/money.py": "coin = 1\n",
             "shop/door.py": "from shop.till import receipt\n",
@@ -116,21 +147,37 @@ def test_imports_lead_to_neighbours_in_both_directions(tmp_path: Path) -> None:
     assert "shop/roof.py" not in found
 
 
-def test_the_past_tells_what_changes_together_and_what_messages_mean(tmp_path: Path) -> None:
-    committed(tmp_path, "Start", {"till.py": "a = 1\n", "drawer.py": "b = 1\n", "roof.py": "c = 1\n"})
-    committed(tmp_path, "Rounding of halves", {"till.py": "a = 2\n", "drawer.py": "b = 2\n"})
+def test_the_past_tells_what_changes_together_and_what_messages_mean(
+    tmp_path: Path,
+) -> None:
+    committed(
+        tmp_path,
+        "Start",
+        {"till.py": "a = 1\n", "drawer.py": "b = 1\n", "roof.py": "c = 1\n"},
+    )
+    committed(
+        tmp_path, "Rounding of halves", {"till.py": "a = 2\n", "drawer.py": "b = 2\n"}
+    )
     committed(tmp_path, "Slates", {"roof.py": "c = 2\n"})
     committed(tmp_path, "Halves again", {"till.py": "a = 3\n", "drawer.py": "b = 3\n"})
 
     found = ranked(tmp_path, "Halves are rounded to even numbers")
 
     assert {file.path for file in found[:2]} == {"till.py", "drawer.py"}
-    assert "changed with `drawer.py` in 3 commits" in next(file.reasons for file in found if file.path == "till.py")
+    assert "changed with `drawer.py` in 3 commits" in next(
+        file.reasons for file in found if file.path == "till.py"
+    )
     assert "changed by past commits with such messages" in found[0].reasons
 
 
 def test_words_that_are_in_any_text_lead_nowhere(tmp_path: Path) -> None:
-    root = made(tmp_path, {"money.py": "coins = 1\n", "talk.py": "# Which of them should be there, and why?\n"})
+    root = made(
+        tmp_path,
+        {
+            "money.py": "coins = 1\n",
+            "talk.py": "# Which of them should be there, and why?\n",
+        },
+    )
 
     assert paths(root, "Which coins should be there?") == ["money.py"]
     assert paths(root, "Which should there be?") == ["talk.py"]
@@ -139,7 +186,14 @@ def test_words_that_are_in_any_text_lead_nowhere(tmp_path: Path) -> None:
 def test_a_word_of_many_messages_says_little(tmp_path: Path) -> None:
     others = {f"part_{number}.py": f"n = {number}\n" for number in range(20)}
     committed(
-        tmp_path, "Start", {"glue.py": "repair = 1\n", "till.py": "coins = 1\n", "purse.py": "coins = 2\n", **others}
+        tmp_path,
+        "Start",
+        {
+            "glue.py": "repair = 1\n",
+            "till.py": "coins = 1\n",
+            "purse.py": "coins = 2\n",
+            **others,
+        },
     )
     assert paths(tmp_path, "repair coins")[0] == "glue.py"
 
@@ -151,12 +205,15 @@ def test_a_word_of_many_messages_says_little(tmp_path: Path) -> None:
 
 def test_a_failure_leads_to_the_lines_that_it_names(tmp_path: Path) -> None:
     body = "".join(
-        f"def part_{number}():\n    one = {number}\n    two = one\n    return two\n\n\n" for number in range(40)
+        f"def part_{number}():\n    one = {number}\n    two = one\n    return two\n\n\n"
+        for number in range(40)
     )
     root = made(tmp_path, {"app/deep.py": body, "app/other.py": "range = 1\n"})
     failure = (
-        'Traceback (most recent call last):\n  File "/usr/lib/python3.11/json/decoder.py", line 9, in decode\n'
-        f'  File "{root}/app/deep.py", line 104, in part_17\nValueError: no range\n'
+        "Traceback (most recent call last):\n"
+        '  File "/usr/lib/python3.11/json/decoder.py", line 9, in decode\n'
+        f'  File "{root}/app/deep.py", line 104, in part_17\n'
+        "ValueError: no range\n"
     )
 
     first = ranked(root, Query("make the range work", failure=failure))[0]
@@ -178,25 +235,41 @@ def test_what_earlier_steps_changed_is_near(tmp_path: Path) -> None:
 
     found = ranked(root, Query("Go on", touched=("b.py", "gone.py")))
 
-    assert [(file.path, file.reasons) for file in found] == [("b.py", ("changed by an earlier step",))]
+    assert [(file.path, file.reasons) for file in found] == [
+        ("b.py", ("changed by an earlier step",))
+    ]
 
 
 def test_places_come_in_order_across_files(tmp_path: Path) -> None:
-    root = made(tmp_path, {"http.py": PARSER, "other.py": "def dump_header():\n    return 1\n", "mail.py": MAIL})
+    root = made(
+        tmp_path,
+        {
+            "http.py": PARSER,
+            "other.py": "def dump_header():\n    return 1\n",
+            "mail.py": MAIL,
+        },
+    )
 
     order = list(in_order(ranked(root, "parse_range of a range")))
 
     assert order[0][0].path == "http.py"
-    assert [place.use for _, place in order] == sorted((place.use for _, place in order), reverse=True)
+    assert [place.use for _, place in order] == sorted(
+        (place.use for _, place in order), reverse=True
+    )
 
 
 def test_an_outline_has_signatures_with_what_is_said_of_them(tmp_path: Path) -> None:
     said = 'class Till:\n    """Takes money."""\n\n'
-    text = f"{said}    def take(self, coin: int) -> None:\n        # In cents.\n        self.coin = coin\n"
+    text = (
+        f"{said}    def take(self, coin: int) -> None:\n"
+        "        # In cents.\n"
+        "        self.coin = coin\n"
+    )
     found = ProjectMap(made(tmp_path, {"till.py": text, "notes.txt": "Till\n"}))
 
-    assert found.outline("till.py") == (
-        "    1  class Till:  # Takes money.\n    4      def take(self, coin: int) -> None:  # In cents.\n"
+    assert (
+        found.outline("till.py") == "    1  class Till:  # Takes money.\n"
+        "    4      def take(self, coin: int) -> None:  # In cents.\n"
     )
     assert found.outline("notes.txt") == found.outline("missing.py") == ""
 

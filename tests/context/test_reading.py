@@ -38,9 +38,27 @@ export class Six {
 }
 function eight() {}
 """
-GO = 'package p\n\nimport (\n\t"fmt"\n\tq "example.org/p/q"\n)\n\ntype Nine struct{}\n\nfunc (n *Nine) Ten() {}\n'
+GO = (
+    "package p\n\n"
+    "import (\n"
+    '\t"fmt"\n'
+    '\tq "example.org/p/q"\n'
+    ")\n\n"
+    "type Nine struct{}\n\n"
+    "func (n *Nine) Ten() {}\n"
+)
 RUST = "use crate::a::B;\nmod c;\npub struct D;\nimpl D {\n    pub fn e(&self) {}\n}\n"
-C = '#include "a.h"\n#define F 1\nstruct g {\n  int x;\n};\nstatic int *h(int a)\n{\n  return 0;\n}\n'
+C = (
+    '#include "a.h"\n'
+    "#define F 1\n"
+    "struct g {\n"
+    "  int x;\n"
+    "};\n"
+    "static int *h(int a)\n"
+    "{\n"
+    "  return 0;\n"
+    "}\n"
+)
 
 
 @pytest.mark.parametrize(
@@ -53,14 +71,28 @@ C = '#include "a.h"\n#define F 1\nstruct g {\n  int x;\n};\nstatic int *h(int a)
             {"one", "two", "Three", "four"},
             {"os", "a.b", "a.b.c", "a.b.d"},
         ),
-        ("a.js", SCRIPT, ["five", "Six", "Six.seven", "eight"], {"five", "Six", "seven", "eight"}, {"./x.js"}),
-        ("a.ts", SCRIPT, ["five", "Six", "Six.seven", "eight"], {"five", "Six", "seven", "eight"}, {"./x.js"}),
+        (
+            "a.js",
+            SCRIPT,
+            ["five", "Six", "Six.seven", "eight"],
+            {"five", "Six", "seven", "eight"},
+            {"./x.js"},
+        ),
+        (
+            "a.ts",
+            SCRIPT,
+            ["five", "Six", "Six.seven", "eight"],
+            {"five", "Six", "seven", "eight"},
+            {"./x.js"},
+        ),
         ("a.go", GO, ["Nine", "Ten"], {"Nine", "Ten"}, {"fmt", "example.org/p/q"}),
         ("a.rs", RUST, ["D", "D", "D.e"], {"c", "D", "e"}, {"crate::a::B", "c"}),
         ("a.c", C, ["g", "h"], {"F", "g", "h"}, {"a.h"}),
     ],
 )
-def test_definitions_and_imports(path: str, text: str, exact: list[str], defined: set[str], imported: set[str]) -> None:
+def test_definitions_and_imports(
+    path: str, text: str, exact: list[str], defined: set[str], imported: set[str]
+) -> None:
     source = read_as_source(path, text.encode())
 
     assert source is not None
@@ -75,7 +107,10 @@ def test_a_definition_has_its_decorators() -> None:
 
 
 @given(
-    st.binary(max_size=300), st.sampled_from(["a.py", "a.js", "a.tsx", "a.go", "a.rs", "a.c", "a.h", "a.rb", "a.php"])
+    st.binary(max_size=300),
+    st.sampled_from(
+        ["a.py", "a.js", "a.tsx", "a.go", "a.rs", "a.c", "a.h", "a.rb", "a.php"]
+    ),
 )
 def test_any_bytes_are_read(data: bytes, path: str) -> None:
     lines = data.count(b"\n") + 1
@@ -89,13 +124,20 @@ def test_any_bytes_are_read(data: bytes, path: str) -> None:
 @st.composite
 def nested(draw: st.DrawFn) -> tuple[int, list[Definition]]:
     lines = draw(st.integers(1, 300))
-    spans = draw(st.lists(st.tuples(st.integers(1, lines), st.integers(1, lines)), max_size=12))
+    spans = draw(
+        st.lists(st.tuples(st.integers(1, lines), st.integers(1, lines)), max_size=12)
+    )
     ordered = sorted({(min(span), -max(span)) for span in spans})
-    return lines, [Definition(f"d{at}", first, -last, first, 0) for at, (first, last) in enumerate(ordered)]
+    return lines, [
+        Definition(f"d{at}", first, -last, first, 0)
+        for at, (first, last) in enumerate(ordered)
+    ]
 
 
 @given(nested())
-def test_pieces_cover_each_line_once_and_are_small(given_: tuple[int, list[Definition]]) -> None:
+def test_pieces_cover_each_line_once_and_are_small(
+    given_: tuple[int, list[Definition]],
+) -> None:
     lines, found = given_
 
     result = pieces(lines, found)
@@ -109,22 +151,36 @@ def test_pieces_cover_each_line_once_and_are_small(given_: tuple[int, list[Defin
 @pytest.mark.parametrize("text", ["", "parse_range", "HTTPServer x9"])
 def test_terms_are_taken_apart_into_their_words(text: str) -> None:
     terms = as_terms(text.encode()).split()
-    assert {word for word, _ in taken_apart(terms)} == {word for name in text.split() for word in words_of(name)}
+    assert {word for word, _ in taken_apart(terms)} == {
+        word for name in text.split() for word in words_of(name)
+    }
 
 
 def test_a_piece_is_a_definition_where_that_is_small_enough() -> None:
-    text = "".join(f"def part_{number}():\n" + "    x = 1\n" * 8 + "\n\n" for number in range(3))
+    text = "".join(
+        f"def part_{number}():\n" + "    x = 1\n" * 8 + "\n\n" for number in range(3)
+    )
 
-    names = [(piece.first, piece.name) for piece in pieces(33, definitions("a.py", text.encode()))]
+    names = [
+        (piece.first, piece.name)
+        for piece in pieces(33, definitions("a.py", text.encode()))
+    ]
 
     assert [name for _, name in names] == ["part_0", "part_1", "part_2"]
 
 
 def test_words_of_names_and_of_texts_are_alike() -> None:
-    assert words_in("parseRanges") == words_in("parsing_range") == words_in("parsed ranges") == ["pars", "rang"]
+    assert (
+        words_in("parseRanges")
+        == words_in("parsing_range")
+        == words_in("parsed ranges")
+        == ["pars", "rang"]
+    )
     assert words_in("HTTPServer2 x class") == ["http", "server", "class"]
     assert words_in("x" * 61) == []
-    assert names_in_code("See parse_range or HTTPServer or sha1, not Range or HTTP") == [
+    assert names_in_code(
+        "See parse_range or HTTPServer or sha1, not Range or HTTP"
+    ) == [
         "parse_range",
         "HTTPServer",
         "sha1",
@@ -132,8 +188,8 @@ def test_words_of_names_and_of_texts_are_alike() -> None:
 
 
 FILES = """
-app/__init__.py app/till.py app/sub/roll.py lib/x/index.ts src/a.h src/sub/b.c pkg/q/q.go pkg/q/r.go
-crates/c/src/walk.rs
+app/__init__.py app/till.py app/sub/roll.py lib/x/index.ts src/a.h src/sub/b.c
+pkg/q/q.go pkg/q/r.go crates/c/src/walk.rs
 """
 LINKS = Links(FILES.split())
 
@@ -159,7 +215,9 @@ def test_imports_mean_files(name: str, importer: str, meant: list[str]) -> None:
     assert LINKS.imported(name, importer) == meant
 
 
-@given(st.text("./:\\ab*@", max_size=12), st.sampled_from(["a.py", "b/a.py", "b/c/a.rs"]))
+@given(
+    st.text("./:\\ab*@", max_size=12), st.sampled_from(["a.py", "b/a.py", "b/c/a.rs"])
+)
 def test_any_import_means_some_files_or_none(name: str, importer: str) -> None:
     assert isinstance(LINKS.imported(name, importer), list)
 
@@ -183,7 +241,9 @@ def test_any_import_means_some_files_or_none(name: str, importer: str) -> None:
 )
 def test_frames_of_many_tools(said: str) -> None:
     files = ["src/a.py"] if said.startswith("a.py") else ["src/a.py", "b/a.py"]
-    assert frames(f"other.py:3\n{said}\n", files, Path("/home/p")) == [Frame("src/a.py", 7)]
+    assert frames(f"other.py:3\n{said}\n", files, Path("/home/p")) == [
+        Frame("src/a.py", 7)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -210,7 +270,10 @@ def test_a_frame_in_a_project_that_is_reached_by_a_link(tmp_path: Path) -> None:
 
 
 def test_the_last_frame_comes_first_and_the_last_errors_are_kept() -> None:
-    assert frames("a.py:1\nb.py:2\na.py:1\n", ["a.py", "b.py"], Path("/p")) == [Frame("a.py", 1), Frame("b.py", 2)]
+    assert frames("a.py:1\nb.py:2\na.py:1\n", ["a.py", "b.py"], Path("/p")) == [
+        Frame("a.py", 1),
+        Frame("b.py", 2),
+    ]
     assert error_lines("fine\nTypeError: no range\nfine") == ["TypeError: no range"]
 
 
@@ -225,10 +288,21 @@ def test_no_output_takes_long(said: str) -> None:
 
 def test_attributes_say_what_is_written_by_hand() -> None:
     by_hand = Handwritten(
-        "*.gen.py\tlinguist-generated\nvendor/own.js linguist-vendored=false\ndocs/* -linguist-documentation\n"
+        "*.gen.py\tlinguist-generated\n"
+        "vendor/own.js linguist-vendored=false\n"
+        "docs/* -linguist-documentation\n"
     )
 
-    assert [by_hand(path) for path in ("a.gen.py", "vendor/own.js", "vendor/other.js", "docs/a.py", "a.py")] == [
+    assert [
+        by_hand(path)
+        for path in (
+            "a.gen.py",
+            "vendor/own.js",
+            "vendor/other.js",
+            "docs/a.py",
+            "a.py",
+        )
+    ] == [
         False,
         True,
         False,
@@ -244,16 +318,28 @@ def test_attributes_say_what_is_written_by_hand() -> None:
         ("# This file is automatically generated by a tool", False),
         ("/* Generated by re2c 1.0 */", False),
         ("// @generated", False),
-        ("//! Formats the help that is generated by the parser, auto-generated or not", True),
+        (
+            (
+                "//! Formats the help that is generated by the parser, auto-generated"
+                " or not"
+            ),
+            True,
+        ),
         ('"""Reads generated code."""', True),
     ],
 )
-def test_a_generated_file_says_so_at_the_beginning_of_a_line(begins: str, is_source: bool) -> None:
-    assert (read_as_source("a.rs", f"{begins}\nfn a() {{}}\n".encode()) is not None) == is_source
+def test_a_generated_file_says_so_at_the_beginning_of_a_line(
+    begins: str, is_source: bool
+) -> None:
+    assert (
+        read_as_source("a.rs", f"{begins}\nfn a() {{}}\n".encode()) is not None
+    ) == is_source
 
 
 @pytest.mark.parametrize("path", ["a.py", "a.js", "a.go", "a.rs", "a.c", "a.java"])
-@pytest.mark.parametrize("line", ["a ", "a.", "(", "\t", " public", "from ", '"', "x: ", "<a, "])
+@pytest.mark.parametrize(
+    "line", ["a ", "a.", "(", "\t", " public", "from ", '"', "x: ", "<a, "]
+)
 def test_no_line_takes_long(path: str, line: str) -> None:
     begun = time.process_time()
 

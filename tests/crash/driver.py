@@ -1,8 +1,10 @@
-"""One run of `cdd exec` as a process of its own, which can end itself at any of its points.
+"""One run of `cdd exec` as a process of its own, which can end itself at any of its
+points.
 
-python -m tests.crash.driver STORY ROOT                     carry the plan out (ROOT is made if it is not there)
-python -m tests.crash.driver STORY ROOT --kill-at 17        end by SIGKILL just before the seventeenth point
-python -m tests.crash.driver STORY ROOT --points FILE       write down the points on the way, and what files held
+python -m tests.crash.driver STORY ROOT                     carry the plan out (ROOT is
+made if it is not there) python -m tests.crash.driver STORY ROOT --kill-at 17        end
+by SIGKILL just before the seventeenth point python -m tests.crash.driver STORY ROOT
+--points FILE       write down the points on the way, and what files held
 """
 
 import argparse
@@ -28,7 +30,9 @@ SETTINGS = ("CDD_", "HIVE_", "GIT_", "XDG_")
 
 @dataclass(frozen=True)
 class Orders:
-    """A driver's orders. `kill_at` 0: go on to the end. `calls` is where the model writes its calls down."""
+    """A driver's orders. `kill_at` 0: go on to the end. `calls` is where the model
+    writes its calls down.
+    """
 
     story: str
     root: Path
@@ -42,7 +46,9 @@ class Orders:
 
 @dataclass
 class Notes:
-    """The points of a run, and every content that each file of the project had at one of them."""
+    """The points of a run, and every content that each file of the project had at one
+    of them.
+    """
 
     root: Path
     points: list[Point] = field(default_factory=list)
@@ -55,11 +61,15 @@ class Notes:
 
     def to_json(self) -> str:
         versions = {path: sorted(digests) for path, digests in self.versions.items()}
-        return json.dumps({"points": [asdict(point) for point in self.points], "versions": versions})
+        return json.dumps(
+            {"points": [asdict(point) for point in self.points], "versions": versions}
+        )
 
 
 def drive(orders: Orders) -> int:
-    """Run the plan as `cdd exec` does, with the story's model. Returns the exit code, if it comes to that."""
+    """Run the plan as `cdd exec` does, with the story's model. Returns the exit code,
+    if it comes to that.
+    """
     root, notes = orders.root.resolve(), Notes(orders.root.resolve())
 
     def reached(point: Point) -> None:
@@ -82,14 +92,28 @@ def drive(orders: Orders) -> int:
             orders.points.write_text(notes.to_json())
 
 
-def run_as_process(orders: Orders, output: Path, home: Path, outside: Mapping[str, str]) -> None:
-    """The target of a forked process: its words go to a file, and its settings are nobody's. What it was forked from
-    has the environment of whichever test was first; `outside` is that of this one."""
+def run_as_process(
+    orders: Orders, output: Path, home: Path, outside: Mapping[str, str]
+) -> None:
+    """The target of a forked process: its words go to a file, and its settings are
+    nobody's. What it was forked from has the environment of whichever test was first;
+    `outside` is that of this one.
+    """
     with output.open("ab") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
-    take_environment({name: value for name, value in outside.items() if not name.startswith(SETTINGS)})
-    os.environ |= {"HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    take_environment(
+        {
+            name: value
+            for name, value in outside.items()
+            if not name.startswith(SETTINGS)
+        }
+    )
+    os.environ |= {
+        "HOME": str(home),
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    }
     code = drive(orders)
     sys.stdout.flush()
     sys.stderr.flush()
@@ -97,7 +121,9 @@ def run_as_process(orders: Orders, output: Path, home: Path, outside: Mapping[st
 
 
 def main() -> int:
-    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    words = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     words.add_argument("story", choices=STORIES)
     words.add_argument("root", type=Path)
     words.add_argument("--kill-at", type=int, default=0)
@@ -108,7 +134,9 @@ def main() -> int:
     if not given.root.exists():
         story.write(given.root)
     calls = given.root.with_name(f"{given.root.name}.calls")
-    return drive(Orders(given.story, given.root, calls, given.kill_at, given.death, given.points))
+    return drive(
+        Orders(given.story, given.root, calls, given.kill_at, given.death, given.points)
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""Kill a run at a point, look at what is left, run it again: what must hold then, in one place."""
+"""Kill a run at a point, look at what is left, run it again: what must hold then, in
+one place.
+"""
 
 import json
 import multiprocessing.process
@@ -23,12 +25,15 @@ _SECONDS = 120.0
 """Within which a run, and what it started, has to be over."""
 
 Calls = tuple[tuple[int, int], ...]
-"""What the model was asked, and a person: steps, each with the number of its attempt."""
+"""What the model was asked, and a person: steps, each with the number of its attempt.
+"""
 
 
 @dataclass(frozen=True)
 class Uninterrupted:
-    """A run that nobody killed: where it began, its points, what it left, and what each file held on the way."""
+    """A run that nobody killed: where it began, its points, what it left, and what each
+    file held on the way.
+    """
 
     story: str
     start: Path
@@ -39,12 +44,16 @@ class Uninterrupted:
 
     @staticmethod
     def measure(story: str, folder: Path) -> None:
-        """Do the run in `folder`, for any process to `load`. Raises `AssertionError` when it fails."""
+        """Do the run in `folder`, for any process to `load`. Raises `AssertionError`
+        when it fails.
+        """
         start = folder / "start"
         STORIES[story].write(start)
         run = Run(story, start, folder)
         code = run.go(points=folder / "points.json")
-        assert code == ExitCode.DONE, f"the run that nobody killed ended with {code}:\n{run.words}"
+        assert code == ExitCode.DONE, (
+            f"the run that nobody killed ended with {code}:\n{run.words}"
+        )
 
     @property
     def project(self) -> Path:
@@ -55,15 +64,27 @@ class Uninterrupted:
     def load(cls, story: str, folder: Path) -> "Uninterrupted":
         notes = json.loads((folder / "points.json").read_text())
         root = _root(folder)
-        versions = {path: frozenset(digests) for path, digests in notes["versions"].items()}
+        versions = {
+            path: frozenset(digests) for path, digests in notes["versions"].items()
+        }
         for path, digest in views.contents(root).items():
             versions[path] = versions.get(path, frozenset()) | {digest}
         points = tuple(Point.from_json(entry) for entry in notes["points"])
-        return cls(story, folder / "start", points, versions, views.ending(root), _calls(folder / "calls"))
+        return cls(
+            story,
+            folder / "start",
+            points,
+            versions,
+            views.ending(root),
+            _calls(folder / "calls"),
+        )
 
-    def broken_rules(self, deaths: Sequence[tuple[int, Death]], folder: Path) -> Iterator[str]:
-        """Kill a run at these points, one process after the other, then let it end. Yields in what way that is not as
-        if nothing had happened, up to where it makes no sense to go on.
+    def broken_rules(
+        self, deaths: Sequence[tuple[int, Death]], folder: Path
+    ) -> Iterator[str]:
+        """Kill a run at these points, one process after the other, then let it end.
+        Yields in what way that is not as if nothing had happened, up to where it makes
+        no sense to go on.
 
         A later death may come too late: its process is over before.
         """
@@ -79,17 +100,24 @@ class Uninterrupted:
                 return
         code, broken = run.resumed()
         yield from broken
-        if code == ExitCode.NOT_APPROVED and (changed := STORIES[self.story].changed_by_commands):
-            for path in changed:  # what a command was about to do when it was killed with the run is left to the person
+        if code == ExitCode.NOT_APPROVED and (
+            changed := STORIES[self.story].changed_by_commands
+        ):
+            for path in changed:
+                # what a command was about to do when it was killed with the run is left
+                # to the person
                 (run.root / path).unlink()
             code, broken = run.resumed()
             yield from broken
         if code != ExitCode.DONE:
             yield f"the last process ended with {code}:\n{run.words}"
             return
-        # A round of tools that is lost is asked for again, and so is the answer to its one question about changes.
+        # A round of tools that is lost is asked for again, and so is the answer to its
+        # one question about changes.
         story = STORIES[self.story]
-        yield from self._calls_too_many(run.calls, at_most=len(deaths) * (story.jobs + story.is_reviewed))
+        yield from self._calls_too_many(
+            run.calls, at_most=len(deaths) * (story.jobs + story.is_reviewed)
+        )
         yield from self._differences(views.ending(run.root))
 
     def _torn(self, root: Path) -> Iterator[str]:
@@ -100,7 +128,10 @@ class Uninterrupted:
             yield f"the state cannot be read: {error}"
         for path, digest in views.contents(root).items():
             if digest not in self.versions.get(path, frozenset()):
-                yield f"{path} holds what no step wrote: {(root / path).read_bytes()[:80]!r}"
+                yield (
+                    f"{path} holds what no step wrote:"
+                    f" {(root / path).read_bytes()[:80]!r}"
+                )
         for question in views.NEVER_CHANGED if self.ending.git else ():
             if git(root, *question.split()) != self.ending.git[question]:
                 yield f"`git {question}` says something else right after the death"
@@ -117,7 +148,10 @@ class Uninterrupted:
             expected, found = (getattr(ending, what) for ending in (self.ending, now))
             for key in sorted(expected.keys() | found.keys()):
                 if expected.get(key) != found.get(key):
-                    yield f"in the end, {what}: {key} is {found.get(key)!r}, not {expected.get(key)!r}"
+                    yield (
+                        f"in the end, {what}: {key} is {found.get(key)!r}, not"
+                        f" {expected.get(key)!r}"
+                    )
         yield from (f"left behind: {path}" for path in now.strays)
 
 
@@ -146,21 +180,51 @@ class Run:
         """The end of what the processes said."""
         return (self.folder / "output").read_text()[-3000:]
 
-    def resumed(self, *, kill_at: int = 0, death: Death = Death.KILL) -> tuple[int, list[str]]:
-        """One more process. Returns its exit code, and what it asked the model in vain."""
-        done, paid, before = views.completed(self.root), views.saved_replies(self.root), len(self.calls)
+    def resumed(
+        self, *, kill_at: int = 0, death: Death = Death.KILL
+    ) -> tuple[int, list[str]]:
+        """One more process. Returns its exit code, and what it asked the model in
+        vain.
+        """
+        done, paid, before = (
+            views.completed(self.root),
+            views.saved_replies(self.root),
+            len(self.calls),
+        )
         code = self.go(kill_at=kill_at, death=death)
         calls = self.calls[before:]
-        again = [f"the model was asked again for completed step {step}" for step, _ in calls if step in done]
-        in_vain = [f"the model was asked again for the saved reply {call}" for call in calls if call in paid]
+        again = [
+            f"the model was asked again for completed step {step}"
+            for step, _ in calls
+            if step in done
+        ]
+        in_vain = [
+            f"the model was asked again for the saved reply {call}"
+            for call in calls
+            if call in paid
+        ]
         return code, again + in_vain
 
     def go(
-        self, *, kill_at: int = 0, death: Death = Death.KILL, points: Path | None = None, undo: int | None = None
+        self,
+        *,
+        kill_at: int = 0,
+        death: Death = Death.KILL,
+        points: Path | None = None,
+        undo: int | None = None,
     ) -> int:
-        """Start a process and wait for its end, and for that of what it started. Returns its exit code."""
-        orders = driver.Orders(self.story, self.root, self.folder / "calls", kill_at, death, points, undo)
-        arguments = (orders, self.folder / "output", self.folder / "home", dict(os.environ))
+        """Start a process and wait for its end, and for that of what it started.
+        Returns its exit code.
+        """
+        orders = driver.Orders(
+            self.story, self.root, self.folder / "calls", kill_at, death, points, undo
+        )
+        arguments = (
+            orders,
+            self.folder / "output",
+            self.folder / "home",
+            dict(os.environ),
+        )
         process = PROCESSES.Process(target=driver.run_as_process, args=arguments)
         process.start()
         process.join(_SECONDS)
@@ -186,7 +250,9 @@ def _ended(process: multiprocessing.process.BaseProcess) -> Iterator[None]:
 def _at_work_in(root: Path) -> list[psutil.Process]:
     """Processes that a killed run started and left behind."""
     return [
-        one for one in psutil.process_iter(["cwd"]) if one.info["cwd"] and Path(one.info["cwd"]).is_relative_to(root)
+        one
+        for one in psutil.process_iter(["cwd"])
+        if one.info["cwd"] and Path(one.info["cwd"]).is_relative_to(root)
     ]
 
 

@@ -1,8 +1,10 @@
-"""The moments at which a process changes the world, found by watching it, and its end at one of them.
+"""The moments at which a process changes the world, found by watching it, and its end
+at one of them.
 
 Python announces each change of a file and each start of a program to audit hooks
-(https://docs.python.org/3/library/audit_events.html), so a new kind of write is a new point without being listed
-anywhere. Of what is not announced, `os.fsync` and the moment after a program's start are added here.
+(https://docs.python.org/3/library/audit_events.html), so a new kind of write is a new
+point without being listed anywhere. Of what is not announced, `os.fsync` and the moment
+after a program's start are added here.
 """
 
 import contextlib
@@ -30,8 +32,9 @@ class Death(StrEnum):
     KILL = "kill"
     """A kill: all that it wrote stays, and all that it started goes on."""
     POWER_CUT = "power-cut"
-    """Of what it wrote and did not sync, half is lost, and so is a file's new name in a folder that was not synced;
-    what it started ends too."""
+    """Of what it wrote and did not sync, half is lost, and so is a file's new name in a
+    folder that was not synced; what it started ends too.
+    """
 
 
 @dataclass(frozen=True)
@@ -44,8 +47,12 @@ class Point:
 
     @property
     def death(self) -> Death:
-        """Each point has one: where data is synced that is the loss of it, elsewhere it is one or the other."""
-        return Death.POWER_CUT if self.kind == "fsync" or self.number % 2 else Death.KILL
+        """Each point has one: where data is synced that is the loss of it, elsewhere it
+        is one or the other.
+        """
+        return (
+            Death.POWER_CUT if self.kind == "fsync" or self.number % 2 else Death.KILL
+        )
 
     @classmethod
     def from_json(cls, entry: dict[str, Any]) -> Self:
@@ -63,7 +70,9 @@ class _Named:
     """The object that had that name."""
 
     def restore(self) -> None:
-        """As if it had never happened. What is not as it left it was changed once more, or did not happen."""
+        """As if it had never happened. What is not as it left it was changed once more,
+        or did not happen.
+        """
         with contextlib.suppress(FileNotFoundError):
             if self.kind == "link":
                 Path(self.target).unlink()
@@ -75,7 +84,9 @@ class _Named:
 
 @dataclass
 class Watch:
-    """Counts the points of this process that are below `root`, and tells of each before it happens."""
+    """Counts the points of this process that are below `root`, and tells of each before
+    it happens.
+    """
 
     root: Path
     reached: Callable[[Point], None]
@@ -87,14 +98,17 @@ class Watch:
     _children: list[subprocess.Popen[Any]] = field(default_factory=list)
 
     def begin(self) -> None:
-        """From now on, for as long as the process lives: audit hooks cannot be removed."""
+        """From now on, for as long as the process lives: audit hooks cannot be
+        removed.
+        """
         self._watch_fsync()
         self._watch_starts()
         sys.addaudithook(self._audit)
 
     def die(self, death: Death) -> None:
         """End this process at once."""
-        self.reached = lambda point: None  # what comes now is not the process's own doing
+        # what comes now is not the process's own doing
+        self.reached = lambda point: None
         if death is Death.POWER_CUT:
             for child in self._children:
                 with contextlib.suppress(OSError):
@@ -110,13 +124,18 @@ class Watch:
     def _audit(self, event: str, args: tuple[Any, ...]) -> None:
         kind = event.rpartition(".")[2]
         match event, args:
-            case (("open" | "os.truncate" | "os.chmod" | "os.chown" | "os.utime"), (int(), *_)):
+            case (
+                ("open" | "os.truncate" | "os.chmod" | "os.chown" | "os.utime"),
+                (int(), *_),
+            ):
                 pass  # a file that is open already: then that was the point
             case "open", (path, _, flags):
                 if flags & _WRITES:
                     self._opened(_absolute(path), flags)
             case (("os.rename" | "os.link"), (source, target, from_folder, to_folder)):
-                self._named(kind, _absolute(source, from_folder), _absolute(target, to_folder))
+                self._named(
+                    kind, _absolute(source, from_folder), _absolute(target, to_folder)
+                )
             case (("os.remove" | "os.rmdir"), (path, folder)):
                 self._removed(kind, _absolute(path, folder))
             case "os.mkdir", (path, _, folder):
@@ -137,15 +156,25 @@ class Watch:
     def _opened(self, path: str, flags: int) -> None:
         self._point("open", path)
         if self._is_inside(path):
-            self._safe[path] = 0 if flags & os.O_TRUNC else min(_size(path), self._safe.get(path, _size(path)))
+            self._safe[path] = (
+                0
+                if flags & os.O_TRUNC
+                else min(_size(path), self._safe.get(path, _size(path)))
+            )
 
     def _named(self, kind: str, source: str, target: str) -> None:
         if self._is_inside(source) or self._is_inside(target):
             self._point(kind, target, anywhere=True)
         if source in self._safe:
-            self._safe[target] = self._safe[source] if kind == "link" else self._safe.pop(source)
+            self._safe[target] = (
+                self._safe[source] if kind == "link" else self._safe.pop(source)
+            )
         if self._is_inside(target) and Path(source).is_file():
-            before = Path(target).read_bytes() if kind == "rename" and Path(target).is_file() else None
+            before = (
+                Path(target).read_bytes()
+                if kind == "rename" and Path(target).is_file()
+                else None
+            )
             self._unsafe.append(_Named(kind, source, target, before))
 
     def _made(self, path: str) -> None:
@@ -177,7 +206,11 @@ class Watch:
             fsync(file)
             if path in self._safe:
                 self._safe[path] = _size(path)
-            self._unsafe = [named for named in self._unsafe if Path(named.target).parent != Path(path)]
+            self._unsafe = [
+                named
+                for named in self._unsafe
+                if Path(named.target).parent != Path(path)
+            ]
 
         os.fsync = watched  # type: ignore[assignment]
 
@@ -193,11 +226,17 @@ class Watch:
 
 
 def _shown(argv: Any) -> str:
-    return os.fsdecode(argv) if isinstance(argv, str | bytes | os.PathLike) else " ".join(map(os.fsdecode, argv))
+    return (
+        os.fsdecode(argv)
+        if isinstance(argv, str | bytes | os.PathLike)
+        else " ".join(map(os.fsdecode, argv))
+    )
 
 
 def _absolute(path: Any, folder: int = _NO_FOLDER) -> str:
-    """A path of an audit event, that may be relative to an open folder; the link itself where it is one."""
+    """A path of an audit event, that may be relative to an open folder; the link itself
+    where it is one.
+    """
     base = Path.cwd() if folder == _NO_FOLDER else Path(_path_of(folder))
     return os.path.normpath(base / os.fsdecode(path))
 

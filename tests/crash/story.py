@@ -1,4 +1,6 @@
-"""The runs that are killed: projects as they start, plans, and a model whose answer depends on the question alone."""
+"""The runs that are killed: projects as they start, plans, and a model whose answer
+depends on the question alone.
+"""
 
 import json
 import os
@@ -48,15 +50,23 @@ class Story:
     jobs: int = 1
     """Calls of the model that a death can cost: so many run at once."""
     changed_by_commands: tuple[str, ...] = ()
-    """New files of a step that commands of its dialogue change: killed in the middle of that, they look like edited."""
+    """New files of a step that commands of its dialogue change: killed in the middle of
+    that, they look like edited.
+    """
 
     def write(self, root: Path) -> None:
-        """Make the project as it is before the run. Under git it has a commit, a stash, something staged and
-        something edited: all of that is the user's."""
-        ticket, approval = root / "tickets" / SLUG, "ask" if self.is_reviewed else "auto"
+        """Make the project as it is before the run. Under git it has a commit, a stash,
+        something staged and something edited: all of that is the user's.
+        """
+        ticket, approval = (
+            root / "tickets" / SLUG,
+            "ask" if self.is_reviewed else "auto",
+        )
         ticket.mkdir(parents=True)
         (root / ".cdd").mkdir()
-        (root / ".cdd/config.yaml").write_text(f"approval: {approval}\nmax_attempts: 3\n{self.config}")
+        (root / ".cdd/config.yaml").write_text(
+            f"approval: {approval}\nmax_attempts: 3\n{self.config}"
+        )
         (ticket / "spec.yaml").write_text(SPEC)
         (ticket / "plan.md").write_text(plan(chapter.step for chapter in self.chapters))
         for path, content in self.files.items():
@@ -75,7 +85,9 @@ class Story:
 
 @dataclass
 class Storyteller:
-    """The model. Each call is written down, outside the project, before it is answered."""
+    """The model. Each call is written down, outside the project, before it is
+    answered.
+    """
 
     story: Story
     calls: Path
@@ -98,7 +110,9 @@ class Storyteller:
         """Nothing is slow here."""
 
     async def reply(self, request: Request, hear: Hear) -> Done:
-        question = next(message.content for message in request.messages if message.role == "user")
+        question = next(
+            message.content for message in request.messages if message.role == "user"
+        )
         step, is_repair = int(_STEP.findall(question)[-1]), _REPAIR in question
         call = f"{step} {2 if is_repair else 1}"
         sys.audit(MODEL_CALLED, call)
@@ -118,13 +132,16 @@ class Storyteller:
 
 
 ASKED = 100
-"""A person's answers are written down among the model's calls, with this added to the number of their step."""
+"""A person's answers are written down among the model's calls, with this added to the
+number of their step.
+"""
 
 
 @dataclass
 class Reviewer(Nobody):
-    """A person whose answer depends on the changes alone: nothing of what is `refused`, no hunk that is `unwanted`, and
-    `by hand` what they would rather write themselves."""
+    """A person whose answer depends on the changes alone: nothing of what is `refused`,
+    no hunk that is `unwanted`, and `by hand` what they would rather write themselves.
+    """
 
     calls: Path
 
@@ -133,10 +150,16 @@ class Reviewer(Nobody):
         if "+refused" in review.diff():
             return Reviewed(Choice.NO, review, "not this")
         for place, file in enumerate(review.files):
-            unwanted = [part for part, hunk in enumerate(file.hunks) if "+unwanted" in hunk.diff]
-            file = file.leave(unwanted, "not wanted")  # noqa: PLW2901  # the same, further on
+            unwanted = [
+                part for part, hunk in enumerate(file.hunks) if "+unwanted" in hunk.diff
+            ]
+            # the same, further on
+            file = file.leave(unwanted, "not wanted")  # noqa: PLW2901
             edited = (file.result or b"").replace(b"by model", b"by hand")
-            review = review.with_file(place, file.edit(edited) if file.changes and file.result is not None else file)
+            review = review.with_file(
+                place,
+                file.edit(edited) if file.changes and file.result is not None else file,
+            )
         return Reviewed(Choice.YES, review)
 
 
@@ -148,15 +171,39 @@ def _note(calls: Path, call: str) -> None:
 
 
 def git(root: Path, *words: str) -> str:
-    """Ask or tell git without it refreshing the index, and without settings of whoever runs the tests."""
-    command = ["git", "-c", "user.name=A", "-c", "user.email=a@localhost", "-c", "init.defaultBranch=main", *words]
-    settings = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_OPTIONAL_LOCKS": "0"}
-    done = subprocess.run(command, cwd=root, env={**os.environ, **settings}, check=True, capture_output=True, text=True)
+    """Ask or tell git without it refreshing the index, and without settings of whoever
+    runs the tests.
+    """
+    command = [
+        "git",
+        "-c",
+        "user.name=A",
+        "-c",
+        "user.email=a@localhost",
+        "-c",
+        "init.defaultBranch=main",
+        *words,
+    ]
+    settings = {
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_OPTIONAL_LOCKS": "0",
+    }
+    done = subprocess.run(
+        command,
+        cwd=root,
+        env={**os.environ, **settings},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     return done.stdout
 
 
 def _put_under_git(root: Path) -> None:
-    """The branch has moved on from the stash's, and index, working tree and commit are three different things."""
+    """The branch has moved on from the stash's, and index, working tree and commit are
+    three different things.
+    """
     git(root, "init", "--quiet")
     git(root, "add", "--all")
     git(root, "commit", "--quiet", "-m", "start")
@@ -174,12 +221,15 @@ def _both(*replies: str) -> str:
 
 
 _SAYS_AND_WRITES = (
-    "python -c \"open('beside.txt', 'w').write('seen'); raise SystemExit('good' not in open('six.txt').read())\""
+    "python -c \"open('beside.txt', 'w').write('seen'); raise SystemExit('good' not in"
+    " open('six.txt').read())\""
 )
 
 TEN_STEPS = Story(
     chapters=(
-        Chapter(Step("greeting.txt", check("greeting.txt")), says("greeting.txt", "good")),
+        Chapter(
+            Step("greeting.txt", check("greeting.txt")), says("greeting.txt", "good")
+        ),
         Chapter(
             Step("deep/er/one.txt", check("deep/er/one.txt"), also=("deep/two.txt",)),
             _both(says("deep/er/one.txt", "good"), says("deep/two.txt", "two")),
@@ -187,20 +237,42 @@ TEN_STEPS = Story(
         Chapter(
             Step("greeting.txt", check("greeting.txt", "better"), "Step 1"),
             says("greeting.txt", "good, better"),
-            wrong=_both(says("greeting.txt", "worse"), says("wrong/way/extra.txt", "x")),
+            wrong=_both(
+                says("greeting.txt", "worse"), says("wrong/way/extra.txt", "x")
+            ),
         ),
-        Chapter(Step("windows.txt", check("windows.txt")), says("windows.txt", "good\nlines")),
-        Chapter(Step("run.sh", check("run.sh")), says("run.sh", "#!/bin/sh\necho good")),
+        Chapter(
+            Step("windows.txt", check("windows.txt")),
+            says("windows.txt", "good\nlines"),
+        ),
+        Chapter(
+            Step("run.sh", check("run.sh")), says("run.sh", "#!/bin/sh\necho good")
+        ),
         Chapter(Step("six.txt", _SAYS_AND_WRITES), says("six.txt", "good")),
         Chapter(Step(None), "Nothing has to be written: it is decided."),
         Chapter(Step("notes/free.txt", "none"), says("notes/free.txt", "unchecked")),
         Chapter(
-            Step("deep/two.txt", depends="All previous steps", also=("mine.txt", "new/nine.txt")),
-            _both(says("deep/two.txt", "two, again"), says("mine.txt", "by both"), says("new/nine.txt", "nine")),
+            Step(
+                "deep/two.txt",
+                depends="All previous steps",
+                also=("mine.txt", "new/nine.txt"),
+            ),
+            _both(
+                says("deep/two.txt", "two, again"),
+                says("mine.txt", "by both"),
+                says("new/nine.txt", "nine"),
+            ),
         ),
         Chapter(
-            Step("deep/er/one.txt", check("deep/er/one.txt", "the end"), also=("deep/er/er/ten.txt",)),
-            _both(says("deep/er/one.txt", "good, the end"), says("deep/er/er/ten.txt", "ten")),
+            Step(
+                "deep/er/one.txt",
+                check("deep/er/one.txt", "the end"),
+                also=("deep/er/er/ten.txt",),
+            ),
+            _both(
+                says("deep/er/one.txt", "good, the end"),
+                says("deep/er/er/ten.txt", "ten"),
+            ),
         ),
     ),
     files={
@@ -221,7 +293,9 @@ _TEST = "from two import VALUE\n\n\ndef test_it() -> None:\n    assert VALUE == 
 WITHOUT_GIT = Story(
     chapters=(
         Chapter(
-            Step("new/one.txt", check("new/one.txt")), says("new/one.txt", "good"), wrong=says("new/one.txt", "worse")
+            Step("new/one.txt", check("new/one.txt")),
+            says("new/one.txt", "good"),
+            wrong=says("new/one.txt", "worse"),
         ),
         Chapter(
             Step("two.py", also=("tests/test_two.py",)),
@@ -241,7 +315,9 @@ def _call(name: str, **arguments: str) -> ToolCall:
     return ToolCall("same", name, json.dumps(arguments))
 
 
-_FORMAT = "python -c \"p='a.txt'; t=open(p).read().strip(); open(p, 'w').write(t + '\\n')\""
+_FORMAT = (
+    "python -c \"p='a.txt'; t=open(p).read().strip(); open(p, 'w').write(t + '\\n')\""
+)
 """A formatter: it gives a.txt one line end."""
 
 WITH_TOOLS = Story(
@@ -259,7 +335,9 @@ WITH_TOOLS = Story(
                 (_call("execute_command", command=_FORMAT),),
                 (
                     _call("edit_file", file_path="a.txt", find="nowhere", replace=""),
-                    _call("edit_file", file_path="a.txt", find="go\n", replace="good\n\n"),
+                    _call(
+                        "edit_file", file_path="a.txt", find="go\n", replace="good\n\n"
+                    ),
                     _call("execute_command", command=_FORMAT),
                     _call("create_file", file_path="deep/er/b.txt", content="b\n"),
                 ),
@@ -267,11 +345,17 @@ WITH_TOOLS = Story(
         ),
         Chapter(Step("b.txt", check("b.txt")), says("b.txt", "good")),
     ),
-    files={"old.txt": b"old\n", "mine.txt": b"mine\n", "gone.txt": b"to be gone\n", "staged.txt": b"as committed\n"},
+    files={
+        "old.txt": b"old\n",
+        "mine.txt": b"mine\n",
+        "gone.txt": b"to be gone\n",
+        "staged.txt": b"as committed\n",
+    },
     config="test_command: python -c \"print('as ever')\"\n",
     changed_by_commands=("a.txt",),
 )
-"""A model that reads, writes and runs commands by tools, and deletes by its last words."""
+"""A model that reads, writes and runs commands by tools, and deletes by its last words.
+"""
 
 _NUMBERS = "".join(f"line {number}\n" for number in range(1, 31))
 _PARTS = "old.txt\n" + "".join(
@@ -284,21 +368,42 @@ REVIEWED = Story(
         Chapter(
             Step("old.txt", check("old.txt"), also=("gone.txt", "unwanted.txt")),
             _both(
-                _PARTS, says("unwanted.txt", "unwanted"), "*** Begin Patch\n*** Delete File: gone.txt\n*** End Patch"
+                _PARTS,
+                says("unwanted.txt", "unwanted"),
+                "*** Begin Patch\n*** Delete File: gone.txt\n*** End Patch",
             ),
         ),
-        Chapter(Step("a.txt", check("a.txt")), says("a.txt", "good, by model"), wrong=says("a.txt", "refused")),
+        Chapter(
+            Step("a.txt", check("a.txt")),
+            says("a.txt", "good, by model"),
+            wrong=says("a.txt", "refused"),
+        ),
         Chapter(
             Step("b.txt", check("b.txt")),
             "Done.",
             rounds=(
-                (_call("read_file", path="old.txt"), _call("create_file", file_path="b.txt", content="by model\n")),
-                (_call("create_file", file_path="c.txt", content="refused\n"), _call("read_file", path="b.txt")),
                 (
-                    _call("edit_file", file_path="old.txt", find="line 5\n", replace="unwanted\n"),
+                    _call("read_file", path="old.txt"),
+                    _call("create_file", file_path="b.txt", content="by model\n"),
+                ),
+                (
+                    _call("create_file", file_path="c.txt", content="refused\n"),
+                    _call("read_file", path="b.txt"),
+                ),
+                (
+                    _call(
+                        "edit_file",
+                        file_path="old.txt",
+                        find="line 5\n",
+                        replace="unwanted\n",
+                    ),
                     _call("execute_command", command="python -c pass"),
                 ),
-                (_call("edit_file", file_path="b.txt", find="by hand", replace="good"),),
+                (
+                    _call(
+                        "edit_file", file_path="b.txt", find="by hand", replace="good"
+                    ),
+                ),
             ),
         ),
     ),
@@ -311,9 +416,14 @@ REVIEWED = Story(
     config="test_command: python -c \"print('as ever')\"\n",
     is_reviewed=True,
 )
-"""Changes of which a person takes a part, edits some and refuses others, in replies and in calls of tools."""
+"""Changes of which a person takes a part, edits some and refuses others, in replies and
+in calls of tools.
+"""
 
-_MAKES = "python -c \"open('made.txt', 'w').write('made'); open('a.txt', 'a').write('good')\""
+_MAKES = (
+    "python -c \"open('made.txt', 'w').write('made'); open('a.txt',"
+    " 'a').write('good')\""
+)
 
 SIDE_BY_SIDE = Story(
     chapters=(
@@ -321,26 +431,48 @@ SIDE_BY_SIDE = Story(
             Step("a.txt", check("a.txt")),
             "Done.",
             rounds=(
-                (_call("read_file", path="old.txt"), _call("create_file", file_path="a.txt", content="a\n")),
+                (
+                    _call("read_file", path="old.txt"),
+                    _call("create_file", file_path="a.txt", content="a\n"),
+                ),
                 (_call("execute_command", command=_MAKES),),
             ),
         ),
-        Chapter(Step("b.txt", check("b.txt")), says("b.txt", "good"), wrong=says("b.txt", "bad")),
+        Chapter(
+            Step("b.txt", check("b.txt")),
+            says("b.txt", "good"),
+            wrong=says("b.txt", "bad"),
+        ),
         Chapter(
             Step("deep/er/c.txt", check("deep/er/c.txt"), also=("gone.txt (deleted)",)),
-            _both(says("deep/er/c.txt", "good"), "*** Begin Patch\n*** Delete File: gone.txt\n*** End Patch\n"),
+            _both(
+                says("deep/er/c.txt", "good"),
+                "*** Begin Patch\n*** Delete File: gone.txt\n*** End Patch\n",
+            ),
         ),
-        Chapter(Step("b.txt", check("b.txt", "better"), "Step 1, Step 2"), says("b.txt", "better")),
+        Chapter(
+            Step("b.txt", check("b.txt", "better"), "Step 1, Step 2"),
+            says("b.txt", "better"),
+        ),
         Chapter(Step("d.txt", check("d.txt")), says("d.txt", "good")),
         Chapter(Step(None), "Nothing has to be written: it is decided."),
-        Chapter(Step("mine.txt", depends="All previous steps"), says("mine.txt", "by both")),
+        Chapter(
+            Step("mine.txt", depends="All previous steps"), says("mine.txt", "by both")
+        ),
     ),
-    files={"old.txt": b"old\n", "mine.txt": b"mine\n", "gone.txt": b"to be gone\n", "staged.txt": b"as committed\n"},
+    files={
+        "old.txt": b"old\n",
+        "mine.txt": b"mine\n",
+        "gone.txt": b"to be gone\n",
+        "staged.txt": b"as committed\n",
+    },
     config="test_command: python -c \"print('as ever')\"\njobs: 3\n",
     changed_by_commands=("a.txt",),
     jobs=3,
 )
-"""Steps that run at once, one of them with tools, one with a repair, and those that wait for them."""
+"""Steps that run at once, one of them with tools, one with a repair, and those that
+wait for them.
+"""
 
 STORIES = {
     "ten-steps": TEN_STEPS,

@@ -1,8 +1,10 @@
-"""Kill a run wherever it changes the world, start it again, and it ends as if nothing had happened.
+"""Kill a run wherever it changes the world, start it again, and it ends as if nothing
+had happened.
 
-The points are measured, not listed, by the first test that needs them. Each place of the matrix has one point of a
-sample that is another one in each run of the tests, or with `--all-kill-points` its share of all. A failure names its
-point by number and kind; to kill there by hand: `python -m tests.crash.driver --help`.
+The points are measured, not listed, by the first test that needs them. Each place of
+the matrix has one point of a sample that is another one in each run of the tests, or
+with `--all-kill-points` its share of all. A failure names its point by number and kind;
+to kill there by hand: `python -m tests.crash.driver --help`.
 """
 
 import os
@@ -25,7 +27,13 @@ from tests.crash.matrix import Uninterrupted
 from tests.crash.story import ASKED
 from tests.crash.views import NEVER_CHANGED, git_view
 
-PLACES = {"ten-steps": 8, "without-git": 2, "with-tools": 4, "reviewed": 4, "side-by-side": 4}
+PLACES = {
+    "ten-steps": 8,
+    "without-git": 2,
+    "with-tools": 4,
+    "reviewed": 4,
+    "side-by-side": 4,
+}
 SEED = os.environ.get("PYTEST_XDIST_TESTRUNUID") or uuid.uuid4().hex
 """Which sample: the same for all workers of a run."""
 TWICE = 5
@@ -46,7 +54,8 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Measure:
             folder = shared / f"uninterrupted-{story}"
             with FileLock(shared / f"{story}.lock"):
                 if not (folder / "measured").exists():
-                    shutil.rmtree(folder, ignore_errors=True)  # of a worker whose run failed
+                    # of a worker whose run failed
+                    shutil.rmtree(folder, ignore_errors=True)
                     folder.mkdir()
                     Uninterrupted.measure(story, folder)
                     (folder / "measured").touch()
@@ -58,14 +67,26 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Measure:
 
 @pytest.mark.parametrize(
     ("story", "place"),
-    [pytest.param(story, place, id=f"{story}-{place}") for story, places in PLACES.items() for place in range(places)],
+    [
+        pytest.param(story, place, id=f"{story}-{place}")
+        for story, places in PLACES.items()
+        for place in range(places)
+    ],
 )
 def test_a_run_that_is_killed_anywhere_ends_as_if_nothing_had_happened(
-    story: str, place: int, uninterrupted: Measure, tmp_path: Path, request: pytest.FixtureRequest
+    story: str,
+    place: int,
+    uninterrupted: Measure,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
 ) -> None:
     whole = uninterrupted(story)
     every = request.config.getoption("--all-kill-points", default=False)
-    points = whole.points[place :: PLACES[story]] if every else [sample(whole.points, PLACES[story], SEED)[place]]
+    points = (
+        whole.points[place :: PLACES[story]]
+        if every
+        else [sample(whole.points, PLACES[story], SEED)[place]]
+    )
     failures = []
     for point in points:
         folder = tmp_path / str(point.number)
@@ -74,14 +95,23 @@ def test_a_run_that_is_killed_anywhere_ends_as_if_nothing_had_happened(
         if point.number % TWICE == 0:
             deaths.append((1 + point.number // TWICE % 60, Death.KILL))
         if broken := list(whole.broken_rules(deaths, folder)):
-            failures.append("\n  ".join([f"killed at {point}, {', '.join(map(str, deaths))}:", *broken]))
+            failures.append(
+                "\n  ".join(
+                    [f"killed at {point}, {', '.join(map(str, deaths))}:", *broken]
+                )
+            )
         else:
             shutil.rmtree(folder)
     if failures:
-        pytest.fail(f"{len(failures)} of {len(points)} points\n" + "\n".join(failures), pytrace=False)
+        pytest.fail(
+            f"{len(failures)} of {len(points)} points\n" + "\n".join(failures),
+            pytrace=False,
+        )
 
 
-def test_the_sample_has_as_many_kinds_of_points_as_it_has_room_for(uninterrupted: Measure) -> None:
+def test_the_sample_has_as_many_kinds_of_points_as_it_has_room_for(
+    uninterrupted: Measure,
+) -> None:
     for story, places in PLACES.items():
         points = uninterrupted(story).points
         chosen = sample(points, places, SEED)
@@ -91,9 +121,17 @@ def test_the_sample_has_as_many_kinds_of_points_as_it_has_room_for(uninterrupted
         assert {point.kind for point in sample(points, len(kinds) + 3, SEED)} == kinds
 
 
-def test_an_uninterrupted_run_asks_once_for_each_attempt_and_leaves_nothing_behind(uninterrupted: Measure) -> None:
+def test_an_uninterrupted_run_asks_once_for_each_attempt_and_leaves_nothing_behind(
+    uninterrupted: Measure,
+) -> None:
     whole = uninterrupted("ten-steps")
-    assert whole.calls == ((1, 1), (2, 1), (3, 1), (3, 2), *((step, 1) for step in range(4, 11)))
+    assert whole.calls == (
+        (1, 1),
+        (2, 1),
+        (3, 1),
+        (3, 2),
+        *((step, 1) for step in range(4, 11)),
+    )
     assert whole.ending.strays == []
 
 
@@ -102,10 +140,16 @@ def test_a_person_is_asked_once_about_each_change(uninterrupted: Measure) -> Non
     asked = Counter(step - ASKED for step, _ in whole.calls if step > ASKED)
     assert asked == {1: 1, 2: 2, 3: 4}
     root = whole.project
-    assert (root / "old.txt").read_text().splitlines()[1:28:13] == ["good", "line 15", "better"]
+    assert (root / "old.txt").read_text().splitlines()[1:28:13] == [
+        "good",
+        "line 15",
+        "better",
+    ]
     assert (root / "a.txt").read_text() == "good, by hand\n"
     assert (root / "b.txt").read_text() == "good\n"
-    assert not any((root / name).exists() for name in ("gone.txt", "unwanted.txt", "c.txt"))
+    assert not any(
+        (root / name).exists() for name in ("gone.txt", "unwanted.txt", "c.txt")
+    )
 
 
 def test_a_run_leaves_branch_index_and_stash_alone(uninterrupted: Measure) -> None:

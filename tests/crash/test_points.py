@@ -18,7 +18,9 @@ if os.name != "posix":
 LINE = b"0123456789"
 
 
-def watched(work: Callable[[Path], None], root: Path, kill_at: int, death: Death) -> None:
+def watched(
+    work: Callable[[Path], None], root: Path, kill_at: int, death: Death
+) -> None:
     def reached(point: Point) -> None:
         with (root.parent / "seen").open("a") as file:
             file.write(f"{point.kind} {point.path}\n")
@@ -30,8 +32,15 @@ def watched(work: Callable[[Path], None], root: Path, kill_at: int, death: Death
     work(root)
 
 
-def seen(work: Callable[[Path], None], folder: Path, kill_at: int = 0, death: Death = Death.KILL) -> list[str]:
-    """Do some work below `folder / "root"` in a process of its own; the points that it came to."""
+def seen(
+    work: Callable[[Path], None],
+    folder: Path,
+    kill_at: int = 0,
+    death: Death = Death.KILL,
+) -> list[str]:
+    """Do some work below `folder / "root"` in a process of its own; the points that it
+    came to.
+    """
     root = folder / "root"
     root.mkdir()
     process = PROCESSES.Process(target=watched, args=(work, root, kill_at, death))
@@ -90,7 +99,9 @@ def sync(folder: Path) -> None:
     os.close(descriptor)
 
 
-def test_each_change_below_the_root_is_a_point_and_nothing_else_is(tmp_path: Path) -> None:
+def test_each_change_below_the_root_is_a_point_and_nothing_else_is(
+    tmp_path: Path,
+) -> None:
     assert seen(changes_of_files, tmp_path) == [
         "mkdir made",
         "open made/a",
@@ -102,9 +113,14 @@ def test_each_change_below_the_root_is_a_point_and_nothing_else_is(tmp_path: Pat
     ]
 
 
-def test_a_program_is_a_point_before_it_starts_and_one_while_it_runs(tmp_path: Path) -> None:
+def test_a_program_is_a_point_before_it_starts_and_one_while_it_runs(
+    tmp_path: Path,
+) -> None:
     command = f"{sys.executable} -c "
-    assert seen(a_program, tmp_path) == [f"command {command}", f"command-runs {command}"]
+    assert seen(a_program, tmp_path) == [
+        f"command {command}",
+        f"command-runs {command}",
+    ]
 
 
 @pytest.mark.parametrize(("death", "left"), [(Death.KILL, 20), (Death.POWER_CUT, 15)])
@@ -112,7 +128,13 @@ def test_a_power_cut_takes_half_of_what_was_not_synced_and_a_kill_takes_nothing(
     death: Death, left: int, tmp_path: Path
 ) -> None:
     points = seen(a_log_of_which_a_part_is_synced, tmp_path, kill_at=5, death=death)
-    assert points == ["open log", "fsync log", "rename renamed", "fsync-folder .", "mkdir after"]
+    assert points == [
+        "open log",
+        "fsync log",
+        "rename renamed",
+        "fsync-folder .",
+        "mkdir after",
+    ]
     assert (tmp_path / "root/renamed").stat().st_size == left
     assert not (tmp_path / "root/after").exists()
 
@@ -128,4 +150,6 @@ def test_a_power_cut_takes_new_names_in_a_folder_that_was_not_synced(
     death: Death, left: dict[str, bytes], tmp_path: Path
 ) -> None:
     seen(names_of_which_a_part_is_synced, tmp_path, kill_at=12, death=death)
-    assert {path.name: path.read_bytes() for path in (tmp_path / "root").iterdir()} == left
+    assert {
+        path.name: path.read_bytes() for path in (tmp_path / "root").iterdir()
+    } == left

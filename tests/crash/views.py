@@ -1,4 +1,6 @@
-"""A project from outside: files, state, what git thinks of it, and what should not be there."""
+"""A project from outside: files, state, what git thinks of it, and what should not be
+there.
+"""
 
 import hashlib
 import json
@@ -13,7 +15,14 @@ from tests.projects import SLUG
 
 _STATE = Path("tickets") / SLUG / "execution-state.json"
 _OWN = (Path(".git"), Path(".cdd/runs"), Path(".cdd/cache"), _STATE)
-_PROMISED = ("step_number", "status", "error", "files_created", "files_modified", "verification")
+_PROMISED = (
+    "step_number",
+    "status",
+    "error",
+    "files_created",
+    "files_modified",
+    "verification",
+)
 """Keys of a step's state that say the same, however often the run was interrupted."""
 NEVER_CHANGED = (
     "rev-parse HEAD",
@@ -40,7 +49,9 @@ def ending(root: Path) -> Ending:
 
 
 def contents(root: Path) -> dict[str, str]:
-    """The digest of each file of the project, without temporary ones and without what is the program's or git's own."""
+    """The digest of each file of the project, without temporary ones and without what
+    is the program's or git's own.
+    """
     return {
         path.relative_to(root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in _walk(root)
@@ -49,7 +60,9 @@ def contents(root: Path) -> dict[str, str]:
 
 
 def tree(root: Path) -> dict[str, str]:
-    """Every path of the project with its kind, its mode, and its content or target; see `contents`, `strays`."""
+    """Every path of the project with its kind, its mode, and its content or target; see
+    `contents`, `strays`.
+    """
     seen = {}
     digests = contents(root)
     for path in _walk(root):
@@ -60,7 +73,9 @@ def tree(root: Path) -> dict[str, str]:
 
 
 def state(root: Path) -> dict[str, Any] | None:
-    """The run's state, or None where there is none yet. Raises `ValueError` for one that is torn."""
+    """The run's state, or None where there is none yet. Raises `ValueError` for one
+    that is torn.
+    """
     file = root / _STATE
     if not file.exists():
         return None
@@ -73,9 +88,14 @@ def promised_state(root: Path) -> dict[str, Any]:
     content = state(root)
     assert content is not None, "there is no state"
     steps = {
-        number: {key: step[key] for key in _PROMISED} for number, step in sorted(content["step_executions"].items())
+        number: {key: step[key] for key in _PROMISED}
+        for number, step in sorted(content["step_executions"].items())
     }
-    return {"status": content["status"], "current_step": content["current_step"], "steps": steps}
+    return {
+        "status": content["status"],
+        "current_step": content["current_step"],
+        "steps": steps,
+    }
 
 
 def completed(root: Path) -> set[int]:
@@ -88,22 +108,35 @@ def saved_replies(root: Path) -> set[tuple[int, int]]:
     """Steps, with the number of the attempt, whose reply is on the disk."""
     files = (root / ".cdd/runs" / SLUG).glob("step-*/attempt-*/reply.md")
     return {
-        (int(file.parent.parent.name.removeprefix("step-")), int(file.parent.name.removeprefix("attempt-")))
+        (
+            int(file.parent.parent.name.removeprefix("step-")),
+            int(file.parent.name.removeprefix("attempt-")),
+        )
         for file in files
     }
 
 
 def git_view(root: Path) -> dict[str, str]:
-    """The user's own: branch, commits, index, stash; and what git thinks of the working tree."""
+    """The user's own: branch, commits, index, stash; and what git thinks of the working
+    tree.
+    """
     if not (root / ".git").exists():
         return {}
-    return {words: git(root, *words.split()) for words in (*NEVER_CHANGED, "status --porcelain --untracked-files=all")}
+    return {
+        words: git(root, *words.split())
+        for words in (*NEVER_CHANGED, "status --porcelain --untracked-files=all")
+    }
 
 
 def strays(root: Path) -> list[str]:
-    """Temporary and lock files, and the folders of checks, wherever in the project: also in git's folder, and in the
-    program's own."""
-    return sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if _is_stray(path) or _is_tree(path))
+    """Temporary and lock files, and the folders of checks, wherever in the project:
+    also in git's folder, and in the program's own.
+    """
+    return sorted(
+        path.relative_to(root).as_posix()
+        for path in root.rglob("*")
+        if _is_stray(path) or _is_tree(path)
+    )
 
 
 def _is_tree(path: Path) -> bool:

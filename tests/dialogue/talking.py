@@ -32,7 +32,9 @@ class Heard:
 
     @property
     def seen(self) -> str:
-        return "".join(event.text for event in self.events if isinstance(event, ReplyDelta))
+        return "".join(
+            event.text for event in self.events if isinstance(event, ReplyDelta)
+        )
 
     def of(self, kind: type) -> list[Event]:
         return [event for event in self.events if isinstance(event, kind)]
@@ -48,14 +50,23 @@ class Heard:
         return self.end
 
 
-async def heard(dialogue: Dialogue, messages: Sequence[Message] = ASKED, **how: Any) -> Heard:
+async def heard(
+    dialogue: Dialogue, messages: Sequence[Message] = ASKED, **how: Any
+) -> Heard:
     """A turn of it."""
     result = Heard()
-    result.end = await replace(dialogue, emit=result.events.append).turn(messages, keep=result.keep, **how)
+    result.end = await replace(dialogue, emit=result.events.append).turn(
+        messages, keep=result.keep, **how
+    )
     return result
 
 
-async def answered(dialogue: Dialogue, kind: type[Struct], messages: Sequence[Message] = ASKED, **how: Any) -> Heard:
+async def answered(
+    dialogue: Dialogue,
+    kind: type[Struct],
+    messages: Sequence[Message] = ASKED,
+    **how: Any,
+) -> Heard:
     """An answer that is asked of it in a form."""
     result = Heard()
     talk = replace(dialogue, emit=result.events.append)
@@ -63,7 +74,9 @@ async def answered(dialogue: Dialogue, kind: type[Struct], messages: Sequence[Me
     return result
 
 
-async def after_rounds(dialogue: Dialogue, rounds: int, messages: Sequence[Message] = ASKED) -> tuple[Message, ...]:
+async def after_rounds(
+    dialogue: Dialogue, rounds: int, messages: Sequence[Message] = ASKED
+) -> tuple[Message, ...]:
     """The words so far of a turn that is stopped after so many rounds."""
     spoken = tuple(messages)
 

@@ -1,4 +1,6 @@
-"""One way to fit a prompt into a window: by rank, whole or smaller, and what is left out has its name in it."""
+"""One way to fit a prompt into a window: by rank, whole or smaller, and what is left
+out has its name in it.
+"""
 
 from pathlib import Path
 
@@ -17,20 +19,30 @@ PARTS = (
     PromptPart("Rules. " * 200, "the rules", rank=2),
     PromptPart("The ticket."),
     PromptPart("Files. " * 200, "the files", rank=1),
-    PromptPart(SAID, "earlier turns", rank=3, smaller=[SAID[start:] for start in range(1, 8)]),
+    PromptPart(
+        SAID, "earlier turns", rank=3, smaller=[SAID[start:] for start in range(1, 8)]
+    ),
     PromptPart((Message("user", "Now."),)),
 )
 
 
-def fitted(window: int | None, *parts: PromptPart, root: Path | None = None) -> FittedPrompt:
+def fitted(
+    window: int | None, *parts: PromptPart, root: Path | None = None
+) -> FittedPrompt:
     tools = read_only_tools(root) if root is not None else ()
-    return fit(Dialogue(ScriptedModel([], window=window), tools, "on"), parts or PARTS, tools=1)
+    return fit(
+        Dialogue(ScriptedModel([], window=window), tools, "on"), parts or PARTS, tools=1
+    )
 
 
-def test_with_room_everything_is_said_in_the_order_in_which_it_is_read(tmp_path: Path) -> None:
+def test_with_room_everything_is_said_in_the_order_in_which_it_is_read(
+    tmp_path: Path,
+) -> None:
     prompt = fitted(None, root=tmp_path)
     system, *messages = prompt.messages
-    places = [system.content.index(text) for text in ("Who", "Rules", "The ticket", "Files")]
+    places = [
+        system.content.index(text) for text in ("Who", "Rules", "The ticket", "Files")
+    ]
     assert places == sorted(places)
     assert messages == [*SAID, Message("user", "Now.")]
     assert prompt.left_out == ()
@@ -46,7 +58,9 @@ def test_with_room_everything_is_said_in_the_order_in_which_it_is_read(tmp_path:
         (500, ("the files", "the rules", "earlier turns")),
     ],
 )
-def test_what_matters_least_is_left_out_first_and_named(window: int, left_out: tuple[str, ...]) -> None:
+def test_what_matters_least_is_left_out_first_and_named(
+    window: int, left_out: tuple[str, ...]
+) -> None:
     prompt = fitted(window)
     assert prompt.left_out == left_out
     assert all(f"- {name}" in prompt.messages[0].content for name in left_out)
@@ -61,7 +75,11 @@ def test_of_smaller_forms_the_largest_is_said_that_there_is_room_for() -> None:
 
 
 def test_a_brief_form_leaves_nothing_out() -> None:
-    prompt = fitted(500, PromptPart("You. " * 40), PromptPart("Long. " * 500, "the long one", rank=1, brief="Short."))
+    prompt = fitted(
+        500,
+        PromptPart("You. " * 40),
+        PromptPart("Long. " * 500, "the long one", rank=1, brief="Short."),
+    )
     assert "Short." in prompt.messages[0].content
     assert prompt.left_out == ()
 
@@ -75,6 +93,11 @@ def test_what_must_be_said_is_said_in_its_smallest_form_at_least(window: int) ->
 
 def test_what_is_not_there_is_not_left_out() -> None:
     assert (
-        fitted(100, PromptPart("You."), PromptPart("", "the rules", rank=1), PromptPart((), "earlier", rank=2)).left_out
+        fitted(
+            100,
+            PromptPart("You."),
+            PromptPart("", "the rules", rank=1),
+            PromptPart((), "earlier", rank=2),
+        ).left_out
         == ()
     )

@@ -14,7 +14,13 @@ JSON = frozenset({"json"})
 
 def played(text: str, size: int = 1) -> HiddenBlockFilter:
     screen = HiddenBlockFilter(JSON)
-    shown = "".join(screen.hear(text[start : start + size]) for start in range(0, len(text), size)) + screen.end()
+    shown = (
+        "".join(
+            screen.hear(text[start : start + size])
+            for start in range(0, len(text), size)
+        )
+        + screen.end()
+    )
     assert shown == screen.text
     return screen
 
@@ -43,7 +49,9 @@ def played(text: str, size: int = 1) -> HiddenBlockFilter:
     ],
 )
 @pytest.mark.parametrize("size", [1, 3, 1000])
-def test_only_blocks_for_the_program_are_kept_back(text: str, seen: str, blocks: list[str], size: int) -> None:
+def test_only_blocks_for_the_program_are_kept_back(
+    text: str, seen: str, blocks: list[str], size: int
+) -> None:
     screen = played(text, size)
     assert screen.text == seen
     assert list(screen.of("json")) == blocks
@@ -57,7 +65,8 @@ def test_words_are_shown_as_they_come() -> None:
 
 @given(st.text(alphabet="`~jso n{}\n\r x", max_size=80), st.integers(1, 9))
 def test_how_a_reply_is_cut_makes_no_difference(text: str, size: int) -> None:
-    # A lone carriage return is a line end of old Macs: it may be told apart from the next character, or not.
+    # A lone carriage return is a line end of old Macs: it may be told apart from the
+    # next character, or not.
     text = re.sub("\r(?!\n)", "", text)
     by_pieces, at_once = played(text, size), played(text, 1000)
     assert (by_pieces.text, by_pieces.blocks) == (at_once.text, at_once.blocks)
@@ -66,15 +75,21 @@ def test_how_a_reply_is_cut_makes_no_difference(text: str, size: int) -> None:
 @pytest.mark.parametrize("size", [1, 7, 10_000])
 @pytest.mark.parametrize("length", [199, 200, 201, 202, 300])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_a_line_that_is_too_long_is_no_fence_however_it_comes(size: int, length: int, end: str) -> None:
+def test_a_line_that_is_too_long_is_no_fence_however_it_comes(
+    size: int, length: int, end: str
+) -> None:
     line = "```json ".ljust(length, "x") + end
     screen = played(f"{line}{{}}\n```\n", size)
     assert bool(screen.blocks) is (length <= 200)
 
 
-@pytest.mark.parametrize("text", ["word ", "x", "x" * 40 + "\n", "`", " ", "```json\n{}\n```\n"])
+@pytest.mark.parametrize(
+    "text", ["word ", "x", "x" * 40 + "\n", "`", " ", "```json\n{}\n```\n"]
+)
 @pytest.mark.parametrize("opening", ["", "```json\n"])
-def test_a_reply_of_a_megabyte_takes_its_length_in_time(text: str, opening: str) -> None:
+def test_a_reply_of_a_megabyte_takes_its_length_in_time(
+    text: str, opening: str
+) -> None:
     began = time.process_time()
     played(opening + text * (1_000_000 // len(text)), 4)
     assert time.process_time() - began < 5

@@ -1,4 +1,6 @@
-"""No secret is told, however its text is cut into events, and whatever is told in between."""
+"""No secret is told, however its text is cut into events, and whatever is told in
+between.
+"""
 
 from itertools import pairwise
 
@@ -48,7 +50,9 @@ def of(step: int, text: str, kind: type[Event]) -> Event:
 
 
 @pytest.mark.parametrize("look", LOOKS, ids=lambda event: type(event).__name__)
-@pytest.mark.parametrize("kind", [ReplyDelta, ThinkingDelta, CommandOutput, ActionOutput])
+@pytest.mark.parametrize(
+    "kind", [ReplyDelta, ThinkingDelta, CommandOutput, ActionOutput]
+)
 def test_a_look_ends_no_stream(kind: type[Event], look: Event) -> None:
     for cut in CUTS:
         told = list[Event]()
@@ -60,7 +64,11 @@ def test_a_look_ends_no_stream(kind: type[Event], look: Event) -> None:
         redacted.emit(ReplyFinished(1, None))
 
         assert look in told
-        streamed = "".join(event.text for event in told if isinstance(event, kind) and not isinstance(event, Notice))
+        streamed = "".join(
+            event.text
+            for event in told
+            if isinstance(event, kind) and not isinstance(event, Notice)
+        )
         assert streamed == "before [redacted: TOKEN] after", cut
 
 

@@ -64,20 +64,35 @@ async def test_small_faults_of_form_are_overlooked(reply: str) -> None:
         ("No JSON at all.", "There is no code block of `json`"),
         (block("{"), "not valid JSON"),
         (block('{"title": "files"}'), "`count` is missing"),
-        (block('{"title": "files", "count": 0}'), "`count` is not a whole number (at least 1)"),
-        (block('{"title": "files", "count": 2, "x": 1}'), "`x` is unknown; allowed are `title`, `count`"),
+        (
+            block('{"title": "files", "count": 0}'),
+            "`count` is not a whole number (at least 1)",
+        ),
+        (
+            block('{"title": "files", "count": 2, "x": 1}'),
+            "`x` is unknown; allowed are `title`, `count`",
+        ),
         (block('{"title": "files", "count": 1}'), "One is not enough."),
         (block("[" * 5_000), "not valid JSON"),
-        (ScriptedReply(block(GOOD), stop=StopReason.LENGTH), "cut by the model's length limit"),
+        (
+            ScriptedReply(block(GOOD), stop=StopReason.LENGTH),
+            "cut by the model's length limit",
+        ),
     ],
 )
-async def test_a_wrong_answer_is_asked_for_again_with_the_reason(wrong: str | ScriptedReply, reason: str) -> None:
+async def test_a_wrong_answer_is_asked_for_again_with_the_reason(
+    wrong: str | ScriptedReply, reason: str
+) -> None:
     model = ScriptedModel([wrong, block(GOOD)])
     result = await answered(Dialogue(model), Finding, check=plural)
     assert result.structured.value.count == 2
     assert reason in model.requests[1].messages[-1].content
     assert reason.rstrip(".") in str(result.of(Notice))
-    assert [message.role for message in result.added] == ["assistant", "user", "assistant"]
+    assert [message.role for message in result.added] == [
+        "assistant",
+        "user",
+        "assistant",
+    ]
 
 
 async def test_what_is_wrong_in_form_to_the_end_is_an_error() -> None:
@@ -101,12 +116,19 @@ async def test_a_value_that_was_right_in_form_is_not_lost_to_a_worse_one() -> No
 
 
 @pytest.mark.parametrize("is_native", [True, False])
-async def test_tools_can_be_used_before_the_answer(tmp_path: Path, is_native: bool) -> None:
+async def test_tools_can_be_used_before_the_answer(
+    tmp_path: Path, is_native: bool
+) -> None:
     (tmp_path / "a.txt").write_text("alpha\n")
     call = {"path": "a.txt"}
-    native = ScriptedReply("I look.", tool_calls=(ToolCall("1", "read_file", json.dumps(call)),))
-    worded = f"I look.\n```tool\n{json.dumps({'tool': 'read_file', 'arguments': call})}\n```\n"
-    model = ScriptedModel([native if is_native else worded, block(GOOD, "Alpha, then.")])
+    native = ScriptedReply(
+        "I look.", tool_calls=(ToolCall("1", "read_file", json.dumps(call)),)
+    )
+    written = json.dumps({"tool": "read_file", "arguments": call})
+    worded = f"I look.\n```tool\n{written}\n```\n"
+    model = ScriptedModel(
+        [native if is_native else worded, block(GOOD, "Alpha, then.")]
+    )
     result = await answered(Dialogue(model, read_only_tools(tmp_path)), Finding)
     assert result.structured.text == "Alpha, then."
     assert "alpha" in model.requests[1].messages[-1].content
@@ -135,7 +157,9 @@ def test_the_schema_in_the_prompt_keeps_properties_that_are_called_title() -> No
     ids=lambda text: text[:30],
 )
 @pytest.mark.parametrize("is_fenced", [True, False])
-async def test_hostile_json_is_a_wrong_answer_told_briefly(hostile: str, is_fenced: bool) -> None:
+async def test_hostile_json_is_a_wrong_answer_told_briefly(
+    hostile: str, is_fenced: bool
+) -> None:
     model = ScriptedModel([block(hostile) if is_fenced else hostile, block(GOOD)])
     began = time.process_time()
     result = await answered(Dialogue(model), Finding)

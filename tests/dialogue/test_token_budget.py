@@ -1,4 +1,6 @@
-"""A window that is small: nothing is sent that does not fit, and what tools answer has to fit, too."""
+"""A window that is small: nothing is sent that does not fit, and what tools answer has
+to fit, too.
+"""
 
 from pathlib import Path
 
@@ -28,14 +30,20 @@ def root(tmp_path: Path) -> Path:
 
 
 def talking(
-    root: Path, window: int, *script: str | ScriptedReply, tool_calls: ToolCalls = "auto"
+    root: Path,
+    window: int,
+    *script: str | ScriptedReply,
+    tool_calls: ToolCalls = "auto",
 ) -> tuple[Dialogue, ScriptedModel]:
     model = ScriptedModel(script, window=window)
     return Dialogue(model, read_only_tools(root), tool_calls), model
 
 
 def reads(*paths: str) -> ScriptedReply:
-    calls = (ToolCall(str(place), "read_file", f'{{"path": "{path}"}}') for place, path in enumerate(paths))
+    calls = (
+        ToolCall(str(place), "read_file", f'{{"path": "{path}"}}')
+        for place, path in enumerate(paths)
+    )
     return ScriptedReply("I look.", tool_calls=tuple(calls))
 
 
@@ -63,14 +71,20 @@ async def test_an_answer_takes_half_of_what_is_left_at_most_and_says_what_is_mis
     assert result.turn.text == "Digits."
 
 
-async def test_a_short_answer_stays_whole_however_little_room_there_is(root: Path) -> None:
+async def test_a_short_answer_stays_whole_however_little_room_there_is(
+    root: Path,
+) -> None:
     talk, model = talking(root, 2_000, reads("short.txt"), "Brief.")
     await heard(talk)
     assert "left out" not in model.requests[1].messages[-1].content
 
 
-async def test_where_the_window_is_full_the_model_says_its_last_word(root: Path) -> None:
-    talk, model = talking(root, 3_000, *(reads("long.txt", "long.txt") for _ in range(9)), "All digits.")
+async def test_where_the_window_is_full_the_model_says_its_last_word(
+    root: Path,
+) -> None:
+    talk, model = talking(
+        root, 3_000, *(reads("long.txt", "long.txt") for _ in range(9)), "All digits."
+    )
     result = await heard(talk)
     assert "window" in model.requests[-1].messages[-1].content
     assert len(model.requests) < 9
@@ -88,7 +102,10 @@ def test_tools_are_offered_as_far_as_there_is_room(root: Path) -> None:
     assert any("grep_files" in name for name in room.left_out)
     assert room.left is not None
     assert room.left >= 100
-    assert some.size(ASKED) - Dialogue(talk.model).size(ASKED) <= most_of(1_740) - 1_000 - room.left
+    assert (
+        some.size(ASKED) - Dialogue(talk.model).size(ASKED)
+        <= most_of(1_740) - 1_000 - room.left
+    )
 
 
 @pytest.mark.parametrize("tool_calls", ["on", "off"])

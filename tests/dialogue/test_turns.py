@@ -17,7 +17,14 @@ from cdd_agent.dialogue.turns import (
     shown_call,
 )
 from cdd_agent.errors import NotApproved
-from cdd_agent.events import ReplyRestarted, ReplyStarted, ThinkingDelta, ThinkingFinished, ToolFinished, ToolStarted
+from cdd_agent.events import (
+    ReplyRestarted,
+    ReplyStarted,
+    ThinkingDelta,
+    ThinkingFinished,
+    ToolFinished,
+    ToolStarted,
+)
 from cdd_agent.llm import port
 from cdd_agent.llm.port import (
     ConnectionFailed,
@@ -62,14 +69,20 @@ def calls(*made: tuple[str, object], text: str = "") -> ScriptedReply:
     return ScriptedReply(
         text,
         tool_calls=tuple(
-            ToolCall(f"call-{number}", name, arguments if isinstance(arguments, str) else json.dumps(arguments))
+            ToolCall(
+                f"call-{number}",
+                name,
+                arguments if isinstance(arguments, str) else json.dumps(arguments),
+            )
             for number, (name, arguments) in enumerate(made)
         ),
     )
 
 
 def in_words(name: str, **arguments: object) -> str:
-    return f"{LOOKS}\n```tool\n{json.dumps({'tool': name, 'arguments': arguments})}\n```\n"
+    return (
+        f"{LOOKS}\n```tool\n{json.dumps({'tool': name, 'arguments': arguments})}\n```\n"
+    )
 
 
 def dialogue(
@@ -83,20 +96,31 @@ def dialogue(
 
 
 async def test_a_model_looks_and_then_speaks(root: Path) -> None:
-    talk, model = dialogue(root, calls(("read_file", {"path": "a.txt"}), text="I look."), SAYS)
+    talk, model = dialogue(
+        root, calls(("read_file", {"path": "a.txt"}), text="I look."), SAYS
+    )
     result = await heard(talk)
     assert result.turn.text == SAYS
-    assert result.of(ToolStarted) == [ToolStarted(None, "read_file(path=a.txt)", "read_file", "a.txt")]
+    assert result.of(ToolStarted) == [
+        ToolStarted(None, "read_file(path=a.txt)", "read_file", "a.txt")
+    ]
     (finished,) = result.of(ToolFinished)
     assert isinstance(finished, ToolFinished)
     assert (finished.call, finished.problem, finished.tool, finished.target) == (
         *("read_file(path=a.txt)", "", "read_file", "a.txt"),
     )
     assert finished.output.strip() == "alpha"
-    assert [message.role for message in result.added] == ["assistant", "tool", "assistant"]
+    assert [message.role for message in result.added] == [
+        "assistant",
+        "tool",
+        "assistant",
+    ]
     assert "alpha" in model.requests[1].messages[-1].content
     assert model.requests[1].messages[-1].tool_call_id == "call-0"
-    assert [tool.name for tool in model.requests[0].tools][:2] == ["read_file", "list_files"]
+    assert [tool.name for tool in model.requests[0].tools][:2] == [
+        "read_file",
+        "list_files",
+    ]
     assert (*ASKED, *result.added[:2]) == model.requests[1].messages
 
 
@@ -104,20 +128,27 @@ async def test_several_calls_of_one_round_are_all_answered(root: Path) -> None:
     both = calls(("read_file", {"path": "a.txt"}), ("read_file", {"path": "b.txt"}))
     talk, model = dialogue(root, both, "Both.")
     await heard(talk)
-    assert [json.loads(answer.content)["output"].strip() for answer in model.requests[1].messages[-2:]] == [
+    assert [
+        json.loads(answer.content)["output"].strip()
+        for answer in model.requests[1].messages[-2:]
+    ] == [
         "alpha",
         "beta",
     ]
 
 
-async def test_a_model_without_tool_calls_uses_the_same_tools_in_words(root: Path) -> None:
+async def test_a_model_without_tool_calls_uses_the_same_tools_in_words(
+    root: Path,
+) -> None:
     talk, model = dialogue(root, in_words("read_file", path="a.txt"), SAYS)
     result = await heard(talk)
     assert result.turn.text == SAYS
     assert result.seen == f"{LOOKS}\n{SAYS}"
-    assert [(event.call, event.problem) for event in result.of(ToolFinished) if isinstance(event, ToolFinished)] == [
-        ("read_file(path=a.txt)", "")
-    ]
+    assert [
+        (event.call, event.problem)
+        for event in result.of(ToolFinished)
+        if isinstance(event, ToolFinished)
+    ] == [("read_file(path=a.txt)", "")]
     assert not model.requests[0].tools
     assert "```tool" in model.requests[0].messages[0].content
     assert "## grep_files" in model.requests[0].messages[0].content
@@ -134,7 +165,9 @@ async def test_code_blocks_without_a_language_are_for_people(root: Path) -> None
 
 
 async def test_tool_calls_can_be_switched_off_and_on(root: Path) -> None:
-    talk, model = dialogue(root, calls(("read_file", {"path": "a.txt"}), text="Ready."), tool_calls="off")
+    talk, model = dialogue(
+        root, calls(("read_file", {"path": "a.txt"}), text="Ready."), tool_calls="off"
+    )
     assert (await heard(talk)).turn.text == "Ready."
     assert not model.requests[0].tools
     talk, model = dialogue(root, "Ready.", tool_calls="on")
@@ -144,16 +177,30 @@ async def test_tool_calls_can_be_switched_off_and_on(root: Path) -> None:
 
 async def test_a_server_that_knows_no_tools_is_asked_in_words(root: Path) -> None:
     refusal = RequestRejected("tools are not supported")
-    talk, model = dialogue(root, refusal, in_words("read_file", path="a.txt"), "Alpha.", calls(("list_files", {})))
+    talk, model = dialogue(
+        root,
+        refusal,
+        in_words("read_file", path="a.txt"),
+        "Alpha.",
+        calls(("list_files", {})),
+    )
     assert (await heard(talk)).turn.text == "Alpha."
     assert [bool(request.tools) for request in model.requests] == [True, False, False]
 
 
 @pytest.mark.parametrize(
-    ("error", "tool_calls"), [(ContextTooLong("too long"), "auto"), (RequestRejected("no such parameter"), "on")]
+    ("error", "tool_calls"),
+    [
+        (ContextTooLong("too long"), "auto"),
+        (RequestRejected("no such parameter"), "on"),
+    ],
 )
-async def test_other_refusals_are_told(root: Path, error: ModelError, tool_calls: ToolCalls) -> None:
-    talk, model = dialogue(root, error, calls(("list_files", {})), tool_calls=tool_calls)
+async def test_other_refusals_are_told(
+    root: Path, error: ModelError, tool_calls: ToolCalls
+) -> None:
+    talk, model = dialogue(
+        root, error, calls(("list_files", {})), tool_calls=tool_calls
+    )
     with pytest.raises(type(error)) as raised:
         await heard(talk)
     assert "`tool_calls:" in raised.value.hint
@@ -163,7 +210,11 @@ async def test_other_refusals_are_told(root: Path, error: ModelError, tool_calls
 @pytest.mark.parametrize(
     ("name", "arguments", "problem"),
     [
-        ("read_files", {"path": "a.txt"}, "There is no tool 'read_files'. The tools are read_file, list_files"),
+        (
+            "read_files",
+            {"path": "a.txt"},
+            "There is no tool 'read_files'. The tools are read_file, list_files",
+        ),
         ("read_file", '{"path": ', "The arguments of read_file are not valid JSON"),
         ("read_file", "[1]", "The arguments of read_file are not a JSON object"),
         ("read_file", {"file": "a.txt"}, "`path` is missing"),
@@ -184,7 +235,10 @@ async def test_a_wrong_call_is_answered_with_what_is_wrong(
     assert result.turn.text == "I see."
 
 
-@pytest.mark.parametrize("block", ["not json", "[]", '"text"', '{"name": "read_file"}', "null", "[" * 100_000])
+@pytest.mark.parametrize(
+    "block",
+    ["not json", "[]", '"text"', '{"name": "read_file"}', "null", "[" * 100_000],
+)
 async def test_a_block_that_is_no_call_is_answered_too(root: Path, block: str) -> None:
     talk, model = dialogue(root, f"```tool\n{block}\n```", "I see.")
     assert (await heard(talk)).turn.text == "I see."
@@ -209,7 +263,9 @@ async def test_the_answers_of_a_round_are_bounded_together(root: Path) -> None:
     talk, model = dialogue(root, calls(*reads), "Much.")
     result = await heard(talk)
     first, second, third, *others = (
-        message.content for message in model.requests[1].messages if message.role == "tool"
+        message.content
+        for message in model.requests[1].messages
+        if message.role == "tool"
     )
     assert json.loads(first)["output"].startswith("000")
     assert json.loads(second)["output"].startswith("111")
@@ -220,22 +276,38 @@ async def test_the_answers_of_a_round_are_bounded_together(root: Path) -> None:
 
 
 async def test_a_round_of_many_short_answers_is_not_cut(root: Path) -> None:
-    talk, model = dialogue(root, calls(*(("list_files", {"limit": n}) for n in range(1, 301))), "Much.")
+    talk, model = dialogue(
+        root, calls(*(("list_files", {"limit": n}) for n in range(1, 301))), "Much."
+    )
     await heard(talk)
-    answers = [message.content for message in model.requests[1].messages if message.role == "tool"]
+    answers = [
+        message.content
+        for message in model.requests[1].messages
+        if message.role == "tool"
+    ]
     assert all("error" not in json.loads(answer) for answer in answers)
 
 
-async def test_whoever_holds_the_conversation_learns_what_the_model_is_told(root: Path) -> None:
+async def test_whoever_holds_the_conversation_learns_what_the_model_is_told(
+    root: Path,
+) -> None:
     (root / "big.txt").write_text("x" * 2 * LONGEST_ANSWER)
     told: list[str] = []
 
     async def hear(call: ToolCall, answer: str) -> None:
         told.append(answer)
 
-    talk, model = dialogue(root, calls(("read_file", {"path": "a.txt"}), ("read_file", {"path": "big.txt"})), "Seen.")
+    talk, model = dialogue(
+        root,
+        calls(("read_file", {"path": "a.txt"}), ("read_file", {"path": "big.txt"})),
+        "Seen.",
+    )
     await heard(replace(talk, told=hear))
-    assert told == [message.content for message in model.requests[1].messages if message.role == "tool"]
+    assert told == [
+        message.content
+        for message in model.requests[1].messages
+        if message.role == "tool"
+    ]
 
 
 async def test_a_turn_that_goes_on_has_what_is_left_of_its_rounds(root: Path) -> None:
@@ -252,8 +324,12 @@ async def test_a_turn_that_goes_on_has_what_is_left_of_its_rounds(root: Path) ->
 
 async def test_a_turn_that_goes_on_has_what_is_left_of_its_time(root: Path) -> None:
     now = iter(range(0, 1_000, 10))
-    talk, model = dialogue(root, calls(("list_files", {})), "Late.", limits=Limits(seconds=80))
-    result = await heard(replace(talk, clock=lambda: float(next(now))), used=Used(seconds=55))
+    talk, model = dialogue(
+        root, calls(("list_files", {})), "Late.", limits=Limits(seconds=80)
+    )
+    result = await heard(
+        replace(talk, clock=lambda: float(next(now))), used=Used(seconds=55)
+    )
     assert " 80 seconds " in model.requests[1].messages[-1].content
     (used,) = set(result.used)
     assert used == Used(1, 85.0)
@@ -271,31 +347,45 @@ async def test_after_the_last_round_the_model_has_its_last_word(root: Path) -> N
 
 
 async def test_a_model_that_never_stops_calling_is_stopped(root: Path) -> None:
-    looks = [calls(("list_files", {"limit": number}), text=f"Look {number}.") for number in range(1, 9)]
+    looks = [
+        calls(("list_files", {"limit": number}), text=f"Look {number}.")
+        for number in range(1, 9)
+    ]
     talk, model = dialogue(root, *looks, limits=Limits(rounds=3))
     result = await heard(talk)
     assert len(model.requests) == 4
     assert result.turn.text == "Look 4."
     assert result.turn.problem
-    assert result.added[-1] == Message("assistant", "Look 4.")  # no call in it is left without its answer
+    # no call in it is left without its answer
+    assert result.added[-1] == Message("assistant", "Look 4.")
 
 
 async def test_time_bounds_a_turn_too(root: Path) -> None:
-    talk, model = dialogue(root, calls(("list_files", {})), "Late.", limits=Limits(seconds=0.0))
+    talk, model = dialogue(
+        root, calls(("list_files", {})), "Late.", limits=Limits(seconds=0.0)
+    )
     assert (await heard(talk)).turn.text == "Late."
     assert " seconds " in model.requests[1].messages[-1].content
 
 
 async def test_the_very_same_call_is_not_made_for_ever(root: Path) -> None:
-    talk, _ = dialogue(root, *(calls(("read_file", {"path": "a.txt"})) for _ in range(5)), "Enough.")
+    talk, _ = dialogue(
+        root, *(calls(("read_file", {"path": "a.txt"})) for _ in range(5)), "Enough."
+    )
     result = await heard(talk)
-    problems = [event.problem for event in result.of(ToolFinished) if isinstance(event, ToolFinished)]
+    problems = [
+        event.problem
+        for event in result.of(ToolFinished)
+        if isinstance(event, ToolFinished)
+    ]
     assert [bool(problem) for problem in problems] == [False, False, False, True, True]
     assert " 3 times" in problems[3]
 
 
 @pytest.mark.parametrize("stop", [StopReason.LENGTH, StopReason.REFUSED])
-async def test_a_reply_that_is_not_whole_says_so_and_calls_nothing(root: Path, stop: StopReason) -> None:
+async def test_a_reply_that_is_not_whole_says_so_and_calls_nothing(
+    root: Path, stop: StopReason
+) -> None:
     text = in_words("read_file", path="a.txt")
     talk, model = dialogue(root, ScriptedReply(text, stop=stop))
     result = await heard(talk)
@@ -306,7 +396,11 @@ async def test_a_reply_that_is_not_whole_says_so_and_calls_nothing(root: Path, s
 
 async def test_what_broke_off_does_not_count(root: Path) -> None:
     call = ToolCall("1", "read_file", '{"path": "a.txt"}')
-    script = [ScriptedReply("```tool\nHalf of", cut=12), ScriptedReply("Looking.", tool_calls=(call,)), "Alpha."]
+    script = [
+        ScriptedReply("```tool\nHalf of", cut=12),
+        ScriptedReply("Looking.", tool_calls=(call,)),
+        "Alpha.",
+    ]
     model = ScriptedModel(script)
     talk = Dialogue(Retrying(model), read_only_tools(root))
     result = await heard(talk)
@@ -332,10 +426,14 @@ class _Breaks:
         return await self._inner.reply(request, hear)
 
 
-async def test_what_was_added_stays_and_the_turn_can_be_taken_up_again(root: Path) -> None:
+async def test_what_was_added_stays_and_the_turn_can_be_taken_up_again(
+    root: Path,
+) -> None:
     added: list[Message] = []
     with pytest.raises(ConnectionFailed):
-        await Dialogue(_Breaks(), read_only_tools(root)).turn(ASKED, keep=lambda round_: added.extend(round_.messages))
+        await Dialogue(_Breaks(), read_only_tools(root)).turn(
+            ASKED, keep=lambda round_: added.extend(round_.messages)
+        )
     assert [message.role for message in added] == ["assistant", "tool"]
     again, model = dialogue(root, "Alpha, then.", tool_calls="on")
     result = await heard(again, (*ASKED, *added))
@@ -354,18 +452,31 @@ async def _nobody(prompt: str) -> str:
     raise NotApproved(prompt)
 
 
-async def test_after_something_was_done_the_same_call_is_worth_making_again(root: Path) -> None:
+async def test_after_something_was_done_the_same_call_is_worth_making_again(
+    root: Path,
+) -> None:
     rounds: list[str | ScriptedReply] = []
     for number in range(6):
         rounds += [
             calls(("execute_command", {"command": "cat a.txt"})),
-            calls(("edit_file", {"file_path": "a.txt", "find": "", "replace": f"{number}\n"})),
+            calls(
+                (
+                    "edit_file",
+                    {"file_path": "a.txt", "find": "", "replace": f"{number}\n"},
+                )
+            ),
         ]
     rounds += [calls(("execute_command", {"command": "cat a.txt"})) for _ in range(4)]
-    runner = ActionRunner(root, CommandRunner(root), PageReader(), ScriptedSearcher([]), _nobody)
+    runner = ActionRunner(
+        root, CommandRunner(root), PageReader(), ScriptedSearcher([]), _nobody
+    )
     talk = Dialogue(ScriptedModel([*rounds, "Enough."]), acting_tools(runner), "on")
     result = await heard(talk)
-    problems = [event.problem for event in result.of(ToolFinished) if isinstance(event, ToolFinished)]
+    problems = [
+        event.problem
+        for event in result.of(ToolFinished)
+        if isinstance(event, ToolFinished)
+    ]
     assert problems[:-1] == [""] * 15
     assert " 3 times" in problems[-1]
 
@@ -374,16 +485,37 @@ async def test_time_bounds_the_calls_of_a_round(root: Path) -> None:
     many = [("list_files", {"limit": number}) for number in range(1, 201)]
     talk, model = dialogue(root, calls(*many), "Late.", limits=Limits(seconds=0.0))
     result = await heard(talk)
-    problems = [event.problem for event in result.of(ToolFinished) if isinstance(event, ToolFinished)]
+    problems = [
+        event.problem
+        for event in result.of(ToolFinished)
+        if isinstance(event, ToolFinished)
+    ]
     assert problems[0] == ""
     (refusal,) = set(problems[1:])
     assert refusal
-    assert len([message for message in model.requests[1].messages if message.role == "tool"]) == 200
+    assert (
+        len(
+            [
+                message
+                for message in model.requests[1].messages
+                if message.role == "tool"
+            ]
+        )
+        == 200
+    )
 
 
-async def test_answers_belong_to_calls_by_their_order_not_by_their_ids(root: Path) -> None:
-    made = (ToolCall("0", "read_file", '{"path": "a.txt"}'), ToolCall("0", "list_files", "{}"))
-    answers = (Message("tool", "alpha", tool_call_id="0"), Message("tool", "a.txt", tool_call_id="0"))
+async def test_answers_belong_to_calls_by_their_order_not_by_their_ids(
+    root: Path,
+) -> None:
+    made = (
+        ToolCall("0", "read_file", '{"path": "a.txt"}'),
+        ToolCall("0", "list_files", "{}"),
+    )
+    answers = (
+        Message("tool", "alpha", tool_call_id="0"),
+        Message("tool", "a.txt", tool_call_id="0"),
+    )
     talk, model = dialogue(root, "I see.", tool_calls="off")
     await heard(talk, (*ASKED, Message("assistant", "I look.", made), *answers))
     told = model.requests[0].messages[-1].content
@@ -392,7 +524,10 @@ async def test_answers_belong_to_calls_by_their_order_not_by_their_ids(root: Pat
 
 
 async def test_native_calls_that_nobody_offered_are_not_sent_back(root: Path) -> None:
-    reply = ScriptedReply(in_words("read_file", path="a.txt"), tool_calls=(ToolCall("7", "read_file", "{}"),))
+    reply = ScriptedReply(
+        in_words("read_file", path="a.txt"),
+        tool_calls=(ToolCall("7", "read_file", "{}"),),
+    )
     talk, model = dialogue(root, reply, "Alpha.", tool_calls="off")
     result = await heard(talk)
     assert len(result.of(ToolFinished)) == 1
@@ -406,7 +541,11 @@ async def test_native_calls_that_nobody_offered_are_not_sent_back(root: Path) ->
         ToolCall("1", "x" * 1_000_000, "{}"),
         ToolCall("1", "x" * 1_000_000, "["),
         ToolCall("1", "read_file", json.dumps({"x" * 1_000_000: "y" * 1_000_000})),
-        ToolCall("1", "read_file", json.dumps({f"key-{number}": number for number in range(10_000)})),
+        ToolCall(
+            "1",
+            "read_file",
+            json.dumps({f"key-{number}": number for number in range(10_000)}),
+        ),
     ],
     ids=["name", "damaged", "long", "many"],
 )
@@ -417,24 +556,46 @@ def test_a_call_is_shown_in_a_line(call: ToolCall) -> None:
 SIGNED = ProviderData("scripted", '[{"type": "thinking", "signature": "abc"}]')
 
 
-async def test_what_a_provider_wants_back_stays_with_the_message_that_it_sent(root: Path) -> None:
+async def test_what_a_provider_wants_back_stays_with_the_message_that_it_sent(
+    root: Path,
+) -> None:
     looks = replace(calls(("read_file", {"path": "a.txt"})), provider_data=SIGNED)
-    model = ScriptedModel([looks, ScriptedReply(SAYS, provider_data=ProviderData("scripted", "[]"))])
+    model = ScriptedModel(
+        [looks, ScriptedReply(SAYS, provider_data=ProviderData("scripted", "[]"))]
+    )
 
     result = await heard(Dialogue(model, read_only_tools(root)))
 
-    assert [message.provider_data for message in model.requests[1].messages if message.role == "assistant"] == [SIGNED]
-    assert [message.provider_data for message in result.added] == [SIGNED, None, ProviderData("scripted", "[]")]
+    assert [
+        message.provider_data
+        for message in model.requests[1].messages
+        if message.role == "assistant"
+    ] == [SIGNED]
+    assert [message.provider_data for message in result.added] == [
+        SIGNED,
+        None,
+        ProviderData("scripted", "[]"),
+    ]
 
 
-async def test_of_a_reply_whose_calls_were_not_made_nothing_is_sent_back(root: Path) -> None:
-    cut = replace(calls(("read_file", {"path": "a.txt"})), stop=StopReason.LENGTH, provider_data=SIGNED)
+async def test_of_a_reply_whose_calls_were_not_made_nothing_is_sent_back(
+    root: Path,
+) -> None:
+    cut = replace(
+        calls(("read_file", {"path": "a.txt"})),
+        stop=StopReason.LENGTH,
+        provider_data=SIGNED,
+    )
     late = replace(calls(("read_file", {"path": "a.txt"})), provider_data=SIGNED)
 
     for limits, reply in ((Limits(), cut), (Limits(rounds=0), late)):
-        result = await heard(Dialogue(ScriptedModel([reply]), read_only_tools(root), limits=limits))
+        result = await heard(
+            Dialogue(ScriptedModel([reply]), read_only_tools(root), limits=limits)
+        )
 
-        assert [(message.tool_calls, message.provider_data) for message in result.added] == [((), None)]
+        assert [
+            (message.tool_calls, message.provider_data) for message in result.added
+        ] == [((), None)]
 
 
 async def test_thoughts_are_told_and_are_no_part_of_the_reply(root: Path) -> None:
@@ -442,25 +603,42 @@ async def test_thoughts_are_told_and_are_no_part_of_the_reply(root: Path) -> Non
 
     result = await heard(Dialogue(model, read_only_tools(root), "off"))
 
-    thoughts = "".join(event.text for event in result.events if isinstance(event, ThinkingDelta))
+    thoughts = "".join(
+        event.text for event in result.events if isinstance(event, ThinkingDelta)
+    )
     assert thoughts == THOUGHTS
-    assert (result.seen, result.turn.text, result.added) == ("Done.", "Done.", [Message("assistant", "Done.")])
+    assert (result.seen, result.turn.text, result.added) == (
+        "Done.",
+        "Done.",
+        [Message("assistant", "Done.")],
+    )
 
 
-async def test_what_turns_out_to_be_thought_is_neither_said_nor_carried_out(root: Path) -> None:
+async def test_what_turns_out_to_be_thought_is_neither_said_nor_carried_out(
+    root: Path,
+) -> None:
     class LateToTell(ScriptedModel):
         async def reply(self, request: Request, hear: Hear) -> Done:
-            for event in (TextDelta("Look:\n```tool\n{}\n```\n"), WasThought(), TextDelta("Done.")):
+            for event in (
+                TextDelta("Look:\n```tool\n{}\n```\n"),
+                WasThought(),
+                TextDelta("Done."),
+            ):
                 hear(event)
             return Done()
 
     result = await heard(Dialogue(LateToTell([]), read_only_tools(root), "off"))
 
     assert result.of(ReplyRestarted) == [ReplyRestarted(None, was_thought=True)]
-    assert (result.turn.text, result.added) == ("Done.", [Message("assistant", "Done.")])
+    assert (result.turn.text, result.added) == (
+        "Done.",
+        [Message("assistant", "Done.")],
+    )
 
 
-async def test_thoughts_are_measured_and_the_provider_s_count_goes_before_the_estimate(root: Path) -> None:
+async def test_thoughts_are_measured_and_the_provider_s_count_goes_before_the_estimate(
+    root: Path,
+) -> None:
     class Thinker(ScriptedModel):
         usage: Usage | None = None
 
@@ -479,12 +657,21 @@ async def test_thoughts_are_measured_and_the_provider_s_count_goes_before_the_es
     model.usage = Usage(10, 90, thinking_tokens=80)
     counted = await heard(Dialogue(model, clock=lambda: float(next(ticks))))
 
-    assert [(event.seconds, event.tokens) for event in estimated.of(ThinkingDelta)] == [(0.0, 3), (1.0, 4)]
-    assert estimated.of(ThinkingFinished) == [ThinkingFinished(None, 2.0, 4, estimated=True)]
-    assert counted.of(ThinkingFinished) == [ThinkingFinished(None, 2.0, 80, estimated=False)]
+    assert [(event.seconds, event.tokens) for event in estimated.of(ThinkingDelta)] == [
+        (0.0, 3),
+        (1.0, 4),
+    ]
+    assert estimated.of(ThinkingFinished) == [
+        ThinkingFinished(None, 2.0, 4, estimated=True)
+    ]
+    assert counted.of(ThinkingFinished) == [
+        ThinkingFinished(None, 2.0, 80, estimated=False)
+    ]
 
 
-async def test_thoughts_that_are_only_counted_are_told_too_and_none_are_not(root: Path) -> None:
+async def test_thoughts_that_are_only_counted_are_told_too_and_none_are_not(
+    root: Path,
+) -> None:
     class Hidden(ScriptedModel):
         thoughts = 80
 
@@ -493,12 +680,16 @@ async def test_thoughts_that_are_only_counted_are_told_too_and_none_are_not(root
             return Done(usage=Usage(10, 90, thinking_tokens=self.thoughts))
 
     model = Hidden([])
-    assert (await heard(Dialogue(model))).of(ThinkingFinished) == [ThinkingFinished(None, None, 80, False)]
+    assert (await heard(Dialogue(model))).of(ThinkingFinished) == [
+        ThinkingFinished(None, None, 80, False)
+    ]
     model.thoughts = 0
     assert (await heard(Dialogue(model))).of(ThinkingFinished) == []
 
 
-async def test_a_reply_that_ended_for_an_unknown_reason_is_not_whole(root: Path) -> None:
+async def test_a_reply_that_ended_for_an_unknown_reason_is_not_whole(
+    root: Path,
+) -> None:
     model = ScriptedModel([ScriptedReply("Half a", stop=StopReason.UNKNOWN)])
 
     assert "not known" in (await heard(Dialogue(model))).turn.problem

@@ -26,12 +26,16 @@ class Refused:
 def write(root: Path, files: Mapping[str, str | bytes]) -> None:
     for name, content in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+        (root / name).write_bytes(
+            content if isinstance(content, bytes) else content.encode()
+        )
 
 
 def tree(root: Path) -> dict[str, str]:
     return {
-        path.relative_to(root).as_posix(): path.read_bytes().decode("utf-8", "surrogateescape")
+        path.relative_to(root).as_posix(): path.read_bytes().decode(
+            "utf-8", "surrogateescape"
+        )
         for path in root.rglob("*")
         if path.is_file()
     }
@@ -44,7 +48,9 @@ def apply(root: Path, reply: str, terms: EditPolicy | None = None) -> tuple[str,
     return changes.notes
 
 
-def expected(changed: Mapping[str, str | None], before: Mapping[str, str] = PROJECT) -> dict[str, str]:
+def expected(
+    changed: Mapping[str, str | None], before: Mapping[str, str] = PROJECT
+) -> dict[str, str]:
     """The project with these files changed, or with None gone."""
     after = {**before, **changed}
     return {path: content for path, content in after.items() if content is not None}

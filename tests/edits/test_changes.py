@@ -16,20 +16,36 @@ CHANGED = re.escape(changed_meanwhile(PurePosixPath("x")).message.removeprefix("
 
 
 def seen(root: Path, *paths: str) -> dict[str, str | None]:
-    return {path: digest((root / path).read_bytes()) if (root / path).exists() else None for path in paths}
+    return {
+        path: digest((root / path).read_bytes()) if (root / path).exists() else None
+        for path in paths
+    }
 
 
-def changes(root: Path, *files: tuple[str, str], shown: tuple[str, ...] = ()) -> ChangeSet:
+def changes(
+    root: Path, *files: tuple[str, str], shown: tuple[str, ...] = ()
+) -> ChangeSet:
     blocks = [WholeFile(path, content) for path, content in files]
-    return change_set(root, blocks, EditPolicy(seen(root, *shown)), lambda place: place.name == "plan.md")
+    return change_set(
+        root,
+        blocks,
+        EditPolicy(seen(root, *shown)),
+        lambda place: place.name == "plan.md",
+    )
 
 
-def test_new_and_changed_files_are_told_apart_and_unchanged_ones_left_out(tmp_path: Path) -> None:
+def test_new_and_changed_files_are_told_apart_and_unchanged_ones_left_out(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "old.py").write_text("x = 1\n")
     (tmp_path / "same.py").write_text("y = 1\n")
 
     found = changes(
-        tmp_path, ("a/new.py", "n\n"), ("old.py", "x = 2\n"), ("same.py", "y = 1\n"), shown=("old.py", "same.py")
+        tmp_path,
+        ("a/new.py", "n\n"),
+        ("old.py", "x = 2\n"),
+        ("same.py", "y = 1\n"),
+        shown=("old.py", "same.py"),
     )
 
     assert (found.created, found.modified) == (("a/new.py",), ("old.py",))
@@ -51,7 +67,9 @@ def test_new_and_changed_files_are_told_apart_and_unchanged_ones_left_out(tmp_pa
         "tickets/feature-x/plan.md",
     ],
 )
-def test_nothing_outside_or_of_the_run_itself_is_written(tmp_path: Path, path: str) -> None:
+def test_nothing_outside_or_of_the_run_itself_is_written(
+    tmp_path: Path, path: str
+) -> None:
     with pytest.raises(ReplyRefused):
         changes(tmp_path, ("good.py", "x\n"), (path, "x\n"))
     assert list(tmp_path.iterdir()) == []
@@ -65,7 +83,9 @@ def test_every_reason_is_named_at_once(tmp_path: Path) -> None:
     assert "../y" in caught.value.message
 
 
-def test_a_file_that_was_not_shown_is_not_replaced_but_asked_for(tmp_path: Path) -> None:
+def test_a_file_that_was_not_shown_is_not_replaced_but_asked_for(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "a.py").write_text("precious\n")
     with pytest.raises(ReplyRefused, match="not shown") as caught:
         changes(tmp_path, ("a.py", "new\n"))
@@ -116,14 +136,20 @@ def test_a_shortened_file_is_refused_with_the_line(tmp_path: Path, line: str) ->
         "# ... and so on",
     ],
 )
-def test_ordinary_lines_are_not_taken_for_something_left_out(tmp_path: Path, line: str) -> None:
+def test_ordinary_lines_are_not_taken_for_something_left_out(
+    tmp_path: Path, line: str
+) -> None:
     (tmp_path / "a.py").write_text("one\n")
-    assert changes(tmp_path, ("a.py", f"one\n{line}\n"), shown=("a.py",)).modified == ("a.py",)
+    assert changes(tmp_path, ("a.py", f"one\n{line}\n"), shown=("a.py",)).modified == (
+        "a.py",
+    )
 
 
 def test_a_line_that_was_there_before_is_nothing_left_out(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("# ... existing code ...\n")
-    assert changes(tmp_path, ("a.py", "# ... existing code ...\nx\n"), shown=("a.py",)).modified
+    assert changes(
+        tmp_path, ("a.py", "# ... existing code ...\nx\n"), shown=("a.py",)
+    ).modified
 
 
 def test_a_file_is_not_emptied(tmp_path: Path) -> None:
@@ -132,7 +158,9 @@ def test_a_file_is_not_emptied(tmp_path: Path) -> None:
         changes(tmp_path, ("a.py", ""), shown=("a.py",))
 
 
-def test_line_ends_and_byte_order_mark_stay_as_the_file_has_them(tmp_path: Path) -> None:
+def test_line_ends_and_byte_order_mark_stay_as_the_file_has_them(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\n")
     changes(tmp_path, ("a.txt", "one\nthree\n"), shown=("a.txt",)).apply(tmp_path)
     assert (tmp_path / "a.txt").read_bytes() == b"\xef\xbb\xbfone\r\nthree\r\n"
@@ -157,22 +185,36 @@ def test_prose_is_not_code(tmp_path: Path) -> None:
     assert changes(tmp_path, ("a.md", text), shown=("a.md",)).modified
 
 
-def test_where_one_file_was_changed_meanwhile_no_other_one_is_touched(tmp_path: Path) -> None:
+def test_where_one_file_was_changed_meanwhile_no_other_one_is_touched(
+    tmp_path: Path,
+) -> None:
     for name in ("a.txt", "b.txt"):
         (tmp_path / name).write_bytes(b"1")
-    judged = ChangeSet(tuple(FileChange(PurePosixPath(name), b"1", b"2") for name in ("a.txt", "b.txt")))
+    judged = ChangeSet(
+        tuple(
+            FileChange(PurePosixPath(name), b"1", b"2") for name in ("a.txt", "b.txt")
+        )
+    )
     (tmp_path / "b.txt").write_bytes(b"a person's edit")
-    os.utime(tmp_path / "a.txt", ns=(1, 1))  # one that is written and restored would be newer
+    # one that is written and restored would be newer
+    os.utime(tmp_path / "a.txt", ns=(1, 1))
     with pytest.raises(ReplyRefused, match=CHANGED):
         judged.apply(tmp_path)
     assert (tmp_path / "a.txt").stat().st_mtime_ns == 1
     assert (tmp_path / "b.txt").read_bytes() == b"a person's edit"
 
 
-def test_where_one_is_changed_while_another_is_written_that_one_is_taken_back(tmp_path: Path) -> None:
+def test_where_one_is_changed_while_another_is_written_that_one_is_taken_back(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "a.txt").write_bytes(b"1")
     (tmp_path / "b.txt").symlink_to("a.txt")  # so to write the one changes the other
-    judged = ChangeSet((FileChange(PurePosixPath("a.txt"), b"1", b"2"), FileChange(PurePosixPath("b.txt"), b"1", b"3")))
+    judged = ChangeSet(
+        (
+            FileChange(PurePosixPath("a.txt"), b"1", b"2"),
+            FileChange(PurePosixPath("b.txt"), b"1", b"3"),
+        )
+    )
     with pytest.raises(ReplyRefused, match=CHANGED):
         judged.apply(tmp_path)
     assert (tmp_path / "a.txt").read_bytes() == b"1"

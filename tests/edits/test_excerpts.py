@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 from cdd_agent.edits.build import change_set
 from cdd_agent.edits.changes import ChangeSet
-from cdd_agent.edits.excerpts import Ranges, changed_lines, in_words, joined, known_after
+from cdd_agent.edits.excerpts import (
+    Ranges,
+    changed_lines,
+    in_words,
+    joined,
+    known_after,
+)
 from cdd_agent.edits.model import (
     BY_CALL,
     Deletion,
@@ -28,9 +34,15 @@ TEN = "".join(f"line {number}\n" for number in range(1, 11))
 SHOWN: Ranges = ((1, 2), (5, 7))
 
 
-def done(root: Path, *edits: Edit, shown: Ranges = SHOWN, before: str = TEN) -> ChangeSet:
+def done(
+    root: Path, *edits: Edit, shown: Ranges = SHOWN, before: str = TEN
+) -> ChangeSet:
     (root / "a.txt").write_text(before)
-    terms = EditPolicy({"a.txt": digest(before.encode())}, {"a.txt": shown}, may_shrink=lambda path: True)
+    terms = EditPolicy(
+        {"a.txt": digest(before.encode())},
+        {"a.txt": shown},
+        may_shrink=lambda path: True,
+    )
     return change_set(root, edits, terms)
 
 
@@ -50,9 +62,16 @@ def after(changes: ChangeSet) -> str:
     ],
 )
 def test_what_was_shown_can_be_changed(tmp_path: Path, find: str, new: str) -> None:
-    changes = done(tmp_path, Replacement("a.txt", tuple(find.split("\n")), tuple(new.split("\n") if new else ())))
+    changes = done(
+        tmp_path,
+        Replacement(
+            "a.txt", tuple(find.split("\n")), tuple(new.split("\n") if new else ())
+        ),
+    )
     assert after(changes) == TEN.replace(find + "\n", new + "\n" if new else "")
-    assert after(done(tmp_path, TextReplacement("a.txt", find, new))) == TEN.replace(find, new)
+    assert after(done(tmp_path, TextReplacement("a.txt", find, new))) == TEN.replace(
+        find, new
+    )
 
 
 @pytest.mark.parametrize(
@@ -69,7 +88,9 @@ def test_nothing_else_can_and_what_the_model_would_have_to_see_is_known(
     tmp_path: Path, find: str, new: str, lines: Ranges
 ) -> None:
     for edit in (
-        Replacement("a.txt", tuple(find.split("\n")), tuple(new.split("\n") if new else ())),
+        Replacement(
+            "a.txt", tuple(find.split("\n")), tuple(new.split("\n") if new else ())
+        ),
         TextReplacement("a.txt", find + "\n", new + "\n" if new else ""),
     ):
         with pytest.raises(ReplyRefused) as refused:
@@ -79,7 +100,9 @@ def test_nothing_else_can_and_what_the_model_would_have_to_see_is_known(
         assert "lines 1 to 2, 5 to 7" in refused.value.message
 
 
-def test_it_is_not_replaced_whole_nor_deleted_and_keeps_the_rule_under_another_name(tmp_path: Path) -> None:
+def test_it_is_not_replaced_whole_nor_deleted_and_keeps_the_rule_under_another_name(
+    tmp_path: Path,
+) -> None:
     for edit in (WholeFile("a.txt", TEN.replace("line 5", "five")), Deletion("a.txt")):
         with pytest.raises(ReplyRefused) as refused:
             done(tmp_path, edit)
@@ -87,8 +110,16 @@ def test_it_is_not_replaced_whole_nor_deleted_and_keeps_the_rule_under_another_n
         assert "in part" in refused.value.message or isinstance(edit, Deletion)
     assert not done(tmp_path, WholeFile("a.txt", TEN)).changes
     back = Renaming("b.txt", "a.txt")
-    assert done(tmp_path, Renaming("a.txt", "b.txt"), back, Replacement("a.txt", ("line 6",), ("six",))).changes
-    rename, beyond = Renaming("a.txt", "b.txt"), Replacement("b.txt", ("line 9",), ("nine",))
+    assert done(
+        tmp_path,
+        Renaming("a.txt", "b.txt"),
+        back,
+        Replacement("a.txt", ("line 6",), ("six",)),
+    ).changes
+    rename, beyond = (
+        Renaming("a.txt", "b.txt"),
+        Replacement("b.txt", ("line 9",), ("nine",)),
+    )
     assert done(tmp_path, rename).changes
     assert done(tmp_path, rename, Replacement("b.txt", ("line 6",), ("six",))).changes
     with pytest.raises(ReplyRefused):
@@ -110,11 +141,15 @@ def test_who_calls_tools_is_told_to_read_them(tmp_path: Path) -> None:
         change_set(tmp_path, [TextReplacement("a.txt", "line 9", "nine")], terms)
 
 
-@pytest.mark.parametrize("form", ["{:>5}  {}", "{}: {}", "{} | {}", "{}\t{}", "  {}│{}"])
+@pytest.mark.parametrize(
+    "form", ["{:>5}  {}", "{}: {}", "{} | {}", "{}\t{}", "  {}│{}"]
+)
 def test_numbers_that_a_model_has_copied_do_no_harm(tmp_path: Path, form: str) -> None:
     body = "def f():\n    a = 1\n\n    return a\n"
     (tmp_path / "a.py").write_text("import os\n\n\n" + body)
-    told = "\n".join(form.format(number, line) for number, line in enumerate(body.splitlines(), 4))
+    told = "\n".join(
+        form.format(number, line) for number, line in enumerate(body.splitlines(), 4)
+    )
     new = told.replace("a = 1", "a = 2")
     reply = f"a.py\n<<<<<<< SEARCH\n{told}\n=======\n{new}\n>>>>>>> REPLACE\n"
     changes = change_set(tmp_path, parse_reply(reply).edits, EditPolicy(seen=None))
@@ -127,7 +162,10 @@ def test_numbers_that_a_model_has_copied_do_no_harm(tmp_path: Path, form: str) -
 def test_numbers_that_are_the_files_own_stay(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("1 apple\n2 pears\n")
     edit = Replacement("a.txt", ("1 apple", "2 pears"), ("1 apple", "2 plums"))
-    assert after(change_set(tmp_path, [edit], EditPolicy(seen=None))) == "1 apple\n2 plums\n"
+    assert (
+        after(change_set(tmp_path, [edit], EditPolicy(seen=None)))
+        == "1 apple\n2 plums\n"
+    )
     (tmp_path / "a.txt").write_text("x\napple\npears\n")
     edit = Replacement("a.txt", ("1 apple", "2 pears"), ("1 plum",))
     with pytest.raises(ReplyRefused):
@@ -141,15 +179,23 @@ def test_ranges_in_words() -> None:
 
 
 def test_what_was_changed_is_known_where_it_is_now() -> None:
-    assert known_after(TEN.encode(), TEN.replace("line 2\n", "a\nb\n").encode(), SHOWN) == ((1, 3), (6, 8))
-    assert known_after(TEN.encode(), TEN.replace("line 1\nline 2\n", "").encode(), SHOWN) == ((3, 5),)
+    assert known_after(
+        TEN.encode(), TEN.replace("line 2\n", "a\nb\n").encode(), SHOWN
+    ) == ((1, 3), (6, 8))
+    assert known_after(
+        TEN.encode(), TEN.replace("line 1\nline 2\n", "").encode(), SHOWN
+    ) == ((3, 5),)
     assert known_after(b"x\nb\ny\n", b"ab\ny\n", ((1, 1), (3, 3))) is None
     assert changed_lines(b"a\nb\n", b"a\nx\nb\n") == (1, 2)
 
 
-# ------------------------------------------------------------------------------------------------- the rule itself
+# ---------------------------------------------------------------------- the rule itself
 
-LINES = st.lists(st.sampled_from(["a", "b", "  b", "", "}", "def f():", "    return 1"]), min_size=1, max_size=14)
+LINES = st.lists(
+    st.sampled_from(["a", "b", "  b", "", "}", "def f():", "    return 1"]),
+    min_size=1,
+    max_size=14,
+)
 
 
 @st.composite
@@ -157,7 +203,10 @@ def stories(draw: st.DrawFn) -> tuple[list[str], Ranges, list[Edit]]:
     """A file, what of it was shown, and edits of any of its lines."""
     lines = draw(LINES)
     place = st.integers(1, len(lines))
-    shown = joined(tuple(sorted(pair)) for pair in draw(st.lists(st.tuples(place, place), max_size=3)))  # type: ignore[misc]
+    shown = joined(
+        tuple(sorted(pair))  # type: ignore[misc]
+        for pair in draw(st.lists(st.tuples(place, place), max_size=3))
+    )
     edits: list[Edit] = []
     for _ in range(draw(st.integers(1, 3))):
         first, last = sorted((draw(place), draw(place)))
@@ -166,7 +215,13 @@ def stories(draw: st.DrawFn) -> tuple[list[str], Ranges, list[Edit]]:
         if kind == "lines":
             edits.append(Replacement("a.txt", find, new))
         elif kind == "text":
-            edits.append(TextReplacement("a.txt", "\n".join(find)[draw(st.integers(0, 2)) :] or "a", "\n".join(new)))
+            edits.append(
+                TextReplacement(
+                    "a.txt",
+                    "\n".join(find)[draw(st.integers(0, 2)) :] or "a",
+                    "\n".join(new),
+                )
+            )
         elif kind == "whole":
             edits.append(WholeFile("a.txt", "\n".join(new) + "\n"))
         else:
@@ -199,6 +254,8 @@ def test_no_line_that_was_not_shown_is_ever_changed(
             continue
         left = change.after.decode().split("\n")
         for unseen in filter(None, (*groups, group)):
-            places = [at for at in range(len(left)) if left[at : at + len(unseen)] == unseen]
+            places = [
+                at for at in range(len(left)) if left[at : at + len(unseen)] == unseen
+            ]
             assert places, (unseen, left)
             left = left[places[0] + len(unseen) :]

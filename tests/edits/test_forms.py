@@ -40,9 +40,13 @@ class Tags(Form):
         return [WholeFile(begun["path"], "".join(f"{line}\n" for line in lines[1:-1]))]
 
 
-def test_a_new_form_is_one_class_and_a_name_in_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_form_is_one_class_and_a_name_in_the_list(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(parse, "FORMS", (*parse.FORMS, Tags()))
-    reply = parse_reply("So be it:\n\n<write path=a.md>\n```sh\nls\n```\n</write>\n\nThat is all.\n")
+    reply = parse_reply(
+        "So be it:\n\n<write path=a.md>\n```sh\nls\n```\n</write>\n\nThat is all.\n"
+    )
     assert reply.edits == (WholeFile("a.md", "```sh\nls\n```\n"),)
     assert reply.explanation == "So be it:\n\nThat is all."
     with pytest.raises(ReplyRefused, match="Line 3"):
@@ -56,8 +60,14 @@ BLOCK = "{}\n<<<<<<< SEARCH\n{}\n=======\n{}\n>>>>>>> REPLACE\n"
 def test_a_form_that_is_a_part_of_an_edited_text_is_no_edit(tmp_path: Path) -> None:
     example = PATCH.format("src/app.py", "x", "y").rstrip()
     write(tmp_path, {"docs/replies.md": "# Replies\n", "src/app.py": "x\n"})
-    apply(tmp_path, BLOCK.format("docs/replies.md", "# Replies", f"# Replies\n\n{example}"))
-    assert tree(tmp_path) == {"docs/replies.md": f"# Replies\n\n{example}\n", "src/app.py": "x\n"}
+    apply(
+        tmp_path,
+        BLOCK.format("docs/replies.md", "# Replies", f"# Replies\n\n{example}"),
+    )
+    assert tree(tmp_path) == {
+        "docs/replies.md": f"# Replies\n\n{example}\n",
+        "src/app.py": "x\n",
+    }
 
 
 def test_two_forms_may_stand_in_one_reply_and_in_one_code_block(tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
-"""Syntax newer than that of the Python that runs this: known by sight, and told from what is wrong everywhere."""
+"""Syntax newer than that of the Python that runs this: known by sight, and told from
+what is wrong everywhere.
+"""
 
 import ast
 import tomllib
@@ -79,7 +81,9 @@ def test_what_is_wrong_in_every_version_stays_wrong(source: str) -> None:
 
 
 @pytest.mark.parametrize("source", NEWER)
-@pytest.mark.parametrize("more", ["\nx = (\n", "\n)\n", '\nx = "\n', "\n  x\n", "\ndef f(:\n    pass\n"])
+@pytest.mark.parametrize(
+    "more", ["\nx = (\n", "\n)\n", '\nx = "\n', "\n  x\n", "\ndef f(:\n    pass\n"]
+)
 def test_beside_newer_syntax_a_fault_is_still_one(source: str, more: str) -> None:
     assert not reads(older_python(source + more))
 

@@ -17,8 +17,19 @@ def edits(text: str) -> tuple[Edit, ...]:
 
 def test_files_are_taken_exactly_and_the_rest_is_not() -> None:
     files = edits(
-        "I add a model.\n\n```python:src/user.py\nclass User:\n\n    name: str  \n```\n\nAnd an example:\n\n"
-        "```python\nUser()\n```\n\n~~~toml:my app.toml\n[a]\n~~~\nDone."
+        "I add a model.\n\n"
+        "```python:src/user.py\n"
+        "class User:\n\n"
+        "    name: str  \n"
+        "```\n\n"
+        "And an example:\n\n"
+        "```python\n"
+        "User()\n"
+        "```\n\n"
+        "~~~toml:my app.toml\n"
+        "[a]\n"
+        "~~~\n"
+        "Done."
     )
     assert files == (
         WholeFile("src/user.py", "class User:\n\n    name: str  \n"),
@@ -26,18 +37,30 @@ def test_files_are_taken_exactly_and_the_rest_is_not() -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["", "Just words.", "```python\nprint(1)\n```", "    ```python:a.py\n    x\n    ```"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Just words.",
+        "```python\nprint(1)\n```",
+        "    ```python:a.py\n    x\n    ```",
+    ],
+)
 def test_a_reply_may_have_no_files(text: str) -> None:
     assert edits(text) == ()
 
 
 def test_a_block_in_a_list_or_quote_is_a_file_too() -> None:
-    assert edits("1. First:\n\n   ```py:a.py\n   x = 1\n   ```\n") == (WholeFile("a.py", "x = 1\n"),)
+    assert edits("1. First:\n\n   ```py:a.py\n   x = 1\n   ```\n") == (
+        WholeFile("a.py", "x = 1\n"),
+    )
     assert edits("> ```py:a.py\n> x = 1\n> ```\n") == (WholeFile("a.py", "x = 1\n"),)
 
 
 def test_an_empty_block_is_an_empty_file() -> None:
-    assert edits("```python:pkg/__init__.py\n```\n") == (WholeFile("pkg/__init__.py", ""),)
+    assert edits("```python:pkg/__init__.py\n```\n") == (
+        WholeFile("pkg/__init__.py", ""),
+    )
 
 
 def test_a_longer_fence_may_hold_fences() -> None:
@@ -76,9 +99,14 @@ def test_any_text_is_a_reply_or_refused(text: str) -> None:
 @given(st.text(st.characters(exclude_characters="\r\0", exclude_categories=("Cs",))))
 @example("*** Begin Patch")
 @example("--- a\n+++ b\n")
-def test_any_content_comes_back_exactly_from_a_fence_longer_than_its_own(content: str) -> None:
+def test_any_content_comes_back_exactly_from_a_fence_longer_than_its_own(
+    content: str,
+) -> None:
     content = f"A text, and no other form:\n{content}"
-    assume(not re.search("<{5}|-{5}", content))  # a block that begins in it has to end in it
+    # a block that begins in it has to end in it
+    assume(not re.search("<{5}|-{5}", content))
     content = content if not content or content.endswith("\n") else content + "\n"
     fence = "`" * (max((len(run) for run in re.findall("`+", content)), default=0) + 3)
-    assert edits(f"Words.\n\n{fence}txt:a.txt\n{content}{fence}\n") == (WholeFile("a.txt", content),)
+    assert edits(f"Words.\n\n{fence}txt:a.txt\n{content}{fence}\n") == (
+        WholeFile("a.txt", content),
+    )

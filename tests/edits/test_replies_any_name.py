@@ -1,4 +1,6 @@
-"""Whether a block is a file: what the project has, what the task names, and what a form says, whatever the name."""
+"""Whether a block is a file: what the project has, what the task names, and what a form
+says, whatever the name.
+"""
 
 from pathlib import Path
 
@@ -34,7 +36,9 @@ OTHERS = {
     'title="path"': '```text title="{}"\n' + BODY + "```\n",
     "language path": "```text {}\n" + BODY + "```\n",
     "a comment": "```\n# {}\n" + BODY + "```\n",
-    "above search/replace blocks": "{}\n<<<<<<< SEARCH\nx\n=======\ny\n>>>>>>> REPLACE\n",
+    "above search/replace blocks": (
+        "{}\n<<<<<<< SEARCH\nx\n=======\ny\n>>>>>>> REPLACE\n"
+    ),
     "after SEARCH": "<<<<<<< SEARCH {}\nx\n=======\ny\n>>>>>>> REPLACE\n",
 }
 TITLES = {"Release Notes", "docs/Getting started"}
@@ -49,7 +53,13 @@ def outcome(form: str, name: str, known: KnownNames) -> str:
         return "refused"
     paths = [edit.path.removeprefix("./") for edit in reply.edits]
     assert paths in ([], [name]), (form, name, paths)
-    return "file" if paths else "told" if [doubt.path for doubt in reply.doubts] == [name] else "dropped"
+    return (
+        "file"
+        if paths
+        else "told"
+        if [doubt.path for doubt in reply.doubts] == [name]
+        else "dropped"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +79,11 @@ def test_the_names_are_many() -> None:
 def test_what_the_project_has_is_a_file_in_every_form(project: Path, form: str) -> None:
     known = KnownNames.of(project)
     text = (SAYING | NAMING | OTHERS)[form]
-    first = [*SAYING, *NAMING, *OTHERS].index(form) % 3  # each name in a third of the forms: all would take long
-    assert [name for name in NAMES[first::3] if outcome(text, name, known) != "file"] == []
+    # each name in a third of the forms: all would take long
+    first = [*SAYING, *NAMING, *OTHERS].index(form) % 3
+    assert [
+        name for name in NAMES[first::3] if outcome(text, name, known) != "file"
+    ] == []
 
 
 @pytest.mark.parametrize("form", [*SAYING, *NAMING, *OTHERS])
@@ -92,9 +105,15 @@ def test_what_the_words_of_the_task_name_is_never_dropped(form: str) -> None:
 
 @pytest.mark.parametrize("form", SAYING)
 def test_what_a_form_says_to_be_a_file_is_one_whatever_its_name(form: str) -> None:
-    others = {name for name in NAMES if outcome(SAYING[form], name, NOTHING_KNOWN) != "file"}
+    others = {
+        name for name in NAMES if outcome(SAYING[form], name, NOTHING_KNOWN) != "file"
+    }
     assert all(" " in name for name in others)
-    assert {name for name in others if outcome(SAYING[form], name, NOTHING_KNOWN) == "dropped"} == set()
+    assert {
+        name
+        for name in others
+        if outcome(SAYING[form], name, NOTHING_KNOWN) == "dropped"
+    } == set()
 
 
 @pytest.mark.parametrize("form", NAMING)
@@ -104,26 +123,40 @@ def test_a_new_name_that_could_be_a_title_is_a_file_or_told(form: str) -> None:
     assert sum(what == "file" for what in outcomes.values()) > 300
 
 
-def test_a_language_that_is_a_file_too_is_told_where_the_file_is_there(project: Path) -> None:
+def test_a_language_that_is_a_file_too_is_told_where_the_file_is_there(
+    project: Path,
+) -> None:
     for name in LANGUAGES:
-        assert outcome("```{}\n" + BODY + "```\n", name, KnownNames.of(project)) == "told"
+        assert (
+            outcome("```{}\n" + BODY + "```\n", name, KnownNames.of(project)) == "told"
+        )
         assert outcome("```{}\n" + BODY + "```\n", name, NOTHING_KNOWN) == "dropped"
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "### Usage\n```\nx\n```\n", "**Output**\n```text\nx\n```\n", "Run:\n```bash\nmake\n```\n",
+        "### Usage\n```\nx\n```\n",
+        "**Output**\n```text\nx\n```\n",
+        "Run:\n```bash\nmake\n```\n",
         "### Backend\n```python\nx = 1\n```\n",
-        "`add`:\n```python\nadd(1, 2)\n```\n", "```rust ignore\nx\n```\n",
-        "```js twoslash\nx\n```\n", "```JSON\n{}\n```\n", "```HCL\nx\n```\n", "**Tests**\n```console\n$ pytest\n```\n",
-        "So:\n```\nx\n```\n", "### Before\n```python\nx\n```\n",
-        "```ts:line-numbers {1}\nx\n```\n", "```text wrap\nx\n```\n",
-        "```python\n# TODO\nx\n```\n", "```python\n# NOTE\nx\n```\n",
+        "`add`:\n```python\nadd(1, 2)\n```\n",
+        "```rust ignore\nx\n```\n",
+        "```js twoslash\nx\n```\n",
+        "```JSON\n{}\n```\n",
+        "```HCL\nx\n```\n",
+        "**Tests**\n```console\n$ pytest\n```\n",
+        "So:\n```\nx\n```\n",
+        "### Before\n```python\nx\n```\n",
+        "```ts:line-numbers {1}\nx\n```\n",
+        "```text wrap\nx\n```\n",
+        "```python\n# TODO\nx\n```\n",
+        "```python\n# NOTE\nx\n```\n",
         "The output of `pytest tests/a.py`:\n```\nx\n```\n",
-        "`gradlew`:\n```bash\n./gradlew build\n```\n", "**bin/deploy**\n```sh\n$ bin/deploy --now\n```\n",
+        "`gradlew`:\n```bash\n./gradlew build\n```\n",
+        "**bin/deploy**\n```sh\n$ bin/deploy --now\n```\n",
     ],
-)  # fmt: skip
+)
 def test_explanation_is_neither_a_file_nor_told(tmp_path: Path, text: str) -> None:
     for name in ("gradlew", "bin/deploy", "TODO"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -132,8 +165,12 @@ def test_explanation_is_neither_a_file_nor_told(tmp_path: Path, text: str) -> No
     assert (reply.edits, reply.doubts) == ((), ())
 
 
-@pytest.mark.parametrize("line", ["install:", "**install**", "`install`:", "### install"])
-def test_commands_below_a_word_are_no_file_even_where_one_is_called_so(tmp_path: Path, line: str) -> None:
+@pytest.mark.parametrize(
+    "line", ["install:", "**install**", "`install`:", "### install"]
+)
+def test_commands_below_a_word_are_no_file_even_where_one_is_called_so(
+    tmp_path: Path, line: str
+) -> None:
     (tmp_path / "install").write_text("#!/bin/sh\nmake\n")
     known = KnownNames.of(tmp_path)
     reply = parse_reply(f"{line}\n\n```bash\npip install x\n```\n", known)
@@ -142,15 +179,26 @@ def test_commands_below_a_word_are_no_file_even_where_one_is_called_so(tmp_path:
     assert edit.path == "install"
 
 
-def test_a_block_below_a_sentence_about_a_file_is_told_unless_it_shows_what_is_there(tmp_path: Path) -> None:
+def test_a_block_below_a_sentence_about_a_file_is_told_unless_it_shows_what_is_there(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "a.py").write_text("x = 1\ny = 2\n")
     known = KnownNames.of(tmp_path)
-    (doubt,) = parse_reply("Change `a.py` as follows:\n\n```python\nx = 2\n```\n", known).doubts
+    (doubt,) = parse_reply(
+        "Change `a.py` as follows:\n\n```python\nx = 2\n```\n", known
+    ).doubts
     assert (doubt.line, doubt.path) == (3, "a.py")
-    (doubt,) = parse_reply("Add this to the `Makefile`:\n\n```make\nall:\n```\n", known).doubts
+    (doubt,) = parse_reply(
+        "Add this to the `Makefile`:\n\n```make\nall:\n```\n", known
+    ).doubts
     assert doubt.path == "Makefile"
-    assert not parse_reply("In `a.py` there is:\n\n```python\ny = 2\n```\n", known).doubts
-    assert not parse_reply("Change `a.py`:\n```python\nx = 2\n```\n```python:a.py\nx = 2\ny = 2\n```\n", known).doubts
+    assert not parse_reply(
+        "In `a.py` there is:\n\n```python\ny = 2\n```\n", known
+    ).doubts
+    assert not parse_reply(
+        "Change `a.py`:\n```python\nx = 2\n```\n```python:a.py\nx = 2\ny = 2\n```\n",
+        known,
+    ).doubts
 
 
 def test_a_word_that_the_task_uses_for_another_file_names_none(tmp_path: Path) -> None:
@@ -161,23 +209,37 @@ def test_a_word_that_the_task_uses_for_another_file_names_none(tmp_path: Path) -
     assert [doubt.path for doubt in reply.doubts] == ["README"]
 
 
-TITLING = [*NAMING.values(), '```text title="{}"\n' + BODY + "```\n", "```\n# {}\n" + BODY + "```\n"]
+TITLING = [
+    *NAMING.values(),
+    '```text title="{}"\n' + BODY + "```\n",
+    "```\n# {}\n" + BODY + "```\n",
+]
 """All that may be the title of a block that is no file."""
 
 
-@pytest.mark.parametrize("form", [*TITLING, "### {}\n```sh\nx\n```\n", "`{}`\n```sh\nx\n```\n"])
+@pytest.mark.parametrize(
+    "form", [*TITLING, "### {}\n```sh\nx\n```\n", "`{}`\n```sh\nx\n```\n"]
+)
 @pytest.mark.parametrize("name", ["tools/lint", "NEWS"])
-def test_a_new_name_without_a_suffix_is_a_file_where_the_task_says_so(tmp_path: Path, form: str, name: str) -> None:
+def test_a_new_name_without_a_suffix_is_a_file_where_the_task_says_so(
+    tmp_path: Path, form: str, name: str
+) -> None:
     (tmp_path / "tools").mkdir()
     assert outcome(form, name, KnownNames.of(tmp_path)) in ("told", "dropped")
     assert outcome(form, name, KnownNames.of(tmp_path, [name])) == "file"
-    is_told_to_be = outcome(form, name, KnownNames.of(tmp_path, text=f"Write `{name}`."))
+    is_told_to_be = outcome(
+        form, name, KnownNames.of(tmp_path, text=f"Write `{name}`.")
+    )
     assert is_told_to_be == ("told" if name == "NEWS" and "sh\n" in form else "file")
 
 
 @pytest.mark.parametrize("form", [*TITLING, "```text {}\n" + BODY + "```\n"])
-@pytest.mark.parametrize("folder", ["src/handlers", "src", "./src/handlers", "etc/conf.d"])
-def test_a_folder_is_no_file_even_where_the_task_names_it(tmp_path: Path, form: str, folder: str) -> None:
+@pytest.mark.parametrize(
+    "folder", ["src/handlers", "src", "./src/handlers", "etc/conf.d"]
+)
+def test_a_folder_is_no_file_even_where_the_task_names_it(
+    tmp_path: Path, form: str, folder: str
+) -> None:
     path = f"{folder.removeprefix('./')}/a.txt"
     text = f"{form.format(folder)}\n```text:{path}\ngood\n```\n"
     known = KnownNames.of(tmp_path, [folder], f"Fill `{folder}`.")
@@ -188,10 +250,15 @@ def test_a_folder_is_no_file_even_where_the_task_names_it(tmp_path: Path, form: 
 
 def test_a_form_that_says_of_a_folder_that_it_is_a_file_is_left_to_be_refused() -> None:
     text = "```text:src/handlers\nx\n```\n\n```text:src/handlers/a.txt\ngood\n```\n"
-    assert [edit.path for edit in parse_reply(text).edits] == ["src/handlers", "src/handlers/a.txt"]
+    assert [edit.path for edit in parse_reply(text).edits] == [
+        "src/handlers",
+        "src/handlers/a.txt",
+    ]
 
 
-@pytest.mark.parametrize("name", ["", "/", "..", "../x", "a\0b", "x" * 5000, "\ud800", "~", "a/../../b"])
+@pytest.mark.parametrize(
+    "name", ["", "/", "..", "../x", "a\0b", "x" * 5000, "\ud800", "~", "a/../../b"]
+)
 def test_any_text_can_be_asked_about(tmp_path: Path, name: str) -> None:
     known = KnownNames.of(tmp_path, ["a"], f"Do `{name}`.")
     assert not known.is_file(name)

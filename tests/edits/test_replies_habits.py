@@ -1,4 +1,6 @@
-"""Habits that models have beside the forms: what is meant is done, and what is not clear is refused with the reason."""
+"""Habits that models have beside the forms: what is meant is done, and what is not
+clear is refused with the reason.
+"""
 
 import re
 from pathlib import Path
@@ -12,7 +14,11 @@ from tests.edits.applying import PROJECT, Refused, apply, expected, tree, write
 Outcome = dict[str, str | None] | Refused
 AREA = "class Shape:\n    def area(self):\n        x = 1\n        return x\n"
 SHAPES = AREA + "\n    def name(self):\n        return 'shape'\n"
-FILES = PROJECT | {"shapes.py": SHAPES, "t.rst": "Title\n=====\n\nWords.\n", "u.md": "Calc\n=======\n\nWords.\n"}
+FILES = PROJECT | {
+    "shapes.py": SHAPES,
+    "t.rst": "Title\n=====\n\nWords.\n",
+    "u.md": "Calc\n=======\n\nWords.\n",
+}
 
 
 def block(find: str, new: str) -> str:
@@ -22,12 +28,21 @@ def block(find: str, new: str) -> str:
 GONE = {"shapes.py": SHAPES.replace("        x = 1\n", "")}
 TWO = {"shapes.py": SHAPES.replace("x = 1", "x = 2")}
 BOTH = {"shapes.py": SHAPES.replace("x = 1", "x = 2").replace("'shape'", "'s'")}
-ONE, NAME = block("        x = 1\n", "        x = 2\n"), block("        return 'shape'\n", "        return 's'\n")
+ONE, NAME = (
+    block("        x = 1\n", "        x = 2\n"),
+    block("        return 'shape'\n", "        return 's'\n"),
+)
 
 CASES: dict[str, tuple[str, Outcome]] = {
     "a divider twice": ("shapes.py\n" + block("        x = 1\n", "=======\n"), GONE),
-    "a divider twice, a blank line between": ("shapes.py\n" + block("        x = 1\n", "\n=======\n"), GONE),
-    "a divider twice, in a fence": ("```python:shapes.py\n" + block("        x = 1\n", "=======\n") + "```\n", GONE),
+    "a divider twice, a blank line between": (
+        "shapes.py\n" + block("        x = 1\n", "\n=======\n"),
+        GONE,
+    ),
+    "a divider twice, in a fence": (
+        "```python:shapes.py\n" + block("        x = 1\n", "=======\n") + "```\n",
+        GONE,
+    ),
     "a divider twice, the first one is the file's": (
         "u.md\n" + block("Calc\n", "=======\n"),
         {"u.md": "\nWords.\n"},
@@ -36,10 +51,22 @@ CASES: dict[str, tuple[str, Outcome]] = {
         "shapes.py\n" + block("        x = 1\n", "=======\n    y\n"),
         Refused("more than one"),
     ),
-    "a divider twice, not there": ("shapes.py\n" + block("        z = 1\n", "=======\n"), Refused("not in the file")),
-    "a path in a fence of its own": (f"```\nshapes.py\n```\n```python\n{ONE}```\n", TWO),
-    "a path in a fence of its own, blocks without one": (f"```\nshapes.py\n```\n\n{ONE}", TWO),
-    "a path in a fence of its own, with a language": (f"```text\nshapes.py\n```\n\n```\n{ONE}```\n", TWO),
+    "a divider twice, not there": (
+        "shapes.py\n" + block("        z = 1\n", "=======\n"),
+        Refused("not in the file"),
+    ),
+    "a path in a fence of its own": (
+        f"```\nshapes.py\n```\n```python\n{ONE}```\n",
+        TWO,
+    ),
+    "a path in a fence of its own, blocks without one": (
+        f"```\nshapes.py\n```\n\n{ONE}",
+        TWO,
+    ),
+    "a path in a fence of its own, with a language": (
+        f"```text\nshapes.py\n```\n\n```\n{ONE}```\n",
+        TWO,
+    ),
     "a path in a fence of its own, of a new file": (
         "```\nsrc/n.py\n```\n\n```python\nx = 1\n```\n",
         {"src/n.py": "x = 1\n"},
@@ -49,10 +76,19 @@ CASES: dict[str, tuple[str, Outcome]] = {
         Refused("no file"),
     ),
     "dots between blocks": (f"shapes.py\n```python\n{ONE}...\n{NAME}```\n", BOTH),
-    "dots in a comment between blocks": (f"```python:shapes.py\n{ONE}\n# ...\n\n{NAME}```\n", BOTH),
-    "a remark between blocks": (f"```python:shapes.py\n{ONE}# ... existing code ...\n{NAME}```\n", BOTH),
+    "dots in a comment between blocks": (
+        f"```python:shapes.py\n{ONE}\n# ...\n\n{NAME}```\n",
+        BOTH,
+    ),
+    "a remark between blocks": (
+        f"```python:shapes.py\n{ONE}# ... existing code ...\n{NAME}```\n",
+        BOTH,
+    ),
     "dots around blocks": (f"```python:shapes.py\n...\n{ONE}…\n{NAME}```\n", BOTH),
-    "code between blocks": (f"```python:shapes.py\n{ONE}x = 1\ny = 2\n{NAME}```\n", Refused("other lines")),
+    "code between blocks": (
+        f"```python:shapes.py\n{ONE}x = 1\ny = 2\n{NAME}```\n",
+        Refused("other lines"),
+    ),
     "no indentation, a blank first line": (
         "shapes.py\n" + block("\nx = 1\nreturn x\n", "\nx = 2\nreturn x\n"),
         TWO,
@@ -70,14 +106,24 @@ CASES: dict[str, tuple[str, Outcome]] = {
         Refused("not in the file"),
     ),
     "a list of actions that is broken": (
-        "```yaml\n- action: edit\n  file_path: README.md\n  find: adds\n replace: sums\n```\n",
+        (
+            "```yaml\n"
+            "- action: edit\n"
+            "  file_path: README.md\n"
+            "  find: adds\n"
+            " replace: sums\n"
+            "```\n"
+        ),
         Refused("not YAML"),
     ),
     "an unknown action": (
         "```yaml\n- action: delete_file\n  file_path: README.md\n```\n",
         Refused("no action `delete_file`"),
     ),
-    "an unknown action, short": ("```yaml\n- write_file:\n    file_path: R.md\n```\n", Refused("`write_file`")),
+    "an unknown action, short": (
+        "```yaml\n- write_file:\n    file_path: R.md\n```\n",
+        Refused("`write_file`"),
+    ),
     "an unknown action among known ones": (
         "```yaml\n- create_file: n.txt\n- action: patch\n  file_path: README.md\n```\n",
         Refused("no action `patch`"),
@@ -86,9 +132,17 @@ CASES: dict[str, tuple[str, Outcome]] = {
         "```yaml\naction: edit\nfile_path: README.md\nfind: adds\nreplace: x\n```\n",
         Refused("is a list of actions"),
     ),
-    "a dash without its space": ("```yaml\n-action: edit\n file_path: README.md\n```\n", Refused("not YAML")),
+    "a dash without its space": (
+        "```yaml\n-action: edit\n file_path: README.md\n```\n",
+        Refused("not YAML"),
+    ),
     "actions as JSON": (
-        '```json\n[{"action": "edit", "file_path": "README.md", "find": "adds", "replace": "sums"}]\n```\n',
+        (
+            "```json\n"
+            '[{"action": "edit", "file_path": "README.md", "find": "adds", "replace":'
+            ' "sums"}]\n'
+            "```\n"
+        ),
         {"README.md": "# Calc\n\nIt sums.\n"},
     ),
     "actions below ---": (
@@ -96,15 +150,28 @@ CASES: dict[str, tuple[str, Outcome]] = {
         {"README.md": "# Calc\n\nIt sums.\n"},
     ),
     "actions in a block of text": (
-        "```text\n- action: edit\n  file_path: README.md\n  find: adds\n  replace: sums\n```\n",
+        (
+            "```text\n"
+            "- action: edit\n"
+            "  file_path: README.md\n"
+            "  find: adds\n"
+            "  replace: sums\n"
+            "```\n"
+        ),
         {"README.md": "# Calc\n\nIt sums.\n"},
     ),
     "actions in no block": (
         "- action: edit\n  file_path: README.md\n  find: adds\n  replace: x\n",
         Refused("outside of a code block"),
     ),
-    "another program's list": ("```yaml\n- run: ls\n- name: x\n- action: light.turn_on\n```\n", {}),
-    "a file and a folder of one name": ("```text:a\nx\n```\n```text:a/b\ny\n```\n", Refused("gives a and a/b")),
+    "another program's list": (
+        "```yaml\n- run: ls\n- name: x\n- action: light.turn_on\n```\n",
+        {},
+    ),
+    "a file and a folder of one name": (
+        "```text:a\nx\n```\n```text:a/b\ny\n```\n",
+        Refused("gives a and a/b"),
+    ),
     "a folder and a file of one name": (
         "```text:a/b\nx\n```\n```text:a\ny\n```\n",
         Refused("both a file and a folder"),
@@ -121,25 +188,43 @@ CASES: dict[str, tuple[str, Outcome]] = {
         "```text:gr\u00fcn\nx\n```\n```text:gru\u0308n/b\ny\n```\n",
         Refused("both a file"),
     ),
-    "a file that is there as a folder": ("```text:README.md/b\ny\n```\n", Refused("README.md is a file, not a folder")),
-    "a folder that is there as a file": ("```text:src\ny\n```\n", Refused("src is a folder")),
+    "a file that is there as a folder": (
+        "```text:README.md/b\ny\n```\n",
+        Refused("README.md is a file, not a folder"),
+    ),
+    "a folder that is there as a file": (
+        "```text:src\ny\n```\n",
+        Refused("src is a folder"),
+    ),
     "a mode, and a change of another file": (
         (
-            "```diff\ndiff --git a/README.md b/README.md\nold mode 100644\nnew mode 100755\n"
-            "diff --git a/config.toml b/config.toml\n--- a/config.toml\n+++ b/config.toml\n@@ -1 +1 @@\n"
-            '-name = "calc"\n+name = "sum"\n```\n'
+            "```diff\n"
+            "diff --git a/README.md b/README.md\n"
+            "old mode 100644\n"
+            "new mode 100755\n"
+            "diff --git a/config.toml b/config.toml\n"
+            "--- a/config.toml\n"
+            "+++ b/config.toml\n"
+            "@@ -1 +1 @@\n"
+            '-name = "calc"\n'
+            '+name = "sum"\n'
+            "```\n"
         ),
         {"config.toml": 'name = "sum"\n'},
     ),
-    "a mode alone": ("diff --git a/README.md b/README.md\nold mode 100644\nnew mode 100755\n", {}),
+    "a mode alone": (
+        "diff --git a/README.md b/README.md\nold mode 100644\nnew mode 100755\n",
+        {},
+    ),
     "a mode of a file that is not there": (
         "diff --git a/n.sh b/n.sh\nold mode 100644\nnew mode 100755\n",
         Refused("no file n.sh"),
     ),
     "lines of dashes and pluses in a bare diff": (
         (
-            "--- a/t.rst\n+++ b/t.rst\n@@ -1,4 +1,4 @@\n Title\n =====\n \n-Words.\n+-- Words.\n\n"
-            "--- a/u.md\n+++ b/u.md\n@@ -1,4 +1,4 @@\n Calc\n =======\n \n-Words.\n+++ x\n"
+            "--- a/t.rst\n+++ b/t.rst\n@@ -1,4 +1,4 @@\n Title\n =====\n \n-Words.\n"
+            "+-- Words.\n\n--- a/u.md\n+++ b/u.md\n@@ -1,4 +1,4 @@\n Calc\n =======\n"
+            " \n-Words.\n+++ x\n"
         ),
         {"t.rst": "Title\n=====\n\n-- Words.\n", "u.md": "Calc\n=======\n\n++ x\n"},
     ),
@@ -159,10 +244,30 @@ def test_habits(tmp_path: Path, reply: str, outcome: Outcome) -> None:
 
 
 ELSEWHERE = [
-    "/etc/x", "//etc/x", "/etc/x.py", "//etc/x.py", "///etc/x.py", "C:\\x", "C:/x", "c:\\x\\y.py", "\\\\host\\x",
-    "\\\\host\\x.py", "//host/x", "file:///etc/x", "file:///x.py", "file:/etc/x", "file://host/x.py", "FILE:///x.py",
-    "~/.x", "~root/x", "~/x.py", "$HOME/.x", "${HOME}/x.py", "%APPDATA%\\x", "../x.py",
-]  # fmt: skip
+    "/etc/x",
+    "//etc/x",
+    "/etc/x.py",
+    "//etc/x.py",
+    "///etc/x.py",
+    "C:\\x",
+    "C:/x",
+    "c:\\x\\y.py",
+    "\\\\host\\x",
+    "\\\\host\\x.py",
+    "//host/x",
+    "file:///etc/x",
+    "file:///x.py",
+    "file:/etc/x",
+    "file://host/x.py",
+    "FILE:///x.py",
+    "~/.x",
+    "~root/x",
+    "~/x.py",
+    "$HOME/.x",
+    "${HOME}/x.py",
+    "%APPDATA%\\x",
+    "../x.py",
+]
 FORMS = {
     "language:path": "```text:{}\nhello\n```\n",
     "path": "```{}\nhello\n```\n",
@@ -188,7 +293,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("path", ELSEWHERE)
-def test_a_path_that_leads_elsewhere_is_refused_with_its_name_and_never_made_one_of_the_project(
+def test_a_path_out_of_the_project_is_refused_with_its_name_and_never_made_one_of_it(
     tmp_path: Path, path: str
 ) -> None:
     write(tmp_path, {"etc/x": "x\n", "x.py": "x\n"})
@@ -200,11 +305,19 @@ def test_a_path_that_leads_elsewhere_is_refused_with_its_name_and_never_made_one
         except ReplyRefused as refused:
             answers[form] = str(refused)
         assert tree(tmp_path) == before, form
-    assert {form: why for form, why in answers.items() if not re.search(r"absolute|leaves the project", why)} == {}
+    assert {
+        form: why
+        for form, why in answers.items()
+        if not re.search(r"absolute|leaves the project", why)
+    } == {}
 
 
-@pytest.mark.parametrize("comment", ["# /etc/x.py", "//etc/x.js", "// /etc/x.js", "//etc/x", "# ~/x.py"])
-def test_a_first_comment_that_leads_elsewhere_is_refused(tmp_path: Path, comment: str) -> None:
+@pytest.mark.parametrize(
+    "comment", ["# /etc/x.py", "//etc/x.js", "// /etc/x.js", "//etc/x", "# ~/x.py"]
+)
+def test_a_first_comment_that_leads_elsewhere_is_refused(
+    tmp_path: Path, comment: str
+) -> None:
     with pytest.raises(ReplyRefused, match="absolute"):
         apply(tmp_path, f"```\n{comment}\nhello\n```\n")
     assert tree(tmp_path) == {}
@@ -219,7 +332,9 @@ def test_an_address_of_a_server_is_no_path_to_refuse(tmp_path: Path, line: str) 
 
 CRLF = {
     "a block": "Here:\n\n```text:n.txt\na\r\nb\r\n```\nDone.\n",
-    "a block after thoughts": "<think>\n1\n2\n</think>\nHere:\n\n```text:n.txt\na\r\nb\r\n```\n",
+    "a block after thoughts": (
+        "<think>\n1\n2\n</think>\nHere:\n\n```text:n.txt\na\r\nb\r\n```\n"
+    ),
     "a reply in a block": "````markdown\nHere:\n\n```text:n.txt\na\r\nb\r\n```\n````\n",
     "an empty search": "n.txt\n<<<<<<< SEARCH\n=======\na\r\nb\r\n>>>>>>> REPLACE\n",
     "a diff": "```diff\n--- /dev/null\n+++ b/n.txt\n@@ -0,0 +1,2 @@\n+a\r\n+b\r\n```\n",
@@ -234,14 +349,19 @@ def test_a_new_file_with_crlf_keeps_it(tmp_path: Path, reply: str) -> None:
     assert tree(tmp_path) == {"n.txt": "a\r\nb\r\n"}
 
 
-def test_line_ends_of_the_whole_reply_are_not_those_of_its_files(tmp_path: Path) -> None:
+def test_line_ends_of_the_whole_reply_are_not_those_of_its_files(
+    tmp_path: Path,
+) -> None:
     apply(tmp_path, CRLF["a block"].replace("\r", "").replace("\n", "\r\n"))
     assert tree(tmp_path) == {"n.txt": "a\nb\n"}
 
 
 def test_only_the_file_whose_lines_end_so_has_crlf(tmp_path: Path) -> None:
     write(tmp_path, {"old.txt": "a\nb\n"})
-    apply(tmp_path, "```text:n.txt\na\r\n```\n\n```text:m.txt\na\nb\n```\n\n```text:old.txt\na\r\nc\r\n```\n")
+    apply(
+        tmp_path,
+        "```text:n.txt\na\r\n```\n\n```text:m.txt\na\nb\n```\n\n```text:old.txt\na\r\nc\r\n```\n",
+    )
     assert tree(tmp_path) == {"n.txt": "a\r\n", "m.txt": "a\nb\n", "old.txt": "a\nc\n"}
 
 

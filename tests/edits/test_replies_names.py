@@ -1,4 +1,6 @@
-"""Names of files and what only looks like them: headings, captions, lines of snippets, first comments."""
+"""Names of files and what only looks like them: headings, captions, lines of snippets,
+first comments.
+"""
 
 from pathlib import Path
 
@@ -12,23 +14,50 @@ FILE = f"```python:src/calc.py\n{CHANGED}```\n"
 
 
 def paths(text: str) -> list[str]:
-    return [edit.path.removeprefix("./").replace("\\", "/") for edit in parse_reply(text).edits]
+    return [
+        edit.path.removeprefix("./").replace("\\", "/")
+        for edit in parse_reply(text).edits
+    ]
 
 
 @pytest.mark.parametrize("language", ["", "js", "python"])
 @pytest.mark.parametrize(
     "line",
     [
-        "Input/Output", "**Before/After**", "### CI/CD", "### Request/Response", "TCP/IP:", "`and/or`", "Read/write:",
-        "### Express.js", "### example.com", "### Calculator.add", "`os.environ`", "**Socket.io**", "`GET /users`",
-        "src/calc.py:1-2", "`src/calc.py` (lines 1-2)", "### src/calc.py (excerpt)", "src/calc.py:10:",
-        "`src/calc.py` (before)", "### `src/calc.py` (current)", "### src/calc.py (existing)",
-        "src/calc.py (existing code)", "`src/calc.py` [existing]", "src/calc.py (changed lines only)",
-        "src/calc.py (modified section)", "`src/calc.py` (updated part)", "src/calc.py (new method)",
-        "### README", "**CHANGELOG**", "VERSION:",
+        "Input/Output",
+        "**Before/After**",
+        "### CI/CD",
+        "### Request/Response",
+        "TCP/IP:",
+        "`and/or`",
+        "Read/write:",
+        "### Express.js",
+        "### example.com",
+        "### Calculator.add",
+        "`os.environ`",
+        "**Socket.io**",
+        "`GET /users`",
+        "src/calc.py:1-2",
+        "`src/calc.py` (lines 1-2)",
+        "### src/calc.py (excerpt)",
+        "src/calc.py:10:",
+        "`src/calc.py` (before)",
+        "### `src/calc.py` (current)",
+        "### src/calc.py (existing)",
+        "src/calc.py (existing code)",
+        "`src/calc.py` [existing]",
+        "src/calc.py (changed lines only)",
+        "src/calc.py (modified section)",
+        "`src/calc.py` (updated part)",
+        "src/calc.py (new method)",
+        "### README",
+        "**CHANGELOG**",
+        "VERSION:",
     ],
-)  # fmt: skip
-def test_a_line_that_names_no_whole_file_makes_none(tmp_path: Path, line: str, language: str) -> None:
+)
+def test_a_line_that_names_no_whole_file_makes_none(
+    tmp_path: Path, line: str, language: str
+) -> None:
     write(tmp_path, PROJECT)
     apply(tmp_path, f"I do.\n\n{line}\n```{language}\nx = 1\n```\n\n{FILE}")
     assert tree(tmp_path) == expected({"src/calc.py": CHANGED})
@@ -37,37 +66,84 @@ def test_a_line_that_names_no_whole_file_makes_none(tmp_path: Path, line: str, l
 @pytest.mark.parametrize(
     "info",
     [
-        "bash:Terminal", "text:Output", "shell:Run tests", "js:no-line-numbers", "bash:ターミナル", "python:12-20",
-        'http title="GET /users"', 'text title="Before/After"', "python name=example", "js:line-numbers {1}",
-        "python:src/calc.py:1-2", "python:src/calc.py#L1-L2", "python:src/calc.py:10", "python:src/calc.py L1-L2",
-        "python:src/calc.py (lines 1-2)", "python:src/calc.py, lines 1-2", "diff:changes",
+        "bash:Terminal",
+        "text:Output",
+        "shell:Run tests",
+        "js:no-line-numbers",
+        "bash:ターミナル",
+        "python:12-20",
+        'http title="GET /users"',
+        'text title="Before/After"',
+        "python name=example",
+        "js:line-numbers {1}",
+        "python:src/calc.py:1-2",
+        "python:src/calc.py#L1-L2",
+        "python:src/calc.py:10",
+        "python:src/calc.py L1-L2",
+        "python:src/calc.py (lines 1-2)",
+        "python:src/calc.py, lines 1-2",
+        "diff:changes",
     ],
-)  # fmt: skip
+)
 def test_an_info_string_that_names_no_whole_file_makes_none(info: str) -> None:
     assert paths(f"```{info}\nx = 1\n```\n\n{FILE}") == ["src/calc.py"]
 
 
 @pytest.mark.parametrize(
     "comment",
-    ["# I/O", "# Input/Output", "# Before/After", "# GET/POST", "# 1/2", "# n/a", "# os.path", "# Calculator.add"],
+    [
+        "# I/O",
+        "# Input/Output",
+        "# Before/After",
+        "# GET/POST",
+        "# 1/2",
+        "# n/a",
+        "# os.path",
+        "# Calculator.add",
+    ],
 )
-def test_a_first_comment_that_only_looks_like_a_path_makes_no_file(comment: str) -> None:
+def test_a_first_comment_that_only_looks_like_a_path_makes_no_file(
+    comment: str,
+) -> None:
     assert paths(f"```python\n{comment}\nx = 1\n```\n\n{FILE}") == ["src/calc.py"]
 
 
 @pytest.mark.parametrize(
     "line",
     [
-        "### File 1: src/new.py", "#### 1. `src/new.py` — updated", "### 📄 src/new.py", "📄 **src/new.py**",
-        "✅ `src/new.py`", "### Updated src/new.py", "### Modified: `src/new.py`", "src/new.py (updated):",
-        "### `src/new.py` – full content", "**Update `src/new.py`:**", "## `src/new.py` (complete)",
-        "# src/new.py", "### 1) `src/new.py`", "**1. src/new.py**", "- **src/new.py**:", "<!-- src/new.py -->",
-        "=== src/new.py ===", "--- src/new.py ---", "// src/new.py", "[src/new.py](src/new.py)", "### `src\\new.py`",
-        "### Step 2 - Create `src/new.py`", "<src/new.py>", "**File: src/new.py (new)**", "src/new.py\u200b",
-        "***src/new.py***", "__src/new.py__", "FILE: src/new.py", "### File: src/new.py (NEW FILE)", "> src/new.py",
+        "### File 1: src/new.py",
+        "#### 1. `src/new.py` — updated",
+        "### 📄 src/new.py",
+        "📄 **src/new.py**",
+        "✅ `src/new.py`",
+        "### Updated src/new.py",
+        "### Modified: `src/new.py`",
+        "src/new.py (updated):",
+        "### `src/new.py` – full content",
+        "**Update `src/new.py`:**",
+        "## `src/new.py` (complete)",
+        "# src/new.py",
+        "### 1) `src/new.py`",
+        "**1. src/new.py**",
+        "- **src/new.py**:",
+        "<!-- src/new.py -->",
+        "=== src/new.py ===",
+        "--- src/new.py ---",
+        "// src/new.py",
+        "[src/new.py](src/new.py)",
+        "### `src\\new.py`",
+        "### Step 2 - Create `src/new.py`",
+        "<src/new.py>",
+        "**File: src/new.py (new)**",
+        "src/new.py\u200b",
+        "***src/new.py***",
+        "__src/new.py__",
+        "FILE: src/new.py",
+        "### File: src/new.py (NEW FILE)",
+        "> src/new.py",
         "### `src/new.py` (full code)",
     ],
-)  # fmt: skip
+)
 def test_more_lines_that_name_the_file(line: str) -> None:
     assert paths(f"I do.\n\n{line}\n```python\nx = 1\n```\n") == ["src/new.py"]
 
@@ -75,12 +151,21 @@ def test_more_lines_that_name_the_file(line: str) -> None:
 @pytest.mark.parametrize(
     "info",
     [
-        "python {file: src/new.py}", "python\tsrc/new.py", "python // src/new.py", "python # src/new.py",
-        "python (src/new.py)", "python [src/new.py]", 'python:"src/new.py"', "python file:src/new.py",
-        "python {path=src/new.py}", "python:src\\new.py", "PYTHON:src/new.py", "file:src/new.py",
+        "python {file: src/new.py}",
+        "python\tsrc/new.py",
+        "python // src/new.py",
+        "python # src/new.py",
+        "python (src/new.py)",
+        "python [src/new.py]",
+        'python:"src/new.py"',
+        "python file:src/new.py",
+        "python {path=src/new.py}",
+        "python:src\\new.py",
+        "PYTHON:src/new.py",
+        "file:src/new.py",
         "python:file=src/new.py",
     ],
-)  # fmt: skip
+)
 def test_more_info_strings_that_name_the_file(info: str) -> None:
     assert paths(f"```{info}\nx = 1\n```\n") == ["src/new.py"]
 
@@ -100,64 +185,125 @@ def test_more_info_strings_that_name_the_file(info: str) -> None:
         ("bash", "# scripts/run.sh", "scripts/run.sh"),
     ],
 )
-def test_more_first_comments_that_name_the_file(language: str, comment: str, path: str) -> None:
+def test_more_first_comments_that_name_the_file(
+    language: str, comment: str, path: str
+) -> None:
     assert paths(f"I do.\n\n```{language}\n{comment}\nx = 1\n```\n") == [path]
 
 
 def test_a_script_without_a_suffix_and_output_below_the_name_of_code() -> None:
     assert paths("`bin/deploy`\n```bash\necho hi\n```\n") == []
     assert paths("File: bin/deploy\n```bash\necho hi\n```\n") == ["bin/deploy"]
-    assert paths("`README`\n```\nHi\n```\n") == paths("File: README\n```\nHi\n```\n") == ["README"]
+    assert (
+        paths("`README`\n```\nHi\n```\n")
+        == paths("File: README\n```\nHi\n```\n")
+        == ["README"]
+    )
     assert paths("`src/app.js`:\n```text\nTypeError: x\n```\n") == []
 
 
 NAMED = [
-    "info:{language}:{path}", "info:{language} filename={path}", 'info:{language} title="{path}"', "{path}",
-    "**{path}**", "### `{path}`", "File: {path}", "**Create** `{path}`:", "1.2 `{path}`",
-]  # fmt: skip
+    "info:{language}:{path}",
+    "info:{language} filename={path}",
+    'info:{language} title="{path}"',
+    "{path}",
+    "**{path}**",
+    "### `{path}`",
+    "File: {path}",
+    "**Create** `{path}`:",
+    "1.2 `{path}`",
+]
 
 
 @pytest.mark.parametrize("form", NAMED)
 @pytest.mark.parametrize(
     ("language", "path"),
     [
-        ("nix", "flake.nix"), ("elm", "Main.elm"), ("dockerfile", "Dockerfile.dev"), ("ruby", "config.ru"),
-        ("ruby", "Podfile"), ("dockerfile", "Containerfile"), ("json", "schema.avsc"), ("text", "LICENSE"),
-        ("gherkin", "login.feature"), ("unknown", "a.unknown"), ("python", "src/gro\u0308\u00dfe.py"),
+        ("nix", "flake.nix"),
+        ("elm", "Main.elm"),
+        ("dockerfile", "Dockerfile.dev"),
+        ("ruby", "config.ru"),
+        ("ruby", "Podfile"),
+        ("dockerfile", "Containerfile"),
+        ("json", "schema.avsc"),
+        ("text", "LICENSE"),
+        ("gherkin", "login.feature"),
+        ("unknown", "a.unknown"),
+        ("python", "src/gro\u0308\u00dfe.py"),
         ("markdown", "docs/\u0939\u093f\u0928\u094d\u0926\u0940.md"),
         ("python", "{{cookiecutter.name}}/setup.py"),
     ],
-)  # fmt: skip
-def test_a_file_with_a_rarer_name_is_named_in_every_way(form: str, language: str, path: str) -> None:
+)
+def test_a_file_with_a_rarer_name_is_named_in_every_way(
+    form: str, language: str, path: str
+) -> None:
     named = form.format(language=language, path=path)
-    opening = f"```{named.removeprefix('info:')}" if named.startswith("info:") else f"{named}\n```{language}"
+    opening = (
+        f"```{named.removeprefix('info:')}"
+        if named.startswith("info:")
+        else f"{named}\n```{language}"
+    )
     assert paths(f"I do.\n\n{opening}\nx = 1\n```\n") == [path]
 
 
 @pytest.mark.parametrize(
-    "opening", ["```js:express.js", "```js file=express.js", "`express.js`\n```js", "File: express.js\n```js"]
+    "opening",
+    [
+        "```js:express.js",
+        "```js file=express.js",
+        "`express.js`\n```js",
+        "File: express.js\n```js",
+    ],
 )
-def test_a_file_that_is_called_like_a_library_is_named_by_what_a_heading_is_not(opening: str) -> None:
+def test_a_file_that_is_called_like_a_library_is_named_by_what_a_heading_is_not(
+    opening: str,
+) -> None:
     assert paths(f"I do.\n\n{opening}\nlet x;\n```\n") == ["express.js"]
-    assert paths(f"I do.\n\n```node.js\nlet x;\n```\n\n**express.js**\n```js\nlet x;\n```\n\n{FILE}") == ["src/calc.py"]
+    assert paths(
+        "I do.\n\n"
+        "```node.js\n"
+        "let x;\n"
+        "```\n\n"
+        "**express.js**\n"
+        "```js\n"
+        "let x;\n"
+        "```\n\n"
+        f"{FILE}"
+    ) == ["src/calc.py"]
 
 
 @pytest.mark.parametrize(
-    "note", ["updated with the new function", "changed to call the method only once", "new", "modify"]
+    "note",
+    [
+        "updated with the new function",
+        "changed to call the method only once",
+        "new",
+        "modify",
+    ],
 )
 def test_a_note_on_what_is_new_in_a_whole_file(note: str) -> None:
-    assert paths(f"I do.\n\n**src/new.py** ({note})\n```python\nx = 1\n```\n") == ["src/new.py"]
+    assert paths(f"I do.\n\n**src/new.py** ({note})\n```python\nx = 1\n```\n") == [
+        "src/new.py"
+    ]
 
 
 @pytest.mark.parametrize(
     "line",
     [
-        '<file path="src/new.py">', '<file path="src/new.py" language="python">', '<file name="src/new.py" />',
-        "<file_path>src/new.py</file_path>", "<path>src/new.py</path>", '<write_file path="src/new.py">',
-        '<artifact id="1" title="src/new.py">', "_src/new.py_", "[new.py](src/new.py)", "[`new.py`](./src/new.py)",
-        '<document name="src/new.py">', "[src/new.py](file:///home/me/src/new.py)",
+        '<file path="src/new.py">',
+        '<file path="src/new.py" language="python">',
+        '<file name="src/new.py" />',
+        "<file_path>src/new.py</file_path>",
+        "<path>src/new.py</path>",
+        '<write_file path="src/new.py">',
+        '<artifact id="1" title="src/new.py">',
+        "_src/new.py_",
+        "[new.py](src/new.py)",
+        "[`new.py`](./src/new.py)",
+        '<document name="src/new.py">',
+        "[src/new.py](file:///home/me/src/new.py)",
     ],
-)  # fmt: skip
+)
 def test_a_tag_a_link_or_emphasis_that_names_the_file(line: str) -> None:
     assert paths(f"I do.\n\n{line}\n```python\nx = 1\n```\n") == ["src/new.py"]
 
@@ -167,7 +313,9 @@ def test_a_tag_is_as_certain_as_a_label() -> None:
 
 
 def test_a_link_to_a_place_that_is_not_in_the_project_names_no_file() -> None:
-    assert paths(f"[new.py](file:///home/me/src/new.py)\n```python\nx = 1\n```\n\n{FILE}") == ["src/calc.py"]
+    assert paths(
+        f"[new.py](file:///home/me/src/new.py)\n```python\nx = 1\n```\n\n{FILE}"
+    ) == ["src/calc.py"]
 
 
 def test_a_name_with_spaces_in_an_info_string_is_read_as_a_whole() -> None:

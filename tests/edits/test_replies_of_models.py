@@ -1,4 +1,6 @@
-"""Replies as many models write them, untidy ones above all: the right change, or a refusal that helps, or nothing."""
+"""Replies as many models write them, untidy ones above all: the right change, or a
+refusal that helps, or nothing.
+"""
 
 from pathlib import Path
 
@@ -18,21 +20,35 @@ IS_SUM: Outcome = {"src/calc.py": SUM}
 LONG = "".join(f"line {number}\n" for number in range(1, 31))
 
 THOUGHTS: dict[str, Case] = {
-    "a draft of a file": (f"<think>\nMaybe:\n{DRAFT}No.\n</think>\n\n{FILE}", IS_CHANGED),
+    "a draft of a file": (
+        f"<think>\nMaybe:\n{DRAFT}No.\n</think>\n\n{FILE}",
+        IS_CHANGED,
+    ),
     "a draft of a block": (
-        "<think>\nconfig.toml\n" + block('name = "calc"', 'name = "x"') + f"But no.\n</think>\nsrc/calc.py\n{ADD}",
+        "<think>\nconfig.toml\n"
+        + block('name = "calc"', 'name = "x"')
+        + f"But no.\n</think>\nsrc/calc.py\n{ADD}",
         IS_SUM,
     ),
     "the first tag is not sent": (f"A draft:\n{DRAFT}\n</think>\n\n{FILE}", IS_CHANGED),
     "another tag": (f"<thinking>\n{DRAFT}</thinking>\n{FILE}", IS_CHANGED),
     "twice": (f"<think></think>\n<thinking>{DRAFT}</thinking>{FILE}", IS_CHANGED),
-    "a fence left open": (f"<think>\nI write\n```python\nx\n</think>\n{FILE}", IS_CHANGED),
-    "never ended": (f"<think>\nFirst I write\n{FILE}then", Refused("within its thoughts")),
+    "a fence left open": (
+        f"<think>\nI write\n```python\nx\n</think>\n{FILE}",
+        IS_CHANGED,
+    ),
+    "never ended": (
+        f"<think>\nFirst I write\n{FILE}then",
+        Refused("within its thoughts"),
+    ),
     "in a file": (
         "```text:p.txt\nx\n<think>\na\n</think>\ny\n```\n",
         {"p.txt": "x\n<think>\na\n</think>\ny\n"},
     ),
-    "the last tag in a file": ("```text:p.txt\nx\n</think>\ny\n```\n", {"p.txt": "x\n</think>\ny\n"}),
+    "the last tag in a file": (
+        "```text:p.txt\nx\n</think>\ny\n```\n",
+        {"p.txt": "x\n</think>\ny\n"},
+    ),
     "an answer in tags": (f"<answer>\n{FILE}</answer>", IS_CHANGED),
     "a byte order mark": (f"\ufeff{FILE}", IS_CHANGED),
     "a null character": ("```text:a.txt\na\0b\n```\n", Refused("null character")),
@@ -40,14 +56,41 @@ THOUGHTS: dict[str, Case] = {
 
 FENCES: dict[str, Case] = {
     "wrapped after a word": (
-        "Sure!\n\n```markdown\n**a.py**\n```python\nx = 1\n```\n\n**b.py**\n```python\ny = 2\n```\n```\n",
+        (
+            "Sure!\n\n"
+            "```markdown\n"
+            "**a.py**\n"
+            "```python\n"
+            "x = 1\n"
+            "```\n\n"
+            "**b.py**\n"
+            "```python\n"
+            "y = 2\n"
+            "```\n"
+            "```\n"
+        ),
         Refused("unclear where"),
     ),
     "commands that never end": (
-        "Run\n```bash\npytest\n\n**a.py**\n```python\nx = 1\n```\n\n**b.py**\n```python\ny = 2\n```\n",
+        (
+            "Run\n"
+            "```bash\n"
+            "pytest\n\n"
+            "**a.py**\n"
+            "```python\n"
+            "x = 1\n"
+            "```\n\n"
+            "**b.py**\n"
+            "```python\n"
+            "y = 2\n"
+            "```\n"
+        ),
         Refused("unclear where the code block in line 2"),
     ),
-    "a file that never ends": ("```python:a.py\nx = 1\n\n```python:b.py\ny = 2\n```\n", Refused("unclear where")),
+    "a file that never ends": (
+        "```python:a.py\nx = 1\n\n```python:b.py\ny = 2\n```\n",
+        Refused("unclear where"),
+    ),
     "less indented than its fence": (
         "1. Do:\n   ```python:a.py\ndef f():\n    return 1\n   ```\n2. And\n",
         {"a.py": "def f():\n    return 1\n"},
@@ -98,24 +141,54 @@ FENCES: dict[str, Case] = {
         f"<details><summary>calc</summary>\n\n{FILE}</details>",
         IS_CHANGED,
     ),
-    "unusual characters": ("```text:a.txt\na\u2028b\x0cc\x85d\n```\n", {"a.txt": "a\u2028b\x0cc\x85d\n"}),
+    "unusual characters": (
+        "```text:a.txt\na\u2028b\x0cc\x85d\n```\n",
+        {"a.txt": "a\u2028b\x0cc\x85d\n"},
+    ),
 }
 
-COUNTED = "--- a/b.txt\n+++ b/b.txt\n@@ -3,3 +3,3 @@\n line 3\n-line 4\n+LINE 4\n line 5\n-line 6\n+LINE 6\n line 7\n"
-IN_CAPITALS: Outcome = {"b.txt": LONG.replace("line 4\n", "LINE 4\n").replace("line 6\n", "LINE 6\n")}
+COUNTED = (
+    "--- a/b.txt\n"
+    "+++ b/b.txt\n"
+    "@@ -3,3 +3,3 @@\n"
+    " line 3\n"
+    "-line 4\n"
+    "+LINE 4\n"
+    " line 5\n"
+    "-line 6\n"
+    "+LINE 6\n"
+    " line 7\n"
+)
+IN_CAPITALS: Outcome = {
+    "b.txt": LONG.replace("line 4\n", "LINE 4\n").replace("line 6\n", "LINE 6\n")
+}
 QUOTED = '# a\n"""\n```\nx\n```\n"""\nz = 1\n'
 OLD_SQL = {"q.sql": "select 1;\n-- old\nselect 2;\n"}
 GIT = "diff --git a/x.png b/x.png\nnew file mode 100644\nindex 000..111\n"
 
 DIFFS: dict[str, Case] = {
-    "in prose, counts too small": (f"Here:\n\n{COUNTED}\nDone.\n", IN_CAPITALS, {"b.txt": LONG}),
+    "in prose, counts too small": (
+        f"Here:\n\n{COUNTED}\nDone.\n",
+        IN_CAPITALS,
+        {"b.txt": LONG},
+    ),
     "in prose, counts too small, then a list": (
         f"{COUNTED}\n- it adds\n\n---\n\n+ more\n",
         IN_CAPITALS,
         {"b.txt": LONG},
     ),
     "in prose, counts too small by added lines": (
-        "--- a/b.txt\n+++ b/b.txt\n@@ -3,2 +3,3 @@\n line 3\n line 4\n+a\n+b\n+c\n\nDone.",
+        (
+            "--- a/b.txt\n"
+            "+++ b/b.txt\n"
+            "@@ -3,2 +3,3 @@\n"
+            " line 3\n"
+            " line 4\n"
+            "+a\n"
+            "+b\n"
+            "+c\n\n"
+            "Done."
+        ),
         {"b.txt": LONG.replace("line 4\n", "line 4\na\nb\nc\n")},
         {"b.txt": LONG},
     ),
@@ -130,75 +203,152 @@ DIFFS: dict[str, Case] = {
         {"b.txt": LONG},
     ),
     "fences of the file": (
-        '```diff\n--- a/d.py\n+++ b/d.py\n@@ -1,7 +1,7 @@\n-# a\n+# A\n """\n ```\n x\n ```\n """\n-z = 1\n+z = 2\n```',
+        (
+            '```diff\n--- a/d.py\n+++ b/d.py\n@@ -1,7 +1,7 @@\n-# a\n+# A\n """\n ```\n'
+            ' x\n ```\n """\n-z = 1\n+z = 2\n```'
+        ),
         {"d.py": QUOTED.replace("# a", "# A").replace("z = 1", "z = 2")},
         {"d.py": QUOTED},
     ),
     "fences of the file, without their space": (
-        '```diff\n--- a/d.py\n+++ b/d.py\n@@ -1,7 +1,7 @@\n-# a\n+# A\n """\n```\n+x\n```\n """\n-z = 1\n+z = 2\n```\n',
+        (
+            "```diff\n--- a/d.py\n+++ b/d.py\n@@ -1,7 +1,7 @@\n-# a\n+# A\n"
+            ' """\n```\n+x\n```\n """\n-z = 1\n+z = 2\n```\n'
+        ),
         Refused("unclear where"),
         {"d.py": QUOTED},
     ),
     "fences of the file, then another file": (
-        "```diff\n--- a/d.md\n+++ b/d.md\n@@ @@\n-# a\n+# A\n ```\n ```\n```\n\n```python:n.py\nx = 1\n```\n",
+        (
+            "```diff\n--- a/d.md\n+++ b/d.md\n@@ @@\n-# a\n+# A\n ```\n"
+            " ```\n```\n\n```python:n.py\nx = 1\n```\n"
+        ),
         {"d.md": "# A\n```\n```\n", "n.py": "x = 1\n"},
         {"d.md": "# a\n```\n```\n"},
     ),
     "lines of dashes": (
-        "```diff\n--- a/q.sql\n+++ b/q.sql\n@@ -1,3 +1,3 @@\n select 1;\n--- old\n+-- new\n select 2;\n```\n",
+        (
+            "```diff\n"
+            "--- a/q.sql\n"
+            "+++ b/q.sql\n"
+            "@@ -1,3 +1,3 @@\n"
+            " select 1;\n"
+            "--- old\n"
+            "+-- new\n"
+            " select 2;\n"
+            "```\n"
+        ),
         {"q.sql": "select 1;\n-- new\nselect 2;\n"},
         OLD_SQL,
     ),
     "lines of dashes and pluses": (
-        "```diff\n--- a/q.sql\n+++ b/q.sql\n@@ -1,3 +1,3 @@\n select 1;\n--- old\n+++ new\n select 2;\n```\n",
+        (
+            "```diff\n"
+            "--- a/q.sql\n"
+            "+++ b/q.sql\n"
+            "@@ -1,3 +1,3 @@\n"
+            " select 1;\n"
+            "--- old\n"
+            "+++ new\n"
+            " select 2;\n"
+            "```\n"
+        ),
         {"q.sql": "select 1;\n++ new\nselect 2;\n"},
         OLD_SQL,
     ),
     "front matter goes": (
-        "```diff\n--- a/p.md\n+++ b/p.md\n@@ -1,4 +1,1 @@\n----\n-title: a\n----\n x\n```\n",
+        (
+            "```diff\n--- a/p.md\n+++ b/p.md\n@@ -1,4 +1,1 @@\n----\n-title: a\n----\n"
+            " x\n```\n"
+        ),
         {"p.md": "x\n"},
         {"p.md": "---\ntitle: a\n---\nx\n"},
     ),
     "a line of @@ stays": (
-        "```diff\n--- a/p.txt\n+++ b/p.txt\n@@ -1,3 +1,3 @@\n @@ -1 +1 @@\n-a\n+b\n @@@\n```\n",
+        (
+            "```diff\n--- a/p.txt\n+++ b/p.txt\n@@ -1,3 +1,3 @@\n @@ -1 +1 @@\n-a\n+b\n"
+            " @@@\n```\n"
+        ),
         {"p.txt": "@@ -1 +1 @@\nb\n@@@\n"},
         {"p.txt": "@@ -1 +1 @@\na\n@@@\n"},
     ),
-    "a folder that is called a": (f"```diff\n{NAMES}{HUNK}```\n", IS_SUM, {"a/src/calc.py": CALC}),
+    "a folder that is called a": (
+        f"```diff\n{NAMES}{HUNK}```\n",
+        IS_SUM,
+        {"a/src/calc.py": CALC},
+    ),
     "a folder that is called a, no prefixes": (
         f"```diff\n{NAMES.replace('+++ b', '+++ a')}{HUNK}```\n",
         {"a/src/calc.py": SUM},
         {"a/src/calc.py": CALC},
     ),
     "./ in names": (f"```diff\n{NAMES.replace('/src', '/./src')}{HUNK}```\n", IS_SUM),
-    "only its new name": (f"```diff\n+++ b/src/calc.py\n{HUNK}```\n", Refused("names no file")),
-    "only its old name": (f"```diff\n--- a/src/calc.py\n{HUNK}```\n", Refused("names no file")),
+    "only its new name": (
+        f"```diff\n+++ b/src/calc.py\n{HUNK}```\n",
+        Refused("names no file"),
+    ),
+    "only its old name": (
+        f"```diff\n--- a/src/calc.py\n{HUNK}```\n",
+        Refused("names no file"),
+    ),
     "no name": (f"```diff\n{HUNK}```\n", Refused("line 1 of the reply names no file")),
     "words before it": (f"```diff\nThis is the change:\n{NAMES}{HUNK}```\n", IS_SUM),
     "names alone": (f"```diff\n{NAMES}```\n", Refused("no hunk")),
-    "binary": (f"```diff\n{GIT}Binary files /dev/null and b/x.png differ\n```\n", Refused("binary")),
-    "binary, in prose": (f"{GIT}Binary files /dev/null and b/x.png differ\n", Refused("binary")),
-    "binary, with data": (f"{GIT}GIT binary patch\nliteral 1\nIcmZ\n", Refused("binary")),
+    "binary": (
+        f"```diff\n{GIT}Binary files /dev/null and b/x.png differ\n```\n",
+        Refused("binary"),
+    ),
+    "binary, in prose": (
+        f"{GIT}Binary files /dev/null and b/x.png differ\n",
+        Refused("binary"),
+    ),
+    "binary, with data": (
+        f"{GIT}GIT binary patch\nliteral 1\nIcmZ\n",
+        Refused("binary"),
+    ),
     "a mode": (
-        f"```diff\ndiff --git a/src/calc.py b/src/calc.py\nold mode 100644\nnew mode 100755\n{NAMES}{HUNK}```\n",
+        (
+            "```diff\n"
+            "diff --git a/src/calc.py b/src/calc.py\n"
+            "old mode 100644\n"
+            "new mode 100755\n"
+            f"{NAMES}{HUNK}```\n"
+        ),
         IS_SUM,
     ),
     "renamed, with names and no hunk": (
         (
-            "```diff\ndiff --git a/README.md b/R.md\nrename from README.md\nrename to R.md\n"
-            "--- a/README.md\n+++ b/R.md\n```\n"
+            "```diff\n"
+            "diff --git a/README.md b/R.md\n"
+            "rename from README.md\n"
+            "rename to R.md\n"
+            "--- a/README.md\n"
+            "+++ b/R.md\n"
+            "```\n"
         ),
         {"README.md": None, "R.md": "# Calc\n\nIt adds.\n"},
     ),
     "a mode alone, with names": (
-        f"```diff\ndiff --git a/src/calc.py b/src/calc.py\nold mode 100644\nnew mode 100755\n{NAMES}```\n",
+        (
+            "```diff\n"
+            "diff --git a/src/calc.py b/src/calc.py\n"
+            "old mode 100644\n"
+            "new mode 100755\n"
+            f"{NAMES}```\n"
+        ),
         {},
     ),
     "an empty hunk": (f"```diff\n{NAMES}@@ -1,2 +1,2 @@\n```\n", {}),
     "a mail": (
         (
-            f"From 12 Mon Sep 17\nSubject: x\n\n---\n calc.py | 2 +-\n\ndiff --git a/src/calc.py b/src/calc.py\n"
-            f"index 1..2 100644\n{NAMES}{HUNK}-- \n2.40.1\n"
+            "From 12 Mon Sep 17\n"
+            "Subject: x\n\n"
+            "---\n"
+            " calc.py | 2 +-\n\n"
+            "diff --git a/src/calc.py b/src/calc.py\n"
+            "index 1..2 100644\n"
+            f"{NAMES}{HUNK}-- \n"
+            "2.40.1\n"
         ),
         IS_SUM,
     ),
@@ -208,18 +358,48 @@ DIFFS: dict[str, Case] = {
         {"h.txt": "a < b\nzz\n"},
     ),
     "hunks out of order": (
-        "```diff\n--- a/t.txt\n+++ b/t.txt\n@@ -8 +8,4 @@\n-end\n+end\n+1\n+2\n+3\n@@ -1 +1 @@\n-x\n+y\n```\n",
+        (
+            "```diff\n"
+            "--- a/t.txt\n"
+            "+++ b/t.txt\n"
+            "@@ -8 +8,4 @@\n"
+            "-end\n"
+            "+end\n"
+            "+1\n"
+            "+2\n"
+            "+3\n"
+            "@@ -1 +1 @@\n"
+            "-x\n"
+            "+y\n"
+            "```\n"
+        ),
         {"t.txt": "y\na\nb\nx\nc\nd\ne\nend\n1\n2\n3\n"},
         {"t.txt": "x\na\nb\nx\nc\nd\ne\nend\n"},
     ),
     "lines that are gone already": (
-        f"```diff\n{NAMES}@@ -1,3 +1,2 @@\n def add(a, b):\n-    print(a)\n     return a + b\n```\n",
+        (
+            "```diff\n"
+            f"{NAMES}@@ -1,3 +1,2 @@\n"
+            " def add(a, b):\n"
+            "-    print(a)\n"
+            "     return a + b\n"
+            "```\n"
+        ),
         {},
     ),
     "renamed and changed": (
         (
-            "```diff\ndiff --git a/README.md b/R.md\nsimilarity index 90%\nrename from README.md\nrename to R.md\n"
-            "--- a/README.md\n+++ b/R.md\n@@ -3 +3 @@\n-It adds.\n+It sums.\n```\n"
+            "```diff\n"
+            "diff --git a/README.md b/R.md\n"
+            "similarity index 90%\n"
+            "rename from README.md\n"
+            "rename to R.md\n"
+            "--- a/README.md\n"
+            "+++ b/R.md\n"
+            "@@ -3 +3 @@\n"
+            "-It adds.\n"
+            "+It sums.\n"
+            "```\n"
         ),
         {"README.md": None, "R.md": "# Calc\n\nIt sums.\n"},
     ),
@@ -250,7 +430,11 @@ BLOCKS: dict[str, Case] = {
         {"other.py": "import sys\n\nx = 2\n"},
         IMPORTS,
     ),
-    "small letters": ("o.js\n<<<<<<< search\nlet x\n=======\nlet y\n>>>>>>> replace\n", {"o.js": "let y\n"}, JS),
+    "small letters": (
+        "o.js\n<<<<<<< search\nlet x\n=======\nlet y\n>>>>>>> replace\n",
+        {"o.js": "let y\n"},
+        JS,
+    ),
     "marks of a merge": (
         "```js:o.js\n<<<<<<< HEAD\nlet x\n=======\nlet y\n>>>>>>> new\n```\n",
         Refused("<<<<<<< SEARCH"),
@@ -260,13 +444,28 @@ BLOCKS: dict[str, Case] = {
         "```js:n.js\n<<<<<<< HEAD\nlet x\n=======\nlet y\n>>>>>>> new\n```\n",
         Refused("<<<<<<< HEAD"),
     ),
-    "four marks": ("```js:o.js\n<<<< SEARCH\nlet x\n====\nlet y\n>>>> REPLACE\n```\n", Refused("seven marks"), JS),
-    "ten marks": (
-        "```js:o.js\n<<<<<<<<<< SEARCH\nlet x\n==========\nlet y\n>>>>>>>>>> REPLACE\n```\n",
+    "four marks": (
+        "```js:o.js\n<<<< SEARCH\nlet x\n====\nlet y\n>>>> REPLACE\n```\n",
         Refused("seven marks"),
         JS,
     ),
-    "fewer marks at the end": (f"src/calc.py\n{ADD}".replace(">>>>>>>", ">>>>>>"), IS_SUM),
+    "ten marks": (
+        (
+            "```js:o.js\n"
+            "<<<<<<<<<< SEARCH\n"
+            "let x\n"
+            "==========\n"
+            "let y\n"
+            ">>>>>>>>>> REPLACE\n"
+            "```\n"
+        ),
+        Refused("seven marks"),
+        JS,
+    ),
+    "fewer marks at the end": (
+        f"src/calc.py\n{ADD}".replace(">>>>>>>", ">>>>>>"),
+        IS_SUM,
+    ),
     "numbers of its lines": (
         "src/calc.py\n" + block("2 |     return a + b", "2 |     return b + a"),
         IS_CHANGED,
@@ -281,7 +480,11 @@ BLOCKS: dict[str, Case] = {
         {"q.py": "x = 'a'\n"},
     ),
     "lines that are gone already": (
-        "src/calc.py\n" + block("def add(a, b):\n    print(a)\n    return a + b", "def add(a, b):\n    return a + b"),
+        "src/calc.py\n"
+        + block(
+            "def add(a, b):\n    print(a)\n    return a + b",
+            "def add(a, b):\n    return a + b",
+        ),
         {},
     ),
     "a part, then the whole of something else": (
@@ -289,8 +492,14 @@ BLOCKS: dict[str, Case] = {
         Refused("either the parts"),
     ),
     "in a block of text": ("`src/calc.py`\n\n```text\n" + ADD + "```\n", IS_SUM),
-    "in a block of commands": ("**File: src/calc.py**\n```bash\n" + ADD + "```\n", IS_SUM),
-    "a part, then the whole": (f"src/calc.py\n{ADD}\n```python:src/calc.py\n{SUM}```\n", IS_SUM),
+    "in a block of commands": (
+        "**File: src/calc.py**\n```bash\n" + ADD + "```\n",
+        IS_SUM,
+    ),
+    "a part, then the whole": (
+        f"src/calc.py\n{ADD}\n```python:src/calc.py\n{SUM}```\n",
+        IS_SUM,
+    ),
 }
 
 
@@ -299,10 +508,16 @@ def patch(body: str) -> str:
 
 
 PATCHES: dict[str, Case] = {
-    "another word": (patch("*** Modify File: src/calc.py\n-    return a + b\n+    return 1\n"), Refused("which file")),
+    "another word": (
+        patch("*** Modify File: src/calc.py\n-    return a + b\n+    return 1\n"),
+        Refused("which file"),
+    ),
     "no file": (patch("-    return a + b\n+    return 1\n"), Refused("which file")),
     "nothing": (patch(""), Refused("which file")),
-    "no begin": ("*** Update File: README.md\n@@\n-It adds.\n+It sums.\n", Refused("in no patch")),
+    "no begin": (
+        "*** Update File: README.md\n@@\n-It adds.\n+It sums.\n",
+        Refused("in no patch"),
+    ),
     "deleted, then given anew": (
         patch("*** Delete File: README.md\n") + "```md:README.md\n# New\n```\n",
         {"README.md": "# New\n"},
@@ -313,12 +528,15 @@ PATCHES: dict[str, Case] = {
         {"b.txt": LONG},
     ),
     "deleted, then a remark": (
-        patch("*** Delete File: b.txt\n") + "```text:b.txt\nline 1\n... rest unchanged\n```\n",
+        patch("*** Delete File: b.txt\n")
+        + "```text:b.txt\nline 1\n... rest unchanged\n```\n",
         Refused("left out"),
         {"b.txt": LONG},
     ),
     "moved, then a short one instead": (
-        patch("*** Update File: b.txt\n*** Move to: c.txt\n*** Add File: b.txt\n+see c\n"),
+        patch(
+            "*** Update File: b.txt\n*** Move to: c.txt\n*** Add File: b.txt\n+see c\n"
+        ),
         {"c.txt": LONG, "b.txt": "see c\n"},
         {"b.txt": LONG},
     ),
@@ -352,32 +570,67 @@ def test_replies_of_models(tmp_path: Path, case: Case) -> None:
         assert tree(tmp_path) == expected(outcome, project)
 
 
-# fmt: off
 @pytest.mark.parametrize(
     "remark",
     [
-        "# ... (rest of the code remains the same)", "# ... other methods ...", "# [rest of the file unchanged]",
-        "# Rest of the code remains unchanged", "# (existing code)", "# existing imports", "# ...existing code...",
-        "# your existing code here", "# remaining code stays the same", "# --- rest of file unchanged ---",
-        "# <rest of file>", "# (No changes to the rest of this file)", "# ...same as before", "# rest of the functions",
-        "# other functions unchanged", "# [...]", "# ...", "# Other existing functions", "# [existing code]",
-        "# Previous code remains unchanged", "# snip", "# [omitted for brevity]", "# code continues",
-        "# Keep existing code", "# ===== existing code =====", "# unchanged code", "# same as original",
-        "# implementation unchanged", "# [previous implementation]", "# ... [rest of implementation]", "#...",
+        "# ... (rest of the code remains the same)",
+        "# ... other methods ...",
+        "# [rest of the file unchanged]",
+        "# Rest of the code remains unchanged",
+        "# (existing code)",
+        "# existing imports",
+        "# ...existing code...",
+        "# your existing code here",
+        "# remaining code stays the same",
+        "# --- rest of file unchanged ---",
+        "# <rest of file>",
+        "# (No changes to the rest of this file)",
+        "# ...same as before",
+        "# rest of the functions",
+        "# other functions unchanged",
+        "# [...]",
+        "# ...",
+        "# Other existing functions",
+        "# [existing code]",
+        "# Previous code remains unchanged",
+        "# snip",
+        "# [omitted for brevity]",
+        "# code continues",
+        "# Keep existing code",
+        "# ===== existing code =====",
+        "# unchanged code",
+        "# same as original",
+        "# implementation unchanged",
+        "# [previous implementation]",
+        "# ... [rest of implementation]",
+        "#...",
     ],
 )
 def test_a_remark_that_stands_for_lines_is_refused(tmp_path: Path, remark: str) -> None:
     write(tmp_path, PROJECT)
     with pytest.raises(ReplyRefused, match="left out"):
-        apply(tmp_path, f"```python:src/calc.py\ndef add(a, b):\n    return b + a\n\n\n{remark}\n```\n")
+        apply(
+            tmp_path,
+            "```python:src/calc.py\n"
+            "def add(a, b):\n"
+            "    return b + a\n\n\n"
+            f"{remark}\n"
+            "```\n",
+        )
 
 
 @pytest.mark.parametrize(
     "remark",
     [
-        "{/* ... existing JSX ... */}", "// ... existing code", "/* ... rest ... */", "<!-- existing content -->",
+        "{/* ... existing JSX ... */}",
+        "// ... existing code",
+        "/* ... rest ... */",
+        "<!-- existing content -->",
         "...",
-        "[... rest of file ...]", "/* existing styles */", "  // Existing code here", "// ...",
+        "[... rest of file ...]",
+        "/* existing styles */",
+        "  // Existing code here",
+        "// ...",
     ],
 )
 def test_a_remark_in_another_language_is_refused(tmp_path: Path, remark: str) -> None:
@@ -386,12 +639,17 @@ def test_a_remark_in_another_language_is_refused(tmp_path: Path, remark: str) ->
         apply(tmp_path, f"```jsx:o.jsx\nlet y\n{remark}\n```\n")
 
 
-# fmt: on
 @pytest.mark.parametrize(
     "remark",
-    ["# Existing rows stay as they are", "# The other keys are unchanged", "# keep existing entries first"],
+    [
+        "# Existing rows stay as they are",
+        "# The other keys are unchanged",
+        "# keep existing entries first",
+    ],
 )
-def test_where_no_line_goes_no_remark_stands_for_one(tmp_path: Path, remark: str) -> None:
+def test_where_no_line_goes_no_remark_stands_for_one(
+    tmp_path: Path, remark: str
+) -> None:
     write(tmp_path, PROJECT)
     apply(tmp_path, f"```python:src/calc.py\n{remark}\n{CALC}```\n")
     assert tree(tmp_path) == expected({"src/calc.py": f"{remark}\n{CALC}"})
@@ -400,11 +658,20 @@ def test_where_no_line_goes_no_remark_stands_for_one(tmp_path: Path, remark: str
 @pytest.mark.parametrize(
     "line",
     [
-        "# existing file", "# remaining lines", "# unchanged", "# No changes needed", "# remaining tests",
-        "'unchanged',", "'omitted',", "'existing content',", "'rest of the file',",
+        "# existing file",
+        "# remaining lines",
+        "# unchanged",
+        "# No changes needed",
+        "# remaining tests",
+        "'unchanged',",
+        "'omitted',",
+        "'existing content',",
+        "'rest of the file',",
     ],
-)  # fmt: skip
-def test_a_line_is_no_remark_where_no_fewer_lines_come_than_go(tmp_path: Path, line: str) -> None:
+)
+def test_a_line_is_no_remark_where_no_fewer_lines_come_than_go(
+    tmp_path: Path, line: str
+) -> None:
     before = "x = [\n    'a',\n    'b',\n]\n"
     after = before.replace("    'b',\n", f"    {line}\n    'c',\n")
     for name, reply in (
@@ -412,7 +679,13 @@ def test_a_line_is_no_remark_where_no_fewer_lines_come_than_go(tmp_path: Path, l
         ("two", f"```python:two.py\n{after}```\n"),
         (
             "three",
-            f"```yaml\n- edit: three.py\n  find: \"    'b',\\n\"\n  replace: \"    {line}\\n    'c',\\n\"\n```\n",
+            (
+                "```yaml\n"
+                "- edit: three.py\n"
+                "  find: \"    'b',\\n\"\n"
+                f"  replace: \"    {line}\\n    'c',\\n\"\n"
+                "```\n"
+            ),
         ),
     ):
         write(tmp_path, {f"{name}.py": before})
@@ -420,18 +693,32 @@ def test_a_line_is_no_remark_where_no_fewer_lines_come_than_go(tmp_path: Path, l
         assert tree(tmp_path)[f"{name}.py"] == after
 
 
-@pytest.mark.parametrize("remark", ["# existing file", "# unchanged", "# remaining lines"])
-def test_a_remark_in_a_block_is_one_where_more_lines_go_than_come(tmp_path: Path, remark: str) -> None:
+@pytest.mark.parametrize(
+    "remark", ["# existing file", "# unchanged", "# remaining lines"]
+)
+def test_a_remark_in_a_block_is_one_where_more_lines_go_than_come(
+    tmp_path: Path, remark: str
+) -> None:
     write(tmp_path, PROJECT)
     with pytest.raises(ReplyRefused, match=r"(?s)left out.*worded otherwise"):
-        apply(tmp_path, "src/calc.py\n" + block(CALC, f"def add(a, b):\n    return b + a\n{remark}"))
+        apply(
+            tmp_path,
+            "src/calc.py\n"
+            + block(CALC, f"def add(a, b):\n    return b + a\n{remark}"),
+        )
 
 
-@pytest.mark.parametrize("head", ["old mode 100644\nnew mode 100755\n", "new file mode 100755\n"])
-def test_a_diff_that_changes_permissions_is_told_that_they_stay(tmp_path: Path, head: str) -> None:
+@pytest.mark.parametrize(
+    "head", ["old mode 100644\nnew mode 100755\n", "new file mode 100755\n"]
+)
+def test_a_diff_that_changes_permissions_is_told_that_they_stay(
+    tmp_path: Path, head: str
+) -> None:
     is_new = head.startswith("new file")
     write(tmp_path, {} if is_new else {"run.sh": "a\n"})
-    names = "--- /dev/null\n+++ b/run.sh\n" if is_new else "--- a/run.sh\n+++ b/run.sh\n"
+    names = (
+        "--- /dev/null\n+++ b/run.sh\n" if is_new else "--- a/run.sh\n+++ b/run.sh\n"
+    )
     hunk = names + ("@@ -0,0 +1 @@\n+b\n" if is_new else "@@ -1 +1 @@\n-a\n+b\n")
     notes = apply(tmp_path, f"```diff\ndiff --git a/run.sh b/run.sh\n{head}{hunk}```\n")
     assert tree(tmp_path) == {"run.sh": "b\n"}

@@ -42,19 +42,49 @@ def total(items):
         ("größe\nπ = 3\n", "π = 3", "π = 4", "größe\nπ = 4\n"),
         ("a  \nb\t\nc\n", "a\nb", "a\nx", "a  \nx\nc\n"),
         ("a\nb\n", "a   \nb", "x\nb", "x\nb\n"),
-        ("if x:\n    a\n    b\n", "a\nb", "a\nif y:\n    c", "if x:\n    a\n    if y:\n        c\n"),
+        (
+            "if x:\n    a\n    b\n",
+            "a\nb",
+            "a\nif y:\n    c",
+            "if x:\n    a\n    if y:\n        c\n",
+        ),
         ("a\n  b\n", "    a\n      b", "    a\n      c\n    d", "a\n  c\nd\n"),
         ("\tif x:\n\t\ta\n", "if x:\n    a", "if x:\n    b", "\tif x:\n\t\tb\n"),
-        ("\tif x:\n\t\ta\n", "    if x:\n        a", "    if x:\n        b", "\tif x:\n\t\tb\n"),
-        ("    if x:\n        a\n", "\tif x:\n\t\ta", "\tif x:\n\t\tb", "    if x:\n        b\n"),
-        ("  if x:\n    a\n\n    b\n", "if x:\n  a\n\n  b", "if x:\n  a\n\n  c", "  if x:\n    a\n\n    c\n"),
-        (LONG, LONG.replace("sums up all of", "sums all of"), LONG.replace("+= item", "+= item.price").replace(
-            "sums up all of", "sums all of"), LONG.replace("+= item", "+= item.price")),
+        (
+            "\tif x:\n\t\ta\n",
+            "    if x:\n        a",
+            "    if x:\n        b",
+            "\tif x:\n\t\tb\n",
+        ),
+        (
+            "    if x:\n        a\n",
+            "\tif x:\n\t\ta",
+            "\tif x:\n\t\tb",
+            "    if x:\n        b\n",
+        ),
+        (
+            "  if x:\n    a\n\n    b\n",
+            "if x:\n  a\n\n  b",
+            "if x:\n  a\n\n  c",
+            "  if x:\n    a\n\n    c\n",
+        ),
+        (
+            LONG,
+            LONG.replace("sums up all of", "sums all of"),
+            LONG.replace("+= item", "+= item.price").replace(
+                "sums up all of", "sums all of"
+            ),
+            LONG.replace("+= item", "+= item.price"),
+        ),
         (LONG, LONG.replace("# sums up all", "# Sums up all"), "x", "x\n"),
     ],
-)  # fmt: skip
-def test_a_text_is_found(before: bytes | str, find: str, new: str, after: bytes | str) -> None:
-    assert edited(before, find, new) == (after.encode() if isinstance(after, str) else after)
+)
+def test_a_text_is_found(
+    before: bytes | str, find: str, new: str, after: bytes | str
+) -> None:
+    assert edited(before, find, new) == (
+        after.encode() if isinstance(after, str) else after
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,7 +115,12 @@ def test_the_closest_lines_are_told_with_their_numbers() -> None:
 
 @pytest.mark.parametrize(
     ("before", "find"),
-    [("a\nb\na\n", "a"), ("  a\n    a\n", "a"), ("a \na  \n", "a"), (LONG + LONG, LONG.replace("up all", "all"))],
+    [
+        ("a\nb\na\n", "a"),
+        ("  a\n    a\n", "a"),
+        ("a \na  \n", "a"),
+        (LONG + LONG, LONG.replace("up all", "all")),
+    ],
 )
 def test_two_places_are_never_decided_between(before: str, find: str) -> None:
     with pytest.raises(MultipleMatchesFoundError):
@@ -127,13 +162,25 @@ def test_a_close_match_needs_three_lines() -> None:
     assert edited(f"import os\n{TWO}", f"import os\n{find}", "x") == b"x\n"
 
 
-@pytest.mark.parametrize(("quoted", "is_found"), [("collect_rests()", True), ("write_it_down", False)])
-def test_a_line_that_is_only_quoted_has_to_be_like_the_files(quoted: str, is_found: bool) -> None:
-    long = "".join(f"value_number_{number} = compute_the_value_of({number})\n" for number in range(10))
-    before, find = f"{long}collect_rest()\n{long}last = 1\n", f"{long}{quoted}\n{long}last = 1\n"
+@pytest.mark.parametrize(
+    ("quoted", "is_found"), [("collect_rests()", True), ("write_it_down", False)]
+)
+def test_a_line_that_is_only_quoted_has_to_be_like_the_files(
+    quoted: str, is_found: bool
+) -> None:
+    long = "".join(
+        f"value_number_{number} = compute_the_value_of({number})\n"
+        for number in range(10)
+    )
+    before, find = (
+        f"{long}collect_rest()\n{long}last = 1\n",
+        f"{long}{quoted}\n{long}last = 1\n",
+    )
     new = find.replace("last = 1", "last = 2")
     if is_found:
-        assert edited(before, find, new) == before.replace("last = 1", "last = 2").encode()
+        assert (
+            edited(before, find, new) == before.replace("last = 1", "last = 2").encode()
+        )
     else:
         with pytest.raises(SearchTextNotFoundError):
             edited(before, find, new)
@@ -147,7 +194,9 @@ def test_a_hint_is_of_the_lines_as_they_were_before_the_edits() -> None:
 
 
 @pytest.mark.parametrize("content", [b"ab ab\n", b"ab\nab\n", b"abab", b"x\r\nab ab"])
-def test_a_part_of_a_line_with_two_places_is_never_decided_between(content: bytes) -> None:
+def test_a_part_of_a_line_with_two_places_is_never_decided_between(
+    content: bytes,
+) -> None:
     with pytest.raises(MultipleMatchesFoundError):
         replaced_once(content, "ab", "x")
 
@@ -183,14 +232,18 @@ def test_a_wrong_hint_decides_nothing(hint: Hint) -> None:
         ("import os\nimport sys\n", "import sys", "import os\nimport sys"),
     ],
 )
-def test_what_is_done_already_is_not_done_again(before: str, find: str, new: str) -> None:
+def test_what_is_done_already_is_not_done_again(
+    before: str, find: str, new: str
+) -> None:
     draft = TextDraft(before.encode())
     assert draft.replace(Replacement("a", as_lines(find), as_lines(new))) is False
     assert draft.content == before.encode()
     assert replaced_once(before.encode(), find, new) is None
 
 
-@pytest.mark.parametrize(("before", "new"), [("}\n", "}"), ("y\n", ""), ("x = 2\nx = 2\n", "x = 2")])
+@pytest.mark.parametrize(
+    ("before", "new"), [("}\n", "}"), ("y\n", ""), ("x = 2\nx = 2\n", "x = 2")]
+)
 def test_what_says_nothing_is_no_sign_that_it_was_done(before: str, new: str) -> None:
     with pytest.raises(SearchTextNotFoundError):
         edited(before, "x = 1\n}", new)
@@ -205,7 +258,9 @@ def test_a_file_that_is_not_edited_stays_byte_for_byte(content: bytes) -> None:
 
 
 @given(texts, texts, texts)
-def test_an_edit_is_done_or_told_and_never_a_bug(content: str, find: str, new: str) -> None:
+def test_an_edit_is_done_or_told_and_never_a_bug(
+    content: str, find: str, new: str
+) -> None:
     draft = TextDraft(content.encode())
     try:
         changed = draft.replace(Replacement("a", as_lines(find), as_lines(new)))

@@ -19,9 +19,16 @@ ADD, SUB = "tests/test_calc.py::test_add", "tests/test_calc.py::test_sub"
 
 
 def calculator(sandbox: Sandbox, *steps: Step, **files: str) -> Sandbox:
-    """The project, with a plan of these steps. Files by name, with `__` for `/` and `_dot_` for `.`"""
+    """The project, with a plan of these steps. Files by name, with `__` for `/` and
+    `_dot_` for `.`
+    """
     sandbox.write(*(steps or (Step("calc.py"),)))
-    present = {"calc_dot_py": CALC, "tests__test_calc_dot_py": TESTS, "pyproject_dot_toml": SETTINGS, **files}
+    present = {
+        "calc_dot_py": CALC,
+        "tests__test_calc_dot_py": TESTS,
+        "pyproject_dot_toml": SETTINGS,
+        **files,
+    }
     for path, text in _by_path(present).items():
         (sandbox.root / path).parent.mkdir(parents=True, exist_ok=True)
         (sandbox.root / path).write_text(text)
@@ -42,9 +49,15 @@ def begun(sandbox: Sandbox, original: Path, *steps: Step) -> Sandbox:
 
 def gives(**files: str) -> str:
     """A reply with files, that claims the best."""
-    blocks = [f"```text:{path}\n{text.rstrip()}\n```\n" for path, text in _by_path(files).items()]
+    blocks = [
+        f"```text:{path}\n{text.rstrip()}\n```\n"
+        for path, text in _by_path(files).items()
+    ]
     return "\n".join(["It is done, and all tests pass!\n", *blocks])
 
 
 def _by_path(files: Mapping[str, str]) -> dict[str, str]:
-    return {name.replace("__", "/").replace("_dot_", "."): text for name, text in files.items()}
+    return {
+        name.replace("__", "/").replace("_dot_", "."): text
+        for name, text in files.items()
+    }

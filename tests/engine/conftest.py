@@ -11,7 +11,9 @@ from tests.projects import Sandbox
 
 @pytest_asyncio.fixture(scope="session")
 async def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The calculator, with a run that has taken its baseline and no more; for `begun`."""
+    """The calculator, with a run that has taken its baseline and no more; for
+    `begun`.
+    """
     sandbox = calculator(Sandbox(tmp_path_factory.mktemp("original")))
     await begin(sandbox)
     return sandbox.root

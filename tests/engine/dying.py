@@ -1,4 +1,6 @@
-"""An engine's work in a process of its own, which ends at one of the points where it changes the world."""
+"""An engine's work in a process of its own, which ends at one of the points where it
+changes the world.
+"""
 
 import asyncio
 import os
@@ -21,7 +23,9 @@ _SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Orders:
-    """One thing to do in a project, and where to die: just before the point of this number, if it comes to that."""
+    """One thing to do in a project, and where to die: just before the point of this
+    number, if it comes to that.
+    """
 
     root: Path
     flags: Mapping[str, Any]
@@ -34,7 +38,9 @@ class Orders:
 
     def carried_out(self, output: Path) -> int:
         """The exit code: negative for a death."""
-        process = PROCESSES.Process(target=_carry_out, args=(self, output, dict(os.environ)))
+        process = PROCESSES.Process(
+            target=_carry_out, args=(self, output, dict(os.environ))
+        )
         process.start()
         process.join(_SECONDS)
         code = process.exitcode
@@ -45,7 +51,10 @@ class Orders:
         assert code is not None, f"still running after {_SECONDS:g} s"
         assert code <= 0, f"it ended with {code}:\n{output.read_text()}"
         at_work = [one for one in psutil.process_iter(["cwd"]) if one.info["cwd"]]
-        psutil.wait_procs([one for one in at_work if Path(one.info["cwd"]).is_relative_to(self.root)], _SECONDS)
+        psutil.wait_procs(
+            [one for one in at_work if Path(one.info["cwd"]).is_relative_to(self.root)],
+            _SECONDS,
+        )
         return code
 
 
@@ -53,7 +62,13 @@ def _carry_out(orders: Orders, output: Path, outside: Mapping[str, str]) -> None
     with output.open("ab") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
-    take_environment({name: value for name, value in outside.items() if not name.startswith(SETTINGS)})
+    take_environment(
+        {
+            name: value
+            for name, value in outside.items()
+            if not name.startswith(SETTINGS)
+        }
+    )
     os.environ["HOME"] = str(output.parent)
 
     def reached(point: Point) -> None:
@@ -66,7 +81,9 @@ def _carry_out(orders: Orders, output: Path, outside: Mapping[str, str]) -> None
 
 
 async def _work(orders: Orders) -> None:
-    engine = Sandbox(orders.root, flags=dict(orders.flags)).replies(*orders.replies).engine()
+    engine = (
+        Sandbox(orders.root, flags=dict(orders.flags)).replies(*orders.replies).engine()
+    )
     step = engine.run.next_step
     match orders.do:
         case "undo":

@@ -1,4 +1,6 @@
-"""A person's answers are in the log of the run: what was asked, all that they saw of it, and what they said."""
+"""A person's answers are in the log of the run: what was asked, all that they saw of
+it, and what they said.
+"""
 
 import pytest
 
@@ -40,31 +42,50 @@ async def run(sandbox: Sandbox, *lines: str) -> None:
 
 
 @pytest.mark.parametrize("choice", [Choice.YES, Choice.NO])
-async def test_an_answer_about_changes_is_logged_with_the_diff(sandbox: Sandbox, choice: Choice) -> None:
+async def test_an_answer_about_changes_is_logged_with_the_diff(
+    sandbox: Sandbox, choice: Choice
+) -> None:
     sandbox.flags, sandbox.frontend = {"approval": "ask"}, Person(choice)
     (sandbox.root / "a.txt").write_text("before\n")
-    await run(sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "good")))
+    await run(
+        sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "good"))
+    )
 
     (answer,) = answers(sandbox)
-    assert to_json(answer) == {"event": "person_answered", "question": answer.question, "answer": choice.value}
+    assert to_json(answer) == {
+        "event": "person_answered",
+        "question": answer.question,
+        "answer": choice.value,
+    }
     assert "change a.txt" in answer.question
     assert "-before\n+good" in answer.question
     assert sandbox.text("a.txt") == ("good\n" if choice is Choice.YES else "before\n")
 
 
 @pytest.mark.parametrize("choice", [Choice.YES, Choice.NO, Choice.ALWAYS])
-async def test_an_answer_about_a_command_is_logged_and_always_is_asked_once(sandbox: Sandbox, choice: Choice) -> None:
+async def test_an_answer_about_a_command_is_logged_and_always_is_asked_once(
+    sandbox: Sandbox, choice: Choice
+) -> None:
     sandbox.flags, sandbox.frontend = {"commands": {"mode": "ask"}}, Person(choice)
     test = "test -f a.txt"
-    await run(sandbox.write(Step("a.txt", test), Step("b.txt", test)).replies(says("a.txt", "x"), says("b.txt", "x")))
+    await run(
+        sandbox.write(Step("a.txt", test), Step("b.txt", test)).replies(
+            says("a.txt", "x"), says("b.txt", "x")
+        )
+    )
 
     (answer,) = answers(sandbox)
     assert answer.answer == choice.value
     assert test in answer.question
 
 
-async def test_always_holds_for_the_session_and_not_only_for_the_run(sandbox: Sandbox) -> None:
-    sandbox.flags, sandbox.frontend = {"commands": {"mode": "ask"}}, Person(Choice.ALWAYS)
+async def test_always_holds_for_the_session_and_not_only_for_the_run(
+    sandbox: Sandbox,
+) -> None:
+    sandbox.flags, sandbox.frontend = (
+        {"commands": {"mode": "ask"}},
+        Person(Choice.ALWAYS),
+    )
     sandbox.write(Step("a.txt", "test -f a.txt"), Step("b.txt", "test -f a.txt"))
     sandbox.replies(says("a.txt", "x"), says("b.txt", "x"))
     await run(sandbox, "c", "exit", f"/exec {SLUG}", "c")
@@ -72,10 +93,16 @@ async def test_always_holds_for_the_session_and_not_only_for_the_run(sandbox: Sa
     assert sandbox.statuses() == ["completed", "completed"]
 
 
-async def test_an_answer_is_kept_without_secrets(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_answer_is_kept_without_secrets(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("DEPLOY_TOKEN", "d3ploy-4cc3ss-t0k3n-9f8e7d")
     sandbox.flags, sandbox.frontend = {"commands": {"mode": "ask"}}, Person(Choice.NO)
-    await run(sandbox.write(Step("a.txt", "deploy d3ploy-4cc3ss-t0k3n-9f8e7d")).replies(says("a.txt", "x")))
+    await run(
+        sandbox.write(Step("a.txt", "deploy d3ploy-4cc3ss-t0k3n-9f8e7d")).replies(
+            says("a.txt", "x")
+        )
+    )
     (answer,) = answers(sandbox)
     assert "d3ploy" not in answer.question
     assert "DEPLOY_TOKEN" in answer.question

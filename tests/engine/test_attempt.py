@@ -1,4 +1,6 @@
-"""The record of an attempt: as it was where it is used again, without secrets where it is only looked at."""
+"""The record of an attempt: as it was where it is used again, without secrets where it
+is only looked at.
+"""
 
 from pathlib import Path
 
@@ -19,22 +21,34 @@ def attempt(tmp_path: Path) -> Attempt:
 
 def test_of_what_was_not_saved_there_is_nothing(attempt: Attempt) -> None:
     assert (attempt.guidance, attempt.dialogue, attempt.said) == ("", (), "")
-    assert [attempt.reply, attempt.shown, attempt.tests, attempt.span, attempt.failure] == [None] * 5
+    assert [
+        attempt.reply,
+        attempt.shown,
+        attempt.tests,
+        attempt.span,
+        attempt.failure,
+    ] == [None] * 5
 
 
-def test_texts_are_kept_without_secrets_and_the_reply_word_for_word(attempt: Attempt) -> None:
+def test_texts_are_kept_without_secrets_and_the_reply_word_for_word(
+    attempt: Attempt,
+) -> None:
     attempt.begin(f"use {KEY}")
     attempt.save_request(f"prompt with {KEY}", Shown(step="1", files={}))
     attempt.save_partial(KEY)
     attempt.save_output(KEY)
     attempt.save_diff(KEY)
     attempt.save_failure(AttemptFailure(detail=KEY))
-    assert [path.name for path in attempt.folder.iterdir() if KEY in path.read_text()] == []
+    assert [
+        path.name for path in attempt.folder.iterdir() if KEY in path.read_text()
+    ] == []
     attempt.save_reply(f"key = {KEY}")
     assert attempt.reply == f"key = {KEY}"
 
 
-def test_one_that_is_there_already_is_set_aside_and_one_that_was_only_begun_is_begun_again(attempt: Attempt) -> None:
+def test_an_existing_one_is_set_aside_and_one_that_was_only_begun_is_begun_again(
+    attempt: Attempt,
+) -> None:
     attempt.begin("first")
     attempt.begin("second")
     assert [path.name for path in attempt.folder.parent.iterdir()] == ["attempt-1"]
@@ -47,11 +61,20 @@ def test_one_that_is_there_already_is_set_aside_and_one_that_was_only_begun_is_b
     assert (aside / "reply.md").read_text() == REPLY
 
 
-def test_what_the_model_said_is_its_words_its_calls_and_its_reply(attempt: Attempt) -> None:
+def test_what_the_model_said_is_its_words_its_calls_and_its_reply(
+    attempt: Attempt,
+) -> None:
     call = ToolCall("1", "read_file", '{"path": "a"}')
-    attempt.save_dialogue([Message("user", "Do it."), Message("assistant", REPLY, tool_calls=(call,))], 0.0)
+    attempt.save_dialogue(
+        [Message("user", "Do it."), Message("assistant", REPLY, tool_calls=(call,))],
+        0.0,
+    )
     attempt.save_reply("Done.")
-    assert attempt.said.split("\n\n") == [REPLY, f"→ {call.name} {call.arguments}", "Done."]
+    assert attempt.said.split("\n\n") == [
+        REPLY,
+        f"→ {call.name} {call.arguments}",
+        "Done.",
+    ]
     attempt.drop_dialogue()
     assert attempt.said == ""
     assert len(list(attempt.folder.glob("*.aside-*"))) == 2
@@ -61,12 +84,18 @@ def test_what_an_older_version_kept_is_read(attempt: Attempt) -> None:
     attempt.folder.mkdir(parents=True)
     (attempt.folder / "shown.json").write_text('{"step": "1", "files": {"a": null}}')
     (attempt.folder / "dialogue.json").write_text(
-        '{"messages": [{"role": "user", "content": "Do it.", "tool_calls": [], "tool_call_id": null}]}'
+        '{"messages": [{"role": "user", "content": "Do it.", "tool_calls": [],'
+        ' "tool_call_id": null}]}'
     )
     point = '{"name": "step-01/attempt-1/20261122T101500123456-before", "id": "1234"}'
-    (attempt.folder / "span.json").write_text(f'{{"before": {point}, "after": null, "closed": null, "paths": ["a"]}}')
+    (attempt.folder / "span.json").write_text(
+        f'{{"before": {point}, "after": null, "closed": null, "paths": ["a"]}}'
+    )
     assert attempt.shown is not None
     assert attempt.shown.all_files == {"a": None}
-    assert ([message.content for message in attempt.dialogue], attempt.dialogue_seconds) == (["Do it."], 0.0)
+    assert (
+        [message.content for message in attempt.dialogue],
+        attempt.dialogue_seconds,
+    ) == (["Do it."], 0.0)
     assert attempt.span is not None
     assert attempt.span.segments() == ()

@@ -63,24 +63,37 @@ def of(kind: type[T], events: list[Event]) -> list[T]:
 
 
 def verifications(sandbox: Sandbox) -> list[str | None]:
-    return [step["verification"] for step in sandbox.state()["step_executions"].values()]
+    return [
+        step["verification"] for step in sandbox.state()["step_executions"].values()
+    ]
 
 
 def baselines(sandbox: Sandbox) -> list[str]:
-    return sorted(path.name for path in (sandbox.root / ".cdd/runs" / SLUG).glob("baseline*.json"))
+    return sorted(
+        path.name for path in (sandbox.root / ".cdd/runs" / SLUG).glob("baseline*.json")
+    )
 
 
-# --- Taking it -------------------------------------------------------------------------------------------------------
+# --- Taking it ------------------------------------------------------------------------
 
 
 async def test_it_is_taken_once_before_anything_is_changed(sandbox: Sandbox) -> None:
-    calculator(sandbox, FIRST, SECOND).replies(gives(calc_dot_py=FIXED), says("notes.txt", "x"))
+    calculator(sandbox, FIRST, SECOND).replies(
+        gives(calc_dot_py=FIXED), says("notes.txt", "x")
+    )
 
     events = await run_all(sandbox)
 
     kinds = [type(event) for event in events]
     assert kinds.count(BaselineTaken) == 1
-    told = BaselineStarted, StepStarted, ReplyStarted, ReplyFinished, BaselineTaken, ChangesProposed
+    told = (
+        BaselineStarted,
+        StepStarted,
+        ReplyStarted,
+        ReplyFinished,
+        BaselineTaken,
+        ChangesProposed,
+    )
     assert [kind for kind in kinds if kind in told][: len(told)] == list(told)
     taken = of(BaselineTaken, events)[0]
     assert (taken.step, taken.command, taken.return_code) == (1, "pytest", 1)
@@ -88,10 +101,20 @@ async def test_it_is_taken_once_before_anything_is_changed(sandbox: Sandbox) -> 
     assert to_json(taken)["event"] == "baseline_taken"
     assert verifications(sandbox) == ["passed", "passed"]
     first = sandbox.state()["step_executions"]["1"]["evidence"]
-    assert (first["passed"], first["fixed"], first["new"], first["failed"]) == (2, 1, 0, 0)
-    assert [event.evidence.stayed for event in of(StepFinished, events) if event.evidence] == [1, 2]
+    assert (first["passed"], first["fixed"], first["new"], first["failed"]) == (
+        2,
+        1,
+        0,
+        0,
+    )
+    assert [
+        event.evidence.stayed for event in of(StepFinished, events) if event.evidence
+    ] == [1, 2]
     record = sandbox.root / ".cdd/runs" / SLUG
-    assert json.loads((record / "baseline.json").read_text())["tests"]["results"] == {ADD: "passed", SUB: "failed"}
+    assert json.loads((record / "baseline.json").read_text())["tests"]["results"] == {
+        ADD: "passed",
+        SUB: "failed",
+    }
     assert "1 failed, 1 passed" in (record / "baseline.txt").read_text()
 
 
@@ -103,7 +126,9 @@ async def test_a_run_that_goes_on_keeps_it(sandbox: Sandbox) -> None:
     assert verifications(sandbox) == ["passed"]
 
 
-async def test_a_stop_in_the_middle_changes_nothing_and_it_is_taken_again(sandbox: Sandbox) -> None:
+async def test_a_stop_in_the_middle_changes_nothing_and_it_is_taken_again(
+    sandbox: Sandbox,
+) -> None:
     calculator(sandbox).replies(gives(calc_dot_py=FIXED))
     engine = sandbox.engine()
     await stop_at(engine.run_all(), lambda event: isinstance(event, BaselineStarted))
@@ -123,16 +148,21 @@ async def test_one_of_a_run_whose_state_is_gone_is_set_aside(sandbox: Sandbox) -
 
     events = await run_all(sandbox.replies(gives(calc_dot_py=BROKEN)))
 
-    assert [(taken.passed, taken.failed) for taken in of(BaselineTaken, events)] == [(2, 0)]
+    assert [(taken.passed, taken.failed) for taken in of(BaselineTaken, events)] == [
+        (2, 0)
+    ]
     assert len(baselines(sandbox)) == 2
     assert sandbox.statuses() == ["failed"]
 
 
-async def test_one_that_was_removed_is_taken_again_and_starts_from_what_is_there(sandbox: Sandbox) -> None:
+async def test_one_that_was_removed_is_taken_again_and_starts_from_what_is_there(
+    sandbox: Sandbox,
+) -> None:
     calculator(sandbox, FIRST, SECOND)
     await run_all(sandbox.replies(gives(calc_dot_py=FIXED), "```text:notes.txt\ncut"))
     assert sandbox.statuses() == ["completed", "failed"]
-    (sandbox.root / "tests/test_calc.py").write_text(TESTS.replace(TEST_SUB, ""))  # by hand
+    # by hand
+    (sandbox.root / "tests/test_calc.py").write_text(TESTS.replace(TEST_SUB, ""))
 
     events = await run_all(sandbox.replies(says("notes.txt", "x")))
     error = of(StepFinished, events)[0].error or ""
@@ -141,11 +171,15 @@ async def test_one_that_was_removed_is_taken_again_and_starts_from_what_is_there
 
     (sandbox.root / ".cdd/runs" / SLUG / "baseline.json").unlink()
     events = await run_all(sandbox.replies(says("notes.txt", "x")))
-    assert [(taken.step, taken.passed) for taken in of(BaselineTaken, events)] == [(2, 1)]
+    assert [(taken.step, taken.passed) for taken in of(BaselineTaken, events)] == [
+        (2, 1)
+    ]
     assert verifications(sandbox) == ["passed", "passed"]
 
 
-async def test_a_damaged_one_is_told_and_not_replaced(sandbox: Sandbox, original: Path) -> None:
+async def test_a_damaged_one_is_told_and_not_replaced(
+    sandbox: Sandbox, original: Path
+) -> None:
     begun(sandbox, original, FIRST)
     (sandbox.root / ".cdd/runs" / SLUG / "baseline.json").write_text("{")
     with pytest.raises(Damaged, match=r"baseline\.json"):
@@ -160,32 +194,48 @@ async def test_a_damaged_one_is_told_and_not_replaced(sandbox: Sandbox, original
         ([Step("calc.py", check("calc.py", "def")), Step("calc.py", "none")], False),
     ],
 )
-async def test_it_is_taken_if_a_step_is_compared_with_it(sandbox: Sandbox, steps: list[Step], taken: bool) -> None:
-    calculator(sandbox, *steps).replies(*[gives(calc_dot_py=FIXED + "#" * n) for n in range(len(steps))])
+async def test_it_is_taken_if_a_step_is_compared_with_it(
+    sandbox: Sandbox, steps: list[Step], taken: bool
+) -> None:
+    calculator(sandbox, *steps).replies(
+        *[gives(calc_dot_py=FIXED + "#" * n) for n in range(len(steps))]
+    )
     events = await run_all(sandbox)
     assert len(of(BaselineTaken, events)) == taken
     assert set(sandbox.statuses()) == {"completed"}
 
 
-async def test_where_there_is_nothing_to_run_there_is_none_and_the_first_tests_count(sandbox: Sandbox) -> None:
+async def test_where_there_is_nothing_to_run_there_is_none_and_the_first_tests_count(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(Step("test_x.py"), Step("test_y.py"))
-    sandbox.replies(says("test_x.py", "def test_x(): pass"), says("test_y.py", "def test_y(): pass"))
+    sandbox.replies(
+        says("test_x.py", "def test_x(): pass"), says("test_y.py", "def test_y(): pass")
+    )
     events = await run_all(sandbox)
     assert of(BaselineStarted, events) == []
     assert verifications(sandbox) == ["passed", "passed"]
 
 
-async def test_a_project_without_tests_may_begin_with_settings_that_the_plan_does_not_name(sandbox: Sandbox) -> None:
+async def test_a_project_without_tests_may_begin_with_settings_the_plan_does_not_name(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(Step("test_x.py"), Step("notes.txt"))
     first = gives(test_x_dot_py="def test_x(): pass", pyproject_dot_toml=SETTINGS)
-    events = await run_all(sandbox.replies(first, gives(pytest_dot_ini="[pytest]\naddopts = -k nothing\n")))
+    events = await run_all(
+        sandbox.replies(first, gives(pytest_dot_ini="[pytest]\naddopts = -k nothing\n"))
+    )
     assert verifications(sandbox) == ["passed", None]
     assert of(TestsFinished, events)[0].notes[0].endswith(": pyproject.toml")
     assert names(of(StepFinished, events)[1].error) == ["test_x.py::test_x"]
 
 
-async def test_settings_that_a_step_wrote_and_nobody_can_read_are_its_failure(sandbox: Sandbox) -> None:
-    sandbox.write(Step("pyproject.toml")).replies(says("pyproject.toml", "["), says("pyproject.toml", ""))
+async def test_settings_that_a_step_wrote_and_nobody_can_read_are_its_failure(
+    sandbox: Sandbox,
+) -> None:
+    sandbox.write(Step("pyproject.toml")).replies(
+        says("pyproject.toml", "["), says("pyproject.toml", "")
+    )
     events = await run_all(sandbox, attempts=2)
     assert "pyproject.toml" in of(AttemptFailed, events)[0].error
     assert verifications(sandbox) == ["none"]
@@ -195,17 +245,28 @@ async def test_one_that_takes_too_long_is_told_and_ends_nothing(
     sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     waits = tmp_path_factory.mktemp("signs") / "waits"
-    slow = f"import os, time\nif not os.path.exists('quick.txt'):\n    open({str(waits)!r}, 'w').close()\n"
-    calculator(sandbox, Step("quick.txt"), tests__test_calc_dot_py=f"{slow}    time.sleep(600)\n\n\n{TESTS}")
+    slow = (
+        "import os, time\n"
+        "if not os.path.exists('quick.txt'):\n"
+        f"    open({str(waits)!r}, 'w').close()\n"
+    )
+    calculator(
+        sandbox,
+        Step("quick.txt"),
+        tests__test_calc_dot_py=f"{slow}    time.sleep(600)\n\n\n{TESTS}",
+    )
     sandbox.flags = {"test_timeout": 300}
 
-    events, _ = await asyncio.gather(run_all(sandbox.replies(says("quick.txt", "x"))), leap_when(waits.exists, 300))
+    events, _ = await asyncio.gather(
+        run_all(sandbox.replies(says("quick.txt", "x"))), leap_when(waits.exists, 300)
+    )
 
     taken = of(BaselineTaken, events)[0]
     assert (taken.return_code, taken.passed) == (None, None)
     assert " 300 s" in taken.problem
     assert described(taken)[0][1] is Tone.WARNING
-    assert names(of(StepFinished, events)[0].error) == [SUB]  # nothing is known: it is new
+    # nothing is known: it is new
+    assert names(of(StepFinished, events)[0].error) == [SUB]
 
 
 HANGS_AT_ITS_END = """\
@@ -230,14 +291,16 @@ ENDED_IN_A_TEST = """\
 import os, pytest
 
 def pytest_runtest_logreport(report):
-    if report.nodeid.endswith("test_sub") and report.when == "call" and not os.path.exists("quick.txt"):
+    is_sub = report.nodeid.endswith("test_sub") and report.when == "call"
+    if is_sub and not os.path.exists("quick.txt"):
         pytest.exit("enough", returncode=2)
 """
 DIED_IN_A_TEST = """\
 import os
 
 def pytest_runtest_logreport(report):
-    if report.nodeid.endswith("test_sub") and report.when == "teardown" and not os.path.exists("quick.txt"):
+    is_sub = report.nodeid.endswith("test_sub") and report.when == "teardown"
+    if is_sub and not os.path.exists("quick.txt"):
         os._exit(1)
 """
 """With the exit code of tests that fail."""
@@ -256,9 +319,15 @@ def pytest_runtest_logreport(report):
 async def test_nothing_is_excused_by_one_that_was_of_no_use(
     sandbox: Sandbox, conftest: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """It has told of each test, and yet did not come to its end: what is said of it holds."""
+    """It has told of each test, and yet did not come to its end: what is said of it
+    holds.
+    """
     waits = tmp_path_factory.mktemp("signs") / "waits"
-    calculator(sandbox, Step("quick.txt"), conftest_dot_py=conftest.replace("WAITS", repr(str(waits))))
+    calculator(
+        sandbox,
+        Step("quick.txt"),
+        conftest_dot_py=conftest.replace("WAITS", repr(str(waits))),
+    )
     sandbox.flags = {"test_timeout": 300}
 
     time_passes = asyncio.create_task(leap_when(waits.exists, 300))
@@ -272,12 +341,18 @@ async def test_nothing_is_excused_by_one_that_was_of_no_use(
     assert SUB in (of(StepFinished, events)[0].error or "")
 
 
-async def test_nor_by_one_that_a_test_has_ended_with_the_exit_code_of_success(sandbox: Sandbox) -> None:
+async def test_nor_by_one_that_a_test_has_ended_with_the_exit_code_of_success(
+    sandbox: Sandbox,
+) -> None:
     """Only that its report has no end tells of it."""
     tests = (
-        "import os, unittest\nfrom calc import add, sub\n\n\nclass TestCalc(unittest.TestCase):\n"
-        "    def test_add(self):\n        self.assertEqual(sub(3, 1), 2)\n\n"
-        "    def test_sub(self):\n        os.path.exists('quick.txt') or os._exit(0)\n"
+        "import os, unittest\n"
+        "from calc import add, sub\n\n\n"
+        "class TestCalc(unittest.TestCase):\n"
+        "    def test_add(self):\n"
+        "        self.assertEqual(sub(3, 1), 2)\n\n"
+        "    def test_sub(self):\n"
+        "        os.path.exists('quick.txt') or os._exit(0)\n"
     )
     calculator(sandbox, Step("quick.txt"), test_calc_dot_py=tests)
     sandbox.flags = {"test_command": "python -m unittest test_calc"}
@@ -291,15 +366,27 @@ async def test_nor_by_one_that_a_test_has_ended_with_the_exit_code_of_success(sa
     assert names(of(StepFinished, events)[0].error) == ["test_calc.py::TestCalc"]
 
 
-def test_one_of_no_use_that_an_earlier_version_saved_with_tests_tells_nothing(tmp_path: Path) -> None:
-    saved = {"step": 1, "command": "pytest", "problem": "it was ended", "tests": {"results": {SUB: "failed"}}}
+def test_one_of_no_use_that_an_earlier_version_saved_with_tests_tells_nothing(
+    tmp_path: Path,
+) -> None:
+    saved = {
+        "step": 1,
+        "command": "pytest",
+        "problem": "it was ended",
+        "tests": {"results": {SUB: "failed"}},
+    }
     (tmp_path / "baseline.json").write_text(json.dumps(saved))
-    assert Baseline.load(tmp_path / "baseline.json") == Baseline(step=1, command="pytest", problem=saved["problem"])
+    assert Baseline.load(tmp_path / "baseline.json") == Baseline(
+        step=1, command="pytest", problem=saved["problem"]
+    )
 
 
 @pytest.mark.parametrize(
     ("test_command", "problem"),
-    [("pytest --no-such-option", "no report of its tests (exit code 4)"), ("no-such-tester", "Command not found")],
+    [
+        ("pytest --no-such-option", "no report of its tests (exit code 4)"),
+        ("no-such-tester", "Command not found"),
+    ],
 )
 async def test_one_that_cannot_be_run_is_told_and_ends_nothing(
     sandbox: Sandbox, test_command: str, problem: str
@@ -311,18 +398,24 @@ async def test_one_that_cannot_be_run_is_told_and_ends_nothing(
     assert len(sandbox.model.requests) == 1
 
 
-async def test_a_file_that_cannot_be_collected_does_not_hide_the_other_tests(sandbox: Sandbox) -> None:
+async def test_a_file_that_cannot_be_collected_does_not_hide_the_other_tests(
+    sandbox: Sandbox,
+) -> None:
     calculator(sandbox, tests__test_far_dot_py="import not_yet_there\n")
     events = await run_all(sandbox.replies(gives(calc_dot_py=BROKEN)))
-    assert [(taken.passed, taken.failed) for taken in of(BaselineTaken, events)] == [(1, 2)]
+    assert [(taken.passed, taken.failed) for taken in of(BaselineTaken, events)] == [
+        (1, 2)
+    ]
     error = of(StepFinished, events)[0].error or ""
     assert names(error) == [ADD, SUB, SUB]  # the last one failed before, too
 
 
-# --- Being compared with it ------------------------------------------------------------------------------------------
+# --- Being compared with it -----------------------------------------------------------
 
 
-async def test_only_old_failures_are_no_pass_and_no_failure(sandbox: Sandbox, original: Path) -> None:
+async def test_only_old_failures_are_no_pass_and_no_failure(
+    sandbox: Sandbox, original: Path
+) -> None:
     begun(sandbox, original, SECOND).replies(says("notes.txt", "x"))
     events = await run_all(sandbox)
     assert verifications(sandbox) == ["baseline"]
@@ -330,12 +423,19 @@ async def test_only_old_failures_are_no_pass_and_no_failure(sandbox: Sandbox, or
     assert finished.reason.endswith(" step 1")
     assert [names(note) for note in finished.notes] == [[SUB]]
     assert of(RunFinished, events)[0].with_old_failures == 1
-    (told,) = [text for event in of(StepFinished, events) for text, _ in described(event)]
+    (told,) = [
+        text for event in of(StepFinished, events) for text, _ in described(event)
+    ]
     assert REMARKS[Verification.BASELINE] in told
 
 
 async def test_new_failures_are_told_before_old_ones(sandbox: Sandbox) -> None:
-    calculator(sandbox, tests__test_old_dot_py="".join(f"\ndef test_{n}(): assert {n} < 0\n" for n in range(40)))
+    calculator(
+        sandbox,
+        tests__test_old_dot_py="".join(
+            f"\ndef test_{n}(): assert {n} < 0\n" for n in range(40)
+        ),
+    )
     sandbox.replies(gives(calc_dot_py=BROKEN), gives(calc_dot_py=FIXED))
 
     events = await run_all(sandbox, attempts=2)
@@ -349,14 +449,20 @@ async def test_new_failures_are_told_before_old_ones(sandbox: Sandbox) -> None:
     assert verifications(sandbox) == ["baseline"]
 
 
-async def test_what_a_step_made_pass_has_to_pass_in_the_next(sandbox: Sandbox, original: Path) -> None:
-    begun(sandbox, original, FIRST, FIRST).replies(gives(calc_dot_py=FIXED), gives(calc_dot_py=CALC + "# simpler\n"))
+async def test_what_a_step_made_pass_has_to_pass_in_the_next(
+    sandbox: Sandbox, original: Path
+) -> None:
+    begun(sandbox, original, FIRST, FIRST).replies(
+        gives(calc_dot_py=FIXED), gives(calc_dot_py=CALC + "# simpler\n")
+    )
     events = await run_all(sandbox)
     assert sandbox.statuses() == ["completed", "failed"]
     assert SUB in (of(StepFinished, events)[1].error or "")
 
 
-async def test_it_is_known_also_when_the_run_goes_on_in_another_process(sandbox: Sandbox, original: Path) -> None:
+async def test_it_is_known_also_when_the_run_goes_on_in_another_process(
+    sandbox: Sandbox, original: Path
+) -> None:
     begun(sandbox, original, FIRST, FIRST)
     engine = sandbox.replies(gives(calc_dot_py=FIXED)).engine()
     step = engine.run.next_step
@@ -369,7 +475,9 @@ async def test_it_is_known_also_when_the_run_goes_on_in_another_process(sandbox:
     assert sandbox.statuses() == ["completed", "failed"]
 
 
-async def test_a_new_test_has_to_pass_and_to_stay(sandbox: Sandbox, original: Path) -> None:
+async def test_a_new_test_has_to_pass_and_to_stay(
+    sandbox: Sandbox, original: Path
+) -> None:
     new = "from calc import twice\n\n\ndef test_twice():\n    assert twice(2) == 4\n"
     two = Step("calc.py", also=("`tests/test_twice.py`",))
     begun(sandbox, original, two, two)
@@ -384,10 +492,17 @@ async def test_a_new_test_has_to_pass_and_to_stay(sandbox: Sandbox, original: Pa
     assert names(errors[1]) == ["tests/test_twice.py::test_twice"]
 
 
-async def test_what_went_with_leave_is_not_missed_by_later_steps(sandbox: Sandbox, original: Path) -> None:
-    removing = Step("calc.py", description="Remove test_sub.", also=("`tests/test_calc.py`",))
+async def test_what_went_with_leave_is_not_missed_by_later_steps(
+    sandbox: Sandbox, original: Path
+) -> None:
+    removing = Step(
+        "calc.py", description="Remove test_sub.", also=("`tests/test_calc.py`",)
+    )
     begun(sandbox, original, removing, SECOND)
-    sandbox.replies(gives(tests__test_calc_dot_py=TESTS.replace(TEST_SUB, "")), says("notes.txt", "x"))
+    sandbox.replies(
+        gives(tests__test_calc_dot_py=TESTS.replace(TEST_SUB, "")),
+        says("notes.txt", "x"),
+    )
     await run_all(sandbox)
     assert verifications(sandbox) == ["passed", "passed"]
 
@@ -399,13 +514,19 @@ async def test_guidance_can_give_leave(sandbox: Sandbox, original: Path) -> None
     engine = sandbox.engine()
     step = engine.run.next_step
     assert step
-    events = await collect(engine.run_step(step, guidance="Delete test_sub, it is wrong."))
+    events = await collect(
+        engine.run_step(step, guidance="Delete test_sub, it is wrong.")
+    )
     engine.close()
     assert of(StepFinished, events)[0].status is StepStatus.COMPLETED
 
 
-async def test_what_was_kept_of_a_skipped_step_is_accepted(sandbox: Sandbox, original: Path) -> None:
-    begun(sandbox, original, FIRST, SECOND).replies(gives(calc_dot_py=BROKEN), says("notes.txt", "x"))
+async def test_what_was_kept_of_a_skipped_step_is_accepted(
+    sandbox: Sandbox, original: Path
+) -> None:
+    begun(sandbox, original, FIRST, SECOND).replies(
+        gives(calc_dot_py=BROKEN), says("notes.txt", "x")
+    )
     await run_all(sandbox)
     engine = sandbox.engine()
     step = engine.run.next_step
@@ -416,8 +537,12 @@ async def test_what_was_kept_of_a_skipped_step_is_accepted(sandbox: Sandbox, ori
     assert of(StepFinished, events)[0].verification is Verification.BASELINE
 
 
-async def test_a_check_that_names_tests_has_to_pass_whatever_was_before(sandbox: Sandbox, original: Path) -> None:
-    """The step is for them. A check that runs everything is for nothing in particular."""
+async def test_a_check_that_names_tests_has_to_pass_whatever_was_before(
+    sandbox: Sandbox, original: Path
+) -> None:
+    """The step is for them. A check that runs everything is for nothing in
+    particular.
+    """
     begun(sandbox, original, Step("notes.txt", "pytest tests/test_calc.py"))
     events = await run_all(sandbox.replies(says("notes.txt", "x")))
     assert SUB in (of(StepFinished, events)[0].error or "")
@@ -430,18 +555,28 @@ async def test_a_check_that_names_tests_has_to_pass_whatever_was_before(sandbox:
 
 async def test_a_narrower_check_misses_only_what_it_would_run(sandbox: Sandbox) -> None:
     other = "def test_other(): pass\n"
-    narrow = Step("calc.py", "pytest tests/test_calc.py", also=("`tests/test_calc.py`",))
+    narrow = Step(
+        "calc.py", "pytest tests/test_calc.py", also=("`tests/test_calc.py`",)
+    )
     calculator(sandbox, narrow, narrow, tests__test_other_dot_py=other)
     gone = TESTS.replace(TEST_ADD, "")
-    sandbox.replies(gives(calc_dot_py=FIXED), gives(calc_dot_py=ASIDE, tests__test_calc_dot_py=gone))
+    sandbox.replies(
+        gives(calc_dot_py=FIXED), gives(calc_dot_py=ASIDE, tests__test_calc_dot_py=gone)
+    )
     events = await run_all(sandbox)
     assert sandbox.statuses() == ["completed", "failed"]
     assert names(of(StepFinished, events)[1].error) == [ADD]
 
 
-async def test_another_program_that_failed_before_cannot_pass_and_that_is_said(sandbox: Sandbox) -> None:
-    sandbox.flags = {"test_command": f'{sys.executable} -c "import calc; assert calc.sub(3, 1) == 2"'}
-    calculator(sandbox).replies(gives(calc_dot_py=CALC + "# better\n"), gives(calc_dot_py=FIXED))
+async def test_another_program_that_failed_before_cannot_pass_and_that_is_said(
+    sandbox: Sandbox,
+) -> None:
+    sandbox.flags = {
+        "test_command": f'{sys.executable} -c "import calc; assert calc.sub(3, 1) == 2"'
+    }
+    calculator(sandbox).replies(
+        gives(calc_dot_py=CALC + "# better\n"), gives(calc_dot_py=FIXED)
+    )
     events = await run_all(sandbox, attempts=2)
     taken = of(BaselineTaken, events)[0]
     assert (taken.return_code, taken.passed) == (1, None)
@@ -450,32 +585,59 @@ async def test_another_program_that_failed_before_cannot_pass_and_that_is_said(s
     assert verifications(sandbox) == ["passed"]
 
 
-async def test_the_output_is_kept_whole_and_without_our_own_line(sandbox: Sandbox, original: Path) -> None:
+async def test_the_output_is_kept_whole_and_without_our_own_line(
+    sandbox: Sandbox, original: Path
+) -> None:
     begun(sandbox, original, FIRST).replies(gives(calc_dot_py=FIXED))
     events = await run_all(sandbox)
-    output = (sandbox.root / ".cdd/runs" / SLUG / "step-01/attempt-1/output.txt").read_text()
+    output = (
+        sandbox.root / ".cdd/runs" / SLUG / "step-01/attempt-1/output.txt"
+    ).read_text()
     assert "2 passed" in output
-    assert "xml" not in output + "".join(event.text for event in of(CommandOutput, events))
+    assert "xml" not in output + "".join(
+        event.text for event in of(CommandOutput, events)
+    )
 
 
-# --- Words -----------------------------------------------------------------------------------------------------------
+# --- Words ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("code", "counts", "problem", "words", "tone"),
     [
         (0, (12, 0, 0), "", "Before step 1, `t`: 12 passed (1.0 s)", Tone.PLAIN),
-        (1, (12, 3, 1), "", "`t`: 12 passed, 3 failed, 1 skipped; these failures are not blamed on a step", Tone.PLAIN),
+        (
+            1,
+            (12, 3, 1),
+            "",
+            (
+                "`t`: 12 passed, 3 failed, 1 skipped; these failures are not blamed on"
+                " a step"
+            ),
+            Tone.PLAIN,
+        ),
         (5, (0, 0, 0), "", "Before step 1, `t`: found no tests (1.0 s)", Tone.PLAIN),
         (0, (None, None, None), "", "Before step 1, `t`: passed (1.0 s)", Tone.PLAIN),
         (2, (None, None, None), "", "`t` fails already (exit code 2)", Tone.WARNING),
-        (None, (None, None, None), "it was ended.", "`t` was of no use: it was ended. Every failure", Tone.WARNING),
+        (
+            None,
+            (None, None, None),
+            "it was ended.",
+            "`t` was of no use: it was ended. Every failure",
+            Tone.WARNING,
+        ),
     ],
 )
 def test_what_is_said_of_it(
-    code: int | None, counts: tuple[int | None, int | None, int | None], problem: str, words: str, tone: Tone
+    code: int | None,
+    counts: tuple[int | None, int | None, int | None],
+    problem: str,
+    words: str,
+    tone: Tone,
 ) -> None:
     passed, failed, skipped = counts
-    ((text, said),) = described(BaselineTaken(1, "t", code, passed, failed, skipped, 1.0, problem))
+    ((text, said),) = described(
+        BaselineTaken(1, "t", code, passed, failed, skipped, 1.0, problem)
+    )
     assert words in text
     assert said is tone

@@ -1,6 +1,8 @@
-"""The model's first call beside the baseline: what may be done before it is over, and what waits for it.
+"""The model's first call beside the baseline: what may be done before it is over, and
+what waits for it.
 
-The project's own check is one that is over when the test lets it, and says at its end what was in the project then.
+The project's own check is one that is over when the test lets it, and says at its end
+what was in the project then.
 """
 
 import asyncio
@@ -64,7 +66,10 @@ class Held:
         self.gate, self.record = gate, sandbox.root / ".cdd/runs" / SLUG
         script = gate.with_name("held.py")
         script.write_text(_CHECK + more)
-        sandbox.flags = {"test_command": f"{sys.executable} {script} {gate}", "test_timeout": 90}
+        sandbox.flags = {
+            "test_command": f"{sys.executable} {script} {gate}",
+            "test_timeout": 90,
+        }
 
     def let_go(self) -> None:
         self.gate.touch()
@@ -76,7 +81,9 @@ class Held:
     @property
     def saw(self) -> str:
         """The project's files at its end."""
-        return (self.record / "baseline.txt").read_text().partition("there is ")[2].strip()
+        return (
+            (self.record / "baseline.txt").read_text().partition("there is ")[2].strip()
+        )
 
 
 @pytest.fixture
@@ -85,7 +92,10 @@ def held(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Held:
 
 
 async def let_go_at(
-    held: Held, sandbox: Sandbox, kind: type[Event], also: Callable[[], None] = lambda: None
+    held: Held,
+    sandbox: Sandbox,
+    kind: type[Event],
+    also: Callable[[], None] = lambda: None,
 ) -> list[Event]:
     """Carry the plan out; the check is let go when this is told, and not before."""
 
@@ -113,18 +123,31 @@ async def test_the_model_is_asked_beside_it_and_nothing_is_changed_before_it_is_
     assert sandbox.statuses() == ["completed"]
     assert held.saw == ""
     kinds = [type(event) for event in events if not isinstance(event, ReplyDelta)]
-    told = [kinds.index(kind) for kind in (BaselineStarted, StepStarted, ReplyStarted, ReplyFinished)]
-    told += [kinds.index(kind) for kind in (BaselineAwaited, BaselineTaken, ChangesProposed, CheckpointStarted)]
+    told = [
+        kinds.index(kind)
+        for kind in (BaselineStarted, StepStarted, ReplyStarted, ReplyFinished)
+    ]
+    told += [
+        kinds.index(kind)
+        for kind in (BaselineAwaited, BaselineTaken, ChangesProposed, CheckpointStarted)
+    ]
     assert told == sorted(told)
     assert kinds.count(BaselineAwaited) == kinds.count(BaselineTaken) == 1
 
 
-async def test_what_comes_of_it_is_told_at_the_same_place_however_long_it_takes(sandbox: Sandbox, held: Held) -> None:
+async def test_what_comes_of_it_is_told_at_the_same_place_however_long_it_takes(
+    sandbox: Sandbox, held: Held
+) -> None:
     sandbox.replies(GOOD)
-    events = await let_go_at(held, sandbox, BaselineStarted)  # it is over long before the reply, or after it
+    # it is over long before the reply, or after it
+    events = await let_go_at(held, sandbox, BaselineStarted)
 
     kinds = [type(event) for event in events]
-    assert kinds.index(ReplyFinished) < kinds.index(BaselineAwaited) < kinds.index(BaselineTaken)
+    assert (
+        kinds.index(ReplyFinished)
+        < kinds.index(BaselineAwaited)
+        < kinds.index(BaselineTaken)
+    )
     assert kinds.index(BaselineTaken) == kinds.index(BaselineAwaited) + 1
 
 
@@ -134,7 +157,9 @@ async def test_what_it_leaves_behind_is_no_doing_of_the_step(
     held = Held(sandbox.write(STEP), tmp_path_factory.mktemp("held") / "gate", LEAVES)
     await let_go_at(held, sandbox.replies(GOOD), BaselineAwaited)
     assert sandbox.text("left.txt") == "by the tests"
-    assert "left.txt" not in (held.record / "step-01/attempt-1/changes.diff").read_text()
+    assert (
+        "left.txt" not in (held.record / "step-01/attempt-1/changes.diff").read_text()
+    )
 
     engine = sandbox.engine()
     await collect(engine.undo())
@@ -143,7 +168,9 @@ async def test_what_it_leaves_behind_is_no_doing_of_the_step(
     assert not (sandbox.root / "a.txt").exists()
 
 
-async def test_a_model_with_tools_looks_around_beside_it_and_acts_when_it_is_over(sandbox: Sandbox, held: Held) -> None:
+async def test_a_model_with_tools_looks_around_beside_it_and_acts_when_it_is_over(
+    sandbox: Sandbox, held: Held
+) -> None:
     (sandbox.root / "old.txt").write_text("old\n")
     made = create("a.txt", "good\n"), replace("old.txt", "old", "new")
     sandbox.replies(calls(read("old.txt")), calls(*made), ScriptedReply("Done."))
@@ -154,17 +181,33 @@ async def test_a_model_with_tools_looks_around_beside_it_and_acts_when_it_is_ove
     assert held.saw == "old.txt"
     assert sandbox.text("old.txt") == "new\n"
     kinds = [type(event) for event in events]
-    first, second = [place for place, kind in enumerate(kinds) if kind is ToolFinished][:2]
-    assert first < kinds.index(BaselineAwaited) < kinds.index(BaselineTaken) < kinds.index(ChangesProposed) < second
+    first, second = [place for place, kind in enumerate(kinds) if kind is ToolFinished][
+        :2
+    ]
+    assert (
+        first
+        < kinds.index(BaselineAwaited)
+        < kinds.index(BaselineTaken)
+        < kinds.index(ChangesProposed)
+        < second
+    )
 
 
 async def test_so_does_a_command_of_the_model(sandbox: Sandbox, held: Held) -> None:
     command = "python -c \"open('made.txt', 'w').write('x')\""
-    sandbox.replies(calls(execute(command)), calls(create("a.txt", "good\n")), ScriptedReply("Done."))
+    sandbox.replies(
+        calls(execute(command)),
+        calls(create("a.txt", "good\n")),
+        ScriptedReply("Done."),
+    )
     events = await let_go_at(held, sandbox, BaselineAwaited)
     assert (sandbox.statuses(), held.saw) == (["completed"], "")
     kinds = [type(event) for event in events]
-    assert kinds.index(ToolStarted) < kinds.index(BaselineTaken) < kinds.index(ToolFinished)
+    assert (
+        kinds.index(ToolStarted)
+        < kinds.index(BaselineTaken)
+        < kinds.index(ToolFinished)
+    )
 
 
 async def test_waiting_for_it_takes_nothing_of_the_time_that_a_turn_has(
@@ -177,13 +220,21 @@ async def test_waiting_for_it_takes_nothing_of_the_time_that_a_turn_has(
         nonlocal now
         now += 3600
 
-    sandbox.replies(calls(create("a.txt", "good\n"), create("b.txt", "too\n")), ScriptedReply("Done."))
+    sandbox.replies(
+        calls(create("a.txt", "good\n"), create("b.txt", "too\n")),
+        ScriptedReply("Done."),
+    )
     events = await let_go_at(held, sandbox, BaselineAwaited, an_hour_later)
-    assert [(event.problem, event.seconds) for event in of(ToolFinished, events)] == [("", 0), ("", 0)]
+    assert [(event.problem, event.seconds) for event in of(ToolFinished, events)] == [
+        ("", 0),
+        ("", 0),
+    ]
     assert (sandbox.statuses(), sandbox.text("b.txt")) == (["completed"], "too\n")
 
 
-async def test_a_person_is_asked_about_changes_when_it_is_over(sandbox: Sandbox, held: Held) -> None:
+async def test_a_person_is_asked_about_changes_when_it_is_over(
+    sandbox: Sandbox, held: Held
+) -> None:
     sandbox.flags |= {"approval": "ask"}
     events = await let_go_at(held, sandbox.replies(GOOD), BaselineAwaited)
     kinds = [type(event) for event in events]
@@ -191,7 +242,9 @@ async def test_a_person_is_asked_about_changes_when_it_is_over(sandbox: Sandbox,
     assert sandbox.statuses() == ["pending"]  # nobody is there to answer
 
 
-async def test_so_they_are_about_the_check_of_the_step(sandbox: Sandbox, held: Held) -> None:
+async def test_so_they_are_about_the_check_of_the_step(
+    sandbox: Sandbox, held: Held
+) -> None:
     sandbox.flags |= {"commands": {"mode": "ask"}}
     sandbox.write(Step("a.txt", "nmap a.txt"), Step("b.txt"))
     events = await let_go_at(held, sandbox, BaselineAwaited)
@@ -239,9 +292,12 @@ async def test_what_came_of_it_is_told_also_where_the_run_is_stopped_before_the_
 
 @pytest.mark.parametrize(
     ("error", "status"),
-    [(AuthenticationFailed("No key"), StepStatus.FAILED), (QuotaUsedUp("Nothing left"), StepStatus.PENDING)],
+    [
+        (AuthenticationFailed("No key"), StepStatus.FAILED),
+        (QuotaUsedUp("Nothing left"), StepStatus.PENDING),
+    ],
 )
-async def test_where_no_reply_comes_that_is_told_and_it_is_kept_for_when_the_run_goes_on(
+async def test_where_no_reply_comes_that_is_told_and_the_baseline_kept_for_resuming(
     sandbox: Sandbox, held: Held, error: QuotaUsedUp, status: StepStatus
 ) -> None:
     events = await let_go_at(held, sandbox.replies(error), BaselineAwaited)
@@ -253,7 +309,9 @@ async def test_where_no_reply_comes_that_is_told_and_it_is_kept_for_when_the_run
     assert sandbox.statuses() == ["completed"]
 
 
-async def test_a_reply_that_cannot_be_used_waits_for_it_too(sandbox: Sandbox, held: Held) -> None:
+async def test_a_reply_that_cannot_be_used_waits_for_it_too(
+    sandbox: Sandbox, held: Held
+) -> None:
     sandbox.replies("```text:a.txt\ncut")
     events = await let_go_at(held, sandbox, BaselineAwaited)
     kinds = [type(event) for event in events]
@@ -267,14 +325,18 @@ async def test_a_file_that_it_changes_under_the_model_costs_no_attempt(
     held = Held(sandbox.write(STEP), tmp_path_factory.mktemp("held") / "gate", counts)
     (sandbox.root / "a.txt").write_text("old\n")
 
-    events = await let_go_at(held, sandbox.replies(GOOD, says("a.txt", "good, too")), BaselineAwaited)
+    events = await let_go_at(
+        held, sandbox.replies(GOOD, says("a.txt", "good, too")), BaselineAwaited
+    )
 
     assert [event.will_retry for event in of(AttemptFailed, events)] == [True]
     assert "by the tests" in sandbox.prompt(1)
     assert sandbox.statuses() == ["completed"]
 
 
-async def test_where_others_look_at_the_project_before_a_call_it_is_over_by_then(sandbox: Sandbox, held: Held) -> None:
+async def test_where_others_look_at_the_project_before_a_call_it_is_over_by_then(
+    sandbox: Sandbox, held: Held
+) -> None:
     engine = sandbox.replies(GOOD).engine()
     engine.waits_for_baseline = True
 
@@ -291,7 +353,9 @@ async def test_where_others_look_at_the_project_before_a_call_it_is_over_by_then
     assert sandbox.statuses() == ["completed"]
 
 
-async def test_one_that_cannot_be_started_is_told_and_ends_nothing(sandbox: Sandbox) -> None:
+async def test_one_that_cannot_be_started_is_told_and_ends_nothing(
+    sandbox: Sandbox,
+) -> None:
     sandbox.flags = {"test_command": "no-such-program --at-all"}
     sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt")).replies(GOOD)
     events = await run_all(sandbox)
@@ -326,7 +390,8 @@ def test_after_a_kill_in_it_the_run_goes_on_and_it_is_taken_again(
     assert not held.is_over
     assert not (sandbox.root / "a.txt").exists()
 
-    script(sandbox, *([] if last == "reply.md" else [GOOD]))  # what was paid for is not asked for again
+    # what was paid for is not asked for again
+    script(sandbox, *([] if last == "reply.md" else [GOOD]))
     held.let_go()
     _, err = process(sandbox, "exec", SLUG, "--model", model, "--json").communicate()
     assert sandbox.statuses() == ["completed"], err

@@ -1,4 +1,6 @@
-"""`commit: step`: each completed step is one commit on the user's branch, and what they had staged stays theirs."""
+"""`commit: step`: each completed step is one commit on the user's branch, and what they
+had staged stays theirs.
+"""
 
 import os
 import signal
@@ -19,7 +21,9 @@ REPLIES = (says("a.txt", "good"), says("b.txt", "good"))
 
 
 def git(root: Path, *words: str) -> str:
-    return subprocess.run(["git", *words], cwd=root, check=True, capture_output=True, text=True).stdout
+    return subprocess.run(
+        ["git", *words], cwd=root, check=True, capture_output=True, text=True
+    ).stdout
 
 
 def subjects(sandbox: Sandbox) -> list[str]:
@@ -32,7 +36,11 @@ def repository(sandbox: Sandbox) -> Sandbox:
     sandbox.flags = {"commit": "step"}
     sandbox.write(*TWO)
     (sandbox.root / "mine.txt").write_text("one\n")
-    for words in (["init", "-q"], ["config", "user.name", "A"], ["config", "user.email", "a@localhost"]):
+    for words in (
+        ["init", "-q"],
+        ["config", "user.name", "A"],
+        ["config", "user.email", "a@localhost"],
+    ):
         git(sandbox.root, *words)
     git(sandbox.root, "add", ".")
     git(sandbox.root, "commit", "-qm", "start")
@@ -41,15 +49,24 @@ def repository(sandbox: Sandbox) -> Sandbox:
     return sandbox
 
 
-async def test_each_completed_step_is_a_commit_of_its_files_alone(repository: Sandbox) -> None:
+async def test_each_completed_step_is_a_commit_of_its_files_alone(
+    repository: Sandbox,
+) -> None:
     events = await run_all(repository.replies(*REPLIES))
 
     assert subjects(repository) == ["Make b.txt", "Make a.txt", "start"]
-    assert git(repository.root, "show", "--format=", "--name-status", "HEAD") == "A\tb.txt\n"
+    assert (
+        git(repository.root, "show", "--format=", "--name-status", "HEAD")
+        == "A\tb.txt\n"
+    )
     assert git(repository.root, "diff", "--cached", "--name-status") == "M\tmine.txt\n"
     names = [event.commit for event in events if isinstance(event, StepCommitted)]
-    assert names == git(repository.root, "log", "--format=%H", "--reverse", "-2").split()
-    assert [step["commit"] for step in repository.state()["step_executions"].values()] == names
+    assert (
+        names == git(repository.root, "log", "--format=%H", "--reverse", "-2").split()
+    )
+    assert [
+        step["commit"] for step in repository.state()["step_executions"].values()
+    ] == names
     assert f"Cdd-Step: {SLUG}/2/1" in git(repository.root, "log", "-1", "--format=%B")
 
 
@@ -58,17 +75,27 @@ async def test_a_failed_step_is_not_committed(repository: Sandbox) -> None:
     assert subjects(repository) == ["start"]
 
 
-async def test_undo_leaves_the_commit_on_the_branch_and_says_so(repository: Sandbox) -> None:
+async def test_undo_leaves_the_commit_on_the_branch_and_says_so(
+    repository: Sandbox,
+) -> None:
     await run_all(repository.replies(*REPLIES))
     engine = repository.engine()
-    (undone,) = [event for event in await collect(engine.undo()) if isinstance(event, StepsUndone)]
+    (undone,) = [
+        event
+        for event in await collect(engine.undo())
+        if isinstance(event, StepsUndone)
+    ]
     engine.close()
     assert undone.commits == (git(repository.root, "rev-parse", "HEAD").strip(),)
     assert git(repository.root, "status", "--porcelain", "b.txt") == " D b.txt\n"
 
 
-async def test_where_nothing_can_be_committed_no_model_is_asked(repository: Sandbox) -> None:
-    (repository.root / ".git/MERGE_HEAD").write_text(git(repository.root, "rev-parse", "HEAD"))
+async def test_where_nothing_can_be_committed_no_model_is_asked(
+    repository: Sandbox,
+) -> None:
+    (repository.root / ".git/MERGE_HEAD").write_text(
+        git(repository.root, "rev-parse", "HEAD")
+    )
     engine = repository.replies(*REPLIES).engine()
     with pytest.raises(CddError, match="merge"):
         await collect(engine.run_all())
@@ -76,7 +103,9 @@ async def test_where_nothing_can_be_committed_no_model_is_asked(repository: Sand
     assert repository.model.requests == []
 
 
-async def test_a_commit_that_is_refused_ends_the_run_and_not_the_step(repository: Sandbox) -> None:
+async def test_a_commit_that_is_refused_ends_the_run_and_not_the_step(
+    repository: Sandbox,
+) -> None:
     lock = "import pathlib; pathlib.Path('.git/index.lock').touch()"
     repository.write(Step("a.txt", f'python -c "{lock}"'), TWO[1])
     engine = repository.replies(*REPLIES).engine()
@@ -98,8 +127,14 @@ async def test_what_somebody_else_made_of_a_steps_file_is_not_committed_for_them
 ) -> None:
     """The check stands for a person here: nobody can tell the two."""
     repository.write(Step("a.txt", EDITS, also=("c.txt",)), TWO[1])
-    first = calls(create("a.txt", "good\n"), create("c.txt", "c\n")) if with_tools else says("a.txt", "good")
-    events = await run_all(repository.replies(first, *(["Done."] if with_tools else [])))
+    first = (
+        calls(create("a.txt", "good\n"), create("c.txt", "c\n"))
+        if with_tools
+        else says("a.txt", "good")
+    )
+    events = await run_all(
+        repository.replies(first, *(["Done."] if with_tools else []))
+    )
     assert subjects(repository) == ["start"]
     assert "a.txt" in notice(events, About.NOT_COMMITTED)
     assert repository.statuses() == ["completed", "pending"]
@@ -110,32 +145,54 @@ async def test_what_somebody_else_made_of_a_steps_file_is_not_committed_for_them
     assert subjects(repository) == ["Make b.txt", "start"]
 
 
-async def test_what_a_command_of_the_step_made_of_its_file_is_committed(repository: Sandbox) -> None:
+async def test_what_a_command_of_the_step_made_of_its_file_is_committed(
+    repository: Sandbox,
+) -> None:
     repository.write(TWO[0])
-    await run_all(repository.replies(calls(create("a.txt", "good\n\n\n")), calls(execute(FORMAT)), "Done."))
+    await run_all(
+        repository.replies(
+            calls(create("a.txt", "good\n\n\n")), calls(execute(FORMAT)), "Done."
+        )
+    )
     assert git(repository.root, "show", "HEAD:a.txt") == "good\n"
 
 
 async def test_an_edit_between_two_calls_is_not_committed(repository: Sandbox) -> None:
     repository.write(TWO[0])
-    repository.replies(calls(create("a.txt", "good\n")), calls(create("c.txt", "c\n")), "Done.")
+    repository.replies(
+        calls(create("a.txt", "good\n")), calls(create("c.txt", "c\n")), "Done."
+    )
     mine = repository.root / "a.txt"
-    events = await run_with(repository, "create_file(file_path=a.txt", lambda: mine.write_text("good, and mine\n"))
+    events = await run_with(
+        repository,
+        "create_file(file_path=a.txt",
+        lambda: mine.write_text("good, and mine\n"),
+    )
     assert "a.txt" in notice(events, About.NOT_COMMITTED)
     assert subjects(repository) == ["start"]
 
 
-def test_a_kill_between_the_commit_and_its_note_makes_no_second_one(repository: Sandbox) -> None:
+def test_a_kill_between_the_commit_and_its_note_makes_no_second_one(
+    repository: Sandbox,
+) -> None:
     code = (
-        "import os, signal, sys, asyncio\nfrom pathlib import Path\n"
+        "import os, signal, sys, asyncio\n"
+        "from pathlib import Path\n"
         "from cdd_agent.tickets.state import ExecutionState\n"
-        "from tests.engine.test_committing import REPLIES\nfrom tests.projects import Sandbox, run_all\n"
+        "from tests.engine.test_committing import REPLIES\n"
+        "from tests.projects import Sandbox, run_all\n"
         "ExecutionState.completed = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
-        f"sandbox = Sandbox(Path({str(repository.root)!r}), flags={{'commit': 'step'}}).replies(*REPLIES)\n"
+        f"sandbox = Sandbox(Path({str(repository.root)!r}), flags={{'commit':"
+        " 'step'}).replies(*REPLIES)\n"
         "asyncio.run(run_all(sandbox))\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    died = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], env=environment, timeout=60)
+    died = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=Path(__file__).parents[2],
+        env=environment,
+        timeout=60,
+    )
     assert died.returncode == -signal.SIGKILL
     assert subjects(repository) == ["Make a.txt", "start"]
     first = git(repository.root, "rev-parse", "HEAD").strip()
@@ -149,13 +206,17 @@ def test_a_kill_between_the_commit_and_its_note_makes_no_second_one(repository: 
     assert repository.statuses() == ["completed", "completed"]
 
 
-async def test_a_file_that_is_written_through_a_link_to_a_folder_is_committed(repository: Sandbox) -> None:
+async def test_a_file_that_is_written_through_a_link_to_a_folder_is_committed(
+    repository: Sandbox,
+) -> None:
     (repository.root / "real").mkdir()
     (repository.root / "real/a.txt").write_text("mine\n")
     (repository.root / "link").symlink_to("real")
     git(repository.root, "add", ".")
     git(repository.root, "commit", "-qm", "link")
-    repository.write(Step("link/a.txt", check("link/a.txt"))).replies(says("link/a.txt", "good"))
+    repository.write(Step("link/a.txt", check("link/a.txt"))).replies(
+        says("link/a.txt", "good")
+    )
     await run_all(repository)
     assert repository.statuses() == ["completed"]
     assert subjects(repository)[0] == "Make link/a.txt"

@@ -1,4 +1,6 @@
-"""Money and tokens of each step, in the state: of all attempts, whatever came of them or stopped them."""
+"""Money and tokens of each step, in the state: of all attempts, whatever came of them
+or stopped them.
+"""
 
 import asyncio
 import json
@@ -10,7 +12,13 @@ import pytest
 from cdd_agent.commands.builtin import status
 from cdd_agent.commands.registry import handle
 from cdd_agent.engine.effort import effort_by_step
-from cdd_agent.events import PlanOpened, ReplyDelta, ReplyStarted, StepFinished, beside_the_turn
+from cdd_agent.events import (
+    PlanOpened,
+    ReplyDelta,
+    ReplyStarted,
+    StepFinished,
+    beside_the_turn,
+)
 from cdd_agent.llm.known_models import Price
 from cdd_agent.llm.port import ConnectionFailed, Done, Hear, Request
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
@@ -39,7 +47,9 @@ def two(sandbox: Sandbox) -> Sandbox:
 
 def spent(sandbox: Sandbox) -> list[Cost]:
     """By the state, in the order of the steps."""
-    return [Cost(**step["spent"]) for step in sandbox.state()["step_executions"].values()]
+    return [
+        Cost(**step["spent"]) for step in sandbox.state()["step_executions"].values()
+    ]
 
 
 def by_the_log(sandbox: Sandbox) -> list[Cost]:
@@ -57,14 +67,20 @@ async def test_each_step_has_the_money_of_all_its_attempts(two: Sandbox) -> None
     assert first.usd is not None
     assert second.usd is not None
     assert first.usd > second.usd > 0
-    assert [event.cost for event in events if isinstance(event, StepFinished)] == [first, second]
+    assert [event.cost for event in events if isinstance(event, StepFinished)] == [
+        first,
+        second,
+    ]
     assert spent(two) == pytest.approx(by_the_log(two))
 
 
 async def test_a_model_without_a_price_leaves_tokens(sandbox: Sandbox) -> None:
     sandbox.write(*TWO).replies(*GOOD)
     await run_all(sandbox)
-    assert [bool(cost.tokens) and not cost.usd for cost in spent(sandbox)] == [True, True]
+    assert [bool(cost.tokens) and not cost.usd for cost in spent(sandbox)] == [
+        True,
+        True,
+    ]
 
 
 async def test_a_call_that_brought_no_whole_reply_was_paid_too(two: Sandbox) -> None:
@@ -74,7 +90,9 @@ async def test_a_call_that_brought_no_whole_reply_was_paid_too(two: Sandbox) -> 
     assert spent(two) == by_the_log(two)
 
 
-async def test_a_stopped_call_counts_and_what_was_undone_stays_paid(two: Sandbox) -> None:
+async def test_a_stopped_call_counts_and_what_was_undone_stays_paid(
+    two: Sandbox,
+) -> None:
     two.model = Priced([ScriptedReply(GOOD[0] * 20), *GOOD])
     engine = two.engine()
     await stop_at(engine.run_all(), lambda event: isinstance(event, ReplyDelta))
@@ -94,11 +112,15 @@ async def test_a_stopped_call_counts_and_what_was_undone_stays_paid(two: Sandbox
     "change",
     [
         lambda state: [step.pop("spent") for step in state["step_executions"].values()],
-        lambda state: state["step_executions"]["2"].update(status="in_progress", spent={"tokens": 1}),
+        lambda state: state["step_executions"]["2"].update(
+            status="in_progress", spent={"tokens": 1}
+        ),
     ],
     ids=["an older file", "a killed process"],
 )
-async def test_a_state_that_does_not_say_it_is_completed_by_the_log(two: Sandbox, change: Callable[[Any], Any]) -> None:
+async def test_a_state_that_does_not_say_it_is_completed_by_the_log(
+    two: Sandbox, change: Callable[[Any], Any]
+) -> None:
     await run_all(two)
     before, state = spent(two), two.state()
     change(state)
@@ -109,7 +131,9 @@ async def test_a_state_that_does_not_say_it_is_completed_by_the_log(two: Sandbox
     engine.close()
 
 
-async def test_a_look_while_the_model_is_asked_counts_no_call_twice(two: Sandbox) -> None:
+async def test_a_look_while_the_model_is_asked_counts_no_call_twice(
+    two: Sandbox,
+) -> None:
     asked, may_answer = asyncio.Event(), asyncio.Event()
 
     class Waits(Priced):
@@ -131,7 +155,9 @@ async def test_a_look_while_the_model_is_asked_counts_no_call_twice(two: Sandbox
     assert spent(two) == by_the_log(two)
 
 
-async def test_a_question_is_paid_for_the_step_that_it_is_asked_at(two: Sandbox) -> None:
+async def test_a_question_is_paid_for_the_step_that_it_is_asked_at(
+    two: Sandbox,
+) -> None:
     two.model = Priced([GOOD[0], "Because.", GOOD[1]])
     session = two.session()
     await collect(handle(session, f"/exec {SLUG}"))
@@ -142,7 +168,9 @@ async def test_a_question_is_paid_for_the_step_that_it_is_asked_at(two: Sandbox)
     session.leave()
 
 
-async def test_a_step_that_is_no_longer_in_the_plan_is_in_the_total(two: Sandbox) -> None:
+async def test_a_step_that_is_no_longer_in_the_plan_is_in_the_total(
+    two: Sandbox,
+) -> None:
     await run_all(two)
     whole = sum(spent(two), Cost())
     two.write(TWO[0])

@@ -16,17 +16,26 @@ from tests.engine.calculator import ADD, CALC, FIXED, SUB, calculator, gives
 from tests.projects import SLUG, SPEC, Sandbox, Step, run_all, says
 from tests.tui.person import person_at
 
-CRITERIA = SPEC.replace("  - a.txt says good", "  - It subtracts\n  - It is described\n  - It is fast")
+CRITERIA = SPEC.replace(
+    "  - a.txt says good", "  - It subtracts\n  - It is described\n  - It is fast"
+)
 
 
 @pytest.fixture
 def ticket(sandbox: Sandbox) -> Sandbox:
-    """Three criteria, of which the first two are served by a step each, and the first one by the last step, too."""
-    calculator(sandbox, Step("calc.py"), Step("notes.txt", "none"), Step("more.txt", "none"))
+    """Three criteria, of which the first two are served by a step each, and the first
+    one by the last step, too.
+    """
+    calculator(
+        sandbox, Step("calc.py"), Step("notes.txt", "none"), Step("more.txt", "none")
+    )
     (sandbox.ticket / "spec.yaml").write_text(CRITERIA)
     parts = (sandbox.ticket / "plan.md").read_text().split("**Dependencies:** None")
     served = ("**Serves:** 1", "**Serves:** 2", "**Serves:** 1")
-    text = "".join(f"{part}**Dependencies:** None\n{serves}" for part, serves in zip(parts, served, strict=False))
+    text = "".join(
+        f"{part}**Dependencies:** None\n{serves}"
+        for part, serves in zip(parts, served, strict=False)
+    )
     (sandbox.ticket / "plan.md").write_text(text + parts[-1])
     return sandbox
 
@@ -37,8 +46,14 @@ def criteria(sandbox: Sandbox) -> CriteriaShown:
 
 def test_before_a_run_it_is_known_who_is_to_serve_what(ticket: Sandbox) -> None:
     shown = criteria(ticket).criteria
-    assert [[step.number for step in criterion.steps] for criterion in shown] == [[1, 3], [2], []]
-    assert not any(criterion.is_seen or criterion.tests or criterion.files for criterion in shown)
+    assert [[step.number for step in criterion.steps] for criterion in shown] == [
+        [1, 3],
+        [2],
+        [],
+    ]
+    assert not any(
+        criterion.is_seen or criterion.tests or criterion.files for criterion in shown
+    )
 
 
 def test_a_ticket_without_a_plan_has_its_criteria(ticket: Sandbox) -> None:
@@ -48,7 +63,9 @@ def test_a_ticket_without_a_plan_has_its_criteria(ticket: Sandbox) -> None:
     assert [criterion.text for criterion in criteria(ticket).criteria] == planned
 
 
-async def test_it_is_seen_when_all_steps_that_serve_it_were_proven_by_tests(ticket: Sandbox) -> None:
+async def test_it_is_seen_when_all_steps_that_serve_it_were_proven_by_tests(
+    ticket: Sandbox,
+) -> None:
     ticket.replies(gives(calc_dot_py=FIXED), says("notes.txt", "x"))
     await run_all(ticket)
     first, second, third = criteria(ticket).criteria
@@ -56,12 +73,17 @@ async def test_it_is_seen_when_all_steps_that_serve_it_were_proven_by_tests(tick
     assert first.tests == (SUB,)
     assert ADD not in first.tests
     assert first.files == ("calc.py",)
-    assert (second.is_seen, second.tests, second.files) == (False, (), ("notes.txt",))  # done, and unverified
+    # done, and unverified
+    assert (second.is_seen, second.tests, second.files) == (False, (), ("notes.txt",))
     assert (third.is_seen, third.steps) == (False, ())
 
     plan = ticket.ticket / "plan.md"
     plan.write_text(plan.read_text().split("### Step 2")[0])
-    assert [criterion.is_seen for criterion in criteria(ticket).criteria] == [True, False, False]
+    assert [criterion.is_seen for criterion in criteria(ticket).criteria] == [
+        True,
+        False,
+        False,
+    ]
 
 
 async def test_what_was_undone_serves_nothing(ticket: Sandbox) -> None:
@@ -70,11 +92,17 @@ async def test_what_was_undone_serves_nothing(ticket: Sandbox) -> None:
     await engine.undo(1)
     engine.close()
     assert (ticket.root / "calc.py").read_text() == CALC
-    assert not any(criterion.tests or criterion.files for criterion in criteria(ticket).criteria)
+    assert not any(
+        criterion.tests or criterion.files for criterion in criteria(ticket).criteria
+    )
 
 
-async def test_in_the_shell_one_walks_from_a_criterion_to_the_lines(ticket: Sandbox) -> None:
-    ticket.replies(gives(calc_dot_py=FIXED), says("notes.txt", "x"), says("more.txt", "x"))
+async def test_in_the_shell_one_walks_from_a_criterion_to_the_lines(
+    ticket: Sandbox,
+) -> None:
+    ticket.replies(
+        gives(calc_dot_py=FIXED), says("notes.txt", "x"), says("more.txt", "x")
+    )
     async with person_at(ticket, f"/exec {SLUG}", size=(120, 40)) as person:
         await person.say("continue")
         await person.press("f3")
@@ -82,7 +110,8 @@ async def test_in_the_shell_one_walks_from_a_criterion_to_the_lines(ticket: Sand
         shown = person.app.screen.query_one(Transcript)
         await person.until(lambda: SUB in shown.plain_text())
         assert "+    return a - b" in shown.plain_text()
-        assert "▸ calc.py" in person.screen  # its last step is not done: changes are folded
+        # its last step is not done: changes are folded
+        assert "▸ calc.py" in person.screen
         await person.press("ctrl+up", "ctrl+up", "enter")
         await person.until(lambda: "▾ calc.py" in person.screen)
         await person.press("down", "down")
@@ -101,7 +130,9 @@ async def test_without_a_ticket_the_key_says_what_is_missing(sandbox: Sandbox) -
         await person.until(lambda: person.app._notifications)
 
 
-async def test_of_a_criterion_that_very_many_steps_serve_the_first_ones_are_read(ticket: Sandbox) -> None:
+async def test_of_a_criterion_that_very_many_steps_serve_the_first_ones_are_read(
+    ticket: Sandbox,
+) -> None:
     views = tuple(StepView(number, f"Do part {number}") for number in range(1, 2001))
     read = list[int]()
     async with person_at(ticket) as person:
@@ -115,12 +146,14 @@ async def test_of_a_criterion_that_very_many_steps_serve_the_first_ones_are_read
         proof = CriterionProof(1, "It is whole", views)
         screen = CriteriaScreen(CriteriaShown(SLUG, "All", (proof,)), look_at)
         await person.app.push_screen(screen)
-        await person.until(lambda: "Do part 2000" in screen.query_one(Transcript).plain_text())
+        await person.until(
+            lambda: "Do part 2000" in screen.query_one(Transcript).plain_text()
+        )
     assert 0 < len(read) < 100
 
 
 @pytest.mark.parametrize("size", [(20, 12), (40, 10), (80, 24), (200, 50)], ids=str)
-async def test_each_criterion_is_one_row_however_long_it_is_and_however_many_steps_serve_it(
+async def test_each_criterion_is_one_row_however_long_and_however_many_steps_serve_it(
     ticket: Sandbox, size: tuple[int, int]
 ) -> None:
     views = tuple(StepView(number, f"Do part {number}") for number in range(1, 501))
@@ -132,15 +165,26 @@ async def test_each_criterion_is_one_row_however_long_it_is_and_however_many_ste
     async with person_at(ticket, size=size) as person:
         assert person.app.session is not None
         session = person.app.session
-        screen = CriteriaScreen(CriteriaShown(SLUG, "All", tuple(proofs)), lambda _: session.look_at_step(1, SLUG))
+        screen = CriteriaScreen(
+            CriteriaShown(SLUG, "All", tuple(proofs)),
+            lambda _: session.look_at_step(1, SLUG),
+        )
         await person.app.push_screen(screen)
         options = screen.query_one(OptionList)
         await person.until(lambda: options.size.height == len(proofs))
-        rows = [row for row in person.screen.split("\n") if re.search(r"[○◐✓] \d\. ", row)]
-        assert [re.findall(r"\d\. \w+", row)[0] for row in rows[:3]] == ["1. It", "2. A", "3. One"]
+        rows = [
+            row for row in person.screen.split("\n") if re.search(r"[○◐✓] \d\. ", row)
+        ]
+        assert [re.findall(r"\d\. \w+", row)[0] for row in rows[:3]] == [
+            "1. It",
+            "2. A",
+            "3. One",
+        ]
         assert ("500 steps" in rows[0]) == (size[0] >= 40)
         await person.press("down")
-        await person.until(lambda: "The end." in screen.query_one(Transcript).plain_text())
+        await person.until(
+            lambda: "The end." in screen.query_one(Transcript).plain_text()
+        )
         await person.pilot.resize_terminal(60, 20)
         await person.until(lambda: options.size.height == len(proofs))
         assert options.highlighted == 1

@@ -1,11 +1,22 @@
-"""A step of which everything was refused is not done, whatever the model says; one that is answered in words is."""
+"""A step of which everything was refused is not done, whatever the model says; one that
+is answered in words is.
+"""
 
 import pytest
 
 from cdd_agent.events import AttemptFailed
 from cdd_agent.llm.scripted import ScriptedReply
 from cdd_agent.tickets.status import Verification
-from tests.engine.tool_steps import calls, create, execute, finished, read, replace, run, stopped_after
+from tests.engine.tool_steps import (
+    calls,
+    create,
+    execute,
+    finished,
+    read,
+    replace,
+    run,
+    stopped_after,
+)
 from tests.projects import Sandbox, Step, run_all, says
 
 RESEARCH = Step(None)
@@ -34,31 +45,45 @@ each_refusal = pytest.mark.parametrize("refused", REFUSED.values(), ids=REFUSED)
 
 
 @each_refusal
-async def test_a_step_of_which_every_call_was_refused_has_failed(tools: Sandbox, refused: tuple[str, object]) -> None:
-    tools.replies(calls(refused), "Done.", calls(refused, read("spec.txt")), "All done, as said!")
+async def test_a_step_of_which_every_call_was_refused_has_failed(
+    tools: Sandbox, refused: tuple[str, object]
+) -> None:
+    tools.replies(
+        calls(refused), "Done.", calls(refused, read("spec.txt")), "All done, as said!"
+    )
 
     events = await run(tools, attempts=2)
 
     assert finished(events).status == "failed"
     assert finished(events).error
     assert refused[0] in tools.model.requests[2].messages[-1].content
-    assert [event.will_retry for event in events if isinstance(event, AttemptFailed)] == [True, False]
+    assert [
+        event.will_retry for event in events if isinstance(event, AttemptFailed)
+    ] == [True, False]
 
 
 @each_refusal
-async def test_what_was_refused_can_be_done_otherwise(tools: Sandbox, refused: tuple[str, object]) -> None:
+async def test_what_was_refused_can_be_done_otherwise(
+    tools: Sandbox, refused: tuple[str, object]
+) -> None:
     tools.replies(calls(refused), calls(create("b.txt", "x")), "Done.")
     assert finished(await run(tools)).status == "completed"
 
 
 async def test_the_next_attempt_may_do_it(tools: Sandbox) -> None:
-    tools.replies(calls(create("../a.txt", "x")), "Done.", calls(create("a.txt", "x")), "Done.")
+    tools.replies(
+        calls(create("../a.txt", "x")), "Done.", calls(create("a.txt", "x")), "Done."
+    )
     await run(tools, attempts=2)
     assert (tools.statuses(), tools.text("a.txt")) == (["completed"], "x")
 
 
 async def test_the_next_attempt_may_answer_in_words(tools: Sandbox) -> None:
-    tools.replies(calls(create("../a.txt", "x")), "Done.", "There is nothing to be changed, because …")
+    tools.replies(
+        calls(create("../a.txt", "x")),
+        "Done.",
+        "There is nothing to be changed, because …",
+    )
     assert finished(await run(tools, attempts=2)).verification is Verification.NONE
 
 
@@ -66,7 +91,10 @@ async def test_the_next_attempt_may_answer_in_words(tools: Sandbox) -> None:
     "script",
     [
         ["There are two ways; take the second."],
-        [calls(read("no-such.txt"), ("glob_files", {"pattern": 1})), "It is not there."],
+        [
+            calls(read("no-such.txt"), ("glob_files", {"pattern": 1})),
+            "It is not there.",
+        ],
         [calls(execute("python -c 1")), "It runs."],
         [calls(execute("python -c 'raise SystemExit(1)'")), "It fails."],
     ],
@@ -91,23 +119,34 @@ async def test_a_command_that_changes_something_is(tools: Sandbox) -> None:
 
 async def test_files_in_the_reply_are_doing_too(tools: Sandbox) -> None:
     tools.replies(calls(create("../a.txt", "x")), says("a.txt", "good"))
-    assert (finished(await run(tools)).status, tools.text("a.txt")) == ("completed", "good\n")
+    assert (finished(await run(tools)).status, tools.text("a.txt")) == (
+        "completed",
+        "good\n",
+    )
 
 
-async def test_a_reply_that_is_refused_after_calls_that_were_is_nothing(tools: Sandbox) -> None:
+async def test_a_reply_that_is_refused_after_calls_that_were_is_nothing(
+    tools: Sandbox,
+) -> None:
     tools.replies(calls(create("../a.txt", "x")), says("../a.txt", "good"))
     assert finished(await run(tools)).status == "failed"
 
 
 async def test_the_steps_own_check_decides_where_there_is_one(sandbox: Sandbox) -> None:
     sandbox.flags["tool_calls"] = "on"
-    sandbox.write(Step(None, "python -c 1")).replies(calls(create("../a.txt", "x")), "It was right already.")
+    sandbox.write(Step(None, "python -c 1")).replies(
+        calls(create("../a.txt", "x")), "It was right already."
+    )
     assert finished(await run(sandbox)).verification is Verification.PASSED
 
 
-async def test_a_step_that_names_files_is_told_what_was_refused(sandbox: Sandbox) -> None:
+async def test_a_step_that_names_files_is_told_what_was_refused(
+    sandbox: Sandbox,
+) -> None:
     sandbox.flags["tool_calls"] = "on"
-    sandbox.write(Step("a.txt")).replies(calls(create("../a.txt", "x")), "Done.", calls(create("a.txt", "x")), "Done.")
+    sandbox.write(Step("a.txt")).replies(
+        calls(create("../a.txt", "x")), "Done.", calls(create("a.txt", "x")), "Done."
+    )
     await run(sandbox, attempts=2)
     assert sandbox.statuses() == ["completed"]
     assert "create_file" in sandbox.prompt(2)
@@ -115,7 +154,9 @@ async def test_a_step_that_names_files_is_told_what_was_refused(sandbox: Sandbox
 
 
 async def test_it_is_known_after_an_interruption_too(tools: Sandbox) -> None:
-    tools.replies(calls(create("../a.txt", "x")), calls(read("spec.txt")), "never asked for")
+    tools.replies(
+        calls(create("../a.txt", "x")), calls(read("spec.txt")), "never asked for"
+    )
     engine = tools.engine()
     try:
         await stopped_after(engine, "read_file")
@@ -131,17 +172,28 @@ async def test_it_is_known_after_an_interruption_too(tools: Sandbox) -> None:
         says("../x.txt", "good"),
         says(".cdd/config.yaml", "good"),
         "```yaml\n- action: execute\n  command: ls\n```\nDone.",
-        "```yaml\n- action: create_file\n  file_path: ../x.txt\n  content: x\n```\nDone.",
+        (
+            "```yaml\n"
+            "- action: create_file\n"
+            "  file_path: ../x.txt\n"
+            "  content: x\n"
+            "```\n"
+            "Done."
+        ),
         "```yaml\n- action: create_file\n  file: x.txt\n```\nDone.",
         "a.txt\n<<<<<<< SEARCH\nnot there\n=======\nx\n>>>>>>> REPLACE\n",
     ],
 )
-async def test_a_reply_of_which_everything_is_refused_has_failed(sandbox: Sandbox, reply: str) -> None:
+async def test_a_reply_of_which_everything_is_refused_has_failed(
+    sandbox: Sandbox, reply: str
+) -> None:
     sandbox.write(RESEARCH).replies(reply, reply)
     await run_all(sandbox, attempts=2)
     assert sandbox.statuses() == ["failed"]
 
 
 async def test_a_reply_in_words_is_completed_unverified(sandbox: Sandbox) -> None:
-    last = finished(await run_all(sandbox.write(RESEARCH).replies("Take the second way.")))
+    last = finished(
+        await run_all(sandbox.write(RESEARCH).replies("Take the second way."))
+    )
     assert (last.status, last.verification) == ("completed", Verification.NONE)

@@ -1,4 +1,6 @@
-"""Steps are transactions: each becomes true as a whole or leaves no trace, and any run can go on."""
+"""Steps are transactions: each becomes true as a whole or leaves no trace, and any run
+can go on.
+"""
 
 import asyncio
 import json
@@ -63,7 +65,9 @@ def of(kind: type[T], events: list[Event]) -> list[T]:
 
 
 async def test_a_plan_is_carried_out_and_its_state_kept(sandbox: Sandbox) -> None:
-    sandbox.write(Step("a.txt", check("a.txt")), Step("b/c.txt", check("b/c.txt"), "Step 1"))
+    sandbox.write(
+        Step("a.txt", check("a.txt")), Step("b/c.txt", check("b/c.txt"), "Step 1")
+    )
     sandbox.replies(says("a.txt", "good"), says("b/c.txt", "good"))
 
     events = await run_all(sandbox)
@@ -71,53 +75,85 @@ async def test_a_plan_is_carried_out_and_its_state_kept(sandbox: Sandbox) -> Non
     assert sandbox.text("b/c.txt") == "good\n"
     assert of(RunFinished, events)[-1].status is RunStatus.COMPLETED
     state = sandbox.state()
-    assert (state["ticket_slug"], state["status"], state["current_step"]) == (SLUG, "completed", 3)
+    assert (state["ticket_slug"], state["status"], state["current_step"]) == (
+        SLUG,
+        "completed",
+        3,
+    )
     assert state["completed_at"]
     first = state["step_executions"]["1"]
-    assert (first["files_created"], first["files_modified"], first["verification"]) == (["a.txt"], [], "passed")
+    assert (first["files_created"], first["files_modified"], first["verification"]) == (
+        ["a.txt"],
+        [],
+        "passed",
+    )
 
 
 async def test_steps_run_in_the_order_of_their_dependencies(sandbox: Sandbox) -> None:
-    sandbox.write(Step("a.txt", check("b.txt"), "Step 2"), Step("b.txt", check("b.txt")))
+    sandbox.write(
+        Step("a.txt", check("b.txt"), "Step 2"), Step("b.txt", check("b.txt"))
+    )
     sandbox.replies(says("b.txt", "good"), says("a.txt", "x"))
     events = await run_all(sandbox)
     assert [event.step for event in of(StepFinished, events)] == [2, 1]
 
 
-async def test_the_prompt_holds_what_the_step_needs_and_ends_with_the_step(sandbox: Sandbox) -> None:
+async def test_the_prompt_holds_what_the_step_needs_and_ends_with_the_step(
+    sandbox: Sandbox,
+) -> None:
     (sandbox.root / "old.txt").write_text("present content")
-    sandbox.write(Step("a.txt", check("a.txt")), Step("old.txt", check("a.txt"), description=DESCRIPTION))
+    sandbox.write(
+        Step("a.txt", check("a.txt")),
+        Step("old.txt", check("a.txt"), description=DESCRIPTION),
+    )
     sandbox.replies(says("a.txt", "good"), says("old.txt", "new"))
 
     await run_all(sandbox)
 
     system, user = (message.content for message in sandbox.model.requests[1].messages)
-    for stable in ("Say words", "a.txt says good", "Keep it short.", "1. Make a.txt", "language:path"):
+    for stable in (
+        "Say words",
+        "a.txt says good",
+        "Keep it short.",
+        "1. Make a.txt",
+        "language:path",
+    ):
         assert stable in system
     assert system == sandbox.model.requests[0].messages[0].content
     assert "present content" in user
     assert "created a.txt" in user
-    shown, step, description = map(user.index, ("present content", "Make old", DESCRIPTION))
+    shown, step, description = map(
+        user.index, ("present content", "Make old", DESCRIPTION)
+    )
     assert shown < step < description
 
 
-async def test_a_failed_attempt_is_taken_back_and_tried_again_with_the_reason(sandbox: Sandbox) -> None:
+async def test_a_failed_attempt_is_taken_back_and_tried_again_with_the_reason(
+    sandbox: Sandbox,
+) -> None:
     (sandbox.root / "a.txt").write_text("before\n")
     sandbox.write(Step("a.txt", check("a.txt")))
-    sandbox.replies("Two files.\n\n```text:a.txt\nbad\n```\n```text:new/extra.txt\nx\n```\n", says("a.txt", "good"))
+    sandbox.replies(
+        "Two files.\n\n```text:a.txt\nbad\n```\n```text:new/extra.txt\nx\n```\n",
+        says("a.txt", "good"),
+    )
 
     events = await run_all(sandbox, attempts=3)
 
     assert sandbox.text("a.txt") == "good\n"
     assert not (sandbox.root / "new").exists()
-    assert of(ChangesPutBack, events) == [ChangesPutBack(1, ("a.txt", "new/extra.txt"), ())]
+    assert of(ChangesPutBack, events) == [
+        ChangesPutBack(1, ("a.txt", "new/extra.txt"), ())
+    ]
     assert SAYS_BAD in sandbox.prompt()
     assert "before" in sandbox.prompt()
     assert sandbox.state()["step_executions"]["1"]["files_modified"] == ["a.txt"]
     assert sandbox.state()["step_executions"]["1"]["files_created"] == []
 
 
-async def test_after_the_last_attempt_the_step_is_failed_and_its_files_stay_to_be_looked_at(sandbox: Sandbox) -> None:
+async def test_after_the_last_attempt_the_step_is_failed_and_its_files_stay(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt"))
     sandbox.replies(says("a.txt", "bad"), says("a.txt", "worse"))
 
@@ -130,7 +166,9 @@ async def test_after_the_last_attempt_the_step_is_failed_and_its_files_stay_to_b
     assert len(sandbox.model.requests) == 2
 
 
-async def test_a_later_run_retries_the_failed_step_from_where_it_started(sandbox: Sandbox) -> None:
+async def test_a_later_run_retries_the_failed_step_from_where_it_started(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(Step("a.txt", check("a.txt")))
     await run_all(sandbox.replies(says("a.txt", "bad")))
 
@@ -142,7 +180,9 @@ async def test_a_later_run_retries_the_failed_step_from_where_it_started(sandbox
     assert sandbox.statuses() == ["completed"]
 
 
-async def test_a_persons_edit_of_a_failed_step_is_kept_and_told_and_shown_to_the_model(sandbox: Sandbox) -> None:
+async def test_a_persons_edit_of_a_failed_step_is_kept_and_told_and_shown_to_the_model(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(Step("a.txt", check("a.txt")))
     await run_all(sandbox.replies(says("a.txt", "bad")))
     (sandbox.root / "a.txt").write_text(f"{BY_HAND}\n")
@@ -175,7 +215,10 @@ async def test_a_finished_ticket_asks_no_model(sandbox: Sandbox) -> None:
         (says(".cdd/config.yaml", "x"), "must not be written"),
         (says(f"tickets/{SLUG}/execution-state.json", "{}"), "must not be written"),
         ("```text:a.txt\ncut", "never closed"),
-        (ScriptedReply("```text:a.txt\ngood\n```\n", stop=StopReason.LENGTH), "length limit"),
+        (
+            ScriptedReply("```text:a.txt\ngood\n```\n", stop=StopReason.LENGTH),
+            "length limit",
+        ),
         (ScriptedReply("I can't", stop=StopReason.REFUSED), "content filter"),
     ],
 )
@@ -190,7 +233,9 @@ async def test_a_reply_that_cannot_be_used_fails_the_attempt_and_writes_nothing(
     assert sandbox.statuses() == ["failed"]
 
 
-async def test_a_file_that_the_model_had_not_seen_is_shown_to_it_on_the_next_attempt(sandbox: Sandbox) -> None:
+async def test_a_file_that_the_model_had_not_seen_is_shown_to_it_on_the_next_attempt(
+    sandbox: Sandbox,
+) -> None:
     (sandbox.root / "other.txt").write_text("precious")
     sandbox.write(Step("a.txt", check("a.txt")))
     both = says("a.txt", "good") + says("other.txt", "precious, more")
@@ -202,7 +247,9 @@ async def test_a_file_that_the_model_had_not_seen_is_shown_to_it_on_the_next_att
     assert sandbox.text("other.txt") == "precious, more"
 
 
-async def test_a_file_edited_while_the_model_writes_is_not_overwritten(sandbox: Sandbox) -> None:
+async def test_a_file_edited_while_the_model_writes_is_not_overwritten(
+    sandbox: Sandbox,
+) -> None:
     (sandbox.root / "a.txt").write_text("old")
     sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "good"))
     engine = sandbox.engine()
@@ -216,17 +263,24 @@ async def test_a_file_edited_while_the_model_writes_is_not_overwritten(sandbox: 
     engine.close()
 
     assert sandbox.text("a.txt") == BY_HAND
-    assert changed_meanwhile(PurePosixPath("a.txt")).message in sandbox.state()["step_executions"]["1"]["error"]
+    assert (
+        changed_meanwhile(PurePosixPath("a.txt")).message
+        in sandbox.state()["step_executions"]["1"]["error"]
+    )
 
 
-async def test_a_step_that_names_no_files_is_completed_by_words(sandbox: Sandbox) -> None:
+async def test_a_step_that_names_no_files_is_completed_by_words(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(Step(None), Step("a.txt", check("a.txt")))
     await run_all(sandbox.replies("I would use SQLite.", says("a.txt", "good")))
     assert sandbox.state()["step_executions"]["1"]["verification"] == "none"
     assert sandbox.statuses() == ["completed", "completed"]
 
 
-async def test_without_a_test_framework_a_step_is_completed_and_says_that_it_is_unverified(sandbox: Sandbox) -> None:
+async def test_without_a_test_framework_a_step_is_completed_and_says_it_is_unverified(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(Step("a.txt"))
     events = await run_all(sandbox.replies(says("a.txt", "good")))
     assert of(TestsFinished, events)[0].verification is Verification.NONE
@@ -241,7 +295,9 @@ async def test_a_check_that_takes_too_long_fails(sandbox: Sandbox) -> None:
     assert " 0.5 s" in (of(StepFinished, events)[0].error or "")
 
 
-async def test_a_model_that_cannot_be_asked_ends_the_run_with_its_exit_code(sandbox: Sandbox) -> None:
+async def test_a_model_that_cannot_be_asked_ends_the_run_with_its_exit_code(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(Step("a.txt", check("a.txt")))
     error = AuthenticationFailed("no")
     engine = sandbox.replies(error, says("a.txt", "good")).engine()
@@ -253,9 +309,13 @@ async def test_a_model_that_cannot_be_asked_ends_the_run_with_its_exit_code(sand
     assert len(sandbox.model.requests) == 1
 
 
-async def test_a_provider_that_asks_to_come_back_later_leaves_the_step_pending(sandbox: Sandbox) -> None:
+async def test_a_provider_that_asks_to_come_back_later_leaves_the_step_pending(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(Step("a.txt", check("a.txt")))
-    engine = sandbox.replies(RateLimited("Later.", retry_after=600), says("a.txt", "good")).engine()
+    engine = sandbox.replies(
+        RateLimited("Later.", retry_after=600), says("a.txt", "good")
+    ).engine()
     events = await collect(engine.run_all(attempts=3))
     engine.close()
     assert engine.stopped_by
@@ -270,7 +330,9 @@ async def test_a_provider_that_asks_to_come_back_later_leaves_the_step_pending(s
     assert sandbox.state()["step_executions"]["1"]["attempts"] == 1
 
 
-async def test_a_retry_after_the_model_could_not_be_asked_works(sandbox: Sandbox) -> None:
+async def test_a_retry_after_the_model_could_not_be_asked_works(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(Step("a.txt", check("a.txt")))
     await run_all(sandbox.replies(AuthenticationFailed("no")))
     await run_all(sandbox.replies(says("a.txt", "good")))
@@ -282,7 +344,9 @@ class Refusal(Nobody):
         return Reviewed(Choice.NO, review)
 
 
-async def test_changes_that_are_not_approved_leave_no_trace_and_cost_no_second_reply(sandbox: Sandbox) -> None:
+async def test_changes_that_are_not_approved_leave_no_trace_and_cost_no_second_reply(
+    sandbox: Sandbox,
+) -> None:
     sandbox.flags, sandbox.frontend = {"approval": "ask"}, Refusal()
     sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "good"))
     engine = sandbox.engine()
@@ -309,8 +373,13 @@ def is_under_way(event: Event, moment: str) -> bool:
 
 @pytest.mark.parametrize("moment", ["reply", "tests"])
 @pytest.mark.parametrize("how", ["at once", "soon"])
-async def test_a_stopped_step_leaves_no_trace_and_goes_on(sandbox: Sandbox, moment: str, how: str) -> None:
-    code = "import time; print('running', flush=True); time.sleep(0.3); assert 'good' in open('a.txt').read()"
+async def test_a_stopped_step_leaves_no_trace_and_goes_on(
+    sandbox: Sandbox, moment: str, how: str
+) -> None:
+    code = (
+        "import time; print('running', flush=True); time.sleep(0.3); assert 'good' in"
+        " open('a.txt').read()"
+    )
     (sandbox.root / "a.txt").write_text("before")
     sandbox.write(Step("a.txt", f'python -c "{code}"')).replies(says("a.txt", "good"))
     engine = sandbox.engine()
@@ -341,7 +410,9 @@ async def test_a_stopped_step_leaves_no_trace_and_goes_on(sandbox: Sandbox, mome
 
 async def test_guidance_given_after_a_stop_asks_anew(sandbox: Sandbox) -> None:
     sandbox.flags, sandbox.frontend = {"approval": "ask"}, Refusal()
-    sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "good"), says("a.txt", "good, in blue"))
+    sandbox.write(Step("a.txt", check("a.txt"))).replies(
+        says("a.txt", "good"), says("a.txt", "good, in blue")
+    )
     engine = sandbox.engine()
     await collect(engine.run_all())
     step = engine.run.next_step
@@ -351,7 +422,9 @@ async def test_guidance_given_after_a_stop_asks_anew(sandbox: Sandbox) -> None:
     assert sandbox.prompt().endswith(DESCRIPTION)
 
 
-async def test_a_step_found_in_progress_is_put_back_and_goes_on_from_its_saved_reply(sandbox: Sandbox) -> None:
+async def test_a_step_found_in_progress_is_put_back_and_goes_on_from_its_saved_reply(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "good"))
     engine = sandbox.engine()
     step = engine.run.next_step
@@ -363,7 +436,11 @@ async def test_a_step_found_in_progress_is_put_back_and_goes_on_from_its_saved_r
         if not isinstance(event, CommandOutput):
             return False
         killed = (sandbox.ticket / "execution-state.json").read_bytes()
-        record = {path: path.read_bytes() for path in (sandbox.root / ".cdd/runs").rglob("*") if path.is_file()}
+        record = {
+            path: path.read_bytes()
+            for path in (sandbox.root / ".cdd/runs").rglob("*")
+            if path.is_file()
+        }
         return True
 
     await stop_at(engine.run_step(step), is_checked)
@@ -385,8 +462,12 @@ def step_one(engine: Engine) -> StepStatus:
     return engine.run.state.step(1).status
 
 
-async def test_skip_discards_what_the_step_left_and_frees_those_that_depend_on_it(sandbox: Sandbox) -> None:
-    sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
+async def test_skip_discards_what_the_step_left_and_frees_those_that_depend_on_it(
+    sandbox: Sandbox,
+) -> None:
+    sandbox.write(
+        Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1")
+    )
     engine = sandbox.replies(says("a.txt", "bad"), says("b.txt", "good")).engine()
     await collect(engine.run_all())
     step = engine.run.next_step
@@ -428,7 +509,9 @@ async def test_a_second_engine_on_the_same_ticket_is_refused(sandbox: Sandbox) -
     sandbox.engine().close()
 
 
-async def test_an_unreadable_state_is_set_aside_and_told_and_not_overwritten(sandbox: Sandbox) -> None:
+async def test_an_unreadable_state_is_set_aside_and_told_and_not_overwritten(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(Step("a.txt"))
     state = sandbox.ticket / "execution-state.json"
     state.write_text(TORN)
@@ -453,7 +536,9 @@ async def test_a_state_that_was_removed_starts_the_run_afresh(sandbox: Sandbox) 
     assert sandbox.state()["step_executions"]["1"]["files_modified"] == ["a.txt"]
 
 
-async def test_skipping_after_the_state_was_removed_takes_nothing_back(sandbox: Sandbox) -> None:
+async def test_skipping_after_the_state_was_removed_takes_nothing_back(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(Step("a.txt"))
     await run_all(sandbox.replies(says("a.txt", "one")))
     lose_state(sandbox)
@@ -465,7 +550,9 @@ async def test_skipping_after_the_state_was_removed_takes_nothing_back(sandbox: 
     assert sandbox.text("a.txt") == "one\n"
 
 
-async def test_a_disk_that_refuses_leaves_the_step_failed_and_nothing_half_written(sandbox: Sandbox) -> None:
+async def test_a_disk_that_refuses_leaves_the_step_failed_and_nothing_half_written(
+    sandbox: Sandbox,
+) -> None:
     """The second file's folder becomes a file between the judgement and the write."""
     sandbox.flags = {"approval": "ask"}
 
@@ -476,16 +563,21 @@ async def test_a_disk_that_refuses_leaves_the_step_failed_and_nothing_half_writt
 
     sandbox.frontend = Saboteur()
     sandbox.write(Step("a.txt", check("a.txt")))
-    events = await run_all(sandbox.replies(says("a.txt", "good") + says("b/c.txt", "x")))
+    events = await run_all(
+        sandbox.replies(says("a.txt", "good") + says("b/c.txt", "x"))
+    )
 
     assert "b/c.txt" in (of(StepFinished, events)[0].error or "")
     assert not (sandbox.root / "a.txt").exists()
 
 
-# What a hard look at the engine found: nothing that a person wrote may ever be only in memory.
+# What a hard look at the engine found: nothing that a person wrote may ever be only in
+# memory.
 
 
-async def test_an_edit_made_while_approval_is_asked_for_is_not_overwritten(sandbox: Sandbox) -> None:
+async def test_an_edit_made_while_approval_is_asked_for_is_not_overwritten(
+    sandbox: Sandbox,
+) -> None:
     sandbox.flags = {"approval": "ask"}
     (sandbox.root / "a.txt").write_text("before")
 
@@ -498,21 +590,29 @@ async def test_an_edit_made_while_approval_is_asked_for_is_not_overwritten(sandb
     sandbox.write(Step("a.txt", check("a.txt")))
     events = await run_all(sandbox.replies(says("a.txt", "good")))
 
-    assert changed_meanwhile(PurePosixPath("a.txt")).message in (of(StepFinished, events)[0].error or "")
+    assert changed_meanwhile(PurePosixPath("a.txt")).message in (
+        of(StepFinished, events)[0].error or ""
+    )
     assert sandbox.text("a.txt") == BY_HAND
 
 
-async def test_what_an_attempt_replaced_is_kept_also_when_the_check_rewrites_the_file(sandbox: Sandbox) -> None:
+async def test_what_an_attempt_replaced_is_kept_also_when_the_check_rewrites_the_file(
+    sandbox: Sandbox,
+) -> None:
     (sandbox.root / "a.txt").write_text("ORIGINAL")
     code = "open('a.txt', 'a').write('formatted'); raise SystemExit(1)"
     sandbox.write(Step("a.txt", f'python -c "{code}"'))
-    await run_all(sandbox.replies(*[says("a.txt", f"bad {n}") for n in range(3)]), attempts=3)
+    await run_all(
+        sandbox.replies(*[says("a.txt", f"bad {n}") for n in range(3)]), attempts=3
+    )
 
     kept = [path.read_text() for path in (sandbox.root / ".cdd/runs").rglob("before-*")]
     assert "ORIGINAL" in kept
 
 
-async def test_after_a_lost_state_the_record_of_the_old_run_is_set_aside_not_lost(sandbox: Sandbox) -> None:
+async def test_after_a_lost_state_the_record_of_the_old_run_is_set_aside_not_lost(
+    sandbox: Sandbox,
+) -> None:
     (sandbox.root / "a.txt").write_text("ORIGINAL")
     sandbox.write(Step("a.txt", check("a.txt")))
     await run_all(sandbox.replies(says("a.txt", "bad")))
@@ -520,15 +620,20 @@ async def test_after_a_lost_state_the_record_of_the_old_run_is_set_aside_not_los
 
     await run_all(sandbox.replies(says("a.txt", "good")))
 
-    assert [p.read_text() for p in (sandbox.root / ".cdd/runs").rglob("*.aside-*/before-0")] == ["ORIGINAL"]
+    assert [
+        p.read_text() for p in (sandbox.root / ".cdd/runs").rglob("*.aside-*/before-0")
+    ] == ["ORIGINAL"]
 
 
-async def test_a_reply_of_a_run_whose_state_was_taken_back_is_not_used(sandbox: Sandbox) -> None:
+async def test_a_reply_of_a_run_whose_state_was_taken_back_is_not_used(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(Step("a.txt", check("a.txt")))
     await run_all(sandbox.replies(says("a.txt", "bad")))
     before = (sandbox.ticket / "execution-state.json").read_bytes()
     await run_all(sandbox.replies(says("a.txt", "worse")))
-    (sandbox.ticket / "execution-state.json").write_bytes(before)  # as `git checkout` would
+    # as `git checkout` would
+    (sandbox.ticket / "execution-state.json").write_bytes(before)
 
     await run_all(sandbox.replies(says("a.txt", "good")))
 
@@ -536,7 +641,9 @@ async def test_a_reply_of_a_run_whose_state_was_taken_back_is_not_used(sandbox: 
     assert sandbox.text("a.txt") == "good\n"
 
 
-async def test_a_saved_reply_to_a_step_that_was_rewritten_since_is_not_used(sandbox: Sandbox) -> None:
+async def test_a_saved_reply_to_a_step_that_was_rewritten_since_is_not_used(
+    sandbox: Sandbox,
+) -> None:
     sandbox.flags, sandbox.frontend = {"approval": "ask"}, Refusal()
     sandbox.write(Step("a.txt", check("a.txt"), description="Old words."))
     await run_all(sandbox.replies(says("a.txt", "good, old")))
@@ -553,7 +660,9 @@ async def test_a_saved_reply_to_a_step_that_was_rewritten_since_is_not_used(sand
 async def test_a_saved_reply_is_not_used_when_a_file_that_was_shown_is_another_since(
     sandbox: Sandbox, edit: str
 ) -> None:
-    """Also a file that the reply does not write: the model went by what it saw there."""
+    """Also a file that the reply does not write: the model went by what it saw
+    there.
+    """
     notes = sandbox.root / "notes.txt"
     if edit != "created":
         notes.write_text("as it was shown\n")
@@ -573,15 +682,22 @@ async def test_a_saved_reply_is_not_used_when_a_file_that_was_shown_is_another_s
 
 
 @pytest.mark.parametrize("refuses", ["the ticket's", "the copy"])
-async def test_what_could_not_be_saved_is_not_believed(sandbox: Sandbox, refuses: str) -> None:
+async def test_what_could_not_be_saved_is_not_believed(
+    sandbox: Sandbox, refuses: str
+) -> None:
     sandbox.write(Step("a.txt", check("a.txt")))
     engine = sandbox.engine()
     believed = engine.run.state
-    places = {"the ticket's": engine.run.ticket.state_path, "the copy": engine.run.record.state}
+    places = {
+        "the ticket's": engine.run.ticket.state_path,
+        "the copy": engine.run.record.state,
+    }
     (places[refuses] / "in the way").mkdir(parents=True)
 
     with pytest.raises(NotWritten):
-        engine.run.save(believed.started(engine.run.plan.steps[0], engine.clock(), attempt=1))
+        engine.run.save(
+            believed.started(engine.run.plan.steps[0], engine.clock(), attempt=1)
+        )
     engine.close()
 
     assert engine.run.state is believed
@@ -593,7 +709,9 @@ async def test_the_journal_is_on_the_disk_before_the_first_file_is_written(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A kill comes between the two, and the next process finds what it needs."""
-    sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "good") + says("b.txt", "new"))
+    sandbox.write(Step("a.txt", check("a.txt"))).replies(
+        says("a.txt", "good") + says("b.txt", "new")
+    )
     (sandbox.root / "a.txt").write_text("ORIGINAL")
     found: list[tuple[dict[str, str | None], list[str]]] = []
     apply = ChangeSet.apply
@@ -602,7 +720,9 @@ async def test_the_journal_is_on_the_disk_before_the_first_file_is_written(
         (folder,) = (root / ".cdd/runs" / SLUG).glob("step-01/attempt-1")
         entries = json.loads((folder / "changes.json").read_text())["files"]
         kept = [path.read_text() for path in folder.glob("before-*")]
-        found.append(({entry["path"]: entry["after"]["content"] for entry in entries}, kept))
+        found.append(
+            ({entry["path"]: entry["after"]["content"] for entry in entries}, kept)
+        )
         assert (root / "a.txt").read_text() == "ORIGINAL"
         assert not (root / "b.txt").exists()
         apply(changes, root)
@@ -611,12 +731,17 @@ async def test_the_journal_is_on_the_disk_before_the_first_file_is_written(
     await run_all(sandbox)
 
     ((written, kept),) = found
-    assert written == {"a.txt": hash_of(sandbox, "a.txt"), "b.txt": hash_of(sandbox, "b.txt")}
+    assert written == {
+        "a.txt": hash_of(sandbox, "a.txt"),
+        "b.txt": hash_of(sandbox, "b.txt"),
+    }
     assert kept == ["ORIGINAL"]
     assert sandbox.statuses() == ["completed"]
 
 
-async def test_a_step_that_was_removed_from_the_plan_is_history_and_does_not_count(sandbox: Sandbox) -> None:
+async def test_a_step_that_was_removed_from_the_plan_is_history_and_does_not_count(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt")))
     await run_all(sandbox.replies(says("a.txt", "good"), says("b.txt", "bad")))
     assert sandbox.state()["status"] == "failed"
@@ -627,14 +752,21 @@ async def test_a_step_that_was_removed_from_the_plan_is_history_and_does_not_cou
     assert of(RunFinished, events)[0].status is RunStatus.COMPLETED
 
 
-async def test_a_check_that_cannot_be_run_is_told_before_any_model_is_asked(sandbox: Sandbox) -> None:
+async def test_a_check_that_cannot_be_run_is_told_before_any_model_is_asked(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", "cd x && pytest"))
     with pytest.raises(BadInput, match=r"^Step 2"):
         sandbox.engine()
 
 
-@pytest.mark.parametrize("path", ["hooks/pre-commit", "tickets/bug-other/execution-state.json", "away/plan.md"])
-async def test_links_do_not_lead_a_reply_to_what_is_not_its_own(sandbox: Sandbox, path: str) -> None:
+@pytest.mark.parametrize(
+    "path",
+    ["hooks/pre-commit", "tickets/bug-other/execution-state.json", "away/plan.md"],
+)
+async def test_links_do_not_lead_a_reply_to_what_is_not_its_own(
+    sandbox: Sandbox, path: str
+) -> None:
     sandbox.write(Step("a.txt", check("a.txt")))
     (sandbox.root / ".git/hooks").mkdir(parents=True)
     (sandbox.root / "hooks").symlink_to(sandbox.root / ".git/hooks")
@@ -653,7 +785,9 @@ async def test_a_link_is_not_written_through(sandbox: Sandbox) -> None:
     assert not (sandbox.root / "target.txt").exists()
 
 
-async def test_a_file_with_secrets_is_not_shown_because_a_reply_names_it(sandbox: Sandbox) -> None:
+async def test_a_file_with_secrets_is_not_shown_because_a_reply_names_it(
+    sandbox: Sandbox,
+) -> None:
     (sandbox.root / ".env").write_text("PASSWORD=topsecret")
     sandbox.write(Step("a.txt", check("a.txt")))
     both = says("a.txt", "good") + says(".env", "X=1")
@@ -663,7 +797,9 @@ async def test_a_file_with_secrets_is_not_shown_because_a_reply_names_it(sandbox
 
 
 @pytest.mark.parametrize("length", [300, 2000])
-async def test_a_name_that_no_disk_takes_is_refused(sandbox: Sandbox, length: int) -> None:
+async def test_a_name_that_no_disk_takes_is_refused(
+    sandbox: Sandbox, length: int
+) -> None:
     code = "x = 'a.b'; " + "y = 1; " * 60
     sandbox.write(Step("a.txt", f'python -c "{code}"'))
     events = await run_all(sandbox.replies(says("x" * length + ".py", "x")))
@@ -671,9 +807,13 @@ async def test_a_name_that_no_disk_takes_is_refused(sandbox: Sandbox, length: in
     assert "xxx" in (of(StepFinished, events)[0].error or "")
 
 
-async def test_what_was_kept_when_a_step_was_stopped_is_told_afterwards(sandbox: Sandbox) -> None:
+async def test_what_was_kept_when_a_step_was_stopped_is_told_afterwards(
+    sandbox: Sandbox,
+) -> None:
     slow = "python -c \"import time; print('running', flush=True); time.sleep(30)\""
-    sandbox.write(Step("a.txt", slow)).replies(says("a.txt", "good") + says("b.txt", "x"))
+    sandbox.write(Step("a.txt", slow)).replies(
+        says("a.txt", "good") + says("b.txt", "x")
+    )
     engine = sandbox.engine()
 
     def is_checked(event: Event) -> bool:
@@ -687,7 +827,9 @@ async def test_what_was_kept_when_a_step_was_stopped_is_told_afterwards(sandbox:
 
 
 async def test_leftovers_of_a_killed_write_are_removed(sandbox: Sandbox) -> None:
-    sandbox.write(Step("new/deep/a.txt", check("new/deep/a.txt"))).replies(says("new/deep/a.txt", "good"))
+    sandbox.write(Step("new/deep/a.txt", check("new/deep/a.txt"))).replies(
+        says("new/deep/a.txt", "good")
+    )
     engine = sandbox.engine()
     step = engine.run.next_step
     assert step
@@ -695,7 +837,8 @@ async def test_leftovers_of_a_killed_write_are_removed(sandbox: Sandbox) -> None
 
     def is_checked(event: Event) -> bool:
         if isinstance(event, CommandOutput):
-            (folder / "a.txt").rename(_temporary(folder / "a.txt"))  # a kill between the write and the rename
+            # a kill between the write and the rename
+            (folder / "a.txt").rename(_temporary(folder / "a.txt"))
         return isinstance(event, CommandOutput)
 
     await stop_at(engine.run_step(step), is_checked)
@@ -711,7 +854,9 @@ async def test_what_got_no_answer_is_no_attempt(sandbox: Sandbox) -> None:
     assert sandbox.state()["step_executions"]["1"]["attempts"] == 1
 
 
-async def test_a_check_that_cannot_be_started_ends_the_run_and_the_reply_is_used_when_it_can(sandbox: Sandbox) -> None:
+async def test_a_check_that_cannot_start_ends_the_run_and_the_reply_is_used_later(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(Step("a.txt"))
     sandbox.flags = {"test_command": "no-such-tester"}
     engine = sandbox.replies(says("a.txt", "good"), says("a.txt", "again")).engine()
@@ -729,10 +874,16 @@ async def test_a_check_that_cannot_be_started_ends_the_run_and_the_reply_is_used
 
 
 async def test_a_spec_that_is_not_filled_in_is_told(sandbox: Sandbox) -> None:
-    sandbox.write(Step("a.txt"), spec="title: '<one line: what is wanted>'\ndescription: x\n")
+    sandbox.write(
+        Step("a.txt"), spec="title: '<one line: what is wanted>'\ndescription: x\n"
+    )
     engine = sandbox.engine()
     told = await collect(engine.recover())
     engine.close()
-    lacking = [event.text for event in told if isinstance(event, Notice) and event.about is About.SPEC_INCOMPLETE]
+    lacking = [
+        event.text
+        for event in told
+        if isinstance(event, Notice) and event.about is About.SPEC_INCOMPLETE
+    ]
     assert any("title" in line for line in lacking)
     assert any("acceptance_criteria" in line for line in lacking)

@@ -1,4 +1,6 @@
-"""A provider that fails in the middle of a step's rounds with tools: another goes on with them, and that is told."""
+"""A provider that fails in the middle of a step's rounds with tools: another goes on
+with them, and that is told.
+"""
 
 import json
 from dataclasses import dataclass
@@ -17,7 +19,9 @@ from tests.projects import SLUG, Sandbox, Step, check
 
 FIRST, SECOND = "deepseek/deepseek-v4", "anthropic/claude-opus-5"
 LOOKS = Said("I look.", "Perhaps it is there.", (("read_file", {"path": "notes.txt"}),))
-CREATES = Said("", "It is not.", (("create_file", {"file_path": "a.txt", "content": "good\n"}),))
+CREATES = Said(
+    "", "It is not.", (("create_file", {"file_path": "a.txt", "content": "good\n"}),)
+)
 
 
 @dataclass
@@ -42,12 +46,22 @@ def step(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Sandbox:
 
 def settings(first: Simulator, second: Simulator) -> dict[str, object]:
     other = {"model": SECOND, "api_base": second.url}
-    return {"model": FIRST, "api_base": first.url, "fallbacks": [other], "tool_calls": "on"}
+    return {
+        "model": FIRST,
+        "api_base": first.url,
+        "fallbacks": [other],
+        "tool_calls": "on",
+    }
 
 
 @pytest.mark.parametrize(("status", "calls"), [(402, 2), (503, 8)])
-async def test_another_model_goes_on_with_the_rounds_of_a_step(step: Sandbox, status: int, calls: int) -> None:
-    with OutOfService([LOOKS], status=status) as first, Anthropic([CREATES, Said("Done.")]) as second:
+async def test_another_model_goes_on_with_the_rounds_of_a_step(
+    step: Sandbox, status: int, calls: int
+) -> None:
+    with (
+        OutOfService([LOOKS], status=status) as first,
+        Anthropic([CREATES, Said("Done.")]) as second,
+    ):
         step.flags = settings(first, second)
         endpoint = endpoint_of(FIRST, first.url)
         assert endpoint is not None
@@ -78,11 +92,17 @@ def test_a_run_that_was_recorded_with_a_fallback_is_played_again(
         assert main(["exec", SLUG, "--record", str(record), "-C", str(step.root)]) == 0
     assert len(record.read_text().splitlines()) == 4  # with the one that was refused
 
-    again = Sandbox(tmp_path_factory.mktemp("again")).write(Step("a.txt", check("a.txt")))
+    again = Sandbox(tmp_path_factory.mktemp("again")).write(
+        Step("a.txt", check("a.txt"))
+    )
     (again.root / "notes.txt").write_text("Nothing.\n")
     (again.root / ".cdd/config.yaml").write_text(config)
-    assert main(["exec", SLUG, "--model", f"replay:{record}", "-C", str(again.root)]) == 0
+    assert (
+        main(["exec", SLUG, "--model", f"replay:{record}", "-C", str(again.root)]) == 0
+    )
 
     assert (again.text("a.txt"), again.statuses()) == ("good\n", ["completed"])
     (log,) = again.root.rglob("events.jsonl")
-    assert [json.loads(line)["event"] for line in log.read_text().splitlines()].count("model_replaced") == 1
+    assert [json.loads(line)["event"] for line in log.read_text().splitlines()].count(
+        "model_replaced"
+    ) == 1

@@ -26,7 +26,9 @@ from tests.projects import Sandbox, Step, run_all
 
 @dataclass(frozen=True)
 class Claim:
-    """A reply, and what is said about it. `names` are files that the plan names too: leave to write them."""
+    """A reply, and what is said about it. `names` are files that the plan names too:
+    leave to write them.
+    """
 
     files: dict[str, str]
     words: str
@@ -36,7 +38,13 @@ class Claim:
 
 
 def marked(how: str) -> dict[str, str]:
-    tests = f"import pytest\nfrom calc import add, sub\n\n\n{TEST_ADD}\n\n@pytest.mark.{how}\n{TEST_SUB}"
+    tests = (
+        "import pytest\n"
+        "from calc import add, sub\n\n\n"
+        f"{TEST_ADD}\n\n"
+        f"@pytest.mark.{how}\n"
+        f"{TEST_SUB}"
+    )
     return {"tests__test_calc_dot_py": tests}
 
 
@@ -48,15 +56,23 @@ def settings(text: str) -> dict[str, str]:
     return {"pyproject_dot_toml": SETTINGS + text}
 
 
-TEST_FILE, CONFTEST, PYPROJECT = ("tests/test_calc.py",), ("conftest.py",), ("pyproject.toml",)
-FAKE = '<testsuites><testsuite><testcase classname=\\"tests.test_calc\\" name=\\"test_sub\\"/></testsuite></testsuites>'
+TEST_FILE, CONFTEST, PYPROJECT = (
+    ("tests/test_calc.py",),
+    ("conftest.py",),
+    ("pyproject.toml",),
+)
+FAKE = (
+    '<testsuites><testsuite><testcase classname=\\"tests.test_calc\\"'
+    ' name=\\"test_sub\\"/></testsuite></testsuites>'
+)
 FORGED = f"""\
 import os
 import pathlib
 import tempfile
 
+NAMES = "report.xml", "junit.xml", "cdd-check/report.xml", ".pytest_cache/report.xml"
 for folder in (".", tempfile.gettempdir(), os.getcwd()):
-    for name in ("report.xml", "junit.xml", "cdd-check/report.xml", ".pytest_cache/report.xml"):
+    for name in NAMES:
         path = pathlib.Path(folder, name)
         if path.parent.is_dir():
             path.write_text("{FAKE}")
@@ -70,26 +86,49 @@ def pytest_runtest_makereport(item, call):
     report.outcome = "passed"
     return report
 """
-ONLY_OTHERS = "def pytest_collection_modifyitems(items):\n    items[:] = [i for i in items if i.name != 'test_sub']\n"
+ONLY_OTHERS = (
+    "def pytest_collection_modifyitems(items):\n"
+    "    items[:] = [i for i in items if i.name != 'test_sub']\n"
+)
 GOOD_CODE = (
-    "import pytest\n\n@pytest.hookimpl(trylast=True)\ndef pytest_sessionfinish(session):\n    session.exitstatus = 0\n"
+    "import pytest\n\n"
+    "@pytest.hookimpl(trylast=True)\n"
+    "def pytest_sessionfinish(session):\n"
+    "    session.exitstatus = 0\n"
 )
 AT_EXIT = "import atexit\nimport os\n\natexit.register(os._exit, 0)\n"
-CASES = "import pytest\n\n@pytest.mark.parametrize('x', [{}])\ndef test_x(x): assert x == 1\n"
+CASES = (
+    "import pytest\n\n"
+    "@pytest.mark.parametrize('x', [{}])\n"
+    "def test_x(x): assert x == 1\n"
+)
 EASY = "def test_easy():\n    pass\n"
 
 CLAIMS = {
-    "nothing but words": Claim({"calc_dot_py": CALC + "# fixed\n"}, SUB, verify="pytest tests/test_calc.py"),
+    "nothing but words": Claim(
+        {"calc_dot_py": CALC + "# fixed\n"}, SUB, verify="pytest tests/test_calc.py"
+    ),
     "another test breaks": Claim({"calc_dot_py": BROKEN}, ADD),
     "the test is deleted": Claim(
-        {"tests__test_calc_dot_py": TESTS.replace(TEST_SUB, "")}, f"no longer finds {SUB}", TEST_FILE
+        {"tests__test_calc_dot_py": TESTS.replace(TEST_SUB, "")},
+        f"no longer finds {SUB}",
+        TEST_FILE,
     ),
     "the test is deleted, and named": Claim(
-        {"tests__test_calc_dot_py": TESTS.replace(TEST_SUB, "")}, f"no longer finds {SUB}", TEST_FILE, "pytest -q tests"
+        {"tests__test_calc_dot_py": TESTS.replace(TEST_SUB, "")},
+        f"no longer finds {SUB}",
+        TEST_FILE,
+        "pytest -q tests",
     ),
-    "the test file is emptied": Claim({"tests__test_calc_dot_py": "# later"}, "no longer finds", TEST_FILE),
+    "the test file is emptied": Claim(
+        {"tests__test_calc_dot_py": "# later"}, "no longer finds", TEST_FILE
+    ),
     "an easier test instead": Claim(
-        {"tests__test_calc_dot_py": TESTS.replace("test_sub", "test_easy").replace("== 2", "== 4")},
+        {
+            "tests__test_calc_dot_py": (
+                TESTS.replace("test_sub", "test_easy").replace("== 2", "== 4")
+            )
+        },
         f"no longer finds {SUB}",
         TEST_FILE,
     ),
@@ -97,49 +136,92 @@ CLAIMS = {
     "skipif": Claim(marked("skipif(True, reason='later')"), f"skips {SUB}", TEST_FILE),
     "xfail": Claim(marked("xfail"), f"skips {SUB}", TEST_FILE),
     "the whole file is skipped": Claim(
-        {"tests__test_calc_dot_py": f"import pytest\npytest.skip('x', allow_module_level=True)\n{TESTS}"},
+        {
+            "tests__test_calc_dot_py": (
+                f"import pytest\npytest.skip('x', allow_module_level=True)\n{TESTS}"
+            )
+        },
         f"skips {ADD}, {SUB}",
         TEST_FILE,
     ),
     "a new test that is skipped": Claim(
-        {"calc_dot_py": FIXED, "tests__test_new_dot_py": f"import pytest\n\n\n@pytest.mark.skip\n{EASY}"},
+        {
+            "calc_dot_py": FIXED,
+            "tests__test_new_dot_py": f"import pytest\n\n\n@pytest.mark.skip\n{EASY}",
+        },
         "skips tests/test_new.py::test_easy",
         ("tests/test_new.py",),
     ),
     "other tests by testpaths": Claim(
-        {**settings('testpaths = ["easy"]\n'), "easy__test_easy_dot_py": EASY}, "no longer finds", PYPROJECT
-    ),
-    "ignored by addopts": Claim(
-        {**settings('addopts = "--ignore=tests/test_calc.py"\n'), "tests__test_easy_dot_py": EASY},
+        {**settings('testpaths = ["easy"]\n'), "easy__test_easy_dot_py": EASY},
         "no longer finds",
         PYPROJECT,
     ),
-    "deselected by addopts": Claim(settings('addopts = "-k add"\n'), f"no longer finds {SUB}", PYPROJECT),
+    "ignored by addopts": Claim(
+        {
+            **settings('addopts = "--ignore=tests/test_calc.py"\n'),
+            "tests__test_easy_dot_py": EASY,
+        },
+        "no longer finds",
+        PYPROJECT,
+    ),
+    "deselected by addopts": Claim(
+        settings('addopts = "-k add"\n'), f"no longer finds {SUB}", PYPROJECT
+    ),
     "no report by addopts": Claim(
-        {"calc_dot_py": FIXED, **settings('addopts = "-p no:junitxml"\n')}, "left no report", PYPROJECT
+        {"calc_dot_py": FIXED, **settings('addopts = "-p no:junitxml"\n')},
+        "left no report",
+        PYPROJECT,
     ),
     "settings that the plan does not name": Claim(
-        {"calc_dot_py": FIXED, "pytest_dot_ini": "[pytest]\npythonpath = .\n"}, "does not name pytest.ini"
+        {"calc_dot_py": FIXED, "pytest_dot_ini": "[pytest]\npythonpath = .\n"},
+        "does not name pytest.ini",
     ),
-    "a conftest that says so": Claim(conftest("print('2 passed')\n"), SUB, verify="pytest tests/test_calc.py"),
-    "a conftest that ends the process": Claim(conftest("import os\nos._exit(0)\n"), "left no report", CONFTEST),
-    "a conftest that leaves": Claim(conftest("raise SystemExit(0)\n"), "left no report", CONFTEST),
-    "a conftest that drops tests": Claim(conftest(ONLY_OTHERS), f"no longer finds {SUB}", CONFTEST),
-    "a conftest that sets the exit code": Claim(conftest(GOOD_CODE), f"(exit code 0): {SUB}", CONFTEST),
-    "a conftest that forges a report": Claim(conftest(FORGED), "left no report", CONFTEST),
-    "a conftest that rewrites outcomes": Claim(conftest(REWRITTEN), "does not name conftest.py"),
+    "a conftest that says so": Claim(
+        conftest("print('2 passed')\n"), SUB, verify="pytest tests/test_calc.py"
+    ),
+    "a conftest that ends the process": Claim(
+        conftest("import os\nos._exit(0)\n"), "left no report", CONFTEST
+    ),
+    "a conftest that leaves": Claim(
+        conftest("raise SystemExit(0)\n"), "left no report", CONFTEST
+    ),
+    "a conftest that drops tests": Claim(
+        conftest(ONLY_OTHERS), f"no longer finds {SUB}", CONFTEST
+    ),
+    "a conftest that sets the exit code": Claim(
+        conftest(GOOD_CODE), f"(exit code 0): {SUB}", CONFTEST
+    ),
+    "a conftest that forges a report": Claim(
+        conftest(FORGED), "left no report", CONFTEST
+    ),
+    "a conftest that rewrites outcomes": Claim(
+        conftest(REWRITTEN), "does not name conftest.py"
+    ),
     "a pytest of its own": Claim(
-        {"calc_dot_py": FIXED, "pytest_dot_py": "print('2 passed')\n"}, "does not name pytest.py"
+        {"calc_dot_py": FIXED, "pytest_dot_py": "print('2 passed')\n"},
+        "does not name pytest.py",
     ),
-    "code that ends the process": Claim({"calc_dot_py": "import os\nos._exit(0)\n"}, "left no report"),
+    "code that ends the process": Claim(
+        {"calc_dot_py": "import os\nos._exit(0)\n"}, "left no report"
+    ),
     "code that ends the process when it is called": Claim(
-        {"calc_dot_py": FIXED.replace("return a - b", "import os; os._exit(0)")}, "left no report"
+        {"calc_dot_py": FIXED.replace("return a - b", "import os; os._exit(0)")},
+        "left no report",
     ),
-    "code that ends the process at its end": Claim({"calc_dot_py": BROKEN + AT_EXIT}, ADD),
-    "code that ends the process at its end, as before": Claim({"calc_dot_py": CALC + AT_EXIT}, f"(exit code 0): {SUB}"),
+    "code that ends the process at its end": Claim(
+        {"calc_dot_py": BROKEN + AT_EXIT}, ADD
+    ),
+    "code that ends the process at its end, as before": Claim(
+        {"calc_dot_py": CALC + AT_EXIT}, f"(exit code 0): {SUB}"
+    ),
     "code that leaves": Claim({"calc_dot_py": "raise SystemExit(0)\n"}, "failed"),
     "code that leaves pytest": Claim(
-        {"calc_dot_py": FIXED.replace("return a - b", "import pytest; pytest.exit('ok', returncode=0)")},
+        {
+            "calc_dot_py": FIXED.replace(
+                "return a - b", "import pytest; pytest.exit('ok', returncode=0)"
+            )
+        },
         "in the middle of a test",
     ),
     "fewer cases": Claim(
@@ -159,23 +241,36 @@ async def test_a_false_claim_completes_nothing(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path_factory.mktemp("temporary")))  # where some write
-    step = Step("calc.py", claim.verify, also=tuple(f"`{name}`" for name in claim.names))
-    project = calculator(sandbox, step, **claim.before) if claim.before else begun(sandbox, original, step)
+    # where some write
+    monkeypatch.setenv("TMPDIR", str(tmp_path_factory.mktemp("temporary")))
+    step = Step(
+        "calc.py", claim.verify, also=tuple(f"`{name}`" for name in claim.names)
+    )
+    project = (
+        calculator(sandbox, step, **claim.before)
+        if claim.before
+        else begun(sandbox, original, step)
+    )
     project.replies(gives(**claim.files))
 
     events = await run_all(sandbox)
 
     finished = [event for event in events if isinstance(event, StepFinished)]
-    assert [(event.status, event.verification) for event in finished] == [("failed", None)], finished
+    assert [(event.status, event.verification) for event in finished] == [
+        ("failed", None)
+    ], finished
     assert claim.words in (finished[0].error or "")
 
 
 async def test_a_claim_over_an_old_failure_is_never_a_pass(sandbox: Sandbox) -> None:
     calculator(sandbox, Step("notes.txt")).replies(gives(notes_dot_txt="It is fixed."))
     events = await run_all(sandbox)
-    assert [e.verification for e in events if isinstance(e, StepFinished)] == [Verification.BASELINE]
-    assert [e.notes[0].split()[-1] for e in events if isinstance(e, TestsFinished)] == [SUB]
+    assert [e.verification for e in events if isinstance(e, StepFinished)] == [
+        Verification.BASELINE
+    ]
+    assert [e.notes[0].split()[-1] for e in events if isinstance(e, TestsFinished)] == [
+        SUB
+    ]
 
 
 async def test_the_model_is_told_what_to_do_about_it(sandbox: Sandbox) -> None:
@@ -189,7 +284,7 @@ async def test_the_model_is_told_what_to_do_about_it(sandbox: Sandbox) -> None:
     assert sandbox.text("tests/test_calc.py") == TESTS
 
 
-# --- Honest ones -----------------------------------------------------------------------------------------------------
+# --- Honest ones ----------------------------------------------------------------------
 
 HONEST = {
     "the code is fixed": (Step("calc.py"), {"calc_dot_py": FIXED}, ()),
@@ -202,7 +297,9 @@ HONEST = {
         Step("calc.py"),
         {
             "calc_dot_py": FIXED,
-            "tests__conftest_dot_py": "import pytest\n\n@pytest.fixture\ndef one():\n    return 1\n",
+            "tests__conftest_dot_py": (
+                "import pytest\n\n@pytest.fixture\ndef one():\n    return 1\n"
+            ),
         },
         ("how tests are run was changed: tests/conftest.py",),
     ),
@@ -212,7 +309,11 @@ HONEST = {
         ("how tests are run was changed: pyproject.toml",),
     ),
     "a test is removed as asked": (
-        Step("calc.py", description="Remove `test_sub` and `sub`.", also=("`tests/test_calc.py`",)),
+        Step(
+            "calc.py",
+            description="Remove `test_sub` and `sub`.",
+            also=("`tests/test_calc.py`",),
+        ),
         {
             "calc_dot_py": "def add(a, b):\n    return a + b\n",
             "tests__test_calc_dot_py": f"from calc import add\n\n\n{TEST_ADD}",
@@ -221,11 +322,18 @@ HONEST = {
     ),
     "a test is renamed as asked": (
         Step("calc.py", also=("`tests/test_calc.py` (test_sub is renamed)",)),
-        {"calc_dot_py": FIXED, "tests__test_calc_dot_py": TESTS.replace("test_sub", "test_subtract")},
+        {
+            "calc_dot_py": FIXED,
+            "tests__test_calc_dot_py": TESTS.replace("test_sub", "test_subtract"),
+        },
         (f"no longer there, as the step asks: {SUB}",),
     ),
     "a test is skipped as asked": (
-        Step("calc.py", description="Skip test_sub for now.", also=("`tests/test_calc.py`",)),
+        Step(
+            "calc.py",
+            description="Skip test_sub for now.",
+            also=("`tests/test_calc.py`",),
+        ),
         marked("skip"),
         (f"skipped, as the step asks: {SUB}",),
     ),
@@ -234,9 +342,16 @@ HONEST = {
 
 @pytest.mark.parametrize(("step", "files", "notes"), HONEST.values(), ids=HONEST)
 async def test_honest_work_passes(
-    sandbox: Sandbox, original: Path, step: Step, files: dict[str, str], notes: tuple[str, ...]
+    sandbox: Sandbox,
+    original: Path,
+    step: Step,
+    files: dict[str, str],
+    notes: tuple[str, ...],
 ) -> None:
     begun(sandbox, original, step).replies(gives(**files))
     events = await run_all(sandbox)
     finished = next(event for event in events if isinstance(event, TestsFinished))
-    assert (finished.verification, finished.notes) == (Verification.PASSED, notes), finished.reason
+    assert (finished.verification, finished.notes) == (
+        Verification.PASSED,
+        notes,
+    ), finished.reason

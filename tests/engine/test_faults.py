@@ -1,4 +1,6 @@
-"""A run meets every fault of a provider once: it ends as it should, nothing is skipped, and nothing is done twice."""
+"""A run meets every fault of a provider once: it ends as it should, nothing is skipped,
+and nothing is done twice.
+"""
 
 import json
 from collections import Counter
@@ -9,7 +11,13 @@ import pytest
 
 from cdd_agent.cli.runs import run_plan
 from cdd_agent.errors import CddError, ExitCode
-from cdd_agent.events import Event, ModelReplaced, ReplyDelayed, ReplyRestarted, StepFinished
+from cdd_agent.events import (
+    Event,
+    ModelReplaced,
+    ReplyDelayed,
+    ReplyRestarted,
+    StepFinished,
+)
 from cdd_agent.llm.litellm_adapter import LitellmModel
 from cdd_agent.llm.port import (
     AuthenticationFailed,
@@ -37,10 +45,14 @@ Fault = str | ModelError | ScriptedReply
 
 @pytest.fixture
 def ten(sandbox: Sandbox) -> Sandbox:
-    return sandbox.write(*(Step(f"{number}.txt", "none") for number in range(1, STEPS + 1)))
+    return sandbox.write(
+        *(Step(f"{number}.txt", "none") for number in range(1, STEPS + 1))
+    )
 
 
-async def run(sandbox: Sandbox, attempts: int = 1) -> tuple[list[Event], CddError | None]:
+async def run(
+    sandbox: Sandbox, attempts: int = 1
+) -> tuple[list[Event], CddError | None]:
     """As a process would: what is told, and what ended it."""
     engine = sandbox.engine()
     with engine.recording():
@@ -53,12 +65,18 @@ def expect_all_done_once(sandbox: Sandbox, told: list[Event]) -> None:
     assert sandbox.statuses() == ["completed"] * STEPS
     for number in range(1, STEPS + 1):
         assert sandbox.text(f"{number}.txt") == f"this is {number}\n"
-    done = [event.step for event in told if isinstance(event, StepFinished) and event.status is StepStatus.COMPLETED]
+    done = [
+        event.step
+        for event in told
+        if isinstance(event, StepFinished) and event.status is StepStatus.COMPLETED
+    ]
     assert done == list(range(1, STEPS + 1))
 
 
 def report(sandbox: Sandbox) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((sandbox.root / ".cdd/runs" / SLUG / "report.json").read_text())
+    found: dict[str, Any] = json.loads(
+        (sandbox.root / ".cdd/runs" / SLUG / "report.json").read_text()
+    )
     return found
 
 
@@ -73,7 +91,9 @@ FAULTS: dict[int, Fault] = {
     8: ScriptedReply(REPLIES[7], slow=0.05),
     9: ScriptedReply(REPLIES[8], stop=StopReason.LENGTH),
 }
-"""Before which step's good reply which fault comes; the slow reply is itself a good one."""
+"""Before which step's good reply which fault comes; the slow reply is itself a good
+one.
+"""
 
 
 async def test_one_run_meets_every_fault_that_mends(ten: Sandbox) -> None:
@@ -85,13 +105,26 @@ async def test_one_run_meets_every_fault_that_mends(ten: Sandbox) -> None:
 
     assert stopped_by is None
     expect_all_done_once(ten, told)
-    assert len(ten.model.requests) == STEPS + len(FAULTS) - 1  # one wasted call for each, none for being slow
+    # one wasted call for each, none for being slow
+    assert len(ten.model.requests) == STEPS + len(FAULTS) - 1
     assert 20 < ten.time.waited < 35
     assert [event.step for event in told if isinstance(event, ReplyRestarted)] == [4]
-    assert {event.step for event in told if isinstance(event, ReplyDelayed)} == {1, 2, 3, 4, 5, 6, 7}
+    assert {event.step for event in told if isinstance(event, ReplyDelayed)} == {
+        1,
+        2,
+        3,
+        4,
+        5,
+        6,
+        7,
+    }
     assert [step["attempts"] for step in report(ten)["steps"]] == [1] * 8 + [2, 1]
-    # Ten replies, one more that was too long, and what was lost: the cut one, and the empty one.
-    assert (report(ten)["model_calls"], report(ten)["calls_estimated"]) == (STEPS + 3, 1)
+    # Ten replies, one more that was too long, and what was lost: the cut one, and the
+    # empty one.
+    assert (report(ten)["model_calls"], report(ten)["calls_estimated"]) == (
+        STEPS + 3,
+        1,
+    )
 
 
 async def test_the_same_over_a_real_connection(ten: Sandbox) -> None:
@@ -102,31 +135,44 @@ async def test_the_same_over_a_real_connection(ten: Sandbox) -> None:
         4: Answer(""),
         5: failure(500, "Oops"),
     }
-    script = [entry for number, good in enumerate(REPLIES, 1) for entry in (faults.get(number), good) if entry]
+    script = [
+        entry
+        for number, good in enumerate(REPLIES, 1)
+        for entry in (faults.get(number), good)
+        if entry
+    ]
     with LoopbackServer(script) as server:
         ten.real_model = directly(server.url)
         told, stopped_by = await run(ten)
-        calls = Counter(recorded.request.messages[-1].content for recorded in server.requests)
+        calls = Counter(
+            recorded.request.messages[-1].content for recorded in server.requests
+        )
 
     assert stopped_by is None
     expect_all_done_once(ten, told)
     assert sorted(calls.values()) == [1] * 5 + [2] * 5
 
 
-# --- Faults that end a run -------------------------------------------------------------------------------------------
+# --- Faults that end a run ------------------------------------------------------------
 
 
 @pytest.fixture
 def cdd_exec(ten: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Callable[[], ExitCode]:
     """`cdd exec` as the command line calls it."""
-    monkeypatch.setattr("cdd_agent.wiring.make_model", lambda *_, **__: ten.real_model or ten.model)
+    monkeypatch.setattr(
+        "cdd_agent.wiring.make_model", lambda *_, **__: ten.real_model or ten.model
+    )
     return lambda: run_plan(ten.project, SLUG, as_json=True)
 
 
 @pytest.mark.parametrize(
     ("fault", "code", "status"),
     [
-        (RateLimited("Quota used up.", retry_after=3600), ExitCode.COME_BACK_LATER, "pending"),
+        (
+            RateLimited("Quota used up.", retry_after=3600),
+            ExitCode.COME_BACK_LATER,
+            "pending",
+        ),
         (AuthenticationFailed("The key was refused."), ExitCode.BAD_INPUT, "failed"),
         (ContextTooLong("Too long."), ExitCode.FAILED, "failed"),
         (ScriptedReply("I cannot", stop=StopReason.REFUSED), ExitCode.FAILED, "failed"),
@@ -135,7 +181,11 @@ def cdd_exec(ten: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Exit
     ids=["a long 429", "401", "context too long", "content refused", "length"],
 )
 def test_a_fault_that_ends_a_run_costs_one_call_and_the_next_run_goes_on(
-    ten: Sandbox, cdd_exec: Callable[[], ExitCode], fault: ModelError | ScriptedReply, code: ExitCode, status: str
+    ten: Sandbox,
+    cdd_exec: Callable[[], ExitCode],
+    fault: ModelError | ScriptedReply,
+    code: ExitCode,
+    status: str,
 ) -> None:
     ten.flags = {"max_attempts": 1}
     ten.replies(*REPLIES[:4], fault)
@@ -177,7 +227,9 @@ def test_a_budget_ends_a_run_before_the_call_and_no_later_process_passes_it(
     assert ten.statuses() == ["completed"] * STEPS
 
 
-def test_a_budget_in_dollars_is_refused_where_no_price_is_known(ten: Sandbox, cdd_exec: Callable[[], ExitCode]) -> None:
+def test_a_budget_in_dollars_is_refused_where_no_price_is_known(
+    ten: Sandbox, cdd_exec: Callable[[], ExitCode]
+) -> None:
     ten.flags = {"budget": {"usd": 1.0}}
     ten.real_model = LitellmModel("openai/test-model", "http://127.0.0.1:9/v1")
     with pytest.raises(CddError, match=r"`budget.usd`"):
@@ -185,7 +237,9 @@ def test_a_budget_in_dollars_is_refused_where_no_price_is_known(ten: Sandbox, cd
     assert not (ten.ticket / "execution-state.json").exists()
 
 
-async def test_a_server_that_is_not_there_fails_the_step_and_once_it_is_the_run_goes_on(ten: Sandbox) -> None:
+async def test_a_server_that_is_not_there_fails_the_step_and_once_it_is_the_run_goes_on(
+    ten: Sandbox,
+) -> None:
     with LoopbackServer(REPLIES) as server:
         url = server.url
     ten.real_model = directly(url)
@@ -208,9 +262,13 @@ async def test_a_person_who_leaves_while_it_waits_ends_it_at_once(ten: Sandbox) 
     assert ten.statuses() == ["pending"] * STEPS
 
 
-async def test_where_another_model_goes_on_with_a_step_the_log_and_the_report_say_so(sandbox: Sandbox) -> None:
+async def test_where_another_model_goes_on_with_a_step_the_log_and_the_report_say_so(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(Step("a.txt", check("a.txt")))
-    (sandbox.root / "other.yaml").write_text(f"replies: [{json.dumps({'reply': says('a.txt', 'good')})}]")
+    (sandbox.root / "other.yaml").write_text(
+        f"replies: [{json.dumps({'reply': says('a.txt', 'good')})}]"
+    )
     sandbox.replies(calls(read("missing.txt"), text="I look."), QuotaUsedUp(WHY))
     sandbox.model.name = "first"
     sandbox.flags = {"fallbacks": ["script:other.yaml"]}
@@ -223,6 +281,8 @@ async def test_where_another_model_goes_on_with_a_step_the_log_and_the_report_sa
     assert told == ModelReplaced(1, "scripted", "first", WHY)
     assert sandbox.statuses() == ["completed"]
     (log,) = sandbox.root.rglob("events.jsonl")
-    assert [json.loads(line)["event"] for line in log.read_text().splitlines()].count("model_replaced") == 1
+    assert [json.loads(line)["event"] for line in log.read_text().splitlines()].count(
+        "model_replaced"
+    ) == 1
     (report,) = sandbox.root.rglob("report.json")
     assert json.loads(report.read_text())["steps"][0]["models"] == ["first", "scripted"]

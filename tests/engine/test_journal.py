@@ -1,4 +1,6 @@
-"""An attempt's journal: its files are as before after a kill at any moment, and nobody else's edit is lost."""
+"""An attempt's journal: its files are as before after a kill at any moment, and nobody
+else's edit is lost.
+"""
 
 import hashlib
 import json
@@ -17,7 +19,9 @@ from cdd_agent.errors import BadInput
 from cdd_agent.git.restore import RestoreResult
 
 DELETE = "*** Begin Patch\n*** Delete File: old.txt\n*** End Patch\n"
-MOVE = "*** Begin Patch\n*** Update File: old.txt\n*** Move to: new.txt\n*** End Patch\n"
+MOVE = (
+    "*** Begin Patch\n*** Update File: old.txt\n*** Move to: new.txt\n*** End Patch\n"
+)
 A = PurePosixPath("a.txt")
 
 
@@ -38,19 +42,28 @@ def wrote(journal: Journal, text: str) -> None:
     noted(journal, f"```text:a.txt\n{text}\n```").apply(journal.root)
 
 
-def test_all_that_is_needed_to_go_back_is_saved_before_anything_is_written(journal: Journal) -> None:
+def test_all_that_is_needed_to_go_back_is_saved_before_anything_is_written(
+    journal: Journal,
+) -> None:
     (journal.root / "a.txt").write_text("first\n")
-    changes = change_set(journal.root, parse_reply("```text:a.txt\none\n```").edits, EditPolicy(seen=None))
+    changes = change_set(
+        journal.root,
+        parse_reply("```text:a.txt\none\n```").edits,
+        EditPolicy(seen=None),
+    )
     with journal.writing(changes):
         changes.apply(journal.root)
-        later = Journal(journal.root, journal.folder)  # of the process after a kill at this moment
+        # of the process after a kill at this moment
+        later = Journal(journal.root, journal.folder)
         assert later.restore() == RestoreResult(restored=("a.txt",))
     assert (journal.root / "a.txt").read_text() == "first\n"
 
 
 @pytest.mark.parametrize("reply", [DELETE, MOVE])
 @pytest.mark.parametrize("is_killed", ["before", "between", "after"])
-def test_after_a_kill_a_deleted_file_comes_back_as_it_was(journal: Journal, reply: str, is_killed: str) -> None:
+def test_after_a_kill_a_deleted_file_comes_back_as_it_was(
+    journal: Journal, reply: str, is_killed: str
+) -> None:
     old, new = journal.root / "old.txt", journal.root / "new.txt"
     old.write_bytes(b"\xffold\r\n")
     old.chmod(0o750)
@@ -68,9 +81,18 @@ def test_after_a_kill_a_deleted_file_comes_back_as_it_was(journal: Journal, repl
 
 
 def test_a_journal_of_an_earlier_version_is_restored(journal: Journal) -> None:
-    sha = {text: hashlib.sha1(b"blob %d\0%s" % (len(text), text)).hexdigest() for text in (b"mine\n", b"new\n")}
-    before, after = ({"mode": "100644", "content": sha[text], "permissions": None} for text in (b"mine\n", b"new\n"))
-    files = [{"path": "a.txt", "before": before, "after": after}, {"path": "b.txt", "before": None, "after": after}]
+    sha = {
+        text: hashlib.sha1(b"blob %d\0%s" % (len(text), text)).hexdigest()
+        for text in (b"mine\n", b"new\n")
+    }
+    before, after = (
+        {"mode": "100644", "content": sha[text], "permissions": None}
+        for text in (b"mine\n", b"new\n")
+    )
+    files = [
+        {"path": "a.txt", "before": before, "after": after},
+        {"path": "b.txt", "before": None, "after": after},
+    ]
     journal.folder.mkdir(parents=True)
     (journal.folder / "changes.json").write_text(json.dumps({"files": files}))
     (journal.folder / "before-0").write_text("mine\n")
@@ -98,7 +120,9 @@ def test_a_file_behind_a_link_to_a_folder_is_restored(journal: Journal) -> None:
 
 
 @pytest.mark.parametrize("leads_to", ["..", "elsewhere"])
-def test_a_link_that_came_later_is_followed_within_the_project_alone(journal: Journal, leads_to: str) -> None:
+def test_a_link_that_came_later_is_followed_within_the_project_alone(
+    journal: Journal, leads_to: str
+) -> None:
     (journal.root / "sub").mkdir()
     noted(journal, "```text:sub/a.txt\nnew\n```").apply(journal.root)
     (journal.root / "sub").rename(journal.root / "elsewhere")
@@ -117,7 +141,9 @@ def test_a_file_that_a_person_made_in_its_place_stays(journal: Journal) -> None:
 
 
 @pytest.mark.parametrize("now", ["one\n", "two\n", "formatted\n"])
-def test_whatever_the_attempt_made_of_a_file_last_what_was_there_first_comes_back(journal: Journal, now: str) -> None:
+def test_whatever_the_attempt_made_of_a_file_last_what_was_there_first_comes_back(
+    journal: Journal, now: str
+) -> None:
     file = journal.root / "a.txt"
     file.write_text("first\n")
     wrote(journal, "one")
@@ -129,9 +155,13 @@ def test_whatever_the_attempt_made_of_a_file_last_what_was_there_first_comes_bac
     assert journal.restore() == RestoreResult()
 
 
-def test_a_refusal_is_forgotten_and_what_was_written_before_it_is_not(journal: Journal) -> None:
+def test_a_refusal_is_forgotten_and_what_was_written_before_it_is_not(
+    journal: Journal,
+) -> None:
     wrote(journal, "one")
-    changes = change_set(journal.root, parse_reply("```text:b.txt\nb\n```").edits, EditPolicy(seen=None))
+    changes = change_set(
+        journal.root, parse_reply("```text:b.txt\nb\n```").edits, EditPolicy(seen=None)
+    )
     with pytest.raises(ReplyRefused), journal.writing(changes):
         raise ReplyRefused("no")
     (journal.root / "b.txt").write_text("b\n")  # the very same, and somebody else's
@@ -146,7 +176,9 @@ def test_what_is_no_longer_as_the_attempt_left_it_is_named(journal: Journal) -> 
     assert journal.changed_since() == {A}
 
 
-def test_what_a_command_made_is_kept_by_its_call_until_it_is_set_aside(journal: Journal) -> None:
+def test_what_a_command_made_is_kept_by_its_call_until_it_is_set_aside(
+    journal: Journal,
+) -> None:
     wrote(journal, "one")
     made = {A: WrittenFile(b"formatted\n", 0o755)}
     journal.keep_command_writes(2, made)
@@ -155,7 +187,9 @@ def test_what_a_command_made_is_kept_by_its_call_until_it_is_set_aside(journal: 
     assert journal.command_writes(2) == made
     journal.set_calls_aside(since=2)
     assert journal.command_writes(2) == {}
-    assert [path.read_text() for path in journal.folder.glob("call-2-0.aside-*")] == ["formatted\n"]
+    assert [path.read_text() for path in journal.folder.glob("call-2-0.aside-*")] == [
+        "formatted\n"
+    ]
 
 
 def test_a_copy_that_is_gone_is_told(journal: Journal) -> None:
@@ -176,11 +210,15 @@ def test_content_that_is_not_what_was_there_is_not_put_back(journal: Journal) ->
 
 
 @pytest.mark.parametrize("path", ["../outside.txt", "/outside.txt"])
-def test_a_journal_that_leads_out_of_the_project_is_refused(journal: Journal, path: str) -> None:
+def test_a_journal_that_leads_out_of_the_project_is_refused(
+    journal: Journal, path: str
+) -> None:
     wrote(journal, "one")
     file = journal.folder / "changes.json"
     found = json.loads(file.read_text())
     found["files"][0]["path"] = path
     file.write_text(json.dumps(found))
-    with pytest.raises(BadInput, match=r"changes\.json is damaged: .* is not in the project"):
+    with pytest.raises(
+        BadInput, match=r"changes\.json is damaged: .* is not in the project"
+    ):
         journal.restore()

@@ -1,4 +1,6 @@
-"""What is known of the tests is the same whether it grew with the steps, or was read anew from the record."""
+"""What is known of the tests is the same whether it grew with the steps, or was read
+anew from the record.
+"""
 
 import tempfile
 from dataclasses import dataclass
@@ -20,9 +22,10 @@ from cdd_agent.verification.outcomes import Reference, Result, SuiteRun
 STEPS = (1, 2, 3)
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
-runs = st.dictionaries(st.sampled_from(["test_a.py::a", "test_a.py::b", "test_b.py::c"]), st.sampled_from(Result)).map(
-    lambda results: SuiteRun(results=results)
-)
+runs = st.dictionaries(
+    st.sampled_from(["test_a.py::a", "test_a.py::b", "test_b.py::c"]),
+    st.sampled_from(Result),
+).map(lambda results: SuiteRun(results=results))
 
 
 @dataclass(frozen=True)
@@ -49,12 +52,20 @@ class Begun:
 deeds = st.one_of(
     st.builds(Checked, st.sampled_from(STEPS), runs),
     st.builds(Undone, st.sampled_from(STEPS)),
-    st.builds(Begun, runs, st.lists(st.tuples(st.sampled_from(STEPS), st.integers(1, 2)), max_size=2).map(tuple)),
+    st.builds(
+        Begun,
+        runs,
+        st.lists(st.tuples(st.sampled_from(STEPS), st.integers(1, 2)), max_size=2).map(
+            tuple
+        ),
+    ),
 )
 
 
 @given(st.lists(deeds, max_size=7))
-def test_what_is_kept_is_what_would_be_read(done: list[Checked | Undone | Begun]) -> None:
+def test_what_is_kept_is_what_would_be_read(
+    done: list[Checked | Undone | Begun],
+) -> None:
     with tempfile.TemporaryDirectory() as folder:
         record = RunRecord.of(Path(folder), "feature-x", Redactor())
         record.prepare()
@@ -64,7 +75,9 @@ def test_what_is_kept_is_what_would_be_read(done: list[Checked | Undone | Begun]
             match deed:
                 case Checked(number, tests):
                     attempt = state.step(number).attempts + 1
-                    state = state.started(PlanStep(number=number, title="t"), NOW, attempt=attempt)
+                    state = state.started(
+                        PlanStep(number=number, title="t"), NOW, attempt=attempt
+                    )
                     record.attempt(number, attempt).folder.mkdir(parents=True)
                     record.attempt(number, attempt).save_tests(tests, Reference())
                     state = state.completed(number, NOW, Verification.PASSED, NO_FILES)
@@ -72,6 +85,10 @@ def test_what_is_kept_is_what_would_be_read(done: list[Checked | Undone | Begun]
                     if state.step(number).status is StepStatus.COMPLETED:
                         state = state.undo([state.step(number)], "u")
                 case Begun(tests, already):
-                    record.save_baseline(Baseline(step=1, tests=tests, already=already), "")
+                    record.save_baseline(
+                        Baseline(step=1, tests=tests, already=already), ""
+                    )
             for before in (None, state.step(2)):
-                assert known.so_far(state, before=before) == KnownTests(record).so_far(state, before=before)
+                assert known.so_far(state, before=before) == KnownTests(record).so_far(
+                    state, before=before
+                )

@@ -1,4 +1,6 @@
-"""Limits of a step with tools: by its whole attempt, however often it was interrupted; a person's time is free."""
+"""Limits of a step with tools: by its whole attempt, however often it was interrupted;
+a person's time is free.
+"""
 
 import json
 import time
@@ -9,7 +11,18 @@ from cdd_agent.edits.review import Review
 from cdd_agent.events import Choice, Proposal
 from cdd_agent.frontend import Nobody, Reviewed
 from cdd_agent.llm.port import ConnectionFailed
-from tests.engine.tool_steps import STEP, answers, calls, create, execute, finished, problems, read, replace, run
+from tests.engine.tool_steps import (
+    STEP,
+    answers,
+    calls,
+    create,
+    execute,
+    finished,
+    problems,
+    read,
+    replace,
+    run,
+)
 from tests.projects import SLUG, Sandbox
 
 GONE = [ConnectionFailed("gone")] * 9
@@ -30,10 +43,18 @@ async def test_the_rounds_before_an_interruption_count(sandbox: Sandbox) -> None
     assert sandbox.statuses() == ["completed"]
 
 
-async def test_the_last_word_is_all_that_is_left_after_the_last_round(sandbox: Sandbox) -> None:
-    looks = [calls(("list_files", {"limit": number})) for number in range(1, Limits().rounds)]
-    await run(sandbox.write(STEP).replies(*looks, calls(create("a.txt", "good\n")), *GONE))
-    events = await run(sandbox.replies(calls(create("b.txt", "b\n"), text="One more."), "Done."))
+async def test_the_last_word_is_all_that_is_left_after_the_last_round(
+    sandbox: Sandbox,
+) -> None:
+    looks = [
+        calls(("list_files", {"limit": number})) for number in range(1, Limits().rounds)
+    ]
+    await run(
+        sandbox.write(STEP).replies(*looks, calls(create("a.txt", "good\n")), *GONE)
+    )
+    events = await run(
+        sandbox.replies(calls(create("b.txt", "b\n"), text="One more."), "Done.")
+    )
     assert len(sandbox.model.requests) == 1
     assert finished(events).status == "failed"
     assert not (sandbox.root / "b.txt").exists()
@@ -50,7 +71,9 @@ async def test_the_time_before_an_interruption_counts(sandbox: Sandbox) -> None:
     assert f"{Limits().seconds:.0f} seconds" in sandbox.prompt()
 
 
-async def test_a_dialogue_that_was_saved_without_its_time_goes_on(sandbox: Sandbox) -> None:
+async def test_a_dialogue_that_was_saved_without_its_time_goes_on(
+    sandbox: Sandbox,
+) -> None:
     await run(sandbox.write(STEP).replies(calls(create("a.txt", "good\n")), *GONE))
     path = sandbox.root / f".cdd/runs/{SLUG}/step-01/attempt-1/dialogue.json"
     path.write_text(json.dumps({"messages": saved(sandbox)["messages"]}))
@@ -72,9 +95,17 @@ class Slow(Nobody):
 
 
 async def test_waiting_for_a_persons_yes_is_no_work(sandbox: Sandbox) -> None:
-    sandbox.flags, sandbox.frontend = {"approval": "ask", "commands": {"mode": "ask"}}, Slow()
+    sandbox.flags, sandbox.frontend = (
+        {"approval": "ask", "commands": {"mode": "ask"}},
+        Slow(),
+    )
     sandbox.write(STEP).replies(
-        calls(create("a.txt", "go\n"), execute("sh -c true"), replace("a.txt", "go", "good")), *GONE
+        calls(
+            create("a.txt", "go\n"),
+            execute("sh -c true"),
+            replace("a.txt", "go", "good"),
+        ),
+        *GONE,
     )
     began = time.monotonic()
     events = await run(sandbox)
@@ -84,15 +115,27 @@ async def test_waiting_for_a_persons_yes_is_no_work(sandbox: Sandbox) -> None:
     assert saved(sandbox)["seconds"] < took - 1.2
 
 
-async def test_a_file_that_was_cut_for_the_rounds_sake_was_not_seen(sandbox: Sandbox) -> None:
+async def test_a_file_that_was_cut_for_the_rounds_sake_was_not_seen(
+    sandbox: Sandbox,
+) -> None:
     for name in "xyz":
         (sandbox.root / f"{name}.txt").write_text(name * 39_000)
     sandbox.write(STEP).replies(
         calls(read("x.txt"), read("y.txt"), read("z.txt")),
-        calls(replace("y.txt", "", "all new\n" * 4_000), replace("z.txt", "", "all new\n" * 4_000)),
+        calls(
+            replace("y.txt", "", "all new\n" * 4_000),
+            replace("z.txt", "", "all new\n" * 4_000),
+        ),
         calls(create("a.txt", "good\n")),
         "Done.",
     )
     events = await run(sandbox)
-    assert [bool(problem) for problem in problems(events)] == [False, False, False, False, True, False]
+    assert [bool(problem) for problem in problems(events)] == [
+        False,
+        False,
+        False,
+        False,
+        True,
+        False,
+    ]
     assert "z.txt" in problems(events)[4] or "y.txt" in problems(events)[4]

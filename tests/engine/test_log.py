@@ -1,4 +1,6 @@
-"""The log of a run: one line an event, only ever added to, and readable whatever happened to it."""
+"""The log of a run: one line an event, only ever added to, and readable whatever
+happened to it.
+"""
 
 import json
 import os
@@ -37,11 +39,27 @@ from tests.projects import Sandbox, Step, check, says
 
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 EVENTS: list[Event] = [
-    PlanOpened("feature-x", "Say words", (StepView(1, "Ünï | `x`"), StepView(2, "b")), resumed=False),
+    PlanOpened(
+        "feature-x",
+        "Say words",
+        (StepView(1, "Ünï | `x`"), StepView(2, "b")),
+        resumed=False,
+    ),
     StepStarted(1, "two\nlines \u2028 and \x00", 1),
     ReplyFinished(1, Usage(1200, 300)),
     ReplyFinished(1, None),
-    StepFinished(1, "a", StepStatus.COMPLETED, Verification.PASSED, None, None, ("a.py",), (), 1, 2),
+    StepFinished(
+        1,
+        "a",
+        StepStatus.COMPLETED,
+        Verification.PASSED,
+        None,
+        None,
+        ("a.py",),
+        (),
+        1,
+        2,
+    ),
 ]
 
 
@@ -60,7 +78,10 @@ def test_events_come_back_as_they_were_with_their_time(tmp_path: Path) -> None:
 
 def test_a_line_is_the_event_as_scripts_know_it_and_its_time(tmp_path: Path) -> None:
     log = log_with(tmp_path, [EVENTS[1]])
-    assert json.loads(log.path.read_text()) == {"time": "2026-11-21T10:00:00+00:00", **to_json(EVENTS[1])}
+    assert json.loads(log.path.read_text()) == {
+        "time": "2026-11-21T10:00:00+00:00",
+        **to_json(EVENTS[1]),
+    }
 
 
 def test_what_streams_is_not_logged(tmp_path: Path) -> None:
@@ -71,26 +92,48 @@ def test_what_streams_is_not_logged(tmp_path: Path) -> None:
 
 def test_of_what_is_long_the_log_has_the_figures(tmp_path: Path) -> None:
     file = FileDiff("a.py", 1, 0, "@@ -0,0 +1 @@\n+x\n")
-    failure = FailedTest("test_a.py::test_a", "assert 1 == 2", "test_a.py:2", "def test_a(): ...", is_old=False)
+    failure = FailedTest(
+        "test_a.py::test_a",
+        "assert 1 == 2",
+        "test_a.py:2",
+        "def test_a(): ...",
+        is_old=False,
+    )
     log = log_with(
         tmp_path,
         [
-            ToolFinished(1, "edit_file(…)", "", "edit_file", "a.py", output="very much", files=(file,)),
+            ToolFinished(
+                1,
+                "edit_file(…)",
+                "",
+                "edit_file",
+                "a.py",
+                output="very much",
+                files=(file,),
+            ),
             ChangesApplied(1, ("a.py",), (), (), files=(file,)),
             TestsFinished(1, None, "failed", 1.0, (), "pytest", 0, 1, 0, (failure,)),
         ],
     )
     short = FileDiff("a.py", 1, 0, "")
     tool, changes, tests = (entry.event for entry in log.entries())
-    assert tool == ToolFinished(1, "edit_file(…)", "", "edit_file", "a.py", files=(short,))
+    assert tool == ToolFinished(
+        1, "edit_file(…)", "", "edit_file", "a.py", files=(short,)
+    )
     assert changes == ChangesApplied(1, ("a.py",), (), (), files=(short,))
     assert isinstance(tests, TestsFinished)
-    assert tests.failures == (FailedTest("test_a.py::test_a", "assert 1 == 2", "test_a.py:2", "", is_old=False),)
+    assert tests.failures == (
+        FailedTest(
+            "test_a.py::test_a", "assert 1 == 2", "test_a.py:2", "", is_old=False
+        ),
+    )
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
-def test_a_log_cut_anywhere_reads_and_goes_on(tmp_path: Path, data: st.DataObject) -> None:
+def test_a_log_cut_anywhere_reads_and_goes_on(
+    tmp_path: Path, data: st.DataObject
+) -> None:
     log = RunLog(tmp_path / "events.jsonl", lambda: NOW)
     log.path.unlink(missing_ok=True)
     content = log_with(tmp_path, EVENTS).path.read_bytes()
@@ -114,11 +157,17 @@ def test_a_log_cut_anywhere_reads_and_goes_on(tmp_path: Path, data: st.DataObjec
         b"[]",
         b"7",
         b"{}",
-        b'{"time": "2026-11-21T10:00:00+00:00", "event": "from_a_later_version", "x": 1}',
+        (
+            b'{"time": "2026-11-21T10:00:00+00:00", "event": "from_a_later_version",'
+            b' "x": 1}'
+        ),
         b'{"time": "2026-11-21T10:00:00+00:00", "event": ["a"]}',
         b'{"time": "yesterday", "event": "notice", "text": "x"}',
         b'{"time": "2026-11-21T10:00:00", "event": "notice", "text": "x"}',
-        b'{"time": "2026-11-21T10:00:00+00:00", "event": "step_started", "step": "one"}',
+        (
+            b'{"time": "2026-11-21T10:00:00+00:00", "event": "step_started", "step":'
+            b' "one"}'
+        ),
         b"[" * 100_000,
         b"x" * 9_000_000,
     ],
@@ -140,14 +189,17 @@ def test_a_disk_that_refuses_is_told(tmp_path: Path) -> None:
         list(log.entries())
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has a disk that is always full")  # noqa: PTH110
+@pytest.mark.skipif(
+    not os.path.exists("/dev/full"),  # noqa: PTH110
+    reason="only Linux has a disk that is always full",
+)
 def test_a_full_disk_is_told(tmp_path: Path) -> None:
     (tmp_path / "events.jsonl").symlink_to("/dev/full")
     with pytest.raises(BadInput, match="No space left"):
         log_with(tmp_path, EVENTS)
 
 
-# --- A whole run -----------------------------------------------------------------------------------------------------
+# --- A whole run ----------------------------------------------------------------------
 
 TOKEN = "c29tZSByYW5kb20gYnl0ZXM"
 GONE = "[redacted: DEPLOY_TOKEN]"
@@ -180,11 +232,18 @@ async def test_what_was_shown_was_logged_before(sandbox: Sandbox) -> None:
     assert step
     await stop_at(engine.run_step(step), lambda event: isinstance(event, ReplyFinished))
     engine.close()
-    assert logged(sandbox) == ["step_started", "prompt_made", "reply_started", "reply_finished"]
+    assert logged(sandbox) == [
+        "step_started",
+        "prompt_made",
+        "reply_started",
+        "reply_finished",
+    ]
     assert sandbox.statuses() == ["pending"]
 
 
-async def test_a_log_that_cannot_be_written_ends_the_step_without_a_trace(sandbox: Sandbox) -> None:
+async def test_a_log_that_cannot_be_written_ends_the_step_without_a_trace(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "good"))
     engine = sandbox.engine()
     engine.run.record.log.path.mkdir()
@@ -194,7 +253,9 @@ async def test_a_log_that_cannot_be_written_ends_the_step_without_a_trace(sandbo
     assert sandbox.statuses() == ["pending"]
 
 
-async def test_a_secret_is_neither_shown_nor_stored_and_the_files_of_the_project_keep_it(sandbox: Sandbox) -> None:
+async def test_a_secret_is_neither_shown_nor_stored_and_the_projects_files_keep_it(
+    sandbox: Sandbox,
+) -> None:
     (sandbox.root / "a.txt").write_text(f"before {TOKEN}\n")
     sandbox.write(Step("a.txt", check("a.txt"), description=f"Not {TOKEN}."))
     sandbox.replies(says("a.txt", f"bad {TOKEN}", words=f"Yes: {TOKEN}"))
@@ -203,17 +264,27 @@ async def test_a_secret_is_neither_shown_nor_stored_and_the_files_of_the_project
 
     assert sandbox.text("a.txt") == f"bad {TOKEN}\n"
     assert TOKEN not in str(shown)
-    assert f"Yes: {GONE}" in "".join(event.text for event in shown if isinstance(event, ReplyDelta))
-    assert f"bad {GONE}" in "".join(event.text for event in shown if isinstance(event, CommandOutput))
+    assert f"Yes: {GONE}" in "".join(
+        event.text for event in shown if isinstance(event, ReplyDelta)
+    )
+    assert f"bad {GONE}" in "".join(
+        event.text for event in shown if isinstance(event, CommandOutput)
+    )
     runs = sandbox.root / ".cdd/runs/feature-words"
-    texts = [path for path in runs.rglob("*") if path.is_file() and "checkpoints.git" not in path.parts]
+    texts = [
+        path
+        for path in runs.rglob("*")
+        if path.is_file() and "checkpoints.git" not in path.parts
+    ]
     with_secret = {path.name for path in texts if TOKEN in path.read_text()}
     assert with_secret == {"reply.md", "before-0"}
     for name in ("guidance.md", "request.md", "output.txt", "failure.json"):
         assert GONE in next(runs.rglob(name)).read_text()
 
 
-async def test_guidance_with_a_secret_is_kept_without_it_and_its_reply_stays_of_use(sandbox: Sandbox) -> None:
+async def test_guidance_with_a_secret_is_kept_without_it_and_its_reply_stays_of_use(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "good"))
     engine = sandbox.engine()
     step = engine.run.next_step
@@ -229,7 +300,9 @@ async def test_guidance_with_a_secret_is_kept_without_it_and_its_reply_stays_of_
     assert sandbox.statuses() == ["completed"]
 
 
-async def test_an_error_with_a_secret_is_kept_without_it_in_the_state(sandbox: Sandbox) -> None:
+async def test_an_error_with_a_secret_is_kept_without_it_in_the_state(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(Step("a.txt", check("a.txt"))).replies(says(f"../{TOKEN}.txt", "x"))
     await run(sandbox.engine())
     assert f"{GONE}.txt" in sandbox.state()["step_executions"]["1"]["error"]

@@ -1,4 +1,6 @@
-"""States that an earlier tool wrote are taken over: what is done stays done, word for word, and is unverified."""
+"""States that an earlier tool wrote are taken over: what is done stays done, word for
+word, and is unverified.
+"""
 
 import json
 from typing import Any
@@ -15,7 +17,15 @@ from tests.listening import collect, told_to
 from tests.projects import SLUG, Sandbox, Step, check, notice, run_all, says
 
 FOUR = tuple(Step(f"{name}.txt", check(f"{name}.txt")) for name in "abcd")
-PROMISED = ("step_number", "status", "started_at", "completed_at", "error", "files_created", "files_modified")
+PROMISED = (
+    "step_number",
+    "status",
+    "started_at",
+    "completed_at",
+    "error",
+    "files_created",
+    "files_modified",
+)
 
 
 def done(number: int, **other: Any) -> dict[str, Any]:
@@ -32,7 +42,9 @@ def done(number: int, **other: Any) -> dict[str, Any]:
     }
 
 
-def older(status: str, current: int, *steps: dict[str, Any], completed_at: str | None = None) -> dict[str, Any]:
+def older(
+    status: str, current: int, *steps: dict[str, Any], completed_at: str | None = None
+) -> dict[str, Any]:
     return {
         "ticket_slug": SLUG,
         "current_step": current,
@@ -44,9 +56,15 @@ def older(status: str, current: int, *steps: dict[str, Any], completed_at: str |
 
 
 SKIPPED = done(2, files_created=[])
-PENDING = done(3, status="pending", started_at=None, completed_at=None, files_created=[])
+PENDING = done(
+    3, status="pending", started_at=None, completed_at=None, files_created=[]
+)
 UNDER_WAY = PENDING | {"status": "in_progress", "started_at": "2025-12-04T10:03:00"}
-FAILED = PENDING | {"status": "failed", "started_at": "2025-12-04T10:03:00", "error": "no such file"}
+FAILED = PENDING | {
+    "status": "failed",
+    "started_at": "2025-12-04T10:03:00",
+    "error": "no such file",
+}
 PAUSED = older("paused", 3, done(1), SKIPPED, PENDING)
 
 
@@ -77,7 +95,9 @@ async def test_a_run_of_an_earlier_tool_goes_on_and_its_done_steps_stay_as_they_
     sandbox: Sandbox, state: dict[str, Any]
 ) -> None:
     lay(sandbox, state)
-    events = await run_all(sandbox.replies(says("c.txt", "good"), says("d.txt", "good")))
+    events = await run_all(
+        sandbox.replies(says("c.txt", "good"), says("d.txt", "good"))
+    )
     assert [event.step for event in events if isinstance(event, StepStarted)] == [3, 4]
     now = sandbox.state()
     assert [promised(now["step_executions"][key]) for key in "12"] == [done(1), SKIPPED]
@@ -88,11 +108,17 @@ async def test_a_run_of_an_earlier_tool_goes_on_and_its_done_steps_stay_as_they_
     assert verified == ["none", "none", "passed", "passed"]
 
 
-async def test_a_finished_one_that_still_says_in_progress_is_done_and_unverified(sandbox: Sandbox) -> None:
+async def test_a_finished_one_that_still_says_in_progress_is_done_and_unverified(
+    sandbox: Sandbox,
+) -> None:
     state = older("in_progress", 5, *map(done, range(1, 5)))
     events = await run_all(lay(sandbox, state))
     (finished,) = [event for event in events if isinstance(event, RunFinished)]
-    assert (finished.status.value, finished.completed, finished.unverified) == ("completed", 4, 4)
+    assert (finished.status.value, finished.completed, finished.unverified) == (
+        "completed",
+        4,
+        4,
+    )
     assert sandbox.model.requests == []
 
 
@@ -105,7 +131,9 @@ def opening(sandbox: Sandbox) -> list[Event]:
     return events
 
 
-async def test_it_is_taken_over_once_with_a_copy_and_that_is_told(sandbox: Sandbox) -> None:
+async def test_it_is_taken_over_once_with_a_copy_and_that_is_told(
+    sandbox: Sandbox,
+) -> None:
     def opened() -> list[Event]:
         return opening(sandbox)
 
@@ -117,12 +145,15 @@ async def test_it_is_taken_over_once_with_a_copy_and_that_is_told(sandbox: Sandb
     assert "2 of 4" in notice(opened(), About.STATE_REBUILT)
 
 
-async def test_a_state_of_this_version_is_never_said_to_be_of_an_earlier_one(sandbox: Sandbox) -> None:
+async def test_a_state_of_this_version_is_never_said_to_be_of_an_earlier_one(
+    sandbox: Sandbox,
+) -> None:
     engine = sandbox.write(*FOUR).engine()
     await collect(engine.skip(engine.run.plan.steps[0], "not now", keep=False))
     engine.close()
     file = sandbox.ticket / "execution-state.json"
-    for words in ({}, {"title": None, "fingerprint": None}):  # one that did not keep the words of what was skipped, too
+    # one that did not keep the words of what was skipped, too
+    for words in ({}, {"title": None, "fingerprint": None}):
         state = sandbox.state()
         state["step_executions"]["1"] |= words
         file.write_text(json.dumps(state))
@@ -130,17 +161,25 @@ async def test_a_state_of_this_version_is_never_said_to_be_of_an_earlier_one(san
         assert sandbox.state()["step_executions"]["1"]["title"] == "Make a.txt"
 
 
-async def test_from_then_on_its_steps_are_known_by_their_words(sandbox: Sandbox) -> None:
+async def test_from_then_on_its_steps_are_known_by_their_words(
+    sandbox: Sandbox,
+) -> None:
     lay(sandbox, PAUSED).engine().close()
     sandbox.write(Step("x.txt"), Step("y.txt"), *FOUR[2:])
     with pytest.raises(BadInput, match="another plan"):
         sandbox.engine()
 
 
-async def test_what_it_changed_is_not_known_here_and_only_what_changed_nothing_can_be_undone(sandbox: Sandbox) -> None:
+async def test_what_it_changed_is_unknown_here_and_only_no_change_can_be_undone(
+    sandbox: Sandbox,
+) -> None:
     async def undone(engine: Engine) -> list[tuple[int, ...]]:
         try:
-            return [event.steps for event in await collect(engine.undo()) if isinstance(event, StepsUndone)]
+            return [
+                event.steps
+                for event in await collect(engine.undo())
+                if isinstance(event, StepsUndone)
+            ]
         finally:
             engine.close()
 
@@ -158,16 +197,29 @@ def cdd(sandbox: Sandbox, *words: str) -> str:
 
 
 @pytest.mark.parametrize("is_opened", [False, True])
-async def test_no_face_shows_its_steps_as_verified(sandbox: Sandbox, is_opened: bool) -> None:
+async def test_no_face_shows_its_steps_as_verified(
+    sandbox: Sandbox, is_opened: bool
+) -> None:
     lay(sandbox, PAUSED)
     if is_opened:
         engine = sandbox.engine()
-        (line,) = [text for text, _ in described(engine.run.opened()) if "1. Make a.txt" in text]
+        (line,) = [
+            text
+            for text, _ in described(engine.run.opened())
+            if "1. Make a.txt" in text
+        ]
         assert "unverified" in line
         engine.close()
     assert cdd(sandbox, "status", SLUG).count("(unverified)") == 2
-    (opened,) = [json.loads(line) for line in cdd(sandbox, "status", SLUG, "--json").splitlines()]
-    assert [step["verification"] for step in opened["steps"]] == ["none", "none", None, None]
+    (opened,) = [
+        json.loads(line) for line in cdd(sandbox, "status", SLUG, "--json").splitlines()
+    ]
+    assert [step["verification"] for step in opened["steps"]] == [
+        "none",
+        "none",
+        None,
+        None,
+    ]
 
 
 async def test_the_report_shows_them_as_unverified(sandbox: Sandbox) -> None:
@@ -178,4 +230,7 @@ async def test_the_report_shows_them_as_unverified(sandbox: Sandbox) -> None:
     session.leave()
     report = json.loads((sandbox.root / ".cdd/runs" / SLUG / "report.json").read_text())
     assert [step["verification"] for step in report["steps"]] == ["none", "passed"]
-    assert "completed, unverified" in (sandbox.root / ".cdd/runs" / SLUG / "report.md").read_text()
+    assert (
+        "completed, unverified"
+        in (sandbox.root / ".cdd/runs" / SLUG / "report.md").read_text()
+    )

@@ -1,4 +1,6 @@
-"""A picture among a step's files: the model sees it, and nobody asks it to write one."""
+"""A picture among a step's files: the model sees it, and nobody asks it to write
+one.
+"""
 
 from base64 import b64encode
 
@@ -27,27 +29,44 @@ def told(events: list[Event]) -> list[About | None]:
 
 
 def sent(sandbox: Sandbox, number: int = -1) -> list[Picture]:
-    return [picture for message in sandbox.model.requests[number].messages for picture in message.pictures]
+    return [
+        picture
+        for message in sandbox.model.requests[number].messages
+        for picture in message.pictures
+    ]
 
 
-async def test_a_file_of_the_step_that_is_a_picture_is_seen_and_not_garbled(pictured: Sandbox) -> None:
+async def test_a_file_of_the_step_that_is_a_picture_is_seen_and_not_garbled(
+    pictured: Sandbox,
+) -> None:
     events = await run(pictured.replies(says("a.txt", "good")))
     assert finished(events).status is StepStatus.COMPLETED
-    assert [(picture.name, picture.data) for picture in sent(pictured)] == [("shot.png", SHOT)]
+    assert [(picture.name, picture.data) for picture in sent(pictured)] == [
+        ("shot.png", SHOT)
+    ]
     assert "PNG" not in pictured.prompt()
     assert told(events) == [About.SENT]
 
 
-@pytest.mark.parametrize("words", ["Do as `shot.png` shows.", "Do as @shot.png shows.", "Do as shot.png shows."])
-def test_one_that_the_steps_words_or_guidance_name_is_seen(sandbox: Sandbox, words: str) -> None:
+@pytest.mark.parametrize(
+    "words",
+    ["Do as `shot.png` shows.", "Do as @shot.png shows.", "Do as shot.png shows."],
+)
+def test_one_that_the_steps_words_or_guidance_name_is_seen(
+    sandbox: Sandbox, words: str
+) -> None:
     (sandbox.root / "shot.png").write_bytes(SHOT)
     by_words = prompt_of(sandbox.write(Step("a.txt", description=words)))
     by_guidance = prompt_of(sandbox.write(Step("a.txt")), guidance=words)
     for prompt in (by_words, by_guidance):
-        assert [picture.name for picture in prompt.request.messages[-1].pictures] == ["shot.png"]
+        assert [picture.name for picture in prompt.request.messages[-1].pictures] == [
+            "shot.png"
+        ]
 
 
-async def test_a_model_that_sees_none_gets_the_step_without_it(pictured: Sandbox) -> None:
+async def test_a_model_that_sees_none_gets_the_step_without_it(
+    pictured: Sandbox,
+) -> None:
     pictured.replies(says("a.txt", "good")).model.sees = False
     events = await run(pictured)
     assert finished(events).status is StepStatus.COMPLETED
@@ -55,7 +74,9 @@ async def test_a_model_that_sees_none_gets_the_step_without_it(pictured: Sandbox
     assert About.NOT_SENT in told(events)
 
 
-async def test_in_a_loop_with_tools_and_after_a_kill_it_is_the_same(pictured: Sandbox) -> None:
+async def test_in_a_loop_with_tools_and_after_a_kill_it_is_the_same(
+    pictured: Sandbox,
+) -> None:
     pictured.replies(calls(read("plan.md")), calls(create("a.txt", "good\n")))
     engine = pictured.engine()
     await stopped_after(engine, "create_file")
@@ -70,7 +91,9 @@ async def test_in_a_loop_with_tools_and_after_a_kill_it_is_the_same(pictured: Sa
     assert pictured.model.requests[0].messages[1] == first
 
 
-async def test_what_people_read_of_an_attempt_names_it_and_has_no_content(pictured: Sandbox) -> None:
+async def test_what_people_read_of_an_attempt_names_it_and_has_no_content(
+    pictured: Sandbox,
+) -> None:
     await run(pictured.replies(says("a.txt", "good")))
     content = b64encode(SHOT).decode()
     for file in (pictured.root / ".cdd" / "runs").rglob("*"):
@@ -85,9 +108,13 @@ async def test_a_reply_that_writes_over_it_is_refused(pictured: Sandbox) -> None
     assert (pictured.root / "shot.png").read_bytes() == SHOT
 
 
-async def test_a_step_whose_only_file_is_a_picture_may_say_its_words_alone(sandbox: Sandbox) -> None:
+async def test_a_step_whose_only_file_is_a_picture_may_say_its_words_alone(
+    sandbox: Sandbox,
+) -> None:
     (sandbox.root / "shot.png").write_bytes(SHOT)
-    sandbox.write(Step("shot.png", 'python -c "print(1)"', description="Say what it shows."))
+    sandbox.write(
+        Step("shot.png", 'python -c "print(1)"', description="Say what it shows.")
+    )
     events = await run(sandbox.replies("It shows a red box."))
     assert not any(isinstance(event, AttemptFailed) for event in events)
     assert len(sandbox.model.requests) == 1
@@ -95,9 +122,13 @@ async def test_a_step_whose_only_file_is_a_picture_may_say_its_words_alone(sandb
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"Not one.", SHOT[:-20], SHOT + bytes(4_000_000)], ids=["empty", "wrong", "cut", "large"]
+    "data",
+    [b"", b"Not one.", SHOT[:-20], SHOT + bytes(4_000_000)],
+    ids=["empty", "wrong", "cut", "large"],
 )
-async def test_one_that_cannot_be_sent_is_told_and_the_step_goes_on(sandbox: Sandbox, data: bytes) -> None:
+async def test_one_that_cannot_be_sent_is_told_and_the_step_goes_on(
+    sandbox: Sandbox, data: bytes
+) -> None:
     (sandbox.root / "shot.png").write_bytes(data)
     events = await run(sandbox.write(STEP).replies(says("a.txt", "good")))
     assert About.NOT_SHOWN in told(events)
@@ -112,7 +143,9 @@ def test_in_a_small_window_it_is_left_out_and_named(sandbox: Sandbox) -> None:
     assert any("shot.png" in part for part in prompt.left_out)
 
 
-async def test_a_refused_picture_is_not_taken_for_refused_tools(pictured: Sandbox) -> None:
+async def test_a_refused_picture_is_not_taken_for_refused_tools(
+    pictured: Sandbox,
+) -> None:
     refusal = PicturesRefused("It takes no pictures.")
     events = await run(pictured.replies(refusal, calls(create("a.txt", "good\n"))))
     assert finished(events).error == refusal.message

@@ -1,4 +1,6 @@
-"""A step's prompt: the step first, then what there is room for, each file whole or only named."""
+"""A step's prompt: the step first, then what there is room for, each file whole or only
+named.
+"""
 
 import re
 from pathlib import Path
@@ -24,7 +26,9 @@ BIG = "x = 1\n" * 2_000
 """A file of 12,000 bytes, 4,000 tokens."""
 
 
-def prompt_of(sandbox: Sandbox, window: int | None = None, **more: object) -> StepPrompt:
+def prompt_of(
+    sandbox: Sandbox, window: int | None = None, **more: object
+) -> StepPrompt:
     engine: Engine = sandbox.engine()
     try:
         step = engine.run.next_step
@@ -46,23 +50,35 @@ def prompt_of(sandbox: Sandbox, window: int | None = None, **more: object) -> St
 
 @pytest.fixture
 def busy(sandbox: Sandbox) -> Sandbox:
-    """A step with a file of its own, one that its check names, and one that its description names."""
+    """A step with a file of its own, one that its check names, and one that its
+    description names.
+    """
     for name in ("own.py", "checked.py", "named.py"):
         (sandbox.root / name).write_text(BIG + f"# {name}\n")
-    step = Step("own.py", "python checked.py", description="Do as `named.py` does, and `not-there.py`.")
+    step = Step(
+        "own.py",
+        "python checked.py",
+        description="Do as `named.py` does, and `not-there.py`.",
+    )
     return sandbox.write(step)
 
 
 def shown(prompt: StepPrompt) -> set[str]:
     """Those that are there whole."""
-    return {path for path in prompt.shown.files if f"# {path}" in prompt.text} - prompt.shown.in_part.keys()
+    return {
+        path for path in prompt.shown.files if f"# {path}" in prompt.text
+    } - prompt.shown.in_part.keys()
 
 
 def test_without_a_bound_all_of_it_is_there(busy: Sandbox) -> None:
     prompt = prompt_of(busy)
     assert shown(prompt) == {"own.py", "checked.py", "named.py"}
     assert prompt.left_out == ()
-    listing = next(part for part in prompt.text.split("\n# ") if part.startswith("Files of the project"))
+    listing = next(
+        part
+        for part in prompt.text.split("\n# ")
+        if part.startswith("Files of the project")
+    )
     assert "\nchecked.py\n" in listing
     assert "tickets" not in listing
 
@@ -84,9 +100,15 @@ def test_what_matters_most_goes_first_and_the_rest_is_there_in_part(
     prompt = prompt_of(busy, window)
     assert shown(prompt) == there
     assert prompt.shown.in_part.keys() >= in_part
-    assert {note.partition(" ")[0] for note in prompt.notes} == prompt.shown.in_part.keys()
+    assert {
+        note.partition(" ")[0] for note in prompt.notes
+    } == prompt.shown.in_part.keys()
     left_out = {"own.py", "checked.py", "named.py"} - prompt.shown.files.keys()
-    assert {name.partition(" ")[0] for name in prompt.left_out if name.partition(" ")[0].endswith(".py")} == left_out
+    assert {
+        name.partition(" ")[0]
+        for name in prompt.left_out
+        if name.partition(" ")[0].endswith(".py")
+    } == left_out
     assert all(f"- {name}" in prompt.text for name in prompt.left_out)
     if window is None:
         return
@@ -99,8 +121,13 @@ def test_what_counts_as_shown_is_what_is_in_the_prompt(busy: Sandbox) -> None:
         prompt = prompt_of(busy, window)
         lines = 0
         for name in ("own.py", "checked.py", "named.py"):
-            whole, ranges = f"{name}:\n```py\n{BIG}# {name}\n```", prompt.shown.in_part.get(name)
-            assert (whole in prompt.text) is (name in prompt.shown.files and ranges is None)
+            whole, ranges = (
+                f"{name}:\n```py\n{BIG}# {name}\n```",
+                prompt.shown.in_part.get(name),
+            )
+            assert (whole in prompt.text) is (
+                name in prompt.shown.files and ranges is None
+            )
             if ranges is None:
                 lines += 2_000 * (name in prompt.shown.files)
                 continue
@@ -125,14 +152,24 @@ def test_the_projects_rules_are_there_unless_there_is_no_room(busy: Sandbox) -> 
 async def test_people_are_told_what_the_model_does_not_see(busy: Sandbox) -> None:
     busy.flags = {"context_window": 9_000}
     events = await run_once(busy.replies(says("own.py", "new")))
-    told = [event.text for event in events if isinstance(event, Notice) and event.about is About.NOT_SHOWN]
+    told = [
+        event.text
+        for event in events
+        if isinstance(event, Notice) and event.about is About.NOT_SHOWN
+    ]
     assert [text.partition(" ")[0] for text in told] == ["checked.py", "named.py"]
     assert all("in part (lines " in text for text in told)
 
 
-async def test_a_file_that_was_shown_in_part_cannot_be_replaced_whole(busy: Sandbox) -> None:
+async def test_a_file_that_was_shown_in_part_cannot_be_replaced_whole(
+    busy: Sandbox,
+) -> None:
     busy.flags = {"context_window": 4_000}
-    (failed,) = [e for e in await run_once(busy.replies(says("own.py", "new"))) if isinstance(e, StepFinished)]
+    (failed,) = [
+        e
+        for e in await run_once(busy.replies(says("own.py", "new")))
+        if isinstance(e, StepFinished)
+    ]
     assert failed.status is StepStatus.FAILED
     assert "own.py" in (failed.error or "")
     assert busy.text("own.py").startswith(BIG)
@@ -165,7 +202,9 @@ async def test_a_long_failed_reply_makes_room_for_the_reason(sandbox: Sandbox) -
     assert LAST_REPLY in asked
 
 
-def test_rules_that_are_too_long_do_not_take_the_last_reply_along(busy: Sandbox) -> None:
+def test_rules_that_are_too_long_do_not_take_the_last_reply_along(
+    busy: Sandbox,
+) -> None:
     (busy.root / "AGENTS.md").write_text(f"{RULE}\n" * 1_500)
     prompt = prompt_of(busy, 4_000, earlier=Earlier("It was wrong.", "I did this."))
     assert RULES_FOR_AGENTS in prompt.left_out
@@ -175,9 +214,15 @@ def test_rules_that_are_too_long_do_not_take_the_last_reply_along(busy: Sandbox)
 
 async def test_the_work_of_steps_that_it_depends_on_is_shown(sandbox: Sandbox) -> None:
     sandbox.write(
-        Step("base.txt", check("base.txt")), Step("other.txt", check("other.txt")), Step("a.txt", depends="Step 1")
+        Step("base.txt", check("base.txt")),
+        Step("other.txt", check("other.txt")),
+        Step("a.txt", depends="Step 1"),
     )
-    sandbox.replies(says("base.txt", "good base"), says("other.txt", "good other"), says("a.txt", "good"))
+    sandbox.replies(
+        says("base.txt", "good base"),
+        says("other.txt", "good other"),
+        says("a.txt", "good"),
+    )
     await run_once(sandbox)
     assert "good base" in sandbox.prompt(2)
     assert "good other" not in sandbox.prompt(2)
@@ -187,13 +232,22 @@ async def test_secrets_that_a_description_names_stay_unseen(sandbox: Sandbox) ->
     (sandbox.root / ".env").write_text("KEY=hush\n")
     (sandbox.root / "prod.env").write_text("KEY=hush\n")
     prompt = prompt_of(
-        sandbox.write(Step("a.txt", description="Read `prod.env` and `.env`, `../x.py`, `/etc/passwd.x`."))
+        sandbox.write(
+            Step(
+                "a.txt",
+                description="Read `prod.env` and `.env`, `../x.py`, `/etc/passwd.x`.",
+            )
+        )
     )
     assert "hush" not in prompt.text
 
 
-async def test_what_stays_the_same_comes_first_and_is_the_same_to_the_byte(sandbox: Sandbox) -> None:
-    sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt")), spec=SPEC)
+async def test_what_stays_the_same_comes_first_and_is_the_same_to_the_byte(
+    sandbox: Sandbox,
+) -> None:
+    sandbox.write(
+        Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt")), spec=SPEC
+    )
     await run_once(sandbox.replies(says("a.txt", "good"), says("b.txt", "good")))
     first, second = sandbox.model.requests
     assert first.messages[0] == second.messages[0]
@@ -208,7 +262,9 @@ async def run_once(sandbox: Sandbox) -> list[Event]:
         engine.close()
 
 
-def test_folders_and_files_that_cannot_be_shown_are_named(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_folders_and_files_that_cannot_be_shown_are_named(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
     (tmp_path / "dir").mkdir()
     (tmp_path / "data.bin").write_bytes(b"\xff\xfe\x00")
     prompt = prompt_of(sandbox.write(Step("dir", also=("data.bin", "new.txt"))))
@@ -220,7 +276,9 @@ def test_folders_and_files_that_cannot_be_shown_are_named(sandbox: Sandbox, tmp_
     assert prompt.shown.files == {"new.txt": None}
 
 
-def test_it_never_has_more_than_the_window_whatever_is_left_out(sandbox: Sandbox) -> None:
+def test_it_never_has_more_than_the_window_whatever_is_left_out(
+    sandbox: Sandbox,
+) -> None:
     there = [f"src/some/folder/module_{number:03}.py" for number in range(60)]
     (sandbox.root / "src/some/folder").mkdir(parents=True)
     for number, path in enumerate(there):
@@ -236,7 +294,10 @@ def test_it_never_has_more_than_the_window_whatever_is_left_out(sandbox: Sandbox
         fitting += 1
         assert estimated_prompt(prompt.request) + min(8_192, window // 4) <= window
         for path in there:
-            text, is_whole = (sandbox.root / path).read_text(), path in prompt.shown.files.keys() - prompt.shown.in_part
+            text, is_whole = (
+                (sandbox.root / path).read_text(),
+                path in prompt.shown.files.keys() - prompt.shown.in_part,
+            )
             assert (f"{path}:\n```py\n{text}```" in prompt.text) is is_whole
     assert fitting > 9
 
@@ -244,7 +305,13 @@ def test_it_never_has_more_than_the_window_whatever_is_left_out(sandbox: Sandbox
 async def test_tools_have_their_room_in_the_window_too(sandbox: Sandbox) -> None:
     for number in range(40):
         (sandbox.root / f"file_{number}.py").write_text("x = 1\n" * 200)
-    sandbox.write(Step("a.txt", check("a.txt"), also=tuple(f"file_{number}.py" for number in range(40))))
+    sandbox.write(
+        Step(
+            "a.txt",
+            check("a.txt"),
+            also=tuple(f"file_{number}.py" for number in range(40)),
+        )
+    )
     for window in range(8_000, 20_000, 1_000):
         sandbox.flags = {"context_window": window, "tool_calls": "on"}
         engine = sandbox.replies("Nothing to do.").engine()
@@ -255,7 +322,9 @@ async def test_tools_have_their_room_in_the_window_too(sandbox: Sandbox) -> None
         assert estimated_prompt(request) <= window * 0.8  # the rest is for the reply
 
 
-async def test_where_there_is_no_room_for_tools_the_model_is_asked_without(sandbox: Sandbox) -> None:
+async def test_where_there_is_no_room_for_tools_the_model_is_asked_without(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(Step("a.txt", check("a.txt")))
     sandbox.flags = {"context_window": 1_800}
     unused = ScriptedReply("", tool_calls=(ToolCall("1", "list_files", "{}"),))
@@ -266,7 +335,9 @@ async def test_where_there_is_no_room_for_tools_the_model_is_asked_without(sandb
 
 
 @pytest.mark.parametrize("name", [".env", "link.txt"])
-def test_secrets_are_not_shown_because_an_attempt_met_them(sandbox: Sandbox, name: str) -> None:
+def test_secrets_are_not_shown_because_an_attempt_met_them(
+    sandbox: Sandbox, name: str
+) -> None:
     (sandbox.root / ".env").write_text("TOKEN=very-secret\n")
     (sandbox.root / "link.txt").symlink_to(".env")
     sandbox.write(Step("a.txt", description="As in `link.txt`."))
@@ -276,7 +347,15 @@ def test_secrets_are_not_shown_because_an_attempt_met_them(sandbox: Sandbox, nam
     assert "very-secret" in prompt_of(sandbox).text
 
 
-NAMED = (".flake8", "Makefile", "LICENSE", "CHANGES", "setup.cfg", "src/shop/cart.py", "bin/deploy")
+NAMED = (
+    ".flake8",
+    "Makefile",
+    "LICENSE",
+    "CHANGES",
+    "setup.cfg",
+    "src/shop/cart.py",
+    "bin/deploy",
+)
 
 
 @pytest.fixture
@@ -290,11 +369,17 @@ def shop(sandbox: Sandbox) -> Sandbox:
 
 @pytest.mark.parametrize("path", NAMED)
 @pytest.mark.parametrize("words", ["Remove `{}`.", "Say it in `{}` too.", "Change {}."])
-def test_a_file_that_the_step_speaks_of_is_shown(shop: Sandbox, words: str, path: str) -> None:
-    assert shown(prompt_of(shop.write(Step("a.txt", description=words.format(path))))) == {path}
+def test_a_file_that_the_step_speaks_of_is_shown(
+    shop: Sandbox, words: str, path: str
+) -> None:
+    assert shown(
+        prompt_of(shop.write(Step("a.txt", description=words.format(path))))
+    ) == {path}
 
 
-def test_names_count_in_the_title_in_notes_and_in_guidance_and_short_ones_too(shop: Sandbox) -> None:
+def test_names_count_in_the_title_in_notes_and_in_guidance_and_short_ones_too(
+    shop: Sandbox,
+) -> None:
     shop.write(Step("a.txt", also=("new.txt (split from cart.py)",)))
     assert shown(prompt_of(shop)) == {"src/shop/cart.py"}
     with_guidance = prompt_of(shop, guidance="Look at LICENSE.")
@@ -307,7 +392,10 @@ def test_one_that_git_ignores_is_shown_if_it_is_named_whole(shop: Sandbox) -> No
     (shop.root / ".gitignore").write_text("bin/\n")
     shop.write(Step("a.txt", description="See `bin/deploy`."))
     assert shown(prompt_of(shop)) == {"bin/deploy"}
-    assert shown(prompt_of(shop.write(Step("a.txt", description="See `deploy`.")))) == set()
+    assert (
+        shown(prompt_of(shop.write(Step("a.txt", description="See `deploy`."))))
+        == set()
+    )
 
 
 def test_what_cannot_be_shown_is_told_and_hides_nothing_after_it(shop: Sandbox) -> None:
@@ -315,20 +403,28 @@ def test_what_cannot_be_shown_is_told_and_hides_nothing_after_it(shop: Sandbox) 
     (shop.root / "logo.bmp").write_bytes(b"BM\xff")
     (shop.root / ".env").write_text("KEY=hush\n")
     named = "`huge.json`, `logo.bmp`, `.env`, `util.py`, `Makefile`"
-    prompt = prompt_of(shop.write(Step("a.txt", description=f"See {named}, then `setup.cfg`.")))
+    prompt = prompt_of(
+        shop.write(Step("a.txt", description=f"See {named}, then `setup.cfg`."))
+    )
     assert shown(prompt) == {"Makefile", "setup.cfg"}
     told = {note.split(" is ")[0]: note for note in prompt.notes}
     assert told.keys() == {"huge.json", "logo.bmp", ".env", "util.py"}
-    assert {"src/a/util.py", "src/b/util.py"} <= set(re.findall(r"[\w/.]+\.py", told["util.py"]))
+    assert {"src/a/util.py", "src/b/util.py"} <= set(
+        re.findall(r"[\w/.]+\.py", told["util.py"])
+    )
     for name in ("huge.json", "logo.bmp", ".env", "util.py"):
         assert f"\n{name} " in prompt.text
     assert "hush" not in prompt.text
 
 
-def test_a_large_one_that_is_named_is_shown_and_so_is_what_comes_after(shop: Sandbox) -> None:
+def test_a_large_one_that_is_named_is_shown_and_so_is_what_comes_after(
+    shop: Sandbox,
+) -> None:
     for name in ("one.py", "two.py", "three.py"):
         (shop.root / name).write_text("x = 1\n" * 15_000 + f"# {name}\n")
-    shop.write(Step("a.txt", description="See `one.py`, `two.py`, `three.py` and `setup.cfg`."))
+    shop.write(
+        Step("a.txt", description="See `one.py`, `two.py`, `three.py` and `setup.cfg`.")
+    )
     prompt = prompt_of(shop)
     assert shown(prompt) == {"one.py", "two.py", "setup.cfg"}
     (note,) = prompt.notes
@@ -351,12 +447,20 @@ def test_what_is_gits_or_ours_is_no_file_of_the_project(shop: Sandbox) -> None:
     for path in (".git/config", ".cdd/runs/x/log.txt"):
         (shop.root / path).parent.mkdir(parents=True, exist_ok=True)
         (shop.root / path).write_text(f"# {path}\n")
-    step = Step("a.txt", description="See `.git/config`, `.cdd/runs/x/log.txt`, `plan.md`, `spec.yaml`, `src`, `.`.")
+    step = Step(
+        "a.txt",
+        description=(
+            "See `.git/config`, `.cdd/runs/x/log.txt`, `plan.md`, `spec.yaml`, `src`,"
+            " `.`."
+        ),
+    )
     assert shown(prompt_of(shop.write(step))) == set()
 
 
 async def test_the_large_work_of_a_step_before_hides_no_other(sandbox: Sandbox) -> None:
-    sandbox.write(Step("big.txt", "none", also=("small.txt",)), Step("a.txt", depends="Step 1"))
+    sandbox.write(
+        Step("big.txt", "none", also=("small.txt",)), Step("a.txt", depends="Step 1")
+    )
     both = says("big.txt", "big\n" * 20_000) + says("small.txt", "# small.txt")
     await run_once(sandbox.replies(both, says("a.txt", "good")))
     assert "# small.txt\n```" in sandbox.prompt(1)

@@ -1,4 +1,6 @@
-"""The folder of a ticket's runs: private, ignored by git, and never emptied by starting over."""
+"""The folder of a ticket's runs: private, ignored by git, and never emptied by starting
+over.
+"""
 
 import stat
 from pathlib import Path
@@ -31,19 +33,25 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
         RunRecord.of(tmp_path, "feature-login", Redactor()).prepare()
 
 
-def test_what_a_killed_run_left_half_done_is_removed_and_nothing_else(record: RunRecord) -> None:
+def test_what_a_killed_run_left_half_done_is_removed_and_nothing_else(
+    record: RunRecord,
+) -> None:
     attempt = record.attempt(2, 1)
     attempt.begin("guidance")
     for folder in (record.root / ".cdd", record.folder, attempt.folder):
         _temporary(folder / "file").touch()
         (folder / "check-1a2b3c4d").mkdir()
     record.tidy()
-    left = {path.name for path in (record.root / ".cdd").rglob("*") if not path.is_dir()}
+    left = {
+        path.name for path in (record.root / ".cdd").rglob("*") if not path.is_dir()
+    }
     assert left == {".gitignore", "guidance.md"}
     assert not list((record.root / ".cdd").rglob("check-*"))
 
 
-def test_an_undo_that_is_under_way_is_known_until_it_is_settled(record: RunRecord) -> None:
+def test_an_undo_that_is_under_way_is_known_until_it_is_settled(
+    record: RunRecord,
+) -> None:
     going = GoingBack(id="1", steps=(2, 3), again=True)
     record.save_going_back(going)
     assert record.going_back == going
@@ -51,7 +59,9 @@ def test_an_undo_that_is_under_way_is_known_until_it_is_settled(record: RunRecor
     assert record.going_back is None
 
 
-def test_starting_over_sets_everything_aside_but_what_is_not_the_runs(record: RunRecord) -> None:
+def test_starting_over_sets_everything_aside_but_what_is_not_the_runs(
+    record: RunRecord,
+) -> None:
     record.attempt(1, 1).save_failure(AttemptFailure(detail="no"))
     for name in ("lock", "holder.json", "socrates.json", "state.json"):
         (record.folder / name).touch()
@@ -60,5 +70,12 @@ def test_starting_over_sets_everything_aside_but_what_is_not_the_runs(record: Ru
     assert {path.name for path in first.iterdir()} == {"state.json", "step-01"}
     assert record.attempt(1, 1).failure is None
     second = record.start_over()
-    kept = {"lock", "holder.json", "socrates.json", "checkpoints.git", first.name, second.name}
+    kept = {
+        "lock",
+        "holder.json",
+        "socrates.json",
+        "checkpoints.git",
+        first.name,
+        second.name,
+    }
     assert {path.name for path in record.folder.iterdir()} == kept

@@ -1,4 +1,6 @@
-"""Between a run and whoever watches it: what is told is logged first, and a full disk breaks no step."""
+"""Between a run and whoever watches it: what is told is logged first, and a full disk
+breaks no step.
+"""
 
 import pytest
 
@@ -37,7 +39,10 @@ async def test_half_a_secret_is_not_shown_when_a_check_is_stopped(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MY_API_TOKEN", SECRET)
-    slow = f"python -c \"import time; print('begun {HALF}', end='', flush=True); time.sleep(60)\""
+    slow = (
+        f"python -c \"import time; print('begun {HALF}', end='', flush=True);"
+        ' time.sleep(60)"'
+    )
     sandbox.write(Step("a.txt", slow)).replies(says("a.txt", "good"))
     engine = sandbox.engine()
 

@@ -1,4 +1,6 @@
-"""A plan that is renumbered while it is carried out: done steps are known by their words, with all that is kept."""
+"""A plan that is renumbered while it is carried out: done steps are known by their
+words, with all that is kept.
+"""
 
 import json
 import re
@@ -11,22 +13,51 @@ from msgspec.structs import replace
 from cdd_agent.engine.prompt import LAST_FAILED
 from cdd_agent.engine.run import Run
 from cdd_agent.errors import BadInput
-from cdd_agent.events import About, Emit, Event, StepsRedone, StepStarted, StepsUndone, TestsFinished
+from cdd_agent.events import (
+    About,
+    Emit,
+    Event,
+    StepsRedone,
+    StepStarted,
+    StepsUndone,
+    TestsFinished,
+)
 from cdd_agent.tickets.state import ExecutionState, save_state
 from tests.engine.test_undo import again, back, diff
 from tests.listening import collect, told_to
-from tests.projects import SLUG, Copied, Sandbox, Step, check, notice, noticed, run_all, says
+from tests.projects import (
+    SLUG,
+    Copied,
+    Sandbox,
+    Step,
+    check,
+    notice,
+    noticed,
+    run_all,
+    says,
+)
 
 
 def moves(events: Sequence[Event]) -> list[tuple[str, str]]:
-    """The steps that were recognised under another number: what it was, and what it is."""
+    """The steps that were recognised under another number: what it was, and what it
+    is.
+    """
     return re.findall(r"(\d+) is (\d+)", notice(events, About.RENUMBERED))
 
 
-A, B, C, NEW = (Step(f"{name}.txt", check(f"{name}.txt")) for name in ("a", "b", "c", "new"))
+A, B, C, NEW = (
+    Step(f"{name}.txt", check(f"{name}.txt")) for name in ("a", "b", "c", "new")
+)
 
 SAID = [
-    says(f"{name}.txt", words) for name, words in (("a", "good"), ("b", "bad"), ("b", "good"), ("c", "no"), ("c", "no"))
+    says(f"{name}.txt", words)
+    for name, words in (
+        ("a", "good"),
+        ("b", "bad"),
+        ("b", "good"),
+        ("c", "no"),
+        ("c", "no"),
+    )
 ]
 
 
@@ -53,7 +84,9 @@ async def done(copied: Copied) -> Sandbox:
     return await copied(two_done)
 
 
-async def test_a_step_that_is_inserted_before_done_ones_is_carried_out_and_they_stay_done(done: Sandbox) -> None:
+async def test_a_step_inserted_before_done_ones_is_carried_out_and_they_stay_done(
+    done: Sandbox,
+) -> None:
     done.write(A, NEW, B, C)
     events = await run_all(done.replies(says("new.txt", "good"), says("c.txt", "good")))
     assert moves(events) == [("2", "3"), ("3", "4")]
@@ -73,19 +106,27 @@ async def test_undo_diff_and_redo_know_them_by_their_new_numbers(done: Sandbox) 
     assert "new.txt" in await diff(done, 2)
     undone = await back(done, 3)
     assert (undone.steps, undone.restored) == ((3, 2, 4), ("b.txt", "c.txt", "new.txt"))
-    assert [event.steps for event in await again(done) if isinstance(event, StepsRedone)] == [(3, 2, 4)]
+    assert [
+        event.steps for event in await again(done) if isinstance(event, StepsRedone)
+    ] == [(3, 2, 4)]
     assert (done.text("b.txt"), done.text("new.txt")) == ("good\n", "good\n")
 
 
-async def test_what_was_undone_before_the_renumbering_is_done_again_after_it(done: Sandbox) -> None:
+async def test_what_was_undone_before_the_renumbering_is_done_again_after_it(
+    done: Sandbox,
+) -> None:
     await back(done, 2)
     done.write(A, NEW, B, C)
-    assert [event.steps for event in await again(done) if isinstance(event, StepsRedone)] == [(3, 4)]
+    assert [
+        event.steps for event in await again(done) if isinstance(event, StepsRedone)
+    ] == [(3, 4)]
     assert done.statuses() == ["completed", "pending", "completed", "failed"]
     assert done.text("b.txt") == "good\n"
 
 
-async def test_in_another_order_and_with_one_removed_they_are_what_they_were(done: Sandbox) -> None:
+async def test_in_another_order_and_with_one_removed_they_are_what_they_were(
+    done: Sandbox,
+) -> None:
     done.write(B, A)
     events = await run_all(done)
     assert moves(events) == [("1", "2"), ("2", "1")]
@@ -94,7 +135,9 @@ async def test_in_another_order_and_with_one_removed_they_are_what_they_were(don
     assert "b.txt" in await diff(done, 1)
 
 
-async def test_a_done_step_that_was_removed_gets_a_number_of_its_own_and_can_be_undone(done: Sandbox) -> None:
+async def test_a_done_step_that_was_removed_gets_a_number_of_its_own_and_can_be_undone(
+    done: Sandbox,
+) -> None:
     await run_all(done.replies(says("c.txt", "good")))
     done.write(A, C)
     assert moves(await opened(done)) == [("2", "4"), ("3", "2")]
@@ -102,14 +145,23 @@ async def test_a_done_step_that_was_removed_gets_a_number_of_its_own_and_can_be_
     assert (undone.steps, undone.restored) == ((4, 2), ("b.txt", "c.txt"))
 
 
-async def test_the_report_tells_of_each_step_what_it_took_before_and_after(sandbox: Sandbox) -> None:
-    for steps, replies in (((A, B, C), SAID), ((A, NEW, B, C), [says("new.txt", "good"), says("c.txt", "good")])):
+async def test_the_report_tells_of_each_step_what_it_took_before_and_after(
+    sandbox: Sandbox,
+) -> None:
+    for steps, replies in (
+        ((A, B, C), SAID),
+        ((A, NEW, B, C), [says("new.txt", "good"), says("c.txt", "good")]),
+    ):
         engine = sandbox.write(*steps).replies(*replies).engine()
         run, emit = engine.run, engine.run.emit
 
         def emit_with_title(event: Event, run: Run = run, emit: Emit = emit) -> None:
             title = {step.number: step.title for step in run.plan.steps}
-            emit(replace(event, notes=(title[event.step],)) if isinstance(event, TestsFinished) else event)
+            emit(
+                replace(event, notes=(title[event.step],))
+                if isinstance(event, TestsFinished)
+                else event
+            )
 
         engine.runner = replace(engine.runner, emit=emit_with_title)
         engine.run.emit(engine.run.opened())
@@ -120,21 +172,27 @@ async def test_the_report_tells_of_each_step_what_it_took_before_and_after(sandb
     assert [step["status"] for step in report["steps"]] == ["completed"] * 4
     assert [step["model_calls"] for step in report["steps"]] == [1, 1, 2, 3]
     assert [step["attempts"] for step in report["steps"]] == [1, 1, 2, 3]
-    assert [step["notes"] for step in report["steps"]] == [[step["title"]] for step in report["steps"]]
+    assert [step["notes"] for step in report["steps"]] == [
+        [step["title"]] for step in report["steps"]
+    ]
 
 
-async def test_each_keeps_its_folder_and_a_new_one_gets_one_of_its_own(done: Sandbox) -> None:
+async def test_each_keeps_its_folder_and_a_new_one_gets_one_of_its_own(
+    done: Sandbox,
+) -> None:
     folder = done.root / ".cdd/runs" / SLUG
     before = {path: path.read_bytes() for path in folder.glob("step-*/attempt-*/*")}
     done.write(A, NEW, B, C)
     await run_all(done.replies(says("new.txt", "good"), says("c.txt", "good")))
     later = {path: path.read_bytes() for path in before if path.name != "changes.json"}
     assert [path for path in later if later[path] != before[path]] == []
-    assert (folder / "step-05/attempt-1/reply.md").read_text() == says("new.txt", "good")
+    assert (folder / "step-05/attempt-1/reply.md").read_text() == says(
+        "new.txt", "good"
+    )
 
 
 @pytest.mark.parametrize("file", ["execution-state.json", "state.json"])
-async def test_a_kill_while_the_new_numbers_are_taken_over_leaves_them_to_the_next_start(
+async def test_a_kill_while_new_numbers_are_taken_over_leaves_them_to_the_next_start(
     done: Sandbox, monkeypatch: pytest.MonkeyPatch, file: str
 ) -> None:
     def killed_before(state: ExecutionState, *paths: Path) -> None:
@@ -165,17 +223,27 @@ async def test_an_undo_that_was_killed_is_brought_to_its_end_under_the_new_numbe
             await back(done, 2)
     done.write(A, NEW, B, C)
     engine = done.engine()
-    (undone,) = [event for event in await collect(engine.recover()) if isinstance(event, StepsUndone)]
+    (undone,) = [
+        event
+        for event in await collect(engine.recover())
+        if isinstance(event, StepsUndone)
+    ]
     engine.close()
     assert undone.steps == (3, 4)
     assert done.statuses() == ["completed", "pending", "pending", "pending"]
     assert not (done.root / "b.txt").exists()
 
 
-async def test_a_step_that_was_killed_goes_on_under_its_new_number(done: Sandbox) -> None:
+async def test_a_step_that_was_killed_goes_on_under_its_new_number(
+    done: Sandbox,
+) -> None:
     file = done.ticket / "execution-state.json"
     state = json.loads(file.read_text())
-    state["step_executions"]["3"] |= {"status": "in_progress", "completed_at": None, "error": None}
+    state["step_executions"]["3"] |= {
+        "status": "in_progress",
+        "completed_at": None,
+        "error": None,
+    }
     file.write_text(json.dumps(state))
     done.write(A, NEW, B, C)
     events = await run_all(done.replies(says("new.txt", "good"), says("c.txt", "good")))
@@ -208,9 +276,13 @@ async def test_a_step_that_is_skipped_is_what_the_plan_says_then(done: Sandbox) 
     assert done.statuses() == ["pending", "completed", "completed", "skipped"]
 
 
-async def test_a_plan_that_is_renumbered_while_it_runs_is_taken_up_with_its_new_numbers(sandbox: Sandbox) -> None:
+async def test_a_plan_that_is_renumbered_while_it_runs_is_taken_up_with_its_new_numbers(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(A, B, C)
-    engine = sandbox.replies(*(says(f"{name}.txt", "good") for name in ("a", "new", "b", "c"))).engine()
+    engine = sandbox.replies(
+        *(says(f"{name}.txt", "good") for name in ("a", "new", "b", "c"))
+    ).engine()
     seen: list[Event] = []
 
     def edit(event: Event) -> None:
@@ -227,11 +299,21 @@ async def test_a_plan_that_is_renumbered_while_it_runs_is_taken_up_with_its_new_
     assert (await back(sandbox, 2)).steps == (2, 1, 3, 4)
 
 
-async def test_what_cannot_be_told_is_refused_with_the_steps_and_nothing_is_changed(done: Sandbox) -> None:
+async def test_what_cannot_be_told_is_refused_with_the_steps_and_nothing_is_changed(
+    done: Sandbox,
+) -> None:
     before = done.state()
-    others = [Step("b.txt", check("b.txt"), description=text) for text in ("Make it otherwise.", "Make it again.")]
+    others = [
+        Step("b.txt", check("b.txt"), description=text)
+        for text in ("Make it otherwise.", "Make it again.")
+    ]
     done.write(A, NEW, *others, C)
-    with pytest.raises(BadInput, match=r"step 2 .'Make b.txt'. was carried out, and could be step 3 and step 4 now"):
+    with pytest.raises(
+        BadInput,
+        match=(
+            r"step 2 .'Make b.txt'. was carried out, and could be step 3 and step 4 now"
+        ),
+    ):
         done.engine()
     assert done.state() == before
 

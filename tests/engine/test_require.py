@@ -1,4 +1,6 @@
-"""Steps that no tests have shown to be done are named at the end; with `require: verified` they fail the run."""
+"""Steps that no tests have shown to be done are named at the end; with
+`require: verified` they fail the run.
+"""
 
 import json
 import re
@@ -8,14 +10,25 @@ import pytest
 
 from cdd_agent.cli.main import main
 from cdd_agent.commands.registry import handle
-from cdd_agent.events import AttemptFailed, Event, RunFinished, StepFinished, Tone, to_json
+from cdd_agent.events import (
+    AttemptFailed,
+    Event,
+    RunFinished,
+    StepFinished,
+    Tone,
+    to_json,
+)
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 from cdd_agent.wording import described
 from tests.engine.calculator import CALC, FIXED, calculator, gives
 from tests.listening import collect
 from tests.projects import SLUG, Sandbox, Step, check, run_all, says
 
-VERIFIED, LOOSE, LAST = Step("a.txt", check("a.txt")), Step("b.txt", "none"), Step("c.txt", check("c.txt"))
+VERIFIED, LOOSE, LAST = (
+    Step("a.txt", check("a.txt")),
+    Step("b.txt", "none"),
+    Step("c.txt", check("c.txt")),
+)
 GOOD = [says("a.txt", "good"), says("b.txt", "good"), says("c.txt", "good")]
 RULE = "`require: verified`"
 
@@ -29,12 +42,16 @@ def required(sandbox: Sandbox) -> Sandbox:
     return sandbox
 
 
-# --- The summary -----------------------------------------------------------------------------------------------------
+# --- The summary ----------------------------------------------------------------------
 
 
-async def test_the_summary_names_the_steps_that_no_tests_have_shown_to_be_done(sandbox: Sandbox) -> None:
+async def test_the_summary_names_the_steps_that_no_tests_have_shown_to_be_done(
+    sandbox: Sandbox,
+) -> None:
     calculator(sandbox, Step("notes.txt"), Step("calc.py"), LOOSE, Step("d.txt"))
-    sandbox.replies(says("notes.txt", "x"), gives(calc_dot_py=FIXED), says("b.txt", "good"))
+    sandbox.replies(
+        says("notes.txt", "x"), gives(calc_dot_py=FIXED), says("b.txt", "good")
+    )
     await run_all(sandbox)
     engine = sandbox.engine()
     last = engine.run.next_step
@@ -49,7 +66,11 @@ async def test_the_summary_names_the_steps_that_no_tests_have_shown_to_be_done(s
         (3, Verification.NONE),
         (4, StepStatus.SKIPPED),
     ]
-    assert to_json(summary)["unproven"][2] == {"step": 4, "title": "Make d.txt", "why": "skipped"}
+    assert to_json(summary)["unproven"][2] == {
+        "step": 4,
+        "title": "Make d.txt",
+        "why": "skipped",
+    }
     said = [text for text, _ in described(summary)]
     assert re.findall(r"(\d)\. Make", "\n".join(said)) == ["1", "3", "4"]
 
@@ -61,43 +82,61 @@ async def test_where_all_is_verified_there_is_nothing_to_add(sandbox: Sandbox) -
     assert [tone for _, tone in described(summary)] == [Tone.GOOD, Tone.PLAIN]
 
 
-# --- The rule --------------------------------------------------------------------------------------------------------
+# --- The rule -------------------------------------------------------------------------
 
 
-async def test_a_run_whose_steps_are_all_verified_keeps_the_rule_and_says_so(sandbox: Sandbox) -> None:
+async def test_a_run_whose_steps_are_all_verified_keeps_the_rule_and_says_so(
+    sandbox: Sandbox,
+) -> None:
     required(sandbox.write(VERIFIED, LAST)).replies(GOOD[0], GOOD[2])
     summary = finished(await run_all(sandbox))
-    assert (summary.status, summary.unproven, summary.require) == (RunStatus.COMPLETED, (), "verified")
+    assert (summary.status, summary.unproven, summary.require) == (
+        RunStatus.COMPLETED,
+        (),
+        "verified",
+    )
     assert any(RULE in text for text, _ in described(summary))
 
 
-async def test_an_unverified_step_fails_at_once_and_nothing_is_built_on_it(sandbox: Sandbox) -> None:
+async def test_an_unverified_step_fails_at_once_and_nothing_is_built_on_it(
+    sandbox: Sandbox,
+) -> None:
     required(sandbox.write(VERIFIED, LOOSE, LAST)).replies(*GOOD)
 
     events = await run_all(sandbox, attempts=3)
 
     assert sandbox.statuses() == ["completed", "failed", "pending"]
     assert len(sandbox.model.requests) == 2  # it was not the model's fault
-    assert [event.will_retry for event in events if isinstance(event, AttemptFailed)] == [False]
+    assert [
+        event.will_retry for event in events if isinstance(event, AttemptFailed)
+    ] == [False]
     error = [event.error for event in events if isinstance(event, StepFinished)][-1]
     assert RULE in (error or "")
     summary = finished(events)
     assert (summary.status, summary.require) == (RunStatus.FAILED, "verified")
-    assert [(step.step, step.why) for step in summary.unproven] == [(2, Verification.NONE)]
+    assert [(step.step, step.why) for step in summary.unproven] == [
+        (2, Verification.NONE)
+    ]
     assert RULE in described(summary)[-1][0]
     assert sandbox.text("b.txt") == "good\n"  # to be looked at
 
 
 async def test_so_does_a_step_that_is_only_unharmed(sandbox: Sandbox) -> None:
-    required(calculator(sandbox, Step("notes.txt"), LAST)).replies(says("notes.txt", "x"))
+    required(calculator(sandbox, Step("notes.txt"), LAST)).replies(
+        says("notes.txt", "x")
+    )
     events = await run_all(sandbox, attempts=3)
     assert sandbox.statuses() == ["failed", "pending"]
     assert "step 1" in sandbox.state()["step_executions"]["1"]["error"]
-    assert [(step.step, step.why) for step in finished(events).unproven] == [(1, Verification.BASELINE)]
+    assert [(step.step, step.why) for step in finished(events).unproven] == [
+        (1, Verification.BASELINE)
+    ]
     assert len(sandbox.model.requests) == 1
 
 
-async def test_without_the_rule_the_step_goes_on_from_the_reply_that_was_paid_for(sandbox: Sandbox) -> None:
+async def test_without_the_rule_the_step_goes_on_from_the_reply_that_was_paid_for(
+    sandbox: Sandbox,
+) -> None:
     required(sandbox.write(VERIFIED, LOOSE, LAST)).replies(*GOOD)
     await run_all(sandbox)
 
@@ -105,16 +144,29 @@ async def test_without_the_rule_the_step_goes_on_from_the_reply_that_was_paid_fo
     events = await run_all(sandbox.replies(GOOD[2]))
 
     assert sandbox.statuses() == ["completed", "completed", "completed"]
-    assert [step["attempts"] for step in sandbox.state()["step_executions"].values()] == [1, 1, 1]
-    assert (finished(events).status, finished(events).require) == (RunStatus.COMPLETED, None)
+    assert [
+        step["attempts"] for step in sandbox.state()["step_executions"].values()
+    ] == [1, 1, 1]
+    assert (finished(events).status, finished(events).require) == (
+        RunStatus.COMPLETED,
+        None,
+    )
     engine = sandbox.engine()
     await collect(engine.undo(2))
     engine.close()
-    assert [(sandbox.root / name).exists() for name in ("a.txt", "b.txt", "c.txt")] == [True, False, False]
+    assert [(sandbox.root / name).exists() for name in ("a.txt", "b.txt", "c.txt")] == [
+        True,
+        False,
+        False,
+    ]
 
 
-async def test_a_reply_that_changed_what_the_model_was_shown_is_not_asked_for_again_either(sandbox: Sandbox) -> None:
-    required(calculator(sandbox, Step("calc.py", "none"))).replies(gives(calc_dot_py=FIXED))
+async def test_a_reply_that_changed_what_the_model_was_shown_is_not_asked_for_again(
+    sandbox: Sandbox,
+) -> None:
+    required(calculator(sandbox, Step("calc.py", "none"))).replies(
+        gives(calc_dot_py=FIXED)
+    )
     await run_all(sandbox)
     assert sandbox.statuses() == ["failed"]
 
@@ -125,7 +177,9 @@ async def test_a_reply_that_changed_what_the_model_was_shown_is_not_asked_for_ag
     assert sandbox.text("calc.py") == FIXED
 
 
-async def test_with_tests_that_show_it_the_same_reply_completes_the_step(sandbox: Sandbox) -> None:
+async def test_with_tests_that_show_it_the_same_reply_completes_the_step(
+    sandbox: Sandbox,
+) -> None:
     required(calculator(sandbox, Step("notes.txt"))).replies(says("notes.txt", "x"))
     await run_all(sandbox)
     assert sandbox.statuses() == ["failed"]
@@ -136,8 +190,12 @@ async def test_with_tests_that_show_it_the_same_reply_completes_the_step(sandbox
     assert sandbox.state()["step_executions"]["1"]["verification"] == "passed"
 
 
-async def test_a_persons_edit_of_the_failed_steps_file_is_kept_and_shown(sandbox: Sandbox) -> None:
-    required(calculator(sandbox, Step("calc.py", "none"))).replies(gives(calc_dot_py=FIXED))
+async def test_a_persons_edit_of_the_failed_steps_file_is_kept_and_shown(
+    sandbox: Sandbox,
+) -> None:
+    required(calculator(sandbox, Step("calc.py", "none"))).replies(
+        gives(calc_dot_py=FIXED)
+    )
     await run_all(sandbox)
     (sandbox.root / "calc.py").write_text(CALC + "# mine\n")
 
@@ -156,7 +214,11 @@ async def test_nothing_is_run_on_top_of_an_earlier_step_that_the_rule_does_not_a
     engine = sandbox.engine()
     first = engine.run.next_step
     assert first
-    await collect(engine.run_step(first) if how == "unverified" else engine.skip(first, "not now", keep=False))
+    await collect(
+        engine.run_step(first)
+        if how == "unverified"
+        else engine.skip(first, "not now", keep=False)
+    )
     engine.close()
 
     engine = required(sandbox).replies(GOOD[2]).engine()
@@ -172,7 +234,9 @@ async def test_nothing_is_run_on_top_of_an_earlier_step_that_the_rule_does_not_a
     assert finished(events).status is RunStatus.FAILED
 
 
-async def test_a_person_may_go_on_step_by_step_and_the_end_says_that_the_run_has_failed(sandbox: Sandbox) -> None:
+async def test_a_person_may_go_on_step_by_step_and_the_end_says_that_the_run_has_failed(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(LOOSE, LAST)
     session = required(sandbox.replies(GOOD[1], GOOD[2])).session()
     for line in (f"/exec {SLUG}", "continue", "skip keep because I looked", "continue"):
@@ -182,17 +246,26 @@ async def test_a_person_may_go_on_step_by_step_and_the_end_says_that_the_run_has
     assert (summary.status, summary.require) == (RunStatus.FAILED, "verified")
 
 
-# --- Exit codes, JSON, the report, settings ---------------------------------------------------------------------------
+# --- Exit codes, JSON, the report, settings -------------------------------------------
 
 
 def cdd(sandbox: Sandbox, *arguments: str) -> int:
     (sandbox.root / "script.json").write_text(
-        json.dumps({"replies": [{"when": f"# Step {n} of", "reply": reply} for n, reply in enumerate(GOOD, 1)]})
+        json.dumps(
+            {
+                "replies": [
+                    {"when": f"# Step {n} of", "reply": reply}
+                    for n, reply in enumerate(GOOD, 1)
+                ]
+            }
+        )
     )
     return main([*arguments, "-C", str(sandbox.root)])
 
 
-def exec_json(sandbox: Sandbox, capsys: pytest.CaptureFixture[str], *flags: str) -> tuple[int, dict[str, Any]]:
+def exec_json(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str], *flags: str
+) -> tuple[int, dict[str, Any]]:
     code = cdd(sandbox, "exec", SLUG, "--json", "--model", "script:script.json", *flags)
     last = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert last["event"] == "run_finished"
@@ -210,7 +283,11 @@ def test_the_exit_code_the_event_and_the_report_say_which_rule_held(
     assert last["unproven"] == [{"step": 2, "title": "Make b.txt", "why": "none"}]
     folder = sandbox.root / ".cdd/runs" / SLUG
     report = json.loads((folder / "report.json").read_text())
-    assert (report["status"], report["require"], report["unproven"]) == ("failed", "verified", last["unproven"])
+    assert (report["status"], report["require"], report["unproven"]) == (
+        "failed",
+        "verified",
+        last["unproven"],
+    )
     page = (folder / "report.md").read_text()
     assert RULE in page
     assert "- unverified: step 2" in page
@@ -221,14 +298,19 @@ def test_the_exit_code_the_event_and_the_report_say_which_rule_held(
     assert [step["step"] for step in last["unproven"]] == [2]
     assert "- unverified: step 2" in (folder / "report.md").read_text()
 
-    code, last = exec_json(sandbox, capsys, "--require", "verified")  # all steps are over
+    # all steps are over
+    code, last = exec_json(sandbox, capsys, "--require", "verified")
 
     assert (code, last["status"], last["require"]) == (1, "failed", "verified")
 
 
-def test_the_summary_in_words_names_the_rule(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_summary_in_words_names_the_rule(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
     sandbox.write(LOOSE)
-    code = cdd(sandbox, "exec", SLUG, "--model", "script:script.json", "--require", "verified")
+    code = cdd(
+        sandbox, "exec", SLUG, "--model", "script:script.json", "--require", "verified"
+    )
     out = capsys.readouterr().out
     assert code == 1
     assert out.splitlines()[-1].count(RULE) == 1
@@ -262,7 +344,9 @@ def test_it_is_a_setting_a_variable_and_a_flag_and_the_later_wins(
     assert cdd(sandbox, "exec", SLUG, "--model", "script:script.json", *flags) == code
 
 
-def test_another_rule_is_refused(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_rule_is_refused(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
     sandbox.write(LOOSE)
     (sandbox.root / ".cdd/config.yaml").write_text("require: tested\n")
     assert cdd(sandbox, "exec", SLUG) == 2

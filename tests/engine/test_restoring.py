@@ -1,4 +1,6 @@
-"""Restoring a step needs what the step itself has kept, and nothing else: no checkpoint, no repository, no git."""
+"""Restoring a step needs what the step itself has kept, and nothing else: no
+checkpoint, no repository, no git.
+"""
 
 import shutil
 import subprocess
@@ -15,12 +17,18 @@ WRONG = says("vendor/a.txt", "wrong")
 
 def git_init(folder: Path) -> None:
     folder.mkdir(exist_ok=True)
-    for words in ("init -q", "add .", "-c user.name=A -c user.email=a@localhost commit -q --allow-empty -m start"):
+    for words in (
+        "init -q",
+        "add .",
+        "-c user.name=A -c user.email=a@localhost commit -q --allow-empty -m start",
+    ):
         subprocess.run(["git", *words.split()], cwd=folder, check=True)
 
 
 async def killed_while_checked(sandbox: Sandbox, folder: Path) -> Sandbox:
-    """The project as a kill leaves it when the check begins: a copy, as it is on the disk."""
+    """The project as a kill leaves it when the check begins: a copy, as it is on the
+    disk.
+    """
 
     def copy(event: Event) -> None:
         if isinstance(event, TestsStarted):
@@ -44,7 +52,9 @@ async def test_a_step_is_restored_though_its_repository_was_removed(
     original: Sandbox, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     git_init(original.root)
-    left = await killed_while_checked(original, tmp_path_factory.mktemp("killed") / "project")
+    left = await killed_while_checked(
+        original, tmp_path_factory.mktemp("killed") / "project"
+    )
     assert left.text("vendor/a.txt") == "wrong\n"
     shutil.rmtree(left.root / ".git")
 
@@ -57,9 +67,13 @@ async def test_a_step_is_restored_though_its_repository_was_removed(
 
 
 async def test_a_step_is_restored_where_no_git_can_be_started(
-    original: Sandbox, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    original: Sandbox,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    left = await killed_while_checked(original, tmp_path_factory.mktemp("killed") / "project")
+    left = await killed_while_checked(
+        original, tmp_path_factory.mktemp("killed") / "project"
+    )
     monkeypatch.setenv("PATH", str(left.root / "nothing"))
 
     engine = left.engine()
@@ -70,7 +84,9 @@ async def test_a_step_is_restored_where_no_git_can_be_started(
     assert left.statuses() == ["pending"]
 
 
-async def test_a_file_in_a_repository_within_the_project_is_restored(original: Sandbox) -> None:
+async def test_a_file_in_a_repository_within_the_project_is_restored(
+    original: Sandbox,
+) -> None:
     git_init(original.root / "vendor")
     git_init(original.root)
     engine = original.replies(WRONG).engine()

@@ -1,4 +1,6 @@
-"""Coming back: to a state that is torn, a plan that was changed, a run that somebody else holds."""
+"""Coming back: to a state that is torn, a plan that was changed, a run that somebody
+else holds.
+"""
 
 import json
 import os
@@ -19,13 +21,23 @@ from cdd_agent.events import About, ChangesPutBack, Event, StepStarted
 from cdd_agent.git.command import NoGit
 from tests.forked import ran
 from tests.listening import collect, told_to
-from tests.projects import SLUG, Copied, Sandbox, Step, check, notice, noticed, run_all, says
+from tests.projects import (
+    SLUG,
+    Copied,
+    Sandbox,
+    Step,
+    check,
+    notice,
+    noticed,
+    run_all,
+    says,
+)
 
 TWO = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
 
 WHOLE = (
-    '{"ticket_slug": "feature-words", "current_step": 2, "status": "in_progress", "started_at": null, '
-    '"completed_at": null, "step_executions": {}}'
+    '{"ticket_slug": "feature-words", "current_step": 2, "status": "in_progress",'
+    ' "started_at": null, "completed_at": null, "step_executions": {}}'
 )
 
 
@@ -34,7 +46,9 @@ def started(events: list[Event]) -> list[int]:
 
 
 async def half_done(sandbox: Sandbox) -> None:
-    await run_all(sandbox.write(*TWO).replies(says("a.txt", "good"), says("b.txt", "bad")))
+    await run_all(
+        sandbox.write(*TWO).replies(says("a.txt", "good"), says("b.txt", "bad"))
+    )
     assert sandbox.statuses() == ["completed", "failed"]
 
 
@@ -62,7 +76,9 @@ def state_file(sandbox: Sandbox) -> Path:
         WHOLE.replace("{}", "[]"),
     ],
 )
-async def test_a_state_that_is_torn_or_foreign_is_set_aside_and_rebuilt(half: Sandbox, damage: str) -> None:
+async def test_a_state_that_is_torn_or_foreign_is_set_aside_and_rebuilt(
+    half: Sandbox, damage: str
+) -> None:
     before = half.state()
     state_file(half).write_text(damage)
 
@@ -75,7 +91,9 @@ async def test_a_state_that_is_torn_or_foreign_is_set_aside_and_rebuilt(half: Sa
     assert "1 of 2" in notice(events, About.STATE_REBUILT)
 
 
-async def test_a_state_that_is_gone_is_rebuilt_and_nothing_is_done_twice(half: Sandbox) -> None:
+async def test_a_state_that_is_gone_is_rebuilt_and_nothing_is_done_twice(
+    half: Sandbox,
+) -> None:
     before = half.state()
     state_file(half).unlink()
     engine = half.engine()
@@ -84,7 +102,9 @@ async def test_a_state_that_is_gone_is_rebuilt_and_nothing_is_done_twice(half: S
     assert half.state() == before
 
 
-async def test_a_state_that_is_older_than_the_record_counts_and_that_is_told(half: Sandbox) -> None:
+async def test_a_state_that_is_older_than_the_record_counts_and_that_is_told(
+    half: Sandbox,
+) -> None:
     older = state_file(half).read_bytes()
     await run_all(half.replies(says("b.txt", "good")))
     state_file(half).write_bytes(older)  # as `git checkout` would
@@ -100,7 +120,9 @@ async def test_a_rebuilt_run_goes_on_where_it_was(half: Sandbox) -> None:
     assert half.statuses() == ["completed", "completed"]
 
 
-async def test_where_there_is_nothing_to_rebuild_from_nothing_is_started(half: Sandbox) -> None:
+async def test_where_there_is_nothing_to_rebuild_from_nothing_is_started(
+    half: Sandbox,
+) -> None:
     state_file(half).write_text("torn")
     (half.root / ".cdd/runs" / SLUG / "state.json").write_text("torn too")
     with pytest.raises(BadInput, match="set aside"):
@@ -108,15 +130,22 @@ async def test_where_there_is_nothing_to_rebuild_from_nothing_is_started(half: S
     assert [path.read_text() for path in half.ticket.glob("*.aside-*")] == ["torn"]
 
 
-async def test_where_the_file_is_gone_and_its_copy_is_torn_nothing_is_started(half: Sandbox) -> None:
+async def test_where_the_file_is_gone_and_its_copy_is_torn_nothing_is_started(
+    half: Sandbox,
+) -> None:
     state_file(half).unlink()
     (half.root / ".cdd/runs" / SLUG / "state.json").write_text("torn")
     with pytest.raises(BadInput, match="set aside"):
         half.engine()
-    assert [path.read_text() for path in (half.root / ".cdd/runs" / SLUG).glob("state.aside-*")] == ["torn"]
+    assert [
+        path.read_text()
+        for path in (half.root / ".cdd/runs" / SLUG).glob("state.aside-*")
+    ] == ["torn"]
 
 
-async def test_a_done_step_whose_text_was_changed_stays_done_and_is_marked(half: Sandbox) -> None:
+async def test_a_done_step_whose_text_was_changed_stays_done_and_is_marked(
+    half: Sandbox,
+) -> None:
     half.write(Step("a.txt", check("a.txt"), description="Make it blue."), TWO[1])
     events = await run_all(half.replies(says("b.txt", "good")))
     assert "Step 1" in notice(events, About.STEP_CHANGED)
@@ -126,7 +155,9 @@ async def test_a_done_step_whose_text_was_changed_stays_done_and_is_marked(half:
     assert half.statuses() == ["completed", "completed"]
 
 
-async def test_a_step_that_was_changed_before_it_was_done_is_carried_out_as_it_is_now(half: Sandbox) -> None:
+async def test_a_step_that_was_changed_before_it_was_done_is_carried_out_as_it_is_now(
+    half: Sandbox,
+) -> None:
     half.write(TWO[0], Step("c.txt", check("c.txt")), Step("d.txt", check("d.txt")))
     events = await run_all(half.replies(says("c.txt", "good"), says("d.txt", "good")))
     assert About.STEP_CHANGED not in noticed(events)
@@ -144,7 +175,9 @@ async def test_a_removed_step_is_told_and_kept_as_history(half: Sandbox) -> None
     assert half.text("b.txt") == "good\n"
 
 
-async def test_another_plan_is_refused_with_the_choice_to_start_over(half: Sandbox) -> None:
+async def test_another_plan_is_refused_with_the_choice_to_start_over(
+    half: Sandbox,
+) -> None:
     before = half.state()
     half.write(Step("x.txt", check("x.txt")), TWO[1])
     with pytest.raises(BadInput) as caught:
@@ -154,7 +187,9 @@ async def test_another_plan_is_refused_with_the_choice_to_start_over(half: Sandb
     assert half.state() == before
 
 
-async def test_starting_over_keeps_the_old_run_and_does_every_step_anew(half: Sandbox) -> None:
+async def test_starting_over_keeps_the_old_run_and_does_every_step_anew(
+    half: Sandbox,
+) -> None:
     before = half.state()
     half.write(Step("x.txt", check("x.txt")))
 
@@ -184,7 +219,9 @@ def test_a_run_that_waits_for_a_persons_edit_says_so_and_goes_on_when_asked_agai
     assert "by hand" in sandbox.prompt()
 
 
-async def test_what_else_changed_while_a_killed_step_ran_is_named_and_left(sandbox: Sandbox) -> None:
+async def test_what_else_changed_while_a_killed_step_ran_is_named_and_left(
+    sandbox: Sandbox,
+) -> None:
     interrupted_with(sandbox, edit=None)
     (sandbox.root / "other.txt").write_text("whose?\n")
 
@@ -193,16 +230,22 @@ async def test_what_else_changed_while_a_killed_step_ran_is_named_and_left(sandb
     engine.close()
 
     assert "other.txt" in notice(events, About.CHANGED_BESIDE)
-    assert [event.restored for event in events if isinstance(event, ChangesPutBack)] == [("a.txt",)]
+    assert [
+        event.restored for event in events if isinstance(event, ChangesPutBack)
+    ] == [("a.txt",)]
     assert sandbox.text("other.txt") == "whose?\n"
     assert engine.stopped_by is None
 
 
 def interrupted_with(sandbox: Sandbox, edit: str | None) -> None:
-    """A run that was killed in the middle of its check, after which a person edited the step's file, or did not."""
+    """A run that was killed in the middle of its check, after which a person edited the
+    step's file, or did not.
+    """
     kill = "import os, signal; os.kill(os.getppid(), signal.SIGKILL)"
     sandbox.write(Step("a.txt", f'python -c "{kill}"'))
-    (sandbox.root / "script.yaml").write_text(f"replies:\n  - reply: {json.dumps(says('a.txt', 'bad'))}\n")
+    (sandbox.root / "script.yaml").write_text(
+        f"replies:\n  - reply: {json.dumps(says('a.txt', 'bad'))}\n"
+    )
     killed = ran("exec", SLUG, "--model", "script:script.yaml", cwd=sandbox.root)
     assert killed.returncode == -signal.SIGKILL
     assert sandbox.statuses() == ["in_progress"]
@@ -217,21 +260,31 @@ import psutil
 
 known = pathlib.Path("known")
 if not known.exists():
-    away = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+    sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
+    away = subprocess.Popen(sleeper, start_new_session=True)
     known.write_text(f"{os.getpid()} {away.pid}")
     os.kill(os.getppid(), signal.SIGKILL)
     time.sleep(600)
 for pid in map(int, known.read_text().split()):
-    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    if psutil.pid_exists(pid):
+        assert psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 """
-"""A check that kills its run and goes on, with a process that left its group; the next one sees that they are gone."""
+"""A check that kills its run and goes on, with a process that left its group; the next
+one sees that they are gone.
+"""
 
 
-@pytest.mark.skipif(os.name != "posix", reason="sessions, and a process that ends another by SIGKILL")
-async def test_a_check_that_outlived_its_run_is_ended_before_the_run_goes_on(sandbox: Sandbox) -> None:
+@pytest.mark.skipif(
+    os.name != "posix", reason="sessions, and a process that ends another by SIGKILL"
+)
+async def test_a_check_that_outlived_its_run_is_ended_before_the_run_goes_on(
+    sandbox: Sandbox,
+) -> None:
     (sandbox.root / "check.py").write_text(OUTLIVES)
     sandbox.write(Step("a.txt", "python check.py"))
-    (sandbox.root / "script.yaml").write_text(f"replies:\n  - reply: {json.dumps(says('a.txt', 'good'))}\n")
+    (sandbox.root / "script.yaml").write_text(
+        f"replies:\n  - reply: {json.dumps(says('a.txt', 'good'))}\n"
+    )
     killed = ran("exec", SLUG, "--model", "script:script.yaml", cwd=sandbox.root)
     assert killed.returncode == -signal.SIGKILL
 
@@ -253,10 +306,15 @@ def test_whoever_holds_a_ticket_is_named(sandbox: Sandbox) -> None:
 def test_the_lock_of_a_dead_process_is_taken_over(sandbox: Sandbox) -> None:
     sandbox.write(*TWO)
     code = (
-        "import os, signal\nfrom pathlib import Path\nfrom tests.projects import Sandbox\n"
-        f"Sandbox(Path({str(sandbox.root)!r})).engine()\nos.kill(os.getpid(), signal.SIGKILL)"
+        "import os, signal\n"
+        "from pathlib import Path\n"
+        "from tests.projects import Sandbox\n"
+        f"Sandbox(Path({str(sandbox.root)!r})).engine()\n"
+        "os.kill(os.getpid(), signal.SIGKILL)"
     )
-    died = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], timeout=60)
+    died = subprocess.run(
+        [sys.executable, "-c", code], cwd=Path(__file__).parents[2], timeout=60
+    )
     assert died.returncode == -signal.SIGKILL
     folder = sandbox.root / ".cdd/runs" / SLUG
     assert (folder / "holder.json").exists()
@@ -275,7 +333,9 @@ def test_a_disk_that_refuses_does_not_keep_a_ticket_locked(sandbox: Sandbox) -> 
     sandbox.engine().close()
 
 
-async def test_without_git_no_step_begins(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_git_no_step_begins(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(sandbox.root))
     sandbox.write(Step("a.txt", "none")).replies(says("a.txt", "good"))
     engine = sandbox.engine()
@@ -286,7 +346,9 @@ async def test_without_git_no_step_begins(sandbox: Sandbox, monkeypatch: pytest.
     assert sandbox.model.requests == []
 
 
-async def test_a_plan_that_is_edited_while_it_runs_is_taken_up(sandbox: Sandbox) -> None:
+async def test_a_plan_that_is_edited_while_it_runs_is_taken_up(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(TWO[0])
     engine = sandbox.replies(says("a.txt", "good"), says("c.txt", "good")).engine()
 
@@ -307,7 +369,9 @@ async def test_starting_over_puts_back_a_step_that_was_killed(sandbox: Sandbox) 
     engine = sandbox.engine(start_over=True)
     events = await collect(engine.recover())
     engine.close()
-    assert [event.restored for event in events if isinstance(event, ChangesPutBack)] == [("a.txt",)]
+    assert [
+        event.restored for event in events if isinstance(event, ChangesPutBack)
+    ] == [("a.txt",)]
     assert not (sandbox.root / "a.txt").exists()
 
 
@@ -319,7 +383,9 @@ def copy_of_another_plan(sandbox: Sandbox) -> Path:
     return file
 
 
-async def test_a_copy_of_another_plan_is_no_copy_beside_a_good_state(half: Sandbox) -> None:
+async def test_a_copy_of_another_plan_is_no_copy_beside_a_good_state(
+    half: Sandbox,
+) -> None:
     copy_of_another_plan(half)
     events = await run_all(half.replies(says("b.txt", "good")))
     assert About.STATE_REBUILT not in noticed(events)
@@ -368,7 +434,9 @@ async def test_when_the_runs_folder_is_removed_no_step_begins(half: Sandbox) -> 
     assert half.model.requests == []
 
 
-async def test_another_tickets_run_in_the_same_project_is_named_once(sandbox: Sandbox) -> None:
+async def test_another_tickets_run_in_the_same_project_is_named_once(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(*TWO).replies(says("a.txt", "good"), says("b.txt", "good"))
     for other in ("bug-other", "bug-third"):
         shutil.copytree(sandbox.ticket, sandbox.root / "tickets" / other)
@@ -379,7 +447,8 @@ async def test_another_tickets_run_in_the_same_project_is_named_once(sandbox: Sa
     first, killed = wiring.engine(find("bug-other")), wiring.engine(find("bug-third"))
     note = (sandbox.root / ".cdd/runs/bug-third/holder.json").read_bytes()
     killed.close()
-    (sandbox.root / ".cdd/runs/bug-third/holder.json").write_bytes(note)  # as a kill leaves it
+    # as a kill leaves it
+    (sandbox.root / ".cdd/runs/bug-third/holder.json").write_bytes(note)
     try:
         events = await run_all(sandbox)
     finally:
@@ -400,4 +469,6 @@ def test_a_look_at_who_is_at_work_stops_nobody(sandbox: Sandbox) -> None:
 
 
 async def test_a_run_that_is_alone_is_not_told_of_company(half: Sandbox) -> None:
-    assert About.OTHER_RUN not in noticed(await run_all(half.replies(says("b.txt", "good"))))
+    assert About.OTHER_RUN not in noticed(
+        await run_all(half.replies(says("b.txt", "good")))
+    )

@@ -1,4 +1,6 @@
-"""What a person takes of a step's changes is the step's change: judged, journalled, checked, undone and resumed."""
+"""What a person takes of a step's changes is the step's change: judged, journalled,
+checked, undone and resumed.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -52,11 +54,15 @@ def refuse(reason: str = "") -> Answer:
 
 
 def without(*hunks: int, reason: str = "not that") -> Answer:
-    return lambda review: Reviewed(Choice.YES, review.with_file(0, review.files[0].leave(hunks, reason)))
+    return lambda review: Reviewed(
+        Choice.YES, review.with_file(0, review.files[0].leave(hunks, reason))
+    )
 
 
 def edit(content: str, place: int = 0) -> Answer:
-    return lambda review: Reviewed(Choice.YES, review.with_file(place, review.files[place].edit(content.encode())))
+    return lambda review: Reviewed(
+        Choice.YES, review.with_file(place, review.files[place].edit(content.encode()))
+    )
 
 
 class Person(Nobody):
@@ -83,7 +89,9 @@ def reviewed(events: list[Event]) -> list[ChangesReviewed]:
     return [event for event in events if isinstance(event, ChangesReviewed)]
 
 
-async def test_only_the_parts_that_are_taken_are_written_and_the_check_decides(asking: Sandbox) -> None:
+async def test_only_the_parts_that_are_taken_are_written_and_the_check_decides(
+    asking: Sandbox,
+) -> None:
     asking.frontend = Person(without(1))
     events = await run_all(asking.replies(EDIT))
     assert asking.statuses() == ["completed"]
@@ -104,27 +112,41 @@ async def test_only_the_parts_that_are_taken_are_written_and_the_check_decides(a
     assert "line 28: not that" in report
 
 
-async def test_where_the_part_is_not_enough_the_model_hears_what_was_left_out_and_why(asking: Sandbox) -> None:
+async def test_where_the_part_is_not_enough_the_model_hears_what_was_left_out_and_why(
+    asking: Sandbox,
+) -> None:
     asking.frontend = Person(without(0, reason="never touch line 2"), yes)
     events = await run_all(asking.replies(EDIT, EDIT), attempts=2)
-    assert [event.attempt for event in events if isinstance(event, AttemptFailed)] == [1]
+    assert [event.attempt for event in events if isinstance(event, AttemptFailed)] == [
+        1
+    ]
     for told in ("line 2", "never touch line 2", "+good"):
         assert told in asking.prompt(1)
     assert "+unwanted" not in asking.prompt(1)
     assert asking.text("a.txt") == NEW
 
 
-async def test_a_refusal_with_a_reason_asks_the_model_again_whatever_attempts_it_has(asking: Sandbox) -> None:
+async def test_a_refusal_with_a_reason_asks_the_model_again_whatever_attempts_it_has(
+    asking: Sandbox,
+) -> None:
     asking.frontend = Person(refuse("use other words"), refuse("and shorter"), yes)
     events = await run_all(asking.replies(EDIT, EDIT, EDIT), attempts=1)
     assert asking.statuses() == ["completed"]
     assert "use other words" in asking.prompt(1)
     assert "and shorter" in asking.prompt(2)
-    assert [event.will_retry for event in events if isinstance(event, AttemptFailed)] == [True, True]
-    assert [event.reason for event in reviewed(events)] == ["use other words", "and shorter", ""]
+    assert [
+        event.will_retry for event in events if isinstance(event, AttemptFailed)
+    ] == [True, True]
+    assert [event.reason for event in reviewed(events)] == [
+        "use other words",
+        "and shorter",
+        "",
+    ]
 
 
-async def test_a_refusal_without_one_stops_and_asks_again_about_the_same_reply(asking: Sandbox) -> None:
+async def test_a_refusal_without_one_stops_and_asks_again_about_the_same_reply(
+    asking: Sandbox,
+) -> None:
     asking.frontend = Person(refuse(), yes)
     engine = asking.replies(EDIT).engine()
     await collect(engine.run_all())
@@ -136,7 +158,9 @@ async def test_a_refusal_without_one_stops_and_asks_again_about_the_same_reply(a
     assert len(asking.model.requests) == 1
 
 
-async def test_what_the_person_edits_is_written_journalled_and_undone(asking: Sandbox) -> None:
+async def test_what_the_person_edits_is_written_journalled_and_undone(
+    asking: Sandbox,
+) -> None:
     asking.frontend = Person(edit("good, by me\r\nno end"))
     events = await run_all(asking.replies(EDIT))
     assert asking.statuses() == ["completed"]
@@ -156,23 +180,36 @@ async def test_a_change_that_is_edited_away_is_a_refusal(asking: Sandbox) -> Non
     assert asking.text("a.txt") == NEW
 
 
-async def test_what_cannot_be_written_is_asked_about_again_with_the_reason(asking: Sandbox) -> None:
+async def test_what_cannot_be_written_is_asked_about_again_with_the_reason(
+    asking: Sandbox,
+) -> None:
     (asking.root / "b.py").write_text("x = 1\n")
     asking.write(Step("a.txt", check("a.txt"), also=("b.py",)))
-    person = asking.frontend = Person(edit("def f(:\n", place=1), edit("x = 3\n", place=1))
+    person = asking.frontend = Person(
+        edit("def f(:\n", place=1), edit("x = 3\n", place=1)
+    )
     block = "b.py\n<<<<<<< SEARCH\nx = 1\n=======\nx = 2\n>>>>>>> REPLACE\n"
     await run_all(asking.replies(EDIT + block))
     assert "b.py" in person.asked[1].problem
     assert (asking.text("b.py"), asking.text("a.txt")) == ("x = 3\n", NEW)
 
 
-@pytest.mark.parametrize("answer", [yes, without(1), edit("good, by me\n"), refuse("no such words")])
-async def test_nobody_is_asked_twice_about_the_same_reply(asking: Sandbox, answer: Answer) -> None:
-    """Stopped while the check runs, or while the next reply is waited for, it goes on with what was answered."""
+@pytest.mark.parametrize(
+    "answer", [yes, without(1), edit("good, by me\n"), refuse("no such words")]
+)
+async def test_nobody_is_asked_twice_about_the_same_reply(
+    asking: Sandbox, answer: Answer
+) -> None:
+    """Stopped while the check runs, or while the next reply is waited for, it goes on
+    with what was answered.
+    """
     asking.frontend = Person(answer)
     engine = asking.replies(EDIT, *GONE).engine()
     refused = answer(_review(OLD, NEW)).choice is Choice.NO
-    await stop_at(engine.run_all(), lambda event: isinstance(event, AttemptFailed if refused else TestsStarted))
+    await stop_at(
+        engine.run_all(),
+        lambda event: isinstance(event, AttemptFailed if refused else TestsStarted),
+    )
     engine.close()
     assert asking.text("a.txt") == OLD
     asking.frontend = Person(yes) if refused else Nobody()
@@ -184,14 +221,23 @@ async def test_nobody_is_asked_twice_about_the_same_reply(asking: Sandbox, answe
     else:
         result = answer(_review(OLD, NEW)).review.files[0].result
         assert (asking.root / "a.txt").read_bytes() == result
-        assert len([event for event in events if isinstance(event, PersonAnswered)]) == 0
+        assert (
+            len([event for event in events if isinstance(event, PersonAnswered)]) == 0
+        )
 
 
 def _review(before: str, after: str) -> Review:
-    return Review.of(1, ChangeSet((FileChange(PurePosixPath("a.txt"), before.encode(), after.encode()),)))
+    return Review.of(
+        1,
+        ChangeSet(
+            (FileChange(PurePosixPath("a.txt"), before.encode(), after.encode()),)
+        ),
+    )
 
 
-async def test_an_answer_about_a_file_that_has_changed_since_is_none(asking: Sandbox) -> None:
+async def test_an_answer_about_a_file_that_has_changed_since_is_none(
+    asking: Sandbox,
+) -> None:
     asking.frontend = Person(without(1))
     engine = asking.replies(EDIT).engine()
     await stop_at(engine.run_all(), lambda event: isinstance(event, TestsStarted))
@@ -203,20 +249,34 @@ async def test_an_answer_about_a_file_that_has_changed_since_is_none(asking: San
     assert asking.text("a.txt") == f"{NEW}mine\n"
 
 
-async def test_everything_of_a_run_is_accepted_once_and_for_this_run_only(asking: Sandbox) -> None:
-    asking.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt")), Step("c.txt", check("c.txt")))
+async def test_everything_of_a_run_is_accepted_once_and_for_this_run_only(
+    asking: Sandbox,
+) -> None:
+    asking.write(
+        Step("a.txt", check("a.txt")),
+        Step("b.txt", check("b.txt")),
+        Step("c.txt", check("c.txt")),
+    )
     asking.frontend = person = Person(everything)
     engine = asking.replies(EDIT, says("b.txt", "good")).engine()
     first, second, _ = engine.run.plan.steps
-    events = [*await collect(engine.run_step(first)), *await collect(engine.run_step(second))]
+    events = [
+        *await collect(engine.run_step(first)),
+        *await collect(engine.run_step(second)),
+    ]
     engine.close()
-    assert [event.is_on for event in events if isinstance(event, AcceptingAll)] == [True]
+    assert [event.is_on for event in events if isinstance(event, AcceptingAll)] == [
+        True
+    ]
     assert len(person.asked) == 1
 
     asking.frontend = person = Person(everything)
     events = await run_all(asking.replies(says("c.txt", "good")))
     assert len(person.asked) == 1
-    assert [event.is_on for event in events if isinstance(event, AcceptingAll)] == [True, False]
+    assert [event.is_on for event in events if isinstance(event, AcceptingAll)] == [
+        True,
+        False,
+    ]
 
 
 async def test_who_stops_a_step_is_asked_again_from_then_on(asking: Sandbox) -> None:
@@ -225,17 +285,25 @@ async def test_who_stops_a_step_is_asked_again_from_then_on(asking: Sandbox) -> 
     engine = asking.replies(EDIT, says("b.txt", "good")).engine()
     first, second = engine.run.plan.steps
     await collect(engine.run_step(first))
-    events = await stop_at(engine.run_step(second), lambda event: isinstance(event, TestsStarted))
-    assert [event.is_on for event in events if isinstance(event, AcceptingAll)] == [False]
+    events = await stop_at(
+        engine.run_step(second), lambda event: isinstance(event, TestsStarted)
+    )
+    assert [event.is_on for event in events if isinstance(event, AcceptingAll)] == [
+        False
+    ]
     await collect(engine.run_step(second))
     engine.close()
     assert len(person.asked) == 2
 
 
-async def test_a_reason_is_kept_and_told_without_secrets(asking: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_reason_is_kept_and_told_without_secrets(
+    asking: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
     secret = "d3ploy-4cc3ss-t0k3n-9f8e7d"
     monkeypatch.setenv("DEPLOY_TOKEN", secret)
-    asking.frontend = Person(without(1, reason=f"not {secret}"), refuse(f"nor {secret}"), yes)
+    asking.frontend = Person(
+        without(1, reason=f"not {secret}"), refuse(f"nor {secret}"), yes
+    )
     asking.write(Step("a.txt", check("a.txt", "unwanted")))
     await run_all(asking.replies(EDIT, EDIT, EDIT), attempts=2)
     assert asking.statuses() == ["completed"]
@@ -244,10 +312,12 @@ async def test_a_reason_is_kept_and_told_without_secrets(asking: Sandbox, monkey
     assert [path for path in files if secret.encode() in path.read_bytes()] == []
 
 
-# ------------------------------------------------------------------------------------------------------- with tools
+# --------------------------------------------------------------------------- with tools
 
 
-async def test_a_call_hears_what_was_left_out_and_the_dialogue_goes_on(asking: Sandbox) -> None:
+async def test_a_call_hears_what_was_left_out_and_the_dialogue_goes_on(
+    asking: Sandbox,
+) -> None:
     asking.frontend = Person(without(1), refuse("no new file"), yes)
     asking.replies(
         calls(read("a.txt")),
@@ -264,11 +334,21 @@ async def test_a_call_hears_what_was_left_out_and_the_dialogue_goes_on(asking: S
     assert "not that" in told
     assert "+unwanted" in told
     assert "no new file" in str(answers(asking, 3)[0])
-    written = [file for event in events if isinstance(event, ToolFinished) for file in event.files]
-    assert [(file.path, file.added, file.removed) for file in written] == [("a.txt", 1, 1), ("a.txt", 1, 1)]
+    written = [
+        file
+        for event in events
+        if isinstance(event, ToolFinished)
+        for file in event.files
+    ]
+    assert [(file.path, file.added, file.removed) for file in written] == [
+        ("a.txt", 1, 1),
+        ("a.txt", 1, 1),
+    ]
 
 
-async def test_a_file_that_the_person_edited_is_not_replaced_by_who_has_not_read_it(asking: Sandbox) -> None:
+async def test_a_file_that_the_person_edited_is_not_replaced_by_who_has_not_read_it(
+    asking: Sandbox,
+) -> None:
     asking.frontend = Person(edit("good, by me\n"), yes)
     asking.replies(
         calls(create("b.txt", "b\n")),
@@ -279,7 +359,9 @@ async def test_a_file_that_the_person_edited_is_not_replaced_by_who_has_not_read
     )
     asking.write(Step("b.txt", check("b.txt")))
     events = await run_all(asking)
-    assert [bool(event.problem) for event in events if isinstance(event, ToolFinished)] == [False, True, False, False]
+    assert [
+        bool(event.problem) for event in events if isinstance(event, ToolFinished)
+    ] == [False, True, False, False]
     assert asking.text("b.txt") == "good, seen\n"
 
 
@@ -301,11 +383,20 @@ async def test_answers_about_calls_hold_when_the_step_goes_on(asking: Sandbox) -
     assert not (asking.root / "c.txt").exists()
 
 
-async def test_what_was_answered_in_a_lost_round_is_asked_again(asking: Sandbox) -> None:
-    """Another reply may propose the same change in its place, and nobody has seen that one."""
+async def test_what_was_answered_in_a_lost_round_is_asked_again(
+    asking: Sandbox,
+) -> None:
+    """Another reply may propose the same change in its place, and nobody has seen that
+    one.
+    """
     asking.frontend = Person(yes, yes)
-    engine = asking.replies(calls(read("a.txt")), calls(replace("a.txt", "", NEW), execute("cat a.txt"))).engine()
-    await stop_at(engine.run_all(), lambda event: isinstance(event, ToolFinished) and event.tool == "edit_file")
+    engine = asking.replies(
+        calls(read("a.txt")), calls(replace("a.txt", "", NEW), execute("cat a.txt"))
+    ).engine()
+    await stop_at(
+        engine.run_all(),
+        lambda event: isinstance(event, ToolFinished) and event.tool == "edit_file",
+    )
     engine.close()
     person = asking.frontend = Person(without(1))
     await run_all(asking.replies(calls(replace("a.txt", "", NEW)), "Done."))
@@ -313,17 +404,32 @@ async def test_what_was_answered_in_a_lost_round_is_asked_again(asking: Sandbox)
     assert asking.text("a.txt") == ONLY_GOOD
 
 
-# ----------------------------------------------------------------------------------------------------------- any part
+# ----------------------------------------------------------------------------- any part
 
 PLACES = (2, 12, 22, 31)
-HABITS = {"lf": (b"\n", b""), "crlf": (b"\r\n", b""), "no end": (b"\n", b"last"), "latin": (b"\n", b"caf\xe9")}
+HABITS = {
+    "lf": (b"\n", b""),
+    "crlf": (b"\r\n", b""),
+    "no end": (b"\n", b"last"),
+    "latin": (b"\n", b"caf\xe9"),
+}
 
 
 @pytest.mark.parametrize("habit", HABITS)
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(left_out=st.sets(st.integers(0, 3)), others=st.sets(st.sampled_from(["new.txt", "old.txt"])))
+@settings(
+    max_examples=6,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    left_out=st.sets(st.integers(0, 3)),
+    others=st.sets(st.sampled_from(["new.txt", "old.txt"])),
+)
 def test_any_parts_are_what_is_there_and_an_undo_takes_them_back(
-    tmp_path_factory: pytest.TempPathFactory, habit: str, left_out: set[int], others: set[str]
+    tmp_path_factory: pytest.TempPathFactory,
+    habit: str,
+    left_out: set[int],
+    others: set[str],
 ) -> None:
     """Of one file that changes in four places, one that comes and one that goes."""
     end, last = HABITS[habit]
@@ -336,14 +442,21 @@ def test_any_parts_are_what_is_there_and_an_undo_takes_them_back(
     (root / "a.txt").write_bytes(before)
     (root / "old.txt").write_bytes(before)
     blocks = "".join(
-        f"a.txt\n<<<<<<< SEARCH\nline {place}\n=======\nnew {place}\n>>>>>>> REPLACE\n" for place in PLACES
+        f"a.txt\n<<<<<<< SEARCH\nline {place}\n=======\nnew {place}\n>>>>>>> REPLACE\n"
+        for place in PLACES
     )
     gone = "*** Begin Patch\n*** Delete File: old.txt\n*** End Patch\n"
     sandbox.replies(f"{blocks}\n{says('new.txt', 'new')}\n{gone}", *GONE)
 
     def answer(review: Review) -> Reviewed:
         for place, file in enumerate(review.files):
-            parts = left_out if file.path == "a.txt" else {0} if file.path in others else set()
+            parts = (
+                left_out
+                if file.path == "a.txt"
+                else {0}
+                if file.path in others
+                else set()
+            )
             review = review.with_file(place, file.leave(parts))
         return Reviewed(Choice.YES, review)
 

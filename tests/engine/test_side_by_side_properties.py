@@ -1,7 +1,8 @@
-"""Random plans whose steps get in each other's way: what they leave is what they would leave one after the other.
+"""Random plans whose steps get in each other's way: what they leave is what they would
+leave one after the other.
 
-A step writes into files what it has read in others; most of these the plan does not declare. More runs:
-`pytest --hypothesis-profile many`.
+A step writes into files what it has read in others; most of these the plan does not
+declare. More runs: `pytest --hypothesis-profile many`.
 """
 
 import asyncio
@@ -32,9 +33,16 @@ class Part:
     depends: tuple[int, ...]
 
     def step(self, number: int) -> Step:
-        named = " and ".join(f"{name}.txt" for name in sorted({*self.reads, *self.writes} - {*NEW}))
+        named = " and ".join(
+            f"{name}.txt" for name in sorted({*self.reads, *self.writes} - {*NEW})
+        )
         depends = ", ".join(f"Step {other}" for other in self.depends) or "None"
-        return Step(f"own-{number}.txt", "none", depends, description=f"Look at {named}." if named else "Write it.")
+        return Step(
+            f"own-{number}.txt",
+            "none",
+            depends,
+            description=f"Look at {named}." if named else "Write it.",
+        )
 
     def result(self, number: int, known: Mapping[str, str]) -> dict[str, str]:
         """What it writes, by what it has read."""
@@ -48,30 +56,47 @@ def plans(draw: st.DrawFn) -> list[Part]:
     writes = st.lists(st.sampled_from(THERE + NEW), unique=True, max_size=2).map(tuple)
     count = draw(st.integers(2, 4))
     return [
-        Part(draw(reads), draw(writes), tuple(draw(st.sets(st.integers(1, number), max_size=1))) if number else ())
+        Part(
+            draw(reads),
+            draw(writes),
+            tuple(draw(st.sets(st.integers(1, number), max_size=1))) if number else (),
+        )
         for number in range(count)
     ]
 
 
 def answer(number: int, part: Part, prompt: str) -> str:
     shown = dict(re.findall(r"\n(\w)\.txt:\n```\w*\n(.*?)```", prompt, re.DOTALL))
-    return "\n".join(says(f"{name}.txt", text.strip()) for name, text in part.result(number, shown).items())
+    return "\n".join(
+        says(f"{name}.txt", text.strip())
+        for name, text in part.result(number, shown).items()
+    )
 
 
-async def files_after(parts: Sequence[Part], folder: Path) -> tuple[list[int], dict[str, str]]:
+async def files_after(
+    parts: Sequence[Part], folder: Path
+) -> tuple[list[int], dict[str, str]]:
     """The steps in the order in which they were completed, and what they left."""
     sandbox = project_in(folder, **{name: f"{name}\n" for name in THERE})
     sandbox.write(*(part.step(number) for number, part in enumerate(parts, 1)))
-    model = Together({number: partial(answer, number, part) for number, part in enumerate(parts, 1)})
+    model = Together(
+        {number: partial(answer, number, part) for number, part in enumerate(parts, 1)}
+    )
     await carried_out(sandbox, model, attempts=3)
-    steps = sorted(sandbox.state()["step_executions"].values(), key=lambda step: int(step["place"]))
+    steps = sorted(
+        sandbox.state()["step_executions"].values(), key=lambda step: int(step["place"])
+    )
     assert [step["status"] for step in steps] == ["completed"] * len(parts)
-    return [step["step_number"] for step in steps], {path.stem: path.read_text() for path in sandbox.root.glob("*.txt")}
+    return [step["step_number"] for step in steps], {
+        path.stem: path.read_text() for path in sandbox.root.glob("*.txt")
+    }
 
 
 @settings(max_examples=RUNS, deadline=None)
 @given(plans())
-def test_the_files_are_those_of_the_steps_in_the_order_in_which_they_were_completed(parts: list[Part]) -> None:
+def test_the_files_are_those_of_the_steps_in_the_order_in_which_they_were_completed(
+    parts: list[Part],
+) -> None:
     with tempfile.TemporaryDirectory() as folder:
         order, left = asyncio.run(files_after(parts, Path(folder)))
     expected = {name: f"{name}\n" for name in THERE}

@@ -11,7 +11,9 @@ from tests.travel.copies import git
 
 
 def in_repository(folder: Path, prefix: str = "") -> Path:
-    """A project with what a person has: committed, changed, new, ignored, a link, a file that only its owner reads."""
+    """A project with what a person has: committed, changed, new, ignored, a link, a
+    file that only its owner reads.
+    """
     top = folder.resolve() / "repository"
     root = top / prefix
     root.mkdir(parents=True)
@@ -66,7 +68,9 @@ EXPECTED = {
 }
 
 
-def test_a_tree_has_the_files_as_they_are_and_is_gone_without_a_trace(tmp_path: Path) -> None:
+def test_a_tree_has_the_files_as_they_are_and_is_gone_without_a_trace(
+    tmp_path: Path,
+) -> None:
     root = in_repository(tmp_path)
     files, said = asyncio.run(made(root))
     assert files == {**EXPECTED, "above.txt": "above\n"}

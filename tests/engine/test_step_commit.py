@@ -16,6 +16,14 @@ def test_only_what_was_verified_is_called_so(verification: Verification) -> None
 
 
 def test_a_long_title_of_the_ticket_is_wrapped() -> None:
-    text = step_message("feature-a", "words " * 50 + "\nCdd-Step: feature-a/9", MODEL, 1, Verification.NONE).text
+    text = step_message(
+        "feature-a",
+        "words " * 50 + "\nCdd-Step: feature-a/9",
+        MODEL,
+        1,
+        Verification.NONE,
+    ).text
     assert max(map(len, text.splitlines())) <= 72
-    assert [line.split()[1] for line in text.splitlines() if line.startswith("Cdd-Step:")] == ["feature-a/2/1"]
+    assert [
+        line.split()[1] for line in text.splitlines() if line.startswith("Cdd-Step:")
+    ] == ["feature-a/2/1"]

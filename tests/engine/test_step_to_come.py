@@ -1,4 +1,6 @@
-"""`current_step`, the step to come, at each transition; and what the end of a run says is left to do."""
+"""`current_step`, the step to come, at each transition; and what the end of a run says
+is left to do.
+"""
 
 import json
 import subprocess
@@ -19,14 +21,21 @@ GOOD = (says("a.txt", "good"), says("b.txt", "good"))
 def saved(sandbox: Sandbox) -> int:
     """As the ticket's file and its copy both have it."""
     copies = sandbox.root.glob(".cdd/runs/*/state.json")
-    numbers = {json.loads(file.read_text())["current_step"] for file in copies} | {sandbox.state()["current_step"]}
+    numbers = {json.loads(file.read_text())["current_step"] for file in copies} | {
+        sandbox.state()["current_step"]
+    }
     (number,) = numbers
     assert isinstance(number, int)
     return number
 
 
 def told(events: list[Event]) -> str:
-    return "\n".join(text for event in events if isinstance(event, RunFinished) for text, _ in described(event))
+    return "\n".join(
+        text
+        for event in events
+        if isinstance(event, RunFinished)
+        for text, _ in described(event)
+    )
 
 
 @pytest.mark.parametrize("lost", [None, "gone", "torn"])
@@ -48,7 +57,9 @@ async def test_it_is_the_new_plans_as_soon_as_renumbered_steps_are_known_again(
     assert saved(sandbox) == 1
 
 
-async def test_it_is_the_new_plans_where_that_is_taken_up_in_a_run(sandbox: Sandbox) -> None:
+async def test_it_is_the_new_plans_where_that_is_taken_up_in_a_run(
+    sandbox: Sandbox,
+) -> None:
     first, second = Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"))
     sandbox.write(first, second).replies(*GOOD)
     engine = sandbox.engine()
@@ -59,7 +70,9 @@ async def test_it_is_the_new_plans_where_that_is_taken_up_in_a_run(sandbox: Sand
     assert saved(sandbox) == 1
 
 
-async def test_it_is_one_more_when_a_step_is_done_and_stays_when_it_fails(sandbox: Sandbox) -> None:
+async def test_it_is_one_more_when_a_step_is_done_and_stays_when_it_fails(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(*TWO).replies(GOOD[0], says("b.txt", "bad"), GOOD[1])
     engine = sandbox.engine()
     seen = []
@@ -68,8 +81,13 @@ async def test_it_is_one_more_when_a_step_is_done_and_stays_when_it_fails(sandbo
         assert step is not None
         begun: list[int | None] = []
 
-        def look(event: Event, number: int = step.number, begun: list[int | None] = begun) -> None:
-            if sandbox.state()["step_executions"][str(number)]["status"] == "in_progress":
+        def look(
+            event: Event, number: int = step.number, begun: list[int | None] = begun
+        ) -> None:
+            if (
+                sandbox.state()["step_executions"][str(number)]["status"]
+                == "in_progress"
+            ):
                 begun.append(saved(sandbox))
 
         with told_to(look):
@@ -80,7 +98,9 @@ async def test_it_is_one_more_when_a_step_is_done_and_stays_when_it_fails(sandbo
     assert seen == [2, 2, 3]
 
 
-async def test_it_goes_back_with_undo_and_on_with_redo_and_skip(sandbox: Sandbox) -> None:
+async def test_it_goes_back_with_undo_and_on_with_redo_and_skip(
+    sandbox: Sandbox,
+) -> None:
     await run_all(sandbox.write(*TWO).replies(*GOOD))
     engine = sandbox.engine()
     await collect(engine.undo(1))
@@ -96,8 +116,14 @@ async def test_it_goes_back_with_undo_and_on_with_redo_and_skip(sandbox: Sandbox
     engine.close()
 
 
-async def test_it_follows_the_dependencies_and_not_the_numbers(sandbox: Sandbox) -> None:
-    sandbox.write(Step("a.txt", check("a.txt"), "Step 2"), Step("b.txt", check("b.txt")), Step("c.txt"))
+async def test_it_follows_the_dependencies_and_not_the_numbers(
+    sandbox: Sandbox,
+) -> None:
+    sandbox.write(
+        Step("a.txt", check("a.txt"), "Step 2"),
+        Step("b.txt", check("b.txt")),
+        Step("c.txt"),
+    )
     engine = sandbox.replies(GOOD[1], GOOD[0]).engine()
     for expected in (1, 3):
         step = engine.run.next_step
@@ -107,23 +133,35 @@ async def test_it_follows_the_dependencies_and_not_the_numbers(sandbox: Sandbox)
     engine.close()
 
 
-async def test_the_end_says_to_review_the_changes_and_commit_them(sandbox: Sandbox) -> None:
+async def test_the_end_says_to_review_the_changes_and_commit_them(
+    sandbox: Sandbox,
+) -> None:
     events = await run_all(sandbox.write(*TWO).replies(*GOOD))
     last = events[-1]
     assert isinstance(last, RunFinished)  # as scripts expect it
     assert last.to_commit == (1, 2)
 
     again = await run_all(sandbox)  # nothing was run, so there is no news
-    assert [event.to_commit for event in again if isinstance(event, RunFinished)] == [()]
+    assert [event.to_commit for event in again if isinstance(event, RunFinished)] == [
+        ()
+    ]
 
 
-@pytest.mark.parametrize("replies", [[says("a.txt", "bad")], [says("a.txt", "good"), says("b.txt", "bad")]])
-async def test_a_run_that_is_not_at_its_end_does_not_say_so(sandbox: Sandbox, replies: list[str]) -> None:
+@pytest.mark.parametrize(
+    "replies", [[says("a.txt", "bad")], [says("a.txt", "good"), says("b.txt", "bad")]]
+)
+async def test_a_run_that_is_not_at_its_end_does_not_say_so(
+    sandbox: Sandbox, replies: list[str]
+) -> None:
     assert "commit" not in told(await run_all(sandbox.write(*TWO).replies(*replies)))
 
 
-async def test_a_run_that_changed_nothing_has_nothing_to_commit(sandbox: Sandbox) -> None:
-    events = await run_all(sandbox.write(Step(None, verify="none")).replies("I would use a table."))
+async def test_a_run_that_changed_nothing_has_nothing_to_commit(
+    sandbox: Sandbox,
+) -> None:
+    events = await run_all(
+        sandbox.write(Step(None, verify="none")).replies("I would use a table.")
+    )
     assert sandbox.statuses() == ["completed"]
     assert "commit" not in told(events)
 
@@ -167,4 +205,6 @@ async def test_what_was_not_committed_is_still_to_be(sandbox: Sandbox) -> None:
 
 
 def git(root: Path, *words: str) -> str:
-    return subprocess.run(["git", *words], cwd=root, check=True, capture_output=True, text=True).stdout
+    return subprocess.run(
+        ["git", *words], cwd=root, check=True, capture_output=True, text=True
+    ).stdout

@@ -1,4 +1,6 @@
-"""A step that takes tests away does not pass, under any runner, unless its own words ask for it."""
+"""A step that takes tests away does not pass, under any runner, unless its own words
+ask for it.
+"""
 
 import json
 import re
@@ -8,14 +10,27 @@ import pytest
 from cdd_agent.events import Event, TestsFinished
 from cdd_agent.tickets.status import Verification
 from cdd_agent.wording import described
-from tests.engine.calculator import CALC, FIXED, SUB, TEST_ADD, TEST_SUB, TESTS, calculator, gives
+from tests.engine.calculator import (
+    CALC,
+    FIXED,
+    SUB,
+    TEST_ADD,
+    TEST_SUB,
+    TESTS,
+    calculator,
+    gives,
+)
 from tests.engine.tool_steps import calls, execute, finished, run, stopped_after
 from tests.listening import collect
 from tests.projects import Sandbox, Step, run_all
 
 BARE = "test_command: python check.py\n"
 """A check that says nothing of single tests, and is content without any."""
-CHECK = "import unittest\n\nunittest.main(module=None, argv=['check.py', 'discover', '-s', 'tests', '-t', '.'])\n"
+CHECK = (
+    "import unittest\n\n"
+    "unittest.main(module=None, argv=['check.py', 'discover', '-s', 'tests', '-t',"
+    " '.'])\n"
+)
 TOLD = "test_command: python -m unittest discover -s tests -t .\n"
 """The same tests, each of which is known."""
 UNIT = """\
@@ -32,7 +47,13 @@ class CalcTest(unittest.TestCase):
         self.assertEqual(sub(3, 1), 2)
 """
 UNIT_SUB = "    def test_sub(self):\n        self.assertEqual(sub(3, 1), 2)\n"
-RED = f"from calc import add, mul, sub\n\n\n{TEST_ADD}\n\ndef test_mul():\n    assert mul(2, 3) == 6\n\n\n{TEST_SUB}"
+RED = (
+    "from calc import add, mul, sub\n\n\n"
+    f"{TEST_ADD}\n\n"
+    "def test_mul():\n"
+    "    assert mul(2, 3) == 6\n\n\n"
+    f"{TEST_SUB}"
+)
 """A test file that cannot be imported yet: there is no `mul`."""
 REMOVES = "python -c \"import os; os.remove('tests/test_calc.py')\""
 ELSEWHERE = Step("calc.py")
@@ -40,7 +61,9 @@ NAMED = Step("calc.py", also=("`tests/test_calc.py`",))
 
 
 def bare(sandbox: Sandbox, *steps: Step) -> Sandbox:
-    """The calculator with tests of the standard library, and a runner that only has an exit code."""
+    """The calculator with tests of the standard library, and a runner that only has an
+    exit code.
+    """
     calculator(sandbox, *steps, tests__test_calc_dot_py=UNIT)
     (sandbox.root / "tests/__init__.py").touch()
     (sandbox.root / "check.py").write_text(CHECK)
@@ -56,24 +79,30 @@ def judged(events: list[Event]) -> TestsFinished:
     return [event for event in events if isinstance(event, TestsFinished)][-1]
 
 
-# --- With pytest: a file that cannot be imported yet ------------------------------------------------------------------
+# --- With pytest: a file that cannot be imported yet ----------------------------------
 
 RED_CLAIMS = {
     "replaced": {"tests__test_calc_dot_py": "def test_easy():\n    pass\n"},
     "a test less": {"tests__test_calc_dot_py": TESTS, "calc_dot_py": FIXED},
     "with a test that does nothing": {
-        "tests__test_calc_dot_py": RED.replace("assert mul(2, 3) == 6", "pass").replace("mul, ", ""),
+        "tests__test_calc_dot_py": (
+            RED.replace("assert mul(2, 3) == 6", "pass").replace("mul, ", "")
+        ),
         "calc_dot_py": FIXED,
     },
     "with a comment for a test": {
-        "tests__test_calc_dot_py": f"{TESTS}\n# def test_mul(): assert mul(2, 3) == 6\n",
+        "tests__test_calc_dot_py": (
+            f"{TESTS}\n# def test_mul(): assert mul(2, 3) == 6\n"
+        ),
         "calc_dot_py": FIXED,
     },
 }
 
 
 @pytest.mark.parametrize("files", RED_CLAIMS.values(), ids=RED_CLAIMS)
-async def test_a_test_file_that_cannot_be_imported_yet_keeps_its_tests(sandbox: Sandbox, files: dict[str, str]) -> None:
+async def test_a_test_file_that_cannot_be_imported_yet_keeps_its_tests(
+    sandbox: Sandbox, files: dict[str, str]
+) -> None:
     calculator(sandbox, NAMED, tests__test_calc_dot_py=RED).replies(gives(**files))
     last = finished(await run_all(sandbox))
     assert (last.status, last.verification) == ("failed", None)
@@ -83,33 +112,46 @@ async def test_a_test_file_that_cannot_be_imported_yet_keeps_its_tests(sandbox: 
 
 async def test_the_code_for_such_a_file_passes(sandbox: Sandbox) -> None:
     code = f"{FIXED}\n\ndef mul(a, b):\n    return a * b\n"
-    calculator(sandbox, ELSEWHERE, tests__test_calc_dot_py=RED).replies(gives(calc_dot_py=code))
+    calculator(sandbox, ELSEWHERE, tests__test_calc_dot_py=RED).replies(
+        gives(calc_dot_py=code)
+    )
     assert judged(await run_all(sandbox)).verification is Verification.PASSED
 
 
 async def test_what_an_earlier_step_wrote_as_a_test_counts(sandbox: Sandbox) -> None:
     calculator(sandbox, NAMED, NAMED).replies(
-        gives(tests__test_calc_dot_py=RED, calc_dot_py=f"{FIXED}\n\ndef mul(a, b):\n    return a * b\n"),
+        gives(
+            tests__test_calc_dot_py=RED,
+            calc_dot_py=f"{FIXED}\n\ndef mul(a, b):\n    return a * b\n",
+        ),
         gives(tests__test_calc_dot_py=TESTS, calc_dot_py=FIXED),
     )
     await run_all(sandbox)
     assert sandbox.statuses() == ["completed", "failed"]
 
 
-# --- With a runner that has an exit code and nothing else -------------------------------------------------------------
+# --- With a runner that has an exit code and nothing else -----------------------------
 
 BARE_CLAIMS = {
     "deleted": deleted(),
     "emptied": gives(tests__test_calc_dot_py="# later"),
     "a test less": gives(tests__test_calc_dot_py=UNIT.replace(UNIT_SUB, "")),
-    "a test that does nothing": gives(tests__test_calc_dot_py=UNIT.replace("self.assertEqual(sub(3, 1), 2)", "pass")),
+    "a test that does nothing": gives(
+        tests__test_calc_dot_py=UNIT.replace("self.assertEqual(sub(3, 1), 2)", "pass")
+    ),
     "a test that is skipped": gives(
-        tests__test_calc_dot_py=UNIT.replace(UNIT_SUB, f"    @unittest.skip('later')\n{UNIT_SUB}")
+        tests__test_calc_dot_py=UNIT.replace(
+            UNIT_SUB, f"    @unittest.skip('later')\n{UNIT_SUB}"
+        )
     ),
     "an easier one instead": gives(
-        tests__test_calc_dot_py=UNIT.replace(UNIT_SUB, "    def test_it(self):\n        self.assertTrue(sub)\n")
+        tests__test_calc_dot_py=UNIT.replace(
+            UNIT_SUB, "    def test_it(self):\n        self.assertTrue(sub)\n"
+        )
     ),
-    "a name that is not looked for": f"{deleted()}\n{gives(tests__calc_old_dot_py=UNIT)}",
+    "a name that is not looked for": (
+        f"{deleted()}\n{gives(tests__calc_old_dot_py=UNIT)}"
+    ),
 }
 
 
@@ -123,14 +165,20 @@ async def test_no_runner_makes_it_pass(sandbox: Sandbox, reply: str) -> None:
     assert "exit code" not in error  # the check is not what it fails by
 
 
-async def test_a_reply_that_deletes_the_test_does_not_pass_once_it_was_shown(sandbox: Sandbox) -> None:
+async def test_a_reply_that_deletes_the_test_does_not_pass_once_it_was_shown(
+    sandbox: Sandbox,
+) -> None:
     bare(sandbox, ELSEWHERE).replies(deleted(), deleted(), gives(calc_dot_py=FIXED))
 
     events = await run_all(sandbox, attempts=3)
 
-    assert "tests/test_calc.py" in sandbox.prompt(1)  # not shown at first, so it was refused
+    # not shown at first, so it was refused
+    assert "tests/test_calc.py" in sandbox.prompt(1)
     assert UNIT in sandbox.prompt(2)
-    assert (finished(events).status, sandbox.text("tests/test_calc.py")) == ("completed", UNIT)
+    assert (finished(events).status, sandbox.text("tests/test_calc.py")) == (
+        "completed",
+        UNIT,
+    )
 
 
 async def test_it_stays_failed_if_the_model_does_not_learn(sandbox: Sandbox) -> None:
@@ -142,32 +190,49 @@ async def test_it_stays_failed_if_the_model_does_not_learn(sandbox: Sandbox) -> 
 @pytest.mark.parametrize(
     "step",
     [
-        Step("calc.py", description="Remove `test_sub`, and the function.", also=("`tests/test_calc.py`",)),
+        Step(
+            "calc.py",
+            description="Remove `test_sub`, and the function.",
+            also=("`tests/test_calc.py`",),
+        ),
         Step("calc.py", also=("`tests/test_calc.py` (replaced)",)),
     ],
 )
 async def test_a_step_may_ask_for_it(sandbox: Sandbox, step: Step) -> None:
-    bare(sandbox, step).replies(gives(tests__test_calc_dot_py=UNIT.replace(UNIT_SUB, ""), calc_dot_py=FIXED))
+    bare(sandbox, step).replies(
+        gives(tests__test_calc_dot_py=UNIT.replace(UNIT_SUB, ""), calc_dot_py=FIXED)
+    )
     assert finished(await run_all(sandbox)).verification is Verification.PASSED
 
 
 @pytest.mark.parametrize("verify", ["none", None])
-async def test_without_a_check_it_is_no_step_either(sandbox: Sandbox, verify: str | None) -> None:
-    bare(sandbox, Step("calc.py", verify, also=("`tests/test_calc.py`",))).replies(deleted())
+async def test_without_a_check_it_is_no_step_either(
+    sandbox: Sandbox, verify: str | None
+) -> None:
+    bare(sandbox, Step("calc.py", verify, also=("`tests/test_calc.py`",))).replies(
+        deleted()
+    )
     if verify is None:
-        (sandbox.root / ".cdd/config.yaml").unlink()  # with the last test goes what would find it
+        # with the last test goes what would find it
+        (sandbox.root / ".cdd/config.yaml").unlink()
         (sandbox.root / "pyproject.toml").unlink()
     assert finished(await run_all(sandbox)).status == "failed"
 
 
-# --- By a runner that tells of each test ----------------------------------------------------------------------------
+# --- By a runner that tells of each test ----------------------------------------------
 
 
-async def test_unittest_tells_of_each_test_so_that_old_failures_are_known(sandbox: Sandbox) -> None:
-    bare(sandbox, Step("notes.txt"), NAMED).replies(gives(notes_dot_txt="x"), gives(calc_dot_py=FIXED))
+async def test_unittest_tells_of_each_test_so_that_old_failures_are_known(
+    sandbox: Sandbox,
+) -> None:
+    bare(sandbox, Step("notes.txt"), NAMED).replies(
+        gives(notes_dot_txt="x"), gives(calc_dot_py=FIXED)
+    )
     (sandbox.root / ".cdd/config.yaml").write_text(TOLD)
     events = await run_all(sandbox)
-    verifications = [event.verification for event in events if isinstance(event, TestsFinished)]
+    verifications = [
+        event.verification for event in events if isinstance(event, TestsFinished)
+    ]
     assert verifications == [Verification.BASELINE, Verification.PASSED]
 
 
@@ -179,7 +244,7 @@ async def test_what_a_command_takes_away_is_shown_there_too(sandbox: Sandbox) ->
     assert f"```\n{UNIT}" in sandbox.prompt(2)
 
 
-# --- By commands ------------------------------------------------------------------------------------------------------
+# --- By commands ----------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -188,11 +253,15 @@ def tools(sandbox: Sandbox) -> Sandbox:
     return bare(sandbox, Step(None))
 
 
-async def test_what_a_command_takes_away_counts_and_is_shown_to_be_written_again(tools: Sandbox) -> None:
+async def test_what_a_command_takes_away_counts_and_is_shown_to_be_written_again(
+    tools: Sandbox,
+) -> None:
     again = ("create_file", {"file_path": "tests/test_calc.py", "content": UNIT})
     fixes = ("edit_file", {"file_path": "calc.py", "find": "", "replace": FIXED})
     reads = ("read_file", {"path": "calc.py"})
-    tools.replies(calls(execute(REMOVES)), "Done.", calls(again, reads), calls(fixes), "Done.")
+    tools.replies(
+        calls(execute(REMOVES)), "Done.", calls(again, reads), calls(fixes), "Done."
+    )
 
     events = await run(tools, attempts=2)
 
@@ -200,7 +269,9 @@ async def test_what_a_command_takes_away_counts_and_is_shown_to_be_written_again
     assert finished(events).verification is Verification.PASSED
 
 
-async def test_what_an_earlier_attempt_took_away_by_a_command_is_still_missed(tools: Sandbox) -> None:
+async def test_what_an_earlier_attempt_took_away_by_a_command_is_still_missed(
+    tools: Sandbox,
+) -> None:
     fixes = ("edit_file", {"file_path": "calc.py", "find": "", "replace": FIXED})
     reads = ("read_file", {"path": "calc.py"})
     tools.replies(calls(execute(REMOVES)), "Done.", calls(reads), calls(fixes), "Done.")
@@ -208,7 +279,9 @@ async def test_what_an_earlier_attempt_took_away_by_a_command_is_still_missed(to
     assert tools.statuses() == ["failed"]
 
 
-async def test_what_was_taken_away_before_an_interruption_is_still_missed(tools: Sandbox) -> None:
+async def test_what_was_taken_away_before_an_interruption_is_still_missed(
+    tools: Sandbox,
+) -> None:
     tools.replies(calls(execute(REMOVES)), "never asked for")
     engine = tools.engine()
     try:
@@ -226,18 +299,27 @@ WRITES = gives(words_dot_txt="good")
 DATA_IS_GONE = {
     "by the check": (REMOVES_DATA, [], WRITES, ""),
     "emptied by the check": (f"python -c \"open('{DATA}', 'w')\"", [], WRITES, ""),
-    "by the check after a command": (REMOVES_DATA, [calls(execute("python --version"))], "Done.", ""),
+    "by the check after a command": (
+        REMOVES_DATA,
+        [calls(execute("python --version"))],
+        "Done.",
+        "",
+    ),
     "by the reply": ("python --version", [], deleted(DATA), DATA),
     "by a command": ("python --version", [calls(execute(REMOVES_DATA))], "Done.", DATA),
 }
 
 
-@pytest.mark.parametrize(("check", "rounds", "reply", "missed"), DATA_IS_GONE.values(), ids=DATA_IS_GONE)
+@pytest.mark.parametrize(
+    ("check", "rounds", "reply", "missed"), DATA_IS_GONE.values(), ids=DATA_IS_GONE
+)
 async def test_what_tests_go_by_is_missed_if_the_step_takes_it_away_and_not_its_check(
     sandbox: Sandbox, check: str, rounds: list[str], reply: str, missed: str
 ) -> None:
     sandbox.flags["tool_calls"] = "on" if rounds else "off"
-    calculator(sandbox, Step(DATA, check) if missed and not rounds else Step(None, check))
+    calculator(
+        sandbox, Step(DATA, check) if missed and not rounds else Step(None, check)
+    )
     (sandbox.root / DATA).parent.mkdir()
     (sandbox.root / DATA).write_text("2\n")
 
@@ -247,16 +329,25 @@ async def test_what_tests_go_by_is_missed_if_the_step_takes_it_away_and_not_its_
     assert (last.verification is None) is bool(missed), last.reason
 
 
-async def test_what_an_earlier_attempts_check_took_away_is_not_missed_either(sandbox: Sandbox) -> None:
-    check = f"python -c \"import os; os.path.exists('{DATA}') and exit(os.remove('{DATA}') or 1)\""
+async def test_what_an_earlier_attempts_check_took_away_is_not_missed_either(
+    sandbox: Sandbox,
+) -> None:
+    check = (
+        f"python -c \"import os; os.path.exists('{DATA}') and exit(os.remove('{DATA}')"
+        ' or 1)"'
+    )
     calculator(sandbox, Step("calc.py", check))
     (sandbox.root / DATA).parent.mkdir()
     (sandbox.root / DATA).write_text("2\n")
-    await run_all(sandbox.replies(gives(calc_dot_py=FIXED), gives(calc_dot_py=FIXED)), attempts=2)
+    await run_all(
+        sandbox.replies(gives(calc_dot_py=FIXED), gives(calc_dot_py=FIXED)), attempts=2
+    )
     assert sandbox.statuses() == ["completed"]
 
 
-async def test_what_a_person_takes_away_between_attempts_is_theirs(sandbox: Sandbox) -> None:
+async def test_what_a_person_takes_away_between_attempts_is_theirs(
+    sandbox: Sandbox,
+) -> None:
     bare(sandbox, Step("calc.py")).replies(gives(calc_dot_py=CALC + "# still wrong\n"))
     await run_all(sandbox)
     (sandbox.root / "tests/test_calc.py").unlink()
@@ -264,15 +355,17 @@ async def test_what_a_person_takes_away_between_attempts_is_theirs(sandbox: Sand
     assert sandbox.statuses() == ["completed"]
 
 
-# --- What is only told ------------------------------------------------------------------------------------------------
+# --- What is only told ----------------------------------------------------------------
 
 CHANGED = TESTS.replace("sub(3, 1) == 2", "sub(3, 1) == 4")
 
 
-async def test_a_test_that_is_changed_unasked_is_told_in_the_transcript_the_log_and_the_report(
+async def test_a_test_changed_unasked_is_told_in_the_transcript_log_and_report(
     sandbox: Sandbox,
 ) -> None:
-    calculator(sandbox, Step(None)).replies(shown_first := gives(tests__test_calc_dot_py=CHANGED), shown_first)
+    calculator(sandbox, Step(None)).replies(
+        shown_first := gives(tests__test_calc_dot_py=CHANGED), shown_first
+    )
     engine = sandbox.engine()
 
     with engine.recording():
@@ -284,7 +377,9 @@ async def test_a_test_that_is_changed_unasked_is_told_in_the_transcript_the_log_
     assert note.endswith(SUB)
     assert [text for text, _ in described(judged(events))][1:] == [note]
     assert note in (folder / "events.jsonl").read_text()
-    assert json.loads((folder / "report.json").read_text())["steps"][0]["notes"] == [note]
+    assert json.loads((folder / "report.json").read_text())["steps"][0]["notes"] == [
+        note
+    ]
     assert "step 1" in (folder / "report.md").read_text()
 
 
@@ -299,7 +394,9 @@ async def test_a_test_that_is_emptied_unasked_does_not_pass(sandbox: Sandbox) ->
 
 async def test_a_test_that_is_renamed_is_told_and_passes(sandbox: Sandbox) -> None:
     renamed = TESTS.replace("test_sub", "test_subtracting")
-    calculator(sandbox, NAMED).replies(gives(tests__test_calc_dot_py=renamed, calc_dot_py=FIXED))
+    calculator(sandbox, NAMED).replies(
+        gives(tests__test_calc_dot_py=renamed, calc_dot_py=FIXED)
+    )
     last = judged(await run_all(sandbox))
     assert last.verification is Verification.PASSED, last.reason
     (note,) = last.notes
@@ -307,8 +404,17 @@ async def test_a_test_that_is_renamed_is_told_and_passes(sandbox: Sandbox) -> No
 
 
 async def test_tests_that_become_cases_of_one_pass(sandbox: Sandbox) -> None:
-    two = f"from calc import sub\n\n\n{TEST_SUB}\n\ndef test_more():\n    assert sub(5, 1) == 4\n"
-    cases = "import pytest\nfrom calc import sub\n\n\n@pytest.mark.parametrize('a, b, c', [(3, 1, 2), (5, 1, 4)])\n"
+    two = (
+        "from calc import sub\n\n\n"
+        f"{TEST_SUB}\n\n"
+        "def test_more():\n"
+        "    assert sub(5, 1) == 4\n"
+    )
+    cases = (
+        "import pytest\n"
+        "from calc import sub\n\n\n"
+        "@pytest.mark.parametrize('a, b, c', [(3, 1, 2), (5, 1, 4)])\n"
+    )
     cases += "def test_sub(a, b, c):\n    assert sub(a, b) == c\n"
     calculator(sandbox, NAMED, calc_dot_py=FIXED, tests__test_calc_dot_py=two)
     last = judged(await run_all(sandbox.replies(gives(tests__test_calc_dot_py=cases))))

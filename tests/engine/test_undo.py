@@ -1,4 +1,6 @@
-"""Going back: undo, undo of an undo, retry and skip restore everything a step changed, and nothing a person did."""
+"""Going back: undo, undo of an undo, retry and skip restore everything a step changed,
+and nothing a person did.
+"""
 
 import json
 import re
@@ -16,7 +18,14 @@ from cdd_agent.engine.record import GoingBack
 from cdd_agent.engine.run import Run
 from cdd_agent.engine.undo import ChangesUnknown, NotCarriedOut
 from cdd_agent.errors import BadInput
-from cdd_agent.events import About, ChangesPutBack, Event, StepDiff, StepsRedone, StepsUndone
+from cdd_agent.events import (
+    About,
+    ChangesPutBack,
+    Event,
+    StepDiff,
+    StepsRedone,
+    StepsUndone,
+)
 from cdd_agent.git.restore import CheckpointGone
 from cdd_agent.llm.port import ModelError
 from tests.forked import ran
@@ -71,7 +80,9 @@ def running(code: str) -> str:
 @pytest_asyncio.fixture(scope="module")
 async def carried_out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The project of `done`, made once."""
-    sandbox = Sandbox(tmp_path_factory.mktemp("carried-out")).write(*THREE).replies(*REPLIES)
+    sandbox = (
+        Sandbox(tmp_path_factory.mktemp("carried-out")).write(*THREE).replies(*REPLIES)
+    )
     await run_all(sandbox)
     assert sandbox.statuses() == ["completed"] * 3
     return sandbox.root
@@ -99,8 +110,12 @@ async def test_undo_of_a_step_takes_those_after_it_along(done: Sandbox) -> None:
     assert done.statuses() == ["pending"] * 3
 
 
-async def test_undo_follows_the_order_in_which_steps_were_carried_out(sandbox: Sandbox) -> None:
-    sandbox.write(Step("a.txt", check("a.txt"), "Step 2"), Step("b.txt", check("b.txt")))
+async def test_undo_follows_the_order_in_which_steps_were_carried_out(
+    sandbox: Sandbox,
+) -> None:
+    sandbox.write(
+        Step("a.txt", check("a.txt"), "Step 2"), Step("b.txt", check("b.txt"))
+    )
     await run_all(sandbox.replies(says("b.txt", "good"), says("a.txt", "good")))
     assert (await back(sandbox)).steps == (1,)
     assert (await back(sandbox)).steps == (2,)
@@ -121,7 +136,9 @@ async def test_a_persons_later_edit_is_kept_and_named(done: Sandbox) -> None:
     assert done.text("b.txt") == "mine now\n"
 
 
-async def test_what_a_person_edited_between_two_steps_is_theirs(sandbox: Sandbox) -> None:
+async def test_what_a_person_edited_between_two_steps_is_theirs(
+    sandbox: Sandbox,
+) -> None:
     (sandbox.root / "notes.txt").write_text("one\n")
     sandbox.write(*THREE[:2])
     engine = sandbox.replies(*REPLIES[:2]).engine()
@@ -155,7 +172,9 @@ async def test_undos_are_undone_one_by_one_the_last_first(done: Sandbox) -> None
     assert [type(event).__name__ for event in await again(done)] == ["Notice"]
 
 
-async def test_after_another_step_was_run_there_is_nothing_to_redo(done: Sandbox) -> None:
+async def test_after_another_step_was_run_there_is_nothing_to_redo(
+    done: Sandbox,
+) -> None:
     await back(done)
     await run_all(done.replies(says("a.txt", "better yet")))
     assert [type(event).__name__ for event in await again(done)] == ["Notice"]
@@ -178,10 +197,13 @@ async def test_undo_covers_what_commands_did(sandbox: Sandbox) -> None:
     (root / "gone.txt").write_text("x")
     (root / "link").symlink_to("gone.txt")
     code = (
-        "import os; os.chmod('tool.sh', 0o644); open('data.bin', 'ab').write(b'!'); os.remove('gone.txt'); "
-        "os.remove('link'); os.symlink('a.txt', 'link'); os.makedirs('made/deep'); open('made/deep/x', 'w').close()"
+        "import os; os.chmod('tool.sh', 0o644); open('data.bin', 'ab').write(b'!');"
+        " os.remove('gone.txt'); os.remove('link'); os.symlink('a.txt', 'link');"
+        " os.makedirs('made/deep'); open('made/deep/x', 'w').close()"
     )
-    await run_all(sandbox.write(Step("a.txt", running(code))).replies(says("a.txt", "good")))
+    await run_all(
+        sandbox.write(Step("a.txt", running(code))).replies(says("a.txt", "good"))
+    )
     assert sandbox.statuses() == ["completed"]
 
     await back(sandbox)
@@ -193,9 +215,13 @@ async def test_undo_covers_what_commands_did(sandbox: Sandbox) -> None:
     assert not (root / "made").exists()
 
 
-async def test_an_ignored_file_that_a_reply_wrote_is_taken_back_too(sandbox: Sandbox) -> None:
+async def test_an_ignored_file_that_a_reply_wrote_is_taken_back_too(
+    sandbox: Sandbox,
+) -> None:
     (sandbox.root / ".gitignore").write_text("*.log\n")
-    await run_all(sandbox.write(Step("a.log", check("a.log"))).replies(says("a.log", "good")))
+    await run_all(
+        sandbox.write(Step("a.log", check("a.log"))).replies(says("a.log", "good"))
+    )
     await back(sandbox)
     assert not (sandbox.root / "a.log").exists()
     await again(sandbox)
@@ -204,7 +230,9 @@ async def test_an_ignored_file_that_a_reply_wrote_is_taken_back_too(sandbox: San
 
 async def test_also_after_the_checkpoints_index_was_lost(sandbox: Sandbox) -> None:
     (sandbox.root / ".gitignore").write_text("*.log\n")
-    await run_all(sandbox.write(Step("a.log", check("a.log"))).replies(says("a.log", "good")))
+    await run_all(
+        sandbox.write(Step("a.log", check("a.log"))).replies(says("a.log", "good"))
+    )
     for index in (sandbox.root / ".cdd/runs").glob("*/checkpoints.git/index-*"):
         index.unlink()
     assert (await back(sandbox)).restored == ("a.log",)
@@ -212,11 +240,23 @@ async def test_also_after_the_checkpoints_index_was_lost(sandbox: Sandbox) -> No
     assert sandbox.text("a.log") == "good\n"
 
 
-async def test_undo_of_a_step_with_a_repair_goes_back_to_before_its_first_attempt(sandbox: Sandbox) -> None:
+async def test_undo_of_a_step_with_a_repair_goes_back_to_before_its_first_attempt(
+    sandbox: Sandbox,
+) -> None:
     (sandbox.root / "a.txt").write_text("old\n")
-    leaves = "import pathlib; p = pathlib.Path('runs.log'); p.write_text((p.read_text() if p.exists() else '') + 'x'); "
-    sandbox.write(Step("a.txt", running(leaves + "raise SystemExit('good' not in open('a.txt').read())")))
-    await run_all(sandbox.replies(says("a.txt", "bad"), says("a.txt", "good")), attempts=2)
+    leaves = (
+        "import pathlib; p = pathlib.Path('runs.log'); p.write_text((p.read_text() if"
+        " p.exists() else '') + 'x'); "
+    )
+    sandbox.write(
+        Step(
+            "a.txt",
+            running(leaves + "raise SystemExit('good' not in open('a.txt').read())"),
+        )
+    )
+    await run_all(
+        sandbox.replies(says("a.txt", "bad"), says("a.txt", "good")), attempts=2
+    )
     assert sandbox.text("runs.log") == "xx"
 
     undone = await back(sandbox)
@@ -228,14 +268,23 @@ async def test_undo_of_a_step_with_a_repair_goes_back_to_before_its_first_attemp
     assert (sandbox.text("a.txt"), sandbox.text("runs.log")) == ("good\n", "xx")
 
 
-async def test_a_failed_step_can_be_undone_and_is_pending_then(sandbox: Sandbox) -> None:
-    await run_all(sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "bad")))
+async def test_a_failed_step_can_be_undone_and_is_pending_then(
+    sandbox: Sandbox,
+) -> None:
+    await run_all(
+        sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "bad"))
+    )
     assert (await back(sandbox)).restored == ("a.txt",)
     assert sandbox.statuses() == ["pending"]
 
 
-async def test_retry_takes_back_what_the_reply_wrote_and_keeps_a_persons_fix(sandbox: Sandbox) -> None:
-    spoils = "open('made.txt', 'w').close(); raise SystemExit('good' not in open('a.txt').read())"
+async def test_retry_takes_back_what_the_reply_wrote_and_keeps_a_persons_fix(
+    sandbox: Sandbox,
+) -> None:
+    spoils = (
+        "open('made.txt', 'w').close(); raise SystemExit('good' not in"
+        " open('a.txt').read())"
+    )
     sandbox.write(Step("a.txt", running(spoils), also=("b.txt",)))
     await run_all(sandbox.replies(says("a.txt", "bad") + says("b.txt", "bad too")))
     (sandbox.root / "b.txt").write_text(BY_HAND)
@@ -251,8 +300,12 @@ async def test_retry_takes_back_what_the_reply_wrote_and_keeps_a_persons_fix(san
     assert sandbox.text("b.txt") == BY_HAND
 
 
-async def test_skip_discards_what_the_reply_wrote_and_names_what_else_changed(sandbox: Sandbox) -> None:
-    sandbox.write(Step("a.txt", running("open('made.txt', 'w').close(); raise SystemExit(1)")))
+async def test_skip_discards_what_the_reply_wrote_and_names_what_else_changed(
+    sandbox: Sandbox,
+) -> None:
+    sandbox.write(
+        Step("a.txt", running("open('made.txt', 'w').close(); raise SystemExit(1)"))
+    )
     await run_all(sandbox.replies(says("a.txt", "bad")))
     engine = sandbox.engine()
     step = engine.run.next_step
@@ -270,8 +323,13 @@ async def test_skip_discards_what_the_reply_wrote_and_names_what_else_changed(sa
     assert sandbox.statuses() == ["skipped"]
 
 
-async def test_diff_shows_what_a_step_changed_commands_included(sandbox: Sandbox) -> None:
-    sandbox.write(Step("a.txt", running("open('made.txt', 'w').write('by a command')")), Step(None))
+async def test_diff_shows_what_a_step_changed_commands_included(
+    sandbox: Sandbox,
+) -> None:
+    sandbox.write(
+        Step("a.txt", running("open('made.txt', 'w').write('by a command')")),
+        Step(None),
+    )
     await run_all(sandbox.replies(says("a.txt", "good"), "Nothing to do."))
     shown = await diff(sandbox, 1)
     assert "+good" in shown
@@ -282,7 +340,9 @@ async def test_diff_shows_what_a_step_changed_commands_included(sandbox: Sandbox
     assert record.read_text() == shown
 
 
-async def test_a_step_that_was_not_carried_out_is_refused_with_those_that_were(done: Sandbox) -> None:
+async def test_a_step_that_was_not_carried_out_is_refused_with_those_that_were(
+    done: Sandbox,
+) -> None:
     engine = done.engine()
     for going in (engine.undo(7), engine.diff(7)):
         with pytest.raises(NotCarriedOut, match="Step 7") as caught:
@@ -291,7 +351,9 @@ async def test_a_step_that_was_not_carried_out_is_refused_with_those_that_were(d
     engine.close()
 
 
-async def test_where_nothing_was_carried_out_there_is_nothing_to_go_back_to(sandbox: Sandbox) -> None:
+async def test_where_nothing_was_carried_out_there_is_nothing_to_go_back_to(
+    sandbox: Sandbox,
+) -> None:
     engine = sandbox.write(*THREE).engine()
     for going in (engine.undo(), engine.redo(), engine.diff()):
         assert [type(event).__name__ for event in await collect(going)] == ["Notice"]
@@ -305,7 +367,8 @@ async def test_an_undo_that_was_killed_in_the_middle_is_brought_to_its_end(
         patched.setattr(Run, "save", _killed)
         with pytest.raises(KeyboardInterrupt):
             await back(done, 2)
-    assert done.statuses() == ["completed"] * 3  # the files are back, the state does not know yet
+    # the files are back, the state does not know yet
+    assert done.statuses() == ["completed"] * 3
     assert not (done.root / "b.txt").exists()
 
     events = await run_all(done.replies(says("b.txt", "good"), says("a.txt", "better")))
@@ -315,10 +378,14 @@ async def test_an_undo_that_was_killed_in_the_middle_is_brought_to_its_end(
     assert done.statuses() == ["completed"] * 3
 
 
-async def test_an_undo_that_was_killed_after_its_end_is_not_done_twice(done: Sandbox) -> None:
+async def test_an_undo_that_was_killed_after_its_end_is_not_done_twice(
+    done: Sandbox,
+) -> None:
     await back(done)
     done_engine = done.engine()
-    done_engine.run.record.save_going_back(GoingBack(id=done.state()["undone"][0]["id"], steps=(3,)))
+    done_engine.run.record.save_going_back(
+        GoingBack(id=done.state()["undone"][0]["id"], steps=(3,))
+    )
     assert await collect(done_engine.recover()) == []
     done_engine.close()
     assert (await back(done)).steps == (2,)
@@ -337,16 +404,23 @@ def test_undo_redo_and_diff_from_the_command_line(done: Sandbox) -> None:
     assert patch.splitlines()[0].endswith(" b/b.txt")
     assert re.search(r"\b2, 3\b", cdd("undo", "feature-words", "--step", "2").stdout)
     assert not (done.root / "b.txt").exists()
-    subprocess.run(["git", "apply", "-"], input=patch, cwd=done.root, text=True, check=True)
+    subprocess.run(
+        ["git", "apply", "-"], input=patch, cwd=done.root, text=True, check=True
+    )
     assert done.text("b.txt") == "good\n"
     (done.root / "b.txt").unlink()
-    assert json.loads(cdd("redo", "feature-words", "--json").stdout)["event"] == "steps_redone"
+    assert (
+        json.loads(cdd("redo", "feature-words", "--json").stdout)["event"]
+        == "steps_redone"
+    )
     assert done.text("a.txt") == "better\n"
     refused = cdd("undo", "feature-words", "--step", "9")
     assert (refused.returncode, "Step 9" in refused.stderr) == (2, True)
 
 
-async def test_undo_keeps_what_a_person_edited_between_two_attempts(sandbox: Sandbox) -> None:
+async def test_undo_keeps_what_a_person_edited_between_two_attempts(
+    sandbox: Sandbox,
+) -> None:
     (sandbox.root / "a.txt").write_text("original\n")
     sandbox.write(Step("b.txt", check("b.txt"), also=("a.txt",)))
     await run_all(sandbox.replies(says("a.txt", "touched") + says("b.txt", "bad")))
@@ -359,10 +433,19 @@ async def test_undo_keeps_what_a_person_edited_between_two_attempts(sandbox: San
 
 
 @pytest.mark.parametrize("last", ["better", "worse"])
-async def test_undo_goes_beyond_a_later_steps_attempts_that_were_restored(sandbox: Sandbox, last: str) -> None:
+async def test_undo_goes_beyond_a_later_steps_attempts_that_were_restored(
+    sandbox: Sandbox, last: str
+) -> None:
     (sandbox.root / "a.txt").write_text("old\n")
-    sandbox.write(Step("a.txt", check("a.txt")), Step("a.txt", check("a.txt", "better"), "Step 1"))
-    await run_all(sandbox.replies(says("a.txt", "good"), says("a.txt", "bad"), says("a.txt", last)), attempts=2)
+    sandbox.write(
+        Step("a.txt", check("a.txt")), Step("a.txt", check("a.txt", "better"), "Step 1")
+    )
+    await run_all(
+        sandbox.replies(
+            says("a.txt", "good"), says("a.txt", "bad"), says("a.txt", last)
+        ),
+        attempts=2,
+    )
     undone = await back(sandbox, 1)
     assert (undone.steps, undone.restored, undone.kept) == ((1, 2), ("a.txt",), ())
     assert sandbox.text("a.txt") == "old\n"
@@ -370,7 +453,9 @@ async def test_undo_goes_beyond_a_later_steps_attempts_that_were_restored(sandbo
     assert sandbox.text("a.txt") == f"{last}\n"
 
 
-async def test_what_was_edited_between_two_steps_is_what_undo_goes_back_to_and_is_named(sandbox: Sandbox) -> None:
+async def test_what_was_edited_between_two_steps_is_what_undo_goes_back_to_and_is_named(
+    sandbox: Sandbox,
+) -> None:
     (sandbox.root / "a.txt").write_text("old\n")
     await run_all(sandbox.write(THREE[0]).replies(REPLIES[0]))
     (sandbox.root / "a.txt").write_text(BY_HAND)
@@ -382,10 +467,13 @@ async def test_what_was_edited_between_two_steps_is_what_undo_goes_back_to_and_i
     assert sandbox.text("a.txt") == "better\n"
 
 
-async def test_redo_brings_back_what_the_undo_found_and_not_what_was_put_back_before(sandbox: Sandbox) -> None:
+async def test_redo_brings_back_what_the_undo_found_and_not_what_was_put_back_before(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(THREE[0], Step("a.txt", check("a.txt", "better"), "Step 1"))
     await run_all(sandbox.replies(REPLIES[0], says("a.txt", "bad")))
-    await run_all(sandbox.replies(ModelError("no")))  # the failed attempt is restored, and the next one writes nothing
+    # the failed attempt is restored, and the next one writes nothing
+    await run_all(sandbox.replies(ModelError("no")))
     assert sandbox.text("a.txt") == "good\n"
     assert (await back(sandbox, 1)).restored == ("a.txt",)
     assert not (sandbox.root / "a.txt").exists()
@@ -393,13 +481,22 @@ async def test_redo_brings_back_what_the_undo_found_and_not_what_was_put_back_be
     assert sandbox.text("a.txt") == "good\n"
 
 
-async def test_what_a_person_edits_while_a_check_runs_survives_a_retry_and_a_skip(sandbox: Sandbox) -> None:
+async def test_what_a_person_edits_while_a_check_runs_survives_a_retry_and_a_skip(
+    sandbox: Sandbox,
+) -> None:
     (sandbox.root / "README").write_text("one\n")
-    edits = "open('README', 'a').write('two\\n'); open('idea.txt', 'w').write('mine'); raise SystemExit(1)"
-    await run_all(sandbox.write(Step("a.txt", running(edits))).replies(says("a.txt", "bad")))
+    edits = (
+        "open('README', 'a').write('two\\n'); open('idea.txt', 'w').write('mine');"
+        " raise SystemExit(1)"
+    )
+    await run_all(
+        sandbox.write(Step("a.txt", running(edits))).replies(says("a.txt", "bad"))
+    )
 
     await run_all(
-        sandbox.write(Step("a.txt", running("raise SystemExit(1)"))).replies(says("a.txt", "bad"))
+        sandbox.write(Step("a.txt", running("raise SystemExit(1)"))).replies(
+            says("a.txt", "bad")
+        )
     )  # once more
     assert sandbox.text("README") == "one\ntwo\n"
     engine = sandbox.engine()
@@ -425,14 +522,17 @@ async def test_redo_after_a_skip_has_nothing_to_bring_back(done: Sandbox) -> Non
 
 async def test_an_undone_steps_journal_is_not_used_again(done: Sandbox) -> None:
     await back(done, 2)
-    (done.root / "b.txt").write_text("good\n")  # by hand, and just what the step had written
+    # by hand, and just what the step had written
+    (done.root / "b.txt").write_text("good\n")
     engine = done.replies().engine()
     await collect(engine.run_all())
     engine.close()
     assert done.text("b.txt") == "good\n"
 
 
-async def test_an_undo_that_was_stopped_goes_on_before_anything_else(done: Sandbox) -> None:
+async def test_an_undo_that_was_stopped_goes_on_before_anything_else(
+    done: Sandbox,
+) -> None:
     engine = done.replies(says("b.txt", "good"), says("a.txt", "better")).engine()
     engine.run.record.save_going_back(GoingBack(id="x", steps=(2, 3)))
     events = await collect(engine.run_all())
@@ -441,7 +541,9 @@ async def test_an_undo_that_was_stopped_goes_on_before_anything_else(done: Sandb
     assert done.statuses() == ["completed"] * 3
 
 
-async def test_an_undo_that_was_killed_and_is_typed_again_is_done_once(done: Sandbox) -> None:
+async def test_an_undo_that_was_killed_and_is_typed_again_is_done_once(
+    done: Sandbox,
+) -> None:
     engine = done.engine()
     engine.run.record.save_going_back(GoingBack(id="x", steps=(3,)))
     assert only(StepsUndone, await collect(engine.undo())).steps == (3,)
@@ -449,9 +551,16 @@ async def test_an_undo_that_was_killed_and_is_typed_again_is_done_once(done: San
     assert done.statuses() == ["completed", "completed", "pending"]
 
 
-async def test_the_plan_and_other_tickets_are_no_part_of_what_a_step_changed(sandbox: Sandbox) -> None:
-    edits = "open('tickets/feature-words/plan.md', 'a').write('\\n'); open('tickets/x', 'w').close()"
-    await run_all(sandbox.write(Step("a.txt", running(edits))).replies(says("a.txt", "good")))
+async def test_the_plan_and_other_tickets_are_no_part_of_what_a_step_changed(
+    sandbox: Sandbox,
+) -> None:
+    edits = (
+        "open('tickets/feature-words/plan.md', 'a').write('\\n'); open('tickets/x',"
+        " 'w').close()"
+    )
+    await run_all(
+        sandbox.write(Step("a.txt", running(edits))).replies(says("a.txt", "good"))
+    )
     assert (await back(sandbox)).restored == ("a.txt",)
     assert (sandbox.root / "tickets/x").exists()
 
@@ -466,7 +575,9 @@ async def test_where_the_record_is_gone_nothing_is_undone(done: Sandbox) -> None
     assert done.statuses() == ["completed"] * 3
 
 
-async def test_where_checkpoints_are_gone_nothing_is_undone_and_a_failed_step_can_be_retried(sandbox: Sandbox) -> None:
+async def test_without_checkpoints_nothing_is_undone_and_a_failed_step_can_be_retried(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(*THREE[:2])
     await run_all(sandbox.replies(says("a.txt", "good"), says("b.txt", "bad")))
     shutil.rmtree(sandbox.root / ".cdd/runs/feature-words/checkpoints.git")
@@ -493,12 +604,15 @@ async def test_the_reason_of_a_skip_is_kept_without_secrets(sandbox: Sandbox) ->
     engine = sandbox.write(Step("a.txt")).engine()
     step = engine.run.next_step
     assert step
-    await collect(engine.skip(step, "sk-abcdefghijklmnopqrstuvwx1234567890 is wrong", keep=False))
+    await collect(
+        engine.skip(step, "sk-abcdefghijklmnopqrstuvwx1234567890 is wrong", keep=False)
+    )
     engine.close()
     assert "sk-abc" not in str(sandbox.state())
 
 
 async def test_what_is_in_no_checkpoint_is_named_once(sandbox: Sandbox) -> None:
-    subprocess.run(["git", "init", "--quiet", "inner"], cwd=sandbox.root, check=True)  # no commit: git cannot take it
+    # no commit: git cannot take it
+    subprocess.run(["git", "init", "--quiet", "inner"], cwd=sandbox.root, check=True)
     events = await run_all(sandbox.write(*THREE[:2]).replies(*REPLIES[:2]))
     assert "inner" in notice(events, About.NOT_IN_CHECKPOINT)

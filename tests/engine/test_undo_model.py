@@ -1,11 +1,14 @@
-"""Whatever steps, their failed attempts and people did before: an undo makes every file what a plain model says.
+"""Whatever steps, their failed attempts and people did before: an undo makes every file
+what a plain model says.
 
-The model is a stack of versions a file, the newest on top, each of somebody. To put an attempt back takes its replies'
-versions off the top; an undo takes off all that the undone steps have there. What a person wrote is taken off by
-nobody: what is below it stays, too, and is named. More runs: `pytest --hypothesis-profile many`.
+The model is a stack of versions a file, the newest on top, each of somebody. To put an
+attempt back takes its replies' versions off the top; an undo takes off all that the
+undone steps have there. What a person wrote is taken off by nobody: what is below it
+stays, too, and is named. More runs: `pytest --hypothesis-profile many`.
 
-Any of this may be interrupted: stopped as by Escape, killed, or cut from power, and a person may edit a file before it
-goes on. Then it ends as if nothing had happened, but for what a check was doing that was killed.
+Any of this may be interrupted: stopped as by Escape, killed, or cut from power, and a
+person may edit a file before it goes on. Then it ends as if nothing had happened, but
+for what a check was doing that was killed.
 """
 
 import asyncio
@@ -97,7 +100,9 @@ class Redo:
 
 @dataclass(frozen=True)
 class Interrupted:
-    """It dies at a point, or without a death is stopped at an event; what was begun is then brought to its end."""
+    """It dies at a point, or without a death is stopped at an event; what was begun is
+    then brought to its end.
+    """
 
     act: "Run | Skip | Undo | Redo"
     at: int
@@ -108,7 +113,17 @@ class Interrupted:
 
 Act = Run | Skip | Edit | Undo | Redo | Interrupted
 FILE = st.sampled_from(PATHS)
-ENDS = ("fails", "fails", "fails", "passes", "passes", "passes", "no answer", "refused", "come back later")
+ENDS = (
+    "fails",
+    "fails",
+    "fails",
+    "passes",
+    "passes",
+    "passes",
+    "no answer",
+    "refused",
+    "come back later",
+)
 ATTEMPTS = st.builds(
     Attempt,
     st.frozensets(FILE, min_size=1, max_size=2),
@@ -121,10 +136,20 @@ SKIP = st.builds(Skip, st.booleans())
 UNDO = st.builds(Undo, st.integers(1, 4))
 ACT = RUN | RUN | st.builds(Edit, FILE) | SKIP | UNDO | st.just(Redo())
 ACTS = st.lists(ACT, min_size=4, max_size=14)
-WHOLE = ATTEMPTS.map(lambda attempt: replace(attempt, end="fails" if attempt.end == "fails" else "passes"))
+WHOLE = ATTEMPTS.map(
+    lambda attempt: replace(
+        attempt, end="fails" if attempt.end == "fails" else "passes"
+    )
+)
 ONE = st.builds(lambda attempt: Run((attempt,)), WHOLE)
 POINTS = st.integers(1, 140)
-DEATHS = st.builds(Interrupted, ONE | ONE | SKIP | UNDO | st.just(Redo()), POINTS, st.sampled_from(Death), st.none())
+DEATHS = st.builds(
+    Interrupted,
+    ONE | ONE | SKIP | UNDO | st.just(Redo()),
+    POINTS,
+    st.sampled_from(Death),
+    st.none(),
+)
 EDITED = st.builds(Interrupted, ONE, POINTS, st.sampled_from(Death), FILE)
 STOPPED = st.builds(Interrupted, ONE, st.integers(1, 9), st.none(), st.none() | FILE)
 INTERRUPTED_ACTS = st.lists(ACT | DEATHS | EDITED | STOPPED, min_size=4, max_size=12)
@@ -175,7 +200,11 @@ class Model:
 
     @property
     def tree(self) -> Tree:
-        return {path: stack[-1].text for path, stack in self.stacks.items() if stack[-1].text is not None}
+        return {
+            path: stack[-1].text
+            for path, stack in self.stacks.items()
+            if stack[-1].text is not None
+        }
 
     def life(self, step: int) -> Life:
         if step not in self.current:
@@ -183,7 +212,9 @@ class Model:
             self.lives.append(Life(step, self.tree, self.edits))
         return self.lives[self.current[step]]
 
-    def writes(self, step: int, path: str, text: str | None, *, attempt: int | None = None) -> None:
+    def writes(
+        self, step: int, path: str, text: str | None, *, attempt: int | None = None
+    ) -> None:
         self.life(step).touched.add(path)
         if self.stacks[path][-1].text != text:
             self.stacks[path].append(Version(text, self.current[step], attempt))
@@ -193,15 +224,24 @@ class Model:
         self.stacks[path].append(Version(text))
 
     def restore(self, step: int) -> None:
-        """The replies' files of its last attempt, if it had one since it was last restored."""
+        """The replies' files of its last attempt, if it had one since it was last
+        restored.
+        """
         life = self.current.get(step)
         for path, stack in self.stacks.items():
             if stack[-1].life == life and stack[-1].attempt is not None:
                 stack.pop()
-            self.stacks[path] = [Version(v.text, v.life, None if v.life == life else v.attempt) for v in stack]
+            self.stacks[path] = [
+                Version(v.text, v.life, None if v.life == life else v.attempt)
+                for v in stack
+            ]
 
-    def found(self, step: int, path: str, text: str | None, *, reply: str, is_known: bool) -> None:
-        """A file after an interruption of a step: as it was, restored, or as a check made it, which may be known."""
+    def found(
+        self, step: int, path: str, text: str | None, *, reply: str, is_known: bool
+    ) -> None:
+        """A file after an interruption of a step: as it was, restored, or as a check
+        made it, which may be known.
+        """
         stack, life = self.stacks[path], self.current.get(step)
         if text == stack[-1].text:
             return
@@ -215,7 +255,9 @@ class Model:
             self.edit(path, text)
 
     def undo(self, steps: tuple[int, ...], kept: set[str] | None) -> None:
-        """`kept` is None where nobody heard of it: the process was over by then, but for that."""
+        """`kept` is None where nobody heard of it: the process was over by then, but
+        for that.
+        """
         lives = {step: self.current.pop(step) for step in steps}
         undone = Undone(lives, {})
         for path, stack in self.stacks.items():
@@ -223,12 +265,20 @@ class Model:
             while stack[-1].life in lives.values():
                 taken.insert(0, stack.pop())
             undone.taken[path] = (len(stack), taken)
-            below = [index for index, version in enumerate(stack) if version.life in lives.values()]
+            below = [
+                index
+                for index, version in enumerate(stack)
+                if version.life in lives.values()
+            ]
             if below and stack[below[0] - 1].text != stack[-1].text:
-                assert kept is None or path in kept, f"{path} is not as it was before, and nobody is told"
+                assert kept is None or path in kept, (
+                    f"{path} is not as it was before, and nobody is told"
+                )
         self.undone.append(undone)
         first = min(lives.values())
-        assert (kept or set()) <= set().union(*(self.lives[life].touched for life in lives.values()))
+        assert (kept or set()) <= set().union(
+            *(self.lives[life].touched for life in lives.values())
+        )
         if self.edits == self.lives[first].edits:
             assert not kept
             assert self.tree == self.lives[first].before
@@ -310,7 +360,9 @@ class Story:
         """Returns the files that its reply gives."""
         if attempt.end in ("no answer", "come back later"):
             later = RateLimited("later", retry_after=1e9)
-            replies.append(later if attempt.end == "come back later" else ModelError("no"))
+            replies.append(
+                later if attempt.end == "come back later" else ModelError("no")
+            )
             effects.append(lambda _: None)
             return {}
         if attempt.end == "refused":
@@ -318,8 +370,12 @@ class Story:
             effects.append(lambda _: None)
             return {}
         reply = {path: self.text() for path in sorted(attempt.reply)}
-        makes = {path: self.text() for path in sorted(attempt.makes)} | dict.fromkeys(sorted(attempt.removes))
-        replies.append("".join(says(path, text.rstrip()) for path, text in reply.items()))
+        makes = {path: self.text() for path in sorted(attempt.makes)} | dict.fromkeys(
+            sorted(attempt.removes)
+        )
+        replies.append(
+            "".join(says(path, text.rstrip()) for path, text in reply.items())
+        )
         checks.append({"makes": makes, "code": int(attempt.end == "fails")})
 
         def effect(step: int) -> None:
@@ -331,7 +387,8 @@ class Story:
                 self.model.writes(step, path, made)
             for path, size in before.items():
                 stack = self.model.stacks[path]
-                if stack[-1].text == stack[size - 1].text:  # a file that came and went within the attempt
+                # a file that came and went within the attempt
+                if stack[-1].text == stack[size - 1].text:
                     del stack[size:]
 
         effects.append(effect)
@@ -378,8 +435,16 @@ class Story:
         with self.engine() as engine:
             is_over = self.judged(engine) - before != set()
             now = engine.run.state.step(step.number)
-            span = engine.run.attempt(step.number, now.attempts).span if now.attempts else None
-        event(f"a step that was {'stopped' if act.death is None else 'killed'}{' too late' if is_over else ''}")
+            span = (
+                engine.run.attempt(step.number, now.attempts).span
+                if now.attempts
+                else None
+            )
+        event(
+            "a step that was"
+            f" {'stopped' if act.death is None else 'killed'}"
+            f"{' too late' if is_over else ''}"
+        )
         self.model.undone.clear()
         if is_over:
             self.model.restore(step.number)
@@ -387,8 +452,16 @@ class Story:
         else:
             for path in PATHS:
                 found = self.on_disk().get(path)
-                looked = span and (span.after or (span.seen if path not in reply else None))
-                self.model.found(step.number, path, found, reply=reply.get(path, ""), is_known=looked is not None)
+                looked = span and (
+                    span.after or (span.seen if path not in reply else None)
+                )
+                self.model.found(
+                    step.number,
+                    path,
+                    found,
+                    reply=reply.get(path, ""),
+                    is_known=looked is not None,
+                )
         if act.edit is not None:
             text = self.text()
             self.put(act.edit, text)
@@ -436,9 +509,15 @@ class Story:
             undone = of_type(StepsUndone, await collect(engine.recover()))
             state = engine.run.state
         if len(state.undone) > before:
-            event("an undo that was killed" if undone else "an undo that was killed too late")
+            event(
+                "an undo that was killed"
+                if undone
+                else "an undo that was killed too late"
+            )
             kept = {*undone[0].kept, *undone[0].edited} if undone else None
-            self.model.undo(tuple(step.step_number for step in state.undone[-1].steps), kept)
+            self.model.undo(
+                tuple(step.step_number for step in state.undone[-1].steps), kept
+            )
 
     async def redo_killed(self, act: Interrupted) -> None:
         with self.engine() as engine:
@@ -447,19 +526,31 @@ class Story:
         with self.engine() as engine:
             redone = of_type(StepsRedone, await collect(engine.recover()))
             if len(engine.run.state.undone) < before:
-                event("a redo that was killed" if redone else "a redo that was killed too late")
+                event(
+                    "a redo that was killed"
+                    if redone
+                    else "a redo that was killed too late"
+                )
                 self.model.redo(set(redone[0].kept) if redone else None)
 
-    def dies(self, act: Interrupted, do: Do, *, replies: tuple[str, ...] = (), step: int = 0) -> None:
+    def dies(
+        self, act: Interrupted, do: Do, *, replies: tuple[str, ...] = (), step: int = 0
+    ) -> None:
         assert act.death is not None
-        orders = Orders(self.sandbox.root, self.sandbox.flags, do, act.at, act.death, replies, step)
+        orders = Orders(
+            self.sandbox.root, self.sandbox.flags, do, act.at, act.death, replies, step
+        )
         orders.carried_out(self.script.with_name("output"))
 
     def judged(self, engine: Engine) -> set[tuple[int, int]]:
         """The attempts at steps of which it is known how they ended."""
         state = engine.run.state
         steps = [state.step(step.number) for step in engine.run.plan.steps]
-        over = {(now.folder, now.attempts) for now in steps if now.status is StepStatus.COMPLETED}
+        over = {
+            (now.folder, now.attempts)
+            for now in steps
+            if now.status is StepStatus.COMPLETED
+        }
         failed = [now for now in steps if now.status is StepStatus.FAILED]
         return over | {
             (now.folder, now.attempts)
@@ -476,7 +567,9 @@ class Story:
             engine.close()
 
     def text(self) -> str:
-        """Of one size: what a check has written beyond what was there a played power cut would tear."""
+        """Of one size: what a check has written beyond what was there a played power
+        cut would tear.
+        """
         self.written += 1
         return f"{self.written:04}\n"
 
@@ -486,7 +579,9 @@ class Story:
 
     def on_disk(self) -> Tree:
         places = {path: self.sandbox.root / path for path in PATHS}
-        return {path: place.read_text() for path, place in places.items() if place.is_file()}
+        return {
+            path: place.read_text() for path, place in places.items() if place.is_file()
+        }
 
 
 async def stopped(engine: Engine, step: PlanStep, at: int) -> None:
@@ -514,24 +609,38 @@ def begun(folder: Path, *, in_git: bool, commit: str) -> Story:
     root, script = folder / "project", folder / "acts.json"
     root.mkdir()
     (folder / "play.py").write_text(PLAY)
-    step = Step(PATHS[0], f"python -S {shlex.quote(str(folder / 'play.py'))}", also=PATHS[1:])
-    story = Story(Sandbox(root, flags={"commit": commit}).write(*[step] * 4), script, Model({}))
+    step = Step(
+        PATHS[0], f"python -S {shlex.quote(str(folder / 'play.py'))}", also=PATHS[1:]
+    )
+    story = Story(
+        Sandbox(root, flags={"commit": commit}).write(*[step] * 4), script, Model({})
+    )
     for path in PATHS:
         story.model.stacks[path] = [Version(story.text() if path in AT_FIRST else None)]
     for path, text in story.model.tree.items():
         story.put(path, text)
     if in_git:
-        for words in ("init -q", "config user.name A", "config user.email a@localhost", "add .", "commit -qm start"):
+        for words in (
+            "init -q",
+            "config user.name A",
+            "config user.email a@localhost",
+            "add .",
+            "commit -qm start",
+        ):
             subprocess.run(["git", *words.split()], cwd=root, check=True)
     return story
 
 
 PLACES = pytest.mark.parametrize(
-    ("in_git", "commit"), [(True, "off"), (True, "step"), (False, "off")], ids=["git", "commits", "no repository"]
+    ("in_git", "commit"),
+    [(True, "off"), (True, "step"), (False, "off")],
+    ids=["git", "commits", "no repository"],
 )
 
 
-def whatever_happens(possible: st.SearchStrategy[list[Act]], *, in_git: bool, commit: str) -> None:
+def whatever_happens(
+    possible: st.SearchStrategy[list[Act]], *, in_git: bool, commit: str
+) -> None:
     @settings(max_examples=RUNS, phases=(Phase.explicit, Phase.reuse, Phase.generate))
     @given(possible)
     def every_run(acts: list[Act]) -> None:
@@ -540,7 +649,9 @@ def whatever_happens(possible: st.SearchStrategy[list[Act]], *, in_git: bool, co
                 await story.act(act)
 
         with tempfile.TemporaryDirectory() as folder:
-            asyncio.run(tell(begun(Path(folder).resolve(), in_git=in_git, commit=commit)))
+            asyncio.run(
+                tell(begun(Path(folder).resolve(), in_git=in_git, commit=commit))
+            )
 
     every_run()
 

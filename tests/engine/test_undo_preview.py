@@ -1,4 +1,6 @@
-"""Before an undo it is known, file by file, what it will do; and nothing is changed by looking."""
+"""Before an undo it is known, file by file, what it will do; and nothing is changed by
+looking.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +13,11 @@ from tests.listening import collect
 from tests.projects import Begin, Copied, Sandbox, Step, run_all, says
 
 STEPS = (Step("a.txt"), Step("a.txt", also=("b.txt",)), Step("c.txt"))
-REPLIES = (says("a.txt", "one\n1\n1\n1"), says("a.txt", "two\n1\n1\n1") + says("b.txt", "b"), says("c.txt", "c"))
+REPLIES = (
+    says("a.txt", "one\n1\n1\n1"),
+    says("a.txt", "two\n1\n1\n1") + says("b.txt", "b"),
+    says("c.txt", "c"),
+)
 Edit = Callable[[Path], object]
 
 
@@ -39,10 +45,19 @@ async def carried_out_around_an_edit(sandbox: Sandbox) -> None:
 
 @pytest.mark.parametrize("number", [1, 2, 3])
 @pytest.mark.parametrize(
-    "after", [nothing, of("a.txt", "mine"), of("c.txt", "mine"), gone("b.txt"), of("new.txt", "mine")]
+    "after",
+    [
+        nothing,
+        of("a.txt", "mine"),
+        of("c.txt", "mine"),
+        gone("b.txt"),
+        of("new.txt", "mine"),
+    ],
 )
 @pytest.mark.parametrize("begin", [carried_out, carried_out_around_an_edit])
-async def test_it_says_what_the_undo_then_does(copied: Copied, number: int, after: Edit, begin: Begin) -> None:
+async def test_it_says_what_the_undo_then_does(
+    copied: Copied, number: int, after: Edit, begin: Begin
+) -> None:
     sandbox = await copied(begin)
     after(sandbox.root)
     engine = sandbox.engine()
@@ -50,10 +65,18 @@ async def test_it_says_what_the_undo_then_does(copied: Copied, number: int, afte
     files = {path: path.read_bytes() for path in sandbox.root.glob("*.txt")}
     preview = await engine.preview_undo(number)
     assert {path: path.read_bytes() for path in sandbox.root.glob("*.txt")} == files
-    (undone,) = [event for event in await collect(engine.undo(number)) if isinstance(event, StepsUndone)]
+    (undone,) = [
+        event
+        for event in await collect(engine.undo(number))
+        if isinstance(event, StepsUndone)
+    ]
     engine.close()
     assert preview.steps == undone.steps
-    assert (preview.restored, preview.kept, preview.edited) == (undone.restored, undone.kept, undone.edited)
+    assert (preview.restored, preview.kept, preview.edited) == (
+        undone.restored,
+        undone.kept,
+        undone.edited,
+    )
 
 
 async def test_a_step_that_was_not_carried_out_has_none(sandbox: Sandbox) -> None:

@@ -9,7 +9,15 @@ from pathlib import Path
 
 from cdd_agent.events import Event, StepFinished
 from cdd_agent.llm.known_models import FREE, Price
-from cdd_agent.llm.port import ConnectionFailed, Done, Hear, Request, TextDelta, ToolCall, Usage
+from cdd_agent.llm.port import (
+    ConnectionFailed,
+    Done,
+    Hear,
+    Request,
+    TextDelta,
+    ToolCall,
+    Usage,
+)
 from tests.listening import collect, told_to
 from tests.projects import Sandbox
 from tests.travel.copies import git
@@ -19,7 +27,9 @@ _STEP = re.compile(r"^# Step (\d+) of \d+:", re.MULTILINE)
 
 @dataclass
 class Together:
-    """A model whose answer depends on the step; it answers when so many are asked at once, or were."""
+    """A model whose answer depends on the step; it answers when so many are asked at
+    once, or were.
+    """
 
     answers: Mapping[int, str | Sequence[str] | Callable[[str], str]]
     at_once: int = 1
@@ -37,7 +47,9 @@ class Together:
     """Steps whose answers come only when another one is completed."""
     _now: int = 0
     _met: asyncio.Event = field(default_factory=asyncio.Event)
-    _completed: dict[int, asyncio.Event] = field(default_factory=lambda: defaultdict(asyncio.Event))
+    _completed: dict[int, asyncio.Event] = field(
+        default_factory=lambda: defaultdict(asyncio.Event)
+    )
 
     @property
     def price(self) -> Price:
@@ -115,11 +127,16 @@ def project_in(folder: Path, **files: str) -> Sandbox:
     return Sandbox(root, flags={"jobs": 3, "max_attempts": 2})
 
 
-async def carried_out(sandbox: Sandbox, model: Together, attempts: int = 2) -> list[Event]:
+async def carried_out(
+    sandbox: Sandbox, model: Together, attempts: int = 2
+) -> list[Event]:
     sandbox.real_model = model
     engine = sandbox.engine()
     try:
         with engine.recording(), told_to(model.listen):
-            return [*await collect(engine.recover()), *await collect(engine.run_all(attempts=attempts))]
+            return [
+                *await collect(engine.recover()),
+                *await collect(engine.run_all(attempts=attempts)),
+            ]
     finally:
         engine.close()

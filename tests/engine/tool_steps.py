@@ -11,7 +11,9 @@ from tests.listening import collect, stop_at, told_to
 from tests.projects import Sandbox, Step, check
 
 STEP = Step("a.txt", check("a.txt"))
-FORMAT = "python -c \"p='a.txt'; t=open(p).read().strip(); open(p, 'w').write(t + '\\n')\""
+FORMAT = (
+    "python -c \"p='a.txt'; t=open(p).read().strip(); open(p, 'w').write(t + '\\n')\""
+)
 """A formatter: it gives a.txt one line end."""
 
 
@@ -20,7 +22,11 @@ def calls(*made: tuple[str, object], text: str = "") -> ScriptedReply:
     return ScriptedReply(
         text,
         tool_calls=tuple(
-            ToolCall(f"call-{number}", name, arguments if isinstance(arguments, str) else json.dumps(arguments))
+            ToolCall(
+                f"call-{number}",
+                name,
+                arguments if isinstance(arguments, str) else json.dumps(arguments),
+            )
             for number, (name, arguments) in enumerate(made)
         ),
     )
@@ -45,7 +51,10 @@ def execute(command: str) -> tuple[str, object]:
 async def run(sandbox: Sandbox, *, attempts: int = 1) -> list[Event]:
     engine = sandbox.engine()
     try:
-        return [*await collect(engine.recover()), *await collect(engine.run_all(attempts=attempts))]
+        return [
+            *await collect(engine.recover()),
+            *await collect(engine.run_all(attempts=attempts)),
+        ]
     finally:
         engine.close()
 
@@ -62,17 +71,32 @@ def problems(events: list[Event]) -> list[str]:
 def answers(sandbox: Sandbox, request: int) -> list[dict[str, object]]:
     """The tools' answers of the last round before a request."""
     messages = sandbox.model.requests[request].messages
-    last = max(place for place, message in enumerate(messages) if message.role == "assistant")
-    return [json.loads(message.content) for message in messages[last + 1 :] if message.role == "tool"]
+    last = max(
+        place for place, message in enumerate(messages) if message.role == "assistant"
+    )
+    return [
+        json.loads(message.content)
+        for message in messages[last + 1 :]
+        if message.role == "tool"
+    ]
 
 
 async def stopped_after(engine: Engine, seen: str) -> list[Event]:
-    """Run until a tool was used that is shown so, then stop as Esc does; what is told until it is stopped."""
-    return await stop_at(engine.run_all(), lambda event: isinstance(event, ToolFinished) and seen in event.call)
+    """Run until a tool was used that is shown so, then stop as Esc does; what is told
+    until it is stopped.
+    """
+    return await stop_at(
+        engine.run_all(),
+        lambda event: isinstance(event, ToolFinished) and seen in event.call,
+    )
 
 
-async def run_with(sandbox: Sandbox, seen: str, act: Callable[[], object]) -> list[Event]:
-    """Run the plan; `act` when a tool was used that is shown so, before anything else happens."""
+async def run_with(
+    sandbox: Sandbox, seen: str, act: Callable[[], object]
+) -> list[Event]:
+    """Run the plan; `act` when a tool was used that is shown so, before anything else
+    happens.
+    """
 
     def listen(event: Event) -> None:
         if isinstance(event, ToolFinished) and seen in event.call:

@@ -51,7 +51,9 @@ def test_a_replaced_file_keeps_its_mode_and_a_link_stays_a_link(tmp_path: Path) 
     assert script.stat().st_mode & 0o777 == 0o755
 
 
-def test_a_write_that_fails_leaves_the_old_content_and_no_other_file(tmp_path: Path) -> None:
+def test_a_write_that_fails_leaves_the_old_content_and_no_other_file(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "kept").touch()
 
@@ -61,9 +63,13 @@ def test_a_write_that_fails_leaves_the_old_content_and_no_other_file(tmp_path: P
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
-@pytest.mark.parametrize("write", [write_atomic, create_exclusive, _put], ids=["replaced", "created", "put"])
+@pytest.mark.parametrize(
+    "write", [write_atomic, create_exclusive, _put], ids=["replaced", "created", "put"]
+)
 def test_a_file_is_synced_before_it_gets_its_name_and_its_folder_afterwards(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[[Path, bytes], None]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    write: Callable[[Path, bytes], None],
 ) -> None:
     """Else a cut of power leaves an empty file, or takes the new name back."""
     place, synced, fsync = tmp_path / "new/a.txt", list[tuple[str, bool]](), os.fsync
@@ -101,9 +107,10 @@ import sys
 from pathlib import Path
 from cdd_agent.files.atomic import _temporary, create_exclusive
 print("ready", flush=True)
+content = sys.argv[2].encode() * 300_000
 for number, _ in enumerate(sys.stdin):
     try:
-        create_exclusive(Path(sys.argv[1]) / str(number), sys.argv[2].encode() * 300_000)
+        create_exclusive(Path(sys.argv[1]) / str(number), content)
     except FileExistsError:
         print("taken", flush=True)
     else:
@@ -114,7 +121,9 @@ for number, _ in enumerate(sys.stdin):
 def start(code: str, *arguments: object) -> subprocess.Popen[str]:
     """Another process that has imported what it needs."""
     argv = [sys.executable, "-c", code, *map(str, arguments)]
-    process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     assert hear(process) == "ready"
     return process
 
@@ -154,7 +163,10 @@ def test_of_two_processes_that_create_one_file_exactly_one_does(tmp_path: Path) 
             tell(one, other)
             answers = [hear(one), hear(other)]
             assert sorted(answers) == ["made", "taken"]
-            assert read_bytes(tmp_path / str(number)) == (b"a" if answers[0] == "made" else b"b") * 300_000
+            assert (
+                read_bytes(tmp_path / str(number))
+                == (b"a" if answers[0] == "made" else b"b") * 300_000
+            )
     assert len(names(tmp_path)) == 50
 
 
@@ -169,7 +181,9 @@ def test_threads_that_write_one_file_never_mix(tmp_path: Path) -> None:
         except (BadInput, OSError) as error:
             failed.append(error)
 
-    threads = [threading.Thread(target=write, args=(letter,)) for letter in (b"a", b"b", b"c")]
+    threads = [
+        threading.Thread(target=write, args=(letter,)) for letter in (b"a", b"b", b"c")
+    ]
     for thread in threads:
         thread.start()
     while any(thread.is_alive() for thread in threads):
@@ -230,7 +244,9 @@ def test_a_file_that_cannot_be_made_is_an_error_and_leaves_nothing(
     assert names(tmp_path) == ["file"]
 
 
-def test_without_links_a_half_written_file_does_not_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_links_a_half_written_file_does_not_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object) -> None:
         def full(_: int) -> None:
             raise OSError(errno.ENOSPC, "No space left on device")
@@ -256,12 +272,19 @@ write_atomic(Path(sys.argv[1]), b"x")
 """
 
 
-def test_what_a_killed_write_left_is_removed_and_what_is_being_written_is_not(tmp_path: Path) -> None:
+def test_what_a_killed_write_left_is_removed_and_what_is_being_written_is_not(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "file"
-    with start(STUCK, file) as killed, start(STUCK, file) as other, start(STUCK, tmp_path / "file2") as third:
+    with (
+        start(STUCK, file) as killed,
+        start(STUCK, file) as other,
+        start(STUCK, tmp_path / "file2") as third,
+    ):
         killed.kill()
         assert len(names(tmp_path)) == 3
-        while psutil.Process(killed.pid).status() != psutil.STATUS_ZOMBIE:  # ended, though nobody has noticed
+        # ended, though nobody has noticed
+        while psutil.Process(killed.pid).status() != psutil.STATUS_ZOMBIE:
             time.sleep(0.01)
         remove_leftovers(tmp_path)
         assert len(names(tmp_path)) == 2
@@ -272,7 +295,9 @@ def test_what_a_killed_write_left_is_removed_and_what_is_being_written_is_not(tm
         third.kill()
 
 
-def test_what_an_earlier_process_of_the_same_number_left_is_removed(tmp_path: Path) -> None:
+def test_what_an_earlier_process_of_the_same_number_left_is_removed(
+    tmp_path: Path,
+) -> None:
     _temporary(tmp_path / "file").touch()
     (tmp_path / ".cdd-mine.tmp").touch()
     remove_leftovers(tmp_path)

@@ -18,9 +18,12 @@ def test_locking_imports_no_database_and_whoever_wants_one_gets_it_afterwards() 
     code = (
         "import sys, cdd_agent.files.file_lock\n"
         "print('sqlite3' in sys.modules)\n"
-        "import sqlite3; print(sqlite3.connect(':memory:').execute('select 1').fetchone())"
+        "import sqlite3; print(sqlite3.connect(':memory:').execute('select"
+        " 1').fetchone())"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "False\n(1,)\n"
 
 
@@ -36,6 +39,11 @@ def test_a_thread_that_wants_a_database_meanwhile_gets_it(tmp_path: Path) -> Non
         "thread.join()\n"
         "FileLock = Timeout = None\n"
     )
-    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import cdd_agent.files.file_lock"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    code = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import"
+        " cdd_agent.files.file_lock"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
     assert (done.stdout, done.stderr) == ("(1,)\n", "")

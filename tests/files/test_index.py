@@ -31,11 +31,19 @@ PATHS = (
 @pytest.mark.parametrize(
     ("typed", "found"),
     [
-        ("prompt", ["src/tui/prompt.py", "src/tui/widgets/prompt_area.py", "tests/test_prompt.py"]),
+        (
+            "prompt",
+            [
+                "src/tui/prompt.py",
+                "src/tui/widgets/prompt_area.py",
+                "tests/test_prompt.py",
+            ],
+        ),
         ("PROMPT_", ["src/tui/widgets/prompt_area.py"]),
         ("case.t", ["src/Upper/Case.TXT"]),
         ("planning", ["docs/planning.md", "agents/planning.py"]),
-        ("tpmt", ["tests/test_prompt.py"]),  # letters of the name, before those of the path
+        # letters of the name, before those of the path
+        ("tpmt", ["tests/test_prompt.py"]),
         ("tuiarea", ["src/tui/widgets/prompt_area.py"]),
         ("tui/pr", ["src/tui/prompt.py"]),
         ("agts/plnr", ["agents/planner.py"]),
@@ -47,19 +55,32 @@ PATHS = (
         ("a\nb", []),
     ],
 )
-def test_names_are_found_by_beginning_part_and_letters(tmp_path: Path, typed: str, found: list[str]) -> None:
+def test_names_are_found_by_beginning_part_and_letters(
+    tmp_path: Path, typed: str, found: list[str]
+) -> None:
     index = made(tmp_path, *PATHS)
     index.build()
     assert index.find(typed, 10, 60) == found
 
 
-def test_the_nearest_to_the_top_come_first_and_no_more_than_are_wanted(tmp_path: Path) -> None:
-    index = made(tmp_path, "a/b/c/note.md", "a/b/note.md", "a/note.md", "note.md", "notes.md")
+def test_the_nearest_to_the_top_come_first_and_no_more_than_are_wanted(
+    tmp_path: Path,
+) -> None:
+    index = made(
+        tmp_path, "a/b/c/note.md", "a/b/note.md", "a/note.md", "note.md", "notes.md"
+    )
     index.build()
-    assert index.find("note", 4, 60) == ["note.md", "notes.md", "a/note.md", "a/b/note.md"]
+    assert index.find("note", 4, 60) == [
+        "note.md",
+        "notes.md",
+        "a/note.md",
+        "a/b/note.md",
+    ]
 
 
-def test_paths_of_all_parts_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_of_all_parts_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("cdd_agent.files.index._TOGETHER", 2)
     index = made(tmp_path, *(f"file-{number}.py" for number in range(7)))
     index.build()

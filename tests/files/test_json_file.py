@@ -1,4 +1,6 @@
-"""Values with a file of their own: read back as they were, or told; what must not be used again is kept."""
+"""Values with a file of their own: read back as they were, or told; what must not be
+used again is kept.
+"""
 
 import os
 import re
@@ -18,7 +20,9 @@ def test_what_was_saved_is_read_back(tmp_path: Path) -> None:
     assert Shown.load(tmp_path / "none.json") is None
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"step": "1"}', '{"step": "1", "files": {}, "more": 1}'])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"step": "1"}', '{"step": "1", "files": {}, "more": 1}']
+)
 def test_what_is_damaged_is_told_and_stays(tmp_path: Path, text: str) -> None:
     file = tmp_path / "shown.json"
     file.write_text(text)
@@ -27,12 +31,20 @@ def test_what_is_damaged_is_told_and_stays(tmp_path: Path, text: str) -> None:
     assert file.read_text() == text
 
 
-def test_half_of_a_character_in_a_models_words_is_no_reason_not_to_save_them(tmp_path: Path) -> None:
-    (tmp_path / "failure.json").write_bytes(as_json(AttemptFailure(detail="half \ud83d")))
-    assert AttemptFailure.load(tmp_path / "failure.json") == AttemptFailure(detail="half ?")
+def test_half_of_a_character_in_a_models_words_is_no_reason_not_to_save_them(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "failure.json").write_bytes(
+        as_json(AttemptFailure(detail="half \ud83d"))
+    )
+    assert AttemptFailure.load(tmp_path / "failure.json") == AttemptFailure(
+        detail="half ?"
+    )
 
 
-def test_what_is_set_aside_stays_so_after_a_cut_of_power(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_set_aside_stays_so_after_a_cut_of_power(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file, synced, fsync = tmp_path / "reply.md", list[list[str]](), os.fsync
     file.write_text("one")
 

@@ -1,4 +1,6 @@
-"""Files that the version before this one wrote: they are read, and what is read is written just so."""
+"""Files that the version before this one wrote: they are read, and what is read is
+written just so.
+"""
 
 import contextlib
 import json
@@ -50,12 +52,17 @@ FORMS: dict[str, type[JsonFile]] = {
     "whereabouts.json": Whereabouts,
 }
 
-OF_AGENTS: dict[str, type[Struct]] = {"planning.json": PlanningNotes, "socrates.json": notebook._Saved}
+OF_AGENTS: dict[str, type[Struct]] = {
+    "planning.json": PlanningNotes,
+    "socrates.json": notebook._Saved,
+}
 
 
 def test_every_file_of_it_is_read_here() -> None:
     others = {"execution-state.json", "board.json", "conversation.jsonl"}
-    assert {path.name for path in KEPT.iterdir()} == FORMS.keys() | OF_AGENTS.keys() | others
+    assert {
+        path.name for path in KEPT.iterdir()
+    } == FORMS.keys() | OF_AGENTS.keys() | others
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -63,7 +70,9 @@ def test_it_is_written_as_it_was(tmp_path: Path, name: str) -> None:
     value = FORMS[name].load(KEPT / name)
     assert value is not None
     value.save(tmp_path / name)
-    assert (tmp_path / name).read_bytes() == as_json(value) == (KEPT / name).read_bytes()
+    assert (
+        (tmp_path / name).read_bytes() == as_json(value) == (KEPT / name).read_bytes()
+    )
 
 
 @pytest.mark.parametrize("name", OF_AGENTS)
@@ -89,7 +98,9 @@ def test_a_dialogue_goes_on_with_its_pictures_and_its_providers_data() -> None:
     assert (system.role, user.content) == ("system", "Step 1: ü ☃ 🚀")
     assert (user.pictures[0].data[:4], len(user.pictures[0].data)) == (b"\x89PNG", 115)
     assert (assistant.tool_calls[0].id, tool.tool_call_id) == ("call_1", "call_1")
-    assert assistant.data_from("anthropic/x https://models.example").startswith('[{"type":"thinking"')
+    assert assistant.data_from("anthropic/x https://models.example").startswith(
+        '[{"type":"thinking"'
+    )
 
 
 def test_a_conversation_is_taken_up_again() -> None:
@@ -100,16 +111,28 @@ def test_a_conversation_is_taken_up_again() -> None:
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9) | st.just("\ud83d"),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=9)
+    | st.just("\ud83d"),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 
 
 def spoilt(draw: st.DrawFn, content: object) -> object:
-    """The content with something else in one place, or without it, or with something more."""
+    """The content with something else in one place, or without it, or with something
+    more.
+    """
     if isinstance(content, (dict, list)) and content and draw(st.integers(0, 4)):
-        places = list(content) if isinstance(content, dict) else list(range(len(content)))
+        places = (
+            list(content) if isinstance(content, dict) else list(range(len(content)))
+        )
         place = draw(st.sampled_from(places))
         changed = content.copy()
         match draw(st.integers(0, 4)):
@@ -130,10 +153,31 @@ def damaged_files(draw: st.DrawFn, *names: str) -> tuple[str, bytes]:
     match draw(st.integers(0, 3)):
         case 0:
             cut = draw(st.integers(0, len(data)))
-            return name, data[:cut] + draw(st.binary(max_size=9)) + data[cut + draw(st.integers(0, 5)) :]
+            return name, data[:cut] + draw(st.binary(max_size=9)) + data[
+                cut + draw(st.integers(0, 5)) :
+            ]
         case 1:
-            deep = draw(st.sampled_from([b"[" * 100_000, b'{"a":' * 100_000, b"1" * 9_000, b"1e999", b"NaN", b"\xff"]))
-            return name, draw(st.sampled_from([deep, b'{"step": ' + deep + b"}", data[:-1] + b', "files": ' + deep]))
+            deep = draw(
+                st.sampled_from(
+                    [
+                        b"[" * 100_000,
+                        b'{"a":' * 100_000,
+                        b"1" * 9_000,
+                        b"1e999",
+                        b"NaN",
+                        b"\xff",
+                    ]
+                )
+            )
+            return name, draw(
+                st.sampled_from(
+                    [
+                        deep,
+                        b'{"step": ' + deep + b"}",
+                        data[:-1] + b', "files": ' + deep,
+                    ]
+                )
+            )
         case _:
             return name, json.dumps(spoilt(draw, json.loads(data))).encode()
 

@@ -1,4 +1,6 @@
-"""Names of files in a text are those that the project has: whatever they are called, however they are written."""
+"""Names of files in a text are those that the project has: whatever they are called,
+however they are written.
+"""
 
 import pytest
 from hypothesis import given
@@ -7,10 +9,38 @@ from hypothesis import strategies as st
 from cdd_agent.files.named import NamedFile, named_files, names_in
 
 PATHS = (
-    *(".flake8", ".gitignore", "CHANGES", "Dockerfile", "LICENSE", "LICENSE-MIT", "Makefile", "README.md", "gradlew"),
-    *("run", "setup.cfg", "my file (1).txt", "docs/index.rst", "bin/deploy", ".github/workflows/ci.yml"),
-    *("src/shop/__init__.py", "src/shop/models/__init__.py", "src/shop/models/user.py", "src/shop/cart.py"),
-    *("lib/cart.py", "web/pages/[slug].tsx", "tests/test_cart.py", "a.tar.gz", "packages/app/Makefile"),
+    *(
+        ".flake8",
+        ".gitignore",
+        "CHANGES",
+        "Dockerfile",
+        "LICENSE",
+        "LICENSE-MIT",
+        "Makefile",
+        "README.md",
+        "gradlew",
+    ),
+    *(
+        "run",
+        "setup.cfg",
+        "my file (1).txt",
+        "docs/index.rst",
+        "bin/deploy",
+        ".github/workflows/ci.yml",
+    ),
+    *(
+        "src/shop/__init__.py",
+        "src/shop/models/__init__.py",
+        "src/shop/models/user.py",
+        "src/shop/cart.py",
+    ),
+    *(
+        "lib/cart.py",
+        "web/pages/[slug].tsx",
+        "tests/test_cart.py",
+        "a.tar.gz",
+        "packages/app/Makefile",
+    ),
 )
 
 
@@ -20,13 +50,21 @@ def paths_in(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("form", ["Change `{}`.", "Change `./{}`, please", "`{}`", "``{}``: all of it\nnext"])
+@pytest.mark.parametrize(
+    "form", ["Change `{}`.", "Change `./{}`, please", "`{}`", "``{}``: all of it\nnext"]
+)
 def test_every_file_can_be_named_in_back_ticks(form: str, path: str) -> None:
     assert paths_in(form.format(path)) == [path]
 
 
-@pytest.mark.parametrize("path", [path for path in PATHS if " " not in path and path not in ("gradlew", "run")])
-@pytest.mark.parametrize("form", ["Remove {}.", "Move {}, then test", "**{}**: more", '"{}"', "- see {}:12", "{}"])
+@pytest.mark.parametrize(
+    "path",
+    [path for path in PATHS if " " not in path and path not in ("gradlew", "run")],
+)
+@pytest.mark.parametrize(
+    "form",
+    ["Remove {}.", "Move {}, then test", "**{}**: more", '"{}"', "- see {}:12", "{}"],
+)
 def test_most_can_be_named_in_plain_words(form: str, path: str) -> None:
     if "[" not in path:
         assert paths_in(form.format(path)) == [path]
@@ -60,7 +98,17 @@ def test_a_part_is_enough_where_it_is_the_only_one(text: str, named: list[str]) 
             "src/shop",
             "art.py",
         ),
-        *("`../setup.cfg`", "/etc/setup.cfg", "`", "", "makefile", "ser.py", "hop/cart.py", "``` ```", "..."),
+        *(
+            "`../setup.cfg`",
+            "/etc/setup.cfg",
+            "`",
+            "",
+            "makefile",
+            "ser.py",
+            "hop/cart.py",
+            "``` ```",
+            "...",
+        ),
     ],
 )
 def test_words_are_no_files(text: str) -> None:
@@ -72,18 +120,27 @@ def test_a_name_that_several_have_says_which() -> None:
     of_the_shop = NamedFile("shop/cart.py", ("src/shop/cart.py",))
     text = "`cart.py`, `shop/cart.py`"
     assert named_files(text, PATHS) == [carts, of_the_shop]
-    assert named_files("Makefile", PATHS) == [NamedFile("Makefile", ("Makefile",))]  # the whole path comes first
+    # the whole path comes first
+    assert named_files("Makefile", PATHS) == [NamedFile("Makefile", ("Makefile",))]
 
 
 NAMES = st.text("abcXYZ019._-+@ ()[]é", min_size=1, max_size=12).filter(
-    lambda name: name.strip() == name and name.strip(".") != "" and not name.startswith("./")
+    lambda name: (
+        name.strip() == name and name.strip(".") != "" and not name.startswith("./")
+    )
 )
 
 
-@given(st.lists(NAMES, min_size=1, max_size=3).map("/".join), st.sets(NAMES, max_size=5))
-def test_whatever_it_is_called_its_path_in_back_ticks_names_it(path: str, others: set[str]) -> None:
+@given(
+    st.lists(NAMES, min_size=1, max_size=3).map("/".join), st.sets(NAMES, max_size=5)
+)
+def test_whatever_it_is_called_its_path_in_back_ticks_names_it(
+    path: str, others: set[str]
+) -> None:
     text = f"Do it in `{path}` now."
-    assert path in {at for file in named_files(text, {path, *others}) for at in file.paths}
+    assert path in {
+        at for file in named_files(text, {path, *others}) for at in file.paths
+    }
 
 
 @given(st.text("`.aA/ \n*[]()", max_size=200) | st.text())

@@ -50,7 +50,9 @@ def test_what_leaves_the_project_is_refused(tmp_path: Path, text: str) -> None:
         ("mit Leer zeichen/ä.py", "mit Leer zeichen/ä.py"),
     ],
 )
-def test_what_stays_inside_is_relative_to_the_project(tmp_path: Path, text: str, path: str) -> None:
+def test_what_stays_inside_is_relative_to_the_project(
+    tmp_path: Path, text: str, path: str
+) -> None:
     assert confine(tmp_path, text) == PurePosixPath(path)
 
 
@@ -97,13 +99,38 @@ def test_a_folder_inside_is_relative_to_the_project_with_its_links_resolved(
 
 OUTSIDE_FOLDERS = [
     *[text for text in OUTSIDE if text not in ("", ".", "./", "a/../../x")],
-    *("a/../..", "../..", "../app-evil", "link", "link/x", "a/../link", "link/../app-evil", "C:", "C:\\", "C:foo"),
-    *("\\\\?\\C:\\x", "//x", "~", "~root", "/", "\\x", "file.txt", "file.txt/x", "a/..\\..", "...\\..\\..", "\ud800"),
+    *(
+        "a/../..",
+        "../..",
+        "../app-evil",
+        "link",
+        "link/x",
+        "a/../link",
+        "link/../app-evil",
+        "C:",
+        "C:\\",
+        "C:foo",
+    ),
+    *(
+        "\\\\?\\C:\\x",
+        "//x",
+        "~",
+        "~root",
+        "/",
+        "\\x",
+        "file.txt",
+        "file.txt/x",
+        "a/..\\..",
+        "...\\..\\..",
+        "\ud800",
+    ),
 ]
 
 
 @pytest.mark.parametrize("text", OUTSIDE_FOLDERS)
-def test_a_folder_that_leaves_the_project_or_is_none_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_folder_that_leaves_the_project_or_is_none_is_refused(
+    tmp_path: Path, text: str
+) -> None:
     root, outside = tmp_path / "app", tmp_path / "app-evil"
     (root / "a").mkdir(parents=True)
     outside.mkdir()
@@ -123,14 +150,19 @@ def test_a_root_behind_a_link_is_the_folder_that_it_leads_to(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("judge", [confine, confine_folder])
 @pytest.mark.parametrize("text", ["a", "b/x", "self", "self/x/y", "into"])
-def test_links_in_a_circle_are_refused(tmp_path: Path, judge: Callable[[Path, str], PurePosixPath], text: str) -> None:
+def test_links_in_a_circle_are_refused(
+    tmp_path: Path, judge: Callable[[Path, str], PurePosixPath], text: str
+) -> None:
     for name, target in {"a": "b", "b": "a", "self": "self", "into": "self/x"}.items():
         (tmp_path / name).symlink_to(target)
     with pytest.raises(PathRefused, match="cannot be used"):
         judge(tmp_path, text)
 
 
-@given(st.text(alphabet=st.sampled_from("./\\~:aA \0\n-é"), max_size=30) | st.text(max_size=40))
+@given(
+    st.text(alphabet=st.sampled_from("./\\~:aA \0\n-é"), max_size=30)
+    | st.text(max_size=40)
+)
 @example("a/../..")
 def test_any_text_is_inside_or_refused(text: str) -> None:
     root = Path("/tmp") / f"cdd-any-{os.getpid()}"
@@ -142,12 +174,17 @@ def test_any_text_is_inside_or_refused(text: str) -> None:
     assert (root / path).resolve() != root.resolve()
 
 
-@given(st.text(alphabet=st.sampled_from("./\\~:aA \0\n-é"), max_size=30) | st.text(max_size=40))
+@given(
+    st.text(alphabet=st.sampled_from("./\\~:aA \0\n-é"), max_size=30)
+    | st.text(max_size=40)
+)
 @example("a/../..")
 def test_any_folder_is_inside_or_refused(text: str) -> None:
     root = Path("/tmp") / f"cdd-any-{os.getpid()}"
     with contextlib.suppress(PathRefused):
-        assert (root / confine_folder(root, text)).resolve().is_relative_to(root.resolve())
+        assert (
+            (root / confine_folder(root, text)).resolve().is_relative_to(root.resolve())
+        )
 
 
 def test_the_root_is_the_nearest_cdd_folder_then_git_then_here(tmp_path: Path) -> None:
@@ -161,6 +198,8 @@ def test_the_root_is_the_nearest_cdd_folder_then_git_then_here(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("text", ["a/../b", "a/b/..", "a/./../b"])
-def test_a_path_that_goes_up_is_refused_also_where_it_stays_inside(tmp_path: Path, text: str) -> None:
+def test_a_path_that_goes_up_is_refused_also_where_it_stays_inside(
+    tmp_path: Path, text: str
+) -> None:
     with pytest.raises(PathRefused, match="goes up"):
         confine(tmp_path, text)

@@ -9,7 +9,13 @@ import pytest
 
 from cdd_agent.errors import ExitCode
 from cdd_agent.files.paths import PathRefused
-from cdd_agent.files.read import SourceMissing, SourceUnreadable, holds_secrets, locate, read_source
+from cdd_agent.files.read import (
+    SourceMissing,
+    SourceUnreadable,
+    holds_secrets,
+    locate,
+    read_source,
+)
 
 
 def test_a_file_is_its_text(tmp_path: Path) -> None:
@@ -17,7 +23,11 @@ def test_a_file_is_its_text(tmp_path: Path) -> None:
 
     source = read_source(tmp_path, "a.py")
 
-    assert (source.path, source.text, source.size) == (PurePosixPath("a.py"), "x = 1\r\ny = 'grüße'", 20)
+    assert (source.path, source.text, source.size) == (
+        PurePosixPath("a.py"),
+        "x = 1\r\ny = 'grüße'",
+        20,
+    )
     assert not source.cut
     assert not source.note
     assert source.as_text() == source.text
@@ -58,7 +68,9 @@ def test_lines_are_counted_from_one_and_both_ends_are_included(
         (-1, None, "no range"),
     ],
 )
-def test_lines_that_are_not_there_are_an_error(tmp_path: Path, start: int, end: int | None, message: str) -> None:
+def test_lines_that_are_not_there_are_an_error(
+    tmp_path: Path, start: int, end: int | None, message: str
+) -> None:
     for data in (b"1\n2\n3\n", b"1\n2\n3"):
         (tmp_path / "a").write_bytes(data)
         with pytest.raises(SourceUnreadable, match=message):
@@ -84,7 +96,11 @@ def test_a_long_file_is_cut_and_says_so(tmp_path: Path) -> None:
 def test_a_cut_never_breaks_a_character(tmp_path: Path, text: str, limit: int) -> None:
     (tmp_path / "a").write_text(text)
     source = read_source(tmp_path, "a", limit=limit)
-    assert (source.text, source.cut, source.replaced) == (text[:limit], limit < 100, False)
+    assert (source.text, source.cut, source.replaced) == (
+        text[:limit],
+        limit < 100,
+        False,
+    )
 
 
 def test_ten_gigabytes_are_not_read(tmp_path: Path) -> None:
@@ -121,7 +137,9 @@ def test_one_endless_line_is_no_problem(tmp_path: Path) -> None:
         (b"\x1b[31mred\x07", "\x1b[31mred\x07", False),
     ],
 )
-def test_what_is_not_utf8_is_replaced_and_said(tmp_path: Path, data: bytes, text: str, replaced: bool) -> None:
+def test_what_is_not_utf8_is_replaced_and_said(
+    tmp_path: Path, data: bytes, text: str, replaced: bool
+) -> None:
     (tmp_path / "a").write_bytes(data)
     source = read_source(tmp_path, "a")
     assert (source.text, source.replaced) == (text, replaced)
@@ -129,11 +147,19 @@ def test_what_is_not_utf8_is_replaced_and_said(tmp_path: Path, data: bytes, text
 
 
 @pytest.mark.parametrize(
-    "data", [b"\x89PNG\r\n\0\0", b"a" * 7_000 + b"\0", b"a\n" * 10_000 + b"\0", "text".encode("utf-16")]
+    "data",
+    [
+        b"\x89PNG\r\n\0\0",
+        b"a" * 7_000 + b"\0",
+        b"a\n" * 10_000 + b"\0",
+        "text".encode("utf-16"),
+    ],
 )
 def test_a_binary_file_is_an_error_with_its_size(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "a.png").write_bytes(data)
-    with pytest.raises(SourceUnreadable, match=f"binary file of {len(data):,} bytes") as caught:
+    with pytest.raises(
+        SourceUnreadable, match=f"binary file of {len(data):,} bytes"
+    ) as caught:
         read_source(tmp_path, "a.png")
     assert caught.value.exit_code is ExitCode.FAILED
 
@@ -143,12 +169,24 @@ def test_a_binary_file_is_an_error_with_its_size(tmp_path: Path, data: bytes) ->
 
 def test_a_folder_is_what_is_directly_in_it(tmp_path: Path) -> None:
     (tmp_path / "src" / "deep").mkdir(parents=True)
-    for name in ("src/b.py", "src/a.py", "src/deep/c.py", "src/x.log", "src/two\nlines"):
+    for name in (
+        "src/b.py",
+        "src/a.py",
+        "src/deep/c.py",
+        "src/x.log",
+        "src/two\nlines",
+    ):
         (tmp_path / name).touch()
     (tmp_path / "src" / "link").symlink_to("a.py")
     (tmp_path / ".gitignore").write_text("*.log\n")
 
-    assert read_source(tmp_path, "src").text.splitlines() == ["a.py", "b.py", "deep/", "link (link)", "two␊lines"]
+    assert read_source(tmp_path, "src").text.splitlines() == [
+        "a.py",
+        "b.py",
+        "deep/",
+        "link (link)",
+        "two␊lines",
+    ]
     assert read_source(tmp_path, "./src/").text == read_source(tmp_path, "src").text
 
 
@@ -194,26 +232,36 @@ def test_a_missing_file_is_an_error_with_a_hint(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["pipe", "socket", "device", "link"])
-def test_what_is_no_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_what_is_no_file_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("pipe")
     with socket.socket(socket.AF_UNIX) as server:
         monkeypatch.chdir(tmp_path)
         server.bind("socket")  # its whole path may be too long
         if name == "device":
-            made = subprocess.run(["mknod", str(tmp_path / "device"), "c", "1", "5"], capture_output=True, check=False)
+            made = subprocess.run(
+                ["mknod", str(tmp_path / "device"), "c", "1", "5"],
+                capture_output=True,
+                check=False,
+            )
             if made.returncode:
                 pytest.skip("only root makes devices")
         with pytest.raises(SourceUnreadable, match=r"it is a (pipe|socket|device)$"):
             read_source(tmp_path, name)
 
 
-@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="nothing is closed to root")
+@pytest.mark.skipif(
+    os.name != "posix" or os.geteuid() == 0, reason="nothing is closed to root"
+)
 def test_what_may_not_be_read_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a").touch(mode=0)
     (tmp_path / "folder").mkdir(mode=0)
     for name in ("a", "folder", "folder/x"):
-        with pytest.raises(SourceUnreadable, match=r"could not be read|cannot be looked at"):
+        with pytest.raises(
+            SourceUnreadable, match=r"could not be read|cannot be looked at"
+        ):
             read_source(tmp_path, name)
 
 
@@ -221,7 +269,20 @@ def test_what_may_not_be_read_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["/etc/passwd", "../x", "a/../../x", "~/x", "C:\\x", "", " ", "a\0b", "a\nb", "\ud800", "x" * 300]
+    "text",
+    [
+        "/etc/passwd",
+        "../x",
+        "a/../../x",
+        "~/x",
+        "C:\\x",
+        "",
+        " ",
+        "a\0b",
+        "a\nb",
+        "\ud800",
+        "x" * 300,
+    ],
 )
 def test_what_is_outside_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(PathRefused):
@@ -253,7 +314,9 @@ def test_links_in_a_circle_are_an_error(tmp_path: Path) -> None:
         read_source(tmp_path, "a")
 
 
-@pytest.mark.parametrize("text", [".git", ".git/config", "sub/.git/config", ".GIT/config", "link/config"])
+@pytest.mark.parametrize(
+    "text", [".git", ".git/config", "sub/.git/config", ".GIT/config", "link/config"]
+)
 def test_what_belongs_to_git_is_not_shown(tmp_path: Path, text: str) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "config").write_text("[remote]")
@@ -262,7 +325,9 @@ def test_what_belongs_to_git_is_not_shown(tmp_path: Path, text: str) -> None:
         read_source(tmp_path, text)
 
 
-def test_a_file_that_holds_secrets_by_its_name_or_its_links_is_not_shown(tmp_path: Path) -> None:
+def test_a_file_that_holds_secrets_by_its_name_or_its_links_is_not_shown(
+    tmp_path: Path,
+) -> None:
     (tmp_path / ".env").write_text("KEY=1")
     (tmp_path / "notes.txt").symlink_to(".env")
     (tmp_path / "id_rsa").symlink_to("plain")
@@ -276,16 +341,33 @@ def test_a_file_that_holds_secrets_by_its_name_or_its_links_is_not_shown(tmp_pat
 @pytest.mark.parametrize(
     ("names", "secret"),
     [
-        (".env .env.local .envrc .ENV server.pem server.KEY a.p12 a.pfx id_rsa id_ed25519 id_ed25519_sk", True),
-        (".netrc _netrc .npmrc .pypirc .pgpass .git-credentials credentials release.keystore db.kdbx", True),
         (
-            ".env.example .env.sample .env.template environment.py env keys.py key monkey id_rsa.pub credentials.py",
+            (
+                ".env .env.local .envrc .ENV server.pem server.KEY a.p12 a.pfx id_rsa"
+                " id_ed25519 id_ed25519_sk"
+            ),
+            True,
+        ),
+        (
+            (
+                ".netrc _netrc .npmrc .pypirc .pgpass .git-credentials credentials"
+                " release.keystore db.kdbx"
+            ),
+            True,
+        ),
+        (
+            (
+                ".env.example .env.sample .env.template environment.py env keys.py key"
+                " monkey id_rsa.pub credentials.py"
+            ),
             False,
         ),
     ],
 )
 def test_secrets_are_known_by_their_names(names: str, secret: bool) -> None:
-    assert {name: holds_secrets(name) for name in names.split()} == dict.fromkeys(names.split(), secret)
+    assert {name: holds_secrets(name) for name in names.split()} == dict.fromkeys(
+        names.split(), secret
+    )
 
 
 def test_a_place_in_the_project_may_be_one_that_is_not_there(tmp_path: Path) -> None:

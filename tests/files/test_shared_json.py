@@ -10,7 +10,9 @@ from cdd_agent.files.file_lock import FileLock
 from cdd_agent.files.shared_json import json_changed, json_read
 
 
-def test_what_is_changed_is_there_and_after_an_error_it_is_as_before(tmp_path: Path) -> None:
+def test_what_is_changed_is_there_and_after_an_error_it_is_as_before(
+    tmp_path: Path,
+) -> None:
     place = tmp_path / "values.json"
     with json_changed(place) as value:
         value["a"] = 1
@@ -38,5 +40,8 @@ def test_a_file_that_somebody_keeps_is_not_waited_for_without_end(
 
 def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(BadInput, match="could not be locked"), json_changed(tmp_path / "file" / "values.json"):
+    with (
+        pytest.raises(BadInput, match="could not be locked"),
+        json_changed(tmp_path / "file" / "values.json"),
+    ):
         pass

@@ -1,4 +1,6 @@
-"""The files that belong to a project: compared with what git says, and where git is not asked."""
+"""The files that belong to a project: compared with what git says, and where git is not
+asked.
+"""
 
 import os
 import shutil
@@ -15,7 +17,9 @@ from cdd_agent.files.walk import Kind, open_file, walk
 
 
 def git(folder: Path, *arguments: str) -> bytes:
-    return subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True).stdout
+    return subprocess.run(
+        ["git", *arguments], cwd=folder, check=True, capture_output=True
+    ).stdout
 
 
 def make(root: Path, files: Mapping[str, str]) -> Path:
@@ -34,7 +38,9 @@ def files(root: Path) -> set[str]:
 
 
 def listed_by_git(root: Path) -> set[str]:
-    names = git(root, "ls-files", "-z", "--others", "--cached", "--exclude-standard").split(b"\0")
+    names = git(
+        root, "ls-files", "-z", "--others", "--cached", "--exclude-standard"
+    ).split(b"\0")
     return {os.fsdecode(name) for name in names if name}
 
 
@@ -53,19 +59,46 @@ def listed_by_git(root: Path) -> set[str]:
         ("**/a.log", "a.py build/x.py src/build"),
         ("build/**\n!build/x.py", "a.log a.py build/x.py src/a.log src/build"),
         ("build/**\n!build/keep", "a.log a.py src/a.log src/build"),
-        ("build/**\n!build/**/\n!build/**/*.log", "a.log a.py build/keep/a.log src/a.log src/build"),
+        (
+            "build/**\n!build/**/\n!build/**/*.log",
+            "a.log a.py build/keep/a.log src/a.log src/build",
+        ),
         ("*.log\n!build/\n", "a.py build/x.py src/build"),
-        ("build/**\n!build/keep/\n!build/keep/**", "a.log a.py build/keep/a.log src/a.log src/build"),
+        (
+            "build/**\n!build/keep/\n!build/keep/**",
+            "a.log a.py build/keep/a.log src/a.log src/build",
+        ),
         ("build/\n!build/x.py", "a.log a.py src/a.log src/build"),
         ("*\n!*/\n!*.py", "a.py build/x.py"),
         ("*.log\n!a.log", "a.log a.py build/keep/a.log build/x.py src/a.log src/build"),
         ("[ab].???", "a.py build/x.py src/build"),
-        ("# a.py\n\\#a\r\na.py   \n", "a.log build/keep/a.log build/x.py src/a.log src/build"),
-        ("[z-a]\n[[:nonsense:]]\nfoo\\\n[\n!\n/\n//", "a.log a.py build/keep/a.log build/x.py src/a.log src/build"),
+        (
+            "# a.py\n\\#a\r\na.py   \n",
+            "a.log build/keep/a.log build/x.py src/a.log src/build",
+        ),
+        (
+            "[z-a]\n[[:nonsense:]]\nfoo\\\n[\n!\n/\n//",
+            "a.log a.py build/keep/a.log build/x.py src/a.log src/build",
+        ),
     ],
 )
-def test_patterns_mean_what_they_mean_to_git(tmp_path: Path, ignore: str, left: str) -> None:
-    make(tmp_path, dict.fromkeys(["a.py", "a.log", "src/a.log", "src/build", "build/x.py", "build/keep/a.log"], ""))
+def test_patterns_mean_what_they_mean_to_git(
+    tmp_path: Path, ignore: str, left: str
+) -> None:
+    make(
+        tmp_path,
+        dict.fromkeys(
+            [
+                "a.py",
+                "a.log",
+                "src/a.log",
+                "src/build",
+                "build/x.py",
+                "build/keep/a.log",
+            ],
+            "",
+        ),
+    )
     make(tmp_path, {".gitignore": ignore})
     git(tmp_path, "init", "--quiet")
 
@@ -92,7 +125,23 @@ NAMES = [
     ".h",
     "日本",
 ]
-GLOBS = ["*", "**", "*.py", "a*", "*b", "?", "??", "f?o", "[!a]", "[ab]*", "[^]]", "[[]x]", "*a*b*", "é*", "[é]"]
+GLOBS = [
+    "*",
+    "**",
+    "*.py",
+    "a*",
+    "*b",
+    "?",
+    "??",
+    "f?o",
+    "[!a]",
+    "[ab]*",
+    "[^]]",
+    "[[]x]",
+    "*a*b*",
+    "é*",
+    "[é]",
+]
 GLOBS += ["\\[x\\]", "\\!n", "\\#h", "b\\ "]
 PATTERNS = st.tuples(
     st.sampled_from(["", "", "", "!"]),
@@ -113,12 +162,23 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @given(
     paths=st.lists(PATHS, min_size=1, max_size=12),
-    ignores=st.dictionaries(st.lists(st.sampled_from(NAMES), max_size=2).map("/".join), IGNORE, min_size=1, max_size=3),
+    ignores=st.dictionaries(
+        st.lists(st.sampled_from(NAMES), max_size=2).map("/".join),
+        IGNORE,
+        min_size=1,
+        max_size=3,
+    ),
     exclude=IGNORE,
 )
-@example(paths=["b/a", "b/foo/x.log"], ignores={"": "foo\n*.log", "b": "!foo\n!x.log"}, exclude="a")
+@example(
+    paths=["b/a", "b/foo/x.log"],
+    ignores={"": "foo\n*.log", "b": "!foo\n!x.log"},
+    exclude="a",
+)
 @example(paths=["a/a/b", "a-b"], ignores={"": "/*a*b*"}, exclude="")
-def test_it_is_what_git_lists(repository: Path, paths: list[str], ignores: dict[str, str], exclude: str) -> None:
+def test_it_is_what_git_lists(
+    repository: Path, paths: list[str], ignores: dict[str, str], exclude: str
+) -> None:
     for item in repository.iterdir():
         if item.name != ".git":
             shutil.rmtree(item) if item.is_dir() else item.unlink()
@@ -134,17 +194,49 @@ def test_it_is_what_git_lists(repository: Path, paths: list[str], ignores: dict[
     assert files(repository) == listed_by_git(repository)
 
 
-def test_the_deeper_file_decides_and_a_closed_folder_stays_closed(tmp_path: Path) -> None:
-    make(tmp_path, {".gitignore": "*.log\nout/\n", "a/.gitignore": "!keep.log\n", "out/.gitignore": "!*\n"})
-    make(tmp_path, {"a/keep.log": "", "a/other.log": "", "a/b/keep.log": "", "keep.log": "", "out/x": ""})
+def test_the_deeper_file_decides_and_a_closed_folder_stays_closed(
+    tmp_path: Path,
+) -> None:
+    make(
+        tmp_path,
+        {
+            ".gitignore": "*.log\nout/\n",
+            "a/.gitignore": "!keep.log\n",
+            "out/.gitignore": "!*\n",
+        },
+    )
+    make(
+        tmp_path,
+        {
+            "a/keep.log": "",
+            "a/other.log": "",
+            "a/b/keep.log": "",
+            "keep.log": "",
+            "out/x": "",
+        },
+    )
 
-    assert files(tmp_path) == {".gitignore", "a/.gitignore", "a/keep.log", "a/b/keep.log"}
+    assert files(tmp_path) == {
+        ".gitignore",
+        "a/.gitignore",
+        "a/keep.log",
+        "a/b/keep.log",
+    }
 
 
 def test_a_project_inside_a_repository_obeys_the_files_above_it(tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet")
-    make(tmp_path, {".gitignore": "*.log\n/packages/app/local\n", "packages/.gitignore": "!keep.log\n"})
-    root = make(tmp_path / "packages" / "app", {"keep.log": "", "b.log": "", "local/x": "", "a.py": ""})
+    make(
+        tmp_path,
+        {
+            ".gitignore": "*.log\n/packages/app/local\n",
+            "packages/.gitignore": "!keep.log\n",
+        },
+    )
+    root = make(
+        tmp_path / "packages" / "app",
+        {"keep.log": "", "b.log": "", "local/x": "", "a.py": ""},
+    )
     (tmp_path / ".git" / "info" / "exclude").write_text("packages/app/mine\n")
     make(root, {"mine": ""})
 
@@ -158,7 +250,15 @@ def test_without_a_repository_the_files_above_do_not_count(tmp_path: Path) -> No
 
 
 def test_a_repository_inside_the_project_has_its_own_rules(tmp_path: Path) -> None:
-    make(tmp_path, {".gitignore": "*.log\n", "inner/a.log": "", "inner/a.tmp": "", "empty/a.log": ""})
+    make(
+        tmp_path,
+        {
+            ".gitignore": "*.log\n",
+            "inner/a.log": "",
+            "inner/a.tmp": "",
+            "empty/a.log": "",
+        },
+    )
     git(tmp_path, "init", "--quiet", "inner")
     (tmp_path / "inner/.git/info/exclude").write_text("*.tmp\n")
     (tmp_path / "empty/.git").mkdir()  # a name does not make a repository
@@ -170,16 +270,37 @@ def test_a_worktree_shares_the_list_of_its_repository(tmp_path: Path) -> None:
     main = make(tmp_path / "main", {"a.py": ""})
     git(main, "init", "--quiet")
     git(main, "add", ".")
-    git(main, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "--message=a")
+    git(
+        main,
+        "-c",
+        "user.name=a",
+        "-c",
+        "user.email=a@b",
+        "commit",
+        "--quiet",
+        "--message=a",
+    )
     git(main, "worktree", "add", "--quiet", "../other")
     (main / ".git/info/exclude").write_text("*.log\n")
     make(tmp_path / "other", {"b.log": "", "b.py": ""})
 
-    assert files(tmp_path / "other") == {"a.py", "b.py"} == listed_by_git(tmp_path / "other")
+    assert (
+        files(tmp_path / "other")
+        == {"a.py", "b.py"}
+        == listed_by_git(tmp_path / "other")
+    )
 
 
 def test_what_is_asked_for_is_walked_even_if_it_is_ignored(tmp_path: Path) -> None:
-    make(tmp_path, {".gitignore": "dist/\n*.pyc\n", "dist/a.py": "", "dist/a.pyc": "", "dist/b/c.py": ""})
+    make(
+        tmp_path,
+        {
+            ".gitignore": "dist/\n*.pyc\n",
+            "dist/a.py": "",
+            "dist/a.pyc": "",
+            "dist/b/c.py": "",
+        },
+    )
 
     assert walked(tmp_path, "dist") == ["dist/a.py", "dist/b/", "dist/b/c.py"]
     assert walked(tmp_path, "dist", deep=False) == ["dist/a.py", "dist/b/"]
@@ -190,7 +311,15 @@ def test_what_is_asked_for_is_walked_even_if_it_is_ignored(tmp_path: Path) -> No
 
 def test_git_and_the_runs_are_left_out_wherever_one_begins(tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet")
-    make(tmp_path, {".cdd/config.yaml": "", ".cdd/runs/x/reply.md": "", "runs/a": "", "sub/.git": "gitdir: /nowhere"})
+    make(
+        tmp_path,
+        {
+            ".cdd/config.yaml": "",
+            ".cdd/runs/x/reply.md": "",
+            "runs/a": "",
+            "sub/.git": "gitdir: /nowhere",
+        },
+    )
 
     assert walked(tmp_path) == [".cdd/", ".cdd/config.yaml", "runs/", "runs/a", "sub/"]
     for under in (".git", ".git/info", ".cdd/runs", ".cdd/runs/x", "nothing", "runs/a"):
@@ -204,7 +333,13 @@ def test_links_are_named_but_not_followed(tmp_path: Path) -> None:
     (root / "nowhere").symlink_to("gone")
 
     kinds = {entry.text: entry.kind for entry in walk(root)}
-    assert kinds == {"loop": "link", "nowhere": "link", "out": "link", "src": "folder", "src/a.py": "file"}
+    assert kinds == {
+        "loop": "link",
+        "nowhere": "link",
+        "out": "link",
+        "src": "folder",
+        "src/a.py": "file",
+    }
 
 
 def test_only_files_folders_and_links_belong_to_a_project(tmp_path: Path) -> None:
@@ -217,7 +352,8 @@ def test_an_ignore_file_that_is_no_file_is_not_read(tmp_path: Path) -> None:
     make(tmp_path, {"a.log": "", "b/b.log": "", "c/c.log": "", "rules": "*.log"})
     os.mkfifo(tmp_path / ".gitignore")  # opening it would wait for ever
     (tmp_path / "b" / ".gitignore").mkdir()
-    (tmp_path / "c" / ".gitignore").symlink_to("../rules")  # git does not follow it either
+    # git does not follow it either
+    (tmp_path / "c" / ".gitignore").symlink_to("../rules")
     git(tmp_path, "init", "--quiet")
 
     found = files(tmp_path)
@@ -241,13 +377,17 @@ def test_a_folder_that_cannot_be_looked_into_is_named(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="nothing is closed to root")
+@pytest.mark.skipif(
+    os.name != "posix" or os.geteuid() == 0, reason="nothing is closed to root"
+)
 def test_a_closed_folder_is_named(tmp_path: Path) -> None:
     make(tmp_path, {"closed/x": ""})
     (tmp_path / "closed").chmod(0)
     try:
         assert [entry.kind for entry in walk(tmp_path)] == ["unreadable"]
-        assert [entry.kind for entry in walk(tmp_path, PurePosixPath("closed"))] == ["unreadable"]
+        assert [entry.kind for entry in walk(tmp_path, PurePosixPath("closed"))] == [
+            "unreadable"
+        ]
     finally:
         (tmp_path / "closed").chmod(0o700)
 
@@ -262,7 +402,9 @@ def test_a_closed_folder_is_named(tmp_path: Path) -> None:
         ("日本".encode(), "日本"),
     ],
 )
-def test_odd_names_are_shown_on_one_line(tmp_path: Path, name: bytes, shown: str) -> None:
+def test_odd_names_are_shown_on_one_line(
+    tmp_path: Path, name: bytes, shown: str
+) -> None:
     folder = os.fsencode(tmp_path) + b"/" + name
     Path(os.fsdecode(folder)).mkdir()
     Path(os.fsdecode(folder + b"/" + name)).touch()
@@ -282,7 +424,8 @@ def test_very_deep_folders_are_walked(tmp_path: Path) -> None:
     try:
         assert sum(1 for _ in walk(tmp_path)) == 1500
     finally:
-        subprocess.run(["rm", "-r", str(tmp_path / "d")], check=True)  # shutil's own way is recursive
+        # shutil's own way is recursive
+        subprocess.run(["rm", "-r", str(tmp_path / "d")], check=True)
 
 
 # How it comes
@@ -290,7 +433,16 @@ def test_very_deep_folders_are_walked(tmp_path: Path) -> None:
 
 def test_the_order_is_by_name_each_folder_before_what_is_in_it(tmp_path: Path) -> None:
     make(tmp_path, dict.fromkeys(["b.txt", "a/z", "a/b/c", "B", "a.txt", "a-b"], ""))
-    assert walked(tmp_path) == ["B", "a/", "a/b/", "a/b/c", "a/z", "a-b", "a.txt", "b.txt"]
+    assert walked(tmp_path) == [
+        "B",
+        "a/",
+        "a/b/",
+        "a/b/c",
+        "a/z",
+        "a-b",
+        "a.txt",
+        "b.txt",
+    ]
 
 
 def test_entries_come_as_they_are_found(tmp_path: Path) -> None:
@@ -309,7 +461,11 @@ def test_a_large_project_is_walked_like_a_small_one(tmp_path: Path) -> None:
             (tmp_path / f"{folder:02}" / f"{number:02}.py").touch()
     make(tmp_path, {".gitignore": "*9.py\n"})
 
-    assert [entry.text for entry in islice(walk(tmp_path), 3)] == [".gitignore", "00", "00/00.py"]
+    assert [entry.text for entry in islice(walk(tmp_path), 3)] == [
+        ".gitignore",
+        "00",
+        "00/00.py",
+    ]
     assert len(files(tmp_path)) == 9_001
 
 
@@ -330,20 +486,25 @@ def test_a_large_project_is_walked_like_a_small_one(tmp_path: Path) -> None:
 def test_no_line_takes_long(tmp_path: Path, line: str) -> None:
     name = "/".join(["a" * 200] * 5)
     make(tmp_path, {".gitignore": f"{line}\n{line}?\n", name: ""})
-    assert files(tmp_path) == {".gitignore", name}  # with a plain regular expression: not in a lifetime
+    # with a plain regular expression: not in a lifetime
+    assert files(tmp_path) == {".gitignore", name}
 
 
 @pytest.mark.parametrize(
     ("line", "left"),
     [
-        ("*-*-*-*-*.log", {"-", "a b", "x"}),  # many stars are no reason to pass a line over
-        ("[a--b]\n[a&&b]\nx", {"-", "a b", "a-b-c-d-e.log"}),  # what Python may read differently one day is
+        # many stars are no reason to pass a line over
+        ("*-*-*-*-*.log", {"-", "a b", "x"}),
+        # what Python may read differently one day is
+        ("[a--b]\n[a&&b]\nx", {"-", "a b", "a-b-c-d-e.log"}),
         ("*[[:space:]]*", {"-", "a b", "a-b-c-d-e.log", "x"}),
         ("x\x0c-\n-", {"a b", "a-b-c-d-e.log", "x"}),  # only a line feed ends a line
     ],
 )
 def test_which_lines_are_passed_over(tmp_path: Path, line: str, left: set[str]) -> None:
-    make(tmp_path, {".gitignore": line, "-": "", "a b": "", "a-b-c-d-e.log": "", "x": ""})
+    make(
+        tmp_path, {".gitignore": line, "-": "", "a b": "", "a-b-c-d-e.log": "", "x": ""}
+    )
     assert files(tmp_path) - {".gitignore"} == left
 
 

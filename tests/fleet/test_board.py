@@ -31,13 +31,18 @@ from cdd_agent.llm.port import Usage
 from cdd_agent.tickets.status import Cost, RunStatus, StepStatus, Verification
 
 STEPS = (
-    StepView(1, "Make a", StepStatus.COMPLETED, attempts=2, seconds=3.0, cost=Cost(100, 0.5)),
+    StepView(
+        1, "Make a", StepStatus.COMPLETED, attempts=2, seconds=3.0, cost=Cost(100, 0.5)
+    ),
     StepView(2, "Make b"),
 )
 OPENED = PlanOpened("feature-a", "Words", STEPS, resumed=True)
 STARTED = StepStarted(2, "Make b", 1)
 DONE = StepFinished(
-    *(2, "Make b", StepStatus.COMPLETED, Verification.PASSED, None, None, (), ()), done=2, total=2, cost=Cost(70, 0.2)
+    *(2, "Make b", StepStatus.COMPLETED, Verification.PASSED, None, None, (), ()),
+    done=2,
+    total=2,
+    cost=Cost(70, 0.2),
 )
 
 
@@ -65,7 +70,12 @@ def test_calls_count_when_they_are_made_and_once() -> None:
 def test_a_wait_is_shown_until_the_reply_goes_on() -> None:
     row = told(OPENED, STARTED, ReplyDelayed(2, 12.0, "Too many requests."))
     assert "12 s" in row.wait
-    assert told(OPENED, STARTED, ReplyDelayed(2, 12.0, "Too many."), ReplyDelta(2, "x")).wait == ""
+    assert (
+        told(
+            OPENED, STARTED, ReplyDelayed(2, 12.0, "Too many."), ReplyDelta(2, "x")
+        ).wait
+        == ""
+    )
 
 
 @pytest.mark.parametrize(
@@ -87,7 +97,9 @@ def test_an_ending_is_a_state(ending: Ending, state: RunState) -> None:
 
 
 def test_what_nobody_approved_is_a_question_that_waits() -> None:
-    row = told(OPENED, STARTED, CommandProposed("rm -r build", "`rm` is not on the list"))
+    row = told(
+        OPENED, STARTED, CommandProposed("rm -r build", "`rm` is not on the list")
+    )
     assert "rm -r build" in row.over(Ending(ExitCode.NOT_APPROVED), 1.0).question
     assert row.over(Ending(ExitCode.FAILED), 1.0).question == ""
 
@@ -100,8 +112,13 @@ def test_why_it_stopped_is_the_ending_s_word_or_the_last_warning() -> None:
 
 
 def board(*states: RunState) -> Board:
-    jobs = [TicketJob(f"feature-{number}-of-a-long-name") for number in range(len(states))]
-    rows = (replace(Row(job), state=state, began=0.0) for job, state in zip(jobs, states, strict=True))
+    jobs = [
+        TicketJob(f"feature-{number}-of-a-long-name") for number in range(len(states))
+    ]
+    rows = (
+        replace(Row(job), state=state, began=0.0)
+        for job, state in zip(jobs, states, strict=True)
+    )
     return Board({row.job.name: row for row in rows})
 
 
@@ -127,10 +144,19 @@ EVERY = tuple(RunState)
 
 @pytest.mark.parametrize("width", [30, 40, 80, 200])
 @pytest.mark.parametrize("height", [None, 6])
-def test_no_line_is_wider_and_the_table_no_higher_than_there_is_room(width: int, height: int | None) -> None:
+def test_no_line_is_wider_and_the_table_no_higher_than_there_is_room(
+    width: int, height: int | None
+) -> None:
     rows = board(*EVERY, *EVERY).rows
-    why = "a reason\nof two lines with \x1b[31m a colour 漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字"
-    rows = {name: replace(row, why=why, costs={1: Cost(123_456, 1.5, estimated=True)}) for name, row in rows.items()}
+    why = (
+        "a reason\n"
+        "of two lines with \x1b[31m a colour"
+        " 漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字"
+    )
+    rows = {
+        name: replace(row, why=why, costs={1: Cost(123_456, 1.5, estimated=True)})
+        for name, row in rows.items()
+    }
     lines = table(Board(rows), 5000.0, width, height, Limit(500_000, 20.0))
     assert all(cell_len(text) <= width for text, _ in lines)
     assert all("\x1b" not in text and "\n" not in text for text, _ in lines)
@@ -145,23 +171,48 @@ def test_where_there_is_little_room_what_is_done_or_waits_gives_way() -> None:
 
 
 def test_of_a_long_name_the_end_is_seen_too() -> None:
-    rows = [Row(TicketJob("feature-user-authentication", f"compare-model-{number}")) for number in (1, 2)]
-    lines = [text for text, _ in table(Board({row.job.name: row for row in rows}), 1.0, 40)]
+    rows = [
+        Row(TicketJob("feature-user-authentication", f"compare-model-{number}"))
+        for number in (1, 2)
+    ]
+    lines = [
+        text for text, _ in table(Board({row.job.name: row for row in rows}), 1.0, 40)
+    ]
     assert lines[1].endswith("-model-1")
     assert lines[2].endswith("-model-2")
 
 
 def test_the_summary_counts_runs_and_shows_the_budget() -> None:
-    words = summary(board(RunState.DONE, RunState.DONE, RunState.RUNNING), 61.0, Limit(tokens=9_000, usd=2.0))
-    assert words == "3 runs · 1 running · 2 done · 0 tokens of 9,000 · $0 of $2.00 · 1:01"
+    words = summary(
+        board(RunState.DONE, RunState.DONE, RunState.RUNNING),
+        61.0,
+        Limit(tokens=9_000, usd=2.0),
+    )
+    assert (
+        words == "3 runs · 1 running · 2 done · 0 tokens of 9,000 · $0 of $2.00 · 1:01"
+    )
     assert duration(3_725) == "1:02:05"
 
 
 def test_a_comparison_has_the_results_of_each_model() -> None:
     finished = RunFinished("feature-a", RunStatus.COMPLETED, 2, 0, 0, 2, 61.0, ())
     tested = TestsFinished(2, Verification.PASSED, "", 1.0, passed=12, failed=1)
-    row = replace(told(OPENED, STARTED, tested, DONE, finished), job=TicketJob("feature-a", "compare-m", "some/m"))
+    row = replace(
+        told(OPENED, STARTED, tested, DONE, finished),
+        job=TicketJob("feature-a", "compare-m", "some/m"),
+    )
     done = Board({"m": row.over(Ending(ExitCode.DONE), 9.0)})
     line: Any = comparison(done, 100)[-1].split()
-    assert line == ["some/m", "2/2", "3", "12", "passed,", "1", "failed", "170", "$0.7000", "1:01"]
+    assert line == [
+        "some/m",
+        "2/2",
+        "3",
+        "12",
+        "passed,",
+        "1",
+        "failed",
+        "170",
+        "$0.7000",
+        "1:01",
+    ]
     assert all(len(text) <= 40 for text in comparison(done, 40))

@@ -1,4 +1,6 @@
-"""`cdd compare`: several models carry the same ticket out, and nothing of the ticket's own run is touched."""
+"""`cdd compare`: several models carry the same ticket out, and nothing of the ticket's
+own run is touched.
+"""
 
 from pathlib import Path
 
@@ -14,7 +16,10 @@ def test_models_are_compared_and_cleared_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root = project(tmp_path, {"bug-a": ONE_STEP}, monkeypatch)
-    able, unable = script(tmp_path, GOOD, name="able"), script(tmp_path, says("a.txt", "bad"), name="unable")
+    able, unable = (
+        script(tmp_path, GOOD, name="able"),
+        script(tmp_path, says("a.txt", "bad"), name="unable"),
+    )
     assert cdd(root, "exec", "bug-a", "--worktree", "--model", able) == 0
     own = git(root, "rev-parse", "cdd/bug-a")
     (root / "README").write_text("later\n")
@@ -27,8 +32,18 @@ def test_models_are_compared_and_cleared_away(
     compared = events(capsys.readouterr().out)[-1]
     assert compared["event"] == "compared"
     one, other = compared["runs"]
-    assert [one["model"], one["state"], one["done"], one["attempts"]] == [able, "done", 1, 1]
-    assert [other["model"], other["state"], other["done"], other["attempts"]] == [unable, "failed", 0, 1]
+    assert [one["model"], one["state"], one["done"], one["attempts"]] == [
+        able,
+        "done",
+        1,
+        1,
+    ]
+    assert [other["model"], other["state"], other["done"], other["attempts"]] == [
+        unable,
+        "failed",
+        0,
+        1,
+    ]
     assert "+good" in Path(one["diff"]).read_text()
     assert git(root, "show", f"{one['branch']}:a.txt") == "good"
     assert git(root, "rev-parse", "cdd/bug-a") == own
@@ -39,17 +54,27 @@ def test_models_are_compared_and_cleared_away(
     assert cdd(root, *words) == 0  # what is known is not made again
     out = capsys.readouterr().out
     assert "begins" not in out
-    results = [line.split()[1:3] for line in out.splitlines() if line.startswith("  script:")]
+    results = [
+        line.split()[1:3] for line in out.splitlines() if line.startswith("  script:")
+    ]
     assert results == [["1/1", "1"], ["0/1", "1"]]
 
     assert cdd(root, "compare", "--clear", "bug-a") == 0
     assert not tree(root, one["run"]).parent.exists()
-    assert git(root, "for-each-ref", "--format=%(refname:short)", "refs/heads").split() == ["cdd/bug-a", "main"]
+    assert git(
+        root, "for-each-ref", "--format=%(refname:short)", "refs/heads"
+    ).split() == ["cdd/bug-a", "main"]
     assert tree(root, "bug-a").exists()
 
 
 def test_a_model_has_the_same_name_each_time_and_no_other_ones() -> None:
     assert name_of("openai/gpt-5") == "openai-gpt-5"
-    models = {"ollama/qwen3:8b", "ollama/qwen3-8b", "ollama/Qwen3-8b", "openai/gpt-5.1", "openai/gpt-5-1"}
+    models = {
+        "ollama/qwen3:8b",
+        "ollama/qwen3-8b",
+        "ollama/Qwen3-8b",
+        "openai/gpt-5.1",
+        "openai/gpt-5-1",
+    }
     models |= {"x/y/z", "x/y-z", "x-y/z", "x" * 99, "x" * 98}
     assert len({name_of(model) for model in models}) == len(models)

@@ -19,7 +19,9 @@ JOBS = [TicketJob(slug) for slug in "abcde"]
 
 @dataclass
 class Stage:
-    """A place where runs end as they are told to, and which knows who was there at once."""
+    """A place where runs end as they are told to, and which knows who was there at
+    once.
+    """
 
     endings: Mapping[str, Ending | BaseException] = field(default_factory=dict)
     hangs: str = ""
@@ -51,10 +53,19 @@ class Stage:
             self.present.discard(job.slug)
 
 
-def coordinator(stage: Stage, at_once: int = 2, *, stop_on_failure: bool = False) -> Coordinator:
+def coordinator(
+    stage: Stage, at_once: int = 2, *, stop_on_failure: bool = False
+) -> Coordinator:
     limit = Limit(tokens=1_000)
     board = Board({job.name: Row(job) for job in JOBS})
-    return Coordinator(board, stage, at_once, lambda row, event: None, limit, stop_on_failure=stop_on_failure)
+    return Coordinator(
+        board,
+        stage,
+        at_once,
+        lambda row, event: None,
+        limit,
+        stop_on_failure=stop_on_failure,
+    )
 
 
 def states(of: Coordinator) -> str:
@@ -92,7 +103,11 @@ async def test_unless_that_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    "ending", [Ending(ExitCode.NOT_APPROVED, budget_used_up=True), Ending(ExitCode.COME_BACK_LATER)]
+    "ending",
+    [
+        Ending(ExitCode.NOT_APPROVED, budget_used_up=True),
+        Ending(ExitCode.COME_BACK_LATER),
+    ],
 )
 async def test_without_budget_or_provider_no_other_is_begun(ending: Ending) -> None:
     one = coordinator(Stage({"a": ending}))
@@ -114,7 +129,7 @@ async def test_to_cancel_it_stops_those_under_way_and_waits_for_them() -> None:
     assert stage.present == set()
 
 
-async def test_an_error_of_the_program_itself_is_raised_when_the_others_are_over() -> None:
+async def test_an_error_of_the_program_is_raised_when_the_others_are_over() -> None:
     one = coordinator(Stage({"a": ZeroDivisionError()}))
     with pytest.raises(ZeroDivisionError):
         await one.carry_out()

@@ -1,4 +1,6 @@
-"""What the disk says of runs: which are planned, which are done, and the board that the shell shows."""
+"""What the disk says of runs: which are planned, which are done, and the board that the
+shell shows.
+"""
 
 import json
 from pathlib import Path
@@ -8,7 +10,15 @@ from msgspec.structs import replace
 
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.fleet.board import Board, Row, RunState
-from cdd_agent.fleet.known import board_here, folder_of, known, load_board, planned, remember_planned, save_board
+from cdd_agent.fleet.known import (
+    board_here,
+    folder_of,
+    known,
+    load_board,
+    planned,
+    remember_planned,
+    save_board,
+)
 from cdd_agent.fleet.place import TicketJob
 from cdd_agent.tickets.status import Cost
 from cdd_agent.tickets.store import TicketStore
@@ -22,11 +32,23 @@ SLUGS = ("bug-a", "bug-b", "bug-c")
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Three tickets, the first of them done in a tree of its own."""
     root = project(tmp_path, dict.fromkeys(SLUGS, ONE_STEP), monkeypatch)
-    assert cdd(root, "exec", "bug-a", "--worktree", "--model", script(tmp_path, says("a.txt", "good"))) == 0
+    assert (
+        cdd(
+            root,
+            "exec",
+            "bug-a",
+            "--worktree",
+            "--model",
+            script(tmp_path, says("a.txt", "good")),
+        )
+        == 0
+    )
     return root
 
 
-def test_planned_are_those_not_carried_out_and_what_the_command_began_with(root: Path) -> None:
+def test_planned_are_those_not_carried_out_and_what_the_command_began_with(
+    root: Path,
+) -> None:
     tickets, folder = TicketStore(root).list(), folder_of(root)
     a, b, c = tickets
     assert planned(root, tickets, folder, "") == [b, c]
@@ -58,7 +80,11 @@ def test_a_run_that_failed_or_is_under_way_is_known_with_its_step(root: Path) ->
     state["step_executions"]["1"] |= {"status": "failed", "error": "`pytest` failed"}
     path.write_text(json.dumps(state | {"status": "failed"}))
     row = known(root, "", TicketJob("bug-a"), a)
-    assert (row.state, list(row.steps), row.why) == (RunState.FAILED, [1], "`pytest` failed")
+    assert (row.state, list(row.steps), row.why) == (
+        RunState.FAILED,
+        [1],
+        "`pytest` failed",
+    )
     state["step_executions"]["1"]["status"] = "in_progress"
     path.write_text(json.dumps(state | {"status": "in_progress"}))
     row = known(root, "", TicketJob("bug-a"), a)
@@ -70,7 +96,12 @@ def test_the_board_of_the_shell_has_runs_that_go_on_and_trees_that_wait(
 ) -> None:
     tickets, folder = TicketStore(root).list(), folder_of(root)
     folder.mkdir()
-    running = replace(Row(TicketJob("bug-b")), state=RunState.RUNNING, costs={1: Cost(50, 0.1)}, tests=(3, 0))
+    running = replace(
+        Row(TicketJob("bug-b")),
+        state=RunState.RUNNING,
+        costs={1: Cost(50, 0.1)},
+        tests=(3, 0),
+    )
     save_board(folder, Board({"bug-b": running}))
     assert load_board(folder) == Board({"bug-b": running})
 
@@ -81,7 +112,9 @@ def test_the_board_of_the_shell_has_runs_that_go_on_and_trees_that_wait(
     lock = TicketLock.take(folder, folder.name, "2026-11-21T10:00:00+00:00")
     assert states() == {"bug-a": RunState.DONE, "bug-b": RunState.RUNNING}
     lock.release()
-    own = TicketLock.take(_made(root / ".cdd" / "runs" / "bug-c"), "bug-c", "2026-11-21T10:00:00+00:00")
+    own = TicketLock.take(
+        _made(root / ".cdd" / "runs" / "bug-c"), "bug-c", "2026-11-21T10:00:00+00:00"
+    )
     assert states() == {"bug-a": RunState.DONE, "bug-c": RunState.RUNNING}
     own.release()
     capsys.readouterr()
@@ -90,7 +123,9 @@ def test_the_board_of_the_shell_has_runs_that_go_on_and_trees_that_wait(
     assert cdd(root, "board", "--json") == 0
     told = json.loads(capsys.readouterr().out)
     assert told["event"] == "board_shown"
-    assert [(run["ticket"], run["state"], run["branch"]) for run in told["runs"]] == [("bug-a", "done", "cdd/bug-a")]
+    assert [(run["ticket"], run["state"], run["branch"]) for run in told["runs"]] == [
+        ("bug-a", "done", "cdd/bug-a")
+    ]
 
 
 def test_a_run_whose_log_cannot_be_read_is_on_the_board(root: Path) -> None:
@@ -111,8 +146,12 @@ def _made(folder: Path) -> Path:
     return folder
 
 
-def test_a_board_is_saved_also_where_a_run_ended_with_half_of_a_character(tmp_path: Path) -> None:
-    save_board(tmp_path, Board({"bug-b": replace(Row(TicketJob("bug-b")), why="half \ud83d")}))
+def test_a_board_is_saved_also_where_a_run_ended_with_half_of_a_character(
+    tmp_path: Path,
+) -> None:
+    save_board(
+        tmp_path, Board({"bug-b": replace(Row(TicketJob("bug-b")), why="half \ud83d")})
+    )
     board = load_board(tmp_path)
     assert board is not None
     assert board.rows["bug-b"].why == "half ?"

@@ -1,4 +1,6 @@
-"""`cdd exec` of several tickets, with real processes: what is told, stopped, gone on with, and left alone."""
+"""`cdd exec` of several tickets, with real processes: what is told, stopped, gone on
+with, and left alone.
+"""
 
 import json
 import signal
@@ -13,16 +15,30 @@ from cdd_agent.fleet.known import board_here, folder_of
 from cdd_agent.llm.shared import Shared
 from cdd_agent.tickets.store import TicketStore
 from tests.commandline import wait_for
-from tests.fleet.tickets import GOOD, ONE_STEP, begun, cdd, events, project, script, tree
+from tests.fleet.tickets import (
+    GOOD,
+    ONE_STEP,
+    begun,
+    cdd,
+    events,
+    project,
+    script,
+    tree,
+)
 from tests.projects import Step, check, says
 from tests.travel.copies import files, git
 
-SLOW_ONCE = "import time, pathlib; p = pathlib.Path('running'); time.sleep(0 if p.exists() else (p.touch(), 600)[1])"
+SLOW_ONCE = (
+    "import time, pathlib; p = pathlib.Path('running'); time.sleep(0 if p.exists() else"
+    " (p.touch(), 600)[1])"
+)
 """A check that takes until it is stopped, and when it is run again, no time."""
 
 
 def state(root: Path, slug: str) -> str:
-    found = json.loads((tree(root, slug) / "tickets" / slug / "execution-state.json").read_text())
+    found = json.loads(
+        (tree(root, slug) / "tickets" / slug / "execution-state.json").read_text()
+    )
     return str(found["step_executions"]["1"]["status"])
 
 
@@ -30,7 +46,9 @@ def test_one_of_three_fails_and_the_same_command_goes_on_with_that_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bad = (Step("a.txt", check("a.txt", "better")),)
-    root = project(tmp_path, {"bug-a": ONE_STEP, "bug-b": bad, "bug-c": ONE_STEP}, monkeypatch)
+    root = project(
+        tmp_path, {"bug-a": ONE_STEP, "bug-b": bad, "bug-c": ONE_STEP}, monkeypatch
+    )
     (root / "README").write_text("not committed\n")
     before = files(root)
     words = ("exec", "--all", "planned", "--max-attempts", "1")
@@ -38,14 +56,34 @@ def test_one_of_three_fails_and_the_same_command_goes_on_with_that_alone(
     assert cdd(root, *words, "--model", script(tmp_path, GOOD), "--json") == 1
 
     told = events(capsys.readouterr().out)
-    assert [told[0]["event"], told[-1]["event"], told[-1]["exit_code"]] == ["runs_started", "runs_finished", 1]
+    assert [told[0]["event"], told[-1]["event"], told[-1]["exit_code"]] == [
+        "runs_started",
+        "runs_finished",
+        1,
+    ]
     assert [run["state"] for run in told[-1]["runs"]] == ["done", "failed", "done"]
-    assert {event["ticket"] for event in told if event["event"] == "step_started"} == {"bug-a", "bug-b", "bug-c"}
+    assert {event["ticket"] for event in told if event["event"] == "step_started"} == {
+        "bug-a",
+        "bug-b",
+        "bug-c",
+    }
     assert files(root) == before
-    branches = git(root, "for-each-ref", "--format=%(refname:short)", "refs/heads").splitlines()
+    branches = git(
+        root, "for-each-ref", "--format=%(refname:short)", "refs/heads"
+    ).splitlines()
     assert branches == ["cdd/bug-a", "cdd/bug-b", "cdd/bug-c", "main"]
 
-    assert cdd(root, *words, "--model", script(tmp_path, says("a.txt", "better")), "--jobs", "2") == 0
+    assert (
+        cdd(
+            root,
+            *words,
+            "--model",
+            script(tmp_path, says("a.txt", "better")),
+            "--jobs",
+            "2",
+        )
+        == 0
+    )
 
     out = capsys.readouterr().out
     assert "bug-b: begins" in out
@@ -64,27 +102,45 @@ def test_one_of_three_fails_and_the_same_command_goes_on_with_that_alone(
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_stopped_or_killed_the_same_command_goes_on_from_the_saved_replies(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], how: signal.Signals
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    how: signal.Signals,
 ) -> None:
     root = project(
-        tmp_path, dict.fromkeys(("bug-a", "bug-b"), (Step("a.txt", f'python -c "{SLOW_ONCE}"'),)), monkeypatch
+        tmp_path,
+        dict.fromkeys(("bug-a", "bug-b"), (Step("a.txt", f'python -c "{SLOW_ONCE}"'),)),
+        monkeypatch,
     )
     words = ("exec", "bug-a", "bug-b", "--model", script(tmp_path, GOOD))
     running = begun(root, *words)
-    wait_for(lambda: all((tree(root, slug) / "running").exists() for slug in ("bug-a", "bug-b")), 120)
+    wait_for(
+        lambda: all(
+            (tree(root, slug) / "running").exists() for slug in ("bug-a", "bug-b")
+        ),
+        120,
+    )
     running.send_signal(how)
     code = running.wait(timeout=120)
     if how is signal.SIGINT:
         assert code == 130
-        assert [state(root, slug) for slug in ("bug-a", "bug-b")] == ["pending", "pending"]
+        assert [state(root, slug) for slug in ("bug-a", "bug-b")] == [
+            "pending",
+            "pending",
+        ]
     script(tmp_path)  # nobody is asked again
 
     assert cdd(root, *words, "--json") == 0
 
-    assert [event["saved"] for event in events(capsys.readouterr().out) if event["event"] == "reply_started"] == [
-        True
-    ] * 2
-    assert [state(root, slug) for slug in ("bug-a", "bug-b")] == ["completed", "completed"]
+    assert [
+        event["saved"]
+        for event in events(capsys.readouterr().out)
+        if event["event"] == "reply_started"
+    ] == [True] * 2
+    assert [state(root, slug) for slug in ("bug-a", "bug-b")] == [
+        "completed",
+        "completed",
+    ]
 
 
 def test_the_budget_is_one_for_all(
@@ -104,18 +160,27 @@ def test_the_budget_is_one_for_all(
     assert 0 < sum(run["tokens"] for run in runs) <= 9_800
     tickets = TicketStore(root).list()
     later = board_here(root, tickets).rows
-    assert [later[slug].state for slug in ("bug-a", "bug-b")] == [RunState.NO_BUDGET, RunState.NO_BUDGET]
+    assert [later[slug].state for slug in ("bug-a", "bug-b")] == [
+        RunState.NO_BUDGET,
+        RunState.NO_BUDGET,
+    ]
     assert all("budget" in row.why for row in later.values())
 
 
 def test_while_a_provider_asks_to_come_back_later_none_of_them_asks_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    root, model = project(tmp_path, {"bug-a": ONE_STEP, "bug-b": ONE_STEP}, monkeypatch), script(tmp_path, GOOD)
+    root, model = (
+        project(tmp_path, {"bug-a": ONE_STEP, "bug-b": ONE_STEP}, monkeypatch),
+        script(tmp_path, GOOD),
+    )
     waits = Shared(folder_of(root), "bug-c").waits(provider_of(model))
     waits.extend(time.time() + 900, "Too many requests.")
 
-    assert cdd(root, "exec", "bug-a", "bug-b", "--jobs", "1", "--json", "--model", model) == 75
+    assert (
+        cdd(root, "exec", "bug-a", "bug-b", "--jobs", "1", "--json", "--model", model)
+        == 75
+    )
 
     told = events(capsys.readouterr().out)
     assert [run["state"] for run in told[-1]["runs"]] == ["later", "waiting"]
@@ -125,10 +190,18 @@ def test_while_a_provider_asks_to_come_back_later_none_of_them_asks_it(
 def test_what_is_not_committed_is_said_to_be_left_out_of_the_trees_that_are_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    root, model = project(tmp_path, {"bug-a": ONE_STEP, "bug-b": ONE_STEP}, monkeypatch), script(tmp_path, GOOD)
-    Shared(folder_of(root), "bug-c").waits(provider_of(model)).extend(time.time() + 900, "Too many requests.")
+    root, model = (
+        project(tmp_path, {"bug-a": ONE_STEP, "bug-b": ONE_STEP}, monkeypatch),
+        script(tmp_path, GOOD),
+    )
+    Shared(folder_of(root), "bug-c").waits(provider_of(model)).extend(
+        time.time() + 900, "Too many requests."
+    )
     (root / "notes").write_text("new\n")  # so much is always left out
-    words, said = ("exec", "bug-a", "bug-b", "--jobs", "1", "--model", model), "not committed is not in"
+    words, said = (
+        ("exec", "bug-a", "bug-b", "--jobs", "1", "--model", model),
+        "not committed is not in",
+    )
 
     assert cdd(root, *words) == 75
     assert said not in capsys.readouterr().out

@@ -17,8 +17,14 @@ GOOD = says("a.txt", "good")
 ONE_STEP = (Step("a.txt", check("a.txt")),)
 
 
-def project(folder: Path, tickets: Mapping[str, tuple[Step, ...]], monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Its root. Whoever commits in it is Ann, and what is begun in it finds this program."""
+def project(
+    folder: Path,
+    tickets: Mapping[str, tuple[Step, ...]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Path:
+    """Its root. Whoever commits in it is Ann, and what is begun in it finds this
+    program.
+    """
     for who in ("AUTHOR", "COMMITTER"):
         monkeypatch.setenv(f"GIT_{who}_NAME", "Ann")
         monkeypatch.setenv(f"GIT_{who}_EMAIL", "ann@example.org")
@@ -37,7 +43,9 @@ def project(folder: Path, tickets: Mapping[str, tuple[Step, ...]], monkeypatch: 
 
 
 def script(folder: Path, *replies: str, name: str = "script.yaml") -> str:
-    """What to give to --model: each run that asks it hears these replies, from the first."""
+    """What to give to --model: each run that asks it hears these replies, from the
+    first.
+    """
     lines = ", ".join(json.dumps({"reply": reply}) for reply in replies)
     (folder / name).write_text(f"pace: 0\nreplies: [{lines}]\n")
     return f"script:{folder / name}"

@@ -15,17 +15,29 @@ Files = dict[str, str | bytes | None]
 
 
 async def opened(root: Path, ticket: str = "login") -> Checkpoints:
-    return await Checkpoints.open(root, root / ".cdd" / "runs" / ticket, ticket, (".cdd/runs",))
+    return await Checkpoints.open(
+        root, root / ".cdd" / "runs" / ticket, ticket, (".cdd/runs",)
+    )
 
 
-def counting_git(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
-    """From now on the git processes that this one starts are counted: a function that says which commands they are."""
+def counting_git(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[], list[str]]:
+    """From now on the git processes that this one starts are counted: a function that
+    says which commands they are.
+    """
     folder.mkdir()
     log, program = folder / "log", folder / "git"
-    program.write_text(f'#!/bin/sh\necho "$@" >>{log}\nexec {shutil.which("git")} "$@"\n')
+    program.write_text(
+        f'#!/bin/sh\necho "$@" >>{log}\nexec {shutil.which("git")} "$@"\n'
+    )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
-    return lambda: re.findall(r"^(?:-c \S+ |--\S+ )*(\S+)", log.read_text() if log.exists() else "", re.MULTILINE)
+    return lambda: re.findall(
+        r"^(?:-c \S+ |--\S+ )*(\S+)",
+        log.read_text() if log.exists() else "",
+        re.MULTILINE,
+    )
 
 
 def write(root: Path, files: Files) -> None:
@@ -45,7 +57,10 @@ def state(root: Path) -> dict[str, tuple[str, object]]:
     """All files and links of a project, but for git's and the runs' own."""
     found: dict[str, tuple[str, object]] = {}
     for folder, folders, files in os.walk(root):
-        for name in [*files, *(name for name in folders if Path(folder, name).is_symlink())]:
+        for name in [
+            *files,
+            *(name for name in folders if Path(folder, name).is_symlink()),
+        ]:
             place = Path(folder, name)
             path = str(place.relative_to(root))
             if path.startswith((".git/", ".cdd/runs/")):
@@ -58,8 +73,12 @@ def state(root: Path) -> dict[str, tuple[str, object]]:
     return found
 
 
-async def restore(checkpoints: Checkpoints, before: Checkpoint, after: Checkpoint) -> RestoreResult:
-    """Take back what changed from `before` to `after`; with the two exchanged, do it again."""
+async def restore(
+    checkpoints: Checkpoints, before: Checkpoint, after: Checkpoint
+) -> RestoreResult:
+    """Take back what changed from `before` to `after`; with the two exchanged, do it
+    again.
+    """
     return await checkpoints.restore(await checkpoints.changes(before, after))
 
 

@@ -1,4 +1,6 @@
-"""Checkpoints with real git: they hold a project whole, and leave the user's repository alone."""
+"""Checkpoints with real git: they hold a project whole, and leave the user's repository
+alone.
+"""
 
 import os
 import shutil
@@ -13,7 +15,14 @@ from cdd_agent.files.atomic import NotWritten
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.git.command import GitUnusable
 from cdd_agent.git.restore import CheckpointGone, RestoreResult
-from tests.git.checkpoints import check_there_and_back, opened, restore, skip_where_all_is_allowed, state, write
+from tests.git.checkpoints import (
+    check_there_and_back,
+    opened,
+    restore,
+    skip_where_all_is_allowed,
+    state,
+    write,
+)
 from tests.git.test_status import commit, git
 
 IS_ROOT = os.name == "posix" and os.geteuid() == 0
@@ -21,29 +30,51 @@ IS_ROOT = os.name == "posix" and os.geteuid() == 0
 
 def kept(repository: Path) -> set[str]:
     """The ids of the checkpoints that it has references to."""
-    return set(git(repository, "for-each-ref", "--format=%(objectname)", "refs/cdd").split())
+    return set(
+        git(repository, "for-each-ref", "--format=%(objectname)", "refs/cdd").split()
+    )
 
 
 # The user's repository
 
 
-async def test_nothing_that_the_user_knows_of_the_repository_changes(project: Path) -> None:
+async def test_nothing_that_the_user_knows_of_the_repository_changes(
+    project: Path,
+) -> None:
     commit(project, "one", a_txt="a\n", b_txt="b\n")
     write(project, {"a.txt": "stashed\n"})
     git(project, "stash")
     write(project, {"a.txt": "staged\n", "new.txt": "new\n"})
     git(project, "add", "a.txt")
     write(project, {"a.txt": "not staged\n"})
-    for hook in ("reference-transaction", "post-index-change", "pre-commit", "post-checkout", "pre-auto-gc"):
+    for hook in (
+        "reference-transaction",
+        "post-index-change",
+        "pre-commit",
+        "post-checkout",
+        "pre-auto-gc",
+    ):
         script = project / ".git" / "hooks" / hook
         script.write_text(f"#!/bin/sh\ntouch {project}/hook-was-run\n")
         script.chmod(0o755)
 
     def seen() -> tuple[object, ...]:
-        asked = (["log", "--all", "--oneline"], ["stash", "list"], ["branch", "--all", "-vv"], ["tag"])
-        answers = [git(project, "-c", "core.hooksPath=/dev/null", *words) for words in asked]
-        status = git(project, "--no-optional-locks", "status", "--porcelain", "--", ":!.cdd")
-        kept = [(project / ".git" / name).read_bytes() for name in ("HEAD", "index", "config", "logs/HEAD")]
+        asked = (
+            ["log", "--all", "--oneline"],
+            ["stash", "list"],
+            ["branch", "--all", "-vv"],
+            ["tag"],
+        )
+        answers = [
+            git(project, "-c", "core.hooksPath=/dev/null", *words) for words in asked
+        ]
+        status = git(
+            project, "--no-optional-locks", "status", "--porcelain", "--", ":!.cdd"
+        )
+        kept = [
+            (project / ".git" / name).read_bytes()
+            for name in ("HEAD", "index", "config", "logs/HEAD")
+        ]
         return *answers, status, *kept
 
     was = seen()
@@ -71,10 +102,14 @@ async def test_cleaning_the_repository_up_keeps_checkpoints(project: Path) -> No
     assert (project / "a.txt").read_text() == "once\n"
 
 
-async def test_checkpoints_that_were_removed_by_hand_do_not_keep_new_ones_from_being_whole(project: Path) -> None:
+async def test_checkpoints_removed_by_hand_do_not_keep_new_ones_from_being_whole(
+    project: Path,
+) -> None:
     write(project, {"folder/a.txt": "a\n"})
     await (await opened(project)).take("before")
-    for reference in git(project, "for-each-ref", "--format=%(refname)", "refs/cdd").split():
+    for reference in git(
+        project, "for-each-ref", "--format=%(refname)", "refs/cdd"
+    ).split():
         git(project, "update-ref", "-d", reference)
     git(project, "gc", "--quiet", "--prune=now")
 
@@ -86,7 +121,9 @@ async def test_checkpoints_that_were_removed_by_hand_do_not_keep_new_ones_from_b
     assert (project / "folder/a.txt").read_text() == "a\n"
 
 
-async def test_a_checkpoint_whose_contents_are_gone_is_said_to_be_so(project: Path) -> None:
+async def test_a_checkpoint_whose_contents_are_gone_is_said_to_be_so(
+    project: Path,
+) -> None:
     write(project, {"a.txt": "a\n"})
     checkpoints = await opened(project)
     before = await checkpoints.take("before")
@@ -110,7 +147,9 @@ async def test_in_the_environment_of_a_hook_it_is_still_the_project_that_counts(
     before = await checkpoints.take("before")
     write(project, {"a.txt": "b\n"})
 
-    assert (await restore(checkpoints, before, await checkpoints.take("after"))).restored == ("a.txt",)
+    assert (
+        await restore(checkpoints, before, await checkpoints.take("after"))
+    ).restored == ("a.txt",)
     assert not (tmp_path / "other").exists()
 
 
@@ -119,12 +158,22 @@ async def test_in_the_environment_of_a_hook_it_is_still_the_project_that_counts(
 
 async def test_a_folder_without_git_becomes_no_repository(plain: Path) -> None:
     write(plain, {"a.txt": "a\n", "debug.log": "log\n", ".gitignore": "*.log\n"})
-    await check_there_and_back(plain, {"a.txt": "b\n", "b/c.txt": "c\n", "debug.log": "log\n"})
+    await check_there_and_back(
+        plain, {"a.txt": "b\n", "b/c.txt": "c\n", "debug.log": "log\n"}
+    )
     assert not (plain / ".git").exists()
-    assert sorted(path.name for path in plain.iterdir()) == [".cdd", ".gitignore", "a.txt", "b", "debug.log"]
+    assert sorted(path.name for path in plain.iterdir()) == [
+        ".cdd",
+        ".gitignore",
+        "a.txt",
+        "b",
+        "debug.log",
+    ]
 
 
-async def test_a_project_that_becomes_a_repository_keeps_its_checkpoints(plain: Path) -> None:
+async def test_a_project_that_becomes_a_repository_keeps_its_checkpoints(
+    plain: Path,
+) -> None:
     write(plain, {"a.txt": "a\n"})
     before = await (await opened(plain)).take("before")
     git(plain, "init", "--quiet")
@@ -137,18 +186,30 @@ async def test_a_project_that_becomes_a_repository_keeps_its_checkpoints(plain: 
 
 async def test_of_a_repository_only_the_projects_folder_counts(project: Path) -> None:
     inner, other = project / "packages" / "[app]*", project / "packages" / "other"
-    write(project, {".gitignore": "*.log\n", "packages/.gitignore": "*.tmp\n", "outside.txt": "o\n"})
+    write(
+        project,
+        {
+            ".gitignore": "*.log\n",
+            "packages/.gitignore": "*.tmp\n",
+            "outside.txt": "o\n",
+        },
+    )
     for folder in (inner, other):
         write(folder, {"a.txt": "a\n", "x.log": "log\n", "x.tmp": "tmp\n"})
     checkpoints, others = await opened(inner), await opened(other)
     before, theirs = await checkpoints.take("before"), await others.take("before")
     write(project, {"outside.txt": "changed\n"})
     for folder in (inner, other):
-        write(folder, {"a.txt": f"{folder.name}\n", "x.log": "changed\n", "x.tmp": "changed\n"})
+        write(
+            folder,
+            {"a.txt": f"{folder.name}\n", "x.log": "changed\n", "x.tmp": "changed\n"},
+        )
     after = await checkpoints.take("after")
 
     assert kept(project) >= {before.id, theirs.id, after.id}
-    assert [change.path for change in await checkpoints.changes(before, after)] == ["a.txt"]
+    assert [change.path for change in await checkpoints.changes(before, after)] == [
+        "a.txt"
+    ]
     assert await restore(checkpoints, before, after) == RestoreResult(("a.txt",))
     assert (other / "a.txt").read_text() == "other\n"
     assert (project / "outside.txt").read_text() == "changed\n"
@@ -167,7 +228,9 @@ async def test_a_project_that_its_repository_ignores(project: Path) -> None:
     assert git(project, "for-each-ref") == ""
 
 
-async def test_worktrees_have_their_own_checkpoints(project: Path, tmp_path: Path) -> None:
+async def test_worktrees_have_their_own_checkpoints(
+    project: Path, tmp_path: Path
+) -> None:
     commit(project, "one", a_txt="a\n")
     tree = tmp_path / "tree"
     git(project, "worktree", "add", "--quiet", str(tree))
@@ -209,7 +272,9 @@ async def test_a_submodule_reached_by_a_git_file(project: Path, tmp_path: Path) 
     commit(project, "one", a_txt="a\n")
     git(tmp_path, "init", "--quiet", "parent")
     git(tmp_path / "parent", "submodule", "--quiet", "add", str(project), "sub")
-    await check_there_and_back(tmp_path / "parent" / "sub", {"a.txt": "b\n", "b.txt": "b\n"})
+    await check_there_and_back(
+        tmp_path / "parent" / "sub", {"a.txt": "b\n", "b.txt": "b\n"}
+    )
 
 
 async def test_repositories_within_are_left_alone(project: Path) -> None:
@@ -224,12 +289,20 @@ async def test_repositories_within_are_left_alone(project: Path) -> None:
     commit(project / "hollow", "one", a_txt="b\n")
 
     assert checkpoints.unseen == {"hollow"}
-    assert await restore(checkpoints, before, await checkpoints.take("after")) == RestoreResult(("a.txt",))
-    assert (project / "full/a.txt").read_text() == (project / "hollow/a.txt").read_text() == "b\n"
+    assert await restore(
+        checkpoints, before, await checkpoints.take("after")
+    ) == RestoreResult(("a.txt",))
+    assert (
+        (project / "full/a.txt").read_text()
+        == (project / "hollow/a.txt").read_text()
+        == "b\n"
+    )
 
 
 @pytest.mark.parametrize("with_commit", [True, False])
-async def test_a_repository_within_that_becomes_a_plain_folder_loses_no_files(project: Path, with_commit: bool) -> None:
+async def test_a_repository_within_that_becomes_a_plain_folder_loses_no_files(
+    project: Path, with_commit: bool
+) -> None:
     git(project, "init", "--quiet", "inner")
     write(project, {"inner/a.txt": "worth keeping\n", "b.txt": "b\n"})
     if with_commit:
@@ -238,7 +311,9 @@ async def test_a_repository_within_that_becomes_a_plain_folder_loses_no_files(pr
     before = await checkpoints.take("before")
     write(project, {"inner/.git": None, "b.txt": None})
 
-    assert await restore(checkpoints, before, await checkpoints.take("after")) == RestoreResult(("b.txt",))
+    assert await restore(
+        checkpoints, before, await checkpoints.take("after")
+    ) == RestoreResult(("b.txt",))
     assert (project / "inner/a.txt").read_text() == "worth keeping\n"
 
 
@@ -254,8 +329,17 @@ async def test_a_hostile_repository_runs_nothing(project: Path, tmp_path: Path) 
     write(project, {"a.txt": "a\n", ".gitattributes": "* filter=evil diff=evil\n"})
     write(project, {"inner/.gitattributes": "* filter=evil\n"})
     for folder in (project, project / "inner"):
-        for name in ("core.fsmonitor", "core.pager", "core.editor", "filter.evil.clean", "filter.evil.process",
-                     "diff.external", "diff.evil.command", "diff.evil.textconv", "core.sshCommand"):  # fmt: skip
+        for name in (
+            "core.fsmonitor",
+            "core.pager",
+            "core.editor",
+            "filter.evil.clean",
+            "filter.evil.process",
+            "diff.external",
+            "diff.evil.command",
+            "diff.evil.textconv",
+            "core.sshCommand",
+        ):
             git(folder, "config", name, str(evil))
         for name in ("add", "write-tree", "update-ref"):
             git(folder, "config", f"alias.{name}", f"!{evil}")
@@ -273,10 +357,14 @@ async def test_a_hostile_repository_runs_nothing(project: Path, tmp_path: Path) 
     assert not (tmp_path / "was-run").exists()
 
 
-async def test_a_repository_that_claims_to_be_elsewhere(project: Path, tmp_path: Path) -> None:
+async def test_a_repository_that_claims_to_be_elsewhere(
+    project: Path, tmp_path: Path
+) -> None:
     write(tmp_path, {"elsewhere/b.txt": "b\n"})
     for place in (str(tmp_path / "elsewhere"), "../nowhere"):
-        (project / ".git/config").write_text(f"[core]\nworktree = {place}\nbare = false\n")
+        (project / ".git/config").write_text(
+            f"[core]\nworktree = {place}\nbare = false\n"
+        )
         write(project, {"a.txt": "a\n"})
         await check_there_and_back(project, {"a.txt": "b\n"})
     assert (tmp_path / "elsewhere/b.txt").read_text() == "b\n"
@@ -286,7 +374,9 @@ async def test_a_repository_that_claims_to_be_elsewhere(project: Path, tmp_path:
 
 
 async def test_what_is_ignored_is_let_be_but_for_what_is_tracked(project: Path) -> None:
-    write(project, {"kept.log": "kept\n", "other.log": "other\n", ".gitignore": "*.log\n"})
+    write(
+        project, {"kept.log": "kept\n", "other.log": "other\n", ".gitignore": "*.log\n"}
+    )
     git(project, "add", "--force", "kept.log")
     undone = await check_there_and_back(project, {"kept.log": "changed\n"})
     assert undone == RestoreResult(("kept.log",))
@@ -298,22 +388,52 @@ async def test_what_is_ignored_is_let_be_but_for_what_is_tracked(project: Path) 
 
 
 async def test_ignored_files_that_are_asked_for_are_held(project: Path) -> None:
-    write(project, {".gitignore": "*.log\n/build/\n", "changed.log": "1\n", "deleted.log": "1\n"})
-    also = ["changed.log", "deleted.log", "build/created.log", "../outside", "/etc/passwd", "missing/x"]
+    write(
+        project,
+        {".gitignore": "*.log\n/build/\n", "changed.log": "1\n", "deleted.log": "1\n"},
+    )
+    also = [
+        "changed.log",
+        "deleted.log",
+        "build/created.log",
+        "../outside",
+        "/etc/passwd",
+        "missing/x",
+    ]
     checkpoints = await opened(project)
     before = await checkpoints.take("before", also)
-    write(project, {"changed.log": "2\n", "deleted.log": None, "build/created.log": "2\n", "build/other": "2\n"})
+    write(
+        project,
+        {
+            "changed.log": "2\n",
+            "deleted.log": None,
+            "build/created.log": "2\n",
+            "build/other": "2\n",
+        },
+    )
     after = await checkpoints.take("after", also)
 
     found = {
-        change.path: (bool(change.before), bool(change.after)) for change in await checkpoints.changes(before, after)
+        change.path: (bool(change.before), bool(change.after))
+        for change in await checkpoints.changes(before, after)
     }
-    assert found == {"changed.log": (True, True), "deleted.log": (True, False), "build/created.log": (False, True)}
+    assert found == {
+        "changed.log": (True, True),
+        "deleted.log": (True, False),
+        "build/created.log": (False, True),
+    }
     assert (await restore(checkpoints, before, after)).restored == tuple(sorted(found))
-    assert sorted(state(project)) == [".gitignore", "build/other", "changed.log", "deleted.log"]
+    assert sorted(state(project)) == [
+        ".gitignore",
+        "build/other",
+        "changed.log",
+        "deleted.log",
+    ]
 
 
-async def test_an_ignored_file_that_was_asked_for_too_late_is_not_taken_for_a_new_one(project: Path) -> None:
+async def test_an_ignored_file_that_was_asked_for_too_late_is_not_taken_for_a_new_one(
+    project: Path,
+) -> None:
     write(project, {".gitignore": ".env\n", ".env": "worth keeping\n"})
     checkpoints = await opened(project)
     before = await checkpoints.take("before")
@@ -325,14 +445,29 @@ async def test_an_ignored_file_that_was_asked_for_too_late_is_not_taken_for_a_ne
 
 
 @pytest.mark.parametrize("inside", ["", "packages/app/"])
-async def test_what_was_ignored_and_no_longer_is_counts_as_no_new_file(project: Path, inside: str) -> None:
-    """Or else, taking back a change of `.gitignore` would remove a person's secrets and installed packages."""
+async def test_what_was_ignored_and_no_longer_is_counts_as_no_new_file(
+    project: Path, inside: str
+) -> None:
+    """Or else, taking back a change of `.gitignore` would remove a person's secrets and
+    installed packages.
+    """
     root = project / inside
     write(project, {".gitignore": "*.secret\n"})
-    write(root, {"sub/.gitignore": "/data/\n", "b/.gitignore": "", "sub/data/a": "a\n", "b/c.secret": "c\n"})
+    write(
+        root,
+        {
+            "sub/.gitignore": "/data/\n",
+            "b/.gitignore": "",
+            "sub/data/a": "a\n",
+            "b/c.secret": "c\n",
+        },
+    )
     checkpoints = await opened(root)
     before = await checkpoints.take("before")
-    write(root, {"sub/.gitignore": None, "b/.gitignore": "!*.secret\n", "new\n.txt": "new\n"})
+    write(
+        root,
+        {"sub/.gitignore": None, "b/.gitignore": "!*.secret\n", "new\n.txt": "new\n"},
+    )
     after = await checkpoints.take("after")
 
     taken = await restore(checkpoints, before, after)
@@ -348,18 +483,42 @@ async def test_what_was_deleted_and_then_ignored_comes_back(project: Path) -> No
     write(project, {"dist": None, "a.log": "2\n", ".gitignore": "/dist/\n*.log\n"})
     after = await checkpoints.take("after")
 
-    assert await restore(checkpoints, before, after) == RestoreResult((".gitignore", "a.log", "dist/app.js"))
-    assert (project / "dist/app.js").read_text() == (project / "a.log").read_text() == "1\n"
+    assert await restore(checkpoints, before, after) == RestoreResult(
+        (".gitignore", "a.log", "dist/app.js")
+    )
+    assert (
+        (project / "dist/app.js").read_text()
+        == (project / "a.log").read_text()
+        == "1\n"
+    )
 
 
 async def test_what_is_left_out_is_no_part_of_it(project: Path) -> None:
     root = project / "we[i]rd*"
-    write(root, {"tickets/a/state.yaml": "1\n", "tickets/a/spec.yaml": "1\n", "logs/x": "1\n", "a.txt": "1\n"})
+    write(
+        root,
+        {
+            "tickets/a/state.yaml": "1\n",
+            "tickets/a/spec.yaml": "1\n",
+            "logs/x": "1\n",
+            "a.txt": "1\n",
+        },
+    )
     git(root, "add", "--force", "logs/x")
     write(project, {".gitignore": "logs\n"})
-    checkpoints = await Checkpoints.open(root, root / "private", "t", ("tickets/*/state.yaml", "logs"))
+    checkpoints = await Checkpoints.open(
+        root, root / "private", "t", ("tickets/*/state.yaml", "logs")
+    )
     before = await checkpoints.take("before")
-    write(root, {"tickets/a/state.yaml": "2\n", "tickets/a/spec.yaml": "2\n", "logs/x": "2\n", "private/x": "2\n"})
+    write(
+        root,
+        {
+            "tickets/a/state.yaml": "2\n",
+            "tickets/a/spec.yaml": "2\n",
+            "logs/x": "2\n",
+            "private/x": "2\n",
+        },
+    )
 
     changes = await checkpoints.changes(before, await checkpoints.take("after"))
     assert [change.path for change in changes] == ["tickets/a/spec.yaml"]
@@ -375,7 +534,12 @@ async def test_a_killed_predecessor_is_in_nobodys_way(project: Path) -> None:
     before = await checkpoints.take("before")
     folder = checkpoints.snapshots.folder
     index = next(folder.glob("index-*"))
-    for torn in (index, folder / "index-dead.lock", folder / "input", folder / "changes"):
+    for torn in (
+        index,
+        folder / "index-dead.lock",
+        folder / "input",
+        folder / "changes",
+    ):
         torn.write_bytes(b"torn")
     lock = next((project / ".git/refs/cdd").rglob("before")).with_name("after.lock")
     lock.touch()
@@ -389,13 +553,17 @@ async def test_a_killed_predecessor_is_in_nobodys_way(project: Path) -> None:
     assert not list((project / ".git/refs/cdd").rglob("*.lock"))
 
 
-async def test_a_git_that_was_killed_in_the_middle_leaves_no_lock_for_the_next_checkpoint(project: Path) -> None:
+async def test_a_git_killed_in_the_middle_leaves_no_lock_for_the_next_checkpoint(
+    project: Path,
+) -> None:
     write(project, {"a.txt": "1\n"})
     checkpoints = await opened(project)
     before = await checkpoints.take("before")
     Path(f"{checkpoints.snapshots.index}.lock").touch()
     write(project, {"a.txt": "2\n"})
-    assert (await checkpoints.changes(before, await checkpoints.take("after")))[0].path == "a.txt"
+    assert (await checkpoints.changes(before, await checkpoints.take("after")))[
+        0
+    ].path == "a.txt"
 
 
 async def test_a_file_too_large_for_the_disk_makes_no_checkpoint(project: Path) -> None:
@@ -416,12 +584,15 @@ async def test_a_file_too_large_for_the_disk_makes_no_checkpoint(project: Path) 
     assert len(await checkpoints.changes(before, await checkpoints.take("after"))) == 2
 
 
-@pytest.mark.skipif(not IS_ROOT or sys.platform != "linux", reason="needs a disk of its own")
+@pytest.mark.skipif(
+    not IS_ROOT or sys.platform != "linux", reason="needs a disk of its own"
+)
 @pytest.mark.parametrize("where", [".git/objects", ".cdd/runs"])
 async def test_a_full_disk_makes_no_checkpoint(project: Path, where: str) -> None:
     (project / where).mkdir(parents=True, exist_ok=True)
     if subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(project / where)], check=False
+        ["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(project / where)],
+        check=False,
     ).returncode:
         pytest.skip("nothing can be mounted here")
     try:
@@ -473,10 +644,22 @@ async def test_a_read_only_folder_is_said(project: Path) -> None:
 
 
 async def test_a_difference_is_shown_and_cut(project: Path) -> None:
-    write(project, {"a.txt": "a\n", "b.txt": "line\n" * 20, "x[1].txt": "1\n", "x1.txt": "1\n"})
+    write(
+        project,
+        {"a.txt": "a\n", "b.txt": "line\n" * 20, "x[1].txt": "1\n", "x1.txt": "1\n"},
+    )
     checkpoints = await opened(project)
     before = await checkpoints.take("before")
-    write(project, {"a.txt": "b\n", "b.txt": None, "c.txt": "line\n" * 20, "x[1].txt": "2\n", "x1.txt": "2\n"})
+    write(
+        project,
+        {
+            "a.txt": "b\n",
+            "b.txt": None,
+            "c.txt": "line\n" * 20,
+            "x[1].txt": "2\n",
+            "x1.txt": "2\n",
+        },
+    )
     after = await checkpoints.take("after")
 
     assert "\nrename to" in await checkpoints.diff(before, after)

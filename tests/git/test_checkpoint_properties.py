@@ -1,4 +1,6 @@
-"""Whatever a step does to a project, it is restored whole; and whatever a person does afterwards, it stays."""
+"""Whatever a step does to a project, it is restored whole; and whatever a person does
+afterwards, it stays.
+"""
 
 import asyncio
 import os
@@ -13,10 +15,14 @@ from tests.git.checkpoints import opened, restore, state
 from tests.git.test_status import git
 
 PATHS = ("a", "a/b", "a/b/c", "b", "b/a", "c d", "x.sh", "x.sh/y")
-CONTENTS = st.one_of(st.sampled_from([b"", b"1\n", b"1\r\n", b"\0\xff"]), st.binary(max_size=20))
+CONTENTS = st.one_of(
+    st.sampled_from([b"", b"1\n", b"1\r\n", b"\0\xff"]), st.binary(max_size=20)
+)
 Edit = tuple[str, str, bytes]
 KINDS = ("write", "write", "remove", "link", "mode", "folder")
-EDITS = st.lists(st.tuples(st.sampled_from(KINDS), st.sampled_from(PATHS), CONTENTS), max_size=8)
+EDITS = st.lists(
+    st.tuples(st.sampled_from(KINDS), st.sampled_from(PATHS), CONTENTS), max_size=8
+)
 
 
 def apply(root: Path, edits: list[Edit]) -> None:
@@ -28,7 +34,9 @@ def apply(root: Path, edits: list[Edit]) -> None:
                 place.chmod((0o644, 0o755, 0o600, 0o700)[len(content) % 4])
             continue
         for parent in reversed([place, *place.parents]):
-            if parent.is_relative_to(root) and (parent.is_symlink() or parent.is_file()):
+            if parent.is_relative_to(root) and (
+                parent.is_symlink() or parent.is_file()
+            ):
                 parent.unlink()
         if place.is_dir():
             shutil.rmtree(place)
@@ -53,7 +61,9 @@ def project(folder: str, in_git: bool) -> Path:
 
 @settings(max_examples=20)
 @given(start=EDITS, step=EDITS, in_git=st.booleans())
-def test_a_step_is_taken_back_and_done_again(start: list[Edit], step: list[Edit], in_git: bool) -> None:
+def test_a_step_is_taken_back_and_done_again(
+    start: list[Edit], step: list[Edit], in_git: bool
+) -> None:
     async def story(root: Path) -> None:
         apply(root, start)
         checkpoints = await opened(root)
@@ -89,7 +99,8 @@ def test_what_a_person_touched_stays_and_all_else_comes_back(
         for path in was.keys() | now.keys() | theirs.keys():
             if theirs.get(path) != now.get(path):
                 assert_left_alone(path, was, now, theirs, left, taken.kept)
-            elif left.get(path) != was.get(path):  # something of the person's is where it has to go
+            elif left.get(path) != was.get(path):
+                # something of the person's is where it has to go
                 assert path in taken.kept
                 assert any(is_in_the_way(other, path) for other in left)
 
@@ -103,19 +114,27 @@ def test_what_a_person_touched_stays_and_all_else_comes_back(
 State = dict[str, tuple[str, object]]
 
 
-def assert_left_alone(path: str, was: State, now: State, theirs: State, left: State, kept: tuple[str, ...]) -> None:
-    """A file that a person touched is as they left it, and named unless that is what it was before.
+def assert_left_alone(
+    path: str, was: State, now: State, theirs: State, left: State, kept: tuple[str, ...]
+) -> None:
+    """A file that a person touched is as they left it, and named unless that is what it
+    was before.
 
-    Permissions alone are the person's only where the step changed nothing but permissions.
+    Permissions alone are the person's only where the step changed nothing but
+    permissions.
     """
     mine, before, mode = theirs.get(path), was.get(path), now.get(path)
     if same_but_for_permissions(mine, mode):
         return
-    assert left.get(path) == mine or (mine is None and left.get(path) == before and before == mode is None)
+    assert left.get(path) == mine or (
+        mine is None and left.get(path) == before and before == mode is None
+    )
     assert path in kept or mode == before or same_but_for_permissions(mine, before)
 
 
-def same_but_for_permissions(one: tuple[str, object] | None, other: tuple[str, object] | None) -> bool:
+def same_but_for_permissions(
+    one: tuple[str, object] | None, other: tuple[str, object] | None
+) -> bool:
     if one is None or other is None:
         return one is other
     return one[1] == other[1] and is_executable(one[0]) == is_executable(other[0])
@@ -126,4 +145,8 @@ def is_executable(mode: str) -> bool | str:
 
 
 def is_in_the_way(other: str, path: str) -> bool:
-    return other.startswith(f"{path}{os.sep}") or path.startswith(f"{other}{os.sep}") or other == path
+    return (
+        other.startswith(f"{path}{os.sep}")
+        or path.startswith(f"{other}{os.sep}")
+        or other == path
+    )

@@ -1,4 +1,6 @@
-"""How git is started: with its whole answer or so much of it, and with nobody else's repository in mind."""
+"""How git is started: with its whole answer or so much of it, and with nobody else's
+repository in mind.
+"""
 
 from pathlib import Path
 
@@ -30,7 +32,9 @@ async def test_of_more_than_is_wanted_the_beginning_is(project: Path) -> None:
     assert (answer.stdout, answer.cut) == ("true\n", False)
 
 
-async def test_another_exit_code_than_expected_is_an_error_in_gits_words(project: Path) -> None:
+async def test_another_exit_code_than_expected_is_an_error_in_gits_words(
+    project: Path,
+) -> None:
     with pytest.raises(GitUnusable, match="'none'"):
         await Git(project)("show", ":none")
     assert (await Git(project)("show", ":none", codes=(0, 128))).return_code == 128
@@ -43,7 +47,9 @@ async def test_what_takes_too_long_is_an_error(project: Path) -> None:
 
 
 async def test_the_repository_of_a_git_that_started_us_is_not_meant(
-    project: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    project: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     other = tmp_path_factory.mktemp("other")
     git(other, "init", "--quiet")

@@ -1,4 +1,6 @@
-"""Commits of named files: nothing else is in them, and what the user had staged stays as it was."""
+"""Commits of named files: nothing else is in them, and what the user had staged stays
+as it was.
+"""
 
 import os
 import shutil
@@ -13,11 +15,17 @@ from cdd_agent.git.commit import CommitRefused, already_committed, commit_files
 from cdd_agent.git.commit_message import CommitMessage
 from tests.commandline import wait_for
 
-MESSAGE = CommitMessage("Create the user model", "Step 2 of feature-user-auth.", "Cdd-Step: feature-user-auth/2")
+MESSAGE = CommitMessage(
+    "Create the user model",
+    "Step 2 of feature-user-auth.",
+    "Cdd-Step: feature-user-auth/2",
+)
 
 
 def git(folder: Path, *arguments: str, check: bool = True) -> str:
-    done = subprocess.run(["git", *arguments], cwd=folder, check=check, capture_output=True, text=True)
+    done = subprocess.run(
+        ["git", *arguments], cwd=folder, check=check, capture_output=True, text=True
+    )
     return done.stdout.strip("\n")
 
 
@@ -37,13 +45,17 @@ def user_commits(folder: Path, files: dict[str, str], message: str = "theirs") -
 def in_commit(folder: Path, name: str | None) -> dict[str, str]:
     """The paths of a commit, each with what became of it: `A`, `M`, `D` or `T`."""
     assert name is not None
-    show = git(folder, "show", "--format=", "--name-status", "--no-renames", "-z", name).strip("\0")
+    show = git(
+        folder, "show", "--format=", "--name-status", "--no-renames", "-z", name
+    ).strip("\0")
     fields = show.split("\0")
     return dict(zip(fields[1::2], fields[::2], strict=True))
 
 
 def status(folder: Path) -> list[str]:
-    return git(folder, "-c", "core.quotePath=false", "status", "--porcelain").splitlines()
+    return git(
+        folder, "-c", "core.quotePath=false", "status", "--porcelain"
+    ).splitlines()
 
 
 def index(folder: Path) -> set[str]:
@@ -54,7 +66,9 @@ def index(folder: Path) -> set[str]:
 def ann(nobody_else: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """A person with a name in an empty home folder, on a machine without settings."""
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-    (Path(os.environ["HOME"]) / ".gitconfig").write_text("[user]\n name = Ann\n email = ann@example.org\n")
+    (Path(os.environ["HOME"]) / ".gitconfig").write_text(
+        "[user]\n name = Ann\n email = ann@example.org\n"
+    )
 
 
 @pytest.fixture
@@ -74,18 +88,42 @@ def project(empty: Path) -> Path:
 # What is in a commit
 
 
-async def test_a_commit_has_the_files_that_are_named_and_no_others(project: Path) -> None:
+async def test_a_commit_has_the_files_that_are_named_and_no_others(
+    project: Path,
+) -> None:
     parent = git(project, "rev-parse", "HEAD")
-    write(project, {"a.txt": "new\n", "b.txt": "not named\n", "folder/new.txt": "new\n", "other.txt": "not named\n"})
+    write(
+        project,
+        {
+            "a.txt": "new\n",
+            "b.txt": "not named\n",
+            "folder/new.txt": "new\n",
+            "other.txt": "not named\n",
+        },
+    )
     (project / "folder/c.txt").unlink()
 
-    name = await commit_files(project, ["a.txt", "folder/new.txt", "folder/c.txt"], MESSAGE)
+    name = await commit_files(
+        project, ["a.txt", "folder/new.txt", "folder/c.txt"], MESSAGE
+    )
 
-    assert in_commit(project, name) == {"a.txt": "M", "folder/new.txt": "A", "folder/c.txt": "D"}
-    assert git(project, "rev-parse", "refs/heads/main", "main^").split() == [name, parent]
+    assert in_commit(project, name) == {
+        "a.txt": "M",
+        "folder/new.txt": "A",
+        "folder/c.txt": "D",
+    }
+    assert git(project, "rev-parse", "refs/heads/main", "main^").split() == [
+        name,
+        parent,
+    ]
     assert git(project, "log", "-1", "--format=%an/%cn") == "Ann/Ann"
-    assert git(project, "log", "-1", "--format=%B").rstrip("\n") == MESSAGE.text.rstrip("\n")
-    assert git(project, "log", "-1", "--format=%(trailers:only)").strip() == MESSAGE.trailer
+    assert git(project, "log", "-1", "--format=%B").rstrip("\n") == MESSAGE.text.rstrip(
+        "\n"
+    )
+    assert (
+        git(project, "log", "-1", "--format=%(trailers:only)").strip()
+        == MESSAGE.trailer
+    )
     assert MESSAGE.first_line in git(project, "reflog", "-1", "--format=%gs")
     assert status(project) == [" M b.txt", "?? other.txt"]
 
@@ -121,10 +159,14 @@ NASTY = [
 async def test_a_path_is_taken_literally(project: Path, path: str) -> None:
     entries = index(project)
     write(project, {path: "new\n", "ab.txt": "", "a-b": "", "x.txt": ""})
-    assert in_commit(project, await commit_files(project, [path], MESSAGE)) == {path: "A"}
+    assert in_commit(project, await commit_files(project, [path], MESSAGE)) == {
+        path: "A"
+    }
 
     (project / path).unlink()
-    assert in_commit(project, await commit_files(project, [path], MESSAGE)) == {path: "D"}
+    assert in_commit(project, await commit_files(project, [path], MESSAGE)) == {
+        path: "D"
+    }
     assert index(project) == entries
 
 
@@ -139,12 +181,17 @@ async def test_all_nasty_paths_at_once_and_a_thousand_files(project: Path) -> No
 async def test_nothing_to_commit_is_no_commit(project: Path) -> None:
     before = git(project, "rev-parse", "HEAD")
     write(project, {"b.txt": "new\n"})
-    assert await commit_files(project, ["a.txt", "never/was.txt", "folder"], MESSAGE) is None
+    assert (
+        await commit_files(project, ["a.txt", "never/was.txt", "folder"], MESSAGE)
+        is None
+    )
     assert await commit_files(project, [], MESSAGE) is None
     assert git(project, "rev-parse", "HEAD") == before
 
 
-async def test_the_exec_bit_and_links_are_committed_as_what_they_are(project: Path) -> None:
+async def test_the_exec_bit_and_links_are_committed_as_what_they_are(
+    project: Path,
+) -> None:
     (project / "a.txt").chmod(0o755)
     (project / "link").symlink_to("folder")
     (project / "nowhere").symlink_to("/not/there")
@@ -153,9 +200,18 @@ async def test_the_exec_bit_and_links_are_committed_as_what_they_are(project: Pa
 
     name = await commit_files(project, ["a.txt", "link", "nowhere", "b.txt"], MESSAGE)
 
-    assert in_commit(project, name) == {"a.txt": "M", "link": "A", "nowhere": "A", "b.txt": "T"}
+    assert in_commit(project, name) == {
+        "a.txt": "M",
+        "link": "A",
+        "nowhere": "A",
+        "b.txt": "T",
+    }
     modes = {entry.partition("\t")[2]: entry[:6] for entry in index(project)}
-    assert [modes[path] for path in ("a.txt", "link", "b.txt")] == ["100755", "120000", "120000"]
+    assert [modes[path] for path in ("a.txt", "link", "b.txt")] == [
+        "100755",
+        "120000",
+        "120000",
+    ]
     assert status(project) == []
 
 
@@ -174,14 +230,20 @@ async def test_a_file_becomes_a_folder_and_a_folder_a_file(project: Path) -> Non
     (project / "folder").rmdir()
     write(project, {"a.txt/inside": "new\n", "folder": "new\n"})
     for paths in (["a.txt/inside", "a.txt"], ["folder/c.txt", "folder"]):
-        assert set(in_commit(project, await commit_files(project, paths, MESSAGE))) == set(paths)
+        assert set(
+            in_commit(project, await commit_files(project, paths, MESSAGE))
+        ) == set(paths)
     assert status(project) == []
 
 
-async def test_a_folder_in_the_place_of_a_file_is_not_committed_with_it(project: Path) -> None:
+async def test_a_folder_in_the_place_of_a_file_is_not_committed_with_it(
+    project: Path,
+) -> None:
     (project / "a.txt").unlink()
     write(project, {"a.txt/theirs": "not named\n"})
-    assert in_commit(project, await commit_files(project, ["a.txt"], MESSAGE)) == {"a.txt": "D"}
+    assert in_commit(project, await commit_files(project, ["a.txt"], MESSAGE)) == {
+        "a.txt": "D"
+    }
 
 
 async def test_line_ends_and_filters_are_the_users(project: Path) -> None:
@@ -200,19 +262,37 @@ async def test_line_ends_and_filters_are_the_users(project: Path) -> None:
 
 
 async def test_what_is_ignored_and_not_tracked_is_left_out(project: Path) -> None:
-    user_commits(project, {".gitignore": "*.log\n", "tracked.log": "old\n", "[x].txt": ""})
-    write(project, {"new.log": "", "[a].log": "", "a.log": "", "tracked.log": "new\n", "added.log": "", "c.txt": "c\n"})
+    user_commits(
+        project, {".gitignore": "*.log\n", "tracked.log": "old\n", "[x].txt": ""}
+    )
+    write(
+        project,
+        {
+            "new.log": "",
+            "[a].log": "",
+            "a.log": "",
+            "tracked.log": "new\n",
+            "added.log": "",
+            "c.txt": "c\n",
+        },
+    )
     git(project, "add", "--force", "added.log", "a.log")
     git(project, "rm", "--quiet", "--cached", "[[]x].txt")
     paths = ["new.log", "[a].log", "tracked.log", "added.log", "c.txt"]
 
     name = await commit_files(project, paths, MESSAGE)
 
-    assert in_commit(project, name) == {"tracked.log": "M", "added.log": "A", "c.txt": "A"}
+    assert in_commit(project, name) == {
+        "tracked.log": "M",
+        "added.log": "A",
+        "c.txt": "A",
+    }
     assert await commit_files(project, ["new.log"], MESSAGE) is None
 
 
-async def test_what_the_user_stopped_tracking_and_ignores_is_left_out(project: Path) -> None:
+async def test_what_the_user_stopped_tracking_and_ignores_is_left_out(
+    project: Path,
+) -> None:
     user_commits(project, {".env": "KEY=1\n"})
     git(project, "rm", "--quiet", "--cached", ".env")
     write(project, {".gitignore": ".env\n", ".env": "KEY=2\n"})
@@ -236,8 +316,14 @@ async def test_other_files_that_are_staged_stay_staged(project: Path) -> None:
 
     assert in_commit(project, name) == {"a.txt": "M"}
     assert git(project, "diff", "--cached") == staged
-    assert [entry[-6:] for entry in entries ^ index(project)] == ["\ta.txt"] * 2  # the old one, the new one
-    assert status(project) == ["M  b.txt", "D  folder/c.txt", " A intended.txt", "A  new.txt"]
+    # the old one, the new one
+    assert [entry[-6:] for entry in entries ^ index(project)] == ["\ta.txt"] * 2
+    assert status(project) == [
+        "M  b.txt",
+        "D  folder/c.txt",
+        " A intended.txt",
+        "A  new.txt",
+    ]
     assert git(project, "ls-files", "-v", "b.txt").startswith("h")
 
 
@@ -251,27 +337,39 @@ async def test_the_same_file_staged_otherwise_stays_staged(project: Path) -> Non
     await commit_files(project, ["a.txt", "new.txt", "b.txt"], MESSAGE)
 
     assert index(project) == entries
-    assert [git(project, "show", f"HEAD:{path}") for path in ("a.txt", "new.txt", "b.txt")] == ["step"] * 3
+    assert [
+        git(project, "show", f"HEAD:{path}") for path in ("a.txt", "new.txt", "b.txt")
+    ] == ["step"] * 3
 
 
-async def test_a_file_staged_as_the_step_left_it_is_clean_afterwards(project: Path) -> None:
+async def test_a_file_staged_as_the_step_left_it_is_clean_afterwards(
+    project: Path,
+) -> None:
     write(project, {"a.txt": "step\n"})
     git(project, "add", "a.txt")  # also what a kill before the end leaves
-    assert in_commit(project, await commit_files(project, ["a.txt"], MESSAGE)) == {"a.txt": "M"}
+    assert in_commit(project, await commit_files(project, ["a.txt"], MESSAGE)) == {
+        "a.txt": "M"
+    }
     assert status(project) == []
 
 
-async def test_a_staged_file_is_not_displaced_by_a_folder_of_its_name(project: Path) -> None:
+async def test_a_staged_file_is_not_displaced_by_a_folder_of_its_name(
+    project: Path,
+) -> None:
     write(project, {"new": "staged\n"})
     git(project, "add", "new")
     (project / "new").unlink()
     write(project, {"new/inside": "step\n"})
     entries = index(project)
-    assert in_commit(project, await commit_files(project, ["new/inside"], MESSAGE)) == {"new/inside": "A"}
+    assert in_commit(project, await commit_files(project, ["new/inside"], MESSAGE)) == {
+        "new/inside": "A"
+    }
     assert index(project) == entries
 
 
-async def test_a_conflict_that_is_not_a_merges_stays_for_the_user_to_solve(project: Path) -> None:
+async def test_a_conflict_that_is_not_a_merges_stays_for_the_user_to_solve(
+    project: Path,
+) -> None:
     write(project, {"a.txt": "stashed\n", "b.txt": "stashed\n"})
     git(project, "stash", "--quiet")
     user_commits(project, {"a.txt": "theirs\n", "b.txt": "theirs\n"})
@@ -280,7 +378,9 @@ async def test_a_conflict_that_is_not_a_merges_stays_for_the_user_to_solve(proje
     entries = index(project)
     assert len(entries) == 7  # three of each file that is in conflict
 
-    assert in_commit(project, await commit_files(project, ["a.txt"], MESSAGE)) == {"a.txt": "M"}
+    assert in_commit(project, await commit_files(project, ["a.txt"], MESSAGE)) == {
+        "a.txt": "M"
+    }
     assert index(project) == entries
 
 
@@ -301,7 +401,11 @@ async def test_a_detached_head_moves_and_no_branch_does(project: Path) -> None:
     git(project, "checkout", "--quiet", "--detach")
     write(project, {"a.txt": "new\n"})
     name = await commit_files(project, ["a.txt"], MESSAGE)
-    assert git(project, "rev-parse", "HEAD", "HEAD^", "main").split() == [name, main, main]
+    assert git(project, "rev-parse", "HEAD", "HEAD^", "main").split() == [
+        name,
+        main,
+        main,
+    ]
 
 
 async def test_a_project_inside_a_repository(project: Path) -> None:
@@ -310,10 +414,15 @@ async def test_a_project_inside_a_repository(project: Path) -> None:
     write(project, {"a.txt": "not named\n"})
     name = await commit_files(inner, ["a.txt", "x.log"], MESSAGE)
     assert in_commit(project, name) == {"packages/my-app/a.txt": "A"}
-    assert [line.split()[-1] for line in status(project)] == ["a.txt", "packages/my-app/.gitignore"]
+    assert [line.split()[-1] for line in status(project)] == [
+        "a.txt",
+        "packages/my-app/.gitignore",
+    ]
 
 
-async def test_a_worktree_has_a_branch_and_an_index_of_its_own(project: Path, tmp_path: Path) -> None:
+async def test_a_worktree_has_a_branch_and_an_index_of_its_own(
+    project: Path, tmp_path: Path
+) -> None:
     git(project, "worktree", "add", "--quiet", "-b", "side", "../other")
     main = git(project, "rev-parse", "main")
     write(tmp_path / "other", {"a.txt": "new\n"})
@@ -322,14 +431,23 @@ async def test_a_worktree_has_a_branch_and_an_index_of_its_own(project: Path, tm
     assert status(tmp_path / "other") == status(project) == []
 
 
-async def test_variables_of_another_git_do_not_count(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable in ("GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "GIT_OBJECT_DIRECTORY"):
+async def test_variables_of_another_git_do_not_count(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in (
+        "GIT_DIR",
+        "GIT_INDEX_FILE",
+        "GIT_WORK_TREE",
+        "GIT_OBJECT_DIRECTORY",
+    ):
         monkeypatch.setenv(variable, "/not/there")
     write(project, {"a.txt": "new\n"})
     assert await commit_files(project, ["a.txt"], MESSAGE)
 
 
-async def test_a_name_in_the_environment_counts(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_name_in_the_environment_counts(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("GIT_AUTHOR_NAME", "Bob")
     monkeypatch.setenv("GIT_AUTHOR_EMAIL", "bob@example.org")
     write(project, {"a.txt": "new\n"})
@@ -338,7 +456,13 @@ async def test_a_name_in_the_environment_counts(project: Path, monkeypatch: pyte
 
 
 async def test_no_hook_is_run(project: Path) -> None:
-    names = ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "reference-transaction")
+    names = (
+        "pre-commit",
+        "prepare-commit-msg",
+        "commit-msg",
+        "post-commit",
+        "reference-transaction",
+    )
     for name in (*names, "post-index-change"):
         hook = project / ".git/hooks" / name
         hook.write_text("#!/bin/sh\ntouch canary\nexit 1\n")
@@ -356,7 +480,9 @@ def everything(project: Path) -> tuple[str, set[str], list[str]]:
     return git(project, "rev-parse", "--all", "HEAD"), index(project), status(project)
 
 
-async def refused(project: Path, match: str, paths: tuple[str, ...] = ("a.txt",)) -> CommitRefused:
+async def refused(
+    project: Path, match: str, paths: tuple[str, ...] = ("a.txt",)
+) -> CommitRefused:
     """A refusal that changed nothing and left nothing behind."""
     before = everything(project)
     with pytest.raises(CommitRefused, match=match) as caught:
@@ -368,7 +494,10 @@ async def refused(project: Path, match: str, paths: tuple[str, ...] = ("a.txt",)
 MIDDLES = {
     "merge": ("A merge is in progress", ["merge", "side"]),
     "rebase": ("A rebase is in progress", ["rebase", "side"]),
-    "rebase by patches": ("A rebase or `git am` is in progress", ["rebase", "--apply", "side"]),
+    "rebase by patches": (
+        "A rebase or `git am` is in progress",
+        ["rebase", "--apply", "side"],
+    ),
     "cherry-pick": ("A cherry-pick is in progress", ["cherry-pick", "side"]),
     "revert": ("A revert is in progress", ["revert", "--no-edit", "HEAD^"]),
     "bisect": ("A bisect is in progress", ["bisect", "start"]),
@@ -376,7 +505,9 @@ MIDDLES = {
 
 
 @pytest.mark.parametrize(("match", "command"), MIDDLES.values(), ids=MIDDLES)
-async def test_in_the_middle_of_something_there_is_no_commit(project: Path, match: str, command: list[str]) -> None:
+async def test_in_the_middle_of_something_there_is_no_commit(
+    project: Path, match: str, command: list[str]
+) -> None:
     git(project, "checkout", "--quiet", "-b", "side")
     user_commits(project, {"a.txt": "side\n"})
     git(project, "checkout", "--quiet", "main")
@@ -387,11 +518,17 @@ async def test_in_the_middle_of_something_there_is_no_commit(project: Path, matc
     assert "abort" in error.hint
 
 
-MOVES = "#!/bin/sh\nexport GIT_INDEX_FILE=\ncd {root} && git commit-tree -p HEAD -m theirs 'HEAD^{{tree}}' > ../moved\n"
+MOVES = (
+    "#!/bin/sh\n"
+    "export GIT_INDEX_FILE=\n"
+    "cd {root} && git commit-tree -p HEAD -m theirs 'HEAD^{{tree}}' > ../moved\n"
+)
 MOVES += "git update-ref HEAD $(cat ../moved)\ncat\n"
 
 
-async def test_a_branch_that_moves_meanwhile_is_not_overwritten(project: Path, tmp_path: Path) -> None:
+async def test_a_branch_that_moves_meanwhile_is_not_overwritten(
+    project: Path, tmp_path: Path
+) -> None:
     (tmp_path / "move.sh").write_text(MOVES.format(root=project))
     (project / ".git/info/attributes").write_text("a.txt filter=moves\n")
     git(project, "config", "filter.moves.clean", f"sh {tmp_path}/move.sh")
@@ -410,7 +547,10 @@ async def test_a_branch_that_moves_meanwhile_is_not_overwritten(project: Path, t
 
 
 async def test_outside_a_repository(tmp_path: Path) -> None:
-    for ask in (commit_files(tmp_path, ["a.txt"], MESSAGE), already_committed(tmp_path, MESSAGE.trailer)):
+    for ask in (
+        commit_files(tmp_path, ["a.txt"], MESSAGE),
+        already_committed(tmp_path, MESSAGE.trailer),
+    ):
         with pytest.raises(CommitRefused, match="no git") as caught:
             await ask
         assert "git init" in caught.value.hint
@@ -423,7 +563,9 @@ async def test_a_bare_repository(project: Path, tmp_path: Path) -> None:
         await commit_files(tmp_path / "bare", ["a.txt"], MESSAGE)
 
 
-async def test_a_repository_for_the_files_of_another_folder(project: Path, tmp_path: Path) -> None:
+async def test_a_repository_for_the_files_of_another_folder(
+    project: Path, tmp_path: Path
+) -> None:
     (tmp_path / "elsewhere").mkdir()
     git(project, "config", "core.worktree", str(tmp_path / "elsewhere"))
     with pytest.raises(CommitRefused, match="another folder"):
@@ -431,7 +573,9 @@ async def test_a_repository_for_the_files_of_another_folder(project: Path, tmp_p
 
 
 async def test_nobody_in_particular(project: Path) -> None:
-    (Path(os.environ["HOME"]) / ".gitconfig").write_text("[user]\n useConfigOnly = true\n")
+    (Path(os.environ["HOME"]) / ".gitconfig").write_text(
+        "[user]\n useConfigOnly = true\n"
+    )
     write(project, {"a.txt": "new\n"})
     error = await refused(project, "git does not know who you are")
     assert "`git config" in error.hint
@@ -455,10 +599,21 @@ async def test_a_lock_that_is_there_is_named(project: Path, lock: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["inner/a.txt", "inner", "submodule/deep/a.txt"])
-async def test_what_is_in_a_repository_of_its_own_is_not_ours_to_commit(project: Path, path: str) -> None:
+async def test_what_is_in_a_repository_of_its_own_is_not_ours_to_commit(
+    project: Path, path: str
+) -> None:
     git(project, "init", "--quiet", "inner")
-    write(project, {"inner/a.txt": "", "submodule/.git": "gitdir: ../.git/modules/submodule\n"})
-    git(project, "update-index", "--add", "--cacheinfo", f"160000,{git(project, 'rev-parse', 'HEAD')},submodule")
+    write(
+        project,
+        {"inner/a.txt": "", "submodule/.git": "gitdir: ../.git/modules/submodule\n"},
+    )
+    git(
+        project,
+        "update-index",
+        "--add",
+        "--cacheinfo",
+        f"160000,{git(project, 'rev-parse', 'HEAD')},submodule",
+    )
     before = index(project)
     with pytest.raises(CommitRefused, match="of its own") as caught:
         await commit_files(project, [path], MESSAGE)
@@ -467,7 +622,19 @@ async def test_what_is_in_a_repository_of_its_own_is_not_ours_to_commit(project:
 
 
 @pytest.mark.parametrize(
-    "path", ["", ".", "..", "../x", "a/../../x", "/etc/passwd", ".git/config", "a/.GIT/x", "a\0b.txt", "bad\udcff"]
+    "path",
+    [
+        "",
+        ".",
+        "..",
+        "../x",
+        "a/../../x",
+        "/etc/passwd",
+        ".git/config",
+        "a/.GIT/x",
+        "a\0b.txt",
+        "bad\udcff",
+    ],
 )
 async def test_what_is_no_path_of_the_project(project: Path, path: str) -> None:
     await refused(project, "names no file of the project", (path,))
@@ -475,7 +642,11 @@ async def test_what_is_no_path_of_the_project(project: Path, path: str) -> None:
 
 async def test_what_git_does_not_take_is_told_in_its_words(project: Path) -> None:
     (project / "link").symlink_to("folder")
-    await refused(project, r"git update-index failed: .*'link/c\.txt' is beyond a symbolic link", ("link/c.txt",))
+    await refused(
+        project,
+        r"git update-index failed: .*'link/c\.txt' is beyond a symbolic link",
+        ("link/c.txt",),
+    )
 
 
 # Signatures
@@ -494,7 +665,11 @@ async def test_a_commit_is_signed_where_the_user_signs_but_not_by_way_of_the_ter
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GPG_TTY", "/dev/pts/1")
-    signing(project, tmp_path, "cat >/dev/null; echo '[GNUPG:] SIG_CREATED ' >&2; echo SIGNATURE@$GPG_TTY.")
+    signing(
+        project,
+        tmp_path,
+        "cat >/dev/null; echo '[GNUPG:] SIG_CREATED ' >&2; echo SIGNATURE@$GPG_TTY.",
+    )
     await commit_files(project, ["a.txt"], MESSAGE)
     assert "SIGNATURE@." in git(project, "cat-file", "commit", "HEAD")
 
@@ -505,7 +680,9 @@ async def test_a_setting_that_is_wrong_is_told(project: Path, tmp_path: Path) ->
     await refused(project, r"git config failed: .*commit\.gpgsign")
 
 
-async def test_a_signature_that_fails_is_no_commit(project: Path, tmp_path: Path) -> None:
+async def test_a_signature_that_fails_is_no_commit(
+    project: Path, tmp_path: Path
+) -> None:
     signing(project, tmp_path, "echo 'no pinentry' >&2; exit 2")
     error = await refused(project, "could not be signed")
     assert "commit.gpgsign" in error.hint
@@ -516,7 +693,9 @@ async def test_a_signature_that_fails_is_no_commit(project: Path, tmp_path: Path
 KILLER = """\
 #!/bin/sh
 case "$*" in
-    *{command}*) test {when} = before && kill -9 $PPID; {git} "$@"; touch {over}; kill -9 $PPID ;;
+    *{command}*)
+        test {when} = before && kill -9 $PPID
+        {git} "$@"; touch {over}; kill -9 $PPID ;;
     *) exec {git} "$@" ;;
 esac
 """
@@ -535,13 +714,22 @@ async def test_after_a_kill_at_any_moment_the_next_try_makes_the_one_commit(
 ) -> None:
     killer = tmp_path / "bin/git"
     over = tmp_path / "over"
-    write(tmp_path, {"bin/git": KILLER.format(command=command, when=when, git=shutil.which("git"), over=over)})
+    write(
+        tmp_path,
+        {
+            "bin/git": KILLER.format(
+                command=command, when=when, git=shutil.which("git"), over=over
+            )
+        },
+    )
     killer.chmod(0o755)
     write(project, {"a.txt": "step\n", "new.txt": "step\n", "b.txt": "staged\n"})
     git(project, "add", "b.txt")
     path = os.pathsep.join((str(killer.parent), os.environ["PATH"]))
     main = [sys.executable, "-c", MAIN.format(root=str(project))]
-    done = subprocess.run(main, env={**os.environ, "PATH": path, "TMPDIR": str(tmp_path)})
+    done = subprocess.run(
+        main, env={**os.environ, "PATH": path, "TMPDIR": str(tmp_path)}
+    )
     assert done.returncode == -signal.SIGKILL
     wait_for(over.exists)  # a git that was started goes on without us
 
@@ -559,12 +747,18 @@ async def test_a_commit_is_found_again_by_its_trailer(project: Path) -> None:
     assert await already_committed(project, MESSAGE.trailer) is None
     write(project, {"a.txt": "new\n"})
     name = await commit_files(project, ["a.txt"], MESSAGE)
-    user_commits(project, {"b.txt": "later\n"}, f"Quotes it\n\n{MESSAGE.trailer}\n\nbut is another one")
+    user_commits(
+        project,
+        {"b.txt": "later\n"},
+        f"Quotes it\n\n{MESSAGE.trailer}\n\nbut is another one",
+    )
     user_commits(project, {}, "Subject\n\nCdd-Step: feature-user-auth/22")
     user_commits(project, {}, MESSAGE.trailer)
 
     assert await already_committed(project, MESSAGE.trailer) == name
-    assert await already_committed(project, f"{MESSAGE.trailer}2") == git(project, "rev-parse", "HEAD^")
+    assert await already_committed(project, f"{MESSAGE.trailer}2") == git(
+        project, "rev-parse", "HEAD^"
+    )
     assert await already_committed(project, f"{MESSAGE.trailer[:-1]}3") is None
 
 
@@ -572,16 +766,21 @@ async def test_trailers_that_people_add_do_not_hide_it(project: Path) -> None:
     write(project, {"a.txt": "new\n"})
     await commit_files(project, ["a.txt"], MESSAGE)
     git(project, "commit", "--quiet", "--amend", "--no-edit", "--signoff")
-    assert await already_committed(project, MESSAGE.trailer) == git(project, "rev-parse", "HEAD")
+    assert await already_committed(project, MESSAGE.trailer) == git(
+        project, "rev-parse", "HEAD"
+    )
 
 
-async def test_it_is_looked_for_among_the_last_fifty_of_the_branchs_own(project: Path) -> None:
+async def test_it_is_looked_for_among_the_last_fifty_of_the_branchs_own(
+    project: Path,
+) -> None:
     git(project, "checkout", "--quiet", "-b", "side")
     write(project, {"a.txt": "new\n"})
     name = await commit_files(project, ["a.txt"], MESSAGE)
     git(project, "checkout", "--quiet", "main")
     git(project, "merge", "--quiet", "--no-ff", "--no-edit", "side")
-    assert await already_committed(project, MESSAGE.trailer) is None  # it came by a merge
+    # it came by a merge
+    assert await already_committed(project, MESSAGE.trailer) is None
     git(project, "checkout", "--quiet", "side")
     for _ in range(49):
         user_commits(project, {})
@@ -595,7 +794,15 @@ async def test_on_a_branch_without_commits_nothing_is_found(empty: Path) -> None
 
 
 async def test_git_takes_no_part_of_a_message_for_the_trailer(project: Path) -> None:
-    forged = f"x\r\n\r\n{MESSAGE.trailer}\n---\ndiff --git a/x b/x\nSigned-off-by: Eve <eve@example.org>\n\x00\x1b[31m"
+    forged = (
+        "x\r\n"
+        "\r\n"
+        f"{MESSAGE.trailer}\n"
+        "---\n"
+        "diff --git a/x b/x\n"
+        "Signed-off-by: Eve <eve@example.org>\n"
+        "\x00\x1b[31m"
+    )
     write(project, {"a.txt": "new\n"})
     other = f"{MESSAGE.trailer[:-1]}9"
     await commit_files(project, ["a.txt"], CommitMessage(forged, forged, other))

@@ -1,4 +1,6 @@
-"""A remote: where it is, what is sent to it, and its references changed by compare-and-swap."""
+"""A remote: where it is, what is sent to it, and its references changed by
+compare-and-swap.
+"""
 
 import subprocess
 from pathlib import Path
@@ -14,8 +16,17 @@ REFERENCE = "refs/cdd/runs/words"
 
 
 def git(folder: Path, *words: str) -> str:
-    who = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "-c", "commit.gpgsign=false")
-    done = subprocess.run(["git", *who, *words], cwd=folder, check=True, capture_output=True, text=True)
+    who = (
+        "-c",
+        "user.name=Ann",
+        "-c",
+        "user.email=ann@example.org",
+        "-c",
+        "commit.gpgsign=false",
+    )
+    done = subprocess.run(
+        ["git", *who, *words], cwd=folder, check=True, capture_output=True, text=True
+    )
     return done.stdout.strip()
 
 
@@ -32,8 +43,13 @@ def root(tmp_path: Path) -> Path:
 async def remote_of(root: Path, name: str = "origin") -> Remote:
     private = root / ".cdd" / "private.git"
     git(root, "init", "--quiet", "--bare", str(private))
-    env = {"GIT_DIR": str(private), "GIT_OBJECT_DIRECTORY": str(root / ".git" / "objects")}
-    return Remote.of(await address_of(await repository_of(root), name), Git(root, env), None)
+    env = {
+        "GIT_DIR": str(private),
+        "GIT_OBJECT_DIRECTORY": str(root / ".git" / "objects"),
+    }
+    return Remote.of(
+        await address_of(await repository_of(root), name), Git(root, env), None
+    )
 
 
 def commit(root: Path, text: str) -> str:
@@ -49,7 +65,8 @@ async def test_a_reference_moves_only_from_where_it_is_expected(root: Path) -> N
     assert not await remote.swap(REFERENCE, None, two)
     assert not await remote.swap(REFERENCE, two, commit(root, "three"))
     assert await remote.swap(REFERENCE, one, two)
-    assert await remote.swap(REFERENCE, one, two)  # its answer was lost, and it is sent once more
+    # its answer was lost, and it is sent once more
+    assert await remote.swap(REFERENCE, one, two)
     assert await remote.tip(REFERENCE) == two
 
 
@@ -75,7 +92,9 @@ async def test_what_comes_is_kept_apart_until_it_is_accepted(root: Path) -> None
     theirs = await remote_of(other)
     found = await theirs.fetch(REFERENCE, (), 10_000_000)
     assert (await theirs.quarantined("cat-file", "-t", found)).stdout == "commit\n"
-    assert (await theirs.git("cat-file", "-e", found, codes=(0, 1, 128))).return_code != 0
+    assert (
+        await theirs.git("cat-file", "-e", found, codes=(0, 1, 128))
+    ).return_code != 0
     theirs.accept()
     theirs.accept()
     await theirs.clear()
@@ -83,27 +102,47 @@ async def test_what_comes_is_kept_apart_until_it_is_accepted(root: Path) -> None
     assert git(other, "for-each-ref") == ""
 
 
-async def test_of_the_repositorys_settings_only_what_belongs_to_the_remote_is_sent(root: Path) -> None:
-    git(root, "config", "http.https://example.org/.extraheader", "AUTHORIZATION: basic abc")
+async def test_of_the_repositorys_settings_only_what_belongs_to_the_remote_is_sent(
+    root: Path,
+) -> None:
+    git(
+        root,
+        "config",
+        "http.https://example.org/.extraheader",
+        "AUTHORIZATION: basic abc",
+    )
     git(root, "config", "http.sslVerify", "false")
     git(root, "config", "core.sshCommand", "evil")
     address = await address_of(await repository_of(root), "origin")
-    assert address.settings == (("http.https://example.org/.extraheader", "AUTHORIZATION: basic abc"),)
+    assert address.settings == (
+        ("http.https://example.org/.extraheader", "AUTHORIZATION: basic abc"),
+    )
     remote = await remote_of(root)
-    heard = await remote._speak("config", "--get-urlmatch", "http.extraheader", "https://example.org/x.git")
+    heard = await remote._speak(
+        "config", "--get-urlmatch", "http.extraheader", "https://example.org/x.git"
+    )
     assert heard.stdout == "AUTHORIZATION: basic abc\n"
     assert (await remote._speak("config", "core.sshCommand", codes=(1,))).stdout == ""
 
 
-async def test_an_address_is_one_of_a_remote_or_itself(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_address_is_one_of_a_remote_or_itself(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     repository, there = await repository_of(root), str(root.parent / "remote.git")
     inner = root / "inner"
     inner.mkdir()
     monkeypatch.chdir(inner)
-    assert (await address_of(repository, "origin")).fetch == there  # from the top, wherever one is
+    # from the top, wherever one is
+    assert (await address_of(repository, "origin")).fetch == there
     assert (await address_of(repository, "../../remote.git")).push == there
-    for address in ("git@example.org:team/runs.git", "https://example.org/runs.git", "ssh://example.org/runs.git"):
-        assert await address_of(repository, address) == Address(address, address, address)
+    for address in (
+        "git@example.org:team/runs.git",
+        "https://example.org/runs.git",
+        "ssh://example.org/runs.git",
+    ):
+        assert await address_of(repository, address) == Address(
+            address, address, address
+        )
     git(root, "remote", "set-url", "--push", "origin", "ssh://example.org/push.git")
     assert (await address_of(repository, "origin")).push == "ssh://example.org/push.git"
     for wrong in ("upstream", "--upload-pack=evil", ""):

@@ -1,4 +1,6 @@
-"""Files go back as they were, of whatever kind and name, and what a person did meanwhile stays."""
+"""Files go back as they were, of whatever kind and name, and what a person did
+meanwhile stays.
+"""
 
 import os
 import socket
@@ -14,7 +16,14 @@ import pytest
 from cdd_agent.files.atomic import _temporary
 from cdd_agent.git import restore as restoring
 from cdd_agent.git.restore import RestoreResult
-from tests.git.checkpoints import check_there_and_back, opened, restore, skip_where_all_is_allowed, state, write
+from tests.git.checkpoints import (
+    check_there_and_back,
+    opened,
+    restore,
+    skip_where_all_is_allowed,
+    state,
+    write,
+)
 from tests.git.test_status import git
 
 IN_THE_WAY = "in the way"
@@ -25,20 +34,47 @@ IN_THE_WAY = "in the way"
 
 @pytest.mark.parametrize(
     "attributes",
-    ["* text=auto", "* text eol=crlf", "* filter=broken", "* text working-tree-encoding=UTF-16", "* ident", "* -diff"],
+    [
+        "* text=auto",
+        "* text eol=crlf",
+        "* filter=broken",
+        "* text working-tree-encoding=UTF-16",
+        "* ident",
+        "* -diff",
+    ],
 )
 async def test_attributes_convert_nothing(project: Path, attributes: str) -> None:
     git(project, "config", "filter.broken.clean", "false")
     git(project, "config", "filter.broken.required", "true")
-    write(project, {".gitattributes": f"{attributes}\n", "a.txt": "a\r\nb\n$Id$\n", "b.bin": b"\0\xff\r\n"})
-    await check_there_and_back(project, {"a.txt": "b\n$Id: x$\r\n", "b.bin": None, ".gitattributes": None})
+    write(
+        project,
+        {
+            ".gitattributes": f"{attributes}\n",
+            "a.txt": "a\r\nb\n$Id$\n",
+            "b.bin": b"\0\xff\r\n",
+        },
+    )
+    await check_there_and_back(
+        project, {"a.txt": "b\n$Id: x$\r\n", "b.bin": None, ".gitattributes": None}
+    )
 
 
-async def test_settings_of_the_user_convert_and_hide_nothing(project: Path, tmp_path: Path) -> None:
+async def test_settings_of_the_user_convert_and_hide_nothing(
+    project: Path, tmp_path: Path
+) -> None:
     (tmp_path / "ignored").write_text("*.bak\n")
-    names = {"core.autocrlf": "true", "core.safecrlf": "true", "core.fileMode": "false", "core.checkStat": "minimal",
-             "core.trustCtime": "false", "core.excludesFile": str(tmp_path / "ignored"), "user.useConfigOnly": "true",
-             "core.logAllRefUpdates": "always", "diff.noprefix": "true", "core.sparseCheckout": "true"}  # fmt: skip
+    names = {
+        "core.autocrlf": "true",
+        "core.safecrlf": "true",
+        "core.fileMode": "false",
+        "core.checkStat": "minimal",
+        "core.trustCtime": "false",
+        "core.excludesFile": str(tmp_path / "ignored"),
+        "user.useConfigOnly": "true",
+        "core.logAllRefUpdates": "always",
+        "diff.noprefix": "true",
+        "core.sparseCheckout": "true",
+    }
     for name, value in names.items():
         git(project, "config", "--global", name, value)
     write(project, {"a.txt": "a\r\nb\n", "x.bak": "1\n", "run.sh": "#!\n"})
@@ -48,12 +84,17 @@ async def test_settings_of_the_user_convert_and_hide_nothing(project: Path, tmp_
     (project / "run.sh").chmod(0o755)
     after = await checkpoints.take("after")
 
-    assert [change.path for change in await checkpoints.changes(before, after)] == ["a.txt", "run.sh"]
+    assert [change.path for change in await checkpoints.changes(before, after)] == [
+        "a.txt",
+        "run.sh",
+    ]
     await restore(checkpoints, before, after)
     assert state(project) == was
 
 
-async def test_what_this_copy_of_a_repository_ignores(project: Path, tmp_path: Path) -> None:
+async def test_what_this_copy_of_a_repository_ignores(
+    project: Path, tmp_path: Path
+) -> None:
     (tmp_path / "ignored").write_text("*.bak\n")
     git(project, "config", "core.excludesFile", str(tmp_path / "ignored"))
     (project / ".git/info").mkdir(exist_ok=True)
@@ -68,36 +109,76 @@ async def test_a_shared_repository_stays_writable_for_the_group(project: Path) -
     git(project, "config", "core.sharedRepository", "group")
     write(project, {"a.txt": "a\n"})
     await (await opened(project)).take("before")
-    folders = [path for path in (project / ".git/objects").iterdir() if len(path.name) == 2]
+    folders = [
+        path for path in (project / ".git/objects").iterdir() if len(path.name) == 2
+    ]
     assert folders
     assert all(path.stat().st_mode & stat.S_IWGRP for path in folders)
 
 
 @pytest.mark.parametrize("root", ["project", "plain"])
 async def test_names_of_any_kind(request: pytest.FixtureRequest, root: str) -> None:
-    names = ["a b", "line\nend", 'quo"te', "it's", "-rf", "*", "[a]", "a\\b", ":(top)x", "ümläut", "tab\t", " ",
-             "git~1", "!x", "#x", os.fsdecode(b"\xff\xfe"), "x" * 250, "\x1b[31m", "deep/" * 40 + "x"]  # fmt: skip
+    names = [
+        "a b",
+        "line\nend",
+        'quo"te',
+        "it's",
+        "-rf",
+        "*",
+        "[a]",
+        "a\\b",
+        ":(top)x",
+        "ümläut",
+        "tab\t",
+        " ",
+        "git~1",
+        "!x",
+        "#x",
+        os.fsdecode(b"\xff\xfe"),
+        "x" * 250,
+        "\x1b[31m",
+        "deep/" * 40 + "x",
+    ]
     folder = request.getfixturevalue(root)
     write(folder, dict.fromkeys(names, "1\n"))
-    changed = dict.fromkeys(names, "2\n") | {"-rf": None, "line\nend": None, os.fsdecode(b"new\xff"): "3\n"}
+    changed = dict.fromkeys(names, "2\n") | {
+        "-rf": None,
+        "line\nend": None,
+        os.fsdecode(b"new\xff"): "3\n",
+    }
     undone = await check_there_and_back(folder, changed)
     assert undone.restored == tuple(sorted(changed))
 
 
-async def test_names_that_git_keeps_for_itself_are_left_out_and_named(project: Path) -> None:
+async def test_names_that_git_keeps_for_itself_are_left_out_and_named(
+    project: Path,
+) -> None:
     write(project, {".GIT/x": "1\n", "a.txt": "1\n"})
     (project / ".gitmodules").symlink_to("a.txt")
     checkpoints = await opened(project)
     before = await checkpoints.take("before")
     write(project, {"a.txt": "2\n", ".GIT/x": "2\n"})
 
-    assert await restore(checkpoints, before, await checkpoints.take("after")) == RestoreResult(("a.txt",))
+    assert await restore(
+        checkpoints, before, await checkpoints.take("after")
+    ) == RestoreResult(("a.txt",))
     assert checkpoints.unseen == {".GIT/x", ".gitmodules"}
 
 
 async def test_empty_binary_and_large_files(project: Path) -> None:
-    write(project, {"empty": b"", "binary": bytes(range(256)) * 9, "large": os.urandom(5 << 20), "filled": "x"})
-    await check_there_and_back(project, {"empty": "no more", "binary": b"\0", "large": None, "filled": b"", "new": b""})
+    write(
+        project,
+        {
+            "empty": b"",
+            "binary": bytes(range(256)) * 9,
+            "large": os.urandom(5 << 20),
+            "filled": "x",
+        },
+    )
+    await check_there_and_back(
+        project,
+        {"empty": "no more", "binary": b"\0", "large": None, "filled": b"", "new": b""},
+    )
 
 
 async def test_an_empty_project(plain: Path) -> None:
@@ -105,28 +186,54 @@ async def test_an_empty_project(plain: Path) -> None:
     checkpoints = await opened(plain)
     before = await checkpoints.take("before")
     write(plain, {"a": None})
-    assert (await restore(checkpoints, before, await checkpoints.take("after"))).restored == ("a/b.txt",)
+    assert (
+        await restore(checkpoints, before, await checkpoints.take("after"))
+    ).restored == ("a/b.txt",)
 
 
-async def test_an_edit_in_the_same_moment_and_of_the_same_length_is_seen(project: Path) -> None:
+async def test_an_edit_in_the_same_moment_and_of_the_same_length_is_seen(
+    project: Path,
+) -> None:
     write(project, {"a.txt": "1\n"})
     before = await (await opened(project)).take("before")
-    (project / "a.txt").write_text("2\n")  # git cannot tell by its times, and looks at it for that reason
+    # git cannot tell by its times, and looks at it for that reason
+    (project / "a.txt").write_text("2\n")
     time.sleep(1.1)
     checkpoints = await opened(project)
-    assert [change.path for change in await checkpoints.changes(before, await checkpoints.take("after"))] == ["a.txt"]
+    assert [
+        change.path
+        for change in await checkpoints.changes(before, await checkpoints.take("after"))
+    ] == ["a.txt"]
 
 
 # Links, folders and permissions
 
 
 def edit_links(root: Path) -> None:
-    write(root, dict.fromkeys(("file-to-link", "link-to-file", "folder-to-link", "link-to-folder", "other")))
+    write(
+        root,
+        dict.fromkeys(
+            (
+                "file-to-link",
+                "link-to-file",
+                "folder-to-link",
+                "link-to-folder",
+                "other",
+            )
+        ),
+    )
     write(root, {"file-to-folder": None, "folder-to-file": None})
     (root / "file-to-link").symlink_to("nowhere")
     (root / "folder-to-link").symlink_to("../outside")
     (root / "other").symlink_to("/")
-    write(root, {"link-to-file": "file\n", "link-to-folder/x": "x\n", "file-to-folder/a/b": "b\n"})
+    write(
+        root,
+        {
+            "link-to-file": "file\n",
+            "link-to-folder/x": "x\n",
+            "file-to-folder/a/b": "b\n",
+        },
+    )
     write(root, {"folder-to-file": "file\n"})
 
 
@@ -137,7 +244,13 @@ async def test_files_folders_and_links_that_take_each_others_places(
     root = request.getfixturevalue(kind)
     write(tmp_path, {"outside/x": "not mine\n"})
     write(
-        root, {"file-to-link": "1\n", "folder-to-link/x": "x\n", "file-to-folder": "1\n", "folder-to-file/a/b": "b\n"}
+        root,
+        {
+            "file-to-link": "1\n",
+            "folder-to-link/x": "x\n",
+            "file-to-folder": "1\n",
+            "folder-to-file/a/b": "b\n",
+        },
     )
     (root / "link-to-file").symlink_to("file-to-link")
     (root / "link-to-folder").symlink_to("../outside")
@@ -151,31 +264,55 @@ async def test_files_folders_and_links_that_take_each_others_places(
     assert state(root) == was
     assert (await restore(checkpoints, after, before)).kept == ()
     assert state(root) == now
-    assert state(tmp_path / "outside") == {"x": (oct((tmp_path / "outside/x").stat().st_mode & 0o777), b"not mine\n")}
+    assert state(tmp_path / "outside") == {
+        "x": (oct((tmp_path / "outside/x").stat().st_mode & 0o777), b"not mine\n")
+    }
 
 
-async def test_nothing_is_written_or_removed_through_a_link_that_a_person_made(project: Path, tmp_path: Path) -> None:
+async def test_nothing_is_written_or_removed_through_a_link_that_a_person_made(
+    project: Path, tmp_path: Path
+) -> None:
     write(project, {"folder/changed": "1\n", "folder/deleted": "1\n"})
     checkpoints = await opened(project)
     before = await checkpoints.take("before")
-    write(project, {"folder/changed": "2\n", "folder/deleted": None, "folder/created": "2\n"})
+    write(
+        project,
+        {"folder/changed": "2\n", "folder/deleted": None, "folder/created": "2\n"},
+    )
     after = await checkpoints.take("after")
     (project / "folder").rename(tmp_path / "moved")
     (project / "folder").symlink_to(tmp_path / "moved")
     was = state(tmp_path / "moved")
 
-    assert await restore(checkpoints, before, after) == RestoreResult((), ("folder/changed", "folder/deleted"))
+    assert await restore(checkpoints, before, after) == RestoreResult(
+        (), ("folder/changed", "folder/deleted")
+    )
     assert state(tmp_path / "moved") == was
 
 
 async def test_permissions_come_back(project: Path) -> None:
-    write(project, dict.fromkeys(("deleted", "replaced", "opened", "closed", "run.sh", "stop.sh"), "1\n"))
-    for name, mode in {"deleted": 0o600, "replaced": 0o640, "opened": 0o600, "stop.sh": 0o755}.items():
+    write(
+        project,
+        dict.fromkeys(
+            ("deleted", "replaced", "opened", "closed", "run.sh", "stop.sh"), "1\n"
+        ),
+    )
+    for name, mode in {
+        "deleted": 0o600,
+        "replaced": 0o640,
+        "opened": 0o600,
+        "stop.sh": 0o755,
+    }.items():
         (project / name).chmod(mode)
     checkpoints = await opened(project)
     before, was = await checkpoints.take("before"), state(project)
     write(project, {"deleted": None, "replaced": "2\n", "closed": "1\n"})
-    for name, mode in {"opened": 0o644, "closed": 0o600, "run.sh": 0o755, "stop.sh": 0o644}.items():
+    for name, mode in {
+        "opened": 0o644,
+        "closed": 0o600,
+        "run.sh": 0o755,
+        "stop.sh": 0o644,
+    }.items():
         (project / name).chmod(mode)
     after, now = await checkpoints.take("after"), state(project)
 
@@ -185,7 +322,9 @@ async def test_permissions_come_back(project: Path) -> None:
     assert state(project) == now
 
 
-async def test_a_file_that_a_person_closed_meanwhile_stays_closed(project: Path) -> None:
+async def test_a_file_that_a_person_closed_meanwhile_stays_closed(
+    project: Path,
+) -> None:
     write(project, {"a.txt": "1\n"})
     checkpoints = await opened(project)
     before = await checkpoints.take("before")
@@ -198,7 +337,9 @@ async def test_a_file_that_a_person_closed_meanwhile_stays_closed(project: Path)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there are none")
-async def test_pipes_and_sockets_are_no_files(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_pipes_and_sockets_are_no_files(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write(project, {"became-pipe": "1\n", "a.txt": "1\n"})
     os.mkfifo(project / "pipe")
     monkeypatch.chdir(project)  # a socket's whole path has to be short
@@ -217,7 +358,16 @@ async def test_pipes_and_sockets_are_no_files(project: Path, monkeypatch: pytest
 @pytest.mark.skipif(os.name == "nt", reason="permissions are another thing there")
 async def test_what_may_not_be_read_is_named_and_never_removed(project: Path) -> None:
     skip_where_all_is_allowed(project)
-    write(project, {"file": "1\n", "folder/x": "1\n", "later": "1\n", "later-folder/x": "1\n", "a.txt": "1\n"})
+    write(
+        project,
+        {
+            "file": "1\n",
+            "folder/x": "1\n",
+            "later": "1\n",
+            "later-folder/x": "1\n",
+            "a.txt": "1\n",
+        },
+    )
     (project / "file").chmod(0)
     (project / "folder").chmod(0)
     checkpoints = await opened(project)
@@ -233,11 +383,21 @@ async def test_what_may_not_be_read_is_named_and_never_removed(project: Path) ->
 
     assert await restore(checkpoints, before, after) == RestoreResult(("a.txt",))
     (project / "later-folder").chmod(0o755)
-    assert sorted(state_names(project)) == ["a.txt", "file", "folder/x", "later", "later-folder/x"]
+    assert sorted(state_names(project)) == [
+        "a.txt",
+        "file",
+        "folder/x",
+        "later",
+        "later-folder/x",
+    ]
 
 
 def state_names(root: Path) -> list[str]:
-    found = (path.relative_to(root).as_posix() for path in root.rglob("*") if not path.is_dir())
+    found = (
+        path.relative_to(root).as_posix()
+        for path in root.rglob("*")
+        if not path.is_dir()
+    )
     return [path for path in found if not path.startswith((".git/", ".cdd/"))]
 
 
@@ -249,13 +409,33 @@ async def test_what_a_person_changed_since_is_kept_and_named(project: Path) -> N
     write(project, dict.fromkeys(names, "1\n"))
     checkpoints = await opened(project)
     before = await checkpoints.take("before")
-    write(project, {**dict.fromkeys(names, "2\n"), IN_THE_WAY: None, "not-theirs": "1\n", "new": "2\n", "gone": "2\n"})
+    write(
+        project,
+        {
+            **dict.fromkeys(names, "2\n"),
+            IN_THE_WAY: None,
+            "not-theirs": "1\n",
+            "new": "2\n",
+            "gone": "2\n",
+        },
+    )
     after = await checkpoints.take("after")
-    write(project, {"changed": "3\n", "deleted": None, f"{IN_THE_WAY}/mine": "3\n", "not-theirs": "3\n", "new": "3\n"})
+    write(
+        project,
+        {
+            "changed": "3\n",
+            "deleted": None,
+            f"{IN_THE_WAY}/mine": "3\n",
+            "not-theirs": "3\n",
+            "new": "3\n",
+        },
+    )
     write(project, {"gone": None, "only-theirs": "3\n"})
 
     taken = await restore(checkpoints, before, after)
-    assert taken == RestoreResult(("only-mine", "theirs"), ("changed", "deleted", IN_THE_WAY, "new"))
+    assert taken == RestoreResult(
+        ("only-mine", "theirs"), ("changed", "deleted", IN_THE_WAY, "new")
+    )
     assert await restore(checkpoints, before, after) == RestoreResult((), taken.kept)
     texts = {name: (project / name).read_text() for name in state(project)}
     assert texts == dict.fromkeys(
@@ -263,7 +443,9 @@ async def test_what_a_person_changed_since_is_kept_and_named(project: Path) -> N
     ) | dict.fromkeys(("only-mine", "theirs"), "1\n")
 
     redone = await restore(checkpoints, after, before)
-    assert redone == RestoreResult(("gone", "only-mine", "theirs"), ("changed", "deleted", "new"))
+    assert redone == RestoreResult(
+        ("gone", "only-mine", "theirs"), ("changed", "deleted", "new")
+    )
 
 
 async def test_an_empty_folder_is_not_in_the_way_of_a_file(project: Path) -> None:
@@ -277,11 +459,15 @@ async def test_an_empty_folder_is_not_in_the_way_of_a_file(project: Path) -> Non
     after = await checkpoints.take("after")
     (project / "b" / "mine").mkdir()
 
-    assert await restore(checkpoints, before, after) == RestoreResult(("a", "b", "b/link"))
+    assert await restore(checkpoints, before, after) == RestoreResult(
+        ("a", "b", "b/link")
+    )
     assert sorted(state(project)) == ["a", "b"]
 
 
-async def test_a_folder_of_a_persons_in_a_files_place_keeps_all_that_is_in_it(project: Path) -> None:
+async def test_a_folder_of_a_persons_in_a_files_place_keeps_all_that_is_in_it(
+    project: Path,
+) -> None:
     write(project, {"a": "a\n"})
     checkpoints = await opened(project)
     before = await checkpoints.take("before")
@@ -310,7 +496,12 @@ async def test_what_was_interrupted_is_taken_back_by_doing_it_again(
 ) -> None:
     write(
         project,
-        {"file-to-link": "1\n", "folder-to-link/x": "x\n", "file-to-folder": "1\n", "folder-to-file/a/b": "b\n"},
+        {
+            "file-to-link": "1\n",
+            "folder-to-link/x": "x\n",
+            "file-to-folder": "1\n",
+            "folder-to-file/a/b": "b\n",
+        },
     )
     checkpoints = await opened(project)
     before, was = await checkpoints.take("before"), state(project)

@@ -17,8 +17,21 @@ from cdd_agent.git.status import current_branch, git_diff, git_log, git_status
 
 
 def git(folder: Path, *arguments: str) -> str:
-    author = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "-c", "protocol.file.allow=always")
-    done = subprocess.run(["git", *author, *arguments], cwd=folder, check=True, capture_output=True, text=True)
+    author = (
+        "-c",
+        "user.name=Ann",
+        "-c",
+        "user.email=ann@example.org",
+        "-c",
+        "protocol.file.allow=always",
+    )
+    done = subprocess.run(
+        ["git", *author, *arguments],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     return done.stdout.strip()
 
 
@@ -51,10 +64,17 @@ async def test_the_status_is_the_branch_and_what_differs(project: Path) -> None:
     (project / "grün\n.txt").touch()
     git(project, "rm", "--quiet", "b.txt")
 
-    assert (await git_status(project)).lines == ("## main", " M a.txt", "D  b.txt", '?? "grün\\n.txt"')
+    assert (await git_status(project)).lines == (
+        "## main",
+        " M a.txt",
+        "D  b.txt",
+        '?? "grün\\n.txt"',
+    )
 
 
-async def test_a_project_inside_a_repository_is_all_that_is_looked_at(project: Path) -> None:
+async def test_a_project_inside_a_repository_is_all_that_is_looked_at(
+    project: Path,
+) -> None:
     inner = project / "packages" / "app"
     inner.mkdir(parents=True)
     one = commit(project, "outside", a_txt="a\n")
@@ -65,7 +85,11 @@ async def test_a_project_inside_a_repository_is_all_that_is_looked_at(project: P
     git(project, "config", "status.relativePaths", "false")
 
     assert (await git_status(inner)).lines == ("## main", " M b.txt")
-    assert [line.split()[-1] for line in (await git_diff(inner)).lines if line.startswith("diff")] == ["b/b.txt"]
+    assert [
+        line.split()[-1]
+        for line in (await git_diff(inner)).lines
+        if line.startswith("diff")
+    ] == ["b/b.txt"]
     assert [line[: len(two)] for line in (await git_log(inner)).lines] == [two]
     assert (await git_diff(inner, commit=one)).lines == ("No changes.",)
 
@@ -75,12 +99,20 @@ async def test_a_project_inside_a_repository_is_all_that_is_looked_at(project: P
 
 async def test_commits_are_listed_the_newest_first(project: Path) -> None:
     assert len((await git_log(project)).lines) == 1
-    names = [commit(project, f"Change {number}\n\nbody", a_txt=f"{number}\n") for number in range(3)]
+    names = [
+        commit(project, f"Change {number}\n\nbody", a_txt=f"{number}\n")
+        for number in range(3)
+    ]
     other = commit(project, "Größe", b_txt="b\n")
 
     today = git(project, "log", "-1", "--date=short", "--format=%ad")
-    lines = [f"{name} {today} Ann: Change {number}" for number, name in enumerate(names)]
-    assert (await git_log(project)).lines == (f"{other} {today} Ann: Größe", *reversed(lines))
+    lines = [
+        f"{name} {today} Ann: Change {number}" for number, name in enumerate(names)
+    ]
+    assert (await git_log(project)).lines == (
+        f"{other} {today} Ann: Größe",
+        *reversed(lines),
+    )
     assert await git_log(project, "a.txt", 2) == Found((lines[2], lines[1]), cut=True)
     assert await git_log(project, "a.txt", 3) == Found(tuple(reversed(lines)))
     assert (await git_log(project, "nothing.txt")).lines == ("No commits.",)
@@ -106,7 +138,9 @@ async def test_changes_are_shown_as_a_diff(project: Path) -> None:
     assert (await git_diff(project, "b.txt", True)).lines == ("No changes.",)
 
 
-async def test_in_an_empty_repository_there_are_no_changes_but_staged_ones(project: Path) -> None:
+async def test_in_an_empty_repository_there_are_no_changes_but_staged_ones(
+    project: Path,
+) -> None:
     (project / "a.txt").write_text("a\n")
     assert (await git_diff(project)).lines == ("No changes.",)
     git(project, "add", "a.txt")
@@ -122,16 +156,32 @@ async def test_the_changes_of_one_commit(project: Path) -> None:
     git(project, "merge", "--quiet", "--no-ff", "--message=merge", "side")
 
     def changed(found: Found) -> list[str]:
-        return [line for line in found.lines if line[:1] in "+-" and line[:3] not in ("+++", "---")]
+        return [
+            line
+            for line in found.lines
+            if line[:1] in "+-" and line[:3] not in ("+++", "---")
+        ]
 
     assert changed(await git_diff(project, commit=first)) == ["+a"]
     assert changed(await git_diff(project, commit="HEAD~1")) == ["-a", "+b", "+c"]
     assert changed(await git_diff(project, "c.txt", commit="main~")) == ["+c"]
-    assert changed(await git_diff(project, commit="main")) == ["+d"]  # a merge: what it brought to the branch
+    # a merge: what it brought to the branch
+    assert changed(await git_diff(project, commit="main")) == ["+d"]
 
 
 @pytest.mark.parametrize(
-    "text", ["nothing", "--output=stolen", "-O/etc/passwd", "", "HEAD HEAD", "HEAD..HEAD", "a\nb", "HEAD:a.txt", "\0"]
+    "text",
+    [
+        "nothing",
+        "--output=stolen",
+        "-O/etc/passwd",
+        "",
+        "HEAD HEAD",
+        "HEAD..HEAD",
+        "a\nb",
+        "HEAD:a.txt",
+        "\0",
+    ],
 )
 async def test_a_commit_that_is_none_is_refused(project: Path, text: str) -> None:
     commit(project, "one", a_txt="a\n")
@@ -143,7 +193,11 @@ async def test_a_commit_that_is_none_is_refused(project: Path, text: str) -> Non
 async def test_a_renamed_file_is_shown_as_renamed(project: Path) -> None:
     commit(project, "one", a_txt="line\n" * 50)
     git(project, "mv", "a.txt", "b.txt")
-    assert {line.split()[-1] for line in (await git_diff(project, staged=True)).lines if line.startswith("rename")} == {
+    assert {
+        line.split()[-1]
+        for line in (await git_diff(project, staged=True)).lines
+        if line.startswith("rename")
+    } == {
         *("a.txt", "b.txt"),
     }
 
@@ -171,7 +225,11 @@ async def test_files_that_hold_secrets_are_left_out_and_named(project: Path) -> 
     found = await git_diff(project, staged=True)
     assert "+b" in found.lines
     assert "s3cret" not in found.as_text()
-    assert found.note.rpartition(": ")[2].split(", ") == [".env", "[x]*.pem", "\ufffd.key"]
+    assert found.note.rpartition(": ")[2].split(", ") == [
+        ".env",
+        "[x]*.pem",
+        "\ufffd.key",
+    ]
 
     git(project, "mv", ".env", "notes.txt")  # renamed: what it was is still not shown
     assert "first" not in (await git_diff(project, staged=True)).as_text()
@@ -183,7 +241,10 @@ async def test_files_that_hold_secrets_are_left_out_and_named(project: Path) -> 
 # Paths are paths
 
 
-@pytest.mark.parametrize("path", ["--output=stolen", "*.txt", ":(exclude)a.txt", ":/", "!a.txt", ":(top)x", "a.???"])
+@pytest.mark.parametrize(
+    "path",
+    ["--output=stolen", "*.txt", ":(exclude)a.txt", ":/", "!a.txt", ":(top)x", "a.???"],
+)
 async def test_a_path_is_taken_literally(project: Path, path: str) -> None:
     commit(project, "one", a_txt="a\n")
     (project / "a.txt").write_text("b\n")
@@ -237,11 +298,17 @@ ASKS: dict[str, Callable[[Path], Awaitable[Found]]] = {
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    return {str(place): place.read_bytes() for place in sorted(folder.rglob("*")) if place.is_file()}
+    return {
+        str(place): place.read_bytes()
+        for place in sorted(folder.rglob("*"))
+        if place.is_file()
+    }
 
 
 @pytest.mark.parametrize("ask", ASKS.values(), ids=ASKS)
-async def test_asking_changes_nothing_in_the_repository(project: Path, ask: Callable[[Path], Awaitable[Found]]) -> None:
+async def test_asking_changes_nothing_in_the_repository(
+    project: Path, ask: Callable[[Path], Awaitable[Found]]
+) -> None:
     commit(project, "one", a_txt="a\n", b_txt="b\n")
     (project / "a.txt").write_text("changed\n")
     os.utime(project / "b.txt", (1, 1))  # git wants to note that it is still the same
@@ -309,15 +376,24 @@ HOSTILE = """
 
 @pytest.fixture
 def hostile(project: Path, tmp_path: Path) -> Path:
-    """A repository whose every setting that names a program leaves a file behind when it is run."""
+    """A repository whose every setting that names a program leaves a file behind when
+    it is run.
+    """
     (tmp_path / "run.sh").write_text(f"#!/bin/sh\ntouch {tmp_path}/canary\ncat\n")
     (tmp_path / "run.sh").chmod(0o755)
     (project / ".gitattributes").write_text("*.txt filter=evil diff=evil\n")
     (project / ".git/info/attributes").write_text("*.dat filter=sly.one diff=evil\n")
     commit(project, "one", a_txt="a\n", b_dat="b\n")
     header, _, message = git(project, "cat-file", "commit", "HEAD").partition("\n\n")
-    (tmp_path / "signed").write_text(f"{header}\ngpgsig -----BEGIN PGP SIGNATURE-----\n\n{message}\n")
-    git(project, "reset", "--soft", git(project, "hash-object", "-t", "commit", "-w", str(tmp_path / "signed")))
+    (tmp_path / "signed").write_text(
+        f"{header}\ngpgsig -----BEGIN PGP SIGNATURE-----\n\n{message}\n"
+    )
+    git(
+        project,
+        "reset",
+        "--soft",
+        git(project, "hash-object", "-t", "commit", "-w", str(tmp_path / "signed")),
+    )
     for name in ("post-index-change", "pre-commit", "post-checkout"):
         (project / "hooks").mkdir(exist_ok=True)
         (project / "hooks" / name).symlink_to(tmp_path / "run.sh")
@@ -344,12 +420,16 @@ async def test_the_changes_are_shown_all_the_same(hostile: Path) -> None:
 
 def test_the_hostile_repository_is_one(hostile: Path, tmp_path: Path) -> None:
     for arguments in (["status"], ["diff"], ["log"], ["show"]):
-        subprocess.run(["git", *arguments], cwd=hostile, capture_output=True, check=False)
+        subprocess.run(
+            ["git", *arguments], cwd=hostile, capture_output=True, check=False
+        )
         assert (tmp_path / "canary").exists(), arguments
         (tmp_path / "canary").unlink()
 
 
-async def test_objects_that_are_missing_are_not_fetched(hostile: Path, tmp_path: Path) -> None:
+async def test_objects_that_are_missing_are_not_fetched(
+    hostile: Path, tmp_path: Path
+) -> None:
     blob = git(hostile, "-c", "core.fsmonitor=false", "rev-parse", "HEAD:a.txt")
     (hostile / ".git/objects" / blob[:2] / blob[2:]).unlink()
     for ask in (ASKS["diff"], ASKS["commit"]):
@@ -363,7 +443,13 @@ async def test_a_submodule_is_not_asked(hostile: Path, tmp_path: Path) -> None:
     inner.mkdir()
     git(inner, "init", "--quiet")
     commit(inner, "one", a_txt="a\n")
-    git(hostile, "update-index", "--add", "--cacheinfo", f"160000,{git(inner, 'rev-parse', 'HEAD')},inner")
+    git(
+        hostile,
+        "update-index",
+        "--add",
+        "--cacheinfo",
+        f"160000,{git(inner, 'rev-parse', 'HEAD')},inner",
+    )
     with (inner / ".git/config").open("a") as config:
         config.write(HOSTILE.format(run=tmp_path / "run.sh"))
 
@@ -376,30 +462,64 @@ async def test_a_submodule_is_not_asked(hostile: Path, tmp_path: Path) -> None:
     assert not any("Subproject" in line for line in (await git_diff(hostile)).lines)
     assert not (tmp_path / "canary").exists()
 
-    git(inner, "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "commit", "--quiet", "-am", "two")
+    git(
+        inner,
+        "-c",
+        "core.fsmonitor=false",
+        "-c",
+        "core.hooksPath=/dev/null",
+        "commit",
+        "--quiet",
+        "-am",
+        "two",
+    )
     forget()
     assert "AM inner" in (await git_status(hostile)).lines
-    assert any(line.startswith("+Subproject commit") for line in (await git_diff(hostile)).lines)
+    assert any(
+        line.startswith("+Subproject commit")
+        for line in (await git_diff(hostile)).lines
+    )
     assert not (tmp_path / "canary").exists()
 
 
-async def test_settings_that_would_change_the_answer_do_not_count(project: Path) -> None:
+async def test_settings_that_would_change_the_answer_do_not_count(
+    project: Path,
+) -> None:
     first = commit(project, "one", a_txt="a\n")
     (project / "a.txt").write_text("b\n")
     (project / "grün").touch()
     plain = [await ask(project) for ask in ASKS.values()]
 
     with (project / ".git/config").open("a") as config:
-        config.write("[color]\n ui = always\n[core]\n quotePath = true\n[log]\n showRoot = false\n decorate = full\n")
-        config.write("[diff]\n noprefix = true\n mnemonicPrefix = true\n orderFile = nothing\n relative = false\n")
-        config.write("[status]\n relativePaths = false\n showUntrackedFiles = no\n branch = false\n short = false\n")
+        config.write(
+            "[color]\n"
+            " ui = always\n"
+            "[core]\n"
+            " quotePath = true\n"
+            "[log]\n"
+            " showRoot = false\n"
+            " decorate = full\n"
+        )
+        config.write(
+            "[diff]\n noprefix = true\n mnemonicPrefix = true\n orderFile = nothing\n"
+            " relative = false\n"
+        )
+        config.write(
+            "[status]\n"
+            " relativePaths = false\n"
+            " showUntrackedFiles = no\n"
+            " branch = false\n"
+            " short = false\n"
+        )
 
     assert [await ask(project) for ask in ASKS.values()] == plain
     assert "+a" in (await git_diff(project, commit=first)).lines
 
 
 REPOSITORIES: dict[str, Callable[[Path], Path]] = {}
-"""How repositories may be kept, beside the usual way; each is made in an empty folder, and its top returned."""
+"""How repositories may be kept, beside the usual way; each is made in an empty folder,
+and its top returned.
+"""
 
 
 def kept(make: Callable[[Path], Path]) -> Callable[[Path], Path]:
@@ -422,7 +542,13 @@ def split_index(folder: Path) -> Path:
 
 @kept
 def git_folder_elsewhere(folder: Path) -> Path:
-    git(folder, "init", "--quiet", "--initial-branch=main", f"--separate-git-dir={folder.parent / 'elsewhere.git'}")
+    git(
+        folder,
+        "init",
+        "--quiet",
+        "--initial-branch=main",
+        f"--separate-git-dir={folder.parent / 'elsewhere.git'}",
+    )
     return folder
 
 
@@ -471,7 +597,9 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("settings", UNREADABLE.values(), ids=UNREADABLE)
-async def test_settings_that_cannot_be_read_to_an_end_are_an_error(project: Path, settings: str) -> None:
+async def test_settings_that_cannot_be_read_to_an_end_are_an_error(
+    project: Path, settings: str
+) -> None:
     with (project / ".git/config").open("a") as config:
         config.write(settings)
     for ask in ASKS.values():
@@ -480,15 +608,30 @@ async def test_settings_that_cannot_be_read_to_an_end_are_an_error(project: Path
 
 
 @pytest.mark.parametrize("has_git", [True, False], ids=["git", "no git"])
-def test_to_get_ready_for_looking_runs_no_git(project: Path, tmp_path: Path, has_git: bool) -> None:
+def test_to_get_ready_for_looking_runs_no_git(
+    project: Path, tmp_path: Path, has_git: bool
+) -> None:
     (program := tmp_path / "bin" / "git").parent.mkdir()
     if has_git:
         program.write_text(f"#!/bin/sh\ntouch {tmp_path}/canary\n")
         program.chmod(0o755)
-    before = {**os.environ, "PATH": str(program.parent), "GIT_DIR": str(project / ".git")}
+    before = {
+        **os.environ,
+        "PATH": str(program.parent),
+        "GIT_DIR": str(project / ".git"),
+    }
 
-    code = "import os; before = dict(os.environ); import cdd_agent.git.look; assert os.environ == before"
-    done = subprocess.run([sys.executable, "-c", code], env=before, capture_output=True, text=True, check=False)
+    code = (
+        "import os; before = dict(os.environ); import cdd_agent.git.look; assert"
+        " os.environ == before"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=before,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert not (tmp_path / "canary").exists()
@@ -500,7 +643,9 @@ async def test_a_filter_with_an_empty_name_is_not_run(
 ) -> None:
     commit(project, "one", a_txt="a\n", _gitattributes="*.txt filter=\n")
     with (project / ".git/config").open("a") as config:
-        config.write(f'[filter ""]\n clean = "touch {tmp_path}/canary; cat"\n required = true\n')
+        config.write(
+            f'[filter ""]\n clean = "touch {tmp_path}/canary; cat"\n required = true\n'
+        )
     (project / "a.txt").write_text("b\n")
     assert (await ask(project)).lines
     assert not (tmp_path / "canary").exists()
@@ -523,17 +668,24 @@ async def test_what_people_wrote_cannot_steer_the_terminal(project: Path) -> Non
     (project / "c\x9b\u202e.txt").touch()
 
     assert (await git_log(project)).lines[0].endswith("a␛[31mred␇\ufffd end")
-    assert (await git_status(project)).lines == ("## b\ufffd\ufffdx", "?? c\ufffd\ufffd.txt")
+    assert (await git_status(project)).lines == (
+        "## b\ufffd\ufffdx",
+        "?? c\ufffd\ufffd.txt",
+    )
 
 
-async def test_a_filter_that_cannot_be_named_is_a_reason_to_refuse(project: Path) -> None:
+async def test_a_filter_that_cannot_be_named_is_a_reason_to_refuse(
+    project: Path,
+) -> None:
     with (project / ".git/config").open("a") as config:
         config.write('[filter "a=b"]\n    clean = touch canary\n')
     with pytest.raises(GitUnusable, match=": a=b"):
         await git_status(project)
 
 
-async def test_a_repository_for_the_files_of_another_folder_is_refused(project: Path, tmp_path: Path) -> None:
+async def test_a_repository_for_the_files_of_another_folder_is_refused(
+    project: Path, tmp_path: Path
+) -> None:
     (tmp_path / "other").mkdir()
     git(project, "config", "core.worktree", str(tmp_path / "other"))
     with pytest.raises(GitUnusable, match="another folder"):
@@ -543,7 +695,9 @@ async def test_a_repository_for_the_files_of_another_folder_is_refused(project: 
 # Where git is of no use
 
 
-async def test_outside_a_repository_every_question_is_an_error_with_a_hint(tmp_path: Path) -> None:
+async def test_outside_a_repository_every_question_is_an_error_with_a_hint(
+    tmp_path: Path,
+) -> None:
     for ask in ASKS.values():
         with pytest.raises(NoRepository) as caught:
             await ask(tmp_path)
@@ -564,7 +718,9 @@ async def test_without_git_every_question_is_an_error_with_a_hint(
     assert not (project / "canary").exists()
 
 
-async def test_a_repository_that_is_broken_is_an_error_in_gits_words(project: Path) -> None:
+async def test_a_repository_that_is_broken_is_an_error_in_gits_words(
+    project: Path,
+) -> None:
     (project / ".git" / "config").write_text("[core\n")
     with pytest.raises(GitUnusable, match="bad config"):
         await git_status(project)

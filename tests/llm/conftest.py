@@ -19,13 +19,19 @@ def no_keys_of_this_computer(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def frozen() -> set[str]:
-    """The modules whose objects are not looked at any more when garbage is collected."""
+    """The modules whose objects are not looked at any more when garbage is
+    collected.
+    """
     return set()
 
 
 @pytest.fixture(autouse=True)
-def what_litellm_leaves(request: pytest.FixtureRequest, frozen: set[str]) -> Iterator[None]:
-    """Connections that it does not close go here, and not in the middle of somebody else's test."""
+def what_litellm_leaves(
+    request: pytest.FixtureRequest, frozen: set[str]
+) -> Iterator[None]:
+    """Connections that it does not close go here, and not in the middle of somebody
+    else's test.
+    """
     yield
     if request.node.get_closest_marker("xdist_group") is not None:
         with warnings.catch_warnings():

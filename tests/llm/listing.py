@@ -1,4 +1,6 @@
-"""Something that listens on loopback and answers each request with the same bytes: perhaps a list of models."""
+"""Something that listens on loopback and answers each request with the same bytes:
+perhaps a list of models.
+"""
 
 import json
 import socketserver
@@ -12,12 +14,17 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\
 
 def listing(*models: object) -> bytes:
     """A list of models as OpenAI's protocol has it."""
-    entries = [{"id": model, "object": "model", "created": 1, "owned_by": "me"} for model in models]
+    entries = [
+        {"id": model, "object": "model", "created": 1, "owned_by": "me"}
+        for model in models
+    ]
     return HEAD + json.dumps({"object": "list", "data": entries}).encode()
 
 
 @contextmanager
-def answering(pieces: bytes | Iterable[bytes], pause: float = 0.0) -> Iterator[tuple[int, list[str]]]:
+def answering(
+    pieces: bytes | Iterable[bytes], pause: float = 0.0
+) -> Iterator[tuple[int, list[str]]]:
     """The port, and the heads of the requests that came."""
     heads: list[str] = []
 
@@ -39,7 +46,9 @@ def answering(pieces: bytes | Iterable[bytes], pause: float = 0.0) -> Iterator[t
         block_on_close = False
 
     with Server(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+        thread = threading.Thread(
+            target=server.serve_forever, args=(0.02,), daemon=True
+        )
         thread.start()
         try:
             yield server.server_address[1], heads

@@ -1,8 +1,10 @@
 """A model server on loopback, for tests: it plays a script, and misbehaves on order.
 
-It speaks chat completions, OpenAI's Responses, Anthropic's Messages and Ollama's own API, each at its own path.
+It speaks chat completions, OpenAI's Responses, Anthropic's Messages and Ollama's own
+API, each at its own path.
 
-By hand: `python -m tests.llm.server --script FILE.yaml --port 0` (the file form of `ScriptedModel`).
+By hand: `python -m tests.llm.server --script FILE.yaml --port 0` (the file form of
+`ScriptedModel`).
 """
 
 import argparse
@@ -65,7 +67,9 @@ FINISH_REASON_OF = {
 
 @dataclass(frozen=True)
 class Answer:
-    """The server's answer to one request. The defaults are a well-behaved, empty reply."""
+    """The server's answer to one request. The defaults are a well-behaved, empty
+    reply.
+    """
 
     text: str = ""
     cut_at: tuple[str, ...] = ()
@@ -92,11 +96,17 @@ class Answer:
 
 
 def failure(
-    status: int, message: str = "No.", code: str | None = None, *, headers: dict[str, str] | None = None
+    status: int,
+    message: str = "No.",
+    code: str | None = None,
+    *,
+    headers: dict[str, str] | None = None,
 ) -> Answer:
     """An error in the form of OpenAI's."""
     error = {"message": message, "type": "error", "param": None, "code": code}
-    return Answer(status=status, raw=json.dumps({"error": error}), headers=headers or {})
+    return Answer(
+        status=status, raw=json.dumps({"error": error}), headers=headers or {}
+    )
 
 
 def failure_like(error: ModelError) -> Answer:
@@ -124,7 +134,11 @@ def playing(model: ScriptedModel) -> Callable[[Request], Answer]:
             return replace(failure_like(reply.error), wait=reply.slow)
         pause = 6 / model.pace if model.pace else 0.0
         cut_after = None if reply.cut is None else len(pieces(reply.text[: reply.cut]))
-        reason = "tool_calls" if reply.tool_calls and reply.stop is StopReason.STOP else FINISH_REASON_OF[reply.stop]
+        reason = (
+            "tool_calls"
+            if reply.tool_calls and reply.stop is StopReason.STOP
+            else FINISH_REASON_OF[reply.stop]
+        )
         return Answer(
             reply.text,
             finish_reason=reason,
@@ -137,7 +151,9 @@ def playing(model: ScriptedModel) -> Callable[[Request], Answer]:
     return answer
 
 
-def in_order(script: Iterable[str | Answer | ModelError]) -> Callable[[Request], Answer]:
+def in_order(
+    script: Iterable[str | Answer | ModelError],
+) -> Callable[[Request], Answer]:
     """Answer the first request with the first entry, and so on."""
     entries = iter(script)
 
@@ -171,11 +187,17 @@ class Recorded:
 
 
 class LoopbackServer:
-    """Serves a script from a thread: `with LoopbackServer(["Hello"]) as server: server.url`."""
+    """Serves a script from a thread: `with LoopbackServer(["Hello"]) as server:
+    server.url`.
+    """
 
     def __init__(
         self,
-        script: Callable[[Request], Answer] | ScriptedModel | Iterable[str | Answer | ModelError],
+        script: (
+            Callable[[Request], Answer]
+            | ScriptedModel
+            | Iterable[str | Answer | ModelError]
+        ),
         port: int = 0,
     ) -> None:
         if isinstance(script, ScriptedModel):
@@ -186,7 +208,9 @@ class LoopbackServer:
             self.answer = in_order(script)
         self.requests: list[Recorded] = []
         self._http = _HttpServer(("127.0.0.1", port), self)
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True)
+        self._thread = threading.Thread(
+            target=self._http.serve_forever, args=(0.02,), daemon=True
+        )
 
     @property
     def url(self) -> str:
@@ -198,7 +222,10 @@ class LoopbackServer:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._http.shutdown()
         self._http.server_close()
@@ -211,7 +238,8 @@ class LoopbackServer:
 
 class _HttpServer(ThreadingHTTPServer):
     daemon_threads = True
-    block_on_close = False  # a client may keep its connection open for longer than the test
+    # a client may keep its connection open for longer than the test
+    block_on_close = False
 
     def __init__(self, address: tuple[str, int], owner: LoopbackServer) -> None:
         super().__init__(address, _Handler)
@@ -254,18 +282,27 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send_whole(self, answer: Answer, text: str) -> None:
         content = text.encode()
-        self._send_head(answer, {"Content-Type": answer.content_type, "Content-Length": str(len(content))})
+        self._send_head(
+            answer,
+            {"Content-Type": answer.content_type, "Content-Length": str(len(content))},
+        )
         self.wfile.write(content)
 
     def _send_stream(self, answer: Answer, recorded: Recorded) -> None:
-        framing = {"Transfer-Encoding": "chunked"} if answer.chunked else {"Connection": "close"}
+        framing = (
+            {"Transfer-Encoding": "chunked"}
+            if answer.chunked
+            else {"Connection": "close"}
+        )
         self._send_head(answer, {"Content-Type": "text/event-stream", **framing})
         by_lines = recorded.path == "/api/chat"
         for number, line in enumerate(_lines(answer, recorded)):
             if number == answer.cut_after:
                 self.close_connection = True
                 return
-            self._send_piece((f"{line}\n" if by_lines else f"data: {line}\n\n").encode(), answer)
+            self._send_piece(
+                (f"{line}\n" if by_lines else f"data: {line}\n\n").encode(), answer
+            )
             time.sleep(answer.pause)
         if answer.chunked:
             self.wfile.write(b"0\r\n\r\n")
@@ -277,7 +314,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def _send_piece(self, content: bytes, answer: Answer) -> None:
-        self.wfile.write(b"%x\r\n%s\r\n" % (len(content), content) if answer.chunked else content)
+        self.wfile.write(
+            b"%x\r\n%s\r\n" % (len(content), content) if answer.chunked else content
+        )
         self.wfile.flush()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
@@ -289,13 +328,25 @@ def _lines(answer: Answer, recorded: Recorded) -> Iterator[str]:
     body, words = recorded.body, _words(answer, recorded.request)
     match recorded.path.rpartition("/")[2]:
         case "responses":
-            piece, end = response_piece, response_end(answer.tool_calls, answer.finish_reason, *words)
+            piece, end = (
+                response_piece,
+                response_end(answer.tool_calls, answer.finish_reason, *words),
+            )
         case "messages":
-            piece, end = message_piece, message_end(answer.tool_calls, answer.finish_reason, *words)
+            piece, end = (
+                message_piece,
+                message_end(answer.tool_calls, answer.finish_reason, *words),
+            )
         case "chat":
-            piece, end = chat_piece, chat_end(answer.tool_calls, answer.finish_reason, *words)
+            piece, end = (
+                chat_piece,
+                chat_end(answer.tool_calls, answer.finish_reason, *words),
+            )
         case _:
-            piece, end = partial(_chunk_of_text, body), _end_of_chunks(answer, body, *words)
+            piece, end = (
+                partial(_chunk_of_text, body),
+                _end_of_chunks(answer, body, *words),
+            )
     for number, text in enumerate(answer.cut_at or pieces(answer.text)):
         yield json.dumps(piece(text))
         if answer.garbage and number == 0:
@@ -309,13 +360,19 @@ def _chunk_of_text(body: dict[str, Any], text: str) -> dict[str, Any]:
     return _chunk(body, {"content": text})
 
 
-def _end_of_chunks(answer: Answer, body: dict[str, Any], prompt: int, completion: int) -> Iterator[dict[str, Any]]:
+def _end_of_chunks(
+    answer: Answer, body: dict[str, Any], prompt: int, completion: int
+) -> Iterator[dict[str, Any]]:
     for piece in _pieces_of_calls(answer.tool_calls):
         yield _chunk(body, {"tool_calls": [piece]})
     if answer.finish_reason is not None:
         yield _chunk(body, {}, answer.finish_reason)
     if body.get("stream_options", {}).get("include_usage"):
-        yield {**_head(body, "chat.completion.chunk"), "choices": [], "usage": _usage(prompt, completion)}
+        yield {
+            **_head(body, "chat.completion.chunk"),
+            "choices": [],
+            "usage": _usage(prompt, completion),
+        }
 
 
 def _pieces_of_calls(calls: tuple[ToolCall, ...]) -> Iterator[dict[str, Any]]:
@@ -324,12 +381,20 @@ def _pieces_of_calls(calls: tuple[ToolCall, ...]) -> Iterator[dict[str, Any]]:
         yield {"index": index, "id": call.id, "type": "function", "function": function}
     half = {call.id: len(call.arguments) // 2 for call in calls}
     for index, call in enumerate(calls):
-        yield {"index": index, "function": {"arguments": call.arguments[: half[call.id]]}}
+        yield {
+            "index": index,
+            "function": {"arguments": call.arguments[: half[call.id]]},
+        }
     for index, call in enumerate(calls):
-        yield {"index": index, "function": {"arguments": call.arguments[half[call.id] :]}}
+        yield {
+            "index": index,
+            "function": {"arguments": call.arguments[half[call.id] :]},
+        }
 
 
-def _chunk(body: dict[str, Any], delta: dict[str, Any], finish_reason: str | None = None) -> dict[str, Any]:
+def _chunk(
+    body: dict[str, Any], delta: dict[str, Any], finish_reason: str | None = None
+) -> dict[str, Any]:
     choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
     return {**_head(body, "chat.completion.chunk"), "choices": [choice]}
 
@@ -341,20 +406,37 @@ def _completion(answer: Answer, body: dict[str, Any]) -> dict[str, Any]:
         "finish_reason": answer.finish_reason,
     }
     words = _words(answer, request_of("/completions", body))
-    return {**_head(body, "chat.completion"), "choices": [choice], "usage": _usage(*words)}
+    return {
+        **_head(body, "chat.completion"),
+        "choices": [choice],
+        "usage": _usage(*words),
+    }
 
 
 def _head(body: dict[str, Any], kind: str) -> dict[str, Any]:
-    return {"id": "chatcmpl-1", "object": kind, "created": 1, "model": body.get("model", "")}
+    return {
+        "id": "chatcmpl-1",
+        "object": kind,
+        "created": 1,
+        "model": body.get("model", ""),
+    }
 
 
 def _words(answer: Answer, request: Request) -> tuple[int, int]:
-    """A word is a token here, as in `ScriptedModel`: those of the request, and of the answer."""
-    return sum(len(message.content.split()) for message in request.messages), len(answer.text.split())
+    """A word is a token here, as in `ScriptedModel`: those of the request, and of the
+    answer.
+    """
+    return sum(len(message.content.split()) for message in request.messages), len(
+        answer.text.split()
+    )
 
 
 def _usage(prompt: int, completion: int) -> dict[str, int]:
-    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "total_tokens": prompt + completion,
+    }
 
 
 def directly(base: str, speaks: Speaks = Speaks.CHAT_COMPLETIONS) -> Model:
@@ -371,7 +453,9 @@ def main() -> None:
     parser.add_argument("--script", type=Path, required=True)
     parser.add_argument("--port", type=int, default=0)
     options = parser.parse_args()
-    with LoopbackServer(ScriptedModel.from_file(options.script), options.port) as server:
+    with LoopbackServer(
+        ScriptedModel.from_file(options.script), options.port
+    ) as server:
         print(server.url, flush=True)  # noqa: T201
         server.join()
 

@@ -1,4 +1,6 @@
-"""A budget: every call is counted, also a lost one, and none begins that could pass what is left."""
+"""A budget: every call is counted, also a lost one, and none begins that could pass
+what is left.
+"""
 
 import asyncio
 
@@ -6,7 +8,14 @@ import pytest
 from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput, BudgetExhausted, ExitCode
-from cdd_agent.llm.budget import CEILING, Budgeted, Limit, Spent, Tally, estimated_prompt
+from cdd_agent.llm.budget import (
+    CEILING,
+    Budgeted,
+    Limit,
+    Spent,
+    Tally,
+    estimated_prompt,
+)
 from cdd_agent.llm.known_models import Price, known_model
 from cdd_agent.llm.port import (
     Done,
@@ -26,7 +35,8 @@ from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.llm.wrapper import ModelWrapper, RejectEmpty
 from tests.replies import all_of, stopped
 
-REQUEST = Request((Message("user", "Say hello, please."),))  # 3 words, which are the script's tokens
+# 3 words, which are the script's tokens
+REQUEST = Request((Message("user", "Say hello, please."),))
 PROMPT = estimated_prompt(REQUEST)
 
 
@@ -90,7 +100,10 @@ async def test_the_price_is_part_of_the_usage() -> None:
 async def test_no_call_begins_that_could_pass_the_tokens_that_are_left() -> None:
     books = Books("Hello", "never said", limit=Limit(tokens=PROMPT + CEILING + 3))
     await books.ask()  # takes 4, one more than there was to spare
-    with pytest.raises(BudgetExhausted, match=rf"4 of 8,\d+ tokens of .* could take ~{PROMPT + CEILING:,}") as raised:
+    with pytest.raises(
+        BudgetExhausted,
+        match=rf"4 of 8,\d+ tokens of .* could take ~{PROMPT + CEILING:,}",
+    ) as raised:
         await books.ask()
     assert len(books.script.requests) == 1
     assert raised.value.exit_code is ExitCode.NOT_APPROVED
@@ -103,15 +116,21 @@ async def test_a_call_that_just_fits_is_made() -> None:
 
 
 async def test_no_call_begins_that_could_pass_the_dollars_that_are_left() -> None:
-    books = Books("Hello", limit=Limit(usd=0.09), spent=Spent(usd=0.01), price=Price(0.0, 0.00001))
-    with pytest.raises(BudgetExhausted, match=r"\$0.0100 of \$0.09 of .* could take ~\$0.0819") as raised:
+    books = Books(
+        "Hello", limit=Limit(usd=0.09), spent=Spent(usd=0.01), price=Price(0.0, 0.00001)
+    )
+    with pytest.raises(
+        BudgetExhausted, match=r"\$0.0100 of \$0.09 of .* could take ~\$0.0819"
+    ) as raised:
         await books.ask()
     assert "`budget.usd`" in raised.value.hint
     assert books.script.requests == []
 
 
-async def test_what_earlier_processes_used_counts_and_an_estimate_is_said_to_be_one() -> None:
-    books = Books("Hello", limit=Limit(tokens=10_000), spent=Spent(9_000, estimated=True))
+async def test_what_earlier_processes_used_counts_and_an_estimate_says_so() -> None:
+    books = Books(
+        "Hello", limit=Limit(tokens=10_000), spent=Spent(9_000, estimated=True)
+    )
     with pytest.raises(BudgetExhausted, match=r"9,000.*10,000"):
         await books.ask()
 
@@ -124,10 +143,17 @@ async def test_a_limit_in_dollars_without_a_price_is_refused_at_the_start() -> N
 
 async def test_a_reply_that_grows_past_the_budget_is_stopped_on_the_way() -> None:
     books = Books("many words " * 20_000, limit=Limit(tokens=20_000))
-    with pytest.raises(BudgetExhausted, match=r"a reply has grown to ~20,\d+ tokens; it was stopped"):
+    with pytest.raises(
+        BudgetExhausted, match=r"a reply has grown to ~20,\d+ tokens; it was stopped"
+    ):
         await books.ask()
     (lost,) = books.lost
-    assert 20_000 < books.model.spent.tokens == lost.prompt_tokens + lost.completion_tokens < 20_020
+    assert (
+        20_000
+        < books.model.spent.tokens
+        == lost.prompt_tokens + lost.completion_tokens
+        < 20_020
+    )
 
 
 async def test_a_reply_that_was_cut_is_lost_and_counted_by_an_estimate() -> None:
@@ -151,7 +177,7 @@ async def test_a_reply_that_nobody_waits_for_any_more_is_lost() -> None:
     assert books.lost == [Usage(PROMPT, 2, estimated=True)]
 
 
-async def test_a_reply_that_came_whole_before_it_was_cancelled_is_counted_once() -> None:
+async def test_a_reply_that_came_whole_before_a_cancel_is_counted_once() -> None:
     books = Books("Hello there, you.")
     await stopped(books.model, REQUEST, after=3)
     assert books.lost == []
@@ -187,14 +213,18 @@ async def test_calls_of_tools_are_a_part_of_the_reply() -> None:
     assert done == Done(usage=Usage(PROMPT, 12, estimated=True))
 
 
-@pytest.mark.parametrize("name", ["anthropic/claude-sonnet-4-5", "openai/gpt-5", "gemini/gemini-2.5-pro"])
+@pytest.mark.parametrize(
+    "name", ["anthropic/claude-sonnet-4-5", "openai/gpt-5", "gemini/gemini-2.5-pro"]
+)
 def test_the_prices_of_well_known_models_are_known(name: str) -> None:
     price = known_model(name).price
     assert price
     assert 0 < price.prompt < price.completion < 0.001
 
 
-@pytest.mark.parametrize("name", ["openai/my-own", "mistral/gpt-5", "", "gpt-5-of-mine"])
+@pytest.mark.parametrize(
+    "name", ["openai/my-own", "mistral/gpt-5", "", "gpt-5-of-mine"]
+)
 def test_other_prices_are_not_guessed(name: str) -> None:
     assert known_model(name).price is None
 
@@ -202,21 +232,32 @@ def test_other_prices_are_not_guessed(name: str) -> None:
 def test_cached_tokens_have_prices_of_their_own() -> None:
     price = Price(4.0, 20.0, cache_read=0.4, cache_write=5.0)
 
-    assert price.of(Usage(100, 10, cached_tokens=60, cache_write_tokens=30)) == pytest.approx(40 + 24 + 150 + 200)
+    assert price.of(
+        Usage(100, 10, cached_tokens=60, cache_write_tokens=30)
+    ) == pytest.approx(40 + 24 + 150 + 200)
     assert Price(4.0, 20.0).of(Usage(100, 10, cached_tokens=60)) == pytest.approx(600)
 
 
 def test_what_the_cache_saved_is_the_difference_to_the_full_price() -> None:
     price = Price(4.0, 20.0, cache_read=0.4, cache_write=5.0)
 
-    assert price.saved(Usage(100, 10, cached_tokens=60, cache_write_tokens=30)) == pytest.approx(60 * 3.6 - 30)
+    assert price.saved(
+        Usage(100, 10, cached_tokens=60, cache_write_tokens=30)
+    ) == pytest.approx(60 * 3.6 - 30)
 
 
 def test_no_cache_makes_a_call_dearer_than_it_was_taken_to_be_at_most() -> None:
-    for price in (Price(4.0, 20.0, 0.4, 5.0), Price(4.0, 20.0, 0.4, 0.0), Price(4.0, 20.0)):
+    for price in (
+        Price(4.0, 20.0, 0.4, 5.0),
+        Price(4.0, 20.0, 0.4, 0.0),
+        Price(4.0, 20.0),
+    ):
         most = price.at_most(Usage(100, 10))
         for cached in range(0, 101, 25):
-            usages = [Usage(100, 10, cached_tokens=cached, cache_write_tokens=n) for n in range(0, 101 - cached, 25)]
+            usages = [
+                Usage(100, 10, cached_tokens=cached, cache_write_tokens=n)
+                for n in range(0, 101 - cached, 25)
+            ]
             assert all(price.of(usage) <= most for usage in usages)
 
 
@@ -224,17 +265,30 @@ async def test_what_is_cached_is_counted() -> None:
     class Caching(ModelWrapper):
         async def reply(self, request: Request, hear: Hear) -> Done:
             hear(TextDelta("Hello."))
-            return Done(usage=Usage(1_000, 10, cached_tokens=800, cache_write_tokens=100))
+            return Done(
+                usage=Usage(1_000, 10, cached_tokens=800, cache_write_tokens=100)
+            )
 
     tally = Tally()
-    model = Budgeted(Caching(ScriptedModel([])), Limit(), price=lambda: Price(0.01, 0.1, 0.001, 0.02), spend=tally.add)
+    model = Budgeted(
+        Caching(ScriptedModel([])),
+        Limit(),
+        price=lambda: Price(0.01, 0.1, 0.001, 0.02),
+        spend=tally.add,
+    )
     *_, done = await all_of(model, REQUEST)
 
     assert isinstance(done, Done)
     assert done.usage is not None
-    assert (done.usage.usd, done.usage.saved_usd) == (pytest.approx(4.8), pytest.approx(6.2))
+    assert (done.usage.usd, done.usage.saved_usd) == (
+        pytest.approx(4.8),
+        pytest.approx(6.2),
+    )
     assert (tally.spent.tokens, tally.spent.cached_tokens) == (1_010, 800)
-    assert (tally.spent.usd, tally.spent.saved_usd) == (pytest.approx(4.8), pytest.approx(6.2))
+    assert (tally.spent.usd, tally.spent.saved_usd) == (
+        pytest.approx(4.8),
+        pytest.approx(6.2),
+    )
 
 
 def test_a_long_prompt_has_another_price_for_the_whole_call() -> None:
@@ -244,7 +298,9 @@ def test_a_long_prompt_has_another_price_for_the_whole_call() -> None:
 
 
 class Held(ModelWrapper):
-    """A model whose replies come when they are let go, by default when so many are waited for at once."""
+    """A model whose replies come when they are let go, by default when so many are
+    waited for at once.
+    """
 
     def __init__(self, at_once: int = 1) -> None:
         super().__init__(ScriptedModel(["Hello."] * 2))

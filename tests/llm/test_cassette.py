@@ -1,4 +1,6 @@
-"""Cassettes: a recorded run is the same run again, without a network and without anybody's secrets."""
+"""Cassettes: a recorded run is the same run again, without a network and without
+anybody's secrets.
+"""
 
 import asyncio
 import json
@@ -73,7 +75,9 @@ async def test_what_was_recorded_is_played_again_in_any_order(path: Path) -> Non
     assert await heard(again, "one") == first
 
 
-async def test_an_error_is_recorded_and_comes_again_and_then_what_came_after_it(path: Path) -> None:
+async def test_an_error_is_recorded_and_comes_again_and_then_what_came_after_it(
+    path: Path,
+) -> None:
     limit = RateLimited("Slow down.", hint="Wait.", retry_after=2.0)
     model = recorded(path, limit, ScriptedReply("Hello there", cut=6), "Hi")
     with pytest.raises(RateLimited):
@@ -95,7 +99,9 @@ async def test_an_error_is_recorded_and_comes_again_and_then_what_came_after_it(
 
 
 async def test_a_record_with_an_older_word_for_thoughts_is_replayed(path: Path) -> None:
-    first = await heard(recorded(path, ScriptedReply("Hello.", thinking="Hm, well.")), "one")
+    first = await heard(
+        recorded(path, ScriptedReply("Hello.", thinking="Hm, well.")), "one"
+    )
     path.write_text(path.read_text().replace("thinking_tokens", "reasoning_tokens"))
 
     assert await heard(replayed(path), "one") == first
@@ -114,25 +120,43 @@ async def test_no_secret_is_in_the_file_also_not_one_in_pieces(path: Path) -> No
     class InPieces(ScriptedModel):
         async def reply(self, request: Request, hear: Hear) -> Done:
             def spell(event: ModelEvent) -> None:
-                for piece in map(TextDelta, event.text) if isinstance(event, TextDelta) else (event,):
+                for piece in (
+                    map(TextDelta, event.text)
+                    if isinstance(event, TextDelta)
+                    else (event,)
+                ):
                     hear(piece)
 
             return await super().reply(request, spell)
 
-    model = Recorded(InPieces([f"It is {SECRET}, keep it.", RateLimited(f"{SECRET}?")]), path, REDACTOR)
+    model = Recorded(
+        InPieces([f"It is {SECRET}, keep it.", RateLimited(f"{SECRET}?")]),
+        path,
+        REDACTOR,
+    )
     passed_on = await heard(model, f"What is {SECRET}?")
     with pytest.raises(RateLimited):
         await heard(model, "and?")
 
-    assert SECRET in "".join(event.text for event in passed_on if isinstance(event, TextDelta))
+    assert SECRET in "".join(
+        event.text for event in passed_on if isinstance(event, TextDelta)
+    )
     assert SECRET not in path.read_text()
     first = json.loads(path.read_text().splitlines()[0])
-    assert SECRET not in "".join(fields.get("text", "") for _, _, fields in first["events"])
-    words = "".join(e.text for e in await heard(replayed(path), f"What is {SECRET}?") if isinstance(e, TextDelta))
+    assert SECRET not in "".join(
+        fields.get("text", "") for _, _, fields in first["events"]
+    )
+    words = "".join(
+        e.text
+        for e in await heard(replayed(path), f"What is {SECRET}?")
+        if isinstance(e, TextDelta)
+    )
     assert "[redacted: SERVICE_TOKEN]," in words
 
 
-async def test_a_request_that_was_not_recorded_or_not_so_often_has_no_reply(path: Path) -> None:
+async def test_a_request_that_was_not_recorded_or_not_so_often_has_no_reply(
+    path: Path,
+) -> None:
     await heard(recorded(path, "Hello"), "one")
     again = replayed(path)
     with pytest.raises(NoReplyLeft) as raised:
@@ -144,8 +168,12 @@ async def test_a_request_that_was_not_recorded_or_not_so_often_has_no_reply(path
 
 
 async def test_how_long_a_test_took_makes_no_difference(path: Path) -> None:
-    await heard(recorded(path, "Hello"), "1 failed in 0.03s at <A object at 0x7f0ea3dc9f80>")
-    assert await heard(replayed(path), "1 failed in 12.5s at <A object at 0x7fffffffff00>")
+    await heard(
+        recorded(path, "Hello"), "1 failed in 0.03s at <A object at 0x7f0ea3dc9f80>"
+    )
+    assert await heard(
+        replayed(path), "1 failed in 12.5s at <A object at 0x7fffffffff00>"
+    )
 
 
 async def test_a_torn_line_is_passed_over_and_harms_no_later_one(path: Path) -> None:
@@ -165,18 +193,29 @@ async def test_a_torn_line_is_passed_over_and_harms_no_later_one(path: Path) -> 
         (None, "is not there"),
         ("", ":1: `replies` is missing"),
         ('{"a": 1}\n', ":1: `a` is not a key"),
-        ('{"request": {"messages": []}, "events": [], "error": null}\n', ":1: `model` is missing"),
         (
-            '{"model": "m", "request": {"messages": [{"role": "boss"}]}, "events": [[0, "done", {}]], "error": null}\n',
+            '{"request": {"messages": []}, "events": [], "error": null}\n',
+            ":1: `model` is missing",
+        ),
+        (
+            (
+                '{"model": "m", "request": {"messages": [{"role": "boss"}]}, "events":'
+                ' [[0, "done", {}]], "error": null}\n'
+            ),
             ":1: Invalid enum value 'boss'",
         ),
         (
-            '{"model": "m", "request": {"messages": []}, "events": [[0, "text", {}]], "error": null}\n',
+            (
+                '{"model": "m", "request": {"messages": []}, "events": [[0, "text",'
+                ' {}]], "error": null}\n'
+            ),
             ":1: .* missing required field `text`",
         ),
     ],
 )
-def test_a_file_that_is_no_script_is_refused(tmp_path: Path, text: str | None, words: str) -> None:
+def test_a_file_that_is_no_script_is_refused(
+    tmp_path: Path, text: str | None, words: str
+) -> None:
     path = tmp_path / "run.jsonl"
     if text is not None:
         path.write_text(text)
@@ -187,16 +226,37 @@ def test_a_file_that_is_no_script_is_refused(tmp_path: Path, text: str | None, w
 
 def test_a_cassette_that_an_earlier_version_recorded_is_read() -> None:
     calls = [call for call in read_script(KEPT)[1] if isinstance(call, RecordedCall)]
-    assert [type(call.result) for call in calls] == [Done, Done, RateLimited, Done, ConnectionFailed, BadAnswer]
+    assert [type(call.result) for call in calls] == [
+        Done,
+        Done,
+        RateLimited,
+        Done,
+        ConnectionFailed,
+        BadAnswer,
+    ]
     first, second, limit, *_ = calls
 
     picture = first.request.messages[1].pictures[0]
     assert (picture.width, len(picture.data)) == (2, 32)
     assert first.request.tools[0].parameters["required"] == ["path"]
-    assert second.request.messages[2].tool_calls == (ToolCall("c1", "read_file", '{"path": "a.py"}'),)
-    assert second.request.messages[2].provider_data == ProviderData("m https://a", '{"x": 1}')
-    usage = Usage(12, 3, usd=0.5, cached_tokens=4, cache_write_tokens=1, thinking_tokens=2, saved_usd=-0.25)
-    assert first.result == Done(StopReason.STOP, usage, ProviderData("m https://a", '{"x": 1}'))
+    assert second.request.messages[2].tool_calls == (
+        ToolCall("c1", "read_file", '{"path": "a.py"}'),
+    )
+    assert second.request.messages[2].provider_data == ProviderData(
+        "m https://a", '{"x": 1}'
+    )
+    usage = Usage(
+        12,
+        3,
+        usd=0.5,
+        cached_tokens=4,
+        cache_write_tokens=1,
+        thinking_tokens=2,
+        saved_usd=-0.25,
+    )
+    assert first.result == Done(
+        StopReason.STOP, usage, ProviderData("m https://a", '{"x": 1}')
+    )
     assert isinstance(limit.result, RateLimited)
     assert (limit.result.hint, limit.result.retry_after) == ("Wait.", 2.0)
 
@@ -211,7 +271,9 @@ def damaged_calls(draw: st.DrawFn) -> str:
 
 
 @given(damaged_calls())
-def test_whatever_is_in_a_cassette_it_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, line: str) -> None:
+def test_whatever_is_in_a_cassette_it_is_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, line: str
+) -> None:
     path = tmp_path_factory.mktemp("any") / "run.jsonl"
     path.write_text(line)
     with suppress(BadInput):
@@ -219,7 +281,15 @@ def test_whatever_is_in_a_cassette_it_is_read_or_refused(tmp_path_factory: pytes
 
 
 async def test_a_record_has_the_same_form_as_ever(path: Path) -> None:
-    usage = Usage(12, 3, usd=0.5, cached_tokens=4, cache_write_tokens=1, thinking_tokens=2, saved_usd=-0.25)
+    usage = Usage(
+        12,
+        3,
+        usd=0.5,
+        cached_tokens=4,
+        cache_write_tokens=1,
+        thinking_tokens=2,
+        saved_usd=-0.25,
+    )
     call = ToolCall("c1", "read_file", '{"path": "a.py"}')
 
     class Full(ScriptedModel):
@@ -228,11 +298,18 @@ async def test_a_record_has_the_same_form_as_ever(path: Path) -> None:
             return Done(StopReason.STOP, usage, ProviderData("m https://a", '{"x": 1}'))
 
     await heard(
-        Recorded(Full([ScriptedReply("I look.", tool_calls=(call,), thinking="Hm, well.")]), path, REDACTOR), "?"
+        Recorded(
+            Full([ScriptedReply("I look.", tool_calls=(call,), thinking="Hm, well.")]),
+            path,
+            REDACTOR,
+        ),
+        "?",
     )
     new = json.loads(path.read_text())
     old = json.loads(KEPT.read_text().splitlines()[0])
-    assert [event[1:] for event in new["events"]] == [event[1:] for event in old["events"]]
+    assert [event[1:] for event in new["events"]] == [
+        event[1:] for event in old["events"]
+    ]
     assert new["request"]["messages"][0] == old["request"]["messages"][0]
 
 
@@ -253,7 +330,9 @@ async def test_a_disk_that_refuses_is_told(tmp_path: Path) -> None:
         await heard(recorded(tmp_path / "file" / "run.jsonl", "Hello"), "one")
 
 
-async def test_a_script_may_have_recorded_calls_among_written_replies(path: Path) -> None:
+async def test_a_script_may_have_recorded_calls_among_written_replies(
+    path: Path,
+) -> None:
     await heard(recorded(path, ScriptedReply("Recorded.", thinking="Hm.")), "one")
     call = json.loads(path.read_text())
     path.write_text(json.dumps({"replies": [{"reply": "Written."}, call]}))
@@ -264,7 +343,9 @@ async def test_a_script_may_have_recorded_calls_among_written_replies(path: Path
     assert TextDelta("Written.") in await heard(model, "one")
 
 
-async def test_a_recorded_call_comes_as_fast_as_it_did_only_where_somebody_watches(path: Path) -> None:
+async def test_a_recorded_call_comes_as_fast_as_it_did_only_where_somebody_watches(
+    path: Path,
+) -> None:
     await heard(recorded(path, ScriptedReply("Hello.", slow=0.2)), "one")
     call = json.loads(path.read_text())
     assert call["events"][0][0] >= 0.2

@@ -1,4 +1,6 @@
-"""The contract of every model adapter: the same script, played by each; then that of those that ask a server."""
+"""The contract of every model adapter: the same script, played by each; then that of
+those that ask a server.
+"""
 
 import asyncio
 import json
@@ -48,8 +50,9 @@ from cdd_agent.tools.read_only import read_only_tools
 from tests.llm.server import Answer, LoopbackServer, Recorded, directly, failure
 from tests.replies import all_of, stopped
 
-# litellm silences this warning itself, at import; pytest puts its own filters back for every test.
-pytestmark = [  # litellm's and OpenAI's own; pytest forgets the adapter's filters with each test
+# litellm's and OpenAI's own warnings: litellm silences them itself, at import; pytest
+# puts its own filters back for every test.
+pytestmark = [
     pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:Item .* on TypedDict class:UserWarning"),
 ]
@@ -83,10 +86,15 @@ SERVED = {
     "messages": by_messages,
     "ollama": by_ollama_chat,
 }
-CHAT_COMPLETIONS = [pytest.param("litellm", marks=pytest.mark.xdist_group("litellm")), "direct"]
+CHAT_COMPLETIONS = [
+    pytest.param("litellm", marks=pytest.mark.xdist_group("litellm")),
+    "direct",
+]
 ADAPTERS = [*CHAT_COMPLETIONS, "responses", "messages", "ollama"]
 in_chat_completions = pytest.mark.parametrize("served", CHAT_COMPLETIONS, indirect=True)
-with_words_of_others = pytest.mark.parametrize("served", [*CHAT_COMPLETIONS, "messages", "ollama"], indirect=True)
+with_words_of_others = pytest.mark.parametrize(
+    "served", [*CHAT_COMPLETIONS, "messages", "ollama"], indirect=True
+)
 
 
 @pytest.fixture(params=ADAPTERS)
@@ -103,14 +111,18 @@ def model(request: pytest.FixtureRequest) -> Iterator[MakeModel]:
         def scripted(script: Sequence[str | ModelError | ScriptedReply]) -> Model:
             return ScriptedModel(script)
 
-        def asking_a_server(script: Sequence[str | ModelError | ScriptedReply]) -> Model:
+        def asking_a_server(
+            script: Sequence[str | ModelError | ScriptedReply],
+        ) -> Model:
             server = servers.enter_context(LoopbackServer(ScriptedModel(script)))
             return SERVED[request.param](server.url)
 
         yield scripted if request.param == "scripted" else asking_a_server
 
 
-async def events_of(model: Model, request: Request = REQUEST) -> list[ModelEvent | Done]:
+async def events_of(
+    model: Model, request: Request = REQUEST
+) -> list[ModelEvent | Done]:
     return await all_of(model, request)
 
 
@@ -139,13 +151,25 @@ async def test_says_why_the_model_stopped(model: MakeModel, reason: StopReason) 
     assert last.stop_reason is reason
 
 
-async def test_after_an_unknown_word_a_reply_is_not_whole_and_its_calls_are_not_made(served: MakeServed) -> None:
+async def test_after_an_unknown_word_a_reply_is_not_whole_and_its_calls_are_not_made(
+    served: MakeServed,
+) -> None:
     call = ToolCall("call_1", "read_file", "{}")
-    for word in ("max_time", "FINISH_REASON_UNSPECIFIED", "TOO_MANY_TOOL_CALLS", "pause_turn", "Stopped early"):
-        with LoopbackServer([Answer("half a", finish_reason=word, tool_calls=(call,))]) as server:
+    for word in (
+        "max_time",
+        "FINISH_REASON_UNSPECIFIED",
+        "TOO_MANY_TOOL_CALLS",
+        "pause_turn",
+        "Stopped early",
+    ):
+        with LoopbackServer(
+            [Answer("half a", finish_reason=word, tool_calls=(call,))]
+        ) as server:
             events = await events_of(served(server.url))
 
-        assert events[-1] == Done(StopReason.UNKNOWN, events[-1].usage, stop_word=word), word
+        assert events[-1] == Done(
+            StopReason.UNKNOWN, events[-1].usage, stop_word=word
+        ), word
         assert not [event for event in events if isinstance(event, ToolCall)], word
 
 
@@ -153,12 +177,23 @@ async def test_after_an_unknown_word_a_reply_is_not_whole_and_its_calls_are_not_
 @pytest.mark.parametrize(
     ("word", "reason"),
     [
-        *((word, StopReason.STOP) for word in ("stop", "STOP", "tool_calls", "end_turn", "eos", "COMPLETE")),
-        *((word, StopReason.LENGTH) for word in ("length", "MAX_TOKENS", "model_context_window_exceeded")),
-        *((word, StopReason.REFUSED) for word in ("content_filter", "refusal", "SAFETY", "sensitive")),
+        *(
+            (word, StopReason.STOP)
+            for word in ("stop", "STOP", "tool_calls", "end_turn", "eos", "COMPLETE")
+        ),
+        *(
+            (word, StopReason.LENGTH)
+            for word in ("length", "MAX_TOKENS", "model_context_window_exceeded")
+        ),
+        *(
+            (word, StopReason.REFUSED)
+            for word in ("content_filter", "refusal", "SAFETY", "sensitive")
+        ),
     ],
 )
-async def test_words_of_many_providers_are_known(served: MakeServed, word: str, reason: StopReason) -> None:
+async def test_words_of_many_providers_are_known(
+    served: MakeServed, word: str, reason: StopReason
+) -> None:
     with LoopbackServer([Answer("Hello", finish_reason=word)]) as server:
         *_, last = await events_of(served(server.url))
 
@@ -166,8 +201,18 @@ async def test_words_of_many_providers_are_known(served: MakeServed, word: str, 
     assert (last.stop_reason, last.stop_word) == (reason, "")
 
 
-@pytest.mark.parametrize("word", ["error", "network_error", "MALFORMED_FUNCTION_CALL", "insufficient_system_resource"])
-async def test_a_word_that_reports_a_failure_is_one_and_may_be_asked_again(served: MakeServed, word: str) -> None:
+@pytest.mark.parametrize(
+    "word",
+    [
+        "error",
+        "network_error",
+        "MALFORMED_FUNCTION_CALL",
+        "insufficient_system_resource",
+    ],
+)
+async def test_a_word_that_reports_a_failure_is_one_and_may_be_asked_again(
+    served: MakeServed, word: str
+) -> None:
     error = await failure_on(served, Answer("half a", finish_reason=word))
 
     assert error.is_transient
@@ -182,7 +227,11 @@ async def test_an_empty_reply_is_just_done(model: MakeModel) -> None:
 
 @pytest.mark.parametrize(
     "reply",
-    ["Grüße, 世界! \N{ROCKET}\n", "  indented\n\n\ttabs  and  spaces \r\n", f"{'=' * 79}\n" * 2_500],
+    [
+        "Grüße, 世界! \N{ROCKET}\n",
+        "  indented\n\n\ttabs  and  spaces \r\n",
+        f"{'=' * 79}\n" * 2_500,
+    ],
     ids=["not ASCII", "white space", "200 kB"],
 )
 async def test_a_reply_arrives_as_it_was_written(model: MakeModel, reply: str) -> None:
@@ -201,7 +250,9 @@ async def test_a_reply_arrives_as_it_was_written(model: MakeModel, reply: str) -
         BadAnswer,
     ],
 )
-async def test_a_failure_is_a_model_error_with_a_hint(model: MakeModel, error: type[ModelError]) -> None:
+async def test_a_failure_is_a_model_error_with_a_hint(
+    model: MakeModel, error: type[ModelError]
+) -> None:
     with pytest.raises(ModelError) as raised:
         await events_of(model([error("Scripted.", hint="Do something.")]))
 
@@ -221,14 +272,18 @@ async def test_a_model_answers_again_after_a_failure(model: MakeModel) -> None:
 THREE = "one two three"
 
 
-async def test_a_call_that_was_cancelled_is_over_and_can_be_made_again(model: MakeModel) -> None:
+async def test_a_call_that_was_cancelled_is_over_and_can_be_made_again(
+    model: MakeModel,
+) -> None:
     tried = model([THREE, THREE])
 
     assert (await stopped(tried, REQUEST))[0] == TextDelta("one ")
     assert text_of(await events_of(tried)) == THREE
 
 
-async def test_a_provider_that_says_how_long_to_wait_is_believed(model: MakeModel) -> None:
+async def test_a_provider_that_says_how_long_to_wait_is_believed(
+    model: MakeModel,
+) -> None:
     with pytest.raises(RateLimited) as raised:
         await events_of(model([RateLimited("Later.", retry_after=1.5)]))
 
@@ -243,19 +298,30 @@ CALLS = (
 
 
 @pytest.mark.parametrize("text", ["", "Let me look."])
-async def test_tool_calls_come_whole_after_the_text(model: MakeModel, text: str) -> None:
+async def test_tool_calls_come_whole_after_the_text(
+    model: MakeModel, text: str
+) -> None:
     events = await events_of(model([ScriptedReply(text, tool_calls=CALLS)]))
 
     assert text_of(events) == text
     assert tuple(event for event in events if isinstance(event, ToolCall)) == CALLS
-    assert [type(event) for event in events[-4:]] == [ToolCall, ToolCall, ToolCall, Done]
+    assert [type(event) for event in events[-4:]] == [
+        ToolCall,
+        ToolCall,
+        ToolCall,
+        Done,
+    ]
     assert isinstance(events[-1], Done)
     assert events[-1].stop_reason is StopReason.STOP
 
 
 @pytest.mark.parametrize("stop", [StopReason.LENGTH, StopReason.REFUSED])
-async def test_no_tool_call_of_a_reply_that_was_cut_is_given(model: MakeModel, stop: StopReason) -> None:
-    events = await events_of(model([ScriptedReply("Let me", stop=stop, tool_calls=CALLS)]))
+async def test_no_tool_call_of_a_reply_that_was_cut_is_given(
+    model: MakeModel, stop: StopReason
+) -> None:
+    events = await events_of(
+        model([ScriptedReply("Let me", stop=stop, tool_calls=CALLS)])
+    )
 
     assert not [event for event in events if isinstance(event, ToolCall)]
 
@@ -278,7 +344,11 @@ async def failure_on(served: MakeServed, answer: Answer) -> ModelError:
 
 
 async def test_a_conversation_with_tools_is_sent_as_it_is(served: MakeServed) -> None:
-    tool = ToolDefinition("read_file", "Read a file.", {"type": "object", "properties": {"path": {"type": "string"}}})
+    tool = ToolDefinition(
+        "read_file",
+        "Read a file.",
+        {"type": "object", "properties": {"path": {"type": "string"}}},
+    )
     broken = ToolCall("call_d", "read_file", '{"path": ')
     conversation = (
         Message("user", "What is in a.py?"),
@@ -291,27 +361,40 @@ async def test_a_conversation_with_tools_is_sent_as_it_is(served: MakeServed) ->
 
     repaired = ToolCall("call_d", "read_file", '{"not_json": "{\\"path\\": "}')
     said = Message("assistant", "Let me look.", (CALLS[0], repaired))
-    assert server.requests[0].request == Request((conversation[0], said, *conversation[2:]), (tool,))
+    assert server.requests[0].request == Request(
+        (conversation[0], said, *conversation[2:]), (tool,)
+    )
 
 
 @pytest.mark.parametrize(("text", "size"), [("naïve ├──", 16), ("half: \ud83d", 12)])
-async def test_a_request_is_sent_in_few_bytes_whatever_is_in_it(text: str, size: int) -> None:
+async def test_a_request_is_sent_in_few_bytes_whatever_is_in_it(
+    text: str, size: int
+) -> None:
     with LoopbackServer(["Fine.", "Fine."]) as server:
         for said in ("", text):
             await events_of(directly(server.url), Request((Message("user", said),)))
-    without, with_text = (int(request.headers["Content-Length"]) for request in server.requests)
+    without, with_text = (
+        int(request.headers["Content-Length"]) for request in server.requests
+    )
     assert server.requests[1].body["messages"][0]["content"] == text
     assert with_text - without == size
     assert without == len(json.dumps(server.requests[0].body, separators=(",", ":")))
 
 
 @in_chat_completions
-async def test_every_tool_is_sent_as_it_defines_itself(served: MakeServed, tmp_path: Path) -> None:
+async def test_every_tool_is_sent_as_it_defines_itself(
+    served: MakeServed, tmp_path: Path
+) -> None:
     tools = read_only_tools(tmp_path)
     with LoopbackServer(["I have seen them."]) as server:
-        await events_of(served(server.url), Request((Message("user", "Look around."),), definitions(tools)))
+        await events_of(
+            served(server.url),
+            Request((Message("user", "Look around."),), definitions(tools)),
+        )
 
-    assert server.requests[0].body["tools"] == [tool.get_openrouter_tool_definition() for tool in tools]
+    assert server.requests[0].body["tools"] == [
+        tool.get_openrouter_tool_definition() for tool in tools
+    ]
 
 
 @in_chat_completions
@@ -321,7 +404,10 @@ async def test_no_tools_are_spoken_of_where_there_are_none(served: MakeServed) -
 
     assert server.requests[0].body == {
         "model": "test-model",
-        "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Say hello."}],
+        "messages": [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "Say hello."},
+        ],
         "stream": True,
         "stream_options": {"include_usage": True},
     }
@@ -337,9 +423,24 @@ REJECTED, LATER, BAD = ExitCode.FAILED, ExitCode.COME_BACK_LATER, ExitCode.BAD_I
         (failure(403, "Not yours."), AuthenticationFailed, BAD, "(403): Not yours."),
         (failure(404, "No such model."), ModelNotFound, BAD, "(404): No such model."),
         (failure(404, code="model_not_found"), ModelNotFound, BAD, "(404)"),
-        (failure(400, "Bad parameter."), RequestRejected, REJECTED, "(400): Bad parameter."),
-        (failure(400, "9 > 8.", "context_length_exceeded"), ContextTooLong, REJECTED, "9 > 8."),
-        (failure(400, "maximum context length is 9."), ContextTooLong, REJECTED, "is 9."),
+        (
+            failure(400, "Bad parameter."),
+            RequestRejected,
+            REJECTED,
+            "(400): Bad parameter.",
+        ),
+        (
+            failure(400, "9 > 8.", "context_length_exceeded"),
+            ContextTooLong,
+            REJECTED,
+            "9 > 8.",
+        ),
+        (
+            failure(400, "maximum context length is 9."),
+            ContextTooLong,
+            REJECTED,
+            "is 9.",
+        ),
         (failure(402, "Pay."), QuotaUsedUp, LATER, "(402): Pay."),
         (failure(413, "Too large."), RequestRejected, REJECTED, "(413): Too large."),
         (failure(422, "Odd."), RequestRejected, REJECTED, "(422): Odd."),
@@ -351,17 +452,31 @@ REJECTED, LATER, BAD = ExitCode.FAILED, ExitCode.COME_BACK_LATER, ExitCode.BAD_I
         (failure(500, "Boom."), BadAnswer, ExitCode.FAILED, "(500): Boom."),
         (failure(502, "Gone."), BadAnswer, ExitCode.FAILED, "(502): Gone."),
         (Answer(raw="This is not JSON."), NotAReply, ExitCode.FAILED, MODEL),
-        (Answer(raw="<html>Log in</html>", content_type="text/html"), NotAReply, ExitCode.FAILED, MODEL),
+        (
+            Answer(raw="<html>Log in</html>", content_type="text/html"),
+            NotAReply,
+            ExitCode.FAILED,
+            MODEL,
+        ),
         (Answer(raw=""), NotAReply, ExitCode.FAILED, MODEL),
         (Answer("a b c", garbage=True), BadAnswer, ExitCode.FAILED, MODEL),
         (Answer("a b c", cut_after=0), ConnectionFailed, ExitCode.FAILED, MODEL),
         (Answer("a b c", cut_after=2), ConnectionFailed, ExitCode.FAILED, MODEL),
-        (Answer("a b c", cut_after=2, chunked=False), ConnectionFailed, ExitCode.FAILED, MODEL),
+        (
+            Answer("a b c", cut_after=2, chunked=False),
+            ConnectionFailed,
+            ExitCode.FAILED,
+            MODEL,
+        ),
         (Answer("a b c", finish_reason=None), ConnectionFailed, ExitCode.FAILED, MODEL),
     ],
 )
 async def test_what_a_server_does_wrong_has_a_name(
-    served: MakeServed, answer: Answer, becomes: type[ModelError], exit_code: ExitCode, says: str
+    served: MakeServed,
+    answer: Answer,
+    becomes: type[ModelError],
+    exit_code: ExitCode,
+    says: str,
 ) -> None:
     error = await failure_on(served, answer)
 
@@ -372,10 +487,14 @@ async def test_what_a_server_does_wrong_has_a_name(
     assert error.hint
 
 
-async def test_an_error_in_the_middle_of_a_stream_counts_as_what_it_says(served: MakeServed) -> None:
+async def test_an_error_in_the_middle_of_a_stream_counts_as_what_it_says(
+    served: MakeServed,
+) -> None:
     event = 'data: {"error": {"message": "No capacity.", "code": 503}}\n\n'
 
-    error = await failure_on(served, Answer(raw=event, content_type="text/event-stream"))
+    error = await failure_on(
+        served, Answer(raw=event, content_type="text/event-stream")
+    )
 
     assert type(error) is RateLimited
     assert error.message.endswith("(503): No capacity.")
@@ -398,11 +517,14 @@ async def test_the_hint_says_how_long_to_wait(served: MakeServed) -> None:
         ("http//foo", ModelNotFound),
     ],
 )
-async def test_a_server_that_is_not_there(served: MakeServed, base: str, becomes: type[ModelError]) -> None:
+async def test_a_server_that_is_not_there(
+    served: MakeServed, base: str, becomes: type[ModelError]
+) -> None:
     error = await failure_of(served(base))
 
     assert type(error) is becomes
-    assert error.is_transient is (becomes is ConnectionFailed)  # what is no address will not become one
+    # what is no address will not become one
+    assert error.is_transient is (becomes is ConnectionFailed)
     assert base.removesuffix("/v1") in error.hint
 
 
@@ -428,12 +550,20 @@ async def test_silence_is_a_failed_connection(
         "http://me:hunter2@proxy refused.",
     ],
 )
-async def test_no_key_reaches_a_message(served: MakeServed, leak: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_key_reaches_a_message(
+    served: MakeServed, leak: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OTHER_API_KEY", "correct-horse")
 
     error = await failure_on(served, failure(401, leak))
 
-    for secret in ("sk-proj-Ab3", "abc", "0123456789abcdefghijklmnop", "correct-horse", "hunter2"):
+    for secret in (
+        "sk-proj-Ab3",
+        "abc",
+        "0123456789abcdefghijklmnop",
+        "correct-horse",
+        "hunter2",
+    ):
         assert secret not in error.message
     assert "[redacted" in error.message
 
@@ -441,7 +571,9 @@ async def test_no_key_reaches_a_message(served: MakeServed, leak: str, monkeypat
 async def test_a_server_s_words_are_one_short_plain_line(served: MakeServed) -> None:
     page = f"<html><style>b {{}}</style><b>Sorry</b>\n\x1b[31m{'very ' * 200}</html>"
 
-    error = await failure_on(served, Answer(status=500, raw=page, content_type="text/html"))
+    error = await failure_on(
+        served, Answer(status=500, raw=page, content_type="text/html")
+    )
 
     quote = error.message.partition(": ")[2]
     assert quote.split()[:2] == ["Sorry", "[31mvery"]
@@ -469,7 +601,9 @@ async def test_cancelling_at_a_piece_closes_the_connection(served: MakeServed) -
     assert server.requests[0].client_left
 
 
-async def test_what_the_listener_raises_is_no_failure_of_the_model_and_ends_the_call(served: MakeServed) -> None:
+async def test_what_the_listener_raises_is_no_failure_of_the_model_and_ends_the_call(
+    served: MakeServed,
+) -> None:
     def hear(event: ModelEvent) -> None:
         raise BrokenPipeError("whoever read the output has left")
 
@@ -481,7 +615,9 @@ async def test_what_the_listener_raises_is_no_failure_of_the_model_and_ends_the_
     assert server.requests[0].client_left
 
 
-async def test_a_reply_that_is_stopped_by_its_budget_closes_the_connection(served: MakeServed) -> None:
+async def test_a_reply_that_is_stopped_by_its_budget_closes_the_connection(
+    served: MakeServed,
+) -> None:
     with LoopbackServer([Answer(cut_at=("word " * 5_000,) * 50, pause=0.05)]) as server:
         with pytest.raises(BudgetExhausted, match="it was stopped"):
             await events_of(Budgeted(served(server.url), Limit(tokens=CEILING + 1_000)))
@@ -490,8 +626,13 @@ async def test_a_reply_that_is_stopped_by_its_budget_closes_the_connection(serve
     assert server.requests[0].client_left
 
 
-@pytest.mark.parametrize("answer", [Answer("word " * 50, wait=0.3, pause=0.05), Answer("word " * 50, pause=0.05)])
-async def test_cancelling_closes_the_connection(served: MakeServed, answer: Answer) -> None:
+@pytest.mark.parametrize(
+    "answer",
+    [Answer("word " * 50, wait=0.3, pause=0.05), Answer("word " * 50, pause=0.05)],
+)
+async def test_cancelling_closes_the_connection(
+    served: MakeServed, answer: Answer
+) -> None:
     with LoopbackServer([answer]) as server:
         call = asyncio.create_task(events_of(served(server.url)))
         while not server.requests:
@@ -506,7 +647,9 @@ async def test_cancelling_closes_the_connection(served: MakeServed, answer: Answ
 
 
 async def test_a_character_that_comes_in_halves_is_whole(served: MakeServed) -> None:
-    """JSON may hold half of a character; what cannot be made whole must not stop whoever writes it down."""
+    """JSON may hold half of a character; what cannot be made whole must not stop
+    whoever writes it down.
+    """
     pieces = ("one \ud83d", "\ude00 two \ud83d", "three \ude00", " end \ud83d")
     with LoopbackServer([Answer(cut_at=pieces)]) as server:
         text = text_of(await events_of(served(server.url)))
@@ -517,11 +660,17 @@ def test_the_halves_of_characters_in_a_call_are_made_whole() -> None:
     calls = ToolCallPieces()
     calls.add(0, "1", "read_file", '{"path": "\ud83d')
     calls.add(0, "", "", '\ude00 \ud83d"}')
-    assert calls.whole() == [ToolCall("1", "read_file", '{"path": "\U0001f600 \ufffd"}')]
+    assert calls.whole() == [
+        ToolCall("1", "read_file", '{"path": "\U0001f600 \ufffd"}')
+    ]
 
 
 HALVES = ("Hm \ud83d", "\ude00 \ud83d")
-SAID = {"type": "message", "phase": "final_answer", "content": [{"type": "output_text", "text": "".join(HALVES)}]}
+SAID = {
+    "type": "message",
+    "phase": "final_answer",
+    "content": [{"type": "output_text", "text": "".join(HALVES)}],
+}
 
 
 @pytest.mark.parametrize(
@@ -530,27 +679,48 @@ SAID = {"type": "message", "phase": "final_answer", "content": [{"type": "output
         (
             ChatReply(),
             [
-                *({"choices": [{"delta": {"reasoning_content": half}}]} for half in HALVES),
+                *(
+                    {"choices": [{"delta": {"reasoning_content": half}}]}
+                    for half in HALVES
+                ),
                 {"choices": [{"delta": {}, "finish_reason": "stop"}]},
             ],
         ),
         (
             MessageReader("here"),
             [
-                {"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": ""}},
-                *({"type": "content_block_delta", "delta": {"type": "thinking_delta", "thinking": h}} for h in HALVES),
+                {
+                    "type": "content_block_start",
+                    "index": 0,
+                    "content_block": {"type": "thinking", "thinking": ""},
+                },
+                *(
+                    {
+                        "type": "content_block_delta",
+                        "delta": {"type": "thinking_delta", "thinking": h},
+                    }
+                    for h in HALVES
+                ),
                 {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
             ],
         ),
-        (ResponseReader("here"), [{"object": "response", "status": "completed", "output": [SAID]}]),
+        (
+            ResponseReader("here"),
+            [{"object": "response", "status": "completed", "output": [SAID]}],
+        ),
         (
             OllamaReader("here"),
-            [*({"message": {"thinking": half}} for half in HALVES), {"done": True, "done_reason": "stop"}],
+            [
+                *({"message": {"thinking": half}} for half in HALVES),
+                {"done": True, "done_reason": "stop"},
+            ],
         ),
     ],
     ids=["chat completions", "messages", "responses", "ollama"],
 )
-def test_what_a_provider_wants_back_can_be_saved(reader: ReplyReader, documents: list[object]) -> None:
+def test_what_a_provider_wants_back_can_be_saved(
+    reader: ReplyReader, documents: list[object]
+) -> None:
     for document in documents:
         list(reader.take(json.dumps(document)))
     list(reader.end())
@@ -560,16 +730,58 @@ def test_what_a_provider_wants_back_can_be_saved(reader: ReplyReader, documents:
 
 
 NAMES = (
-    *("type", "response", "item", "output", "content", "summary", "output_index", "status", "call_id", "arguments"),
-    *("index", "content_block", "delta", "message", "text", "thinking", "usage", "stop_reason", "name", "phase"),
+    *(
+        "type",
+        "response",
+        "item",
+        "output",
+        "content",
+        "summary",
+        "output_index",
+        "status",
+        "call_id",
+        "arguments",
+    ),
+    *(
+        "index",
+        "content_block",
+        "delta",
+        "message",
+        "text",
+        "thinking",
+        "usage",
+        "stop_reason",
+        "name",
+        "phase",
+    ),
     *("done", "done_reason", "arguments", "prompt_eval_count"),
-    *("choices", "tool_calls", "function", "reasoning_details", "finish_reason", "object", "incomplete_details"),
+    *(
+        "choices",
+        "tool_calls",
+        "function",
+        "reasoning_details",
+        "finish_reason",
+        "object",
+        "incomplete_details",
+    ),
 )
 KINDS = {
     "chat completions": ("",),
-    "messages": ("message_start", "content_block_start", "content_block_delta", "message_delta", "message"),
+    "messages": (
+        "message_start",
+        "content_block_start",
+        "content_block_delta",
+        "message_delta",
+        "message",
+    ),
     "ollama": ("",),
-    "responses": ("output_text.delta", "output_item.done", "reasoning_text.delta", "completed", "incomplete"),
+    "responses": (
+        "output_text.delta",
+        "output_item.done",
+        "reasoning_text.delta",
+        "completed",
+        "incomplete",
+    ),
 }
 READERS: dict[str, Callable[[], ReplyReader]] = {
     "chat completions": ChatReply,
@@ -577,25 +789,43 @@ READERS: dict[str, Callable[[], ReplyReader]] = {
     "responses": lambda: ResponseReader("here"),
     "ollama": lambda: OllamaReader("here"),
 }
-WORDS = st.sampled_from(["message", "text", "tool_use", "function_call", "incomplete", "\ud83d"])
+WORDS = st.sampled_from(
+    ["message", "text", "tool_use", "function_call", "incomplete", "\ud83d"]
+)
 ANY = st.recursive(
     st.none() | st.booleans() | st.integers() | WORDS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(NAMES), inner, max_size=4)
+    ),
     max_leaves=15,
 )
-PIECE = st.tuples(st.integers(0, 4), st.dictionaries(st.sampled_from(NAMES), ANY, max_size=5))
+PIECE = st.tuples(
+    st.integers(0, 4), st.dictionaries(st.sampled_from(NAMES), ANY, max_size=5)
+)
 
 
 @pytest.mark.parametrize("protocol", READERS)
 @given(st.lists(PIECE, max_size=4))
-@example([(1, {"item": {"type": []}, "content_block": {"type": []}, "index": 1}), (3, {})])
+@example(
+    [(1, {"item": {"type": []}, "content_block": {"type": []}, "index": 1}), (3, {})]
+)
 def test_whatever_shape_pieces_have_they_break_nothing(
     protocol: str, pieces: list[tuple[int, dict[str, object]]]
 ) -> None:
     kinds, reader = KINDS[protocol], READERS[protocol]()
     for number, fields in pieces:
         kind = kinds[number % len(kinds)]
-        list(reader.take(json.dumps({**fields, "type": f"response.{kind}" if protocol == "responses" else kind})))
+        list(
+            reader.take(
+                json.dumps(
+                    {
+                        **fields,
+                        "type": f"response.{kind}" if protocol == "responses" else kind,
+                    }
+                )
+            )
+        )
 
     list(reader.end())
     if (data := reader.done.provider_data) is not None:

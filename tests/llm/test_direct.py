@@ -1,4 +1,6 @@
-"""Met by the direct adapter alone: servers as they are, byte for byte; proxies, redirects, keys."""
+"""Met by the direct adapter alone: servers as they are, byte for byte; proxies,
+redirects, keys.
+"""
 
 import json
 import subprocess
@@ -69,7 +71,10 @@ async def failure_on(*script: Answer | str) -> ModelError:
 
 
 def chunk(finish_reason: str | None = None, **delta: object) -> str:
-    return json.dumps({"choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}]}, ensure_ascii=False)
+    return json.dumps(
+        {"choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}]},
+        ensure_ascii=False,
+    )
 
 
 def sse(*texts: str, end: str = "\n\n") -> str:
@@ -91,7 +96,11 @@ async def test_lines_are_the_same_however_they_are_cut(places: list[int]) -> Non
     cuts = sorted({0, len(body), *(place % len(body) for place in places)})
     pieces = one_by_one([body[start:end] for start, end in pairwise(cuts)])
 
-    assert [text.strip() async for text in documents(pieces)] == ['{"a": "\u00fc"}', '{"b": [', '{"c": 1}']
+    assert [text.strip() async for text in documents(pieces)] == [
+        '{"a": "\u00fc"}',
+        '{"b": [',
+        '{"c": 1}',
+    ]
 
 
 @pytest.mark.parametrize(
@@ -109,7 +118,15 @@ async def test_lines_are_the_same_however_they_are_cut(places: list[int]) -> Non
         "".join(f"data: {line}\n" for line in SPREAD.split("\n")) + "\n" + sse(STOP),
         sse(chunk(role="assistant", content=None), HELLO, chunk("stop", content=None)),
         sse(chunk(reasoning_content="Hm."), chunk(reasoning="Hm."), HELLO, STOP),
-        sse(chunk(content=[{"type": "thinking", "thinking": []}, {"type": "text", "text": "Hello"}]), STOP),
+        sse(
+            chunk(
+                content=[
+                    {"type": "thinking", "thinking": []},
+                    {"type": "text", "text": "Hello"},
+                ]
+            ),
+            STOP,
+        ),
         sse('{"choices": []}', HELLO, '{"type": "ping"}', STOP),
         sse(HELLO, STOP, "[DONE]", "what comes now is not read"),
         sse(HELLO, chunk("eos")),
@@ -122,11 +139,18 @@ async def test_lines_are_the_same_however_they_are_cut(places: list[int]) -> Non
     ],
 )
 async def test_servers_write_a_reply_in_many_ways(body: str) -> None:
-    for content_type in ("text/event-stream", "application/json", "text/plain; charset=latin-1"):
+    for content_type in (
+        "text/event-stream",
+        "application/json",
+        "text/plain; charset=latin-1",
+    ):
         events = await events_on(raw(body, content_type))
 
         text = [event for event in events if not isinstance(event, ThoughtDelta)]
-        assert text == [TextDelta("Hello"), Done(StopReason.STOP, None, text[-1].provider_data)]
+        assert text == [
+            TextDelta("Hello"),
+            Done(StopReason.STOP, None, text[-1].provider_data),
+        ]
 
 
 @pytest.mark.parametrize(
@@ -145,19 +169,53 @@ async def test_servers_write_a_reply_in_many_ways(body: str) -> None:
         (sse(HELLO, "<b>oops", STOP), BadAnswer, "cannot be understood"),
         (sse(HELLO, '"text"', STOP), BadAnswer, "cannot be understood"),
         (sse(HELLO, "[" * 100_000, STOP), BadAnswer, "cannot be understood"),
-        (sse(HELLO, chunk("error")), BadAnswer, "no usable answer: it stopped with `error`"),
+        (
+            sse(HELLO, chunk("error")),
+            BadAnswer,
+            "no usable answer: it stopped with `error`",
+        ),
         (sse(HELLO, chunk("insufficient_system_resource")), RateLimited, "(503)"),
-        (sse(HELLO, '{"error": {"message": "Boom.", "type": "server_error"}}'), BadAnswer, "(500): Boom."),
-        (sse('{"error": {"message": "Slow.", "code": "rate_limit_exceeded"}}'), RateLimited, "Slow."),
-        (sse('{"error": {"message": "Slow.", "code": "429"}}'), RateLimited, "(429): Slow."),
-        (sse('{"object": "error", "message": "No.", "code": 400}'), RequestRejected, "(400): No."),
+        (
+            sse(HELLO, '{"error": {"message": "Boom.", "type": "server_error"}}'),
+            BadAnswer,
+            "(500): Boom.",
+        ),
+        (
+            sse('{"error": {"message": "Slow.", "code": "rate_limit_exceeded"}}'),
+            RateLimited,
+            "Slow.",
+        ),
+        (
+            sse('{"error": {"message": "Slow.", "code": "429"}}'),
+            RateLimited,
+            "(429): Slow.",
+        ),
+        (
+            sse('{"object": "error", "message": "No.", "code": 400}'),
+            RequestRejected,
+            "(400): No.",
+        ),
         ('event: error\ndata: {"error": "Gone."}\n\n', BadAnswer, "Gone."),
-        ('{"error": {"message": "Long.", "code": "context_length_exceeded"}}', ContextTooLong, "too long"),
-        (sse('{"error": {"message": "No.", "code": "content_filter"}}'), RequestRejected, "content filter"),
-        (sse('{"error": {"code": 502, "metadata": {"raw": "upstream"}}}'), BadAnswer, "(502): upstream"),
+        (
+            '{"error": {"message": "Long.", "code": "context_length_exceeded"}}',
+            ContextTooLong,
+            "too long",
+        ),
+        (
+            sse('{"error": {"message": "No.", "code": "content_filter"}}'),
+            RequestRejected,
+            "content filter",
+        ),
+        (
+            sse('{"error": {"code": 502, "metadata": {"raw": "upstream"}}}'),
+            BadAnswer,
+            "(502): upstream",
+        ),
     ],
 )
-async def test_what_is_no_reply_has_a_name(body: str, becomes: type[ModelError], says: str) -> None:
+async def test_what_is_no_reply_has_a_name(
+    body: str, becomes: type[ModelError], says: str
+) -> None:
     error = await failure_on(raw(body))
 
     assert type(error) is becomes
@@ -169,18 +227,38 @@ async def test_what_is_no_reply_has_a_name(body: str, becomes: type[ModelError],
     "wording",
     [
         "This model's maximum context length is 8192 tokens.",
-        "This model's maximum prompt length is 131072 but the request contains 200000 tokens.",
-        "the request exceeds the available context size. try increasing the context size",
+        (
+            "This model's maximum prompt length is 131072 but the request contains"
+            " 200000 tokens."
+        ),
+        (
+            "the request exceeds the available context size. try increasing the context"
+            " size"
+        ),
         "prompt is too long: 215000 tokens > 200000 maximum",
-        "The input token count (2000000) exceeds the maximum number of tokens allowed (1048576).",
+        (
+            "The input token count (2000000) exceeds the maximum number of tokens"
+            " allowed (1048576)."
+        ),
         "Your request exceeded model token limit: 8192",
-        "Prompt contains 40000 tokens, too large for model with 32768 maximum context length",
-        "The number of tokens to keep from the initial prompt is greater than the context length",
+        (
+            "Prompt contains 40000 tokens, too large for model with 32768 maximum"
+            " context length"
+        ),
+        (
+            "The number of tokens to keep from the initial prompt is greater than the"
+            " context length"
+        ),
         "However, the model is loaded with context length of only 4096 tokens",
-        "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 40000.",
+        (
+            "Request too large for gpt-4o on tokens per min (TPM): Limit 30000,"
+            " Requested 40000."
+        ),
     ],
 )
-async def test_a_context_that_is_too_long_is_known_by_its_wordings(wording: str) -> None:
+async def test_a_context_that_is_too_long_is_known_by_its_wordings(
+    wording: str,
+) -> None:
     assert type(await failure_on(failure(400, wording))) is ContextTooLong
     assert type(await failure_on(failure(429, wording))) is ContextTooLong
 
@@ -207,31 +285,51 @@ async def test_a_refusal_is_quoted_whatever_its_form(body: str, says: str) -> No
 
 async def test_usage_comes_with_or_after_the_last_piece() -> None:
     counted = {"usage": {"prompt_tokens": 3, "completion_tokens": 2}}
-    for last in (sse(STOP, json.dumps({"choices": [], **counted})), sse(json.dumps({**json.loads(STOP), **counted}))):
+    for last in (
+        sse(STOP, json.dumps({"choices": [], **counted})),
+        sse(json.dumps({**json.loads(STOP), **counted})),
+    ):
         events = await events_on(raw(sse(HELLO) + last))
         assert events[-1] == Done(StopReason.STOP, Usage(3, 2))
 
 
-async def test_a_reply_that_is_whole_counts_although_the_connection_breaks_then() -> None:
+async def test_a_whole_reply_counts_although_the_connection_breaks_then() -> None:
     events = await events_on(Answer("a b", cut_after=3))
 
     assert events == [TextDelta("a "), TextDelta("b"), Done()]
 
 
 @pytest.mark.parametrize("status", [400, 422])
-async def test_a_server_that_cannot_count_is_asked_again_without_it(status: int) -> None:
+async def test_a_server_that_cannot_count_is_asked_again_without_it(
+    status: int,
+) -> None:
     refusal = failure(status, "Unrecognized request argument: stream_options")
     with LoopbackServer([refusal, "Hello", "Hello"]) as server:
         model = model_at(server.url)
         await events_of(model)
         await events_of(model)
 
-    assert ["stream_options" in request.body for request in server.requests] == [True, False, False]
+    assert ["stream_options" in request.body for request in server.requests] == [
+        True,
+        False,
+        False,
+    ]
 
 
-def piece(index: int | None = None, id_: str | None = None, name: str | None = None, arguments: object = "") -> str:
-    call = {"index": index, "id": id_, "function": {"name": name, "arguments": arguments}}
-    return chunk(tool_calls=[{key: value for key, value in call.items() if value is not None}])
+def piece(
+    index: int | None = None,
+    id_: str | None = None,
+    name: str | None = None,
+    arguments: object = "",
+) -> str:
+    call = {
+        "index": index,
+        "id": id_,
+        "function": {"name": name, "arguments": arguments},
+    }
+    return chunk(
+        tool_calls=[{key: value for key, value in call.items() if value is not None}]
+    )
 
 
 A, B = ToolCall("a", "read", '{"x": 1}'), ToolCall("b", "list", "{}")
@@ -241,14 +339,38 @@ BEGUN = [piece(0, "a", "read"), piece(1, "b", "list")]
 @pytest.mark.parametrize(
     "pieces",
     [
-        [*BEGUN, piece(0, arguments='{"x"'), piece(1, arguments="{}"), piece(0, arguments=": 1}")],
+        [
+            *BEGUN,
+            piece(0, arguments='{"x"'),
+            piece(1, arguments="{}"),
+            piece(0, arguments=": 1}"),
+        ],
         [piece(0, "a", "read", '{"x": 1}'), piece(0, "b", "list", "{}")],
-        [piece(None, "a", "read", '{"x"'), piece(arguments=": 1}"), piece(None, "b", "list", "{}")],
-        [piece(0, "a", "read", '{"x"'), piece(0, "a", "read", ": 1}"), piece(1, "b", "list", "{}")],
-        [piece(0, "a", "read", '{"x"'), piece(0, "another", None, ": 1}"), piece(1, "b", "list", "{}")],
+        [
+            piece(None, "a", "read", '{"x"'),
+            piece(arguments=": 1}"),
+            piece(None, "b", "list", "{}"),
+        ],
+        [
+            piece(0, "a", "read", '{"x"'),
+            piece(0, "a", "read", ": 1}"),
+            piece(1, "b", "list", "{}"),
+        ],
+        [
+            piece(0, "a", "read", '{"x"'),
+            piece(0, "another", None, ": 1}"),
+            piece(1, "b", "list", "{}"),
+        ],
         [piece(0, "a", "read", {"x": 1}), piece(1, "b", "list", {})],
     ],
-    ids=["interleaved", "all are number 0", "no numbers", "id and name in each", "another id in each", "objects"],
+    ids=[
+        "interleaved",
+        "all are number 0",
+        "no numbers",
+        "id and name in each",
+        "another id in each",
+        "objects",
+    ],
 )
 async def test_calls_are_put_together_however_they_come(pieces: list[str]) -> None:
     assert (await events_on(raw(sse(*pieces, chunk("tool_calls")))))[:-1] == [A, B]
@@ -278,7 +400,11 @@ async def test_a_line_without_end_is_not_kept(monkeypatch: pytest.MonkeyPatch) -
 
 async def events_in(pieces: list[bytes]) -> list[ModelEvent | Done]:
     reply = ChatReply()
-    events = [event async for text in documents(one_by_one(pieces)) for event in reply.take(text)]
+    events = [
+        event
+        async for text in documents(one_by_one(pieces))
+        for event in reply.take(text)
+    ]
     return [*events, *reply.end(), reply.done]
 
 
@@ -287,7 +413,11 @@ UGLY = (
     + sse(chunk(content="Grüße, "), end="\r\n\r\n")
     + sse(chunk(content="世界 🚀\u2028"), end="\r\r")
     + sse(piece(0, "a", "read"), piece(0, arguments='{"x": 1}'))
-    + sse(STOP, '{"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 2}}', "[DONE]")
+    + sse(
+        STOP,
+        '{"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 2}}',
+        "[DONE]",
+    )
 ).encode()
 
 
@@ -305,7 +435,14 @@ async def test_any_cutting_of_the_bytes_gives_the_same_events(cuts: list[int]) -
 
 
 @pytest.mark.parametrize(
-    "base", ["http://127.0.0.1:99999/v1", "http://a..b/v1", "http://\udcff/", "ftp://127.0.0.1/", "http://127.0.0.1/\0"]
+    "base",
+    [
+        "http://127.0.0.1:99999/v1",
+        "http://a..b/v1",
+        "http://\udcff/",
+        "ftp://127.0.0.1/",
+        "http://127.0.0.1/\0",
+    ],
 )
 async def test_an_address_that_leads_nowhere_is_told(base: str) -> None:
     with pytest.raises(ModelNotFound, match="URL"):
@@ -314,21 +451,30 @@ async def test_an_address_that_leads_nowhere_is_told(base: str) -> None:
 
 async def test_a_redirect_is_not_followed() -> None:
     with LoopbackServer(["Hello"]) as elsewhere:
-        error = await failure_on(Answer(status=307, raw="", headers={"Location": elsewhere.url}))
+        error = await failure_on(
+            Answer(status=307, raw="", headers={"Location": elsewhere.url})
+        )
 
     assert type(error) is BadAnswer
     assert elsewhere.url in error.message
     assert not elsewhere.requests
 
 
-async def test_no_proxy_stands_between_this_computer_and_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_proxy_stands_between_this_computer_and_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     for variable in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(variable, "http://127.0.0.1:9")
 
-    assert await events_on("Hello") == [TextDelta("Hello"), Done(StopReason.STOP, Usage(2, 1))]
+    assert await events_on("Hello") == [
+        TextDelta("Hello"),
+        Done(StopReason.STOP, Usage(2, 1)),
+    ]
 
 
-async def test_other_servers_are_asked_through_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_other_servers_are_asked_through_the_proxy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with LoopbackServer(["Hello"]) as proxy:
         monkeypatch.setenv("HTTP_PROXY", proxy.url.removesuffix("/v1"))
         await events_of(model_at("http://models.example/v1"))
@@ -336,7 +482,9 @@ async def test_other_servers_are_asked_through_the_proxy(monkeypatch: pytest.Mon
     assert proxy.requests[0].path == "http://models.example/v1/chat/completions"
 
 
-async def test_a_proxy_that_cannot_be_used_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_proxy_that_cannot_be_used_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("ALL_PROXY", "gopher://127.0.0.1")
     with pytest.raises(ConnectionFailed, match="proxy") as raised:
         await events_of(model_at("http://models.example/v1"))
@@ -345,9 +493,12 @@ async def test_a_proxy_that_cannot_be_used_is_told(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize(
-    ("key", "sent"), [("a-key-for-tests", "Bearer a-key-for-tests"), (" k \n", "Bearer k"), ("", None)]
+    ("key", "sent"),
+    [("a-key-for-tests", "Bearer a-key-for-tests"), (" k \n", "Bearer k"), ("", None)],
 )
-async def test_the_key_is_sent_if_there_is_one(key: str, sent: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_key_is_sent_if_there_is_one(
+    key: str, sent: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", key)
     with LoopbackServer(["Hello"]) as server:
         await events_of(model_at(server.url))
@@ -365,7 +516,9 @@ async def test_a_missing_key_is_named_before_anything_is_sent() -> None:
 
 
 @pytest.mark.parametrize("key", ["sk-\N{CYRILLIC SMALL LETTER A}bc", "sk-a\nsk-b"])
-async def test_a_key_that_no_header_can_hold_is_not_shown(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_key_that_no_header_can_hold_is_not_shown(
+    key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", key)
     error = await failure_on("Hello")
 
@@ -387,4 +540,9 @@ import sys
 import cdd_agent.llm.direct.model
 print(*{"httpx", "pydantic", "litellm", "yaml"} & sys.modules.keys())
 """
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "\n"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True
+        ).stdout
+        == "\n"
+    )

@@ -1,4 +1,6 @@
-"""Fallbacks: another model is asked where one cannot be, that is told, and each call is paid at its own price."""
+"""Fallbacks: another model is asked where one cannot be, that is told, and each call is
+paid at its own price.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -39,7 +41,11 @@ from tests.projects import FakeTime
 REQUEST = Request((Message("user", "Say hello."),))
 
 
-def named(name: str, script: Sequence[str | ModelError | ScriptedReply], window: int | None = None) -> ScriptedModel:
+def named(
+    name: str,
+    script: Sequence[str | ModelError | ScriptedReply],
+    window: int | None = None,
+) -> ScriptedModel:
     class Named(ScriptedModel):
         pass
 
@@ -64,7 +70,11 @@ class Asked:
 
     @property
     def replaced(self) -> list[tuple[str, str]]:
-        return [(event.instead_of, event.model) for event in self.events if isinstance(event, Replaced)]
+        return [
+            (event.instead_of, event.model)
+            for event in self.events
+            if isinstance(event, Replaced)
+        ]
 
 
 async def answer_of(model: Model, events: list[ModelEvent | Done]) -> str:
@@ -86,9 +96,17 @@ async def answer_of(model: Model, events: list[ModelEvent | Done]) -> str:
 
 
 @pytest.mark.parametrize(
-    "error", [RateLimited("busy"), QuotaUsedUp("no money"), ConnectionFailed("down"), BadAnswer("broken")]
+    "error",
+    [
+        RateLimited("busy"),
+        QuotaUsedUp("no money"),
+        ConnectionFailed("down"),
+        BadAnswer("broken"),
+    ],
 )
-async def test_where_a_provider_is_out_of_service_the_next_model_answers_and_that_is_told(error: ModelError) -> None:
+async def test_where_a_provider_is_out_the_next_model_answers_and_that_is_told(
+    error: ModelError,
+) -> None:
     asked = Asked(named("a", [error] * 9), named("b", ["Hello."]))
     assert await asked.answer() == "Hello."
     assert asked.replaced == [("a", "b")]
@@ -106,7 +124,9 @@ async def test_where_a_provider_is_out_of_service_the_next_model_answers_and_tha
         EmptyReply("empty"),
     ],
 )
-async def test_what_is_wrong_with_the_settings_or_the_request_is_told_instead(error: ModelError) -> None:
+async def test_what_is_wrong_with_the_settings_or_the_request_is_told_instead(
+    error: ModelError,
+) -> None:
     asked = Asked(named("a", [error] * 9), named("b", ["Hello."]))
     with pytest.raises(type(error)):
         await asked.answer()
@@ -120,13 +140,19 @@ async def test_a_used_up_quota_is_not_waited_for() -> None:
 
 
 async def test_no_half_of_the_one_is_joined_to_the_other_s_reply() -> None:
-    asked = Asked(named("a", [ScriptedReply("Never whole", cut=5) for _ in range(9)]), named("b", ["Hello."]))
+    asked = Asked(
+        named("a", [ScriptedReply("Never whole", cut=5) for _ in range(9)]),
+        named("b", ["Hello."]),
+    )
     assert await asked.answer() == "Hello."
     assert asked.replaced == [("a", "b")]
 
 
-async def test_the_next_calls_stay_with_the_model_that_answers_until_the_first_has_rested() -> None:
-    asked = Asked(named("a", [QuotaUsedUp("no money"), "I am back."]), named("b", ["One.", "Two."]))
+async def test_calls_stay_with_the_answering_model_until_the_first_has_rested() -> None:
+    asked = Asked(
+        named("a", [QuotaUsedUp("no money"), "I am back."]),
+        named("b", ["One.", "Two."]),
+    )
     assert [await asked.answer(), await asked.answer()] == ["One.", "Two."]
     assert asked.model.name == "b"
     asked.time.waited += REST
@@ -136,35 +162,55 @@ async def test_the_next_calls_stay_with_the_model_that_answers_until_the_first_h
 
 
 async def test_a_model_rests_as_long_as_its_provider_says() -> None:
-    asked = Asked(named("a", [RateLimited("busy", retry_after=REST * 3), "Back."]), named("b", ["One.", "Two."]))
+    asked = Asked(
+        named("a", [RateLimited("busy", retry_after=REST * 3), "Back."]),
+        named("b", ["One.", "Two."]),
+    )
     await asked.answer()
     asked.time.waited += REST * 2
     assert await asked.answer() == "Two."
 
 
 async def test_each_gets_its_turn_and_the_last_error_is_told() -> None:
-    asked = Asked(*(named(name, [QuotaUsedUp(f"{name} has no money")]) for name in "abc"))
+    asked = Asked(
+        *(named(name, [QuotaUsedUp(f"{name} has no money")]) for name in "abc")
+    )
     with pytest.raises(QuotaUsedUp, match="c has no money"):
         await asked.answer()
     assert asked.replaced == [("a", "b"), ("b", "c")]
 
 
 async def test_one_that_cannot_take_in_the_request_is_passed_over() -> None:
-    asked = Asked(named("a", [QuotaUsedUp("no")]), named("small", ["No."], window=1), named("c", ["Hello."]))
+    asked = Asked(
+        named("a", [QuotaUsedUp("no")]),
+        named("small", ["No."], window=1),
+        named("c", ["Hello."]),
+    )
     assert await asked.answer() == "Hello."
     assert asked.replaced == [("a", "c")]
 
 
-async def test_over_http_each_is_asked_at_its_own_address_and_paid_at_its_own_price(tmp_path: Path) -> None:
+async def test_over_http_each_is_asked_at_its_own_address_and_paid_at_its_own_price(
+    tmp_path: Path,
+) -> None:
     broke = failure(402, "Insufficient credits.")
-    with LoopbackServer([broke]) as first, LoopbackServer([Answer("Hello there.")]) as second:
+    with (
+        LoopbackServer([broke]) as first,
+        LoopbackServer([Answer("Hello there.")]) as second,
+    ):
         config = Config(
             model="openai/gpt-5",
             api_base=first.url,
-            fallbacks=(ModelSettings(model="openai/gpt-4o-mini", api_base=second.url, temperature=0.5),),
+            fallbacks=(
+                ModelSettings(
+                    model="openai/gpt-4o-mini", api_base=second.url, temperature=0.5
+                ),
+            ),
         )
         tally, events = Tally(), list[ModelEvent | Done]()
-        chain = with_fallbacks(make_model(config, tmp_path, watched=False), config, tmp_path, watched=False)
+        chain = with_fallbacks(
+            make_model(config, tmp_path, watched=False), config, tmp_path, watched=False
+        )
         model = equipped(chain, config, tally)
         assert await answer_of(model, events) == "Hello there."
     assert second.requests[0].body["temperature"] == 0.5
@@ -175,7 +221,10 @@ async def test_over_http_each_is_asked_at_its_own_address_and_paid_at_its_own_pr
 
 
 async def test_the_budget_is_that_of_all_of_them_together() -> None:
-    first, second = named("a", ["one " * 3000, QuotaUsedUp("no")]), named("b", ["two " * 3000, "three"])
+    first, second = (
+        named("a", ["one " * 3000, QuotaUsedUp("no")]),
+        named("b", ["two " * 3000, "three"]),
+    )
     config = Config(budget=Budget(tokens=12_000))
     model = equipped(WithFallbacks(first, [second]), config, Tally())
     await answer_of(model, [])
@@ -189,28 +238,60 @@ async def test_the_budget_is_that_of_all_of_them_together() -> None:
     [
         (402, "Insufficient credits. Add more using https://openrouter.ai", None),
         (402, "Insufficient Balance", None),
-        (429, "You exceeded your current quota, please check your plan.", "insufficient_quota"),
+        (
+            429,
+            "You exceeded your current quota, please check your plan.",
+            "insufficient_quota",
+        ),
         (429, "Your account is suspended", "exceeded_current_quota_error"),
         (429, "Insufficient balance or no resource package. Please recharge.", "1113"),
         (400, "Your credit balance is too low to access the Anthropic API.", None),
-        (400, "You have reached your specified API usage limits. You will regain access on 2026-12-01.", None),
-        (429, "You have reached your specified API usage limits. You will regain access on 2026-12-01.", None),
-        (403, "Your team has either used all available credits or reached its monthly spending limit.", None),
+        (
+            400,
+            (
+                "You have reached your specified API usage limits. You will regain"
+                " access on 2026-12-01."
+            ),
+            None,
+        ),
+        (
+            429,
+            (
+                "You have reached your specified API usage limits. You will regain"
+                " access on 2026-12-01."
+            ),
+            None,
+        ),
+        (
+            403,
+            (
+                "Your team has either used all available credits or reached its monthly"
+                " spending limit."
+            ),
+            None,
+        ),
     ],
 )
 async def test_the_providers_words_for_no_money_are_understood(
     tmp_path: Path, status: int, words: str, code: str | None
 ) -> None:
     with LoopbackServer([failure(status, words, code)]) as server:
-        model = make_model(Config(model="openai/x", api_base=server.url), tmp_path, watched=False)
+        model = make_model(
+            Config(model="openai/x", api_base=server.url), tmp_path, watched=False
+        )
         with pytest.raises(QuotaUsedUp):
             await answer_of(model, [])
 
 
 async def test_a_limit_per_minute_is_no_used_up_quota(tmp_path: Path) -> None:
-    words = "You exceeded your current quota. Please retry in 12s. Quota metric: requests per minute"
+    words = (
+        "You exceeded your current quota. Please retry in 12s. Quota metric: requests"
+        " per minute"
+    )
     with LoopbackServer([failure(429, words)]) as server:
-        model = make_model(Config(model="openai/x", api_base=server.url), tmp_path, watched=False)
+        model = make_model(
+            Config(model="openai/x", api_base=server.url), tmp_path, watched=False
+        )
         with pytest.raises(RateLimited) as raised:
             await answer_of(model, [])
     assert raised.value.is_transient

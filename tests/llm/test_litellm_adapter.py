@@ -29,7 +29,8 @@ from tests.llm.simulators.base import Bill, Json, Said
 from tests.llm.simulators.chat import DeepSeek
 from tests.replies import all_of
 
-# litellm silences this warning itself, at import; pytest puts its own filters back for every test.
+# litellm silences this warning itself, at import; pytest puts its own filters back for
+# every test.
 pytestmark = [
     pytest.mark.xdist_group("litellm"),  # which takes seconds to import: once is enough
     # litellm's and OpenAI's own; pytest forgets the adapter's filters with each test
@@ -42,7 +43,13 @@ REQUEST = Request((Message("user", "Say hello."),))
 
 
 async def reply_of(model: LitellmModel) -> str:
-    return "".join([event.text for event in await all_of(model, REQUEST) if isinstance(event, TextDelta)])
+    return "".join(
+        [
+            event.text
+            for event in await all_of(model, REQUEST)
+            if isinstance(event, TextDelta)
+        ]
+    )
 
 
 async def failure_of(model: LitellmModel) -> ModelError:
@@ -61,7 +68,14 @@ async def failure_on(answer: Answer, name: str = MODEL) -> ModelError:
 
 
 def test_known_providers_are_known_without_importing_litellm() -> None:
-    names = ("anthropic/claude-99", "claude-sonnet-4-5", "gemini/g", "azure_ai/a", "huggingface/a/b", "litellm_proxy/a")
+    names = (
+        "anthropic/claude-99",
+        "claude-sonnet-4-5",
+        "gemini/g",
+        "azure_ai/a",
+        "huggingface/a/b",
+        "litellm_proxy/a",
+    )
     code = f"""
 import sys
 from cdd_agent.llm.litellm_adapter import expect_provider
@@ -106,11 +120,20 @@ async def test_another_provider_s_errors_have_the_same_names(
 
 
 # As Azure begins a stream: with what its filter thinks of the prompt.
-FILTERED = {"choices": [], "prompt_filter_results": [{"prompt_index": 0, "content_filter_results": {}}]}
+FILTERED = {
+    "choices": [],
+    "prompt_filter_results": [{"prompt_index": 0, "content_filter_results": {}}],
+}
 FIRST_OF_AZURE = {
     "without an id": FILTERED,
     "with an empty id": {"id": "", "object": "", "model": "", "created": 0, **FILTERED},
-    "with an id": {"id": "chatcmpl-1", "object": "chat.completion.chunk", "model": "m", "created": 1, **FILTERED},
+    "with an id": {
+        "id": "chatcmpl-1",
+        "object": "chat.completion.chunk",
+        "model": "m",
+        "created": 1,
+        **FILTERED,
+    },
 }
 
 
@@ -121,21 +144,49 @@ async def test_a_first_piece_without_choices_is_no_reply_and_no_error(
 ) -> None:
     monkeypatch.setenv("AZURE_API_KEY", "a-key-for-tests")
     monkeypatch.setenv("AZURE_API_VERSION", "2026-10-01")
-    head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "gpt-5"}
-    call = {"index": 0, "id": "call_1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    head = {
+        "id": "chatcmpl-1",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": "gpt-5",
+    }
+    call = {
+        "index": 0,
+        "id": "call_1",
+        "type": "function",
+        "function": {"name": "look", "arguments": "{}"},
+    }
     pieces = [
         first,
-        {**head, "choices": [{"index": 0, "delta": {"role": "assistant", "content": "Hello."}}]},
+        {
+            **head,
+            "choices": [
+                {"index": 0, "delta": {"role": "assistant", "content": "Hello."}}
+            ],
+        },
         {**head, "choices": [{"index": 0, "delta": {"tool_calls": [call]}}]},
         {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]},
-        {**head, "choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11}},
+        {
+            **head,
+            "choices": [],
+            "usage": {"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11},
+        },
     ]
-    raw = "".join(f"data: {json.dumps(piece)}\n\n" for piece in pieces) + "data: [DONE]\n\n"
+    raw = (
+        "".join(f"data: {json.dumps(piece)}\n\n" for piece in pieces)
+        + "data: [DONE]\n\n"
+    )
     with LoopbackServer([Answer(raw=raw, content_type="text/event-stream")]) as server:
-        base = server.url if name.startswith("openai") else server.url.removesuffix("/v1")
+        base = (
+            server.url if name.startswith("openai") else server.url.removesuffix("/v1")
+        )
         events = await all_of(LitellmModel(name, base), REQUEST)
 
-    assert events == [TextDelta("Hello."), ToolCall("call_1", "look", "{}"), Done(usage=Usage(9, 2))]
+    assert events == [
+        TextDelta("Hello."),
+        ToolCall("call_1", "look", "{}"),
+        Done(usage=Usage(9, 2)),
+    ]
 
 
 @pytest.mark.parametrize("name", ["frobnicate", "frobnicate/model", ""])
@@ -174,7 +225,10 @@ async def test_a_refused_key_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_a_bug_of_ours_keeps_its_own_type() -> None:
     with pytest.raises(AttributeError):
-        await all_of(LitellmModel(MODEL, "http://127.0.0.1:9"), Request(("not a message",)))  # type: ignore[arg-type]
+        await all_of(
+            LitellmModel(MODEL, "http://127.0.0.1:9"),
+            Request(("not a message",)),  # type: ignore[arg-type]
+        )
 
 
 @pytest.mark.parametrize("variable", ["OPENAI_API_BASE", "OPENAI_BASE_URL"])
@@ -191,16 +245,23 @@ async def test_the_endpoint_comes_from_the_environment(
 
     (recorded,) = server.requests
     assert recorded.path == "/v1/chat/completions"
-    assert recorded.headers["Authorization"] == f"Bearer {key or litellm_adapter.DUMMY_KEY}"
+    assert (
+        recorded.headers["Authorization"]
+        == f"Bearer {key or litellm_adapter.DUMMY_KEY}"
+    )
 
 
-async def test_the_api_base_of_the_configuration_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_api_base_of_the_configuration_wins(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("OPENAI_API_BASE", "http://127.0.0.1:9/v1")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     with LoopbackServer(["Hello"]) as server:
         assert await reply_of(LitellmModel(MODEL, server.url)) == "Hello"
 
-    assert server.requests[0].body["messages"] == [{"role": "user", "content": "Say hello."}]
+    assert server.requests[0].body["messages"] == [
+        {"role": "user", "content": "Say hello."}
+    ]
     assert server.requests[0].body["stream_options"] == {"include_usage": True}
 
 
@@ -211,19 +272,30 @@ async def usage_of(name: str, base: str) -> Usage:
     return done.usage
 
 
-async def test_what_was_cached_and_thought_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_was_cached_and_thought_is_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("DEEPSEEK_API_KEY", "a-key")
     with DeepSeek([Said("Hello.", "They greet me.")] * 2) as simulator:
-        counted = [await usage_of("deepseek/deepseek-v4-pro", simulator.url) for _ in range(2)]
+        counted = [
+            await usage_of("deepseek/deepseek-v4-pro", simulator.url) for _ in range(2)
+        ]
 
     assert counted == [
-        Usage(bill.prompt, bill.completion, cached_tokens=bill.cached, thinking_tokens=bill.reasoning)
+        Usage(
+            bill.prompt,
+            bill.completion,
+            cached_tokens=bill.cached,
+            thinking_tokens=bill.reasoning,
+        )
         for bill in simulator.bills
     ]
     assert counted[1].cached_tokens > 0
 
 
-async def test_what_claude_wrote_to_its_cache_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_claude_wrote_to_its_cache_is_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a-key")
 
     class Written(Anthropic):
@@ -231,14 +303,27 @@ async def test_what_claude_wrote_to_its_cache_is_counted(monkeypatch: pytest.Mon
             return Bill(10, 200, 30, 4, 2)
 
     with Written([Said("Hello.", "They greet me.")]) as simulator:
-        usage = await usage_of("anthropic/claude-opus-5", simulator.url.removesuffix("/v1"))
+        usage = await usage_of(
+            "anthropic/claude-opus-5", simulator.url.removesuffix("/v1")
+        )
 
-    assert usage == Usage(240, 4, cached_tokens=200, cache_write_tokens=30, thinking_tokens=2)
+    assert usage == Usage(
+        240, 4, cached_tokens=200, cache_write_tokens=30, thinking_tokens=2
+    )
 
 
 def run_python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("LITELLM_")}
-    return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, env=clean)
+    clean = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("LITELLM_")
+    }
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        env=clean,
+    )
 
 
 def test_starting_up_imports_no_vendor() -> None:
@@ -277,8 +362,9 @@ from cdd_agent.llm.port import Message, ModelError, Request
 async def call(name, base):
     model = LitellmModel(name, base)
     model.warm_up()
+    hello = Request((Message("user", "Hello."),))
     try:
-        return await model.reply(Request((Message("user", "Hello."),)), lambda event: None)
+        return await model.reply(hello, lambda event: None)
     except ModelError as error:
         return error
 

@@ -10,7 +10,12 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 from cdd_agent.llm.direct.model import DirectModel
-from cdd_agent.llm.local_servers import LocalServer, OfferedModel, find_local_servers, models_at
+from cdd_agent.llm.local_servers import (
+    LocalServer,
+    OfferedModel,
+    find_local_servers,
+    models_at,
+)
 from cdd_agent.llm.port import ConnectionFailed, Message, Request
 from cdd_agent.llm.providers import endpoint_of
 from tests.llm.listing import HEAD, answering, listing
@@ -29,32 +34,55 @@ def deserted_port() -> Iterator[int]:
 
 async def test_each_server_is_found_with_its_models() -> None:
     with (
-        answering(listing("qwen3-coder:30b", "llama3.2", "nomic-embed-text")) as (first, heads),
+        answering(listing("qwen3-coder:30b", "llama3.2", "nomic-embed-text")) as (
+            first,
+            heads,
+        ),
         answering(listing("SmolLM2 135M.gguf")) as (second, _),
         deserted_port() as nobodys,
     ):
-        found = await find_local_servers({"Ollama": first, "nobody": nobodys, "llama.cpp": second})
+        found = await find_local_servers(
+            {"Ollama": first, "nobody": nobodys, "llama.cpp": second}
+        )
 
     assert found == (
-        LocalServer("Ollama", f"http://127.0.0.1:{first}/v1", ("qwen3-coder:30b", "llama3.2")),  # not what only embeds
-        LocalServer("llama.cpp", f"http://127.0.0.1:{second}/v1", ("SmolLM2 135M.gguf",)),
+        # not what only embeds
+        LocalServer(
+            "Ollama", f"http://127.0.0.1:{first}/v1", ("qwen3-coder:30b", "llama3.2")
+        ),
+        LocalServer(
+            "llama.cpp", f"http://127.0.0.1:{second}/v1", ("SmolLM2 135M.gguf",)
+        ),
     )
-    assert {head.partition(" HTTP/1.1")[0] for head in heads} == {"GET /v1/models", "GET /api/version"}  # in any order
-    assert OfferedModel("llama3.2", "Ollama", "http://127.0.0.1:1/v1").model == "openai/llama3.2"
+    # in any order
+    assert {head.partition(" HTTP/1.1")[0] for head in heads} == {
+        "GET /v1/models",
+        "GET /api/version",
+    }
+    assert (
+        OfferedModel("llama3.2", "Ollama", "http://127.0.0.1:1/v1").model
+        == "openai/llama3.2"
+    )
 
 
 async def test_ollama_is_offered_by_its_own_api() -> None:
     with OllamaChat([Said("Hello.")]) as simulator:
-        (server,) = await find_local_servers({"Ollama": int(simulator.url.rpartition(":")[2])})
+        (server,) = await find_local_servers(
+            {"Ollama": int(simulator.url.rpartition(":")[2])}
+        )
         offered = OfferedModel(server.models[0], server.name, server.api_base)
         endpoint = endpoint_of(offered.model, offered.api_base, {})
         assert endpoint is not None
-        await all_of(DirectModel(offered.model, endpoint), Request((Message("user", "Hello."),)))
+        await all_of(
+            DirectModel(offered.model, endpoint), Request((Message("user", "Hello."),))
+        )
 
     assert (offered.model, len(simulator.bills)) == ("ollama/qwen3:8b", 1)
 
 
-@pytest.mark.parametrize("data", [b'{"object": "list", "data": null}', b'{"object": "list", "data": []}'])
+@pytest.mark.parametrize(
+    "data", [b'{"object": "list", "data": null}', b'{"object": "list", "data": []}']
+)
 async def test_a_server_without_models_is_a_server(data: bytes) -> None:
     with answering(HEAD + data) as (port, _):
         assert await models_at(f"http://127.0.0.1:{port}/v1") == ()
@@ -65,8 +93,19 @@ async def test_a_server_without_models_is_a_server(data: bytes) -> None:
     [
         b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\n{}",
         b"HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n",
-        b"HTTP/1.1 307 Away\r\nLocation: http://127.0.0.1:9/\r\nContent-Length: 0\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nConnection: close\r\n\r\n\x1f\x8b\x08",
+        (
+            b"HTTP/1.1 307 Away\r\n"
+            b"Location: http://127.0.0.1:9/\r\n"
+            b"Content-Length: 0\r\n"
+            b"\r\n"
+        ),
+        (
+            b"HTTP/1.1 200 OK\r\n"
+            b"Content-Encoding: gzip\r\n"
+            b"Connection: close\r\n"
+            b"\r\n"
+            b"\x1f\x8b\x08"
+        ),
         HEAD + b"<!doctype html><title>It works!</title>",
         HEAD + b"null",
         HEAD + b"[]",
@@ -85,7 +124,14 @@ async def test_what_has_no_list_of_models_is_no_model_server(answer: bytes) -> N
     assert len(heads) == 2
 
 
-@pytest.mark.parametrize("answer", [b"", b"SSH-2.0-OpenSSH_9.6\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{"])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"SSH-2.0-OpenSSH_9.6\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{",
+    ],
+)
 async def test_what_gives_no_whole_answer_is_no_server(answer: bytes) -> None:
     with answering(answer) as (port, _):
         with pytest.raises(ConnectionFailed):
@@ -94,7 +140,20 @@ async def test_what_gives_no_whole_answer_is_no_server(answer: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [None, 7, [], {}, "", " a", "two\nlines", "\x1b[31mred", "\u202egnp", "x" * 201, "\ud800"]
+    "name",
+    [
+        None,
+        7,
+        [],
+        {},
+        "",
+        " a",
+        "two\nlines",
+        "\x1b[31mred",
+        "\u202egnp",
+        "x" * 201,
+        "\ud800",
+    ],
 )
 async def test_a_name_that_cannot_be_shown_is_left_out(name: object) -> None:
     with answering(listing("good", name, "good")) as (port, _):
@@ -102,7 +161,9 @@ async def test_a_name_that_cannot_be_shown_is_left_out(name: object) -> None:
 
 
 async def test_entries_that_are_none_are_left_out() -> None:
-    with answering(HEAD + b'{"data": [1, null, "x", [], {}, {"name": "y"}, {"id": "good"}]}') as (port, _):
+    with answering(
+        HEAD + b'{"data": [1, null, "x", [], {}, {"name": "y"}, {"id": "good"}]}'
+    ) as (port, _):
         assert await models_at(f"http://127.0.0.1:{port}/v1") == ("good",)
 
 
@@ -110,11 +171,15 @@ async def test_entries_that_are_none_are_left_out() -> None:
     "pieces",
     [
         [b""],  # takes the call and says nothing
-        itertools.chain([HEAD], itertools.repeat(b" ")),  # a byte now and then, for ever
+        # a byte now and then, for ever
+        itertools.chain([HEAD], itertools.repeat(b" ")),
     ],
 )
 async def test_who_is_slow_is_not_waited_for(pieces: Iterable[bytes]) -> None:
-    with answering(itertools.chain(pieces, itertools.repeat(b"")), pause=0.1) as (port, _):
+    with answering(itertools.chain(pieces, itertools.repeat(b"")), pause=0.1) as (
+        port,
+        _,
+    ):
         began = time.monotonic()
         with pytest.raises(ConnectionFailed):
             await models_at(f"http://127.0.0.1:{port}/v1", patience=0.4)
@@ -122,7 +187,10 @@ async def test_who_is_slow_is_not_waited_for(pieces: Iterable[bytes]) -> None:
 
 
 async def test_an_answer_without_end_is_not_kept() -> None:
-    with answering(itertools.chain([HEAD], itertools.repeat(b" " * 65_536))) as (port, _):
+    with answering(itertools.chain([HEAD], itertools.repeat(b" " * 65_536))) as (
+        port,
+        _,
+    ):
         assert await models_at(f"http://127.0.0.1:{port}/v1", patience=30) is None
 
 

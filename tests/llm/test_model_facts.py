@@ -1,4 +1,6 @@
-"""Facts that servers tell of their models: believed where they have the right shape, kept, never waited for long."""
+"""Facts that servers tell of their models: believed where they have the right shape,
+kept, never waited for long.
+"""
 
 import itertools
 import json
@@ -82,10 +84,12 @@ def test_tools_window_and_price_of_a_model_behind_openrouter_are_known() -> None
 def test_a_budget_in_dollars_can_be_kept_to() -> None:
     with answering(listed(ENTRY)) as (port, _):
         model = asked_at(port)
-        assert Budgeted(model, Limit(usd=1.0), price=lambda: model.price).limit.usd == 1.0
+        assert (
+            Budgeted(model, Limit(usd=1.0), price=lambda: model.price).limit.usd == 1.0
+        )
 
 
-def test_the_list_is_kept_for_a_day_and_after_that_as_long_as_there_is_no_other() -> None:
+def test_the_list_is_kept_for_a_day_and_longer_while_there_is_no_other() -> None:
     with answering(listed(ENTRY)) as (port, heads):
         assert facts(asked_at(port))[1] == 200_000
         age(80_000)
@@ -123,7 +127,15 @@ def test_what_another_address_said_does_not_count() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"{", b"[]", b"[" * 100_000, b'{"base": 1, "asked_at": "x", "data": 7}', b"\xff"]
+    "data",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"[" * 100_000,
+        b'{"base": 1, "asked_at": "x", "data": 7}',
+        b"\xff",
+    ],
 )
 def test_what_is_kept_may_be_anything(data: bytes) -> None:
     kept().parent.mkdir(parents=True, exist_ok=True)
@@ -149,7 +161,10 @@ def test_a_fact_of_another_kind_is_none(wrong: object) -> None:
         assert facts(asked_at(port)) == (False, None, None)
 
 
-@pytest.mark.parametrize("pricing", [{"prompt": "nan", "completion": "1"}, {"prompt": "1e999", "completion": "1"}, {}])
+@pytest.mark.parametrize(
+    "pricing",
+    [{"prompt": "nan", "completion": "1"}, {"prompt": "1e999", "completion": "1"}, {}],
+)
 def test_a_price_that_is_none_is_not_known(pricing: object) -> None:
     with answering(listed({**ENTRY, "pricing": pricing})) as (port, _):
         assert facts(asked_at(port)) == (True, 200_000, None)
@@ -157,7 +172,13 @@ def test_a_price_that_is_none_is_not_known(pricing: object) -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    [b"", HEAD + b"<html>", HEAD + b"null", HEAD + b'{"data": {}}', b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n"],
+    [
+        b"",
+        HEAD + b"<html>",
+        HEAD + b"null",
+        HEAD + b'{"data": {}}',
+        b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n",
+    ],
 )
 def test_what_is_no_list_is_not_kept(answer: bytes) -> None:
     with answering(answer) as (port, _):
@@ -165,7 +186,9 @@ def test_what_is_no_list_is_not_kept(answer: bytes) -> None:
     assert not kept().exists()
 
 
-def test_a_server_that_says_nothing_holds_nobody_up_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_says_nothing_holds_nobody_up_for_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("cdd_agent.llm.model_facts._PATIENCE", 1.0)
     with answering(itertools.repeat(b""), pause=0.1) as (port, _):
         began = time.monotonic()
@@ -176,7 +199,10 @@ def test_a_server_that_says_nothing_holds_nobody_up_for_long(monkeypatch: pytest
 
 
 def test_an_answer_without_end_is_left() -> None:
-    with answering(itertools.chain([HEAD], itertools.repeat(b" " * 2**20))) as (port, _):
+    with answering(itertools.chain([HEAD], itertools.repeat(b" " * 2**20))) as (
+        port,
+        _,
+    ):
         assert fetched(f"http://127.0.0.1:{port}/v1/models", None, 60.0) is None
 
 
@@ -187,13 +213,20 @@ class Listing(OpenRouter):
     takes: tuple[str, ...] = ()
 
     def get(self, path: str) -> dict[str, Any] | None:
-        return {"data": [{**ENTRY, "supported_parameters": self.takes}]} if path == "/v1/models" else None
+        return (
+            {"data": [{**ENTRY, "supported_parameters": self.takes}]}
+            if path == "/v1/models"
+            else None
+        )
 
 
 @pytest.mark.parametrize(
     ("takes", "fields"),
     [
-        (("tools", "reasoning"), {"reasoning": {"effort": "high"}, "max_tokens": 64_000}),
+        (
+            ("tools", "reasoning"),
+            {"reasoning": {"effort": "high"}, "max_tokens": 64_000},
+        ),
         (("tools",), {"max_tokens": 64_000}),
     ],
 )
@@ -204,18 +237,33 @@ async def test_a_request_asks_for_what_the_list_says_that_the_model_can(
     with Listing([Said("Hello.")], takes=takes) as simulator:
         endpoint = endpoint_of(NAME, simulator.url)
         assert endpoint is not None
-        model = DirectModel(NAME, endpoint, ModelOptions(effort=Effort.HIGH, max_output_tokens=100_000))
+        model = DirectModel(
+            NAME, endpoint, ModelOptions(effort=Effort.HIGH, max_output_tokens=100_000)
+        )
         await all_of(model, Request((Message("user", "Hello."),)))
 
     (sent,) = simulator.sent
-    assert {name: sent.body.get(name) for name in ("reasoning", "max_tokens") if name in sent.body} == fields
+    assert {
+        name: sent.body.get(name)
+        for name in ("reasoning", "max_tokens")
+        if name in sent.body
+    } == fields
 
 
 LOCAL = {
-    "ollama": {"models": [{"name": "other:latest", "context_length": 1}, {"name": "m:latest", "context_length": 8192}]},
+    "ollama": {
+        "models": [
+            {"name": "other:latest", "context_length": 1},
+            {"name": "m:latest", "context_length": 8192},
+        ]
+    },
     "vllm": {"data": [{"id": "m", "max_model_len": 8192}]},
     "llama.cpp": {"default_generation_settings": {"n_ctx": 8192}},
-    "lm studio": {"data": [{"id": "m", "max_context_length": 99_999, "loaded_context_length": 8192}]},
+    "lm studio": {
+        "data": [
+            {"id": "m", "max_context_length": 99_999, "loaded_context_length": 8192}
+        ]
+    },
 }
 
 
@@ -229,7 +277,10 @@ def test_how_much_a_server_on_this_computer_takes_in_is_known(said: object) -> N
 
 @pytest.mark.parametrize("wrong", WRONG)
 def test_a_window_of_another_kind_is_none(wrong: object) -> None:
-    said = {"models": [{"name": "m", "context_length": wrong}], "data": [{"id": "m", "max_model_len": wrong}]}
+    said = {
+        "models": [{"name": "m", "context_length": wrong}],
+        "data": [{"id": "m", "max_model_len": wrong}],
+    }
     with answering(HEAD + json.dumps(said).encode()) as (port, _):
         assert asked_at(port, "openai/m").window is None
 

@@ -1,4 +1,6 @@
-"""Ollama cuts what is longer than its window without a word: that is said, and the reply is no good one."""
+"""Ollama cuts what is longer than its window without a word: that is said, and the
+reply is no good one.
+"""
 
 from typing import Any
 
@@ -6,7 +8,14 @@ import httpx
 import pytest
 
 from cdd_agent.llm.direct.model import DirectModel
-from cdd_agent.llm.port import ContextTooLong, Done, Message, ModelEvent, Request, TextDelta
+from cdd_agent.llm.port import (
+    ContextTooLong,
+    Done,
+    Message,
+    ModelEvent,
+    Request,
+    TextDelta,
+)
 from cdd_agent.llm.providers import endpoint_of
 from tests.llm.simulators.base import Said
 from tests.llm.simulators.ollama import Ollama
@@ -41,7 +50,9 @@ LONG = {
 
 
 @pytest.mark.parametrize(("drops_messages", "request_"), LONG.values(), ids=LONG)
-async def test_a_request_that_was_cut_is_too_long(drops_messages: bool, request_: Request) -> None:
+async def test_a_request_that_was_cut_is_too_long(
+    drops_messages: bool, request_: Request
+) -> None:
     says = r"Ollama has cut .* it read [\d,]+, and its window has 4,096"
     with (
         Ollama([Said("No idea.")], drops_messages=drops_messages) as simulator,
@@ -49,14 +60,18 @@ async def test_a_request_that_was_cut_is_too_long(drops_messages: bool, request_
     ):
         await heard(model_at(simulator), request_)
 
-    assert len(simulator.read) < sum(len(message.content) for message in request_.messages)
+    assert len(simulator.read) < sum(
+        len(message.content) for message in request_.messages
+    )
     assert "OLLAMA_CONTEXT_LENGTH" in raised.value.hint
 
 
 async def test_no_call_of_a_cut_request_is_made() -> None:
     events: list[ModelEvent] = []
 
-    with Ollama([Said("I look.", calls=(("read_file", {"path": "a.txt"}),))]) as simulator:
+    with Ollama(
+        [Said("I look.", calls=(("read_file", {"path": "a.txt"}),))]
+    ) as simulator:
         with pytest.raises(ContextTooLong):
             await model_at(simulator).reply(asking(words(6_000)), events.append)
         assert len(simulator.bills) == 1
@@ -69,10 +84,17 @@ async def test_a_request_that_was_read_whole_is_answered(tokens: int) -> None:
         events = await heard(model_at(simulator), asking(words(tokens)))
 
     assert "ANANAS" in simulator.read
-    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "ANANAS"
+    assert (
+        "".join(event.text for event in events if isinstance(event, TextDelta))
+        == "ANANAS"
+    )
 
 
-SPARSE = {"blanks": " " * 60_000, "a rule": "=" * 60_000, "indented": ("\n" + " " * 40 + "x = 1") * 1_000}
+SPARSE = {
+    "blanks": " " * 60_000,
+    "a rule": "=" * 60_000,
+    "indented": ("\n" + " " * 40 + "x = 1") * 1_000,
+}
 
 
 @pytest.mark.parametrize("text", SPARSE.values(), ids=SPARSE)
@@ -88,7 +110,10 @@ async def test_what_is_few_tokens_for_its_length_is_no_cut(text: str) -> None:
 
 
 async def test_where_it_does_not_say_its_window_the_count_alone_tells() -> None:
-    with Ollama([Said("No idea.")], tells=False) as simulator, pytest.raises(ContextTooLong, match=r"it read 2,050$"):
+    with (
+        Ollama([Said("No idea.")], tells=False) as simulator,
+        pytest.raises(ContextTooLong, match=r"it read 2,050$"),
+    ):
         await heard(model_at(simulator, "ollama"), asking(words(12_000)))
 
 
@@ -107,9 +132,17 @@ async def test_after_the_first_call_its_window_is_known() -> None:
 
 def test_a_naive_client_takes_the_reply_to_half_of_a_request_for_a_good_one() -> None:
     with Ollama([Said("No idea.")]) as simulator:
-        body = {"model": simulator.model, "stream": True, "options": {"num_ctx": 32_768}}
-        messages = [{"role": "user", "content": f"The password is ANANAS. {words(9_000)}"}]
-        answer = httpx.post(f"{simulator.url}/chat/completions", json={**body, "messages": messages})
+        body = {
+            "model": simulator.model,
+            "stream": True,
+            "options": {"num_ctx": 32_768},
+        }
+        messages = [
+            {"role": "user", "content": f"The password is ANANAS. {words(9_000)}"}
+        ]
+        answer = httpx.post(
+            f"{simulator.url}/chat/completions", json={**body, "messages": messages}
+        )
 
     assert (answer.status_code, "ANANAS" in simulator.read) == (200, False)
 

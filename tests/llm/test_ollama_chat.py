@@ -1,4 +1,6 @@
-"""Ollama by its own API: the window is as large as a request needs, and nothing is lost on the way without a word."""
+"""Ollama by its own API: the window is as large as a request needs, and nothing is lost
+on the way without a word.
+"""
 
 import json
 from collections.abc import Sequence
@@ -34,10 +36,20 @@ SENTENCE = "The quick brown fox jumps over a lazy dog. "
 
 
 def asking(tokens: int) -> Request:
-    return Request((KNOWN, Message("user", SENTENCE * (tokens * 4 // len(SENTENCE)) + "What is the password?")))
+    return Request(
+        (
+            KNOWN,
+            Message(
+                "user",
+                SENTENCE * (tokens * 4 // len(SENTENCE)) + "What is the password?",
+            ),
+        )
+    )
 
 
-def model_at(url: str, options: ModelOptions | None = None, name: str = "qwen3:8b") -> DirectModel:
+def model_at(
+    url: str, options: ModelOptions | None = None, name: str = "qwen3:8b"
+) -> DirectModel:
     endpoint = endpoint_of(f"ollama/{name}", url, {})
     assert endpoint is not None
     return DirectModel(f"ollama/{name}", endpoint, options or ModelOptions())
@@ -52,7 +64,9 @@ def said(events: Sequence[ModelEvent]) -> str:
 
 
 @pytest.mark.parametrize("tokens", [10, 4_000, 12_000, 30_000])
-async def test_the_window_is_large_enough_for_the_request_and_its_reply(tokens: int) -> None:
+async def test_the_window_is_large_enough_for_the_request_and_its_reply(
+    tokens: int,
+) -> None:
     with OllamaChat([Said("ANANAS")]) as simulator:
         assert said(await heard(model_at(simulator.url), asking(tokens))) == "ANANAS"
 
@@ -84,16 +98,33 @@ async def test_roles_that_share_a_model_do_not_load_it_in_turns() -> None:
     [
         (32_768, "", None, []),  # by another program, or OLLAMA_CONTEXT_LENGTH
         (4_096, "", None, [16_384]),
-        (0, "stop                           <eos>\nnum_ctx                        24000", None, [24_000]),
+        (
+            0,
+            (
+                "stop                           <eos>\n"
+                "num_ctx                        24000"
+            ),
+            None,
+            [24_000],
+        ),
         (32_768, "", 8_192, [8_192]),
     ],
-    ids=["larger by now", "smaller by now", "the model's own setting", "`context_window`"],
+    ids=[
+        "larger by now",
+        "smaller by now",
+        "the model's own setting",
+        "`context_window`",
+    ],
 )
 async def test_a_window_that_somebody_has_chosen_stays(
     loaded: int, parameters: str, set_window: int | None, loads: list[int]
 ) -> None:
-    with OllamaChat([Said("ANANAS")], window=loaded, parameters=parameters) as simulator:
-        await heard(model_at(simulator.url, ModelOptions(window=set_window)), asking(100))
+    with OllamaChat(
+        [Said("ANANAS")], window=loaded, parameters=parameters
+    ) as simulator:
+        await heard(
+            model_at(simulator.url, ModelOptions(window=set_window)), asking(100)
+        )
 
     assert simulator.loads == loads
 
@@ -114,7 +145,9 @@ async def test_what_is_longer_than_the_model_takes_in_is_refused() -> None:
 
 async def test_a_server_that_cuts_all_the_same_is_seen_through() -> None:
     with (
-        OllamaChat([Said("No idea.")], knows_truncate=False, own_window=8_192) as simulator,
+        OllamaChat(
+            [Said("No idea.")], knows_truncate=False, own_window=8_192
+        ) as simulator,
         pytest.raises(ContextTooLong, match=r"Ollama has cut .* its window has 8,192"),
     ):
         await heard(model_at(simulator.url), asking(20_000))
@@ -138,13 +171,25 @@ async def test_what_it_shows_of_a_model_is_known_before_the_first_call() -> None
         (Effort.MAX, "qwen3:8b", ("low", "medium", "high", "max"), True, ["max"]),
         (Effort.MAX, "qwen3:8b", ("low", "medium", "high"), True, ["max", "high"]),
         (Effort.MAX, "qwen3:8b", (), True, ["max", "high", True]),
-        (Effort.HIGH, "llama3.2", ("low", "medium", "high", "max"), False, ["high", None]),
+        (
+            Effort.HIGH,
+            "llama3.2",
+            ("low", "medium", "high", "max"),
+            False,
+            ["high", None],
+        ),
     ],
 )
 async def test_an_effort_is_told_as_far_as_it_is_understood(
-    effort: Effort | None, name: str, levels: tuple[str, ...], thinks: bool, think: list[object]
+    effort: Effort | None,
+    name: str,
+    levels: tuple[str, ...],
+    thinks: bool,
+    think: list[object],
 ) -> None:
-    with OllamaChat([Said("Hello.")] * 2, model=name, levels=levels, thinks=thinks) as simulator:
+    with OllamaChat(
+        [Said("Hello.")] * 2, model=name, levels=levels, thinks=thinks
+    ) as simulator:
         model = model_at(simulator.url, ModelOptions(effort=effort), name)
         assert said(await heard(model, asking(10))) == "Hello."
         await heard(model, asking(10))
@@ -153,12 +198,21 @@ async def test_an_effort_is_told_as_far_as_it_is_understood(
 
 
 async def test_what_a_person_has_set_goes_into_its_options() -> None:
-    options = ModelOptions(temperature=0.2, max_output_tokens=99, body={"options": {"top_k": 1}, "keep_alive": "1h"})
+    options = ModelOptions(
+        temperature=0.2,
+        max_output_tokens=99,
+        body={"options": {"top_k": 1}, "keep_alive": "1h"},
+    )
     with OllamaChat([Said("Hello.")]) as simulator:
         await heard(model_at(simulator.url, options), asking(10))
 
     (sent,) = simulator.sent
-    assert sent.body["options"] == {"num_ctx": 256, "temperature": 0.2, "num_predict": 99, "top_k": 1}
+    assert sent.body["options"] == {
+        "num_ctx": 256,
+        "temperature": 0.2,
+        "num_predict": 99,
+        "top_k": 1,
+    }
     assert sent.body["keep_alive"] == "1h"
 
 
@@ -167,11 +221,23 @@ async def test_what_a_person_has_set_goes_into_its_options() -> None:
     [("stop", StopReason.STOP), ("length", StopReason.LENGTH)]
     + [(word, StopReason.UNKNOWN) for word in ("load", "unload", "", "next_year")],
 )
-async def test_only_a_reply_that_stopped_is_whole(word: str, reason: StopReason) -> None:
+async def test_only_a_reply_that_stopped_is_whole(
+    word: str, reason: StopReason
+) -> None:
     line = {"message": {"content": "half a"}, "done": True, "done_reason": word}
-    call = {"message": {"content": "", "tool_calls": [{"function": {"name": "look", "arguments": {}}}]}, "done": False}
-    with LoopbackServer([Answer(raw=f"{json.dumps(call)}\n{json.dumps(line)}\n")]) as server:
-        *events, last = await heard(model_at(server.url.removesuffix("/v1")), asking(10))
+    call = {
+        "message": {
+            "content": "",
+            "tool_calls": [{"function": {"name": "look", "arguments": {}}}],
+        },
+        "done": False,
+    }
+    with LoopbackServer(
+        [Answer(raw=f"{json.dumps(call)}\n{json.dumps(line)}\n")]
+    ) as server:
+        *events, last = await heard(
+            model_at(server.url.removesuffix("/v1")), asking(10)
+        )
 
     assert last == Done(reason, stop_word=word if reason is StopReason.UNKNOWN else "")
     assert [ToolCall("call_1", "look", "{}")] * (reason is StopReason.STOP) == [
@@ -179,10 +245,15 @@ async def test_only_a_reply_that_stopped_is_whole(word: str, reason: StopReason)
     ]
 
 
-@pytest.mark.parametrize("error", [{"error": "model runner has unexpectedly stopped"}, {"error": "unexpected EOF"}])
+@pytest.mark.parametrize(
+    "error",
+    [{"error": "model runner has unexpectedly stopped"}, {"error": "unexpected EOF"}],
+)
 async def test_an_error_after_half_of_a_reply_is_one(error: dict[str, str]) -> None:
     half = {"message": {"content": "half a"}, "done": False}
-    with LoopbackServer([Answer(raw=f"{json.dumps(half)}\n{json.dumps(error)}\n")]) as server:
+    with LoopbackServer(
+        [Answer(raw=f"{json.dumps(half)}\n{json.dumps(error)}\n")]
+    ) as server:
         model = model_at(server.url.removesuffix("/v1"))
         with pytest.raises(BadAnswer, match=error["error"]):
             await heard(model, asking(10))
@@ -190,7 +261,10 @@ async def test_an_error_after_half_of_a_reply_is_one(error: dict[str, str]) -> N
 
 async def test_a_stream_that_ends_in_the_middle_of_a_line_is_broken() -> None:
     half = json.dumps({"message": {"content": "half a"}, "done": False})
-    with LoopbackServer([Answer(raw=f"{half}\n{half[:20]}")]) as server, pytest.raises(ConnectionFailed):
+    with (
+        LoopbackServer([Answer(raw=f"{half}\n{half[:20]}")]) as server,
+        pytest.raises(ConnectionFailed),
+    ):
         await heard(model_at(server.url.removesuffix("/v1")), asking(10))
 
 
@@ -202,7 +276,10 @@ async def test_for_a_model_that_is_not_there_it_is_said_how_to_get_it() -> None:
 
 
 async def test_where_memory_does_not_suffice_the_setting_is_named() -> None:
-    with OllamaChat([], memory=8_192) as simulator, pytest.raises(BadAnswer, match="memory") as raised:
+    with (
+        OllamaChat([], memory=8_192) as simulator,
+        pytest.raises(BadAnswer, match="memory") as raised,
+    ):
         await heard(model_at(simulator.url), asking(10))
 
     assert "context_window" in raised.value.hint
@@ -210,7 +287,13 @@ async def test_where_memory_does_not_suffice_the_setting_is_named() -> None:
 
 async def test_an_answer_that_is_no_stream_is_taken_too() -> None:
     message = {"content": "Hello.", "thinking": "A person.", "tool_calls": []}
-    whole = {"message": message, "done": True, "done_reason": "stop", "prompt_eval_count": 30, "eval_count": 4}
+    whole = {
+        "message": message,
+        "done": True,
+        "done_reason": "stop",
+        "prompt_eval_count": 30,
+        "eval_count": 4,
+    }
     for text in (json.dumps(whole), json.dumps(whole, indent=2)):
         with LoopbackServer([Answer(raw=text)]) as server:
             events = await heard(model_at(server.url.removesuffix("/v1")), asking(1))
@@ -223,28 +306,62 @@ async def test_calls_of_a_server_that_gives_no_ids_are_told_apart() -> None:
     calls = (("look", {"at": 1}), ("read", {"at": 2}))
     with OllamaChat([Said("", "", calls), Said("Done.")], has_ids=False) as simulator:
         model = model_at(simulator.url)
-        made = tuple(event for event in await heard(model, asking(10)) if isinstance(event, ToolCall))
+        made = tuple(
+            event
+            for event in await heard(model, asking(10))
+            if isinstance(event, ToolCall)
+        )
         results = tuple(Message("tool", "seen", tool_call_id=call.id) for call in made)
-        await heard(model, Request((*asking(10).messages, Message("assistant", "", made), *results)))
+        await heard(
+            model,
+            Request((*asking(10).messages, Message("assistant", "", made), *results)),
+        )
 
-    assert [message.get("tool_name") for message in simulator.sent[1].body["messages"][-2:]] == ["look", "read"]
+    assert [
+        message.get("tool_name") for message in simulator.sent[1].body["messages"][-2:]
+    ] == ["look", "read"]
 
 
 def naive(simulator: OllamaChat, **body: object) -> httpx.Response:
-    return httpx.post(f"{simulator.url}/api/chat", json={"model": simulator.model, **body})
+    return httpx.post(
+        f"{simulator.url}/api/chat", json={"model": simulator.model, **body}
+    )
 
 
 def test_a_naive_client_is_refused_or_reads_a_reply_to_half_of_its_request() -> None:
-    call = {"id": "1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    call = {
+        "id": "1",
+        "type": "function",
+        "function": {"name": "look", "arguments": "{}"},
+    }
     asked = {"role": "user", "content": "The password is ANANAS. " + SENTENCE * 900}
     with OllamaChat([Said("No idea.")]) as simulator:
         assert (
-            naive(simulator, messages=[{"role": "assistant", "content": "", "tool_calls": [call]}]).status_code == 400
+            naive(
+                simulator,
+                messages=[{"role": "assistant", "content": "", "tool_calls": [call]}],
+            ).status_code
+            == 400
         )
-        assert naive(simulator, messages=[{"role": "user", "content": [{"type": "text"}]}]).status_code == 400
-        assert naive(simulator, messages=[{"role": "tool", "content": "x", "tool_call_id": "1"}]).status_code == 400
+        assert (
+            naive(
+                simulator, messages=[{"role": "user", "content": [{"type": "text"}]}]
+            ).status_code
+            == 400
+        )
+        assert (
+            naive(
+                simulator,
+                messages=[{"role": "tool", "content": "x", "tool_call_id": "1"}],
+            ).status_code
+            == 400
+        )
         assert naive(simulator, messages=[asked], think="none").status_code == 400
         assert httpx.post(f"{simulator.url}/v1/messages", json={}).status_code == 404
         answer = naive(simulator, messages=[asked])
 
-    assert (answer.status_code, "ANANAS" in simulator.read, "data: " in answer.text) == (200, False, False)
+    assert (
+        answer.status_code,
+        "ANANAS" in simulator.read,
+        "data: " in answer.text,
+    ) == (200, False, False)

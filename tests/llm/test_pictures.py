@@ -1,4 +1,6 @@
-"""Pictures: known by their content, refused before anything is sent, and sent by every adapter as providers want it."""
+"""Pictures: known by their content, refused before anything is sent, and sent by every
+adapter as providers want it.
+"""
 
 import json
 from base64 import b64decode, b64encode
@@ -17,7 +19,13 @@ from cdd_agent.llm.direct.model import DirectModel
 from cdd_agent.llm.fallbacks import WithFallbacks
 from cdd_agent.llm.litellm_adapter import LitellmModel
 from cdd_agent.llm.options import ModelOptions
-from cdd_agent.llm.pictures import LARGEST, PictureUnusable, picture_at, picture_of, picture_tokens
+from cdd_agent.llm.pictures import (
+    LARGEST,
+    PictureUnusable,
+    picture_at,
+    picture_of,
+    picture_tokens,
+)
 from cdd_agent.llm.port import (
     ConnectionFailed,
     Done,
@@ -44,13 +52,17 @@ from tests.llm.test_provider_rules import LOOKS, PROVIDERS, Provider, as_saved
 from tests.pictures import ALL, gif, jpeg, png, webp
 from tests.replies import all_of
 
-pytestmark = [  # litellm's and OpenAI's own; pytest forgets the adapter's filters with each test
+# litellm's and OpenAI's own; pytest forgets the adapter's filters with each test
+pytestmark = [
     pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:Item .* on TypedDict class:UserWarning"),
 ]
 
 SHOT = picture_of("shot.png", png(60, 40))
-ASKED = (Message("system", "Be brief."), Message("user", "What is this?", pictures=(SHOT,)))
+ASKED = (
+    Message("system", "Be brief."),
+    Message("user", "What is this?", pictures=(SHOT,)),
+)
 REQUEST = Request(ASKED)
 
 
@@ -67,7 +79,7 @@ def repr_of(data: bytes) -> str:
     return repr(data[:16])
 
 
-# ------------------------------------------------------------------------------------------------- what is a picture
+# -------------------------------------------------------------------- what is a picture
 
 
 @pytest.mark.parametrize(("kind", "data"), ALL.items(), ids=ALL)
@@ -81,7 +93,12 @@ def test_a_picture_is_known_by_its_content_and_not_by_its_name(
 
 @pytest.mark.parametrize(
     "data",
-    [png(700, 30), gif(700, 30), jpeg(700, 30), *(webp(k, 700, 30) for k in (b"VP8X", b"VP8L", b"VP8 "))],
+    [
+        png(700, 30),
+        gif(700, 30),
+        jpeg(700, 30),
+        *(webp(k, 700, 30) for k in (b"VP8X", b"VP8L", b"VP8 ")),
+    ],
     ids=repr_of,
 )
 def test_its_size_is_in_its_head(data: bytes) -> None:
@@ -89,9 +106,12 @@ def test_its_size_is_in_its_head(data: bytes) -> None:
     assert (picture.width, picture.height) == (700, 30)
 
 
-@pytest.mark.parametrize("data", [*ALL.values(), webp(b"VP8X"), webp(b"VP8L")], ids=repr_of)
+@pytest.mark.parametrize(
+    "data", [*ALL.values(), webp(b"VP8X"), webp(b"VP8L")], ids=repr_of
+)
 def test_one_that_is_cut_anywhere_is_none(data: bytes) -> None:
-    for length in range(len(data) - (data[:3] == b"GIF")):  # some leave out the mark at a GIF's end
+    # some leave out the mark at a GIF's end
+    for length in range(len(data) - (data[:3] == b"GIF")):
         with pytest.raises(PictureUnusable):
             picture_of("x", data[:length])
 
@@ -102,13 +122,18 @@ def test_one_that_is_cut_anywhere_is_none(data: bytes) -> None:
         (b"", "shot.png is empty"),
         (b"<html>Not found</html>", "shot.png is no picture"),
         (b"BM" + bytes(60), "shot.png is no picture"),
-        (png() + bytes(LARGEST), "shot.png is too large: models take pictures of at most 3,932,160 bytes"),
+        (
+            png() + bytes(LARGEST),
+            "shot.png is too large: models take pictures of at most 3,932,160 bytes",
+        ),
         (png(8_001, 1), "shot.png is too large: 8,001 × 1 pixels"),
         (png(0, 4), "shot.png is cut or damaged"),
     ],
     ids=["empty", "a page", "a bitmap", "many bytes", "many pixels", "no pixels"],
 )
-def test_what_no_model_takes_is_said_in_plain_words(tmp_path: Path, data: bytes, reason: str) -> None:
+def test_what_no_model_takes_is_said_in_plain_words(
+    tmp_path: Path, data: bytes, reason: str
+) -> None:
     (tmp_path / "shot.png").write_bytes(data)
     with pytest.raises(PictureUnusable) as raised:
         picture_at(tmp_path, "shot.png")
@@ -135,22 +160,35 @@ def test_a_text_and_a_folder_are_none_and_no_trouble(tmp_path: Path) -> None:
 
 def test_a_picture_counts_by_its_pixels_as_providers_bill_it() -> None:
     sizes = [(750, 100), (1_000, 1_000), (8_000, 8_000)]
-    assert [picture_tokens(Picture("x", "image/png", *size, b"")) for size in sizes] == [100, 1_334, 4_800]
+    assert [
+        picture_tokens(Picture("x", "image/png", *size, b"")) for size in sizes
+    ] == [100, 1_334, 4_800]
     without = Request((ASKED[0], Message("user", "What is this?")))
     assert estimated_prompt(REQUEST) == estimated_prompt(without) + picture_tokens(SHOT)
 
 
-# ----------------------------------------------------------------------------------------------------- on the wire
+# -------------------------------------------------------------------------- on the wire
 
 
 @pytest.mark.parametrize(
-    "served", [pytest.param("litellm", marks=pytest.mark.xdist_group("litellm")), "direct", "responses", "messages"]
+    "served",
+    [
+        pytest.param("litellm", marks=pytest.mark.xdist_group("litellm")),
+        "direct",
+        "responses",
+        "messages",
+    ],
 )
 @pytest.mark.parametrize(("kind", "data"), ALL.items(), ids=ALL)
-async def test_a_picture_arrives_whole_with_its_kind_and_its_name(served: str, kind: str, data: bytes) -> None:
+async def test_a_picture_arrives_whole_with_its_kind_and_its_name(
+    served: str, kind: str, data: bytes
+) -> None:
     picture = picture_of("shot", data)
     with LoopbackServer(["A red one."]) as server:
-        await done(SERVED[served](server.url), Request((Message("user", "What is this?", pictures=(picture,)),)))
+        await done(
+            SERVED[served](server.url),
+            Request((Message("user", "What is this?", pictures=(picture,)),)),
+        )
 
     (message,) = server.requests[0].request.messages
     assert message.content == "shot:What is this?"
@@ -173,34 +211,53 @@ def seeing(provider: Provider, url: str) -> DirectModel:
     return provider.asked_at(url, ModelOptions(sees=True))
 
 
-async def test_every_provider_takes_it_in_a_loop_and_after_a_kill(provider: Provider, root: Path) -> None:
+async def test_every_provider_takes_it_in_a_loop_and_after_a_kill(
+    provider: Provider, root: Path
+) -> None:
     if provider.simulated is DeepSeek:
         pytest.skip("it takes none")
     with provider.simulated([*LOOKS[:3], Said("Red.")]) as simulator:
-        spoken = await after_rounds(Dialogue(seeing(provider, simulator.url), read_only_tools(root), "on"), 2, ASKED)
+        spoken = await after_rounds(
+            Dialogue(seeing(provider, simulator.url), read_only_tools(root), "on"),
+            2,
+            ASKED,
+        )
         again = Dialogue(seeing(provider, simulator.url), read_only_tools(root), "on")
         result = await heard(again, as_saved(spoken))
 
-    assert (result.turn.text, simulator.refusals, len(simulator.bills)) == ("Red.", [], 4)
+    assert (result.turn.text, simulator.refusals, len(simulator.bills)) == (
+        "Red.",
+        [],
+        4,
+    )
     content = b64encode(SHOT.data).decode()
     assert all(json.dumps(sent.body).count(content) == 1 for sent in simulator.sent)
 
 
-async def test_what_came_before_stays_the_same_to_the_byte(provider: Provider, root: Path) -> None:
+async def test_what_came_before_stays_the_same_to_the_byte(
+    provider: Provider, root: Path
+) -> None:
     if provider.simulated is DeepSeek or not provider.caches:
         pytest.skip("it takes none, or has no cache")
     with provider.simulated([*LOOKS, Said("Red.")]) as simulator:
-        await heard(Dialogue(seeing(provider, simulator.url), read_only_tools(root), "on"), ASKED)
+        await heard(
+            Dialogue(seeing(provider, simulator.url), read_only_tools(root), "on"),
+            ASKED,
+        )
     repeated = sum(bill.prompt for bill in simulator.bills[:-1])
     assert sum(bill.cached for bill in simulator.bills[1:]) >= 0.95 * repeated
 
 
-async def test_a_model_that_is_known_to_see_none_is_sent_none_and_that_is_told() -> None:
+async def test_a_model_known_to_see_none_gets_no_picture_and_that_is_told() -> None:
     provider = PROVIDERS["deepseek"]
-    with provider.simulated([Said("I cannot see it."), Said("As I said.")]) as simulator:
+    with provider.simulated(
+        [Said("I cannot see it."), Said("As I said.")]
+    ) as simulator:
         model = provider.asked_at(simulator.url, ModelOptions(sees=False))
         result = await heard(Dialogue(model), ASKED)
-        later = await heard(Dialogue(model), (*ASKED, *result.added, Message("user", "Really?")))
+        later = await heard(
+            Dialogue(model), (*ASKED, *result.added, Message("user", "Really?"))
+        )
 
     assert simulator.refusals == []
     (notice,) = told(result.events)
@@ -228,26 +285,49 @@ def test_a_naive_client_is_refused(name: str, kind: str, data: bytes) -> None:
         "anthropic": (
             "/messages",
             {"x-api-key": "a-key", "anthropic-version": "2023-06-01"},
-            {"max_tokens": 9, "messages": [{"role": "user", "content": [{"type": "image", "source": source}]}]},
+            {
+                "max_tokens": 9,
+                "messages": [
+                    {"role": "user", "content": [{"type": "image", "source": source}]}
+                ],
+            },
         ),
         "openai chat": (
             "/chat/completions",
             {"authorization": "Bearer a-key"},
-            {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": url}]}]},
+            {
+                "messages": [
+                    {
+                        "role": "user",
+                        "content": [{"type": "image_url", "image_url": url}],
+                    }
+                ]
+            },
         ),
         "openai responses": (
             "/responses",
             {"authorization": "Bearer a-key"},
-            {"input": [{"role": "user", "content": [{"type": "input_image", "image_url": url["url"]}]}]},
+            {
+                "input": [
+                    {
+                        "role": "user",
+                        "content": [{"type": "input_image", "image_url": url["url"]}],
+                    }
+                ]
+            },
         ),
     }[name]
     with PROVIDERS[name].simulated([]) as simulator:
-        answer = httpx.post(simulator.url + path, json={"model": "m", **body}, headers=headers)
+        answer = httpx.post(
+            simulator.url + path, json={"model": "m", **body}, headers=headers
+        )
     assert answer.status_code == 400
     assert len(simulator.refusals) == 1
 
 
-async def test_where_nobody_knows_it_is_sent_and_a_refusal_is_told_at_once(tmp_path: Path) -> None:
+async def test_where_nobody_knows_it_is_sent_and_a_refusal_is_told_at_once(
+    tmp_path: Path,
+) -> None:
     provider = PROVIDERS["deepseek"]
     with provider.simulated([]) as simulator:
         model = provider.asked_at(simulator.url)
@@ -262,10 +342,16 @@ async def test_where_nobody_knows_it_is_sent_and_a_refusal_is_told_at_once(tmp_p
 @pytest.mark.parametrize(
     "words",
     [
-        "Failed to deserialize the JSON body: messages[1]: unknown variant `image_url`, expected `text`",
+        (
+            "Failed to deserialize the JSON body: messages[1]: unknown variant"
+            " `image_url`, expected `text`"
+        ),
         "No endpoints found that support image input",
         "Invalid content type. image_url is only supported by certain models.",
-        "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
+        (
+            "image input is not supported - hint: if this is unexpected, you may need"
+            " to provide the mmproj"
+        ),
         "qwen3 is not a multimodal model",
         "At most 0 image(s) may be provided in one prompt.",
         "This model does not support images.",
@@ -274,19 +360,32 @@ async def test_where_nobody_knows_it_is_sent_and_a_refusal_is_told_at_once(tmp_p
 )
 @pytest.mark.parametrize("status", [400, 404, 500])
 async def test_refusals_of_many_servers_are_understood(words: str, status: int) -> None:
-    with LoopbackServer([failure(status, words)]) as server, pytest.raises(PicturesRefused):
+    with (
+        LoopbackServer([failure(status, words)]) as server,
+        pytest.raises(PicturesRefused),
+    ):
         await done(SERVED["direct"](server.url))
     assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize("words", ["Could not process image", "image exceeds 5 MB maximum", "The image is too small."])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Could not process image",
+        "image exceeds 5 MB maximum",
+        "The image is too small.",
+    ],
+)
 async def test_a_model_that_sees_may_refuse_one_picture(words: str) -> None:
-    with LoopbackServer([failure(400, words)]) as server, pytest.raises(CddError) as raised:
+    with (
+        LoopbackServer([failure(400, words)]) as server,
+        pytest.raises(CddError) as raised,
+    ):
         await done(SERVED["direct"](server.url))
     assert not isinstance(raised.value, PicturesRefused)
 
 
-# ------------------------------------------------------------------------------------------------ who sees, and who not
+# ---------------------------------------------------------------- who sees, and who not
 
 
 @pytest.mark.parametrize(
@@ -298,7 +397,9 @@ async def test_a_model_that_sees_may_refuse_one_picture(words: str) -> None:
         ("bedrock/nobody-knows-it", None),
     ],
 )
-def test_what_the_table_says_and_the_setting_before_it(name: str, sees: bool | None) -> None:
+def test_what_the_table_says_and_the_setting_before_it(
+    name: str, sees: bool | None
+) -> None:
     assert LitellmModel(name).sees is sees
     assert LitellmModel(name, options=ModelOptions(sees=not sees)).sees is not sees
     if (endpoint := endpoint_of(name, None, {})) is not None:
@@ -306,9 +407,15 @@ def test_what_the_table_says_and_the_setting_before_it(name: str, sees: bool | N
         assert DirectModel(name, endpoint, ModelOptions(sees=not sees)).sees is not sees
 
 
-@pytest.mark.parametrize(("takes", "sees"), [(["text", "image"], True), (["text"], False), ([], None), ("image", None)])
+@pytest.mark.parametrize(
+    ("takes", "sees"),
+    [(["text", "image"], True), (["text"], False), ([], None), ("image", None)],
+)
 def test_openrouters_list_says_it(takes: object, sees: bool | None) -> None:
-    with answering(listed({**ENTRY, "architecture": {"input_modalities": takes}})) as (port, _):
+    with answering(listed({**ENTRY, "architecture": {"input_modalities": takes}})) as (
+        port,
+        _,
+    ):
         assert asked_at(port).sees is sees
 
 
@@ -327,7 +434,9 @@ def test_openrouters_list_says_it(takes: object, sees: bool | None) -> None:
         ({"modalities": 1, "data": 2, "models": 3, "capabilities": 4}, None),
     ],
 )
-def test_servers_on_this_computer_say_it_themselves(said: object, sees: bool | None) -> None:
+def test_servers_on_this_computer_say_it_themselves(
+    said: object, sees: bool | None
+) -> None:
     with answering(HEAD + json.dumps(said).encode()) as (port, heads):
         model = asked_at(port, "openai/m")
         assert model.sees is sees
@@ -358,7 +467,10 @@ async def test_a_record_has_its_hash_and_knows_another_picture(tmp_path: Path) -
     assert played.sees
     other = picture_of("shot.png", png(60, 41))
     with pytest.raises(NoReplyLeft):
-        await done(played, Request((ASKED[0], Message("user", "What is this?", pictures=(other,)))))
+        await done(
+            played,
+            Request((ASKED[0], Message("user", "What is this?", pictures=(other,)))),
+        )
     await done(played)
 
 

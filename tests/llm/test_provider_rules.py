@@ -1,4 +1,6 @@
-"""Every provider's rules, kept in replies, in loops with tools, and after a kill in the middle of one."""
+"""Every provider's rules, kept in replies, in loops with tools, and after a kill in the
+middle of one.
+"""
 
 import json
 from collections.abc import Callable
@@ -37,8 +39,14 @@ from tests.llm.simulators.chat import (
 from tests.llm.simulators.ollama_chat import OllamaChat
 from tests.llm.simulators.openai_responses import OpenAIResponses
 
-ASKED = (Message("system", "You carry out steps. " * 40), Message("user", "What is in the files? " * 40))
-LOOKS = [Said(f"Look {n}.", f"Perhaps in a{n}.", (("read_file", {"path": f"a{n}.txt"}),)) for n in range(5)]
+ASKED = (
+    Message("system", "You carry out steps. " * 40),
+    Message("user", "What is in the files? " * 40),
+)
+LOOKS = [
+    Said(f"Look {n}.", f"Perhaps in a{n}.", (("read_file", {"path": f"a{n}.txt"}),))
+    for n in range(5)
+]
 LAST = "They say what they say."
 SIX_ROUNDS = [*LOOKS, Said(LAST, "That is all.")]
 
@@ -67,15 +75,23 @@ PROVIDERS = {
     "kimi": Provider("moonshot/kimi-k3", Kimi, "MOONSHOT_API_KEY"),
     "mistral": Provider("mistral/mistral-large-4", Mistral, "MISTRAL_API_KEY"),
     "gemini": Provider("gemini/gemini-3-pro", Gemini, "GEMINI_API_KEY"),
-    "gemini behind openrouter": Provider("openrouter/google/gemini-3-pro", OpenRouter, "OPENROUTER_API_KEY"),
+    "gemini behind openrouter": Provider(
+        "openrouter/google/gemini-3-pro", OpenRouter, "OPENROUTER_API_KEY"
+    ),
     "claude behind openrouter": Provider(
-        "openrouter/anthropic/claude-opus-5", ClaudeBehindOpenRouter, "OPENROUTER_API_KEY"
+        "openrouter/anthropic/claude-opus-5",
+        ClaudeBehindOpenRouter,
+        "OPENROUTER_API_KEY",
     ),
     "minimax": Provider("minimax/MiniMax-M3", MiniMax, "MINIMAX_API_KEY"),
     "vllm": Provider("hosted_vllm/qwen3", Vllm, "HOSTED_VLLM_API_KEY"),
     "ollama": Provider("ollama/qwen3:8b", OllamaChat, "OLLAMA_API_KEY", caches=False),
-    "openai responses": Provider("openai/responses/gpt-5.6", OpenAIResponses, "OPENAI_API_KEY"),
-    "openai chat": Provider("openai/gpt-5", OpenAIChat, "OPENAI_API_KEY", thinks_aloud=False),
+    "openai responses": Provider(
+        "openai/responses/gpt-5.6", OpenAIResponses, "OPENAI_API_KEY"
+    ),
+    "openai chat": Provider(
+        "openai/gpt-5", OpenAIChat, "OPENAI_API_KEY", thinks_aloud=False
+    ),
 }
 
 
@@ -92,7 +108,11 @@ def root(tmp_path: Path) -> Path:
 
 
 def usages(events: list[Event]) -> list[Usage]:
-    return [event.usage for event in events if isinstance(event, ReplyFinished) and event.usage is not None]
+    return [
+        event.usage
+        for event in events
+        if isinstance(event, ReplyFinished) and event.usage is not None
+    ]
 
 
 def as_saved(messages: tuple[Message, ...]) -> tuple[Message, ...]:
@@ -104,12 +124,21 @@ async def test_a_reply_comes_whole_with_its_usage(provider: Provider) -> None:
     with provider.simulated([Said("Hello there.", "They greet me.")]) as simulator:
         result = await heard(Dialogue(provider.asked_at(simulator.url)))
 
-    assert (result.seen, result.turn.problem, simulator.refusals) == ("Hello there.", "", [])
+    assert (result.seen, result.turn.problem, simulator.refusals) == (
+        "Hello there.",
+        "",
+        [],
+    )
     (usage,), (bill,) = usages(result.events), simulator.bills
-    assert (usage.prompt_tokens, usage.completion_tokens) == (bill.prompt, bill.completion)
+    assert (usage.prompt_tokens, usage.completion_tokens) == (
+        bill.prompt,
+        bill.completion,
+    )
 
 
-async def test_thoughts_are_seen_by_who_watches_and_are_no_part_of_the_reply(provider: Provider) -> None:
+async def test_thoughts_are_seen_by_who_watches_and_are_no_part_of_the_reply(
+    provider: Provider,
+) -> None:
     if not provider.thinks_aloud:
         pytest.skip("its thoughts cannot be seen")
     said = Said("Hello there.", "They greet me, I think.")
@@ -117,7 +146,9 @@ async def test_thoughts_are_seen_by_who_watches_and_are_no_part_of_the_reply(pro
         model = provider.asked_at(simulator.url, ModelOptions(watched=True))
         result = await heard(Dialogue(model))
 
-    thoughts = "".join(event.text for event in result.events if isinstance(event, ThinkingDelta))
+    thoughts = "".join(
+        event.text for event in result.events if isinstance(event, ThinkingDelta)
+    )
     assert (thoughts.strip(), result.seen) == (said.thinking, said.text)
 
 
@@ -133,75 +164,134 @@ async def test_thoughts_that_nobody_watches_are_not_asked_for(name: str) -> None
     assert seen == [False, True]
 
 
-async def test_a_loop_of_six_rounds_is_taken_and_counted_as_it_is_billed(provider: Provider, root: Path) -> None:
+async def test_a_loop_of_six_rounds_is_taken_and_counted_as_it_is_billed(
+    provider: Provider, root: Path
+) -> None:
     with provider.simulated(SIX_ROUNDS) as simulator:
-        result = await heard(Dialogue(provider.asked_at(simulator.url), read_only_tools(root), "on"))
+        result = await heard(
+            Dialogue(provider.asked_at(simulator.url), read_only_tools(root), "on")
+        )
 
     assert (result.turn.text, simulator.refusals, len(simulator.bills)) == (LAST, [], 6)
     counted = [
-        (usage.prompt_tokens, usage.cached_tokens, usage.cache_write_tokens, usage.completion_tokens)
+        (
+            usage.prompt_tokens,
+            usage.cached_tokens,
+            usage.cache_write_tokens,
+            usage.completion_tokens,
+        )
         for usage in usages(result.events)
     ]
-    assert counted == [(bill.prompt, bill.cached, bill.written, bill.completion) for bill in simulator.bills]
+    assert counted == [
+        (bill.prompt, bill.cached, bill.written, bill.completion)
+        for bill in simulator.bills
+    ]
 
 
-async def test_what_a_loop_repeats_is_read_from_the_cache(provider: Provider, root: Path) -> None:
+async def test_what_a_loop_repeats_is_read_from_the_cache(
+    provider: Provider, root: Path
+) -> None:
     if not provider.caches:
         pytest.skip("it has no cache")
     with provider.simulated(SIX_ROUNDS) as simulator:
-        await heard(Dialogue(provider.asked_at(simulator.url), read_only_tools(root), "on"))
+        await heard(
+            Dialogue(provider.asked_at(simulator.url), read_only_tools(root), "on")
+        )
 
-    repeated = sum(bill.prompt for bill in simulator.bills[:-1])  # each request repeats the one before it
+    # each request repeats the one before it
+    repeated = sum(bill.prompt for bill in simulator.bills[:-1])
     assert sum(bill.cached for bill in simulator.bills[1:]) >= 0.95 * repeated
 
 
-async def test_a_loop_that_was_killed_goes_on_with_what_the_provider_wants_back(provider: Provider, root: Path) -> None:
+async def test_a_loop_that_was_killed_goes_on_with_what_the_provider_wants_back(
+    provider: Provider, root: Path
+) -> None:
     with provider.simulated(SIX_ROUNDS) as simulator:
-        spoken = await after_rounds(Dialogue(provider.asked_at(simulator.url), read_only_tools(root), "on"), 3)
+        spoken = await after_rounds(
+            Dialogue(provider.asked_at(simulator.url), read_only_tools(root), "on"), 3
+        )
         again = Dialogue(provider.asked_at(simulator.url), read_only_tools(root), "on")
         result = await heard(again, as_saved(spoken))
 
     assert (result.turn.text, simulator.refusals, len(simulator.bills)) == (LAST, [], 6)
 
 
-async def test_another_model_gets_nothing_of_the_first_one_s_thoughts(provider: Provider, root: Path) -> None:
-    with provider.simulated(SIX_ROUNDS[:1]) as first, provider.simulated(SIX_ROUNDS[1:]) as second:
+async def test_another_model_gets_nothing_of_the_first_one_s_thoughts(
+    provider: Provider, root: Path
+) -> None:
+    with (
+        provider.simulated(SIX_ROUNDS[:1]) as first,
+        provider.simulated(SIX_ROUNDS[1:]) as second,
+    ):
         model = provider.asked_at(first.url)
         tools = read_only_tools(root)
         spoken = await after_rounds(Dialogue(model, tools, "on"), 1)
-        result = await heard(Dialogue(provider.asked_at(second.url), tools, "on"), spoken)
+        result = await heard(
+            Dialogue(provider.asked_at(second.url), tools, "on"), spoken
+        )
 
     assert (result.turn.problem, len(second.bills)) == ("", 5)
-    assert len(second.refusals) <= 1  # what it wants of another model's calls is not known before
-    assert not [piece for piece in first.opaque if piece in json.dumps(second.sent[-1].body)]
+    # what it wants of another model's calls is not known before
+    assert len(second.refusals) <= 1
+    assert not [
+        piece for piece in first.opaque if piece in json.dumps(second.sent[-1].body)
+    ]
 
 
-async def test_calls_in_parallel_are_answered_together(provider: Provider, root: Path) -> None:
-    both = Said("", "Two at once.", tuple(("read_file", {"path": f"a{n}.txt"}) for n in range(3)))
+async def test_calls_in_parallel_are_answered_together(
+    provider: Provider, root: Path
+) -> None:
+    both = Said(
+        "",
+        "Two at once.",
+        tuple(("read_file", {"path": f"a{n}.txt"}) for n in range(3)),
+    )
     with provider.simulated([both, both, Said("Done.")]) as simulator:
-        result = await heard(Dialogue(provider.asked_at(simulator.url), read_only_tools(root), "on"))
+        result = await heard(
+            Dialogue(provider.asked_at(simulator.url), read_only_tools(root), "on")
+        )
 
     assert (result.turn.text, simulator.refusals) == ("Done.", [])
 
 
-def post(simulator: Simulator, path: str, body: dict[str, object], **headers: str) -> httpx.Response:
-    return httpx.post(simulator.url.removesuffix("/v1") + path, json=body, headers=headers)
+def post(
+    simulator: Simulator, path: str, body: dict[str, object], **headers: str
+) -> httpx.Response:
+    return httpx.post(
+        simulator.url.removesuffix("/v1") + path, json=body, headers=headers
+    )
 
 
 def test_a_naive_client_is_refused_by_anthropic() -> None:
-    plain = {"model": "claude-opus-5", "messages": [{"role": "user", "content": "Hello."}]}
+    plain = {
+        "model": "claude-opus-5",
+        "messages": [{"role": "user", "content": "Hello."}],
+    }
     headers = {"x-api-key": "a-key", "anthropic-version": "2023-06-01"}
     naive: list[dict[str, object]] = [
         plain,  # no max_tokens
         {**plain, "max_tokens": 1_000_000},
         {**plain, "max_tokens": 9, "temperature": 0.2},
         {**plain, "max_tokens": 9, "stream_options": {}},
-        {**plain, "max_tokens": 9, "messages": [*plain["messages"], {"role": "assistant", "content": "Hel"}]},
-        {**plain, "max_tokens": 9, "thinking": {"type": "enabled", "budget_tokens": 1024}},
+        {
+            **plain,
+            "max_tokens": 9,
+            "messages": [*plain["messages"], {"role": "assistant", "content": "Hel"}],
+        },
+        {
+            **plain,
+            "max_tokens": 9,
+            "thinking": {"type": "enabled", "budget_tokens": 1024},
+        },
     ]
     with Anthropic([Said("Hello.")]) as simulator:
-        statuses = [post(simulator, "/v1/messages", body, **headers).status_code for body in naive]
-        accepted = post(simulator, "/v1/messages", {**plain, "max_tokens": 9}, **headers).status_code
+        statuses = [
+            post(simulator, "/v1/messages", body, **headers).status_code
+            for body in naive
+        ]
+        accepted = post(
+            simulator, "/v1/messages", {**plain, "max_tokens": 9}, **headers
+        ).status_code
 
     assert (statuses, accepted) == ([400] * len(naive), 200)
 
@@ -211,7 +301,13 @@ NAIVE = [
     {
         "role": "assistant",
         "content": "",
-        "tool_calls": [{"id": "call_1_0", "type": "function", "function": {"name": "look", "arguments": "{}"}}],
+        "tool_calls": [
+            {
+                "id": "call_1_0",
+                "type": "function",
+                "function": {"name": "look", "arguments": "{}"},
+            }
+        ],
     },
     {"role": "tool", "tool_call_id": "call_1_0", "content": "There."},
 ]
@@ -229,7 +325,9 @@ def test_a_naive_client_is_refused_after_the_first_round(kind: type[Chat]) -> No
 
 
 def billed(bills: list[Bill], price: Price) -> tuple[float, float]:
-    """Dollars for the calls by a price list, and the same as if nothing had been cached."""
+    """Dollars for the calls by a price list, and the same as if nothing had been
+    cached.
+    """
     paid = sum(
         bill.plain * price.prompt
         + bill.cached * (price.cache_read or 0.0)
@@ -237,11 +335,18 @@ def billed(bills: list[Bill], price: Price) -> tuple[float, float]:
         + bill.completion * price.completion
         for bill in bills
     )
-    return paid, sum(bill.prompt * price.prompt + bill.completion * price.completion for bill in bills)
+    return paid, sum(
+        bill.prompt * price.prompt + bill.completion * price.completion
+        for bill in bills
+    )
 
 
 @pytest.mark.parametrize(
-    ("provider", "name"), [("anthropic", "anthropic/claude-opus-5"), ("deepseek", "deepseek/deepseek-v4-pro")]
+    ("provider", "name"),
+    [
+        ("anthropic", "anthropic/claude-opus-5"),
+        ("deepseek", "deepseek/deepseek-v4-pro"),
+    ],
 )
 async def test_the_cost_that_is_shown_is_the_bill_and_so_is_what_the_cache_saved(
     provider: str, name: str, root: Path
@@ -267,25 +372,42 @@ async def test_openrouters_own_word_on_the_cost_counts(root: Path) -> None:
     assert [usage.usd for usage in usages(result.events)] == simulator.dollars
 
 
-async def test_where_tools_exclude_thoughts_they_are_left_out_with_tools_alone(root: Path) -> None:
+async def test_where_tools_exclude_thoughts_they_are_left_out_with_tools_alone(
+    root: Path,
+) -> None:
     with OpenAIChatWithoutThoughts([*SIX_ROUNDS, Said("Hello.")]) as simulator:
-        model = Provider("openai/gpt-5.6", OpenAIChatWithoutThoughts, "OPENAI_API_KEY").asked_at(simulator.url)
+        model = Provider(
+            "openai/gpt-5.6", OpenAIChatWithoutThoughts, "OPENAI_API_KEY"
+        ).asked_at(simulator.url)
         with_tools = await heard(Dialogue(model, read_only_tools(root), "on"))
         without = await heard(Dialogue(model))
 
-    assert (with_tools.turn.text, without.turn.text, len(simulator.refusals)) == (SIX_ROUNDS[-1].text, "Hello.", 1)
-    assert ["reasoning_effort" in sent.body for sent in simulator.sent] == [False, *[True] * 6, False]
+    assert (with_tools.turn.text, without.turn.text, len(simulator.refusals)) == (
+        SIX_ROUNDS[-1].text,
+        "Hello.",
+        1,
+    )
+    assert ["reasoning_effort" in sent.body for sent in simulator.sent] == [
+        False,
+        *[True] * 6,
+        False,
+    ]
 
 
 async def test_what_a_loop_of_gpt_costs_is_what_is_billed(root: Path) -> None:
     provider = PROVIDERS["openai responses"]
     with OpenAIResponses(SIX_ROUNDS) as simulator:
-        result = await heard(Dialogue(provider.asked_at(simulator.url), read_only_tools(root), "on"))
+        result = await heard(
+            Dialogue(provider.asked_at(simulator.url), read_only_tools(root), "on")
+        )
 
     price = known_model(provider.model).price
     assert price is not None
     billed = [
-        4e-6 * bill.plain + 0.4e-6 * bill.cached + 5e-6 * bill.written + 20e-6 * bill.completion
+        4e-6 * bill.plain
+        + 0.4e-6 * bill.cached
+        + 5e-6 * bill.written
+        + 20e-6 * bill.completion
         for bill in simulator.bills
     ]
     assert [price.of(usage) for usage in usages(result.events)] == pytest.approx(billed)
@@ -293,38 +415,78 @@ async def test_what_a_loop_of_gpt_costs_is_what_is_billed(root: Path) -> None:
 
 async def test_all_that_gpt_put_out_goes_back_as_it_came(root: Path) -> None:
     with OpenAIResponses(SIX_ROUNDS) as simulator:
-        model = PROVIDERS["openai responses"].asked_at(simulator.url, ModelOptions(watched=True))
+        model = PROVIDERS["openai responses"].asked_at(
+            simulator.url, ModelOptions(watched=True)
+        )
         await heard(Dialogue(model, read_only_tools(root), "on"))
 
     returned = [item for item in simulator.sent[-1].body["input"] if "id" in item]
-    given = [item for item in simulator.issued.values() if not item["id"].endswith("_6")]  # of the last round
+    # of the last round
+    given = [
+        item for item in simulator.issued.values() if not item["id"].endswith("_6")
+    ]
     assert returned == given
-    assert [item["phase"] for item in returned if item["type"] == "message"] == ["commentary"] * 5
-    assert all(item["summary"] and item["encrypted_content"] for item in returned if item["type"] == "reasoning")
+    assert [item["phase"] for item in returned if item["type"] == "message"] == [
+        "commentary"
+    ] * 5
+    assert all(
+        item["summary"] and item["encrypted_content"]
+        for item in returned
+        if item["type"] == "reasoning"
+    )
 
 
-async def test_thoughts_that_cannot_be_read_any_more_are_left_behind(root: Path) -> None:
+async def test_thoughts_that_cannot_be_read_any_more_are_left_behind(
+    root: Path,
+) -> None:
     with OpenAIResponses(SIX_ROUNDS) as simulator:
-        talk = Dialogue(PROVIDERS["openai responses"].asked_at(simulator.url), read_only_tools(root), "on")
+        talk = Dialogue(
+            PROVIDERS["openai responses"].asked_at(simulator.url),
+            read_only_tools(root),
+            "on",
+        )
         spoken = await after_rounds(talk, 1)
         for given in simulator.issued.values():
             given["encrypted_content"] = "of another key"
         result = await heard(talk, spoken)
 
-    assert (result.turn.text, len(simulator.bills), len(simulator.refusals)) == (LAST, 6, 1)
+    assert (result.turn.text, len(simulator.bills), len(simulator.refusals)) == (
+        LAST,
+        6,
+        1,
+    )
 
 
-async def test_who_may_not_stream_nor_see_summaries_gets_the_reply_all_the_same(root: Path) -> None:
+async def test_who_may_not_stream_nor_see_summaries_gets_the_reply_all_the_same(
+    root: Path,
+) -> None:
     with OpenAIResponses(SIX_ROUNDS, is_verified=False) as simulator:
-        model = PROVIDERS["openai responses"].asked_at(simulator.url, ModelOptions(watched=True))
+        model = PROVIDERS["openai responses"].asked_at(
+            simulator.url, ModelOptions(watched=True)
+        )
         result = await heard(Dialogue(model, read_only_tools(root), "on"))
 
-    assert (result.turn.text, len(simulator.bills), len(simulator.refusals)) == (LAST, 6, 2)
+    assert (result.turn.text, len(simulator.bills), len(simulator.refusals)) == (
+        LAST,
+        6,
+        2,
+    )
 
 
-CALL = {"type": "function_call", "id": "fc_1_1_0", "call_id": "call_1_1_0", "name": "look", "arguments": "{}"}
+CALL = {
+    "type": "function_call",
+    "id": "fc_1_1_0",
+    "call_id": "call_1_1_0",
+    "name": "look",
+    "arguments": "{}",
+}
 ANSWER = {"type": "function_call_output", "call_id": "call_1_1_0", "output": "There."}
-THOUGHT = {"type": "reasoning", "id": "rs_1_1", "summary": [], "encrypted_content": "gAAAA-1_1-.kool I=="}
+THOUGHT = {
+    "type": "reasoning",
+    "id": "rs_1_1",
+    "summary": [],
+    "encrypted_content": "gAAAA-1_1-.kool I==",
+}
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}}
 USER = {"role": "user", "content": "Look."}
 
@@ -338,40 +500,85 @@ USER = {"role": "user", "content": "Look."}
         ({"stream_options": {"include_usage": True}}, "Unknown parameter"),
         ({"temperature": 0.2}, "not supported with this model"),
         ({"reasoning": {"effort": "max"}}, "Unsupported value: 'max'"),
-        ({"tools": [{"type": "function", "function": {"name": "look", "parameters": SCHEMA}}]}, "'tools[0].name'"),
-        ({"tools": [{"type": "function", "name": "look", "parameters": SCHEMA}]}, "Invalid schema"),
+        (
+            {
+                "tools": [
+                    {
+                        "type": "function",
+                        "function": {"name": "look", "parameters": SCHEMA},
+                    }
+                ]
+            },
+            "'tools[0].name'",
+        ),
+        (
+            {"tools": [{"type": "function", "name": "look", "parameters": SCHEMA}]},
+            "Invalid schema",
+        ),
         ({"input": []}, "Missing required parameter"),
-        ({"input": [USER, {"role": "assistant", "content": "", "tool_calls": []}]}, "'input[1].tool_calls'"),
+        (
+            {"input": [USER, {"role": "assistant", "content": "", "tool_calls": []}]},
+            "'input[1].tool_calls'",
+        ),
         ({"input": [USER, {"role": "tool", "content": "There."}]}, "Invalid role tool"),
         ({"input": [USER, CALL, ANSWER]}, "without its required 'reasoning' item"),
         ({"input": [USER, THOUGHT]}, "without its required following item"),
         ({"input": [USER, THOUGHT, ANSWER]}, "No tool call found"),
         ({"input": [USER, THOUGHT, CALL]}, "No tool output found"),
-        ({"input": [USER, THOUGHT, {**CALL, "id": "call_1_1_0"}, ANSWER]}, "is not an id of this API"),
-        ({"input": [USER, {**THOUGHT, "encrypted_content": "gAAAA"}, CALL, ANSWER]}, "could not be verified"),
-        ({"input": [USER, {**THOUGHT, "encrypted_content": None}, CALL, ANSWER]}, "not found"),
-        ({"input": [USER, {**THOUGHT, "summary": [{"type": "summary_text"}]}, CALL, ANSWER]}, "could not be verified"),
+        (
+            {"input": [USER, THOUGHT, {**CALL, "id": "call_1_1_0"}, ANSWER]},
+            "is not an id of this API",
+        ),
+        (
+            {"input": [USER, {**THOUGHT, "encrypted_content": "gAAAA"}, CALL, ANSWER]},
+            "could not be verified",
+        ),
+        (
+            {"input": [USER, {**THOUGHT, "encrypted_content": None}, CALL, ANSWER]},
+            "not found",
+        ),
+        (
+            {
+                "input": [
+                    USER,
+                    {**THOUGHT, "summary": [{"type": "summary_text"}]},
+                    CALL,
+                    ANSWER,
+                ]
+            },
+            "could not be verified",
+        ),
     ],
 )
-def test_a_naive_client_is_refused_by_openai(changed: dict[str, object], says: str) -> None:
+def test_a_naive_client_is_refused_by_openai(
+    changed: dict[str, object], says: str
+) -> None:
     plain = {"model": "gpt-5.6", "input": [USER], "store": False, "stream": True}
     plain["include"] = ["reasoning.encrypted_content"]
-    with OpenAIResponses([Said("", "I look.", (("look", {}),)), Said("Done.")], number=1) as simulator:
+    with OpenAIResponses(
+        [Said("", "I look.", (("look", {}),)), Said("Done.")], number=1
+    ) as simulator:
         path, key = "/v1/responses", {"authorization": "Bearer a-key"}
         assert post(simulator, path, plain, **key).status_code == 200
         refused = post(simulator, path, {**plain, **changed}, **key)
-        accepted = post(simulator, path, {**plain, "input": [USER, THOUGHT, CALL, ANSWER]}, **key)
+        accepted = post(
+            simulator, path, {**plain, "input": [USER, THOUGHT, CALL, ANSWER]}, **key
+        )
 
     assert refused.is_client_error
     assert says in refused.text
     assert accepted.status_code == 200
 
 
-async def test_openrouters_own_word_goes_before_a_price_that_is_known(root: Path) -> None:
+async def test_openrouters_own_word_goes_before_a_price_that_is_known(
+    root: Path,
+) -> None:
     tally = Tally()
     with OpenRouter(SIX_ROUNDS) as simulator:
         model = PROVIDERS["gemini behind openrouter"].asked_at(simulator.url)
-        priced = Budgeted(model, Limit(), price=lambda: Price(1.0, 1.0), spend=tally.add)
+        priced = Budgeted(
+            model, Limit(), price=lambda: Price(1.0, 1.0), spend=tally.add
+        )
         await heard(Dialogue(priced, read_only_tools(root), "on"))
 
     assert tally.spent.usd == pytest.approx(sum(simulator.dollars))

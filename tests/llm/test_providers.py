@@ -18,20 +18,62 @@ OWN = "http://127.0.0.1:9000/v1"
         ("o3", None, {}, "https://api.openai.com/v1", "o3"),
         ("openai/gpt-5", None, {"OPENAI_API_BASE": f"{OWN}/"}, OWN, "gpt-5"),
         ("openai/gpt-5", None, {"OPENAI_BASE_URL": OWN}, OWN, "gpt-5"),
-        ("openai/gpt-5", "http://here/v1", {"OPENAI_BASE_URL": OWN}, "http://here/v1", "gpt-5"),
+        (
+            "openai/gpt-5",
+            "http://here/v1",
+            {"OPENAI_BASE_URL": OWN},
+            "http://here/v1",
+            "gpt-5",
+        ),
         ("openai/o3-pro", OWN, {}, OWN, "o3-pro"),
-        ("openrouter/meta/llama", None, {}, "https://openrouter.ai/api/v1", "meta/llama"),
-        ("deepseek/deepseek-chat", None, {}, "https://api.deepseek.com/v1", "deepseek-chat"),
+        (
+            "openrouter/meta/llama",
+            None,
+            {},
+            "https://openrouter.ai/api/v1",
+            "meta/llama",
+        ),
+        (
+            "deepseek/deepseek-chat",
+            None,
+            {},
+            "https://api.deepseek.com/v1",
+            "deepseek-chat",
+        ),
         ("mistral/devstral", None, {}, "https://api.mistral.ai/v1", "devstral"),
         ("mistral/devstral", "http://here", {}, "http://here/v1", "devstral"),
         ("groq/llama", None, {}, "https://api.groq.com/openai/v1", "llama"),
         ("xai/grok-4", None, {}, "https://api.x.ai/v1", "grok-4"),
-        ("anthropic/claude-opus-5", None, {}, "https://api.anthropic.com/v1", "claude-opus-5"),
-        ("claude-opus-5", None, {"ANTHROPIC_BASE_URL": "http://here"}, "http://here/v1", "claude-opus-5"),
+        (
+            "anthropic/claude-opus-5",
+            None,
+            {},
+            "https://api.anthropic.com/v1",
+            "claude-opus-5",
+        ),
+        (
+            "claude-opus-5",
+            None,
+            {"ANTHROPIC_BASE_URL": "http://here"},
+            "http://here/v1",
+            "claude-opus-5",
+        ),
         ("ollama/qwen3:8b", None, {}, "http://127.0.0.1:11434", "qwen3:8b"),
-        ("ollama_chat/qwen3", None, {"OLLAMA_API_BASE": "http://box:1"}, "http://box:1", "qwen3"),
+        (
+            "ollama_chat/qwen3",
+            None,
+            {"OLLAMA_API_BASE": "http://box:1"},
+            "http://box:1",
+            "qwen3",
+        ),
         ("ollama/qwen3", "http://box:1/api/", {}, "http://box:1", "qwen3"),
-        ("lm_studio/qwen3", "http://127.0.0.1:1/v1", {}, "http://127.0.0.1:1/v1", "qwen3"),
+        (
+            "lm_studio/qwen3",
+            "http://127.0.0.1:1/v1",
+            {},
+            "http://127.0.0.1:1/v1",
+            "qwen3",
+        ),
     ],
 )
 def test_a_model_string_leads_to_an_endpoint(
@@ -46,7 +88,15 @@ def test_a_model_string_leads_to_an_endpoint(
 @pytest.mark.parametrize(
     "model",
     [
-        *("vertex_ai/x", "frobnicate", "", "openai/", "/x", "azure/gpt-4o", "gpt-oss:20b"),
+        *(
+            "vertex_ai/x",
+            "frobnicate",
+            "",
+            "openai/",
+            "/x",
+            "azure/gpt-4o",
+            "gpt-oss:20b",
+        ),
         *("openai/gpt-3.5-turbo-instruct", "openai/responses/"),
     ],
 )
@@ -56,7 +106,11 @@ def test_others_are_not_for_the_direct_adapter(model: str) -> None:
 
 @pytest.mark.parametrize(
     ("api_base", "speaks"),
-    [(None, Speaks.OLLAMA_CHAT), ("http://box:1", Speaks.OLLAMA_CHAT), ("http://box:1/v1/", Speaks.CHAT_COMPLETIONS)],
+    [
+        (None, Speaks.OLLAMA_CHAT),
+        ("http://box:1", Speaks.OLLAMA_CHAT),
+        ("http://box:1/v1/", Speaks.CHAT_COMPLETIONS),
+    ],
 )
 def test_ollama_is_asked_by_its_own_api_unless_its_address_is_the_compatible_one(
     api_base: str | None, speaks: Speaks
@@ -73,19 +127,55 @@ AT_OPENAI = ("https://api.openai.com/v1", "https://eu.api.openai.com/v1", None)
 @pytest.mark.parametrize(
     ("model", "bases", "by_responses"),
     [
-        *((f"openai/{name}", AT_OPENAI, True) for name in ("gpt-5-codex", "o3-pro", "gpt-5-pro-2025-10-06")),
-        *((f"openai/{name}", AT_OPENAI, True) for name in ("o4-mini-deep-research", "computer-use-preview")),
-        *((f"openai/{name}", AT_OPENAI, True) for name in ("gpt-5.4", "gpt-5.4-mini-2026-03-17", "gpt-5.6-sol")),
-        *((f"openai/{name}", AT_OPENAI, True) for name in ("gpt-5.10", "gpt-6-astra", "gpt-6.1", "gpt-12", "gpt-6o")),
-        *((f"openai/{name}", AT_OPENAI, True) for name in ("gpt-daybreak-blue-latest", "ft:gpt-5.4:me::1")),
-        *((name, AT_OPENAI, True) for name in ("gpt-5.6", "o1-pro", "codex-mini-latest", "gpt-daybreak-red-latest")),
-        *((f"openai/{name}", AT_OPENAI, False) for name in ("gpt-5", "gpt-5.1", "gpt-5.3-chat-latest", "gpt-5-mini")),
+        *(
+            (f"openai/{name}", AT_OPENAI, True)
+            for name in ("gpt-5-codex", "o3-pro", "gpt-5-pro-2025-10-06")
+        ),
+        *(
+            (f"openai/{name}", AT_OPENAI, True)
+            for name in ("o4-mini-deep-research", "computer-use-preview")
+        ),
+        *(
+            (f"openai/{name}", AT_OPENAI, True)
+            for name in ("gpt-5.4", "gpt-5.4-mini-2026-03-17", "gpt-5.6-sol")
+        ),
+        *(
+            (f"openai/{name}", AT_OPENAI, True)
+            for name in ("gpt-5.10", "gpt-6-astra", "gpt-6.1", "gpt-12", "gpt-6o")
+        ),
+        *(
+            (f"openai/{name}", AT_OPENAI, True)
+            for name in ("gpt-daybreak-blue-latest", "ft:gpt-5.4:me::1")
+        ),
+        *(
+            (name, AT_OPENAI, True)
+            for name in (
+                "gpt-5.6",
+                "o1-pro",
+                "codex-mini-latest",
+                "gpt-daybreak-red-latest",
+            )
+        ),
+        *(
+            (f"openai/{name}", AT_OPENAI, False)
+            for name in ("gpt-5", "gpt-5.1", "gpt-5.3-chat-latest", "gpt-5-mini")
+        ),
         *(
             (f"openai/{name}", AT_OPENAI, False)
             for name in ("gpt-4o", "o3", "gpt-6-search-api", "production", "gpt-oss")
         ),
-        *((f"openai/{name}", (OWN,), False) for name in ("gpt-5.6", "gpt-5-codex", "qwen3-coder")),
-        ("openai/gpt-5.6", ("https://api.openai.com.example.org/v1", "https://example.org/api.openai.com/"), False),
+        *(
+            (f"openai/{name}", (OWN,), False)
+            for name in ("gpt-5.6", "gpt-5-codex", "qwen3-coder")
+        ),
+        (
+            "openai/gpt-5.6",
+            (
+                "https://api.openai.com.example.org/v1",
+                "https://example.org/api.openai.com/",
+            ),
+            False,
+        ),
         ("openai/responses/anything", (*AT_OPENAI, OWN), True),
         ("hosted_vllm/gpt-5.6", (OWN, None), False),
     ],
@@ -97,7 +187,9 @@ def test_models_of_openai_are_asked_by_responses_where_that_is_better_or_the_onl
         endpoint = endpoint_of(model, base, {})
 
         assert endpoint is not None
-        assert endpoint.speaks is (Speaks.OPENAI_RESPONSES if by_responses else Speaks.CHAT_COMPLETIONS)
+        assert endpoint.speaks is (
+            Speaks.OPENAI_RESPONSES if by_responses else Speaks.CHAT_COMPLETIONS
+        )
         assert not endpoint.model.startswith("responses/")
 
 
@@ -111,8 +203,13 @@ def test_what_is_known_of_a_model_does_not_depend_on_what_it_is_asked_by() -> No
 
 
 @pytest.mark.parametrize("variable", ["OPENAI_API_BASE", "OPENAI_BASE_URL"])
-def test_an_address_in_the_environment_that_is_none_is_refused_with_its_variable(variable: str) -> None:
-    with pytest.raises(BadInput, match=f"{variable} in the environment is no address; allowed: .* http://"):
+def test_an_address_in_the_environment_that_is_none_is_refused_with_its_variable(
+    variable: str,
+) -> None:
+    with pytest.raises(
+        BadInput,
+        match=f"{variable} in the environment is no address; allowed: .* http://",
+    ):
         endpoint_of("openai/gpt-5", None, {variable: "localhost:1234"})
 
 
@@ -122,20 +219,39 @@ def test_an_api_base_alone_does_not_make_another_provider_s_model_direct() -> No
 
 def test_the_key_is_the_provider_s_own() -> None:
     keys = {f"{name.upper()}_API_KEY": name for name in PROVIDERS}
-    for name in ("openai", "openrouter", "deepseek", "mistral", "groq", "xai", "cerebras", "together_ai"):
+    for name in (
+        "openai",
+        "openrouter",
+        "deepseek",
+        "mistral",
+        "groq",
+        "xai",
+        "cerebras",
+        "together_ai",
+    ):
         endpoint = endpoint_of(f"{name}/x", None, keys)
         assert endpoint is not None
         assert endpoint.key == name
-        for written in (repr(endpoint), pretty_repr(endpoint)):  # the second is what the shell's tracebacks show
-            shown = written.replace(endpoint.base, "").replace(endpoint.key_variable, "")
+        # the second is what the shell's tracebacks show
+        for written in (repr(endpoint), pretty_repr(endpoint)):
+            shown = written.replace(endpoint.base, "").replace(
+                endpoint.key_variable, ""
+            )
             assert name not in shown.replace(f"provider={name!r}", "")
 
 
 @pytest.mark.parametrize(
     ("model", "api_base", "lacks"),
-    [("openai/x", None, True), ("openai/x", OWN, False), ("ollama/x", None, False), ("groq/x", None, True)],
+    [
+        ("openai/x", None, True),
+        ("openai/x", OWN, False),
+        ("ollama/x", None, False),
+        ("groq/x", None, True),
+    ],
 )
-def test_a_key_is_missed_only_at_the_provider_s_own_address(model: str, api_base: str | None, lacks: bool) -> None:
+def test_a_key_is_missed_only_at_the_provider_s_own_address(
+    model: str, api_base: str | None, lacks: bool
+) -> None:
     endpoint = endpoint_of(model, api_base, {})
 
     assert endpoint is not None

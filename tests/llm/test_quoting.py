@@ -1,4 +1,6 @@
-"""A server's words are quoted without keys; names of models, hosts, paths and ids stay readable."""
+"""A server's words are quoted without keys; names of models, hosts, paths and ids stay
+readable.
+"""
 
 import pytest
 
@@ -25,7 +27,9 @@ KEYS = {
     "aws": "AKIA" + "IOSFODNN7EXAMPLE",
     "github": "ghp_" + "a1B2" * 9,
     "gitlab": "glpat-" + "aB1_x" * 4,
-    "a signed token": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P",
+    "a signed token": (
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P"
+    ),
 }
 """Keys of the providers' own forms."""
 WITHOUT_A_FORM = {
@@ -65,12 +69,18 @@ READABLE = [
 
 
 @pytest.mark.parametrize("key", KEYS.values(), ids=KEYS)
-@pytest.mark.parametrize("said", ["{} is not valid", "Invalid: '{}'.", "https://api.example/v1?a={}&b=1"])
-def test_a_key_of_a_provider_s_form_is_hidden_wherever_it_stands(key: str, said: str) -> None:
+@pytest.mark.parametrize(
+    "said", ["{} is not valid", "Invalid: '{}'.", "https://api.example/v1?a={}&b=1"]
+)
+def test_a_key_of_a_provider_s_form_is_hidden_wherever_it_stands(
+    key: str, said: str
+) -> None:
     assert quoted(said.format(key)) == said.format("[redacted]")
 
 
-@pytest.mark.parametrize("key", (KEYS | WITHOUT_A_FORM).values(), ids=KEYS | WITHOUT_A_FORM)
+@pytest.mark.parametrize(
+    "key", (KEYS | WITHOUT_A_FORM).values(), ids=KEYS | WITHOUT_A_FORM
+)
 @pytest.mark.parametrize(
     "said",
     [
@@ -83,31 +93,50 @@ def test_a_key_of_a_provider_s_form_is_hidden_wherever_it_stands(key: str, said:
         "Token '{}' is old",
     ],
 )
-def test_what_is_said_to_be_a_key_is_hidden_whatever_its_form(key: str, said: str) -> None:
+def test_what_is_said_to_be_a_key_is_hidden_whatever_its_form(
+    key: str, said: str
+) -> None:
     assert quoted(said.format(key)) == said.format("[redacted]")
 
 
 @pytest.mark.parametrize("key", WITHOUT_A_FORM.values(), ids=WITHOUT_A_FORM)
-def test_the_values_of_key_variables_are_hidden(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_values_of_key_variables_are_hidden(
+    key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SOME_API_KEY", key)
-    assert quoted(f"{key}? Never heard of it") == "[redacted: SOME_API_KEY]? Never heard of it"
+    assert (
+        quoted(f"{key}? Never heard of it")
+        == "[redacted: SOME_API_KEY]? Never heard of it"
+    )
 
 
-@pytest.mark.parametrize("masked", ["sk-proj-********Ab3", "gsk_12***89", "sk-ant-ap…X9"])
+@pytest.mark.parametrize(
+    "masked", ["sk-proj-********Ab3", "gsk_12***89", "sk-ant-ap…X9"]
+)
 def test_a_key_that_the_server_masked_itself_is_hidden(masked: str) -> None:
     assert quoted(f"No: {masked}, sorry") == "No: [redacted], sorry"
 
 
 @pytest.mark.parametrize("text", READABLE)
-@pytest.mark.parametrize("said", ["{}", "model: {} is not here", "Check '{}', please", "No key for {}", "({})"])
-def test_names_hosts_paths_hashes_and_ids_stay(text: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "said",
+    ["{}", "model: {} is not here", "Check '{}', please", "No key for {}", "({})"],
+)
+def test_names_hosts_paths_hashes_and_ids_stay(
+    text: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CORP_TOKEN", "internal")  # a word, and no key
     assert quoted(said.format(text)) == said.format(text)
 
 
-def test_a_word_that_stands_in_for_a_key_hides_no_host(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_word_that_stands_in_for_a_key_hides_no_host(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "inference")
-    assert quoted("Check https://inference.corp.example/v1") == "Check https://inference.corp.example/v1"
+    assert (
+        quoted("Check https://inference.corp.example/v1")
+        == "Check https://inference.corp.example/v1"
+    )
 
 
 def test_hostile_words_take_no_time_and_one_line() -> None:

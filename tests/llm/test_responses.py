@@ -1,4 +1,6 @@
-"""The Responses API: what is asked, and how its events become a reply, byte for byte."""
+"""The Responses API: what is asked, and how its events become a reply, byte for
+byte.
+"""
 
 import json
 from typing import Any
@@ -36,36 +38,68 @@ from tests.replies import all_of
 
 Json = dict[str, Any]
 REQUEST = Request((Message("system", "Be brief."), Message("user", "Say hello.")))
-LOOK = ToolDefinition("look", "Look around.", {"type": "object", "properties": {"path": {"type": "string"}}})
+LOOK = ToolDefinition(
+    "look",
+    "Look around.",
+    {"type": "object", "properties": {"path": {"type": "string"}}},
+)
 
 
-def model_at(base: str, name: str = "gpt-5.6", options: ModelOptions | None = None) -> DirectModel:
+def model_at(
+    base: str, name: str = "gpt-5.6", options: ModelOptions | None = None
+) -> DirectModel:
     endpoint = endpoint_of(f"openai/responses/{name}", base)
     assert endpoint is not None
     return DirectModel(f"openai/responses/{name}", endpoint, options or ModelOptions())
 
 
-async def events_on(*script: Answer, request: Request = REQUEST) -> list[ModelEvent | Done]:
+async def events_on(
+    *script: Answer, request: Request = REQUEST
+) -> list[ModelEvent | Done]:
     with LoopbackServer(list(script)) as server:
         return await all_of(model_at(server.url), request)
 
 
 def stream(*events: Json) -> Answer:
-    return Answer(raw="".join(f"data: {json.dumps(one)}\n\n" for one in events), content_type="text/event-stream")
+    return Answer(
+        raw="".join(f"data: {json.dumps(one)}\n\n" for one in events),
+        content_type="text/event-stream",
+    )
 
 
 def message(text: str, **more: object) -> Json:
     part = {"type": "output_text", "text": text, "annotations": []}
-    return {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [part], **more}
+    return {
+        "type": "message",
+        "id": "msg_1",
+        "role": "assistant",
+        "status": "completed",
+        "content": [part],
+        **more,
+    }
 
 
 def call(number: int = 1, **more: object) -> Json:
     ids = {"id": f"fc_{number}", "call_id": f"call_{number}"}
-    return {"type": "function_call", **ids, "name": "look", "arguments": "{}", "status": "completed", **more}
+    return {
+        "type": "function_call",
+        **ids,
+        "name": "look",
+        "arguments": "{}",
+        "status": "completed",
+        **more,
+    }
 
 
-def delta(piece: str, kind: str = "output_text", place: int = 0, **more: object) -> Json:
-    return {"type": f"response.{kind}.delta", "output_index": place, "delta": piece, **more}
+def delta(
+    piece: str, kind: str = "output_text", place: int = 0, **more: object
+) -> Json:
+    return {
+        "type": f"response.{kind}.delta",
+        "output_index": place,
+        "delta": piece,
+        **more,
+    }
 
 
 def done(item: Json, place: int = 0) -> Json:
@@ -73,15 +107,33 @@ def done(item: Json, place: int = 0) -> Json:
 
 
 def response(*output: Json, status: str = "completed", **more: object) -> Json:
-    return {"object": "response", "id": "resp_1", "status": status, "output": list(output), "error": None, **more}
+    return {
+        "object": "response",
+        "id": "resp_1",
+        "status": status,
+        "output": list(output),
+        "error": None,
+        **more,
+    }
 
 
 def over(*output: Json, status: str = "completed", **more: object) -> Json:
-    return {"type": f"response.{status}", "response": response(*output, status=status, **more)}
+    return {
+        "type": f"response.{status}",
+        "response": response(*output, status=status, **more),
+    }
 
 
-THOUGHT: Json = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"}
-SUMMARY = [{"type": "summary_text", "text": "Hm."}, {"type": "summary_text", "text": "So."}]
+THOUGHT: Json = {
+    "type": "reasoning",
+    "id": "rs_1",
+    "summary": [],
+    "encrypted_content": "gAAA",
+}
+SUMMARY = [
+    {"type": "summary_text", "text": "Hm."},
+    {"type": "summary_text", "text": "So."},
+]
 HELLO = message("Hello")
 
 
@@ -93,9 +145,20 @@ HELLO = message("Hello")
         stream(delta("Hel"), delta("lo"), over(HELLO)),
         stream(done(HELLO), over()),
         stream(over(HELLO)),
-        stream({"type": "response.created", "response": response(status="in_progress")}, over(HELLO)),
-        stream({"type": "response.output_text.delta", "delta": "Hello"}, {"type": "ping"}, over(HELLO)),
-        stream(delta("Hello"), {"type": "response.new_thing.delta", "delta": "?"}, {"type": "response.completed"}),
+        stream(
+            {"type": "response.created", "response": response(status="in_progress")},
+            over(HELLO),
+        ),
+        stream(
+            {"type": "response.output_text.delta", "delta": "Hello"},
+            {"type": "ping"},
+            over(HELLO),
+        ),
+        stream(
+            delta("Hello"),
+            {"type": "response.new_thing.delta", "delta": "?"},
+            {"type": "response.completed"},
+        ),
         Answer(raw=json.dumps(response(HELLO))),
         Answer(raw=json.dumps(response(HELLO, output_text="Hello"), indent=1)),
     ],
@@ -103,21 +166,46 @@ HELLO = message("Hello")
 async def test_servers_write_a_reply_in_many_ways(answer: Answer) -> None:
     events = await events_on(answer)
 
-    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "Hello"
+    assert (
+        "".join(event.text for event in events if isinstance(event, TextDelta))
+        == "Hello"
+    )
     assert events[-1] == Done()
 
 
 @pytest.mark.parametrize(
     ("last", "reason", "word"),
     [
-        (over(status="incomplete", incomplete_details={"reason": "max_output_tokens"}), StopReason.LENGTH, ""),
-        (over(status="incomplete", incomplete_details={"reason": "content_filter"}), StopReason.REFUSED, ""),
-        (over(status="incomplete", incomplete_details={"reason": "max_time"}), StopReason.UNKNOWN, "max_time"),
-        (over(status="incomplete", incomplete_details={"reason": "stop"}), StopReason.UNKNOWN, "stop"),
+        (
+            over(
+                status="incomplete", incomplete_details={"reason": "max_output_tokens"}
+            ),
+            StopReason.LENGTH,
+            "",
+        ),
+        (
+            over(status="incomplete", incomplete_details={"reason": "content_filter"}),
+            StopReason.REFUSED,
+            "",
+        ),
+        (
+            over(status="incomplete", incomplete_details={"reason": "max_time"}),
+            StopReason.UNKNOWN,
+            "max_time",
+        ),
+        (
+            over(status="incomplete", incomplete_details={"reason": "stop"}),
+            StopReason.UNKNOWN,
+            "stop",
+        ),
         (over(status="incomplete"), StopReason.UNKNOWN, "incomplete"),
         (over(status="cancelled"), StopReason.UNKNOWN, "cancelled"),
         (over(call(status="incomplete")), StopReason.UNKNOWN, "incomplete"),
-        ({"type": "response.completed", "response": response(status="unheard_of")}, StopReason.UNKNOWN, "unheard_of"),
+        (
+            {"type": "response.completed", "response": response(status="unheard_of")},
+            StopReason.UNKNOWN,
+            "unheard_of",
+        ),
     ],
 )
 async def test_only_what_is_completed_is_whole_and_calls_of_nothing_else_are_made(
@@ -139,64 +227,158 @@ async def test_only_what_is_completed_is_whole_and_calls_of_nothing_else_are_mad
 async def test_what_a_model_declines_is_shown_and_no_reply(events: list[Json]) -> None:
     told = await events_on(stream(*events))
 
-    assert "".join(event.text for event in told if isinstance(event, TextDelta)) == "I cannot."
+    assert (
+        "".join(event.text for event in told if isinstance(event, TextDelta))
+        == "I cannot."
+    )
     assert told[-1] == Done(StopReason.REFUSED)
 
 
 async def test_thoughts_and_what_is_said_in_two_items_are_paragraphs() -> None:
-    thoughts = [delta(part["text"], "reasoning_summary_text", summary_index=n) for n, part in enumerate(SUMMARY)]
-    says = [delta("I look.", place=1), delta("It is ", place=2), delta("there.", place=2)]
+    thoughts = [
+        delta(part["text"], "reasoning_summary_text", summary_index=n)
+        for n, part in enumerate(SUMMARY)
+    ]
+    says = [
+        delta("I look.", place=1),
+        delta("It is ", place=2),
+        delta("there.", place=2),
+    ]
     streamed = await events_on(stream(*thoughts, *says, over()))
     whole = await events_on(
-        Answer(raw=json.dumps(response({**THOUGHT, "summary": SUMMARY}, message("I look."), message("It is there."))))
+        Answer(
+            raw=json.dumps(
+                response(
+                    {**THOUGHT, "summary": SUMMARY},
+                    message("I look."),
+                    message("It is there."),
+                )
+            )
+        )
     )
 
     for events in (streamed, whole):
-        assert "".join(event.text for event in events if isinstance(event, ThoughtDelta)) == "Hm.\n\nSo."
-        assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "I look.\n\nIt is there."
+        assert (
+            "".join(event.text for event in events if isinstance(event, ThoughtDelta))
+            == "Hm.\n\nSo."
+        )
+        assert (
+            "".join(event.text for event in events if isinstance(event, TextDelta))
+            == "I look.\n\nIt is there."
+        )
 
 
 async def test_thoughts_of_servers_of_ones_own_are_no_part_of_the_text() -> None:
     harmony = "<|channel|>analysis<|message|>Hm.<|end|>Hello"
-    events = await events_on(stream(delta("Hm. ", "reasoning_text", content_index=0), delta(harmony, place=1), over()))
+    events = await events_on(
+        stream(
+            delta("Hm. ", "reasoning_text", content_index=0),
+            delta(harmony, place=1),
+            over(),
+        )
+    )
 
-    assert "".join(event.text for event in events if isinstance(event, ThoughtDelta)) == "Hm. Hm."
-    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "Hello"
+    assert (
+        "".join(event.text for event in events if isinstance(event, ThoughtDelta))
+        == "Hm. Hm."
+    )
+    assert (
+        "".join(event.text for event in events if isinstance(event, TextDelta))
+        == "Hello"
+    )
 
 
 @pytest.mark.parametrize(
     ("answer", "becomes", "says"),
     [
-        (stream(over(status="failed", error={"code": "server_error", "message": "Boom."})), BadAnswer, "(500): Boom."),
         (
-            stream(over(status="failed", error={"code": "rate_limit_exceeded", "message": "Slow."})),
+            stream(
+                over(
+                    status="failed", error={"code": "server_error", "message": "Boom."}
+                )
+            ),
+            BadAnswer,
+            "(500): Boom.",
+        ),
+        (
+            stream(
+                over(
+                    status="failed",
+                    error={"code": "rate_limit_exceeded", "message": "Slow."},
+                )
+            ),
             RateLimited,
             "(429): Slow.",
         ),
         (
-            stream(over(status="failed", error={"code": "invalid_prompt", "message": "No."})),
+            stream(
+                over(
+                    status="failed", error={"code": "invalid_prompt", "message": "No."}
+                )
+            ),
             RequestRejected,
             "(400): No.",
         ),
-        (stream(over(status="failed", error={"code": "bio_policy", "message": "No."})), RequestRejected, "filter"),
-        (stream(over(status="failed")), BadAnswer, "the response failed"),
-        (Answer(raw=json.dumps(response(status="failed"))), BadAnswer, "the response failed"),
-        (stream({"type": "error", "code": "insufficient_quota", "message": "Pay."}), QuotaUsedUp, "(429): Pay."),
-        (stream({"type": "error", "error": {"code": "server_error", "message": "Boom."}}), BadAnswer, "Boom."),
         (
-            stream(delta("He"), {"type": "error", "code": "context_length_exceeded", "message": "Long."}),
+            stream(
+                over(status="failed", error={"code": "bio_policy", "message": "No."})
+            ),
+            RequestRejected,
+            "filter",
+        ),
+        (stream(over(status="failed")), BadAnswer, "the response failed"),
+        (
+            Answer(raw=json.dumps(response(status="failed"))),
+            BadAnswer,
+            "the response failed",
+        ),
+        (
+            stream({"type": "error", "code": "insufficient_quota", "message": "Pay."}),
+            QuotaUsedUp,
+            "(429): Pay.",
+        ),
+        (
+            stream(
+                {"type": "error", "error": {"code": "server_error", "message": "Boom."}}
+            ),
+            BadAnswer,
+            "Boom.",
+        ),
+        (
+            stream(
+                delta("He"),
+                {
+                    "type": "error",
+                    "code": "context_length_exceeded",
+                    "message": "Long.",
+                },
+            ),
             ContextTooLong,
             "too long",
         ),
         (stream(delta("Hello"), done(HELLO)), ConnectionFailed, "broke off"),
-        (Answer(raw=json.dumps(response(status="in_progress"))), ConnectionFailed, "broke off"),
+        (
+            Answer(raw=json.dumps(response(status="in_progress"))),
+            ConnectionFailed,
+            "broke off",
+        ),
         (Answer(raw='{"choices": []}'), NotAReply, "not a model's reply"),
-        (stream({"choices": [{"delta": {"content": "Hello"}}]}), NotAReply, "not a model's reply"),
+        (
+            stream({"choices": [{"delta": {"content": "Hello"}}]}),
+            NotAReply,
+            "not a model's reply",
+        ),
         (Answer(raw="<html>Log in</html>"), NotAReply, "not a model's reply"),
-        (Answer(raw='data: {"type": "response.created"}\n\ndata: oops\n\n'), BadAnswer, "cannot be understood"),
+        (
+            Answer(raw='data: {"type": "response.created"}\n\ndata: oops\n\n'),
+            BadAnswer,
+            "cannot be understood",
+        ),
     ],
 )
-async def test_what_is_no_reply_has_a_name(answer: Answer, becomes: type[ModelError], says: str) -> None:
+async def test_what_is_no_reply_has_a_name(
+    answer: Answer, becomes: type[ModelError], says: str
+) -> None:
     with pytest.raises(ModelError) as raised:
         await events_on(answer)
 
@@ -206,7 +388,9 @@ async def test_what_is_no_reply_has_a_name(answer: Answer, becomes: type[ModelEr
 
 async def test_calls_come_whole_with_the_ids_that_their_answers_name() -> None:
     odd = call(3, call_id="", name="look<|channel|>commentary", arguments={"path": "a"})
-    events = await events_on(stream(done(call(1)), done(call(2), 1), done(odd, 2), over()))
+    events = await events_on(
+        stream(done(call(1)), done(call(2), 1), done(odd, 2), over())
+    )
 
     assert events[:-1] == [
         ToolCall("call_1", "look", "{}"),
@@ -225,7 +409,9 @@ async def test_usage_knows_what_was_cached_written_and_thought() -> None:
     assert (await events_on(stream(over(HELLO, usage=usage))))[-1] == Done(
         usage=Usage(100, 20, False, None, 60, 30, 15)
     )
-    assert (await events_on(stream(over(HELLO, usage={"input_tokens": 3}))))[-1] == Done(usage=Usage(3, 0))
+    assert (await events_on(stream(over(HELLO, usage={"input_tokens": 3}))))[
+        -1
+    ] == Done(usage=Usage(3, 0))
 
 
 def data_of(*output: Json) -> list[Json] | None:
@@ -242,19 +428,25 @@ def test_what_goes_back_is_all_or_nothing() -> None:
 
     assert data_of(THOUGHT, commentary, call()) == [THOUGHT, commentary, call()]
     assert data_of(commentary) == [commentary]
-    assert data_of(THOUGHT, HELLO, THOUGHT) == [THOUGHT, HELLO]  # nothing came of the last thoughts
+    # nothing came of the last thoughts
+    assert data_of(THOUGHT, HELLO, THOUGHT) == [THOUGHT, HELLO]
     assert data_of(HELLO, call()) is None  # it can be said in our own words
     assert data_of(unreadable, HELLO, call()) is None
     assert data_of(THOUGHT) is None
 
 
 def body_of(
-    *messages: Message, name: str = "gpt-5.6", options: ModelOptions | None = None, tools: bool = False
+    *messages: Message,
+    name: str = "gpt-5.6",
+    options: ModelOptions | None = None,
+    tools: bool = False,
 ) -> Json:
     endpoint = endpoint_of(f"openai/responses/{name}", "http://127.0.0.1:9/v1", {})
     assert endpoint is not None
     protocol = OpenAIResponses(f"openai/{name}", endpoint, options or ModelOptions())
-    body = protocol.call(Request(messages or REQUEST.messages, (LOOK,) if tools else ())).body
+    body = protocol.call(
+        Request(messages or REQUEST.messages, (LOOK,) if tools else ())
+    ).body
     return {key: value for key, value in body.items() if key != "prompt_cache_key"}
 
 
@@ -281,14 +473,22 @@ def test_a_request_is_written_without_storage_and_with_flat_tools() -> None:
 def test_what_another_model_said_and_called_has_no_ids_of_items() -> None:
     long = "call_" + "x" * 100
     made = (ToolCall("a", "look", '{"path": '), ToolCall(long, "look", "{}"))
-    answers = (Message("tool", "No.", tool_call_id="a"), Message("tool", "There.", tool_call_id=long))
+    answers = (
+        Message("tool", "No.", tool_call_id="a"),
+        Message("tool", "There.", tool_call_id=long),
+    )
     said = Message("assistant", "I look.", made)
 
     items = body_of(Message("user", "Look."), said, *answers)["input"]
 
     assert items[1:3] == [
         {"role": "assistant", "content": "I look."},
-        {"type": "function_call", "call_id": "a", "name": "look", "arguments": '{"not_json": "{\\"path\\": "}'},
+        {
+            "type": "function_call",
+            "call_id": "a",
+            "name": "look",
+            "arguments": '{"not_json": "{\\"path\\": "}',
+        },
     ]
     assert items[3]["call_id"] == items[5]["call_id"]
     assert len(items[3]["call_id"]) <= 64
@@ -297,7 +497,10 @@ def test_what_another_model_said_and_called_has_no_ids_of_items() -> None:
 @pytest.mark.parametrize(
     ("name", "effort", "word"),
     [
-        *(("gpt-5.6", effort, effort.value) for effort in (Effort.NONE, Effort.LOW, Effort.MEDIUM, Effort.HIGH)),
+        *(
+            ("gpt-5.6", effort, effort.value)
+            for effort in (Effort.NONE, Effort.LOW, Effort.MEDIUM, Effort.HIGH)
+        ),
         ("gpt-5.6", Effort.MAX, "xhigh"),
         ("gpt-6-sol", Effort.MAX, "max"),
         ("gpt-5", Effort.NONE, "minimal"),
@@ -308,26 +511,37 @@ def test_what_another_model_said_and_called_has_no_ids_of_items() -> None:
         ("gpt-4o", Effort.HIGH, None),
     ],
 )
-def test_an_effort_is_the_nearest_that_the_model_is_known_to_take(name: str, effort: Effort, word: str | None) -> None:
+def test_an_effort_is_the_nearest_that_the_model_is_known_to_take(
+    name: str, effort: Effort, word: str | None
+) -> None:
     body = body_of(name=name, options=ModelOptions(effort=effort))
 
     assert body.get("reasoning", {}).get("effort") == word
 
 
 def test_summaries_of_thoughts_are_asked_for_where_somebody_watches() -> None:
-    assert body_of(options=ModelOptions(watched=True))["reasoning"] == {"summary": "auto"}
-    assert body_of(options=ModelOptions(watched=True, effort=Effort.NONE))["reasoning"] == {"effort": "none"}
+    assert body_of(options=ModelOptions(watched=True))["reasoning"] == {
+        "summary": "auto"
+    }
+    assert body_of(options=ModelOptions(watched=True, effort=Effort.NONE))[
+        "reasoning"
+    ] == {"effort": "none"}
     assert "reasoning" not in body_of()
     assert "reasoning" not in body_of(name="gpt-4o", options=ModelOptions(watched=True))
 
 
 def test_sampling_parameters_go_to_models_that_do_not_think() -> None:
-    options = ModelOptions(temperature=0.2, max_output_tokens=99, body={"service_tier": "flex"})
+    options = ModelOptions(
+        temperature=0.2, max_output_tokens=99, body={"service_tier": "flex"}
+    )
 
     assert body_of(name="gpt-4o", options=options)["temperature"] == 0.2
     assert "include" not in body_of(name="gpt-4o", options=options)
     assert "temperature" not in body_of(options=options)
-    assert (body_of(options=options)["max_output_tokens"], body_of(options=options)["service_tier"]) == (99, "flex")
+    assert (
+        body_of(options=options)["max_output_tokens"],
+        body_of(options=options)["service_tier"],
+    ) == (99, "flex")
 
 
 def test_the_key_of_the_cache_stays_for_a_run() -> None:
@@ -336,14 +550,23 @@ def test_the_key_of_the_cache_stays_for_a_run() -> None:
     protocol = OpenAIResponses("openai/gpt-5.6", endpoint)
     first, second = (protocol.call(REQUEST).body["prompt_cache_key"] for _ in range(2))
 
-    assert first == second != OpenAIResponses("openai/gpt-5.6", endpoint).call(REQUEST).body["prompt_cache_key"]
+    assert (
+        first
+        == second
+        != OpenAIResponses("openai/gpt-5.6", endpoint)
+        .call(REQUEST)
+        .body["prompt_cache_key"]
+    )
 
 
 @pytest.mark.parametrize(
     ("refusal", "gone"),
     [
         ("Unknown parameter: 'prompt_cache_key'.", "prompt_cache_key"),
-        ("Unsupported parameter: 'temperature' is not supported with this model.", "temperature"),
+        (
+            "Unsupported parameter: 'temperature' is not supported with this model.",
+            "temperature",
+        ),
         ("Encrypted content is not supported with this model.", "include"),
         ("Invalid value for 'include[0]'.", "include"),
         ("Unknown parameter: 'reasoning'.", "reasoning"),
@@ -351,9 +574,15 @@ def test_the_key_of_the_cache_stays_for_a_run() -> None:
         ("Unsupported parameter: 'max_output_tokens'", "max_output_tokens"),
     ],
 )
-async def test_what_a_server_does_not_take_is_left_out_from_then_on(refusal: str, gone: str) -> None:
-    options = ModelOptions(effort=Effort.HIGH, temperature=0.5, max_output_tokens=99, watched=True)
-    with LoopbackServer([failure(400, refusal), stream(over(HELLO)), stream(over(HELLO))]) as server:
+async def test_what_a_server_does_not_take_is_left_out_from_then_on(
+    refusal: str, gone: str
+) -> None:
+    options = ModelOptions(
+        effort=Effort.HIGH, temperature=0.5, max_output_tokens=99, watched=True
+    )
+    with LoopbackServer(
+        [failure(400, refusal), stream(over(HELLO)), stream(over(HELLO))]
+    ) as server:
         model = model_at(server.url, "of-ones-own", options)
         for _ in range(2):
             events = await all_of(model, REQUEST)
@@ -364,22 +593,41 @@ async def test_what_a_server_does_not_take_is_left_out_from_then_on(refusal: str
 
 
 @pytest.mark.parametrize(
-    ("param", "left"), [("reasoning.effort", {"summary": "auto"}), ("reasoning.summary", {"effort": "high"})]
+    ("param", "left"),
+    [
+        ("reasoning.effort", {"summary": "auto"}),
+        ("reasoning.summary", {"effort": "high"}),
+    ],
 )
-async def test_a_part_of_the_reasoning_is_left_out_alone(param: str, left: Json) -> None:
-    refusal = Answer(status=400, raw=json.dumps({"error": {"message": "Unsupported value.", "param": param}}))
+async def test_a_part_of_the_reasoning_is_left_out_alone(
+    param: str, left: Json
+) -> None:
+    refusal = Answer(
+        status=400,
+        raw=json.dumps({"error": {"message": "Unsupported value.", "param": param}}),
+    )
     with LoopbackServer([refusal, stream(over(HELLO))]) as server:
-        model = model_at(server.url, options=ModelOptions(effort=Effort.HIGH, watched=True))
+        model = model_at(
+            server.url, options=ModelOptions(effort=Effort.HIGH, watched=True)
+        )
         assert await all_of(model, REQUEST)
 
     assert server.requests[1].body["reasoning"] == left
 
 
 @pytest.mark.parametrize(
-    "words", ["The model is not there.", "Invalid type for 'input[0].content'.", "Unknown parameter: 'store'."]
+    "words",
+    [
+        "The model is not there.",
+        "Invalid type for 'input[0].content'.",
+        "Unknown parameter: 'store'.",
+    ],
 )
 async def test_what_cannot_be_left_out_is_not_asked_again(words: str) -> None:
-    with LoopbackServer([failure(400, words)]) as server, pytest.raises(RequestRejected):
+    with (
+        LoopbackServer([failure(400, words)]) as server,
+        pytest.raises(RequestRejected),
+    ):
         assert await all_of(model_at(server.url), REQUEST)
 
     assert len(server.requests) == 1
@@ -389,6 +637,9 @@ def test_the_same_refusal_is_learned_from_once() -> None:
     endpoint = endpoint_of("openai/gpt-5.6", None, {})
     assert endpoint is not None
     protocol = OpenAIResponses("openai/gpt-5.6", endpoint)
-    for words in ("invalid_encrypted_content", "Unknown parameter: 'prompt_cache_key'."):
+    for words in (
+        "invalid_encrypted_content",
+        "Unknown parameter: 'prompt_cache_key'.",
+    ):
         refused = Failure(status=400, words=words, all_words=words)
         assert [protocol.adapts_to(refused) for _ in range(2)] == [True, False]

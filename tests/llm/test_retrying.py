@@ -1,4 +1,6 @@
-"""Transient errors are asked for again, after a wait that can be seen and ended; all others are told at once."""
+"""Transient errors are asked for again, after a wait that can be seen and ended; all
+others are told at once.
+"""
 
 from collections.abc import Sequence
 
@@ -85,23 +87,31 @@ async def test_a_rate_limit_is_waited_for_in_waits_that_double() -> None:
 async def test_the_wait_is_told_once_a_second_as_a_countdown() -> None:
     asked = Asked(RateLimited("Slow down.", retry_after=3), "Hello")
     await asked.answer()
-    assert asked.of(Waiting) == [Waiting(seconds, "Slow down.") for seconds in (4, 3, 2, 1)]
-    assert asked.time.waited == pytest.approx(3.5)  # what was asked for, and a part of a second by chance
+    assert asked.of(Waiting) == [
+        Waiting(seconds, "Slow down.") for seconds in (4, 3, 2, 1)
+    ]
+    # what was asked for, and a part of a second by chance
+    assert asked.time.waited == pytest.approx(3.5)
 
 
 @pytest.mark.parametrize("chance", [0.0, 0.5, 1.0])
-async def test_chance_keeps_many_from_coming_back_at_once_and_never_too_soon(chance: float) -> None:
+async def test_chance_keeps_many_from_coming_back_at_once_and_never_too_soon(
+    chance: float,
+) -> None:
 
     time = FakeTime()
     model = Retrying(
-        ScriptedModel([RateLimited("x", retry_after=5), "Hello"]), replace(time.clock, chance=lambda: chance)
+        ScriptedModel([RateLimited("x", retry_after=5), "Hello"]),
+        replace(time.clock, chance=lambda: chance),
     )
     await all_of(model, REQUEST)
     assert time.waited == pytest.approx(5 + chance)
 
 
-async def test_a_longer_wait_than_is_good_in_one_go_is_told_at_once_with_when_to_come_back() -> None:
-    limit = RateLimited("Quota used up.", hint="Look at your account.", retry_after=LONGEST_WAIT + 1)
+async def test_a_wait_that_is_too_long_is_told_at_once_with_when_to_return() -> None:
+    limit = RateLimited(
+        "Quota used up.", hint="Look at your account.", retry_after=LONGEST_WAIT + 1
+    )
     asked = Asked(limit)
     with pytest.raises(RateLimited) as raised:
         await asked.answer()
@@ -119,8 +129,12 @@ async def test_patience_ends_after_a_minute_of_rate_limits() -> None:
     assert asked.time.waited == 63
 
 
-@pytest.mark.parametrize("error", [ConnectionFailed("No network."), BadAnswer("The server failed (500).")])
-async def test_a_broken_connection_and_a_server_that_fails_get_two_more_chances(error: ModelError) -> None:
+@pytest.mark.parametrize(
+    "error", [ConnectionFailed("No network."), BadAnswer("The server failed (500).")]
+)
+async def test_a_broken_connection_and_a_server_that_fails_get_two_more_chances(
+    error: ModelError,
+) -> None:
     asked = Asked(error, error, "Hello")
     assert await asked.answer() == "Hello"
 
@@ -135,7 +149,15 @@ async def test_a_reply_that_was_cut_begins_anew_and_nothing_of_it_counts() -> No
     asked = Asked(ScriptedReply("Hello there, you.", cut=8), "Good evening.")
     assert await asked.answer() == "Good evening."
     kinds = [type(event) for event in asked.events]
-    assert kinds == [TextDelta, TextDelta, Waiting, StartedAgain, TextDelta, TextDelta, Done]
+    assert kinds == [
+        TextDelta,
+        TextDelta,
+        Waiting,
+        StartedAgain,
+        TextDelta,
+        TextDelta,
+        Done,
+    ]
 
 
 async def test_an_empty_reply_is_asked_for_once_more_and_then_an_error() -> None:
@@ -148,7 +170,7 @@ async def test_an_empty_reply_is_asked_for_once_more_and_then_an_error() -> None
     assert asked.calls == 2
 
 
-async def test_a_reply_that_was_cut_by_its_length_is_passed_on_also_when_empty() -> None:
+async def test_a_reply_cut_by_its_length_is_passed_on_also_when_empty() -> None:
     asked = Asked(ScriptedReply("", stop=StopReason.LENGTH))
     assert await asked.answer() == ""
     done = asked.events[-1]
@@ -164,7 +186,13 @@ async def test_each_kind_of_failure_has_its_own_chances() -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [AuthenticationFailed("x"), ModelNotFound("x"), RequestRejected("x"), ContextTooLong("x")]
+    "error",
+    [
+        AuthenticationFailed("x"),
+        ModelNotFound("x"),
+        RequestRejected("x"),
+        ContextTooLong("x"),
+    ],
 )
 async def test_what_will_not_mend_is_told_at_once(error: ModelError) -> None:
     asked = Asked(error, "Hello")
@@ -183,10 +211,11 @@ async def test_a_script_that_is_used_up_is_not_asked_again() -> None:
 async def test_leaving_ends_the_wait_and_no_call_is_made() -> None:
     asked = Asked(RateLimited("Slow down.", retry_after=60), "Hello")
     await stopped(asked.model, REQUEST)
-    assert (asked.calls, asked.time.waited) == (1, 1)  # the second in which it was stopped
+    # the second in which it was stopped
+    assert (asked.calls, asked.time.waited) == (1, 1)
 
 
-# --- Over a real connection ------------------------------------------------------------------------------------------
+# --- Over a real connection -----------------------------------------------------------
 
 
 async def over_http(script: Sequence[str | Answer]) -> tuple[str, int]:
@@ -195,7 +224,11 @@ async def over_http(script: Sequence[str | Answer]) -> tuple[str, int]:
         model = Retrying(RejectEmpty(directly(server.url)), FakeTime().clock)
         text = ""
         for event in await all_of(model, REQUEST):
-            text = "" if isinstance(event, StartedAgain) else text + getattr(event, "text", "")
+            text = (
+                ""
+                if isinstance(event, StartedAgain)
+                else text + getattr(event, "text", "")
+            )
         return text, len(server.requests)
 
 

@@ -1,4 +1,6 @@
-"""The scripted model: which reply goes to which request, and the file form of a script."""
+"""The scripted model: which reply goes to which request, and the file form of a
+script.
+"""
 
 import http.client
 import json
@@ -43,7 +45,13 @@ def ask(text: str, *earlier: Message) -> Request:
 
 
 async def reply_to(model: ScriptedModel, request: Request) -> str:
-    return "".join([event.text for event in await all_of(model, request) if isinstance(event, TextDelta)])
+    return "".join(
+        [
+            event.text
+            for event in await all_of(model, request)
+            if isinstance(event, TextDelta)
+        ]
+    )
 
 
 async def test_plays_replies_in_order_and_keeps_what_it_was_asked() -> None:
@@ -63,7 +71,13 @@ async def test_raises_a_scripted_error_and_goes_on() -> None:
 
 
 async def test_a_reply_with_a_fitting_when_goes_first() -> None:
-    model = ScriptedModel(["any", ScriptedReply("for two", when="Step 2"), ScriptedReply("again", when="Step 2")])
+    model = ScriptedModel(
+        [
+            "any",
+            ScriptedReply("for two", when="Step 2"),
+            ScriptedReply("again", when="Step 2"),
+        ]
+    )
 
     assert await reply_to(model, ask("Do Step 2.")) == "for two"
     assert await reply_to(model, ask("Do Step 2.")) == "again"
@@ -94,9 +108,27 @@ async def test_counts_words_as_tokens() -> None:
 
 
 async def test_a_step_can_be_asked_for_once_more_where_no_other_reply_fits() -> None:
-    model = ScriptedModel([ScriptedReply("again", when="it failed"), ScriptedReply("first", when="Step 1"), "other"])
-    asked = ("Step 1", "Step 1, it failed", "Step 1, it failed", "Step 1", "Step 1, it failed")
-    assert [await reply_to(model, ask(text)) for text in asked] == ["first", "again", "other", "first", "again"]
+    model = ScriptedModel(
+        [
+            ScriptedReply("again", when="it failed"),
+            ScriptedReply("first", when="Step 1"),
+            "other",
+        ]
+    )
+    asked = (
+        "Step 1",
+        "Step 1, it failed",
+        "Step 1, it failed",
+        "Step 1",
+        "Step 1, it failed",
+    )
+    assert [await reply_to(model, ask(text)) for text in asked] == [
+        "first",
+        "again",
+        "other",
+        "first",
+        "again",
+    ]
 
 
 async def test_a_script_can_misbehave_on_order(tmp_path: Path) -> None:
@@ -172,21 +204,39 @@ async def test_a_script_can_name_every_error(tmp_path: Path, name: str) -> None:
         ("replies:\n- when: 2\n  reply: a", 2, "`when` is 2"),
         ("replies:\n- reply: a\n  unless: b", 2, "`unless` is not a key"),
         ("replies:\n- reply: a\n  stop: never", 2, "`stop` is 'never'"),
-        ("replies:\n- error: boredom", 2, "`error` is 'boredom'; there are authentication_failed, "),
-        ("replies:\n- tool_calls: [{name: a, args: {}}]", 2, "`tool_calls.0.args` is not a key"),
+        (
+            "replies:\n- error: boredom",
+            2,
+            "`error` is 'boredom'; there are authentication_failed, ",
+        ),
+        (
+            "replies:\n- tool_calls: [{name: a, args: {}}]",
+            2,
+            "`tool_calls.0.args` is not a key",
+        ),
         ("replies:\n- error: rate_limited\n  reply: a", 2, "`reply` is not a key"),
         ("replies:\n- reply: a\n  cut: -1", 2, "`cut` is -1"),
         ("replies:\n- reply: a\n  slow: ages", 2, "`slow` is 'ages'"),
         ("replies:\n- reply: a\n  slow: 3601", 2, "`slow` is 3601"),
         ("replies:\n- empty: 1", 2, "`empty` is not a key"),
         ("replies:\n- empty: true\n  reply: a", 2, "`reply` is not a key"),
-        ("replies:\n- error: rate_limited\n  retry_after: soon", 2, "`retry_after` is 'soon'"),
-        ("replies:\n- error: bad_answer\n  retry_after: 2", 2, "`retry_after` is not a key"),
+        (
+            "replies:\n- error: rate_limited\n  retry_after: soon",
+            2,
+            "`retry_after` is 'soon'",
+        ),
+        (
+            "replies:\n- error: bad_answer\n  retry_after: 2",
+            2,
+            "`retry_after` is not a key",
+        ),
         ("replies:\n- reply: 'a", 2, "not YAML"),
         ("replies: [}", 1, "not YAML"),
     ],
 )
-def test_a_wrong_script_is_refused_with_its_line(tmp_path: Path, text: str, line: int, problem: str) -> None:
+def test_a_wrong_script_is_refused_with_its_line(
+    tmp_path: Path, text: str, line: int, problem: str
+) -> None:
     path = tmp_path / "script.yaml"
     path.write_text(text, encoding="utf-8")
 
@@ -199,7 +249,12 @@ def test_a_wrong_script_is_refused_with_its_line(tmp_path: Path, text: str, line
 
 def test_all_that_is_wrong_in_a_script_is_told_with_its_lines(tmp_path: Path) -> None:
     path = tmp_path / "script.yaml"
-    wrong = ("- {replay: a, slow: ages}", "- reply: right", "- error: boredom", "- {error: x, hint: y}")
+    wrong = (
+        "- {replay: a, slow: ages}",
+        "- reply: right",
+        "- error: boredom",
+        "- {error: x, hint: y}",
+    )
     path.write_text("\n".join(("replies:", *wrong, "speed: 4", "pace: -1")))
 
     with pytest.raises(BadInput) as raised:
@@ -239,12 +294,18 @@ def test_the_loopback_server_plays_a_script_file(tmp_path: Path) -> None:
     path = tmp_path / "script.yaml"
     path.write_text(SCRIPT, encoding="utf-8")
     with subprocess.Popen(
-        [sys.executable, "-m", "tests.llm.server", "--script", path], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "tests.llm.server", "--script", path],
+        stdout=subprocess.PIPE,
+        text=True,
     ) as server:
         try:
             assert server.stdout is not None
             address = server.stdout.readline().removeprefix("http://").partition("/")[0]
-            answers = [_post(address, "Do Step 2."), _post(address, "a"), _post(address, "b")]
+            answers = [
+                _post(address, "Do Step 2."),
+                _post(address, "a"),
+                _post(address, "b"),
+            ]
         finally:
             server.terminate()
 
@@ -252,7 +313,9 @@ def test_the_loopback_server_plays_a_script_file(tmp_path: Path) -> None:
     assert [status for status, _ in answers] == [200, 200, 429]
 
 
-def _post(address: str, text: str) -> tuple[int, dict[str, list[dict[str, dict[str, str]]]]]:
+def _post(
+    address: str, text: str
+) -> tuple[int, dict[str, list[dict[str, dict[str, str]]]]]:
     connection = http.client.HTTPConnection(address, timeout=60)
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": text}]})
     connection.request("POST", "/v1/chat/completions", body)

@@ -1,4 +1,6 @@
-"""Settings of how a model is asked: what of them is in the request that arrives, whichever adapter sends it."""
+"""Settings of how a model is asked: what of them is in the request that arrives,
+whichever adapter sends it.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -33,26 +35,50 @@ async def arrives(tmp_path: Path, **settings: Any) -> Recorded:
 
 @pytest.mark.parametrize("adapter", ["direct", LITELLM])
 async def test_every_setting_is_in_the_request(tmp_path: Path, adapter: str) -> None:
-    extras = OwnRequest(body={"service_tier": "flex", "future": {"a": [1]}}, headers={"X-Team": "red"})
-    request = await arrives(tmp_path, model_adapter=adapter, effort="high", max_output_tokens=9000, request=extras)
+    extras = OwnRequest(
+        body={"service_tier": "flex", "future": {"a": [1]}}, headers={"X-Team": "red"}
+    )
+    request = await arrives(
+        tmp_path,
+        model_adapter=adapter,
+        effort="high",
+        max_output_tokens=9000,
+        request=extras,
+    )
     assert request.body["reasoning_effort"] == "high"
     assert request.body["max_completion_tokens"] == 9000
-    assert (request.body["service_tier"], request.body["future"]) == ("flex", {"a": [1]})
+    assert (request.body["service_tier"], request.body["future"]) == (
+        "flex",
+        {"a": [1]},
+    )
     assert request.headers["X-Team"] == "red"
 
 
 @pytest.mark.parametrize("adapter", ["direct", LITELLM])
-async def test_a_temperature_is_sent_to_those_that_take_one(tmp_path: Path, adapter: str) -> None:
-    sent = await arrives(tmp_path, model_adapter=adapter, model="openai/gpt-4o", temperature=0.5)
+async def test_a_temperature_is_sent_to_those_that_take_one(
+    tmp_path: Path, adapter: str
+) -> None:
+    sent = await arrives(
+        tmp_path, model_adapter=adapter, model="openai/gpt-4o", temperature=0.5
+    )
     assert sent.body["temperature"] == 0.5
-    kept = await arrives(tmp_path, model_adapter=adapter, model="openai/gpt-5", temperature=0.5)
+    kept = await arrives(
+        tmp_path, model_adapter=adapter, model="openai/gpt-5", temperature=0.5
+    )
     assert "temperature" not in kept.body
 
 
 @pytest.mark.parametrize("adapter", ["direct", LITELLM])
-async def test_without_settings_nothing_of_them_is_sent(tmp_path: Path, adapter: str) -> None:
+async def test_without_settings_nothing_of_them_is_sent(
+    tmp_path: Path, adapter: str
+) -> None:
     body = (await arrives(tmp_path, model_adapter=adapter)).body
-    assert not body.keys() & {"reasoning_effort", "temperature", "max_tokens", "max_completion_tokens"}
+    assert not body.keys() & {
+        "reasoning_effort",
+        "temperature",
+        "max_tokens",
+        "max_completion_tokens",
+    }
 
 
 @pytest.mark.parametrize("name", ["Authorization", "authorization"])
@@ -61,4 +87,8 @@ async def test_a_header_of_one_s_own_takes_the_place_of_the_usual_one(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "usual")
     request = await arrives(tmp_path, request=OwnRequest(headers={name: "Bearer own"}))
-    assert [value for header, value in request.headers.items() if header.lower() == "authorization"] == ["Bearer own"]
+    assert [
+        value
+        for header, value in request.headers.items()
+        if header.lower() == "authorization"
+    ] == ["Bearer own"]

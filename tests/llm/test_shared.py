@@ -7,7 +7,16 @@ import pytest
 
 from cdd_agent.errors import BudgetExhausted
 from cdd_agent.llm.budget import CEILING, Budgeted, Limit, Spent
-from cdd_agent.llm.port import Done, Hear, Message, Model, RateLimited, Request, Usage, Waiting
+from cdd_agent.llm.port import (
+    Done,
+    Hear,
+    Message,
+    Model,
+    RateLimited,
+    Request,
+    Usage,
+    Waiting,
+)
 from cdd_agent.llm.retrying import Retrying
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.shared import Shared
@@ -47,10 +56,16 @@ async def test_what_one_takes_the_others_do_not_have(tmp_path: Path) -> None:
     with pytest.raises(BudgetExhausted, match="300 of"):
         await all_of(b, REQUEST)
     assert a.spent == b.spent == Spent(300)
-    assert [Shared(tmp_path, name).settle() for name in ("a", "b", "b")] == [False, True, False]
+    assert [Shared(tmp_path, name).settle() for name in ("a", "b", "b")] == [
+        False,
+        True,
+        False,
+    ]
 
 
-async def test_a_call_that_fits_only_without_the_others_waits_for_their_end(tmp_path: Path) -> None:
+async def test_a_call_that_fits_only_without_the_others_waits_for_their_end(
+    tmp_path: Path,
+) -> None:
     Shared.begin(tmp_path, Limit(tokens=CEILING + 1_000), {})
     first, second = Counting(), Counting()
     first.go_on.clear()
@@ -65,7 +80,9 @@ async def test_a_call_that_fits_only_without_the_others_waits_for_their_end(tmp_
     assert a.spent == Spent(200)
 
 
-async def test_what_a_killed_process_held_is_free_when_its_end_is_known(tmp_path: Path) -> None:
+async def test_what_a_killed_process_held_is_free_when_its_end_is_known(
+    tmp_path: Path,
+) -> None:
     Shared.begin(tmp_path, Limit(tokens=CEILING + 1_000), {})
     first, second = Counting(), Counting()
     first.go_on.clear()
@@ -83,25 +100,38 @@ def patient(folder: Path, provider: str, model: Model, time: FakeTime) -> Retryi
     return Retrying(model, time.clock, Shared(folder, "any").waits(provider))
 
 
-async def test_a_wait_that_a_provider_asks_one_for_is_kept_to_by_all_who_ask_it(tmp_path: Path) -> None:
+async def test_a_wait_that_a_provider_asks_one_for_is_kept_to_by_all_who_ask_it(
+    tmp_path: Path,
+) -> None:
     time = FakeTime()
-    a = patient(tmp_path, "openai", ScriptedModel([RateLimited("Slow down.", retry_after=30.0), "hello"]), time)
+    a = patient(
+        tmp_path,
+        "openai",
+        ScriptedModel([RateLimited("Slow down.", retry_after=30.0), "hello"]),
+        time,
+    )
     b = patient(tmp_path, "openai", ScriptedModel(["hello"]), time)
     other = patient(tmp_path, "anthropic", ScriptedModel(["hello"]), time)
 
     def hear_of_the_wait(event: object) -> None:
         if isinstance(event, Waiting) and not calls:
-            calls.extend(asyncio.ensure_future(all_of(model, REQUEST)) for model in (b, other))
+            calls.extend(
+                asyncio.ensure_future(all_of(model, REQUEST)) for model in (b, other)
+            )
 
     calls: list[asyncio.Future[list[object]]] = []
     await a.reply(REQUEST, hear_of_the_wait)
     told, untold = await asyncio.gather(*calls)
-    assert any(isinstance(event, Waiting) and event.reason == "Slow down." for event in told)
+    assert any(
+        isinstance(event, Waiting) and event.reason == "Slow down." for event in told
+    )
     assert not any(isinstance(event, Waiting) for event in untold)
     assert time.waited >= 30.0
 
 
-async def test_who_would_have_to_wait_for_too_long_is_told_when_to_come_back_without_asking(tmp_path: Path) -> None:
+async def test_who_would_wait_too_long_is_told_when_to_return_without_asking(
+    tmp_path: Path,
+) -> None:
     time, script = FakeTime(), ScriptedModel(["hello"])
     shared = Shared(tmp_path, "any").waits("openai")
     shared.extend(time.clock.now().timestamp() + 600, "Slow down.")
@@ -112,7 +142,9 @@ async def test_who_would_have_to_wait_for_too_long_is_told_when_to_come_back_wit
 
 
 @pytest.mark.parametrize("name", ["budget", "waits"])
-async def test_a_run_may_be_called_as_the_files_that_all_of_them_share(name: str, tmp_path: Path) -> None:
+async def test_a_run_may_be_called_as_the_files_that_all_of_them_share(
+    name: str, tmp_path: Path
+) -> None:
     Shared.begin(tmp_path, Limit(tokens=CEILING + 300), {})
     shared = Shared(tmp_path, name)
     shared.hold()

@@ -1,4 +1,6 @@
-"""Thoughts and calls that servers leave in the text: found however the text is cut, and nothing else is touched."""
+"""Thoughts and calls that servers leave in the text: found however the text is cut, and
+nothing else is touched.
+"""
 
 import pytest
 from hypothesis import given
@@ -41,29 +43,70 @@ def filtered(*pieces: str) -> tuple[str, str, TextFilter]:
         ),
         ("Hm.\n</think>\n\nHello.", "\nHello.", "Hm.\n"),
         ("</think>Hello.", "Hello.", ""),
-        ("Hm:\n```\nx\n```\nSo.\n</think>\nHello.", "Hello.", "Hm:\n```\nx\n```\nSo.\n"),
-        ("Hm:\n```tool\n{}\n```\n</thinking>\n<think>b</think>Hello.", "Hello.", "Hm:\n```tool\n{}\n```\nb"),
+        (
+            "Hm:\n```\nx\n```\nSo.\n</think>\nHello.",
+            "Hello.",
+            "Hm:\n```\nx\n```\nSo.\n",
+        ),
+        (
+            "Hm:\n```tool\n{}\n```\n</thinking>\n<think>b</think>Hello.",
+            "Hello.",
+            "Hm:\n```tool\n{}\n```\nb",
+        ),
         ("```html:a\n</think>\n```\n", "```html:a\n</think>\n```\n", ""),
-        ("````md:a\n```\n</think>\n```\n````\n", "````md:a\n```\n</think>\n```\n````\n", ""),
-        ("a.py\n<<<<<<< SEARCH\n</think>\n=======\n", "a.py\n<<<<<<< SEARCH\n</think>\n=======\n", ""),
+        (
+            "````md:a\n```\n</think>\n```\n````\n",
+            "````md:a\n```\n</think>\n```\n````\n",
+            "",
+        ),
+        (
+            "a.py\n<<<<<<< SEARCH\n</think>\n=======\n",
+            "a.py\n<<<<<<< SEARCH\n</think>\n=======\n",
+            "",
+        ),
         ("It ends with `</think>`.\nSo.", "It ends with `</think>`.\nSo.", ""),
-        ("<think>Hm.</think>It ends so:\n</think>\nSo.", "It ends so:\n</think>\nSo.", "Hm."),
-        ("<|channel|>analysis<|message|>Hm.<|channel|>final<|message|>Hello.", "Hello.", "Hm."),
-        ("a < b, and <b>so</b>\n<i>on</i>\n<", "a < b, and <b>so</b>\n<i>on</i>\n<", ""),
+        (
+            "<think>Hm.</think>It ends so:\n</think>\nSo.",
+            "It ends so:\n</think>\nSo.",
+            "Hm.",
+        ),
+        (
+            "<|channel|>analysis<|message|>Hm.<|channel|>final<|message|>Hello.",
+            "Hello.",
+            "Hm.",
+        ),
+        (
+            "a < b, and <b>so</b>\n<i>on</i>\n<",
+            "a < b, and <b>so</b>\n<i>on</i>\n<",
+            "",
+        ),
         ("Say <think> in a line.", "Say <think> in a line.", ""),
-        ("```text:a\n<think>\nx\n</think>\n```\n", "```text:a\n<think>\nx\n</think>\n```\n", ""),
-        ("a.py\n<<<<<<< SEARCH\n<think>\n=======\n", "a.py\n<<<<<<< SEARCH\n<think>\n=======\n", ""),
+        (
+            "```text:a\n<think>\nx\n</think>\n```\n",
+            "```text:a\n<think>\nx\n</think>\n```\n",
+            "",
+        ),
+        (
+            "a.py\n<<<<<<< SEARCH\n<think>\n=======\n",
+            "a.py\n<<<<<<< SEARCH\n<think>\n=======\n",
+            "",
+        ),
         ("--- a/x\n+++ b/x\n<tool_call>\n", "--- a/x\n+++ b/x\n<tool_call>\n", ""),
     ],
 )
-def test_thoughts_are_told_apart_from_the_reply(reply: str, text: str, thoughts: str) -> None:
+def test_thoughts_are_told_apart_from_the_reply(
+    reply: str, text: str, thoughts: str
+) -> None:
     assert filtered(reply)[:2] == (text, thoughts)
 
 
 @given(st.text(alphabet="<>|/think`~ \nabcol_{}-@", max_size=60), st.data())
 def test_how_a_text_is_cut_makes_no_difference(reply: str, data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(reply)), max_size=6)))
-    pieces = [reply[start:end] for start, end in zip([0, *cuts], [*cuts, len(reply)], strict=True)]
+    pieces = [
+        reply[start:end]
+        for start, end in zip([0, *cuts], [*cuts, len(reply)], strict=True)
+    ]
 
     assert filtered(*pieces)[:2] == filtered(reply)[:2]
 
@@ -76,11 +119,20 @@ def test_without_such_markup_nothing_is_lost(reply: str) -> None:
 @pytest.mark.parametrize(
     ("written", "call"),
     [
-        ('{"name": "read_file", "arguments": {"path": "a"}}', ("read_file", '{"path": "a"}')),
+        (
+            '{"name": "read_file", "arguments": {"path": "a"}}',
+            ("read_file", '{"path": "a"}'),
+        ),
         ('{"name": "read_file", "arguments": "{}"}', ("read_file", "{}")),
         ('{"name": "git_status"}', ("git_status", "{}")),
         (
-            "<function=read_file>\n<parameter=path>\na b.txt\n</parameter>\n<parameter=line>3</parameter></function>",
+            (
+                "<function=read_file>\n"
+                "<parameter=path>\n"
+                "a b.txt\n"
+                "</parameter>\n"
+                "<parameter=line>3</parameter></function>"
+            ),
             ("read_file", '{"path": "a b.txt", "line": 3}'),
         ),
     ],
@@ -91,7 +143,9 @@ def test_a_call_in_the_text_is_a_call(written: str, call: tuple[str, str]) -> No
     assert (text, found.calls()) == ("I look.\n", (ToolCall("call_1", *call),))
 
 
-@pytest.mark.parametrize("written", ["", "{", "[]", '{"arguments": {}}', "read_file(a)"])
+@pytest.mark.parametrize(
+    "written", ["", "{", "[]", '{"arguments": {}}', "read_file(a)"]
+)
 def test_a_call_that_cannot_be_read_is_an_error(written: str) -> None:
     _, _, found = filtered(f"<tool_call>{written}</tool_call>")
 

@@ -1,4 +1,6 @@
-"""Thoughts by both adapters: told apart from the reply, sent back with calls to the model that had them, waited for."""
+"""Thoughts by both adapters: told apart from the reply, sent back with calls to the
+model that had them, waited for.
+"""
 
 import json
 from collections.abc import Callable
@@ -47,7 +49,12 @@ def through_litellm(base: str) -> Model:
     return LitellmModel(MODEL, base)
 
 
-@pytest.fixture(params=[pytest.param(through_litellm, marks=pytest.mark.xdist_group("litellm")), directly])
+@pytest.fixture(
+    params=[
+        pytest.param(through_litellm, marks=pytest.mark.xdist_group("litellm")),
+        directly,
+    ]
+)
 def served(request: pytest.FixtureRequest) -> MakeServed:
     make: MakeServed = request.param
     return make
@@ -56,12 +63,24 @@ def served(request: pytest.FixtureRequest) -> MakeServed:
 def streamed(*deltas: dict[str, object], stop: str = "stop") -> Answer:
     choices = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
     choices.append({"index": 0, "delta": {}, "finish_reason": stop})
-    chunk = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "test-model"}
-    lines = [f"data: {json.dumps({**chunk, 'choices': [choice]})}\n\n" for choice in choices]
-    return Answer(raw="".join([*lines, "data: [DONE]\n\n"]), content_type="text/event-stream")
+    chunk = {
+        "id": "1",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": "test-model",
+    }
+    lines = [
+        f"data: {json.dumps({**chunk, 'choices': [choice]})}\n\n" for choice in choices
+    ]
+    return Answer(
+        raw="".join([*lines, "data: [DONE]\n\n"]), content_type="text/event-stream"
+    )
 
 
-async def events_of(model: Model, request: Request = Request(ASKED)) -> list[ModelEvent]:  # noqa: B008  # it is frozen
+async def events_of(
+    model: Model,
+    request: Request = Request(ASKED),  # noqa: B008 - it is frozen
+) -> list[ModelEvent]:
     return await all_of(model, request)
 
 
@@ -72,42 +91,81 @@ def joined(events: list[ModelEvent], kind: type[TextDelta | ThoughtDelta]) -> st
 @pytest.mark.parametrize(
     "deltas",
     [
-        ({"reasoning_content": "They "}, {"reasoning_content": "greet."}, {"content": "Hello."}),
-        ({"content": "<think>They "}, {"content": "greet.</thi"}, {"content": "nk>Hello."}),
-        ({"content": "<|channel|>analysis<|message|>They greet.<|end|>"}, {"content": "Hello."}),
+        (
+            {"reasoning_content": "They "},
+            {"reasoning_content": "greet."},
+            {"content": "Hello."},
+        ),
+        (
+            {"content": "<think>They "},
+            {"content": "greet.</thi"},
+            {"content": "nk>Hello."},
+        ),
+        (
+            {"content": "<|channel|>analysis<|message|>They greet.<|end|>"},
+            {"content": "Hello."},
+        ),
     ],
     ids=["field", "tag", "channel"],
 )
-async def test_what_is_thought_is_not_said(served: MakeServed, deltas: tuple[dict[str, object], ...]) -> None:
+async def test_what_is_thought_is_not_said(
+    served: MakeServed, deltas: tuple[dict[str, object], ...]
+) -> None:
     with LoopbackServer([streamed(*deltas)]) as server:
         events = await events_of(served(server.url))
 
-    assert (joined(events, ThoughtDelta), joined(events, TextDelta)) == ("They greet.", "Hello.")
+    assert (joined(events, ThoughtDelta), joined(events, TextDelta)) == (
+        "They greet.",
+        "Hello.",
+    )
 
 
-async def test_a_call_in_the_text_is_made_and_one_that_cannot_be_read_is_an_error(served: MakeServed) -> None:
+async def test_a_call_in_the_text_is_made_and_one_that_cannot_be_read_is_an_error(
+    served: MakeServed,
+) -> None:
     whole = streamed({"content": '<tool_call>{"name": "list_files"}</tool_call>'})
-    with LoopbackServer([whole, streamed({"content": "<tool_call>list files!</tool_call>"})]) as server:
+    with LoopbackServer(
+        [whole, streamed({"content": "<tool_call>list files!</tool_call>"})]
+    ) as server:
         model = served(server.url)
         events = await events_of(model)
         with pytest.raises(ModelError, match="cannot be read"):
             await events_of(model)
 
-    assert (joined(events, TextDelta), events[0]) == ("", ToolCall("call_1", "list_files", "{}"))
+    assert (joined(events, TextDelta), events[0]) == (
+        "",
+        ToolCall("call_1", "list_files", "{}"),
+    )
 
 
-async def test_thoughts_go_back_with_their_calls_and_only_to_their_model(served: MakeServed) -> None:
-    call = {"index": 0, "id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
-    asks = streamed({"reasoning_content": "I look."}, {"tool_calls": [call]}, stop="tool_calls")
-    with LoopbackServer([asks, streamed({"content": "Fine."}), streamed({"content": "Fine."})]) as server:
+async def test_thoughts_go_back_with_their_calls_and_only_to_their_model(
+    served: MakeServed,
+) -> None:
+    call = {
+        "index": 0,
+        "id": "c1",
+        "type": "function",
+        "function": {"name": "look", "arguments": "{}"},
+    }
+    asks = streamed(
+        {"reasoning_content": "I look."}, {"tool_calls": [call]}, stop="tool_calls"
+    )
+    with LoopbackServer(
+        [asks, streamed({"content": "Fine."}), streamed({"content": "Fine."})]
+    ) as server:
         *calls, done = await events_of(served(server.url))
         assert isinstance(done, Done)
         made = tuple(event for event in calls if isinstance(event, ToolCall))
         said = Message("assistant", "", made, provider_data=done.provider_data)
         assert said.provider_data is not None
-        other = structs.replace(said, provider_data=structs.replace(said.provider_data, origin="another model"))
+        other = structs.replace(
+            said,
+            provider_data=structs.replace(said.provider_data, origin="another model"),
+        )
         for message in (said, other):
-            request = Request((*ASKED, message, Message("tool", "{}", tool_call_id="c1")))
+            request = Request(
+                (*ASKED, message, Message("tool", "{}", tool_call_id="c1"))
+            )
             await events_of(served(server.url), request)
         sent = [recorded.body["messages"][2] for recorded in server.requests[1:]]
 
@@ -117,15 +175,25 @@ async def test_thoughts_go_back_with_their_calls_and_only_to_their_model(served:
 @pytest.mark.xdist_group("litellm")
 @pytest.mark.parametrize(
     ("name", "simulated", "end"),
-    [("anthropic/claude-opus-5", Anthropic, "/v1"), ("deepseek/deepseek-v4", DeepSeek, "")],
+    [
+        ("anthropic/claude-opus-5", Anthropic, "/v1"),
+        ("deepseek/deepseek-v4", DeepSeek, ""),
+    ],
 )
 async def test_by_litellm_too_a_loop_has_its_thoughts(
-    name: str, simulated: Callable[[list[Said]], Simulator], end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str,
+    simulated: Callable[[list[Said]], Simulator],
+    end: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for key in ("ANTHROPIC_API_KEY", "DEEPSEEK_API_KEY"):
         monkeypatch.setenv(key, "a-key")
     (tmp_path / "a.txt").write_text("alpha")
-    looks = [Said(f"Look {n}.", f"Perhaps {n}.", (("read_file", {"path": "a.txt"}),)) for n in range(2)]
+    looks = [
+        Said(f"Look {n}.", f"Perhaps {n}.", (("read_file", {"path": "a.txt"}),))
+        for n in range(2)
+    ]
     last = Said("It says alpha.", "So it is.")
     with simulated([*looks, last]) as simulator:
         model = LitellmModel(name, simulator.url.removesuffix(end))
@@ -135,12 +203,23 @@ async def test_by_litellm_too_a_loop_has_its_thoughts(
 
 
 @pytest.mark.xdist_group("litellm")
-async def test_a_model_that_thinks_may_be_silent_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert silence_timeout(known_model("anthropic/claude-opus-5")) == 6 * silence_timeout(UNKNOWN) == 1800
+async def test_a_model_that_thinks_may_be_silent_for_longer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert (
+        silence_timeout(known_model("anthropic/claude-opus-5"))
+        == 6 * silence_timeout(UNKNOWN)
+        == 1800
+    )
 
     monkeypatch.setattr(timeouts, "SILENCE_TIMEOUT", 1.0)
-    with LoopbackServer([replace(streamed({"content": "Hello."}), wait=1.5)] * 2) as server:
+    with LoopbackServer(
+        [replace(streamed({"content": "Hello."}), wait=1.5)] * 2
+    ) as server:
         endpoint = endpoint_of("openai/gpt-5", server.url, {})
         assert endpoint is not None
-        for model in (DirectModel("openai/gpt-5", endpoint), LitellmModel("openai/gpt-5", server.url)):
+        for model in (
+            DirectModel("openai/gpt-5", endpoint),
+            LitellmModel("openai/gpt-5", server.url),
+        ):
             assert joined(await events_of(model), TextDelta) == "Hello."

@@ -1,4 +1,6 @@
-"""A server that ends without a word where a request is too long, as some on people's own computers do."""
+"""A server that ends without a word where a request is too long, as some on people's
+own computers do.
+"""
 
 import pytest
 
@@ -16,7 +18,9 @@ LONG = Request((Message("user", "a word " * 1_000),))
 async def test_a_request_longer_than_the_window_is_said_to_be_too_long() -> None:
     with LoopbackServer([NOTHING]) as server:
         model = WindowLimited(model_at(server.url), 2_000)
-        with pytest.raises(ContextTooLong, match=r"about 2,3\d\d tokens, and it takes in 2,000"):
+        with pytest.raises(
+            ContextTooLong, match=r"about 2,3\d\d tokens, and it takes in 2,000"
+        ):
             await all_of(model, LONG)
 
 
@@ -32,7 +36,8 @@ async def test_it_is_not_asked_again(sandbox: Sandbox) -> None:
     sandbox.flags = {"context_window": 9_000, "tool_calls": "off"}
     sandbox.write(Step("a.txt"))
     with LoopbackServer([NOTHING, "never"]) as server:
-        sandbox.real_model = WindowLimited(model_at(server.url), 1)  # too small for anything
+        # too small for anything
+        sandbox.real_model = WindowLimited(model_at(server.url), 1)
         await run_all(sandbox)
         assert len(server.requests) == 1
     assert "openai/test-model" in sandbox.state()["step_executions"]["1"]["error"]

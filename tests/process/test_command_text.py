@@ -64,7 +64,10 @@ def test_what_only_a_shell_can_do_is_found(text: str, operator: str) -> None:
         ("echo '`a` $(b); c & d'", ["echo", "`a` $(b); c & d"]),
         ('echo "a|b;c&d<e>f"', ["echo", "a|b;c&d<e>f"]),
         ('echo "\\`a\\` \\$(b)"', ["echo", "`a` $(b)"]),
-        ("echo a\\;b \\| \\& \\< \\> \\` \\$\\(", ["echo", "a;b", "|", "&", "<", ">", "`", "$("]),
+        (
+            "echo a\\;b \\| \\& \\< \\> \\` \\$\\(",
+            ["echo", "a;b", "|", "&", "<", ">", "`", "$("],
+        ),
         ("echo $HOME $ $x", ["echo", "$HOME", "$", "$x"]),
         ("echo a\\\n  b", ["echo", "a", "b"]),
         ("echo a\\\nb", ["echo", "ab"]),
@@ -83,7 +86,9 @@ def test_what_only_a_shell_can_do_is_found(text: str, operator: str) -> None:
         ("echo ä\u00a0ö", ["echo", "ä\u00a0ö"]),
     ],
 )
-def test_words_are_split_as_a_shell_would_and_nothing_is_done_about_them(text: str, argv: list[str]) -> None:
+def test_words_are_split_as_a_shell_would_and_nothing_is_done_about_them(
+    text: str, argv: list[str]
+) -> None:
     words = split(text)
     assert (list(words.argv), words.operator) == (argv, "")
 
@@ -103,7 +108,12 @@ def test_words_are_split_as_a_shell_would_and_nothing_is_done_about_them(text: s
     ],
 )
 def test_the_words_are_those_of_a_real_shell(text: str) -> None:
-    printed = subprocess.run(["/bin/sh", "-c", f"printf '%s\\0' {text}"], capture_output=True, text=True, check=True)
+    printed = subprocess.run(
+        ["/bin/sh", "-c", f"printf '%s\\0' {text}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert "".join(f"{word}\0" for word in split(text).argv) == printed.stdout
 
 
@@ -145,8 +155,14 @@ def test_without_backslashes_words_are_those_of_shlex(text: str) -> None:
         ("echo " + "x" * 100_000, "too long"),
     ],
 )
-async def test_what_is_no_readable_command_is_refused(tmp_path: Path, text: str, reason: str) -> None:
+async def test_what_is_no_readable_command_is_refused(
+    tmp_path: Path, text: str, reason: str
+) -> None:
     for mode in ("safe", "ask"):
         result = await CommandRunner(tmp_path, Commands(mode=mode)).run(text)  # type: ignore[arg-type]
-        assert (result.refused, result.started, result.return_code) == (True, False, 126)
+        assert (result.refused, result.started, result.return_code) == (
+            True,
+            False,
+            126,
+        )
         assert reason in result.stderr

@@ -1,4 +1,6 @@
-"""How the person's editor is called: by words, and by paths with spaces, on each system."""
+"""How the person's editor is called: by words, and by paths with spaces, on each
+system.
+"""
 
 import os
 from pathlib import Path
@@ -17,13 +19,25 @@ VIM = r"C:\Program Files\Vim\vim91\gvim.exe"
         ("vim", ["vim"], ["vim"]),
         ("code --wait", ["code", "--wait"], ["code", "--wait"]),
         ("  nano   -w ", ["nano", "-w"], ["nano", "-w"]),
-        ('"/opt/my editor/ed" -w', ["/opt/my editor/ed", "-w"], ["/opt/my editor/ed", "-w"]),
-        ("'/opt/my editor/ed' -w", ["/opt/my editor/ed", "-w"], ["'/opt/my", "editor/ed'", "-w"]),
+        (
+            '"/opt/my editor/ed" -w',
+            ["/opt/my editor/ed", "-w"],
+            ["/opt/my editor/ed", "-w"],
+        ),
+        (
+            "'/opt/my editor/ed' -w",
+            ["/opt/my editor/ed", "-w"],
+            ["'/opt/my", "editor/ed'", "-w"],
+        ),
         (r"/opt/my\ editor/ed", ["/opt/my editor/ed"], ["/opt/my\\", "editor/ed"]),
         (f'"{VIM}" -f', [VIM, "-f"], [VIM, "-f"]),
         (r"C:\bin\hx.exe -c", ["C:binhx.exe", "-c"], [r"C:\bin\hx.exe", "-c"]),
         (r"C:\Users\O'Neill\ed.exe", None, [r"C:\Users\O'Neill\ed.exe"]),
-        ('ed --title="a b" #1', ["ed", "--title=a b", "#1"], ["ed", "--title=a b", "#1"]),
+        (
+            'ed --title="a b" #1',
+            ["ed", "--title=a b", "#1"],
+            ["ed", "--title=a b", "#1"],
+        ),
         ('"ed', None, None),
         ('""', [""], [""]),
     ],
@@ -50,12 +64,17 @@ def editor(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("variable", ["VISUAL", "EDITOR"])
-def test_a_program_in_a_folder_with_a_space_is_found(editor: str, variable: str) -> None:
+def test_a_program_in_a_folder_with_a_space_is_found(
+    editor: str, variable: str
+) -> None:
     assert editor_argv({variable: f'"{editor}" -w'}) == [editor, "-w"]
-    assert editor_argv({variable: editor}) == [editor]  # as it is there, nothing has to be guessed
+    # as it is there, nothing has to be guessed
+    assert editor_argv({variable: editor}) == [editor]
 
 
-@pytest.mark.parametrize("command", ['"vi', '""', "no-such-editor -w", '"no such editor"'])
+@pytest.mark.parametrize(
+    "command", ['"vi', '""', "no-such-editor -w", '"no such editor"']
+)
 def test_one_that_cannot_be_called_is_named(command: str) -> None:
     with pytest.raises(BadInput, match=r"\$EDITOR"):
         editor_argv({"EDITOR": command})

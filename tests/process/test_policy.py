@@ -1,4 +1,6 @@
-"""Which programs commands start: allowed ones, a person's own choice, or all; and how the outcome is told."""
+"""Which programs commands start: allowed ones, a person's own choice, or all; and how
+the outcome is told.
+"""
 
 import asyncio
 import logging
@@ -40,12 +42,14 @@ class Person:
 YES, NO, ALWAYS = Permission.YES, Permission.NO, Permission.ALWAYS
 
 
-# --- Which program a name means ---------------------------------------------------------------------------------------
+# --- Which program a name means -------------------------------------------------------
 
 
 @pytest.fixture
 def named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with programs of other names' names in it; the user's own `ls` says who it is."""
+    """A project with programs of other names' names in it; the user's own `ls` says who
+    it is.
+    """
     root = tmp_path / "app"
     for folder in (root, root / "evil", root / "evil/evil", tmp_path / "elsewhere"):
         for name in ("ls", "black", "flake8"):
@@ -57,10 +61,23 @@ def named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @posix
 @pytest.mark.parametrize(
-    "path", ["evil", "./evil", ".", "", ":", "{root}/evil", "{root}/evil:/bin", "{outside}", "..:."]
+    "path",
+    [
+        "evil",
+        "./evil",
+        ".",
+        "",
+        ":",
+        "{root}/evil",
+        "{root}/evil:/bin",
+        "{outside}",
+        "..:.",
+    ],
 )
 @pytest.mark.parametrize("cwd", [None, "evil"])
-async def test_a_commands_own_path_does_not_choose_its_program(named: Path, path: str, cwd: str | None) -> None:
+async def test_a_commands_own_path_does_not_choose_its_program(
+    named: Path, path: str, cwd: str | None
+) -> None:
     path = path.format(root=named, outside=named.parent / "elsewhere")
     result = await CommandRunner(named).run("ls", cwd=cwd, env={"PATH": path})
     assert result.stdout == f"{USERS}, PATH={path}\n"
@@ -70,7 +87,9 @@ async def test_a_commands_own_path_does_not_choose_its_program(named: Path, path
 
 
 @posix
-@pytest.mark.parametrize("path", [".:{user}", ":{user}", "evil:{user}", "{user}:", "./:../app:{user}"])
+@pytest.mark.parametrize(
+    "path", [".:{user}", ":{user}", "evil:{user}", "{user}:", "./:../app:{user}"]
+)
 async def test_relative_entries_of_the_users_path_are_not_looked_in(
     named: Path, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,11 +114,14 @@ def test_a_program_is_a_file_that_may_be_started(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "text").write_text("x")
     script(tmp_path / "program", "")
-    found = [find_program(name, [tmp_path]) for name in ("program", "folder", "text", "", ".", "x" * 5000, "a/program")]
+    found = [
+        find_program(name, [tmp_path])
+        for name in ("program", "folder", "text", "", ".", "x" * 5000, "a/program")
+    ]
     assert found == [tmp_path / "program", *[None] * 6]
 
 
-# --- What runs --------------------------------------------------------------------------------------------------------
+# --- What runs ------------------------------------------------------------------------
 
 
 BENIGN = [
@@ -181,7 +203,11 @@ async def test_ordinary_commands_run(plain_project: Path, command: str) -> None:
     result = await runner.run(command)
     assert not result.refused
     assert result.started or result.return_code == 127
-    if Path(judged.argv[0]).is_absolute() and "'a b'" not in command and "-x" not in command:
+    if (
+        Path(judged.argv[0]).is_absolute()
+        and "'a b'" not in command
+        and "-x" not in command
+    ):
         assert result.return_code == 0, result.stderr
 
 
@@ -190,12 +216,16 @@ def test_there_are_many_ordinary_commands() -> None:
 
 
 @posix
-async def test_what_an_ordinary_command_says_and_where_it_is(plain_project: Path) -> None:
+async def test_what_an_ordinary_command_says_and_where_it_is(
+    plain_project: Path,
+) -> None:
     runner = CommandRunner(plain_project)
     assert (await runner.run("echo $HOME '*'")).stdout == "$HOME *\n"
     assert (await runner.run("pwd")).stdout == f"{plain_project}\n"
     assert (await runner.run("pwd", cwd="")).stdout == f"{plain_project}\n"
-    assert (await runner.run("pwd", cwd="src/../src")).stdout == f"{plain_project}/src\n"
+    assert (
+        await runner.run("pwd", cwd="src/../src")
+    ).stdout == f"{plain_project}/src\n"
 
 
 @posix
@@ -211,23 +241,36 @@ async def test_variables_hold_for_one_command_over_the_users_own(
     monkeypatch.setenv("OPENAI_API_KEY", "s3cret")
     monkeypatch.setenv("SEAL", "s3cret")
     monkeypatch.setenv("CACHE_KEY", "shown")
-    runner = CommandRunner(tmp_path, Commands(hide_env=("SEAL",), pass_env=("CACHE_KEY",)))
+    runner = CommandRunner(
+        tmp_path, Commands(hide_env=("SEAL",), pass_env=("CACHE_KEY",))
+    )
     names = "OURS OPENAI_API_KEY SEAL CACHE_KEY MODE"
     code = f"python -c 'import os; print(*map(os.environ.get, \"{names}\".split()))'"
     with_variables = await runner.run(code, env={"MODE": "x", "OURS": "actions"})
     assert with_variables.stdout.split() == ["actions", "None", "None", "shown", "x"]
-    assert (await runner.run(code)).stdout.split() == ["users", "None", "None", "shown", "None"]
+    assert (await runner.run(code)).stdout.split() == [
+        "users",
+        "None",
+        "None",
+        "shown",
+        "None",
+    ]
 
 
 async def test_a_command_that_takes_too_long_is_ended(tmp_path: Path) -> None:
     sleep = "python -c 'import os, time; os.write(1, b\"1\"); time.sleep(60)'"
-    for runner, limit in ((CommandRunner(tmp_path, Commands(timeout=40)), None), (CommandRunner(tmp_path), 40)):
+    for runner, limit in (
+        (CommandRunner(tmp_path, Commands(timeout=40)), None),
+        (CommandRunner(tmp_path), 40),
+    ):
         result = await runner.run(sleep, limit=limit, hear=lambda chunk: leap(40))
         assert (result.timed_out, result.stdout, result.limit) == (True, "1", 40)
 
 
 async def test_leaving_early_ends_the_command(tmp_path: Path) -> None:
-    code = "python -c 'import os, time; print(os.getpid(), flush=True); time.sleep(600)'"
+    code = (
+        "python -c 'import os, time; print(os.getpid(), flush=True); time.sleep(600)'"
+    )
     said: list[str] = []
 
     def hear(chunk: OutputChunk) -> None:
@@ -252,7 +295,7 @@ async def test_programs_may_be_added_to_the_list(tmp_path: Path) -> None:
     assert runner.allowed == tuple(sorted((*ALWAYS_ALLOWED, "touch")))
 
 
-# --- Asking -----------------------------------------------------------------------------------------------------------
+# --- Asking ---------------------------------------------------------------------------
 
 
 def asking(root: Path, *answers: Permission) -> tuple[CommandRunner, Person]:
@@ -285,7 +328,12 @@ async def test_always_is_for_the_very_command_in_its_folder(tmp_path: Path) -> N
         assert (await runner.run(command)).return_code == 0
     assert (await runner.run("touch b")).refused
     assert (await runner.run("touch a", cwd="sub")).refused
-    assert [command for command, _ in person.asked] == ["touch a", "echo x > c", "touch b", "touch a"]
+    assert [command for command, _ in person.asked] == [
+        "touch a",
+        "echo x > c",
+        "touch b",
+        "touch a",
+    ]
 
 
 @posix
@@ -301,7 +349,9 @@ async def test_always_is_for_the_very_command_in_its_folder(tmp_path: Path) -> N
         ("A=1 touch a", "A=2 touch a"),
     ],
 )
-async def test_always_does_not_reach_further(tmp_path: Path, first: str, second: str) -> None:
+async def test_always_does_not_reach_further(
+    tmp_path: Path, first: str, second: str
+) -> None:
     for folder in (tmp_path, tmp_path / "sub"):
         script(folder / "tool", 'touch "$1"')
     runner, person = asking(tmp_path, ALWAYS, NO)
@@ -313,7 +363,9 @@ async def test_always_does_not_reach_further(tmp_path: Path, first: str, second:
 
 
 @posix
-async def test_a_path_to_a_program_means_the_one_in_the_commands_folder(tmp_path: Path) -> None:
+async def test_a_path_to_a_program_means_the_one_in_the_commands_folder(
+    tmp_path: Path,
+) -> None:
     for folder in (tmp_path, tmp_path / "sub"):
         script(folder / "tool", "pwd")
     runner, person = asking(tmp_path, ALWAYS, ALWAYS, ALWAYS)
@@ -341,7 +393,9 @@ async def test_nobody_is_asked_about_what_cannot_run_anyway(tmp_path: Path) -> N
 
 
 @posix
-async def test_a_folder_that_became_a_way_out_while_the_person_thought_is_refused(tmp_path: Path) -> None:
+async def test_a_folder_that_became_a_way_out_while_the_person_thought_is_refused(
+    tmp_path: Path,
+) -> None:
     root, outside = tmp_path / "app", tmp_path / "outside"
     (root / "sub").mkdir(parents=True)
     outside.mkdir()
@@ -351,12 +405,14 @@ async def test_a_folder_that_became_a_way_out_while_the_person_thought_is_refuse
         (root / "sub").symlink_to(outside)
         return YES
 
-    result = await CommandRunner(root, Commands(mode="ask"), slow).run("touch a", cwd="sub")
+    result = await CommandRunner(root, Commands(mode="ask"), slow).run(
+        "touch a", cwd="sub"
+    )
     assert result.refused
     assert not list(outside.iterdir())
 
 
-# --- Unsafe -----------------------------------------------------------------------------------------------------------
+# --- Unsafe ---------------------------------------------------------------------------
 
 
 @posix
@@ -374,7 +430,9 @@ async def test_in_unsafe_mode_a_shell_runs_anything_and_it_is_logged(
     }
     for command, said in commands.items():
         assert (await runner.run(command)).stdout == said
-    warnings = [record for record in caplog.records if record.levelno == logging.WARNING]
+    warnings = [
+        record for record in caplog.records if record.levelno == logging.WARNING
+    ]
     assert len(warnings) == len(commands)
     assert all("Unsafe" in record.getMessage() for record in warnings)
     assert (await runner.run("echo 'open")).return_code == 2
@@ -398,40 +456,72 @@ async def test_also_in_a_shell_python_means_the_projects_own(tmp_path: Path) -> 
 
 
 @posix
-async def test_starts_and_ends_are_logged_without_variables(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_starts_and_ends_are_logged_without_variables(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO)
     await CommandRunner(tmp_path).run("ls nothing-here", env={"SEAL": "s3cret"})
     await CommandRunner(tmp_path).run("rm x", env={"SEAL": "s3cret"})
-    told = [record.getMessage() for record in caplog.records if record.name.startswith("cdd_agent")]
+    told = [
+        record.getMessage()
+        for record in caplog.records
+        if record.name.startswith("cdd_agent")
+    ]
     assert [text.split()[0] for text in told] == ["Running", "Ended", "Refused"]
     assert "s3cret" not in str(told)
 
 
-# --- As a tool answers ------------------------------------------------------------------------------------------------
+# --- As a tool answers ----------------------------------------------------------------
 
 
 async def test_the_tools_answers_have_the_promised_forms(tmp_path: Path) -> None:
     (tmp_path / "Makefile").write_text("fail:\n\t@exit 3\n")
     runner = CommandRunner(tmp_path, Commands(timeout=40))
 
-    async def answer(command: str, cwd: str = ".", hear: Hear = unheard) -> dict[str, object]:
-        return as_tool_answer(command, await runner.run(command, cwd=cwd, hear=hear), cwd)
+    async def answer(
+        command: str, cwd: str = ".", hear: Hear = unheard
+    ) -> dict[str, object]:
+        return as_tool_answer(
+            command, await runner.run(command, cwd=cwd, hear=hear), cwd
+        )
 
-    said = await answer("python -c 'import sys; print(1); print(2, file=sys.stderr); sys.exit(3)'", "new")
-    assert list(said) == ["success", "command", "return_code", "stdout", "stderr", "cwd"]
+    said = await answer(
+        "python -c 'import sys; print(1); print(2, file=sys.stderr); sys.exit(3)'",
+        "new",
+    )
+    assert list(said) == [
+        "success",
+        "command",
+        "return_code",
+        "stdout",
+        "stderr",
+        "cwd",
+    ]
     assert said["success"] is True
     assert list(said.values())[2:] == [3, "1\n", "2\n", "new"]
     refused = await answer("rm -rf x")
-    assert refused == {"error": NOT_ALLOWED.format("rm"), "allowed_commands": sorted(ALWAYS_ALLOWED)}
+    assert refused == {
+        "error": NOT_ALLOWED.format("rm"),
+        "allowed_commands": sorted(ALWAYS_ALLOWED),
+    }
     assert (await answer("./ls"))["error"] == NOT_ALLOWED.format("./ls")
-    for text, named in (("ls; rm x", "`;`"), ("A=1 ls", "`A=`"), (" ", ""), ("echo 'a", ""), ("echo \0", "U+0000")):
+    for text, named in (
+        ("ls; rm x", "`;`"),
+        ("A=1 ls", "`A=`"),
+        (" ", ""),
+        ("echo 'a", ""),
+        ("echo \0", "U+0000"),
+    ):
         said = await answer(text)
         assert said.keys() == {"error", "allowed_commands"}
         assert named in str(said["error"])
         assert said["allowed_commands"] == sorted(ALWAYS_ALLOWED)
     assert list(await answer("ls", "..")) == ["error"]
     assert "allowed_commands" not in await answer("ls", "..")
-    slow = await answer("python -c 'import os, time; os.write(1, b\"1\"); time.sleep(60)'", hear=lambda chunk: leap(40))
+    slow = await answer(
+        "python -c 'import os, time; os.write(1, b\"1\"); time.sleep(60)'",
+        hear=lambda chunk: leap(40),
+    )
     assert slow == {"error": TIMED_OUT.format(40), "stdout": "1"}
 
 
@@ -441,12 +531,18 @@ NOT_THERE = "Error: Command not found: black"
 @pytest.mark.parametrize(
     ("result", "answer"),
     [
-        (CommandResult("", "", -9, timed_out=True, limit=60), {"error": "Command timed out after 60 seconds"}),
+        (
+            CommandResult("", "", -9, timed_out=True, limit=60),
+            {"error": "Command timed out after 60 seconds"},
+        ),
         (
             CommandResult("", "x", -9, timed_out=True, limit=0.5),
             {"error": "Command timed out after 0.5 seconds", "stderr": "x"},
         ),
-        (CommandResult("", "no", 126, started=False), {"error": "Failed to execute command: no"}),
+        (
+            CommandResult("", "no", 126, started=False),
+            {"error": "Failed to execute command: no"},
+        ),
         (
             CommandResult("", NOT_THERE, 127, started=False),
             {
@@ -460,12 +556,21 @@ NOT_THERE = "Error: Command not found: black"
         ),
     ],
 )
-def test_other_results_have_them_too(result: CommandResult, answer: dict[str, object]) -> None:
+def test_other_results_have_them_too(
+    result: CommandResult, answer: dict[str, object]
+) -> None:
     assert as_tool_answer("black .", result, "src") == answer
 
 
 async def test_the_port_gives_the_result_alone(tmp_path: Path) -> None:
     executor: IShellExecutor = CommandRunner(tmp_path)
-    result = await executor.execute("python -c 'import os; print(os.getcwd(), os.environ[\"A\"])'", "new", {"A": "1"})
-    assert (result.return_code, result.stdout) == (0, f"{tmp_path.resolve() / 'new'} 1\n")
+    result = await executor.execute(
+        "python -c 'import os; print(os.getcwd(), os.environ[\"A\"])'",
+        "new",
+        {"A": "1"},
+    )
+    assert (result.return_code, result.stdout) == (
+        0,
+        f"{tmp_path.resolve() / 'new'} 1\n",
+    )
     assert (await executor.execute("rm x")).refused

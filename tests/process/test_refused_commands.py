@@ -21,7 +21,7 @@ from cdd_agent.process.programs import find_program
 from cdd_agent.process.run import CommandResult, Hear, unheard
 from tests.process.programs import posix, script
 
-# --- What is refused, and that nothing ran ----------------------------------------------------------------------------
+# --- What is refused, and that nothing ran --------------------------------------------
 
 
 CHAINS = [
@@ -217,18 +217,34 @@ ASSIGNMENTS = [
 ]
 
 
-ATTEMPTS = [*CHAINS, *SUBSTITUTIONS, *REDIRECTIONS, *OTHER_PROGRAMS, *PATHS, *LOOK_ALIKES, *ASSIGNMENTS]
+ATTEMPTS = [
+    *CHAINS,
+    *SUBSTITUTIONS,
+    *REDIRECTIONS,
+    *OTHER_PROGRAMS,
+    *PATHS,
+    *LOOK_ALIKES,
+    *ASSIGNMENTS,
+]
 
 
 class Mine(Struct, frozen=True):
-    """A project full of canaries: whatever program is started, allowed or not, sings."""
+    """A project full of canaries: whatever program is started, allowed or not,
+    sings.
+    """
 
     root: Path
     sang: Path
 
     def is_untouched(self) -> bool:
-        names = {path.relative_to(self.root.parent).as_posix() for path in self.root.parent.rglob("*")}
-        return names == self.names and (self.root / "precious.txt").read_text() == "precious\n"
+        names = {
+            path.relative_to(self.root.parent).as_posix()
+            for path in self.root.parent.rglob("*")
+        }
+        return (
+            names == self.names
+            and (self.root / "precious.txt").read_text() == "precious\n"
+        )
 
     @property
     def names(self) -> set[str]:
@@ -240,8 +256,19 @@ def mine(tmp_path_factory: pytest.TempPathFactory) -> Mine:
     top = tmp_path_factory.mktemp("mine")
     root, sang = top / "work/app", top / "work/sang"
     song = f"echo sang >> {sang}"
-    others = {word for text in OTHER_PROGRAMS for word in text.split()[:1] if word.isalpha()}
-    for name in {*ALWAYS_ALLOWED, *others, "canary", "ls canary", "ls.exe", "LS", "bin\\ls", "C:ls"}:
+    others = {
+        word for text in OTHER_PROGRAMS for word in text.split()[:1] if word.isalpha()
+    }
+    for name in {
+        *ALWAYS_ALLOWED,
+        *others,
+        "canary",
+        "ls canary",
+        "ls.exe",
+        "LS",
+        "bin\\ls",
+        "C:ls",
+    }:
         script(top / "work/path" / name, song)
     for file in ("ls", "canary", "evil/ls", "evil/canary", "bin/ls"):
         script(root / file, song)
@@ -249,7 +276,9 @@ def mine(tmp_path_factory: pytest.TempPathFactory) -> Mine:
     (root / "inside").mkdir()
     (top / "work/app-evil").mkdir()
     (root / "link").symlink_to(top / "work/app-evil")
-    names = (path.relative_to(root.parent).as_posix() for path in root.parent.rglob("*"))
+    names = (
+        path.relative_to(root.parent).as_posix() for path in root.parent.rglob("*")
+    )
     (top / "names").write_text("\n".join(names))
     return Mine(root, sang)
 
@@ -280,7 +309,12 @@ async def test_the_canaries_do_sing(trapped: Mine) -> None:
 async def test_nothing_of_a_refused_command_runs(trapped: Mine, command: str) -> None:
     result = await CommandRunner(trapped.root).run(command)
     assert trapped.is_untouched()
-    assert (type(result), result.refused, result.started, result.return_code) == (Refused, True, False, 126)
+    assert (type(result), result.refused, result.started, result.return_code) == (
+        Refused,
+        True,
+        False,
+        126,
+    )
     assert result.stderr
 
 
@@ -289,16 +323,51 @@ def test_there_are_many_attempts_and_each_is_another_one() -> None:
 
 
 OUTSIDE = [
-    *("..", "../..", "inside/../..", "../app-evil", "../app-evil/new", "link", "link/new", "link/..", "inside/../link"),
-    *("/", "/tmp", "//server/share", "\\\\server\\share", "C:\\", "C:/x", "C:foo", "c:", "\\x", "~", "~/x", "~root"),
-    *("..\\app-evil", "inside\\..\\..", "precious.txt", "precious.txt/x", "ls", "a\0b", "a\nb", " ", " inside"),
+    *(
+        "..",
+        "../..",
+        "inside/../..",
+        "../app-evil",
+        "../app-evil/new",
+        "link",
+        "link/new",
+        "link/..",
+        "inside/../link",
+    ),
+    *(
+        "/",
+        "/tmp",
+        "//server/share",
+        "\\\\server\\share",
+        "C:\\",
+        "C:/x",
+        "C:foo",
+        "c:",
+        "\\x",
+        "~",
+        "~/x",
+        "~root",
+    ),
+    *(
+        "..\\app-evil",
+        "inside\\..\\..",
+        "precious.txt",
+        "precious.txt/x",
+        "ls",
+        "a\0b",
+        "a\nb",
+        " ",
+        " inside",
+    ),
     *("x" * 2000, "x" * 300, "inside/" + "x" * 300, "\ud800"),
 ]
 
 
 @posix
 @pytest.mark.parametrize("cwd", OUTSIDE)
-async def test_a_folder_outside_is_refused_before_anything_runs_or_is_made(trapped: Mine, cwd: str) -> None:
+async def test_a_folder_outside_is_refused_before_anything_runs_or_is_made(
+    trapped: Mine, cwd: str
+) -> None:
     result = await CommandRunner(trapped.root).run("ls", cwd=cwd)
     assert trapped.is_untouched()
     assert (result.refused, result.started) == (True, False)
@@ -309,7 +378,9 @@ async def test_a_folder_outside_is_refused_before_anything_runs_or_is_made(trapp
     "env",
     [{"": "x"}, {"A=B": "x"}, {"=": "x"}, {"A\0": "x"}, {"A": "x\0y"}],
 )
-async def test_a_variable_that_cannot_be_is_refused(trapped: Mine, env: dict[str, str]) -> None:
+async def test_a_variable_that_cannot_be_is_refused(
+    trapped: Mine, env: dict[str, str]
+) -> None:
     result = await CommandRunner(trapped.root).run("ls", env=env)
     assert trapped.is_untouched()
     assert result.refused
@@ -323,10 +394,22 @@ async def test_a_refusal_makes_no_folder(trapped: Mine) -> None:
     assert trapped.is_untouched()
 
 
-# --- Whatever the text ------------------------------------------------------------------------------------------------
+# --- Whatever the text ----------------------------------------------------------------
 
 
-WORDS = ("$(", "&&", "ls", "echo", "python", "pytest", "sh", "env", "canary", "A=1", "ä")
+WORDS = (
+    "$(",
+    "&&",
+    "ls",
+    "echo",
+    "python",
+    "pytest",
+    "sh",
+    "env",
+    "canary",
+    "A=1",
+    "ä",
+)
 
 
 PIECES = st.sampled_from([*"|;&<>`$()'\"\\\n\r\t \0=#*~{}!-/.", *WORDS])
@@ -358,7 +441,10 @@ class Watched(CommandRunner, frozen=True):
 @example("ls\ncanary", None, None)
 @example("ls \ud800", "\ud800", {"\ud800": "x"})
 async def test_in_safe_mode_no_text_starts_a_shell_or_raises(
-    tmp_path_factory: pytest.TempPathFactory, text: str, cwd: str | None, env: dict[str, str] | None
+    tmp_path_factory: pytest.TempPathFactory,
+    text: str,
+    cwd: str | None,
+    env: dict[str, str] | None,
 ) -> None:
     root = tmp_path_factory.getbasetemp() / "any" / "project"
     root.mkdir(parents=True, exist_ok=True)
@@ -369,12 +455,19 @@ async def test_in_safe_mode_no_text_starts_a_shell_or_raises(
         name = split(command.text).argv[0]
         assert name in ALWAYS_ALLOWED
         assert (command.in_shell, command.objection) == (False, "")
-        assert command.argv[0] in (name, sys.executable, str(find_program(name)), str(find_program("python3")))
+        assert command.argv[0] in (
+            name,
+            sys.executable,
+            str(find_program(name)),
+            str(find_program("python3")),
+        )
         assert not runs_others(Path(command.argv[0]).name)
 
 
 @given(TEXTS)
-async def test_what_needs_a_person_never_runs_without_one(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+async def test_what_needs_a_person_never_runs_without_one(
+    tmp_path_factory: pytest.TempPathFactory, text: str
+) -> None:
     runner = Watched(tmp_path_factory.getbasetemp(), Commands(mode="ask"))
     await runner.run(text)
     assert not any(command.objection or command.in_shell for command in runner.started)

@@ -31,7 +31,11 @@ def line(output: BufferedReader) -> bytes:
 
 def test_warnings_without_end_hold_nobody_up(tmp_path: Path) -> None:
     standing = program(tmp_path, warnings=50_000)
-    assert [standing.ask(f"{number}\n".encode(), line) for number in range(3)] == [b"0", b"1", b"2"]
+    assert [standing.ask(f"{number}\n".encode(), line) for number in range(3)] == [
+        b"0",
+        b"1",
+        b"2",
+    ]
     standing.close()
 
 

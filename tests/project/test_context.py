@@ -1,4 +1,6 @@
-"""The context of a project; and that looking at a project never opens anything outside it."""
+"""The context of a project; and that looking at a project never opens anything outside
+it.
+"""
 
 import json
 import os
@@ -43,13 +45,25 @@ def test_a_context_is_the_tree_the_place_and_the_files_asked_for(
     root = touch(tmp_path / "shop", "src/app.py", "src/b.log", "README.md")
     (root / "src/app.py").write_text("x = 1")
     (root / ".gitignore").write_text("*.log\n")
-    subprocess.run(["git", "init", "--quiet", "--initial-branch=trunk", str(root)], check=True)
+    subprocess.run(
+        ["git", "init", "--quiet", "--initial-branch=trunk", str(root)], check=True
+    )
     monkeypatch.setenv("SHELL", "/usr/bin/zsh")
 
     context = project_context(root, ["src/app.py", "./src", "nothing.py", "src/app.py"])
 
     assert context.repo_tree.split() == [
-        *("shop/", "├──", ".gitignore", "├──", "README.md", "└──", "src/", "└──", "app.py"),
+        *(
+            "shop/",
+            "├──",
+            ".gitignore",
+            "├──",
+            "README.md",
+            "└──",
+            "src/",
+            "└──",
+            "app.py",
+        ),
     ]
     assert context.gitignore_content == "*.log\n"
     assert context.environment_info.git == "branch trunk"
@@ -67,7 +81,12 @@ def test_a_context_is_the_tree_the_place_and_the_files_asked_for(
 def test_as_json_it_is_plain_values(tmp_path: Path) -> None:
     context = project_context(touch(tmp_path, "a.py"), ["a.py", "b.py"])
     data = json.loads(json.dumps(context.to_json()))
-    assert list(data) == ["repo_tree", "environment_info", "gitignore_content", "file_contexts"]
+    assert list(data) == [
+        "repo_tree",
+        "environment_info",
+        "gitignore_content",
+        "file_contexts",
+    ]
     assert set(data["environment_info"]) == {"os", "python", "shell", "cwd", "git"}
     assert data["file_contexts"] == [
         {"file_path": "a.py", "content": "", "status": "found", "problem": ""},
@@ -83,13 +102,19 @@ def test_as_text_it_is_markdown_whatever_the_files_hold(tmp_path: Path) -> None:
     assert "## .gitignore" not in text
 
 
-def test_what_cannot_be_read_is_found_has_no_content_and_says_why(tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_found_has_no_content_and_says_why(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "a.png").write_bytes(b"\x89PNG\0")
     touch(tmp_path, ".env")
     os.mkfifo(tmp_path / "pipe")
     context = project_context(tmp_path, ["a.png", ".env", "pipe"])
-    assert {(file.status, file.content) for file in context.file_contexts} == {("found", None)}
-    assert [file.problem.split()[0] for file in context.file_contexts if file.problem] == ["a.png", ".env", "pipe"]
+    assert {(file.status, file.content) for file in context.file_contexts} == {
+        ("found", None)
+    }
+    assert [
+        file.problem.split()[0] for file in context.file_contexts if file.problem
+    ] == ["a.png", ".env", "pipe"]
     assert f"## pipe\n\n({context.file_contexts[2].problem})\n" in context.as_text()
 
 
@@ -108,7 +133,9 @@ def test_a_path_outside_is_refused(tmp_path: Path, text: str) -> None:
         project_context(tmp_path, ["a.py", text])
 
 
-def test_without_a_repository_or_git_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_repository_or_git_it_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert project_context(tmp_path).environment_info.git == "no repository"
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("SHELL", raising=False)
@@ -122,13 +149,19 @@ def test_without_a_repository_or_git_it_says_so(tmp_path: Path, monkeypatch: pyt
 def test_they_do_not_change_and_know_no_other_status(tmp_path: Path) -> None:
     file = FileContext("a.py", None, "not_found")
     context = ContextResult("", Environment("", "", "", "", ""), "", (file,))
-    for value, name in ((file, "status"), (context, "repo_tree"), (context.environment_info, "os")):
+    for value, name in (
+        (file, "status"),
+        (context, "repo_tree"),
+        (context.environment_info, "os"),
+    ):
         with pytest.raises(AttributeError):
             setattr(value, name, "other")
     for status in ("FOUND", "", "missing", None, 1):
         with pytest.raises(ValueError, match="status is found or not_found"):
             FileContext("a.py", None, status)  # type: ignore[arg-type]
-    assert hash(context) == hash(ContextResult("", Environment("", "", "", "", ""), "", (file,)))
+    assert hash(context) == hash(
+        ContextResult("", Environment("", "", "", "", ""), "", (file,))
+    )
 
 
 # The tree
@@ -138,22 +171,41 @@ def test_a_folder_with_many_entries_is_cut_and_counts_the_rest(tmp_path: Path) -
     touch(tmp_path / "p", "z/y", *(f"a/{number:04}" for number in range(1_203)))
     lines = repo_tree(tmp_path / "p").splitlines()
     assert lines[:3] == ["p/", "├── a/", "│   ├── 0000"]
-    assert lines[-4:] == ["│   ├── 0199", "│   └── … and 1,003 more", "└── z/", "    └── y"]
+    assert lines[-4:] == [
+        "│   ├── 0199",
+        "│   └── … and 1,003 more",
+        "└── z/",
+        "    └── y",
+    ]
 
 
 def test_levels_that_do_not_fit_are_summed_up(tmp_path: Path) -> None:
     names = [f"{a}/{b}/{c:02}" for a in "abcd" for b in "efgh" for c in range(100)]
-    lines = repo_tree(touch(tmp_path / "p", *names, "a/e/deep/er/x", "one/two/three")).splitlines()
-    assert lines[:4] == ["p/", "├── a/", "│   ├── e/ (101 files)", "│   ├── f/ (100 files)"]
+    lines = repo_tree(
+        touch(tmp_path / "p", *names, "a/e/deep/er/x", "one/two/three")
+    ).splitlines()
+    assert lines[:4] == [
+        "p/",
+        "├── a/",
+        "│   ├── e/ (101 files)",
+        "│   ├── f/ (100 files)",
+    ]
     assert lines[-2:] == ["└── one/", "    └── two/ (1 file)"]
     assert len(lines) == 1 + 4 * 5 + 2
 
 
 def test_a_project_of_ten_thousand_files_still_fits(tmp_path: Path) -> None:
-    touch(tmp_path, *(f"{number % 100:02}/{number % 7}/{number}.py" for number in range(10_000)))
+    touch(
+        tmp_path,
+        *(f"{number % 100:02}/{number % 7}/{number}.py" for number in range(10_000)),
+    )
     lines = repo_tree(tmp_path).splitlines()
     assert len(lines) <= 1_001
-    shown = sum(int(line.partition("(")[2].partition(" ")[0]) for line in lines if line.endswith("files)"))
+    shown = sum(
+        int(line.partition("(")[2].partition(" ")[0])
+        for line in lines
+        if line.endswith("files)")
+    )
     assert shown == 10_000
 
 
@@ -169,7 +221,13 @@ def test_deep_folders_and_odd_names_do_no_harm(tmp_path: Path) -> None:
 def test_without_drawn_lines_it_is_cut_to_what_is_wanted(tmp_path: Path) -> None:
     touch(tmp_path, *(f"a/{number:04}" for number in range(1_203)), "b/c/d")
     found = entries(tmp_path)
-    assert plain_tree(found, 1_000).splitlines()[-5:] == ["  0199", "  … and 1,003 more", "b/", "  c/", "    d"]
+    assert plain_tree(found, 1_000).splitlines()[-5:] == [
+        "  0199",
+        "  … and 1,003 more",
+        "b/",
+        "  c/",
+        "    d",
+    ]
     assert plain_tree(found, 200) == "a/ (1,203 files)\nb/ (1 file)\n"
 
 
@@ -186,7 +244,12 @@ WATCHED: list[bool] = []
 
 
 def _note(event: str, arguments: tuple[object, ...]) -> None:
-    if not WATCHED or event not in ("open", "os.scandir", "os.listdir", "subprocess.Popen"):
+    if not WATCHED or event not in (
+        "open",
+        "os.scandir",
+        "os.listdir",
+        "subprocess.Popen",
+    ):
         return
     if not isinstance(arguments[0], int):  # a file that is open already
         OPENED.append(os.fsdecode(arguments[0]))  # type: ignore[arg-type]
@@ -256,7 +319,9 @@ PIECES += [
     "\udcff",
     "x" * 300,
 ]
-PATHS = st.lists(st.sampled_from(PIECES), max_size=8).map("".join) | st.lists(st.sampled_from(PIECES)).map("/".join)
+PATHS = st.lists(st.sampled_from(PIECES), max_size=8).map("".join) | st.lists(
+    st.sampled_from(PIECES)
+).map("/".join)
 LOOKS: dict[str, Callable[[Path, str], object]] = {
     "read": read_source,
     "list": list_files,
@@ -288,4 +353,7 @@ def test_the_watch_sees_what_is_opened(trap: Path) -> None:
     with watched() as opened:
         read_source(trap, "inner/b.py")
         list_files(trap, "sub")
-    assert [Path(place).relative_to(trap).as_posix() for place in opened] == ["sub/b.py", "sub"]
+    assert [Path(place).relative_to(trap).as_posix() for place in opened] == [
+        "sub/b.py",
+        "sub",
+    ]

@@ -1,4 +1,6 @@
-"""Other Pythons that are asked about a text: which of them counts, and that nothing but reading is done."""
+"""Other Pythons that are asked about a text: which of them counts, and that nothing but
+reading is done.
+"""
 
 import sys
 from pathlib import Path
@@ -26,10 +28,15 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def stand_in(folder: Path, version: str, *, wrong: str = "", name: str = "", code: str = "") -> Path:
+def stand_in(
+    folder: Path, version: str, *, wrong: str = "", name: str = "", code: str = ""
+) -> Path:
     """A program that answers like a Python of a version."""
     program = folder / (name or f"python{version}")
-    program.write_text(f"#!{sys.executable}\n" + (code or f"print('Python {version}')\nprint({wrong!r})\n"))
+    program.write_text(
+        f"#!{sys.executable}\n"
+        + (code or f"print('Python {version}')\nprint({wrong!r})\n")
+    )
     program.chmod(0o755)
     return program
 
@@ -43,7 +50,9 @@ def test_without_another_there_is_no_opinion(root: Path, path: Path) -> None:
     assert opinion(root, b"x = 1\n") is None
 
 
-def test_a_newer_one_on_the_path_says_that_it_can_be_read(root: Path, path: Path) -> None:
+def test_a_newer_one_on_the_path_says_that_it_can_be_read(
+    root: Path, path: Path
+) -> None:
     stand_in(path, LATER, wrong="line 1: no")
     stand_in(path, NEXT)
     assert opinion(root, b"x\n") == Opinion(version(NEXT), "")
@@ -56,7 +65,9 @@ def test_where_all_deny_it_the_newest_is_quoted(root: Path, path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["python", "python3"])
-def test_one_without_its_number_is_asked_which_it_is(root: Path, path: Path, name: str) -> None:
+def test_one_without_its_number_is_asked_which_it_is(
+    root: Path, path: Path, name: str
+) -> None:
     stand_in(path, "3.4", name=name)
     assert opinion(root, b"x\n") is None  # an older one knows nothing that we do not
     stand_in(path, NEXT, name=name)
@@ -96,7 +107,9 @@ def test_that_of_the_projects_own_environment_decides(root: Path, path: Path) ->
     assert opinion(root, b"x = 1\n") == Opinion(OURS, "", is_of_project=True)
 
 
-def test_nothing_of_a_project_is_run(root: Path, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_of_a_project_is_run(
+    root: Path, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     mark = root / "was-run"
     touch = f"open({str(mark)!r}, 'w').close()\n"
     for name in ("sitecustomize.py", "usercustomize.py", "sys.py", "encodings.py"):
@@ -106,22 +119,28 @@ def test_nothing_of_a_project_is_run(root: Path, path: Path, monkeypatch: pytest
     site = root / ".venv/lib" / f"python3.{OURS[1]}" / "site-packages"
     site.mkdir(parents=True)
     (site / "evil.pth").write_text(f"import os; {touch}")
-    (root / ".venv/pyvenv.cfg").write_text(f"home = {Path(sys.executable).resolve().parent}\n")
+    (root / ".venv/pyvenv.cfg").write_text(
+        f"home = {Path(sys.executable).resolve().parent}\n"
+    )
     monkeypatch.setenv("PYTHONPATH", str(root))
     monkeypatch.setenv("PYTHONSTARTUP", str(root / "sys.py"))
     monkeypatch.chdir(root)
     assert opinion(root, touch.encode()) == Opinion(OURS, "", is_of_project=True)
     (root / ".venv/bin/python").unlink()
-    stand_in(root / ".venv/bin", NEXT, name="python", code=touch)  # a file of the project that says it is a Python
+    # a file of the project that says it is a Python
+    stand_in(root / ".venv/bin", NEXT, name="python", code=touch)
     stand_in(root / ".venv/bin", NEXT, code=touch)
-    monkeypatch.setenv("PATH", str(root / ".venv/bin"))  # as in an environment that was activated
+    # as in an environment that was activated
+    monkeypatch.setenv("PATH", str(root / ".venv/bin"))
     assert opinion(root, b"x\n") is None
     assert not mark.exists()
 
 
 def test_requires_python_says_which_count(root: Path, path: Path) -> None:
     stand_in(path, NEXT)
-    (root / "pyproject.toml").write_text(f'[project]\nname = "a"\nrequires-python = ">=3.8,<{NEXT}"\n')
+    (root / "pyproject.toml").write_text(
+        f'[project]\nname = "a"\nrequires-python = ">=3.8,<{NEXT}"\n'
+    )
     assert opinion(root, b"x\n") is None
 
 
@@ -145,7 +164,15 @@ def test_ranges_are_read(root: Path, wanted: str, fitting: list[int]) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[project]\n", "project = 3\n", "[project]\nrequires-python = []\n", "[\n", "\xff"]
+    "text",
+    [
+        "",
+        "[project]\n",
+        "project = 3\n",
+        "[project]\nrequires-python = []\n",
+        "[\n",
+        "\xff",
+    ],
 )
 def test_a_range_that_cannot_be_read_forbids_nothing(root: Path, text: str) -> None:
     (root / "pyproject.toml").write_bytes(text.encode("latin-1"))

@@ -49,14 +49,22 @@ def make(root: Path, files: Mapping[str, str | bytes]) -> Path:
 @pytest.mark.parametrize(
     ("under", "lines"),
     [
-        (".", ".env .gitignore a.py src/[odd].py src/app/data.toml src/app/main.py src/b.py"),
+        (
+            ".",
+            (
+                ".env .gitignore a.py src/[odd].py src/app/data.toml src/app/main.py"
+                " src/b.py"
+            ),
+        ),
         ("src/app", "src/app/data.toml src/app/main.py"),
         ("./src/app/", "src/app/data.toml src/app/main.py"),
         ("a.py", "a.py"),
         ("build", "build/b.py"),
     ],
 )
-def test_files_are_listed_by_their_paths_from_the_root(project: Path, under: str, lines: str) -> None:
+def test_files_are_listed_by_their_paths_from_the_root(
+    project: Path, under: str, lines: str
+) -> None:
     assert list_files(project, under) == Found(tuple(lines.split()))
 
 
@@ -75,7 +83,9 @@ def test_links_are_listed_and_folders_that_are_closed_counted(tmp_path: Path) ->
     assert list_files(tmp_path, "link").lines == ("link/a.py", "link/two␊lines")
 
 
-@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="nothing is closed to root")
+@pytest.mark.skipif(
+    os.name != "posix" or os.geteuid() == 0, reason="nothing is closed to root"
+)
 async def test_what_is_closed_is_counted_or_an_error(tmp_path: Path) -> None:
     make(tmp_path, {"a": "x", "closed/b": "x", ".git/HEAD": "x"})
     for name in ("closed", ".git"):
@@ -101,9 +111,16 @@ def test_nothing_found_is_said_in_words(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("under", "error"),
-    [("nothing", SourceMissing), ("../x", PathRefused), ("/", PathRefused), (".git", SourceUnreadable)],
+    [
+        ("nothing", SourceMissing),
+        ("../x", PathRefused),
+        ("/", PathRefused),
+        (".git", SourceUnreadable),
+    ],
 )
-async def test_a_place_that_cannot_be_searched_is_an_error(project: Path, under: str, error: type[Exception]) -> None:
+async def test_a_place_that_cannot_be_searched_is_an_error(
+    project: Path, under: str, error: type[Exception]
+) -> None:
     with pytest.raises(error):
         list_files(project, under)
     with pytest.raises(error):
@@ -122,7 +139,10 @@ async def test_a_place_that_cannot_be_searched_is_an_error(project: Path, under:
         ("./src/b.py", "src/b.py"),
         ("src\\*\\*.py", "src/app/main.py"),
         ("src/**", "src/[odd].py src/app/data.toml src/app/main.py src/b.py"),
-        ("src/**/*.{py,toml}", "src/[odd].py src/app/data.toml src/app/main.py src/b.py"),
+        (
+            "src/**/*.{py,toml}",
+            "src/[odd].py src/app/data.toml src/app/main.py src/b.py",
+        ),
         ("{a,src/b}.py", "a.py src/b.py"),
         ("src/{app/{main,other},b}.py", "src/app/main.py src/b.py"),
         ("src/[[]odd].py", "src/[odd].py"),
@@ -141,9 +161,22 @@ def test_files_are_found_by_a_pattern(project: Path, pattern: str, lines: str) -
 
 
 @pytest.mark.parametrize(
-    "pattern", ["../*", "/etc/*", "src/../../*", "{..,src}/*", "~/*", "C:/*", "", "a\nb", "link/*"]
+    "pattern",
+    [
+        "../*",
+        "/etc/*",
+        "src/../../*",
+        "{..,src}/*",
+        "~/*",
+        "C:/*",
+        "",
+        "a\nb",
+        "link/*",
+    ],
 )
-def test_a_pattern_that_leaves_the_project_is_refused(project: Path, pattern: str) -> None:
+def test_a_pattern_that_leaves_the_project_is_refused(
+    project: Path, pattern: str
+) -> None:
     (project / "link").symlink_to(project.parent)
     with pytest.raises(PathRefused):
         glob_files(project, pattern)
@@ -156,19 +189,36 @@ def test_a_pattern_that_means_nothing_is_refused(project: Path, pattern: str) ->
 
 
 NAMES = st.sampled_from(["a", "b", "ab", "a.py", "b.py", "é.py", ".a"])
-GLOBS = st.lists(NAMES | st.sampled_from(["*", "**", "*.py", "?", "a*", "[ab]*"]), min_size=1, max_size=4).map("/".join)
+GLOBS = st.lists(
+    NAMES | st.sampled_from(["*", "**", "*.py", "?", "a*", "[ab]*"]),
+    min_size=1,
+    max_size=4,
+).map("/".join)
 
 
-@given(st.lists(st.lists(NAMES, min_size=1, max_size=3).map("/".join), max_size=8), GLOBS)
-def test_it_is_what_pathlib_finds(tmp_path_factory: pytest.TempPathFactory, paths: list[str], pattern: str) -> None:
+@given(
+    st.lists(st.lists(NAMES, min_size=1, max_size=3).map("/".join), max_size=8), GLOBS
+)
+def test_it_is_what_pathlib_finds(
+    tmp_path_factory: pytest.TempPathFactory, paths: list[str], pattern: str
+) -> None:
     root = tmp_path_factory.mktemp("project")
     for path in paths:
-        if not any(parent.is_file() for parent in (root / path).parents) and not (root / path).exists():
+        if (
+            not any(parent.is_file() for parent in (root / path).parents)
+            and not (root / path).exists()
+        ):
             make(root, {path: ""})
 
     everything_below = pattern.endswith("**")  # for pathlib that is folders
-    found = {place for place in root.glob(f"{pattern}/*" if everything_below else pattern) if place.is_file()}
-    assert set(glob_files(root, pattern).lines) == {place.relative_to(root).as_posix() for place in found}
+    found = {
+        place
+        for place in root.glob(f"{pattern}/*" if everything_below else pattern)
+        if place.is_file()
+    }
+    assert set(glob_files(root, pattern).lines) == {
+        place.relative_to(root).as_posix() for place in found
+    }
 
 
 # By content
@@ -176,7 +226,11 @@ def test_it_is_what_pathlib_finds(tmp_path_factory: pytest.TempPathFactory, path
 
 async def test_lines_are_found_with_their_place(project: Path) -> None:
     found = await grep_files(project, "^import")
-    assert [line.rpartition(":")[0] for line in found.lines] == ["a.py:1", "src/app/main.py:1", "src/b.py:2"]
+    assert [line.rpartition(":")[0] for line in found.lines] == [
+        "a.py:1",
+        "src/app/main.py:1",
+        "src/b.py:2",
+    ]
     assert found.note.startswith("1 file ")
 
 
@@ -188,17 +242,30 @@ async def test_lines_are_found_with_their_place(project: Path) -> None:
             "src",
             None,
             False,
-            ["src/app/data.toml:1:[import]", "src/app/main.py:1:import sys", "src/b.py:2:import re"],
+            [
+                "src/app/data.toml:1:[import]",
+                "src/app/main.py:1:import sys",
+                "src/b.py:2:import re",
+            ],
         ),
         ("import", "src", "*.toml", False, ["src/app/data.toml:1:[import]"]),
         ("import", ".", "src/*.py", False, ["src/b.py:2:import re"]),
-        ("import", ".", "{a,b}.py", False, ["a.py:1:import os", "src/b.py:2:import re"]),
+        (
+            "import",
+            ".",
+            "{a,b}.py",
+            False,
+            ["a.py:1:import os", "src/b.py:2:import re"],
+        ),
         (
             "IMPORT",
             "src/app/main.py",
             None,
             True,
-            ["src/app/main.py:1:import sys", "src/app/main.py:5:\treturn Import  # ümlaut"],
+            [
+                "src/app/main.py:1:import sys",
+                "src/app/main.py:5:\treturn Import  # ümlaut",
+            ],
         ),
         (r"re$", ".", "*.py", False, ["src/b.py:2:import re"]),
         ("ümlaut", ".", "*.py", False, ["src/app/main.py:5:\treturn Import  # ümlaut"]),
@@ -207,13 +274,29 @@ async def test_lines_are_found_with_their_place(project: Path) -> None:
     ],
 )
 async def test_where_to_look_and_how(
-    project: Path, pattern: str, under: str, glob: str | None, ignore_case: bool, lines: list[str]
+    project: Path,
+    pattern: str,
+    under: str,
+    glob: str | None,
+    ignore_case: bool,
+    lines: list[str],
 ) -> None:
-    assert (await grep_files(project, pattern, under, glob, ignore_case)).lines == tuple(lines)
+    assert (
+        await grep_files(project, pattern, under, glob, ignore_case)
+    ).lines == tuple(lines)
 
 
 async def test_what_cannot_be_searched_is_left_out_and_counted(tmp_path: Path) -> None:
-    make(tmp_path, {"a": "x" * 5_000_001, "b": b"x\0", "id_rsa": "x", "c": b"x\xff", ".git/config": "x"})
+    make(
+        tmp_path,
+        {
+            "a": "x" * 5_000_001,
+            "b": b"x\0",
+            "id_rsa": "x",
+            "c": b"x\xff",
+            ".git/config": "x",
+        },
+    )
     make(tmp_path.parent / "outside", {"d": "x"})
     (tmp_path / "link").symlink_to("../outside")
     (tmp_path / "notes").symlink_to("id_rsa")
@@ -228,7 +311,11 @@ async def test_what_cannot_be_searched_is_left_out_and_counted(tmp_path: Path) -
 async def test_odd_names_and_lines_stay_one_line_each(tmp_path: Path) -> None:
     make(tmp_path, {"two\nlines": "a\u2028x\x0cb\ry\n", "z": "\x1b[31mx"})
     (tmp_path / os.fsdecode(b"\xff")).write_text("x")
-    assert (await grep_files(tmp_path, "x")).lines == ("two␊lines:1:a\u2028x\x0cb\ry", "z:1:\x1b[31mx", "\ufffd:1:x")
+    assert (await grep_files(tmp_path, "x")).lines == (
+        "two␊lines:1:a\u2028x\x0cb\ry",
+        "z:1:\x1b[31mx",
+        "\ufffd:1:x",
+    )
 
 
 async def test_of_a_long_line_the_part_with_the_match_is_shown(tmp_path: Path) -> None:
@@ -249,7 +336,13 @@ async def test_a_search_that_finds_too_much_is_cut_and_says_so(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("pattern", "message"),
     [
-        ("(a", r"'\(a' is not a regular expression: missing \), unterminated subpattern \(character 1\)"),
+        (
+            "(a",
+            (
+                r"'\(a' is not a regular expression: missing \), unterminated"
+                r" subpattern \(character 1\)"
+            ),
+        ),
         ("ab[", r"unterminated character set \(character 3\)"),
         ("*", r"nothing to repeat \(character 1\)"),
         ("a{1,99999999999}", "the repetition number is too large"),
@@ -258,7 +351,9 @@ async def test_a_search_that_finds_too_much_is_cut_and_says_so(tmp_path: Path) -
         ("x" * 3_000, "3,000 characters is too long"),
     ],
 )
-async def test_a_wrong_expression_is_an_error_that_says_where(project: Path, pattern: str, message: str) -> None:
+async def test_a_wrong_expression_is_an_error_that_says_where(
+    project: Path, pattern: str, message: str
+) -> None:
     with pytest.raises(PatternRefused, match=message) as caught:
         await grep_files(project, pattern)
     assert caught.value.exit_code is ExitCode.BAD_INPUT
@@ -276,20 +371,32 @@ async def test_odd_expressions_are_only_text(project: Path) -> None:
     assert not (project / "x").exists()
 
 
-async def test_an_expression_that_takes_for_ever_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_expression_that_takes_for_ever_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its time is over when it has told of the first file."""
     make(tmp_path, {"a": "aa\n", "b": "a" * 50 + "!\n", "c": "aa\n"})
-    monkeypatch.setattr(search, "run_command", partial(search.run_command, hear=lambda chunk: leap(600)))
+    monkeypatch.setattr(
+        search, "run_command", partial(search.run_command, hear=lambda chunk: leap(600))
+    )
     found = await grep_files(tmp_path, "^(a+)+$", seconds=600)
     assert found.lines == ("a:1:aa",)
     assert found.cut
     assert re.search(r"longer than 6\d\d s", found.as_text())
 
 
-async def test_nothing_of_the_project_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nothing_of_the_project_is_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hostile = "open('canary', 'w').close()"
     make(
-        tmp_path, {"re.py": hostile, "sitecustomize.py": hostile, "cdd_agent/__init__.py": hostile, "json.py": hostile}
+        tmp_path,
+        {
+            "re.py": hostile,
+            "sitecustomize.py": hostile,
+            "cdd_agent/__init__.py": hostile,
+            "json.py": hostile,
+        },
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))

@@ -1,4 +1,6 @@
-"""Blanks that `cdd init` leaves for people: no prompt has them while nobody has, and nothing else is lost."""
+"""Blanks that `cdd init` leaves for people: no prompt has them while nobody has, and
+nothing else is lost.
+"""
 
 import re
 from pathlib import Path
@@ -9,7 +11,13 @@ from cdd_agent.commands.agents_file import agents_file
 from cdd_agent.config import Config
 from cdd_agent.open_project import Project
 from cdd_agent.project.rules import project_rules
-from cdd_agent.project.unfilled import COMMANDS, CONVENTIONS, DESCRIPTION, FOLDER, without_unfilled
+from cdd_agent.project.unfilled import (
+    COMMANDS,
+    CONVENTIONS,
+    DESCRIPTION,
+    FOLDER,
+    without_unfilled,
+)
 from cdd_agent.tickets.store import TicketStore
 
 BESIDE = "- Set up: uv sync"
@@ -41,7 +49,9 @@ def test_nothing_of_it_is_in_the_rules(new_page: str, tmp_path: Path) -> None:
     assert "`tickets/`" in rules
 
 
-def test_what_is_filled_in_stays_with_its_heading(new_page: str, tmp_path: Path) -> None:
+def test_what_is_filled_in_stays_with_its_heading(
+    new_page: str, tmp_path: Path
+) -> None:
     filled = new_page.replace(COMMANDS["build"], "`make`").replace(CONVENTIONS[1], OWN)
     (tmp_path / "AGENTS.md").write_text(filled)
     rules = project_rules(tmp_path).text
@@ -51,9 +61,14 @@ def test_what_is_filled_in_stays_with_its_heading(new_page: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_place_is_known_where_a_formatter_has_broken_its_line_or_a_person_wrote_beside_it(place: str) -> None:
+def test_a_place_is_known_on_a_line_that_a_formatter_broke_or_a_person_wrote_beside(
+    place: str,
+) -> None:
     broken = place.replace(" ", "\n  ", 1)
-    assert without_unfilled(f"# A\n\nWords.\n\n- {broken}\n- Rule.\n") == "# A\n\nWords.\n\n- Rule."
+    assert (
+        without_unfilled(f"# A\n\nWords.\n\n- {broken}\n- Rule.\n")
+        == "# A\n\nWords.\n\n- Rule."
+    )
     filled = without_unfilled(f"# A\n\n{BESIDE} {place}\n").strip()
     assert filled == f"# A\n\n{BESIDE}"
 

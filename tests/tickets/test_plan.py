@@ -8,7 +8,12 @@ from msgspec.structs import replace
 
 from cdd_agent.engine.prompt import step_digest
 from cdd_agent.errors import BadInput
-from cdd_agent.tickets.plan import AffectedFile, ImplementationPlan, PlanInvalid, PlanStep
+from cdd_agent.tickets.plan import (
+    AffectedFile,
+    ImplementationPlan,
+    PlanInvalid,
+    PlanStep,
+)
 from cdd_agent.tickets.plan_reader import read_plan
 from cdd_agent.tickets.plan_writer import write_plan
 from cdd_agent.tickets.step_matching import fingerprint
@@ -138,7 +143,9 @@ STEPS = st.builds(
     complexity=NASTY,
     estimated_time=NASTY,
     dependencies=st.lists(NUMBERS, max_size=3).map(tuple),
-    files_affected=st.lists(st.builds(AffectedFile, NASTY, NASTY), max_size=3).map(tuple),
+    files_affected=st.lists(st.builds(AffectedFile, NASTY, NASTY), max_size=3).map(
+        tuple
+    ),
     verify=st.none() | NASTY,
     serves=st.lists(NUMBERS, max_size=3).map(tuple),
 )
@@ -205,7 +212,9 @@ def test_a_plan_is_written_as_it_was_read() -> None:
 
 
 def test_a_plan_as_json_has_the_promised_keys() -> None:
-    plan = ImplementationPlan(steps=(PlanStep(1, files_affected=(AffectedFile("a.py", "new"),)),))
+    plan = ImplementationPlan(
+        steps=(PlanStep(1, files_affected=(AffectedFile("a.py", "new"),)),)
+    )
     read = json.loads(json.dumps(plan.to_json()))
 
     assert list(read) == [
@@ -230,8 +239,19 @@ def test_a_plan_as_json_has_the_promised_keys() -> None:
 @pytest.mark.parametrize(
     "heading",
     [
-        *("# Step 2: Title", "###### Step 2: Title", "### Step 2. Title", "### Step 2 - Title", "### Step 2 – Title"),
-        *("### Step 2 — Title", "### Step 2 Title", "### STEP 2: Title ###", "### **Step 2: Title**"),
+        *(
+            "# Step 2: Title",
+            "###### Step 2: Title",
+            "### Step 2. Title",
+            "### Step 2 - Title",
+            "### Step 2 – Title",
+        ),
+        *(
+            "### Step 2 — Title",
+            "### Step 2 Title",
+            "### STEP 2: Title ###",
+            "### **Step 2: Title**",
+        ),
         *("### **Step 2:** Title", "Step 2: Title\n---"),
     ],
 )
@@ -242,13 +262,37 @@ def test_a_step_heading_is_read_in_many_forms(heading: str) -> None:
 @pytest.mark.parametrize(
     ("written", "numbers"),
     [
-        *[("None", ()), ("none.", ()), ("N/A", ()), ("-", ()), ("", ()), ("Step 1", (1,)), ("Step 1, 3", (1, 3))],
-        *[("Steps 1-3", (1, 2, 3)), ("Steps 1 – Step 3", (1, 2, 3)), ("Steps 1 and 3", (1, 3)), ("1, 3", (1, 3))],
-        *[("All previous steps", (1,)), ("the previous step", (1,)), ("Step 1 (v2 of it)", (1,)), ("#1", (1,))],
-        *[("\n- Step 1\n- Step 3", (1, 3)), ("Steps 1-999999999", (1, 999999999)), ("None (Step 1 helps)", ())],
+        *[
+            ("None", ()),
+            ("none.", ()),
+            ("N/A", ()),
+            ("-", ()),
+            ("", ()),
+            ("Step 1", (1,)),
+            ("Step 1, 3", (1, 3)),
+        ],
+        *[
+            ("Steps 1-3", (1, 2, 3)),
+            ("Steps 1 – Step 3", (1, 2, 3)),
+            ("Steps 1 and 3", (1, 3)),
+            ("1, 3", (1, 3)),
+        ],
+        *[
+            ("All previous steps", (1,)),
+            ("the previous step", (1,)),
+            ("Step 1 (v2 of it)", (1,)),
+            ("#1", (1,)),
+        ],
+        *[
+            ("\n- Step 1\n- Step 3", (1, 3)),
+            ("Steps 1-999999999", (1, 999999999)),
+            ("None (Step 1 helps)", ()),
+        ],
     ],
 )
-def test_dependencies_are_read_in_many_forms(written: str, numbers: tuple[int, ...]) -> None:
+def test_dependencies_are_read_in_many_forms(
+    written: str, numbers: tuple[int, ...]
+) -> None:
     assert step_of(f"**Dependencies:** {written}").dependencies == numbers
 
 
@@ -257,7 +301,10 @@ def test_dependencies_are_read_in_many_forms(written: str, numbers: tuple[int, .
     [
         ("- `a.py` (new)", [("a.py", "new")]),
         ("* a.py (new)\n+ b.py", [("a.py", "new"), ("b.py", "")]),
-        ("1. `my file (1).py`\n2. b.py - changed", [("my file (1).py", ""), ("b.py", "changed")]),
+        (
+            "1. `my file (1).py`\n2. b.py - changed",
+            [("my file (1).py", ""), ("b.py", "changed")],
+        ),
         ("\n- ``a`b.py``", [("a`b.py", "")]),
         ("- `a.py`: the model\n  - add a field", [("a.py", "the model - add a field")]),
         ("- Create `a.py`", [("a.py", "Create")]),
@@ -267,10 +314,14 @@ def test_dependencies_are_read_in_many_forms(written: str, numbers: tuple[int, .
         ("- Nothing-to-see.txt", [("Nothing-to-see.txt", "")]),
     ],
 )
-def test_affected_files_are_read_in_many_forms(written: str, files: list[tuple[str, str]]) -> None:
+def test_affected_files_are_read_in_many_forms(
+    written: str, files: list[tuple[str, str]]
+) -> None:
     found = step_of(f"**Files Affected:**\n{written}").files_affected
 
-    assert [(file.path, file.note) for file in found] == [(p, n.replace(" - add", " add")) for p, n in files]
+    assert [(file.path, file.note) for file in found] == [
+        (p, n.replace(" - add", " add")) for p, n in files
+    ]
 
 
 @pytest.mark.parametrize(
@@ -286,10 +337,25 @@ def test_affected_files_are_read_in_many_forms(written: str, files: list[tuple[s
             "-",
             "—",
         ),
-        *("No files", "No files affected", "Not applicable", "not specified", "TBD", "Nothing"),
+        *(
+            "No files",
+            "No files affected",
+            "Not applicable",
+            "not specified",
+            "TBD",
+            "Nothing",
+        ),
     ],
 )
-@pytest.mark.parametrize("form", ["**Files Affected:** {}", "**Files:**\n- {}", "Files: {}", "Files Affected:\n\n* {}"])
+@pytest.mark.parametrize(
+    "form",
+    [
+        "**Files Affected:** {}",
+        "**Files:**\n- {}",
+        "Files: {}",
+        "Files Affected:\n\n* {}",
+    ],
+)
 def test_no_files_are_said_in_many_words(form: str, words: str) -> None:
     assert step_of(form.format(words)) == PlanStep(2, "Title")
 
@@ -297,9 +363,23 @@ def test_no_files_are_said_in_many_words(form: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("written", "command"),
     [
-        *[(" `pytest -q`", "pytest -q"), (" pytest -q", "pytest -q"), (" Run `make` first", "make"), (" None", "none")],
-        *[(" N/A", "none"), (" None (by hand)", "none"), (" None specified", None), (" TBD", None)],
-        *[(" `` echo `x` ``", "echo `x`"), ("\n```bash\npytest -q\n```", "pytest -q"), ("", None)],
+        *[
+            (" `pytest -q`", "pytest -q"),
+            (" pytest -q", "pytest -q"),
+            (" Run `make` first", "make"),
+            (" None", "none"),
+        ],
+        *[
+            (" N/A", "none"),
+            (" None (by hand)", "none"),
+            (" None specified", None),
+            (" TBD", None),
+        ],
+        *[
+            (" `` echo `x` ``", "echo `x`"),
+            ("\n```bash\npytest -q\n```", "pytest -q"),
+            ("", None),
+        ],
     ],
 )
 def test_verify_is_read_in_many_forms(written: str, command: str | None) -> None:
@@ -309,9 +389,21 @@ def test_verify_is_read_in_many_forms(written: str, command: str | None) -> None
 @pytest.mark.parametrize(
     ("written", "criteria", "description"),
     [
-        *[(" 1, 3", (1, 3), ""), (" Criteria 1-3", (1, 2, 3), ""), (" AC1 and AC-4", (1, 4), ""), (" None", (), "")],
-        *[(" #2 (in 90 days)", (2,), ""), ("\n- 1\n- criterion 3", (1, 3), ""), ("", (), "")],
-        *[(" the whole team", (), "**Serves:** the whole team"), ("\nThe team.", (), "The team.")],
+        *[
+            (" 1, 3", (1, 3), ""),
+            (" Criteria 1-3", (1, 2, 3), ""),
+            (" AC1 and AC-4", (1, 4), ""),
+            (" None", (), ""),
+        ],
+        *[
+            (" #2 (in 90 days)", (2,), ""),
+            ("\n- 1\n- criterion 3", (1, 3), ""),
+            ("", (), ""),
+        ],
+        *[
+            (" the whole team", (), "**Serves:** the whole team"),
+            ("\nThe team.", (), "The team."),
+        ],
     ],
 )
 def test_criteria_are_read_in_many_forms_and_other_words_stay_text(
@@ -323,7 +415,13 @@ def test_criteria_are_read_in_many_forms_and_other_words_stay_text(
 
 @pytest.mark.parametrize(
     "label",
-    ["**Complexity:** ", "**Complexity**: ", "**COMPLEXITY:**", "- **Complexity:** ", "- item\n**complexity**:"],
+    [
+        "**Complexity:** ",
+        "**Complexity**: ",
+        "**COMPLEXITY:**",
+        "- **Complexity:** ",
+        "- item\n**complexity**:",
+    ],
 )
 def test_a_label_is_read_in_many_forms(label: str) -> None:
     assert step_of(f"{label}hard").complexity == "hard"
@@ -347,7 +445,10 @@ LABELLED = """\
 """
 
 
-@pytest.mark.parametrize("label", [r"\1:", r"*\1:*", r"*\1*:", r"_\1:_", r"`\1`:", r"- \1:", r"2. *\1:*", r"  \1 :"])
+@pytest.mark.parametrize(
+    "label",
+    [r"\1:", r"*\1:*", r"*\1*:", r"_\1:_", r"`\1`:", r"- \1:", r"2. *\1:*", r"  \1 :"],
+)
 def test_labels_need_not_be_bold(label: str) -> None:
     written = re.sub(r"\*\*(.*?):\*\*", label, LABELLED)
     assert "**" not in written
@@ -355,8 +456,14 @@ def test_labels_need_not_be_bold(label: str) -> None:
 
 
 @pytest.mark.parametrize("rule", ["\n---", "\n\n---"])
-def test_the_top_of_a_plan_and_rules_between_its_parts_are_read_without_bold_labels_too(rule: str) -> None:
-    written = PLAN.replace("**", "").replace("\n\n#", f"{rule}\n\n#").replace(f"{rule}\n\n### Step 9", "\n\n### Step 9")
+def test_the_top_of_a_plan_and_rules_between_its_parts_are_read_without_bold_labels_too(
+    rule: str,
+) -> None:
+    written = (
+        PLAN.replace("**", "")
+        .replace("\n\n#", f"{rule}\n\n#")
+        .replace(f"{rule}\n\n### Step 9", "\n\n### Step 9")
+    )
     assert read_plan(written) == read_plan(PLAN)
 
 
@@ -377,7 +484,11 @@ def test_line_ends_and_a_byte_order_mark_make_no_difference(end: str) -> None:
 
 @pytest.mark.parametrize(
     "hidden",
-    ["```\n### Step 9: x\n**Verify:** x\n```", "<!--\n### Step 9: x\n-->", "a\n\n    ### Step 9: x\n    **Verify:** x"],
+    [
+        "```\n### Step 9: x\n**Verify:** x\n```",
+        "<!--\n### Step 9: x\n-->",
+        "a\n\n    ### Step 9: x\n    **Verify:** x",
+    ],
 )
 def test_what_stands_in_code_or_a_comment_is_text(hidden: str) -> None:
     step = step_of(f"**Description:**\n\n{hidden}\n\n**Complexity:** hard")
@@ -386,7 +497,14 @@ def test_what_stands_in_code_or_a_comment_is_text(hidden: str) -> None:
 
 
 def test_text_without_a_label_is_the_description() -> None:
-    step = step_of("First.\n\n**Complexity:** hard\n\n**Files Affected:**\n- a.py\n\nSecond.\n\n---")
+    step = step_of(
+        "First.\n\n"
+        "**Complexity:** hard\n\n"
+        "**Files Affected:**\n"
+        "- a.py\n\n"
+        "Second.\n\n"
+        "---"
+    )
 
     assert step.description == "First.\n\nSecond."
 
@@ -399,7 +517,10 @@ def test_unknown_sections_break_nothing(place: str) -> None:
 
 
 def test_an_unknown_label_above_a_rule_is_a_line_of_its_step() -> None:
-    assert step_of("**Owner:** Kim\n---\n\nMore.").description == "**Owner:** Kim\n---\n\nMore."
+    assert (
+        step_of("**Owner:** Kim\n---\n\nMore.").description
+        == "**Owner:** Kim\n---\n\nMore."
+    )
 
 
 def test_risks_may_be_paragraphs() -> None:
@@ -415,7 +536,9 @@ def test_text_that_looks_like_structure_is_escaped_and_the_rest_is_left_alone() 
 
 
 def test_order_follows_dependencies_and_otherwise_the_plan() -> None:
-    plan = ImplementationPlan(steps=(PlanStep(3, dependencies=(1,)), PlanStep(2), PlanStep(1), PlanStep(4)))
+    plan = ImplementationPlan(
+        steps=(PlanStep(3, dependencies=(1,)), PlanStep(2), PlanStep(1), PlanStep(4))
+    )
 
     assert [step.number for step in plan.order()] == [2, 1, 3, 4]
 
@@ -438,22 +561,43 @@ def test_a_step_knows_its_line() -> None:
     [
         ("# Nothing", ["1: no steps"]),
         ("### Step 1\n### Step 1", ["2: step 1 is there twice, first in line 1"]),
-        ("### Step 1\n**Dependencies:** 1, 7", ["1: step 1 depends on itself", "1: step 1 depends on step 7"]),
         (
-            "### Step 1\n**Dependencies:** 2\n### Step 2\n**Dependencies:** 3\n### Step 3\n**Dependencies:** 2",
+            "### Step 1\n**Dependencies:** 1, 7",
+            ["1: step 1 depends on itself", "1: step 1 depends on step 7"],
+        ),
+        (
+            (
+                "### Step 1\n"
+                "**Dependencies:** 2\n"
+                "### Step 2\n"
+                "**Dependencies:** 3\n"
+                "### Step 3\n"
+                "**Dependencies:** 2"
+            ),
             ["3: dependency cycle: 2 → 3 → 2"],
         ),
-        ("### Step 1\n**Files:** /etc/x", ["1: step 1 affects `/etc/x`: the path is absolute"]),
-        ("### Step 1\n**Files:** C:\\x, a/../../b", ["1: step 1 affects `C:\\x`", "1: step 1 affects `a/../../b`"]),
+        (
+            "### Step 1\n**Files:** /etc/x",
+            ["1: step 1 affects `/etc/x`: the path is absolute"],
+        ),
+        (
+            "### Step 1\n**Files:** C:\\x, a/../../b",
+            ["1: step 1 affects `C:\\x`", "1: step 1 affects `a/../../b`"],
+        ),
     ],
 )
-def test_a_plan_that_cannot_be_run_is_refused_with_every_reason(text: str, problems: list[str]) -> None:
+def test_a_plan_that_cannot_be_run_is_refused_with_every_reason(
+    text: str, problems: list[str]
+) -> None:
     with pytest.raises(PlanInvalid) as caught:
         read_plan(text).check("t/plan.md")
 
     lines = caught.value.message.split("\n")
     assert len(lines) == len(problems)
-    assert all(line.startswith(f"t/plan.md:{problem}") for line, problem in zip(lines, problems, strict=True))
+    assert all(
+        line.startswith(f"t/plan.md:{problem}")
+        for line, problem in zip(lines, problems, strict=True)
+    )
 
 
 def test_a_plan_nested_too_deeply_is_bad_input() -> None:
@@ -462,7 +606,9 @@ def test_a_plan_nested_too_deeply_is_bad_input() -> None:
 
 
 def test_dependencies_that_cannot_be_read_are_refused_with_their_line() -> None:
-    text = "# Plan\n\n### Step 1: A\n\n### Step 2: B\n\n**Dependencies:** the first one\n"
+    text = (
+        "# Plan\n\n### Step 1: A\n\n### Step 2: B\n\n**Dependencies:** the first one\n"
+    )
     with pytest.raises(BadInput, match=r"line 5 .*'the first one'"):
         read_plan(text)
 
@@ -475,11 +621,15 @@ def test_dependencies_that_cannot_be_read_are_refused_with_their_line() -> None:
         ("# nothing", ""),
     ],
 )
-def test_every_line_of_a_fenced_check_has_to_succeed_and_comments_are_none(fence: str, command: str) -> None:
+def test_every_line_of_a_fenced_check_has_to_succeed_and_comments_are_none(
+    fence: str, command: str
+) -> None:
     assert (step_of(f"**Verify:**\n```bash\n{fence}\n```").verify or "") == command
 
 
-@pytest.mark.parametrize("label", ["Complexity", "Estimated Time", "Dependencies", "Verify"])
+@pytest.mark.parametrize(
+    "label", ["Complexity", "Estimated Time", "Dependencies", "Verify"]
+)
 def test_a_paragraph_apart_from_a_label_is_text_and_not_its_value(label: str) -> None:
     apart = step_of(f"**{label}:**\n\n{WORDS}")
     assert apart == PlanStep(2, "Title", description=WORDS)
@@ -503,11 +653,18 @@ def test_the_overview_has_its_parts_and_not_the_words_above_the_title() -> None:
     ]
     text = "\n\n".join(parts)
     overview = read_plan(text).overview
-    assert [word in overview for word in ("Sure", "One.", "Two.", "Three.")] == [False, True, True, False]
+    assert [word in overview for word in ("Sure", "One.", "Two.", "Three.")] == [
+        False,
+        True,
+        True,
+        False,
+    ]
 
 
-def test_a_field_that_is_said_twice_has_its_first_value_and_the_second_is_text() -> None:
+def test_a_field_said_twice_has_its_first_value_and_the_second_is_text() -> None:
     step = step_of("**Complexity:** simple\n**Complexity:** complex")
     assert (step.complexity, "complex" in step.description) == ("simple", True)
-    plan = read_plan("# Implementation Plan: T\n\n**Ticket:** `one`\n**Ticket:** `two`\n")
+    plan = read_plan(
+        "# Implementation Plan: T\n\n**Ticket:** `one`\n**Ticket:** `two`\n"
+    )
     assert plan.ticket_slug == "one"

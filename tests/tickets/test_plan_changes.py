@@ -1,4 +1,6 @@
-"""Changing a plan and its plan.md: what nobody asked for stays as it is, byte for byte."""
+"""Changing a plan and its plan.md: what nobody asked for stays as it is, byte for
+byte.
+"""
 
 import pytest
 from hypothesis import given, settings
@@ -8,9 +10,20 @@ from msgspec.structs import replace
 from cdd_agent.errors import BadInput
 from cdd_agent.forms import NotOfForm, read
 from cdd_agent.tickets.plan import AffectedFile, ImplementationPlan, PlanStep
-from cdd_agent.tickets.plan_changes import ChangeRefused, FixedSteps, change_plan, merge_plans, replace_plan
+from cdd_agent.tickets.plan_changes import (
+    ChangeRefused,
+    FixedSteps,
+    change_plan,
+    merge_plans,
+    replace_plan,
+)
 from cdd_agent.tickets.plan_check import ProjectFiles, find_problems, only_errors
-from cdd_agent.tickets.plan_draft import BASIC_PLAN_MARK, PlanChanges, PlanDraft, make_basic_plan
+from cdd_agent.tickets.plan_draft import (
+    BASIC_PLAN_MARK,
+    PlanChanges,
+    PlanDraft,
+    make_basic_plan,
+)
 from cdd_agent.tickets.plan_editor import PlanTextLost, edit_plan
 from cdd_agent.tickets.plan_reader import read_plan
 from cdd_agent.tickets.plan_writer import step_block, write_plan
@@ -58,13 +71,30 @@ Mail it.
 
 | a | b |
 """
-SPEC = TicketSpec("Sign in", description="d", acceptance_criteria=("Users sign in", "Mail is sent"))
+SPEC = TicketSpec(
+    "Sign in", description="d", acceptance_criteria=("Users sign in", "Mail is sent")
+)
 
 
 def draft(number: int, title: str = "New", **values: object) -> dict[str, object]:
     """A step as a model writes it."""
-    plain = {"description": "Do it.", "complexity": "simple", "estimated_time": "1 hour", "dependencies": []}
-    return plain | {"number": number, "title": title, "files": [], "verify": "none", "serves": []} | values
+    plain = {
+        "description": "Do it.",
+        "complexity": "simple",
+        "estimated_time": "1 hour",
+        "dependencies": [],
+    }
+    return (
+        plain
+        | {
+            "number": number,
+            "title": title,
+            "files": [],
+            "verify": "none",
+            "serves": [],
+        }
+        | values
+    )
 
 
 def changes(**values: object) -> PlanChanges:
@@ -74,7 +104,10 @@ def changes(**values: object) -> PlanChanges:
 def refined(text: str, fixed: FixedSteps | None = None, **values: object) -> str:
     plan = read_plan(text)
     numbers = frozenset(step.number for step in plan.steps)
-    return edit_plan(text, change_plan(plan, changes(**values), fixed or FixedSteps(used_numbers=numbers)))
+    return edit_plan(
+        text,
+        change_plan(plan, changes(**values), fixed or FixedSteps(used_numbers=numbers)),
+    )
 
 
 def lines_lost(before: str, after: str) -> list[str]:
@@ -90,7 +123,10 @@ def test_only_the_changed_step_is_written_anew() -> None:
 
 
 def test_a_step_is_split_and_the_others_keep_their_words() -> None:
-    after = refined(BY_HAND, steps=[draft(1, "The table"), draft(4, "Its index", after=1, dependencies=[1])])
+    after = refined(
+        BY_HAND,
+        steps=[draft(1, "The table"), draft(4, "Its index", after=1, dependencies=[1])],
+    )
     plan = read_plan(after)
     assert [step.number for step in plan.steps] == [1, 4, 2, 3]
     assert plan.steps[2].dependencies == (1, 4)  # "all previous steps" is what it says
@@ -98,7 +134,9 @@ def test_a_step_is_split_and_the_others_keep_their_words() -> None:
     assert BY_HAND[: BY_HAND.index("## Step 1")] == after[: after.index("## Step 1")]
 
 
-@pytest.mark.parametrize(("after", "order"), [(0, [4, 1, 2, 3]), (2, [1, 2, 4, 3]), (None, [1, 2, 3, 4])])
+@pytest.mark.parametrize(
+    ("after", "order"), [(0, [4, 1, 2, 3]), (2, [1, 2, 4, 3]), (None, [1, 2, 3, 4])]
+)
 def test_a_new_step_stands_where_it_is_to(after: int | None, order: list[int]) -> None:
     text = refined(BY_HAND, steps=[draft(4, after=after)])
     assert [step.number for step in read_plan(text).steps] == order
@@ -117,7 +155,13 @@ def test_a_step_is_removed_with_its_section_alone() -> None:
 
 def test_overview_risks_and_totals_are_changed_in_their_place_or_added() -> None:
     risk = "Mail is slow"
-    after = refined(BY_HAND, overview="Long.", risks=[risk], complexity="complex", estimated_time="2 hours")
+    after = refined(
+        BY_HAND,
+        overview="Long.",
+        risks=[risk],
+        complexity="complex",
+        estimated_time="2 hours",
+    )
     plan = read_plan(after)
     assert (plan.overview, plan.risks) == ("Long.", (risk,))
     assert (plan.total_complexity, plan.total_estimated_time) == ("complex", "2 hours")
@@ -134,7 +178,10 @@ def test_the_words_below_the_title_stay_before_another_overview() -> None:
 
 
 def test_a_last_step_that_goes_leaves_no_blank_end() -> None:
-    assert refined("### Step 1: A\n\n### Step 2: B\n\nB.\n", removed=[2]) == "### Step 1: A\n"
+    assert (
+        refined("### Step 1: A\n\n### Step 2: B\n\nB.\n", removed=[2])
+        == "### Step 1: A\n"
+    )
 
 
 def test_a_total_is_put_beside_the_others() -> None:
@@ -144,27 +191,44 @@ def test_a_total_is_put_beside_the_others() -> None:
 
 
 def test_overview_risks_and_totals_are_put_in_where_there_are_none() -> None:
-    after = refined("# Plan: X\n\n### Step 1: A\n", overview="Long.", risks=["r"], complexity="complex")
+    after = refined(
+        "# Plan: X\n\n### Step 1: A\n",
+        overview="Long.",
+        risks=["r"],
+        complexity="complex",
+    )
     expected = (
-        "# Plan: X\n\n**Complexity:** complex\n\n## Overview\n\nLong.\n\n### Step 1: A\n\n"
-        "## Risks & Considerations\n\n- r\n"
+        "# Plan: X\n\n"
+        "**Complexity:** complex\n\n"
+        "## Overview\n\n"
+        "Long.\n\n"
+        "### Step 1: A\n\n"
+        "## Risks & Considerations\n\n"
+        "- r\n"
     )
     assert after == expected
 
 
 @pytest.mark.parametrize("end", ["\r\n", "\n"])
-@pytest.mark.parametrize("text", [BY_HAND, BY_HAND.rstrip(), "### Step 1: A\n### Step 2: B"])
+@pytest.mark.parametrize(
+    "text", [BY_HAND, BY_HAND.rstrip(), "### Step 1: A\n### Step 2: B"]
+)
 def test_line_ends_are_those_of_the_file(text: str, end: str) -> None:
     written = text.replace("\n", end)
     after = refined(written, steps=[draft(9, after=2), draft(1)])
     assert after.count("\n") == after.count(end)
     assert "\r\r" not in after
-    assert refined(text, steps=[draft(9, after=2), draft(1)]).replace("\n", end) == after
+    assert (
+        refined(text, steps=[draft(9, after=2), draft(1)]).replace("\n", end) == after
+    )
 
 
 def test_a_line_end_with_a_nul_inside_is_two() -> None:
     text = "# Plan: X\n\nWords\r\x00\n\n### Step 1: A\n\n### Step 2: B\n"
-    assert refined(text, removed=[2]) == text.partition("### Step 2")[0].rstrip("\n") + "\n"
+    assert (
+        refined(text, removed=[2])
+        == text.partition("### Step 2")[0].rstrip("\n") + "\n"
+    )
 
 
 def test_what_is_not_changed_is_not_touched() -> None:
@@ -177,7 +241,9 @@ def test_what_could_only_be_lost_is_refused() -> None:
     with pytest.raises(PlanTextLost):
         refined(twice, overview="Long.")
     with pytest.raises(BadInput, match=r"Step 1 .*twice"):
-        edit_plan("### Step 1: A\n### Step 1: B\n", ImplementationPlan(steps=(PlanStep(1),)))
+        edit_plan(
+            "### Step 1: A\n### Step 1: B\n", ImplementationPlan(steps=(PlanStep(1),))
+        )
     plan = read_plan(BY_HAND)
     with pytest.raises(BadInput, match="change places"):
         edit_plan(BY_HAND, replace(plan, steps=plan.steps[::-1]))
@@ -188,13 +254,24 @@ def test_what_could_only_be_lost_is_refused() -> None:
 def test_any_change_of_any_plan_is_written_and_the_steps_that_stay_keep_their_bytes(
     plan: ImplementationPlan, other: ImplementationPlan, data: st.DataObject
 ) -> None:
-    plan = replace(plan, steps=tuple({step.number: step for step in plan.steps}.values()))
+    plan = replace(
+        plan, steps=tuple({step.number: step for step in plan.steps}.values())
+    )
     numbers = {step.number for step in plan.steps}
     steps = [step for step in plan.steps if data.draw(st.booleans())]
-    steps = [replace(step, description=other.overview) if data.draw(st.booleans()) else step for step in steps]
-    for new in {step.number: step for step in other.steps if step.number not in numbers}.values():
+    steps = [
+        replace(step, description=other.overview) if data.draw(st.booleans()) else step
+        for step in steps
+    ]
+    for new in {
+        step.number: step for step in other.steps if step.number not in numbers
+    }.values():
         steps.insert(data.draw(st.integers(0, len(steps))), new)
-    wanted = replace(plan, steps=tuple(steps), overview=data.draw(st.sampled_from([plan.overview, other.overview])))
+    wanted = replace(
+        plan,
+        steps=tuple(steps),
+        overview=data.draw(st.sampled_from([plan.overview, other.overview])),
+    )
 
     after = edit_plan(write_plan(plan), wanted)
 
@@ -208,34 +285,56 @@ def test_any_change_of_any_plan_is_written_and_the_steps_that_stay_keep_their_by
     [
         ({"steps": [draft(1, "Other")]}, "step 1 is done and stays as it is"),
         ({"removed": [1]}, "step 1 is done and stays as it is"),
-        ({"steps": [draft(7)]}, "number 7 was another step's: new steps are numbered from 10 on"),
+        (
+            {"steps": [draft(7)]},
+            "number 7 was another step's: new steps are numbered from 10 on",
+        ),
         ({"steps": [draft(10), draft(10)]}, "step 10 is there twice"),
         ({"removed": [5]}, "there is no step 5 to remove"),
         ({"steps": [draft(2)], "removed": [2]}, "step 2 is both changed and removed"),
         ({"steps": [draft(10, after=5)]}, "behind step 5, which is not there"),
     ],
 )
-def test_a_change_that_breaks_a_rule_is_refused_in_words(values: dict[str, object], reason: str) -> None:
+def test_a_change_that_breaks_a_rule_is_refused_in_words(
+    values: dict[str, object], reason: str
+) -> None:
     plan = read_plan(BY_HAND)
     with pytest.raises(ChangeRefused, match=reason):
         change_plan(
-            plan, changes(**values), FixedSteps(completed=frozenset({1}), used_numbers=frozenset({1, 2, 3, 7, 9}))
+            plan,
+            changes(**values),
+            FixedSteps(
+                completed=frozenset({1}), used_numbers=frozenset({1, 2, 3, 7, 9})
+            ),
         )
 
 
 def test_a_note_beside_a_file_stays_where_it_says_the_same() -> None:
     note = "new, the model"
-    plan = ImplementationPlan(steps=(PlanStep(1, files_affected=(AffectedFile("a", note),)),))
+    plan = ImplementationPlan(
+        steps=(PlanStep(1, files_affected=(AffectedFile("a", note),)),)
+    )
     files = [{"path": "a", "change": "create"}, {"path": "b", "change": "delete"}]
-    [step] = change_plan(plan, changes(steps=[draft(1, files=files)]), FixedSteps()).steps
-    assert [(file.path, file.note) for file in step.files_affected] == [("a", note), ("b", "deleted")]
-    [step] = change_plan(plan, changes(steps=[draft(1, files=[{"path": "a", "change": "edit"}])]), FixedSteps()).steps
+    [step] = change_plan(
+        plan, changes(steps=[draft(1, files=files)]), FixedSteps()
+    ).steps
+    assert [(file.path, file.note) for file in step.files_affected] == [
+        ("a", note),
+        ("b", "deleted"),
+    ]
+    [step] = change_plan(
+        plan,
+        changes(steps=[draft(1, files=[{"path": "a", "change": "edit"}])]),
+        FixedSteps(),
+    ).steps
     assert [(file.path, file.note) for file in step.files_affected] == [("a", "")]
 
 
 def test_a_plan_made_anew_keeps_what_was_done_and_takes_no_number_twice() -> None:
     plan = read_plan(BY_HAND)
-    fixed = FixedSteps(completed=frozenset({1}), used_numbers=frozenset({1, 2, 3}), is_begun=True)
+    fixed = FixedSteps(
+        completed=frozenset({1}), used_numbers=frozenset({1, 2, 3}), is_begun=True
+    )
     new = ImplementationPlan(steps=(PlanStep(4, "Anew"),))
     assert [step.number for step in replace_plan(plan, new, fixed).steps] == [1, 4]
     with pytest.raises(ChangeRefused, match=r"2 .* 4"):
@@ -245,10 +344,21 @@ def test_a_plan_made_anew_keeps_what_was_done_and_takes_no_number_twice() -> Non
 
 def test_a_change_is_carried_over_to_a_plan_that_was_edited_meanwhile() -> None:
     base = read_plan(BY_HAND)
-    wanted = change_plan(base, changes(steps=[draft(3, "Letter"), draft(4, after=1)], risks=["r"]), FixedSteps())
-    now = read_plan(BY_HAND.replace("The form, with", "A form, with").replace("Short.", "Brief."))
+    wanted = change_plan(
+        base,
+        changes(steps=[draft(3, "Letter"), draft(4, after=1)], risks=["r"]),
+        FixedSteps(),
+    )
+    now = read_plan(
+        BY_HAND.replace("The form, with", "A form, with").replace("Short.", "Brief.")
+    )
     merged = merge_plans(base, wanted, now)
-    assert [step.title for step in merged.steps] == ["The table", "New", "The form", "Letter"]
+    assert [step.title for step in merged.steps] == [
+        "The table",
+        "New",
+        "The form",
+        "Letter",
+    ]
     assert merged.steps[2].description.startswith("A form, ")
     assert (merged.overview, merged.risks) == ("Brief.", ("r",))
 
@@ -258,12 +368,19 @@ def test_a_change_is_carried_over_to_a_plan_that_was_edited_meanwhile() -> None:
     [
         (("Mail it.", "Send it."), "step 3 was edited meanwhile"),
         (("Short.", "Brief."), "the overview was edited meanwhile"),
-        (("## Appendix", "## Step 4: Mine\n\n## Appendix"), "there is another step 4 by now"),
+        (
+            ("## Appendix", "## Step 4: Mine\n\n## Appendix"),
+            "there is another step 4 by now",
+        ),
     ],
 )
 def test_what_both_have_changed_is_refused(edit: tuple[str, str], reason: str) -> None:
     base = read_plan(BY_HAND)
-    wanted = change_plan(base, changes(steps=[draft(3, "Letter"), draft(4)], overview="Long."), FixedSteps())
+    wanted = change_plan(
+        base,
+        changes(steps=[draft(3, "Letter"), draft(4)], overview="Long."),
+        FixedSteps(),
+    )
     with pytest.raises(ChangeRefused, match=reason):
         merge_plans(base, wanted, read_plan(BY_HAND.replace(*edit)))
 
@@ -278,18 +395,26 @@ def test_a_models_plan_becomes_a_plan() -> None:
         "risks": ["Assumed: one database"],
     }
     plan = read(PlanDraft, written).to_plan(SPEC, "feature-sign-in")
-    assert (plan.ticket_slug, plan.ticket_title, plan.ticket_type) == ("feature-sign-in", "Sign in", "feature")
-    assert plan.steps[0].files_affected == (AffectedFile("a.py", "new"), AffectedFile("b.py"))
+    assert (plan.ticket_slug, plan.ticket_title, plan.ticket_type) == (
+        "feature-sign-in",
+        "Sign in",
+        "feature",
+    )
+    assert plan.steps[0].files_affected == (
+        AffectedFile("a.py", "new"),
+        AffectedFile("b.py"),
+    )
     assert plan.steps[0].serves == (1, 2)
     assert find_problems(plan, SPEC, ProjectFiles(frozenset({"b.py"}))) == []
     with pytest.raises(NotOfForm, match="verfy"):
         read(PlanDraft, written | {"verfy": "x"})
 
 
-def test_a_basic_plan_has_a_step_for_each_criterion_says_what_it_is_and_can_be_run() -> None:
+def test_a_basic_plan_has_a_step_per_criterion_says_what_it_is_and_can_run() -> None:
     plan = make_basic_plan(SPEC, "feature-sign-in")
     assert [(step.title, step.serves) for step in plan.steps] == [
-        (criterion, (number,)) for number, criterion in enumerate(SPEC.acceptance_criteria, 1)
+        (criterion, (number,))
+        for number, criterion in enumerate(SPEC.acceptance_criteria, 1)
     ]
     assert plan.overview.startswith(BASIC_PLAN_MARK)
     problems = find_problems(plan, SPEC, ProjectFiles(frozenset()))

@@ -19,12 +19,26 @@ PLAN_WITH_BARE_BLOCK = PLAN.replace("```markdown\n### Step 9: not a step", "```\
 PLAN_WITH_LAST_BLOCK = PLAN.replace("Two\n  lines", "Two:\n  ```sh\n  make\n  ```")
 
 
-@pytest.mark.parametrize("plan", [PLAN, PLAN_WITH_BARE_BLOCK, PLAN_WITH_LAST_BLOCK], ids=["info", "bare", "last"])
-@pytest.mark.parametrize("opening", ["```markdown", "````Markdown", "~~~", "```", "``` markdown plan.md", " ```md"])
 @pytest.mark.parametrize(
-    ("before", "after"), [("", ""), ("Sure!\n\n", "\nBye.\n"), ("\ufeff\n", "Run:\n\n```sh\ncdd exec\n```\n")]
+    "plan",
+    [PLAN, PLAN_WITH_BARE_BLOCK, PLAN_WITH_LAST_BLOCK],
+    ids=["info", "bare", "last"],
 )
-def test_the_plan_in_the_block_is_read(plan: str, opening: str, before: str, after: str) -> None:
+@pytest.mark.parametrize(
+    "opening",
+    ["```markdown", "````Markdown", "~~~", "```", "``` markdown plan.md", " ```md"],
+)
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", ""),
+        ("Sure!\n\n", "\nBye.\n"),
+        ("\ufeff\n", "Run:\n\n```sh\ncdd exec\n```\n"),
+    ],
+)
+def test_the_plan_in_the_block_is_read(
+    plan: str, opening: str, before: str, after: str
+) -> None:
     marks = re.sub("[^`~]", "", opening)
     assert read_plan(f"{before}{opening}\n{plan}{marks}\n{after}") == read_plan(plan)
 
@@ -35,7 +49,9 @@ def test_a_block_without_an_end_is_read_to_the_end() -> None:
 
 @settings(deadline=None)
 @given(PLANS.filter(lambda plan: bool(plan.steps)))
-def test_every_plan_is_read_in_a_fence_that_is_long_enough(plan: ImplementationPlan) -> None:
+def test_every_plan_is_read_in_a_fence_that_is_long_enough(
+    plan: ImplementationPlan,
+) -> None:
     text = write_plan(plan)
     marks = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", text)), 3)
     assert read_plan(f"{marks}markdown\n{text}{marks}\n") == plan
@@ -50,7 +66,13 @@ def test_every_plan_is_read_in_a_fence_that_is_long_enough(plan: ImplementationP
         f"```markdown\n### Step 7: an example\n```\n\n{PLAN}",
         f"```markdown\n### Step 7: an example\n```\n\n{PLAN_WITH_BARE_BLOCK}",
     ],
-    ids=["code", "no steps", "block below a heading", "example above the plan", "example and a bare block"],
+    ids=[
+        "code",
+        "no steps",
+        "block below a heading",
+        "example above the plan",
+        "example and a bare block",
+    ],
 )
 def test_other_blocks_are_part_of_the_plan(text: str) -> None:
     lines = split_lines(text)

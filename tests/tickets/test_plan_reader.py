@@ -20,10 +20,17 @@ def test_each_part_of_a_plan_has_its_lines() -> None:
     parsed = parse_plan(PLAN)
     assert text_of(parsed, parsed.overview_lines) == "Users sign in.\n\n- with a name\n"
     assert text_of(parsed, parsed.risk_lines) == "- Passwords\n- Two\n  lines\n"
-    assert parsed.source[parsed.field_lines[Field.COMPLEXITY]] == "**Complexity:** medium\n"
+    assert (
+        parsed.source[parsed.field_lines[Field.COMPLEXITY]]
+        == "**Complexity:** medium\n"
+    )
     assert parsed.source[parsed.top_end] == "## Overview\n"
-    assert text_of(parsed, parsed.steps[1].written).endswith("**Dependencies:** Step 1\n")
-    assert text_of(parsed, parsed.steps[1].section).endswith("**Dependencies:** Step 1\n\n")
+    assert text_of(parsed, parsed.steps[1].written).endswith(
+        "**Dependencies:** Step 1\n"
+    )
+    assert text_of(parsed, parsed.steps[1].section).endswith(
+        "**Dependencies:** Step 1\n\n"
+    )
 
 
 def test_the_lines_of_a_wrapped_plan_are_those_of_the_whole_text() -> None:
@@ -36,7 +43,9 @@ def test_the_lines_of_a_wrapped_plan_are_those_of_the_whole_text() -> None:
 
 @settings(deadline=None)
 @given(PLANS)
-def test_the_lines_of_a_step_say_that_step_by_themselves(plan: ImplementationPlan) -> None:
+def test_the_lines_of_a_step_say_that_step_by_themselves(
+    plan: ImplementationPlan,
+) -> None:
     parsed = parse_plan(write_plan(plan))
     for found, step in zip(parsed.steps, plan.steps, strict=True):
         (alone,) = parse_plan(text_of(parsed, found.written)).steps
@@ -44,7 +53,11 @@ def test_the_lines_of_a_step_say_that_step_by_themselves(plan: ImplementationPla
 
 
 @settings(deadline=None)
-@given(st.lists(NASTY | st.just("\n### Step 1: A\n") | st.just("\n## Risks\n"), max_size=8).map("".join))
+@given(
+    st.lists(
+        NASTY | st.just("\n### Step 1: A\n") | st.just("\n## Risks\n"), max_size=8
+    ).map("".join)
+)
 def test_sections_follow_each_other_in_any_text(text: str) -> None:
     try:
         parsed = parse_plan(text)
@@ -53,6 +66,12 @@ def test_sections_follow_each_other_in_any_text(text: str) -> None:
     assert "".join(parsed.source) == text
     end = parsed.lines.start
     for found in parsed.steps:
-        assert end <= found.section.start < found.written.stop <= found.section.stop <= parsed.lines.stop
+        assert (
+            end
+            <= found.section.start
+            < found.written.stop
+            <= found.section.stop
+            <= parsed.lines.stop
+        )
         assert found.step.line == found.section.start + 1
         end = found.section.stop

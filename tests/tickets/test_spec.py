@@ -27,23 +27,33 @@ technical_notes: Use bcrypt.
 priority: high
 estimate: 5"""
 
-words = st.one_of(st.text(max_size=30), st.text(":-#'\"|>&*!%@` \n\t\\{}[]?,~a1\u2028\x85\ufeff\x07<", max_size=30))
+words = st.one_of(
+    st.text(max_size=30),
+    st.text(":-#'\"|>&*!%@` \n\t\\{}[]?,~a1\u2028\x85\ufeff\x07<", max_size=30),
+)
 specs = st.builds(
     TicketSpec,
     title=words,
     type=st.sampled_from(TicketType),
     description=words,
     acceptance_criteria=st.lists(words, max_size=3).map(tuple),
-    implementation_scope=st.dictionaries(words, st.lists(words, max_size=2).map(tuple), max_size=2),
+    implementation_scope=st.dictionaries(
+        words, st.lists(words, max_size=2).map(tuple), max_size=2
+    ),
     technical_notes=words,
     priority=words,
-    extra=st.dictionaries(st.just("estimate") | st.integers(), words | st.integers() | st.dates(), max_size=2),
+    extra=st.dictionaries(
+        st.just("estimate") | st.integers(),
+        words | st.integers() | st.dates(),
+        max_size=2,
+    ),
 )
 
 
 @given(specs)
 def test_every_spec_survives_its_yaml(spec: TicketSpec) -> None:
-    # Text in extra keys is not normalised, and YAML has no half surrogates, so these are left to the reader.
+    # Text in extra keys is not normalised, and YAML has no half surrogates, so these
+    # are left to the reader.
     assert TicketSpec.from_yaml(spec.to_yaml()) == spec
 
 
@@ -52,7 +62,8 @@ def test_any_text_is_a_spec_or_bad_input(text: str) -> None:
     try:
         TicketSpec.from_yaml(text).missing()
     except BadInput as error:
-        assert error.message.startswith("spec.yaml")  # noqa: PT017 - either outcome is right
+        # either outcome is right
+        assert error.message.startswith("spec.yaml")  # noqa: PT017
 
 
 def test_a_spec_is_read() -> None:
@@ -71,7 +82,9 @@ def test_a_spec_is_read() -> None:
 def test_unknown_keys_are_kept() -> None:
     spec = TicketSpec.from_yaml("title: x\nowner: {name: Ada, since: 2024-01-02}\n")
 
-    assert TicketSpec.from_yaml(spec.to_yaml()).extra == {"owner": {"name": "Ada", "since": date(2024, 1, 2)}}
+    assert TicketSpec.from_yaml(spec.to_yaml()).extra == {
+        "owner": {"name": "Ada", "since": date(2024, 1, 2)}
+    }
 
 
 def test_several_lines_are_written_as_a_block() -> None:
@@ -80,22 +93,41 @@ def test_several_lines_are_written_as_a_block() -> None:
 
 
 def test_our_keys_are_text_as_a_person_wrote_it() -> None:
-    spec = TicketSpec.from_yaml("title: 1.10\ndescription: no\nacceptance_criteria: [yes, 2024-13-45]\n")
+    spec = TicketSpec.from_yaml(
+        "title: 1.10\ndescription: no\nacceptance_criteria: [yes, 2024-13-45]\n"
+    )
 
-    assert (spec.title, spec.description, spec.acceptance_criteria) == ("1.10", "no", ("yes", "2024-13-45"))
+    assert (spec.title, spec.description, spec.acceptance_criteria) == (
+        "1.10",
+        "no",
+        ("yes", "2024-13-45"),
+    )
 
 
 def test_the_ticket_mapping_of_earlier_tools_is_read() -> None:
-    spec = TicketSpec.from_yaml("ticket: {id: 7, title: Slow, type: BUG, priority: low}\nsummary: Too slow.")
+    spec = TicketSpec.from_yaml(
+        "ticket: {id: 7, title: Slow, type: BUG, priority: low}\nsummary: Too slow."
+    )
 
-    assert (spec.title, spec.type, spec.priority, spec.description) == ("Slow", TicketType.BUG, "low", "Too slow.")
+    assert (spec.title, spec.type, spec.priority, spec.description) == (
+        "Slow",
+        TicketType.BUG,
+        "low",
+        "Too slow.",
+    )
     assert spec.extra == {"ticket": {"id": 7}}
 
 
 def test_the_description_is_joined_from_older_keys() -> None:
-    spec = TicketSpec.from_yaml("title: x\ndesired_state: fast\ncurrent_state: slow\nuser_story: As a user …\n")
+    spec = TicketSpec.from_yaml(
+        "title: x\ndesired_state: fast\ncurrent_state: slow\nuser_story: As a user …\n"
+    )
 
-    assert spec.description.split("\n\n") == ["As a user …", "Current state: slow", "Desired state: fast"]
+    assert spec.description.split("\n\n") == [
+        "As a user …",
+        "Current state: slow",
+        "Desired state: fast",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -106,16 +138,24 @@ def test_the_description_is_joined_from_older_keys() -> None:
         ("'- a\n\n  - b'", ("a", "b")),
         ("|\n  1. a\n     more\n  2. b", ("a\nmore", "b")),
         ("|\n  a\n  b", ("a", "b")),
-        ("[{given: a user, when: she signs in, then: it works}]", ("Given a user, when she signs in, then it works",)),
+        (
+            "[{given: a user, when: she signs in, then: it works}]",
+            ("Given a user, when she signs in, then it works",),
+        ),
         ("[{id: AC1, description: It works}]", ("AC1: It works",)),
-        ("[{id: AC1, criterion: It works, priority: must}]", ("AC1: It works (priority: must)",)),
+        (
+            "[{id: AC1, criterion: It works, priority: must}]",
+            ("AC1: It works (priority: must)",),
+        ),
         ("[Version: 2 works]", ("Version: 2 works",)),
         ("{AC1: It works}", ("AC1: It works",)),
         ("", ()),
         ("[null, '']", ()),
     ],
 )
-def test_criteria_are_read_in_many_forms(written: str, criteria: tuple[str, ...]) -> None:
+def test_criteria_are_read_in_many_forms(
+    written: str, criteria: tuple[str, ...]
+) -> None:
     text = f"title: x\nacceptance_criteria: {written}\n"
     assert TicketSpec.from_yaml(text).acceptance_criteria == criteria
 
@@ -130,14 +170,20 @@ def test_criteria_are_read_in_many_forms(written: str, criteria: tuple[str, ...]
         ("", {}),
     ],
 )
-def test_the_scope_is_read_in_many_forms(written: str, scope: dict[str, tuple[str, ...]]) -> None:
+def test_the_scope_is_read_in_many_forms(
+    written: str, scope: dict[str, tuple[str, ...]]
+) -> None:
     text = f"title: x\nimplementation_scope: {written}\n"
     assert TicketSpec.from_yaml(text).implementation_scope == scope
 
 
 @pytest.mark.parametrize(
     ("written", "notes"),
-    [("[a, b]", "- a\n- b"), ("{db: sqlite, limits: [a]}", "db: sqlite\nlimits:\n  - a"), ("a", "a")],
+    [
+        ("[a, b]", "- a\n- b"),
+        ("{db: sqlite, limits: [a]}", "db: sqlite\nlimits:\n  - a"),
+        ("a", "a"),
+    ],
 )
 def test_technical_notes_are_read_in_many_forms(written: str, notes: str) -> None:
     text = f"title: x\ntechnical_notes: {written}\n"
@@ -145,7 +191,8 @@ def test_technical_notes_are_read_in_many_forms(written: str, notes: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("slug", "kind"), [("bug-x", "bug"), ("spike-y", "spike"), ("login", "feature"), ("", "feature")]
+    ("slug", "kind"),
+    [("bug-x", "bug"), ("spike-y", "spike"), ("login", "feature"), ("", "feature")],
 )
 def test_a_type_that_is_not_said_comes_from_the_slug(slug: str, kind: str) -> None:
     assert TicketSpec.from_yaml("title: x", slug=slug).type == kind
@@ -205,17 +252,27 @@ def test_every_type_has_a_template_and_every_template_a_type() -> None:
 
 
 @pytest.mark.parametrize("kind", TicketType)
-def test_a_template_is_a_spec_of_its_type_in_which_all_is_missing(kind: TicketType) -> None:
-    spec = TicketSpec.from_yaml((TEMPLATES / f"{kind}.yaml").read_text(encoding="utf-8"))
+def test_a_template_is_a_spec_of_its_type_in_which_all_is_missing(
+    kind: TicketType,
+) -> None:
+    spec = TicketSpec.from_yaml(
+        (TEMPLATES / f"{kind}.yaml").read_text(encoding="utf-8")
+    )
 
     assert spec.type is kind
-    assert [line.partition(":")[0] for line in spec.missing()] == ["title", "description", "acceptance_criteria"]
+    assert [line.partition(":")[0] for line in spec.missing()] == [
+        "title",
+        "description",
+        "acceptance_criteria",
+    ]
     assert spec.is_blank
 
 
 @pytest.mark.parametrize("kind", TicketType)
 @pytest.mark.parametrize("key", ["title", "description", "acceptance_criteria"])
-def test_a_template_in_which_one_thing_is_written_misses_the_others(kind: TicketType, key: str) -> None:
+def test_a_template_in_which_one_thing_is_written_misses_the_others(
+    kind: TicketType, key: str
+) -> None:
     text = (TEMPLATES / f"{kind}.yaml").read_text(encoding="utf-8")
     words: Any = ("It works",) if key == "acceptance_criteria" else "It works"
     spec = replace(TicketSpec.from_yaml(text), **{key: words})
@@ -225,13 +282,35 @@ def test_a_template_in_which_one_thing_is_written_misses_the_others(kind: Ticket
     assert not spec.is_blank
 
 
-@pytest.mark.parametrize("title", ["Sort a List<String>", "Fix <Button>", "What to do?", "[x] is not closed"])
+@pytest.mark.parametrize(
+    "title", ["Sort a List<String>", "Fix <Button>", "What to do?", "[x] is not closed"]
+)
 def test_what_a_person_wrote_is_no_placeholder(title: str) -> None:
-    assert TicketSpec(title=title, description=title, acceptance_criteria=(title,)).missing() == []
+    assert (
+        TicketSpec(
+            title=title, description=title, acceptance_criteria=(title,)
+        ).missing()
+        == []
+    )
 
 
 @pytest.mark.parametrize(
-    "title", ["", "TODO", "…", "<what is it about>", "[Title of the ticket]", "Goal: <the goal is>"]
+    "title",
+    [
+        "",
+        "TODO",
+        "…",
+        "<what is it about>",
+        "[Title of the ticket]",
+        "Goal: <the goal is>",
+    ],
 )
 def test_a_placeholder_is_missing(title: str) -> None:
-    assert len(TicketSpec(title=title, description=title, acceptance_criteria=(title,)).missing()) == 3
+    assert (
+        len(
+            TicketSpec(
+                title=title, description=title, acceptance_criteria=(title,)
+            ).missing()
+        )
+        == 3
+    )

@@ -1,4 +1,6 @@
-"""A spec.yaml is the user's file: a change of one value leaves everything else unchanged."""
+"""A spec.yaml is the user's file: a change of one value leaves everything else
+unchanged.
+"""
 
 from pathlib import Path
 from textwrap import dedent
@@ -46,7 +48,9 @@ def changed(text: str, **fields: object) -> str:
 def difference(before: str, after: str) -> tuple[list[str], list[str]]:
     """Return the lines that were removed and the lines that were added."""
     old, new = before.splitlines(), after.splitlines()
-    return [line for line in old if line not in new], [line for line in new if line not in old]
+    return [line for line in old if line not in new], [
+        line for line in new if line not in old
+    ]
 
 
 def test_no_change_is_the_same_text() -> None:
@@ -56,17 +60,27 @@ def test_no_change_is_the_same_text() -> None:
 def test_only_the_changed_value_is_different_and_its_comment_stays() -> None:
     before = 'title:   "Sign in"   # asked by Ada'
     after = "title: Sign in and out   # asked by Ada"
-    assert difference(TEXT, changed(TEXT, title="Sign in and out")) == ([before], [after])
+    assert difference(TEXT, changed(TEXT, title="Sign in and out")) == (
+        [before],
+        [after],
+    )
 
 
 def test_several_lines_become_a_block() -> None:
-    removed, added = difference(TEXT, changed(TEXT, technical_notes="Use bcrypt.\n\nNot md5."))
+    removed, added = difference(
+        TEXT, changed(TEXT, technical_notes="Use bcrypt.\n\nNot md5.")
+    )
     assert removed == ['technical_notes: ""']
     assert added == ["technical_notes: |-", "  Use bcrypt.", "  Not md5."]
 
 
 def test_criteria_change_one_by_one() -> None:
-    criteria = ("A wrong password is refused", "It takes at most 1 s", "Signing out works", "A locked user is told")
+    criteria = (
+        "A wrong password is refused",
+        "It takes at most 1 s",
+        "Signing out works",
+        "A locked user is told",
+    )
     removed, added = difference(TEXT, changed(TEXT, acceptance_criteria=criteria))
     assert removed == ["    - 'It takes a second'"]
     assert added == ["    - It takes at most 1 s", "    - A locked user is told"]
@@ -75,8 +89,16 @@ def test_criteria_change_one_by_one() -> None:
 @pytest.mark.parametrize(
     ("text", "fields", "expected"),
     [
-        ("a: 1\ntechnical_notes: x # y\n", {"technical_notes": "a\nb"}, "a: 1\n# y\ntechnical_notes: |-\n  a\n  b\n"),
-        ("technical_notes: | # y\n  old\n", {"technical_notes": "a"}, "# y\ntechnical_notes: a\n"),
+        (
+            "a: 1\ntechnical_notes: x # y\n",
+            {"technical_notes": "a\nb"},
+            "a: 1\n# y\ntechnical_notes: |-\n  a\n  b\n",
+        ),
+        (
+            "technical_notes: | # y\n  old\n",
+            {"technical_notes": "a"},
+            "# y\ntechnical_notes: a\n",
+        ),
         (
             "acceptance_criteria: [a, # first\n  b] # last\n",
             {"acceptance_criteria": ("c",)},
@@ -90,13 +112,20 @@ def test_criteria_change_one_by_one() -> None:
     ],
     ids=["several lines", "block header", "inside the value", "removed item"],
 )
-def test_other_comments_move_above_the_value(text: str, fields: dict[str, object], expected: str) -> None:
+def test_other_comments_move_above_the_value(
+    text: str, fields: dict[str, object], expected: str
+) -> None:
     assert changed(text, **fields) == expected
 
 
 def test_new_keys_go_where_templates_have_them() -> None:
     text = "owner: Ada\ntitle: x\nextra: 1\n"
-    new = changed(text, description="What\nfor", acceptance_criteria=("a",), implementation_scope={"api": ("b",)})
+    new = changed(
+        text,
+        description="What\nfor",
+        acceptance_criteria=("a",),
+        implementation_scope={"api": ("b",)},
+    )
     expected = dedent("""\
         owner: Ada
         title: x
@@ -111,15 +140,24 @@ def test_new_keys_go_where_templates_have_them() -> None:
         extra: 1
         """)
     assert new == expected
-    assert changed("# mine\nowner: Ada\n", title="x") == "# mine\ntitle: x\nowner: Ada\n"
+    assert (
+        changed("# mine\nowner: Ada\n", title="x") == "# mine\ntitle: x\nowner: Ada\n"
+    )
 
 
 @pytest.mark.parametrize("kind", TicketType)
 def test_a_template_keeps_its_comments(kind: TicketType) -> None:
     text = (TEMPLATES / f"{kind}.yaml").read_text(encoding="utf-8")
-    new = changed(text, title="Sign in", description="One.\n\nTwo.", acceptance_criteria=("a: b", "c # d"))
+    new = changed(
+        text,
+        title="Sign in",
+        description="One.\n\nTwo.",
+        acceptance_criteria=("a: b", "c # d"),
+    )
     assert TicketSpec.from_yaml(new).missing() == []
-    comments, new_comments = ([line for line in t.splitlines() if line.startswith("#")] for t in (text, new))
+    comments, new_comments = (
+        [line for line in t.splitlines() if line.startswith("#")] for t in (text, new)
+    )
     assert comments == new_comments
     assert any(line.startswith("priority: medium # ") for line in new.splitlines())
 
@@ -127,14 +165,24 @@ def test_a_template_keeps_its_comments(kind: TicketType) -> None:
 @pytest.mark.parametrize(
     ("text", "new"),
     [
-        ("title: x\r\nowner: Ada\r\n", "title: x\r\ntechnical_notes: |-\r\n  a\r\n  b\r\nowner: Ada\r\n"),
+        (
+            "title: x\r\nowner: Ada\r\n",
+            "title: x\r\ntechnical_notes: |-\r\n  a\r\n  b\r\nowner: Ada\r\n",
+        ),
         ("\ufefftitle: x\n", "\ufefftitle: x\ntechnical_notes: |-\n  a\n  b\n"),
         ("title: x", "title: x\ntechnical_notes: |-\n  a\n  b"),
         ("---\ntitle: x\n...\n", "---\ntitle: x\ntechnical_notes: |-\n  a\n  b\n...\n"),
         ("technical_notes:\nx: 1\n", "technical_notes: |-\n  a\n  b\nx: 1\n"),
         ("title: x\t# mine\n", "title: x\t# mine\ntechnical_notes: |-\n  a\n  b\n"),
     ],
-    ids=["CRLF", "byte order mark", "no final line end", "document marks", "null", "tab before a comment"],
+    ids=[
+        "CRLF",
+        "byte order mark",
+        "no final line end",
+        "document marks",
+        "null",
+        "tab before a comment",
+    ],
 )
 def test_any_layout_is_kept(text: str, new: str) -> None:
     assert changed(text, technical_notes="a\nb") == new
@@ -178,22 +226,41 @@ def test_a_text_that_is_not_a_spec_is_refused_with_its_line() -> None:
 
 # Any file
 
-WORDS = st.one_of(st.text(max_size=20), st.text(":-#'\"|>&*!%@` \n\t\\{}[]?,~a1\u2028\x85\ufeff<", max_size=20))
+WORDS = st.one_of(
+    st.text(max_size=20),
+    st.text(":-#'\"|>&*!%@` \n\t\\{}[]?,~a1\u2028\x85\ufeff<", max_size=20),
+)
 COMMENTS = st.text("ab: -#'\"|[]{}", max_size=12).map(lambda text: f"#{text}")
 VALUES = st.sampled_from(
     [
-        *["x", "'it''s # x'", '"a\\nb"', "", "~", "[a, 'b',  c]", "1.10", "a\n  folded # but\n"],
+        *[
+            "x",
+            "'it''s # x'",
+            '"a\\nb"',
+            "",
+            "~",
+            "[a, 'b',  c]",
+            "1.10",
+            "a\n  folded # but\n",
+        ],
         *["|\n  one\n  # two\n\n  three", ">-\n  one\n  two\n", "|+\n  one\n\n"],
     ]
 )
 ITEMS = st.sampled_from(["a", "'b # c'", "|-\n    d\n    e", "{given: f}", "", "- g"])
-KEYS = st.sampled_from([name for name in FIELDS if name not in {"type", "implementation_scope"}] + ["owner", "'a b'"])
+KEYS = st.sampled_from(
+    [name for name in FIELDS if name not in {"type", "implementation_scope"}]
+    + ["owner", "'a b'"]
+)
 SPECS = st.builds(
     TicketSpec,
     title=WORDS,
     description=WORDS,
-    acceptance_criteria=st.lists(WORDS | st.sampled_from(["a", "b # c", "d\ne"]), max_size=4).map(tuple),
-    implementation_scope=st.dictionaries(WORDS, st.lists(WORDS, max_size=2).map(tuple), max_size=2),
+    acceptance_criteria=st.lists(
+        WORDS | st.sampled_from(["a", "b # c", "d\ne"]), max_size=4
+    ).map(tuple),
+    implementation_scope=st.dictionaries(
+        WORDS, st.lists(WORDS, max_size=2).map(tuple), max_size=2
+    ),
     technical_notes=WORDS,
     priority=WORDS,
 )
@@ -207,22 +274,40 @@ def files(draw: st.DrawFn) -> str:
         lines += draw(st.lists(COMMENTS | st.just(""), max_size=2))
         if draw(st.booleans()):
             value = draw(VALUES)
-            comment = "" if "\n" in value else draw(st.just("") | COMMENTS.map(lambda text: f" {text}"))
+            comment = (
+                ""
+                if "\n" in value
+                else draw(st.just("") | COMMENTS.map(lambda text: f" {text}"))
+            )
             lines.append(f"{key}: {value}{comment}")
             continue
         indent = draw(st.sampled_from(["", "  ", "    "]))
         lines.append(f"{key}:{draw(st.sampled_from(['', '  # why']))}")
         for item in draw(st.lists(ITEMS, min_size=1, max_size=4)):
-            lines += draw(st.lists(COMMENTS.map(lambda text, indent=indent: indent + text), max_size=1))
+            lines += draw(
+                st.lists(
+                    COMMENTS.map(lambda text, indent=indent: indent + text), max_size=1
+                )
+            )
             lines.append(f"{indent}- {item.replace(chr(10), chr(10) + indent)}")
-    return draw(st.sampled_from(["\n", "\r\n"])).join("\n".join(lines).split("\n")) + draw(st.sampled_from(["\n", ""]))
+    return draw(st.sampled_from(["\n", "\r\n"])).join(
+        "\n".join(lines).split("\n")
+    ) + draw(st.sampled_from(["\n", ""]))
 
 
-@given(files(), SPECS, st.sets(st.sampled_from([name for name in FIELDS if name != "type"])))
-@example(
-    "acceptance_criteria:\n- a\n- a\n- a # b\nx: 1\n", TicketSpec(acceptance_criteria=("c",)), set(FIELDS) - {"type"}
+@given(
+    files(),
+    SPECS,
+    st.sets(st.sampled_from([name for name in FIELDS if name != "type"])),
 )
-def test_the_result_has_the_new_values_and_everything_else(text: str, wanted: TicketSpec, names: set[str]) -> None:
+@example(
+    "acceptance_criteria:\n- a\n- a\n- a # b\nx: 1\n",
+    TicketSpec(acceptance_criteria=("c",)),
+    set(FIELDS) - {"type"},
+)
+def test_the_result_has_the_new_values_and_everything_else(
+    text: str, wanted: TicketSpec, names: set[str]
+) -> None:
     try:
         before = TicketSpec.from_yaml(text)
     except BadInput:

@@ -24,7 +24,10 @@ def file(tmp_path: Path) -> SpecFile:
 def test_what_was_read_is_written_over(file: SpecFile) -> None:
     seen = file.read()
     assert file.write(seen, replace(seen.spec, title="y"))
-    assert file.ticket.spec_path.read_bytes() == TEXT.replace("title: x", "title: y").encode()
+    assert (
+        file.ticket.spec_path.read_bytes()
+        == TEXT.replace("title: x", "title: y").encode()
+    )
 
 
 def test_what_says_the_same_is_not_written(file: SpecFile) -> None:
@@ -42,7 +45,9 @@ def test_a_read_only_file_is_not_replaced(file: SpecFile) -> None:
 
 
 @pytest.mark.parametrize("edit", ["title: theirs\n", TEXT + "more: 1\n"])
-def test_an_edit_that_was_not_seen_is_not_overwritten(file: SpecFile, edit: str) -> None:
+def test_an_edit_that_was_not_seen_is_not_overwritten(
+    file: SpecFile, edit: str
+) -> None:
     seen = file.read()
     file.ticket.spec_path.write_bytes(edit.encode())
     with pytest.raises(SpecChanged):
@@ -59,7 +64,9 @@ def test_a_file_that_went_meanwhile_is_not_made_anew(file: SpecFile) -> None:
 
 
 @pytest.mark.parametrize("content", [None, "", "\n", "# mine\n\n", "# mine"])
-def test_where_nothing_is_written_yet_a_whole_spec_is(file: SpecFile, content: str | None) -> None:
+def test_where_nothing_is_written_yet_a_whole_spec_is(
+    file: SpecFile, content: str | None
+) -> None:
     file.ticket.spec_path.unlink()
     if content is not None:
         file.ticket.spec_path.write_text(content)
@@ -87,7 +94,9 @@ def test_a_file_that_came_meanwhile_is_not_overwritten(file: SpecFile) -> None:
         (b"title: x\nb: [\n", r"spec\.yaml:3"),
     ],
 )
-def test_what_cannot_be_worked_on_is_refused(file: SpecFile, content: bytes, message: str) -> None:
+def test_what_cannot_be_worked_on_is_refused(
+    file: SpecFile, content: bytes, message: str
+) -> None:
     file.ticket.spec_path.write_bytes(content)
     with pytest.raises(BadInput, match=message):
         file.read()

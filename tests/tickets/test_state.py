@@ -24,27 +24,39 @@ from cdd_agent.tickets.status import Cost, RunStatus, StepStatus, Verification
 
 SLUG = "feature-user-auth"
 NOW = datetime(2026, 11, 21, 10, tzinfo=UTC)
-PROMISED = """{"ticket_slug": "feature-user-auth", "current_step": 2, "status": "in_progress",
+PROMISED = """{
+ "ticket_slug": "feature-user-auth", "current_step": 2, "status": "in_progress",
  "started_at": "2026-11-21T10:00:00+00:00", "completed_at": null,
- "step_executions": {"1": {"step_number": 1, "status": "completed", "started_at": "2026-11-21T10:00:00+00:00",
-   "completed_at": "2026-11-21T10:01:00+00:00", "error": null, "files_created": ["src/models/user.py"],
-   "files_modified": []}}}"""
+ "step_executions": {"1": {"step_number": 1, "status": "completed",
+   "started_at": "2026-11-21T10:00:00+00:00",
+   "completed_at": "2026-11-21T10:01:00+00:00", "error": null,
+   "files_created": ["src/models/user.py"], "files_modified": []}}}"""
 
 
 def plan(**dependencies: tuple[int, ...]) -> ImplementationPlan:
     """Return a plan with steps such as `s1=(2, 3)`, which depends on steps 2 and 3."""
-    steps = [PlanStep(int(name[1:]), name, dependencies=needs) for name, needs in dependencies.items()]
+    steps = [
+        PlanStep(int(name[1:]), name, dependencies=needs)
+        for name, needs in dependencies.items()
+    ]
     return ImplementationPlan(SLUG, steps=tuple(steps))
 
 
 def state(**statuses: str) -> ExecutionState:
     """Return a state with steps such as `s1="completed"`."""
-    steps = {int(name[1:]): StepExecution(int(name[1:]), status=StepStatus(s)) for name, s in statuses.items()}
+    steps = {
+        int(name[1:]): StepExecution(int(name[1:]), status=StepStatus(s))
+        for name, s in statuses.items()
+    }
     return ExecutionState(SLUG, step_executions=steps)
 
 
 def started(attempt: int = 1) -> ExecutionState:
-    return ExecutionState(SLUG).with_steps([1, 2]).started(PlanStep(1, "a"), NOW, attempt=attempt)
+    return (
+        ExecutionState(SLUG)
+        .with_steps([1, 2])
+        .started(PlanStep(1, "a"), NOW, attempt=attempt)
+    )
 
 
 # The file
@@ -56,7 +68,10 @@ def test_an_older_file_with_only_the_promised_keys_loads(tmp_path: Path) -> None
     loaded = load_state(path, SLUG, plan(s1=(), s2=()))
     assert loaded is not None
     assert loaded.step(1).files_created == ("src/models/user.py",)
-    assert (loaded.step(1).status, loaded.step(2).status) == (StepStatus.COMPLETED, StepStatus.PENDING)
+    assert (loaded.step(1).status, loaded.step(2).status) == (
+        StepStatus.COMPLETED,
+        StepStatus.PENDING,
+    )
     assert loaded.step(1).verification is Verification.NONE
     assert loaded.step(1).lacks_costs
     assert ExecutionState.from_json(loaded.to_json(), "s") == loaded
@@ -65,13 +80,21 @@ def test_an_older_file_with_only_the_promised_keys_loads(tmp_path: Path) -> None
 
 def test_a_saved_file_has_the_promised_keys(tmp_path: Path) -> None:
     path = tmp_path / "s.json"
-    save_state(started().completed(1, NOW, Verification.PASSED, Files(created=("a.py",))), path)
+    save_state(
+        started().completed(1, NOW, Verification.PASSED, Files(created=("a.py",))), path
+    )
     saved = json.loads(path.read_text())
     assert list(saved) == list(json.loads(PROMISED))
-    assert (saved["status"], saved["started_at"]) == ("in_progress", "2026-11-21T10:00:00+00:00")
+    assert (saved["status"], saved["started_at"]) == (
+        "in_progress",
+        "2026-11-21T10:00:00+00:00",
+    )
     step = saved["step_executions"]["1"]
     assert step.keys() >= json.loads(PROMISED)["step_executions"]["1"].keys()
-    assert (step["files_created"], step["completed_at"]) == (["a.py"], "2026-11-21T10:00:00+00:00")
+    assert (step["files_created"], step["completed_at"]) == (
+        ["a.py"],
+        "2026-11-21T10:00:00+00:00",
+    )
 
 
 def test_half_a_surrogate_pair_can_be_saved(tmp_path: Path) -> None:
@@ -90,11 +113,24 @@ def test_keys_of_a_newer_version_do_not_keep_a_file_from_loading() -> None:
 def test_the_status_in_the_file_is_ignored() -> None:
     content = json.loads(PROMISED) | {"status": "completed"}
     content["step_executions"]["1"]["status"] = "failed"
-    assert ExecutionState.from_json(json.dumps(content).encode(), "s").status is RunStatus.FAILED
+    assert (
+        ExecutionState.from_json(json.dumps(content).encode(), "s").status
+        is RunStatus.FAILED
+    )
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "null", '{"step_executions": {}}', "\ufeff{}", "[" * 100_000, '{"ticket_slug": "a"}']
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        '{"step_executions": {}}',
+        "\ufeff{}",
+        "[" * 100_000,
+        '{"ticket_slug": "a"}',
+    ],
 )
 def test_a_file_that_is_not_a_state_is_unreadable(text: str) -> None:
     with pytest.raises(StateUnreadable, match="here/state"):
@@ -127,7 +163,9 @@ WRONG_STEP_VALUES: dict[str, tuple[Any, ...]] = {
 
 
 @pytest.mark.parametrize("key", WRONG_VALUES)
-def test_a_promised_key_that_is_missing_or_wrong_makes_the_file_unreadable(key: str) -> None:
+def test_a_promised_key_that_is_missing_or_wrong_makes_the_file_unreadable(
+    key: str,
+) -> None:
     content = json.loads(PROMISED)
     for value in WRONG_VALUES[key]:
         _assert_unreadable(content | {key: value}, key)
@@ -142,7 +180,9 @@ def test_so_does_a_promised_key_of_a_step(place: str, key: str) -> None:
     step = content["step_executions"]["1"]
     for value in WRONG_STEP_VALUES[key]:
         _assert_unreadable(content | {place: {"1": step | {key: value}}}, key)
-    _assert_unreadable(content | {place: {"1": {k: v for k, v in step.items() if k != key}}}, key)
+    _assert_unreadable(
+        content | {place: {"1": {k: v for k, v in step.items() if k != key}}}, key
+    )
 
 
 def _assert_unreadable(content: object, reason: str) -> None:
@@ -172,7 +212,9 @@ def test_no_file_is_no_state(tmp_path: Path) -> None:
         ({"s1": "completed", "s2": "skipped"}, RunStatus.COMPLETED),
     ],
 )
-def test_the_status_of_a_run_is_computed_from_its_steps(statuses: dict[str, str], expected: RunStatus) -> None:
+def test_the_status_of_a_run_is_computed_from_its_steps(
+    statuses: dict[str, str], expected: RunStatus
+) -> None:
     assert state(**statuses).status is expected
 
 
@@ -187,25 +229,39 @@ def test_the_status_of_a_run_is_computed_from_its_steps(statuses: dict[str, str]
         ({"s2": "completed", "s1": "completed", "s3": "completed"}, None),
     ],
 )
-def test_the_next_step_is_the_first_whose_dependencies_are_over(statuses: dict[str, str], number: int | None) -> None:
+def test_the_next_step_is_the_first_whose_dependencies_are_over(
+    statuses: dict[str, str], number: int | None
+) -> None:
     step = next_step(plan(s1=(2,), s2=(), s3=(1, 2)), state(**statuses))
     assert (step.number if step else None) == number
 
 
 def test_an_interrupted_step_keeps_only_its_attempts() -> None:
     step = started(attempt=2).restore(1).step(1)
-    assert (step.status, step.started_at, step.attempts) == (StepStatus.PENDING, None, 2)
+    assert (step.status, step.started_at, step.attempts) == (
+        StepStatus.PENDING,
+        None,
+        2,
+    )
 
 
 def test_a_completed_run_that_is_continued_is_not_completed() -> None:
-    done = ExecutionState(SLUG).with_steps([1]).started(PlanStep(1, "a"), NOW, attempt=1)
+    done = (
+        ExecutionState(SLUG).with_steps([1]).started(PlanStep(1, "a"), NOW, attempt=1)
+    )
     done = done.completed(1, NOW, Verification.NONE, Files())
     assert done.completed_at == NOW
-    assert done.with_steps([1, 2]).started(PlanStep(2, "b"), NOW, attempt=1).completed_at is None
+    assert (
+        done.with_steps([1, 2]).started(PlanStep(2, "b"), NOW, attempt=1).completed_at
+        is None
+    )
 
 
 def test_a_redo_reverts_an_undo() -> None:
     done = started().completed(1, NOW, Verification.PASSED, Files(modified=("a.py",)))
     undone = done.undo([done.step(1)], "u")
-    assert (undone.step(1).status, undone.step(1).hidden_attempts) == (StepStatus.PENDING, 1)
+    assert (undone.step(1).status, undone.step(1).hidden_attempts) == (
+        StepStatus.PENDING,
+        1,
+    )
     assert undone.redo() == done

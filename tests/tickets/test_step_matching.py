@@ -1,4 +1,6 @@
-"""Which steps of an edited plan are those that were begun: by their words, under whatever number."""
+"""Which steps of an edited plan are those that were begun: by their words, under
+whatever number.
+"""
 
 import pytest
 from hypothesis import given
@@ -31,30 +33,152 @@ def known(words: dict[int, str]) -> dict[int, StepIdentity]:
     ("now", "done", "begun", "former", "expected"),
     [
         pytest.param("a b c", {1: "a", 2: "b"}, {}, {}, {1: 1, 2: 2}, id="as it was"),
-        pytest.param("a x b c", {1: "a", 2: "b"}, {}, {}, {1: 1, 2: 3}, id="inserted before a done step"),
-        pytest.param("x y a b", {1: "a", 2: "b"}, {}, {}, {1: 3, 2: 4}, id="two inserted before all"),
-        pytest.param("b c a", {1: "a", 2: "b", 3: "c"}, {}, {}, {1: 3, 2: 1, 3: 2}, id="in another order"),
-        pytest.param("b a c", {1: "a", 3: "b"}, {}, {}, {1: 2, 3: 1}, id="one removed that was not done"),
-        pytest.param("a c", {1: "a", 2: "b", 3: "c"}, {}, {}, {1: 1, 2: 4, 3: 2}, id="a done one removed"),
-        pytest.param("a", {1: "a", 2: "b"}, {}, {}, {1: 1, 2: 2}, id="the last one removed"),
-        pytest.param("a:new b", {1: "a", 2: "b"}, {}, {}, {1: 1, 2: 2}, id="another text, the same number"),
-        pytest.param("z:about_a b", {1: "a:about_a", 2: "b"}, {}, {}, {1: 1, 2: 2}, id="another title"),
-        pytest.param("z b", {1: "a", 2: "b"}, {}, {}, {1: 1, 2: 2}, id="both, and all others as they were"),
-        pytest.param("x a b", {1: "a"}, {2: "b"}, {}, {1: 2, 2: 3}, id="a failed step moves along"),
-        pytest.param("x a:new b", {1: "a", 2: "b"}, {}, {}, {1: 2, 2: 3}, id="moved, with another text"),
-        pytest.param("a x t t", {1: "a", 2: "t", 3: "t"}, {}, {}, {1: 1, 2: 4, 3: 3}, id="two alike"),
-        pytest.param("a x b:fixed", {1: "a"}, {2: "b"}, {}, {1: 1, 2: 3}, id="also with another text"),
-        pytest.param("a x b:fixed b:again", {1: "a"}, {2: "b"}, {}, {1: 1, 2: 2}, id="not if it could be two"),
+        pytest.param(
+            "a x b c",
+            {1: "a", 2: "b"},
+            {},
+            {},
+            {1: 1, 2: 3},
+            id="inserted before a done step",
+        ),
+        pytest.param(
+            "x y a b",
+            {1: "a", 2: "b"},
+            {},
+            {},
+            {1: 3, 2: 4},
+            id="two inserted before all",
+        ),
+        pytest.param(
+            "b c a",
+            {1: "a", 2: "b", 3: "c"},
+            {},
+            {},
+            {1: 3, 2: 1, 3: 2},
+            id="in another order",
+        ),
+        pytest.param(
+            "b a c",
+            {1: "a", 3: "b"},
+            {},
+            {},
+            {1: 2, 3: 1},
+            id="one removed that was not done",
+        ),
+        pytest.param(
+            "a c",
+            {1: "a", 2: "b", 3: "c"},
+            {},
+            {},
+            {1: 1, 2: 4, 3: 2},
+            id="a done one removed",
+        ),
+        pytest.param(
+            "a", {1: "a", 2: "b"}, {}, {}, {1: 1, 2: 2}, id="the last one removed"
+        ),
+        pytest.param(
+            "a:new b",
+            {1: "a", 2: "b"},
+            {},
+            {},
+            {1: 1, 2: 2},
+            id="another text, the same number",
+        ),
+        pytest.param(
+            "z:about_a b",
+            {1: "a:about_a", 2: "b"},
+            {},
+            {},
+            {1: 1, 2: 2},
+            id="another title",
+        ),
+        pytest.param(
+            "z b",
+            {1: "a", 2: "b"},
+            {},
+            {},
+            {1: 1, 2: 2},
+            id="both, and all others as they were",
+        ),
+        pytest.param(
+            "x a b",
+            {1: "a"},
+            {2: "b"},
+            {},
+            {1: 2, 2: 3},
+            id="a failed step moves along",
+        ),
+        pytest.param(
+            "x a:new b",
+            {1: "a", 2: "b"},
+            {},
+            {},
+            {1: 2, 2: 3},
+            id="moved, with another text",
+        ),
+        pytest.param(
+            "a x t t",
+            {1: "a", 2: "t", 3: "t"},
+            {},
+            {},
+            {1: 1, 2: 4, 3: 3},
+            id="two alike",
+        ),
+        pytest.param(
+            "a x b:fixed",
+            {1: "a"},
+            {2: "b"},
+            {},
+            {1: 1, 2: 3},
+            id="also with another text",
+        ),
+        pytest.param(
+            "a x b:fixed b:again",
+            {1: "a"},
+            {2: "b"},
+            {},
+            {1: 1, 2: 2},
+            id="not if it could be two",
+        ),
         pytest.param("b a", {2: "a"}, {}, {}, {2: 2}, id="its own number comes first"),
-        pytest.param("a t x t", {1: "a", 2: "t"}, {}, {}, {1: 1, 2: 2}, id="one of two alike is where it was"),
-        pytest.param("a b", {1: "a"}, {}, {2: "b"}, {1: 1, 2: 2}, id="a removed one comes back"),
-        pytest.param("a x b", {1: "a"}, {}, {2: "b"}, {1: 1, 2: 3}, id="under another number"),
-        pytest.param("a x", {1: "a"}, {}, {2: "b"}, {1: 1, 2: 3}, id="a new step with a removed one's number"),
-        pytest.param("a b:new", {1: "a"}, {}, {2: "b"}, {1: 1, 2: 2}, id="a removed one comes back with another text"),
+        pytest.param(
+            "a t x t",
+            {1: "a", 2: "t"},
+            {},
+            {},
+            {1: 1, 2: 2},
+            id="one of two alike is where it was",
+        ),
+        pytest.param(
+            "a b", {1: "a"}, {}, {2: "b"}, {1: 1, 2: 2}, id="a removed one comes back"
+        ),
+        pytest.param(
+            "a x b", {1: "a"}, {}, {2: "b"}, {1: 1, 2: 3}, id="under another number"
+        ),
+        pytest.param(
+            "a x",
+            {1: "a"},
+            {},
+            {2: "b"},
+            {1: 1, 2: 3},
+            id="a new step with a removed one's number",
+        ),
+        pytest.param(
+            "a b:new",
+            {1: "a"},
+            {},
+            {2: "b"},
+            {1: 1, 2: 2},
+            id="a removed one comes back with another text",
+        ),
     ],
 )
 def test_steps_are_recognised_by_their_words(
-    now: str, done: dict[int, str], begun: dict[int, str], former: dict[int, str], expected: dict[int, int]
+    now: str,
+    done: dict[int, str],
+    begun: dict[int, str],
+    former: dict[int, str],
+    expected: dict[int, int],
 ) -> None:
     found = match_steps(plan(*now.split()), known(done | begun), done, known(former))
     assert {old: new for old, new in found.items() if old in expected} == expected
@@ -63,17 +187,38 @@ def test_steps_are_recognised_by_their_words(
 @pytest.mark.parametrize(
     ("now", "done", "said"),
     [
-        pytest.param("x t t", {1: "t"}, ["step 1 ('t')", "step 2 and step 3"], id="could be two"),
-        pytest.param("x t", {1: "t", 3: "t"}, ["step 1 ('t')", "step 3 ('t')"], id="two could be it"),
-        pytest.param("a x z c", {1: "a", 2: "b", 3: "c"}, ["step 2 was 'b', and is 'x'"], id="gone, or all its words"),
         pytest.param(
-            "x:same z:same b", {1: "a:same", 2: "b"}, ["step 1 was 'a', and is 'x'"], id="another title, moved"
+            "x t t", {1: "t"}, ["step 1 ('t')", "step 2 and step 3"], id="could be two"
         ),
-        pytest.param("x y", {1: "a", 2: "b"}, ["another plan", "'a'", "'b'"], id="another plan"),
-        pytest.param("x", {1: "a", 2: "b"}, ["another plan", "'a'"], id="another, shorter plan"),
+        pytest.param(
+            "x t",
+            {1: "t", 3: "t"},
+            ["step 1 ('t')", "step 3 ('t')"],
+            id="two could be it",
+        ),
+        pytest.param(
+            "a x z c",
+            {1: "a", 2: "b", 3: "c"},
+            ["step 2 was 'b', and is 'x'"],
+            id="gone, or all its words",
+        ),
+        pytest.param(
+            "x:same z:same b",
+            {1: "a:same", 2: "b"},
+            ["step 1 was 'a', and is 'x'"],
+            id="another title, moved",
+        ),
+        pytest.param(
+            "x y", {1: "a", 2: "b"}, ["another plan", "'a'", "'b'"], id="another plan"
+        ),
+        pytest.param(
+            "x", {1: "a", 2: "b"}, ["another plan", "'a'"], id="another, shorter plan"
+        ),
     ],
 )
-def test_what_is_unclear_is_refused_and_named(now: str, done: dict[int, str], said: list[str]) -> None:
+def test_what_is_unclear_is_refused_and_named(
+    now: str, done: dict[int, str], said: list[str]
+) -> None:
     with pytest.raises(BadInput) as caught:
         match_steps(plan(*now.split()), known(done), done, {})
     assert all(words in caught.value.message for words in said)
@@ -87,7 +232,9 @@ UNKNOWN = StepIdentity()
     ("now", "done", "begun"),
     [
         pytest.param("x a b", {2: "b"}, {}, id="another was moved"),
-        pytest.param("x z:about_b c", {2: "b:about_b"}, {}, id="another has another title"),
+        pytest.param(
+            "x z:about_b c", {2: "b:about_b"}, {}, id="another has another title"
+        ),
         pytest.param("x y b:new", {}, {2: "b"}, id="one that is not done was moved"),
         pytest.param("b", {2: "b"}, {}, id="one was removed"),
         pytest.param("b a", {3: "b"}, {}, id="both were moved"),
@@ -97,22 +244,34 @@ def test_a_done_step_without_words_is_refused_where_others_have_another_number_o
     now: str, done: dict[int, str], begun: dict[int, str]
 ) -> None:
     with pytest.raises(BadInput, match="step 1") as caught:
-        match_steps(plan(*now.split()), {1: UNKNOWN} | known(done | begun), {1, *done}, {})
+        match_steps(
+            plan(*now.split()), {1: UNKNOWN} | known(done | begun), {1, *done}, {}
+        )
     assert "--start-over" in caught.value.hint
 
 
 def test_a_step_without_words_that_is_not_done_is_nobodys_loss() -> None:
-    assert match_steps(plan("x", "a", "b"), {1: UNKNOWN} | known({2: "b"}), {2}, {}) == {1: 1, 2: 3}
+    assert match_steps(
+        plan("x", "a", "b"), {1: UNKNOWN} | known({2: "b"}), {2}, {}
+    ) == {1: 1, 2: 3}
 
 
 @pytest.mark.parametrize("now", ["a b", "a b:new", "z b x"])
 def test_where_no_other_was_moved_its_number_counts(now: str) -> None:
-    assert match_steps(plan(*now.split()), {1: UNKNOWN} | known({2: "b"}), {1, 2}, {}) == {1: 1, 2: 2}
-    assert match_steps(plan(*now.split()), {1: UNKNOWN, 2: UNKNOWN}, {1, 2}, {}) == {1: 1, 2: 2}
+    assert match_steps(
+        plan(*now.split()), {1: UNKNOWN} | known({2: "b"}), {1, 2}, {}
+    ) == {1: 1, 2: 2}
+    assert match_steps(plan(*now.split()), {1: UNKNOWN, 2: UNKNOWN}, {1, 2}, {}) == {
+        1: 1,
+        2: 2,
+    }
 
 
 def test_a_removed_step_without_words_is_not_the_one_that_has_its_number_now() -> None:
-    assert match_steps(plan("a", "x"), known({1: "a"}), {1}, {2: UNKNOWN}) == {1: 1, 2: 3}
+    assert match_steps(plan("a", "x"), known({1: "a"}), {1}, {2: UNKNOWN}) == {
+        1: 1,
+        2: 3,
+    }
 
 
 NAMES = st.permutations("abcdefgh")
@@ -129,10 +288,14 @@ def test_whatever_is_inserted_removed_and_moved_each_done_step_is_found(
 
 
 @given(NAMES, NAMES, st.sets(st.integers(1, 8)), st.integers(0, 8))
-def test_no_two_steps_get_the_same_number(before: list[str], after: list[str], begun: set[int], left: int) -> None:
+def test_no_two_steps_get_the_same_number(
+    before: list[str], after: list[str], begun: set[int], left: int
+) -> None:
     was = {number: before[number - 1] for number in begun}
     former = {number: name for number, name in was.items() if number % 3 == 0}
-    steps = known({number: name for number, name in was.items() if number not in former})
+    steps = known(
+        {number: name for number, name in was.items() if number not in former}
+    )
     found = match_steps(plan(*after[:left]), steps, (), known(former))
     assert found.keys() == was.keys()
     assert len(set(found.values())) == len(found)

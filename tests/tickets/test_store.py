@@ -11,7 +11,12 @@ from cdd_agent.tickets.store import Ticket, TicketStore
 
 @pytest.fixture
 def store(tmp_path: Path) -> TicketStore:
-    for slug in ("feature-user-auth", "feature-user-roles", "bug-login", "bug-login-slow"):
+    for slug in (
+        "feature-user-auth",
+        "feature-user-roles",
+        "bug-login",
+        "bug-login-slow",
+    ):
         _ticket(tmp_path / "tickets" / slug)
     return TicketStore(tmp_path)
 
@@ -27,7 +32,13 @@ def test_tickets_are_listed_by_slug(store: TicketStore) -> None:
 
     slugs = [ticket.slug for ticket in store.list()]
 
-    assert slugs == ["bug-login", "bug-login-slow", "feature-user-auth", "feature-user-roles", "spike-db"]
+    assert slugs == [
+        "bug-login",
+        "bug-login-slow",
+        "feature-user-auth",
+        "feature-user-roles",
+        "spike-db",
+    ]
 
 
 def test_a_project_without_tickets_has_none(tmp_path: Path) -> None:
@@ -45,7 +56,10 @@ def test_the_older_layout_is_found_and_comes_second(store: TicketStore) -> None:
 def test_tickets_dir_is_a_setting(tmp_path: Path) -> None:
     _ticket(tmp_path / "work" / "bug-a")
 
-    assert TicketStore(tmp_path, "work").find("bug-a").spec_path == tmp_path / "work/bug-a/spec.yaml"
+    assert (
+        TicketStore(tmp_path, "work").find("bug-a").spec_path
+        == tmp_path / "work/bug-a/spec.yaml"
+    )
 
 
 @pytest.mark.parametrize(
@@ -63,7 +77,9 @@ def test_tickets_dir_is_a_setting(tmp_path: Path) -> None:
         "{root}/tickets/feature-user-auth/execution-state.json",
     ],
 )
-def test_a_ticket_is_found_by_slug_prefix_or_path(store: TicketStore, reference: str) -> None:
+def test_a_ticket_is_found_by_slug_prefix_or_path(
+    store: TicketStore, reference: str
+) -> None:
     assert store.find(reference.format(root=store.root)).slug == "feature-user-auth"
 
 
@@ -76,7 +92,9 @@ def test_an_ambiguous_prefix_names_the_candidates(store: TicketStore) -> None:
         store.find("feature-user")
 
 
-@pytest.mark.parametrize("reference", ["feature-usr-auth", "user-auth", "featur-user-auth"])
+@pytest.mark.parametrize(
+    "reference", ["feature-usr-auth", "user-auth", "featur-user-auth"]
+)
 def test_an_unknown_ticket_names_those_near(store: TicketStore, reference: str) -> None:
     with pytest.raises(BadInput) as caught:
         store.find(reference)
@@ -111,7 +129,9 @@ def test_a_hostile_reference_is_bad_input(store: TicketStore, reference: str) ->
     assert len(caught.value.message) < 200
 
 
-def test_a_link_out_of_the_project_is_outside(store: TicketStore, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_link_out_of_the_project_is_outside(
+    store: TicketStore, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     _ticket(elsewhere / "bug-theirs")
     (store.root / "link").symlink_to(elsewhere)
@@ -186,7 +206,9 @@ def test_a_folder_that_cannot_be_written_is_bad_input(tmp_path: Path) -> None:
         TicketStore(tmp_path).create("bug", "a")
 
 
-def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(_: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -212,8 +234,12 @@ def test_a_missing_plan_says_how_to_make_one(store: TicketStore) -> None:
     assert "/plan bug-" in caught.value.hint
 
 
-@pytest.mark.parametrize(("content", "reason"), [(b" \n", "is empty"), (b"\xff\xfe", "is not UTF-8")])
-def test_an_unusable_plan_is_bad_input(store: TicketStore, content: bytes, reason: str) -> None:
+@pytest.mark.parametrize(
+    ("content", "reason"), [(b" \n", "is empty"), (b"\xff\xfe", "is not UTF-8")]
+)
+def test_an_unusable_plan_is_bad_input(
+    store: TicketStore, content: bytes, reason: str
+) -> None:
     ticket = store.find("bug-login")
     ticket.plan_path.write_bytes(content)
 

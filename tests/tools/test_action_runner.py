@@ -36,7 +36,11 @@ from tests.promised import NOT_FOUND, TIMED_OUT
 from tests.time_of_loops import leap
 from tests.web.server import Answer, PageServer
 
-SUCCESS, FAILURE, COMPLETED = ActionStatus.SUCCESS, ActionStatus.FAILURE, ActionStatus.COMPLETED
+SUCCESS, FAILURE, COMPLETED = (
+    ActionStatus.SUCCESS,
+    ActionStatus.FAILURE,
+    ActionStatus.COMPLETED,
+)
 FOUND = [SearchResult("A title", "https://a.example", "A snippet")]
 
 
@@ -52,13 +56,21 @@ async def says_blue(prompt: str) -> str:
     return f"{prompt} Blue."
 
 
-def runner(root: Path, ask: Callable[[str], Awaitable[str]] = says_blue) -> ActionRunner:
+def runner(
+    root: Path, ask: Callable[[str], Awaitable[str]] = says_blue
+) -> ActionRunner:
     return ActionRunner(
-        root, CommandRunner(root, Commands(timeout=20)), PageReader(allow_private=True), ScriptedSearcher([FOUND]), ask
+        root,
+        CommandRunner(root, Commands(timeout=20)),
+        PageReader(allow_private=True),
+        ScriptedSearcher([FOUND]),
+        ask,
     )
 
 
-async def done(root: Path, action: Action, runs: ActionRunner | None = None) -> ActionResult:
+async def done(
+    root: Path, action: Action, runs: ActionRunner | None = None
+) -> ActionResult:
     result = await (runs or runner(root)).run(action)
     assert result.action == action
     return result
@@ -68,18 +80,26 @@ def python(code: str) -> str:
     return f'python -c "{code}"'
 
 
-# ------------------------------------------------------------------------------------------------ execute
+# ------------------------------------------------------------------------------ execute
 
 
 async def test_a_command_runs_in_the_project_by_default(root: Path) -> None:
-    result = await done(root, ExecuteAction(command=python("import os; print(os.getcwd())")))
-    assert (result.status, result.output.strip(), result.error) == (SUCCESS, str(root.resolve()), "")
+    result = await done(
+        root, ExecuteAction(command=python("import os; print(os.getcwd())"))
+    )
+    assert (result.status, result.output.strip(), result.error) == (
+        SUCCESS,
+        str(root.resolve()),
+        "",
+    )
 
 
 async def test_a_folder_and_variables_hold_for_one_command_alone(root: Path) -> None:
     (root / "src").mkdir()
     code = "import os; print(os.path.basename(os.getcwd()), os.environ.get('MODE'))"
-    first = await done(root, ExecuteAction(command=python(code), cwd="src", env={"MODE": "production"}))
+    first = await done(
+        root, ExecuteAction(command=python(code), cwd="src", env={"MODE": "production"})
+    )
     second = await done(root, ExecuteAction(command=python(code)))
     assert first.output == "src production\n"
     assert second.output == "app None\n"
@@ -87,7 +107,9 @@ async def test_a_folder_and_variables_hold_for_one_command_alone(root: Path) -> 
 
 
 async def test_a_folder_that_is_missing_is_made(root: Path) -> None:
-    assert (await done(root, ExecuteAction(command="pwd", cwd="new/deep"))).status is SUCCESS
+    assert (
+        await done(root, ExecuteAction(command="pwd", cwd="new/deep"))
+    ).status is SUCCESS
     assert (root / "new/deep").is_dir()
 
 
@@ -111,9 +133,13 @@ async def test_a_folder_that_is_missing_is_made(root: Path) -> None:
         "link/deeper",
     ],
 )
-async def test_a_folder_outside_fails_before_anything_runs(root: Path, cwd: str) -> None:
+async def test_a_folder_outside_fails_before_anything_runs(
+    root: Path, cwd: str
+) -> None:
     (root / "link").symlink_to(root.parent / "app-evil")
-    result = await done(root, ExecuteAction(command="touch canary", cwd=cwd), allowing(root, "touch"))
+    result = await done(
+        root, ExecuteAction(command="touch canary", cwd=cwd), allowing(root, "touch")
+    )
     assert result.status is FAILURE
     assert result.error
     assert not list(root.parent.rglob("canary"))
@@ -132,31 +158,68 @@ async def test_a_command_that_fails_says_how(root: Path) -> None:
     assert result.error.endswith("\nwhy")
 
 
-async def test_what_a_command_writes_to_standard_error_is_its_error_also_when_it_succeeds(root: Path) -> None:
-    for code, status, error in ((0, SUCCESS, "a warning\n"), (3, FAILURE, "Exit code 3\na warning")):
-        text = f"import sys; print('fine'); print('a warning', file=sys.stderr); sys.exit({code})"
+async def test_what_a_command_writes_to_standard_error_is_its_error_also_on_success(
+    root: Path,
+) -> None:
+    for code, status, error in (
+        (0, SUCCESS, "a warning\n"),
+        (3, FAILURE, "Exit code 3\na warning"),
+    ):
+        text = (
+            "import sys; print('fine'); print('a warning', file=sys.stderr);"
+            f" sys.exit({code})"
+        )
         result = await done(root, ExecuteAction(command=python(text)))
         assert (result.status, result.output, result.error) == (status, "fine\n", error)
         assert result.to_json()["return_code"] == code
 
 
 async def test_only_a_command_has_a_return_code(root: Path) -> None:
-    assert "return_code" not in (await done(root, CreateFileAction(file_path="a"))).to_json()
+    assert (
+        "return_code"
+        not in (await done(root, CreateFileAction(file_path="a"))).to_json()
+    )
 
 
-async def test_a_refused_command_a_missing_one_and_a_slow_one_are_failures(root: Path) -> None:
+async def test_a_refused_command_a_missing_one_and_a_slow_one_are_failures(
+    root: Path,
+) -> None:
     refused = await done(root, ExecuteAction(command="rm -rf ."))
     assert "`rm`" in refused.error
-    missing = await done(root, ExecuteAction(command="no-such-program-here"), allowing(root, "no-such-program-here"))
+    missing = await done(
+        root,
+        ExecuteAction(command="no-such-program-here"),
+        allowing(root, "no-such-program-here"),
+    )
     assert missing.error == NOT_FOUND.format("no-such-program-here")
-    hasty = ActionRunner(root, CommandRunner(root, Commands(timeout=40)), PageReader(), ScriptedSearcher([]), says_blue)
+    hasty = ActionRunner(
+        root,
+        CommandRunner(root, Commands(timeout=40)),
+        PageReader(),
+        ScriptedSearcher([]),
+        says_blue,
+    )
     hasty = replace(hasty, hear=lambda chunk: leap(40))
-    slow = await done(root, ExecuteAction(command=python("import os, time; os.write(1, b'1'); time.sleep(60)")), hasty)
-    assert (slow.status, slow.output, slow.error) == (FAILURE, "1", TIMED_OUT.format(40))
+    slow = await done(
+        root,
+        ExecuteAction(
+            command=python("import os, time; os.write(1, b'1'); time.sleep(60)")
+        ),
+        hasty,
+    )
+    assert (slow.status, slow.output, slow.error) == (
+        FAILURE,
+        "1",
+        TIMED_OUT.format(40),
+    )
 
 
 async def test_output_comes_while_the_command_runs(root: Path) -> None:
-    code = "import os, time\nprint('first', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.01)"
+    code = (
+        "import os, time\n"
+        "print('first', flush=True)\n"
+        "while not os.path.exists('go'): time.sleep(0.01)"
+    )
     (root / "wait.py").write_text(code)
     async with asyncio.timeout(60):
         runs = replace(runner(root), hear=lambda chunk: (root / "go").touch())
@@ -164,11 +227,15 @@ async def test_output_comes_while_the_command_runs(root: Path) -> None:
     assert result.status is SUCCESS
 
 
-# -------------------------------------------------------------------------------------------- create_file
+# -------------------------------------------------------------------------- create_file
 
 
 async def test_a_file_is_created_with_the_folders_it_needs(root: Path) -> None:
-    assert (await done(root, CreateFileAction(file_path="a/b c/ä.txt", content="hi\r\nthere"))).status is SUCCESS
+    assert (
+        await done(
+            root, CreateFileAction(file_path="a/b c/ä.txt", content="hi\r\nthere")
+        )
+    ).status is SUCCESS
     assert (root / "a/b c/ä.txt").read_bytes() == b"hi\r\nthere"
     assert (await done(root, CreateFileAction(file_path="empty"))).status is SUCCESS
     assert (root / "empty").read_bytes() == b""
@@ -188,8 +255,12 @@ async def test_what_is_there_but_no_file_is_left_too(root: Path) -> None:
     os.mkfifo(root / "pipe")
     async with asyncio.timeout(60):
         for path in ("folder", "dangling", "pipe"):
-            assert (await done(root, CreateFileAction(file_path=path, content="x"))).status is FAILURE
-            assert (await done(root, EditAction(file_path=path, find="", replace="x"))).status is FAILURE
+            assert (
+                await done(root, CreateFileAction(file_path=path, content="x"))
+            ).status is FAILURE
+            assert (
+                await done(root, EditAction(file_path=path, find="", replace="x"))
+            ).status is FAILURE
     assert not (root / "nowhere").exists()
 
 
@@ -224,7 +295,7 @@ OUTSIDE = [
 
 
 @pytest.mark.parametrize("path", OUTSIDE)
-async def test_nothing_is_written_outside_the_project_into_git_or_into_what_is_the_programs(
+async def test_nothing_is_written_outside_the_project_into_git_or_the_programs_files(
     root: Path, path: str
 ) -> None:
     (root / "link").symlink_to(root.parent / "app-evil")
@@ -235,19 +306,27 @@ async def test_nothing_is_written_outside_the_project_into_git_or_into_what_is_t
     (root / "src").mkdir()
     (root / "src/runs").symlink_to("../.cdd/runs")
     before = everything(root.parent)
-    for action in (CreateFileAction(file_path=path, content="x"), EditAction(file_path=path, find="", replace="x")):
+    for action in (
+        CreateFileAction(file_path=path, content="x"),
+        EditAction(file_path=path, find="", replace="x"),
+    ):
         assert (await done(root, action)).status is FAILURE
     assert everything(root.parent) == before
 
 
 def everything(folder: Path) -> dict[str, bytes]:
-    return {str(path): path.read_bytes() if path.is_file() else b"" for path in folder.rglob("*")}
+    return {
+        str(path): path.read_bytes() if path.is_file() else b""
+        for path in folder.rglob("*")
+    }
 
 
-# --------------------------------------------------------------------------------------------------- edit
+# --------------------------------------------------------------------------------- edit
 
 
-async def edited(root: Path, before: bytes, find: str, replace: str) -> tuple[ActionResult, bytes]:
+async def edited(
+    root: Path, before: bytes, find: str, replace: str
+) -> tuple[ActionResult, bytes]:
     (root / "a.txt").write_bytes(before)
     result = await done(root, EditAction(file_path="a.txt", find=find, replace=replace))
     return result, (root / "a.txt").read_bytes()
@@ -293,18 +372,26 @@ async def test_an_edit_without_one_match_changes_nothing_and_reports_the_content
     assert words in result.error
 
 
-async def test_a_failed_edit_does_not_give_away_what_reading_would_not(root: Path) -> None:
+async def test_a_failed_edit_does_not_give_away_what_reading_would_not(
+    root: Path,
+) -> None:
     (root / ".env").write_text("KEY=s3cret")
     (root / "a.bin").write_bytes(b"\0\1\2")
     for path in (".env", "a.bin"):
-        result = await done(root, EditAction(file_path=path, find="nowhere", replace="x"))
+        result = await done(
+            root, EditAction(file_path=path, find="nowhere", replace="x")
+        )
         assert result.status is FAILURE
         assert "s3cret" not in result.output + result.error
         assert "\0" not in result.output
 
 
-@pytest.mark.parametrize("replace", ["", "  \n", "first\n// ... rest of the file unchanged\n"])
-async def test_a_whole_file_is_not_replaced_by_less_than_a_whole_file(root: Path, replace: str) -> None:
+@pytest.mark.parametrize(
+    "replace", ["", "  \n", "first\n// ... rest of the file unchanged\n"]
+)
+async def test_a_whole_file_is_not_replaced_by_less_than_a_whole_file(
+    root: Path, replace: str
+) -> None:
     result, content = await edited(root, b"first\nsecond\n", "", replace)
     assert (result.status, content) == (FAILURE, b"first\nsecond\n")
 
@@ -314,7 +401,10 @@ async def test_marks_of_a_merge_do_not_get_into_a_file(root: Path, find: str) ->
     marked = "<<<<<<< HEAD\nfirst\n=======\nthird\n>>>>>>> new\n"
     (root / "old.js").write_text("first\nsecond\n")
     result = await done(root, EditAction(file_path="old.js", find=find, replace=marked))
-    assert (result.status, (root / "old.js").read_text()) == (FAILURE, "first\nsecond\n")
+    assert (result.status, (root / "old.js").read_text()) == (
+        FAILURE,
+        "first\nsecond\n",
+    )
     assert "<<<<<<< HEAD" in result.error
     result = await done(root, CreateFileAction(file_path="new.js", content=marked))
     assert (result.status, (root / "new.js").exists()) == (FAILURE, False)
@@ -322,21 +412,38 @@ async def test_marks_of_a_merge_do_not_get_into_a_file(root: Path, find: str) ->
 
 async def test_a_part_is_not_replaced_by_a_remark(root: Path) -> None:
     new = "first\n// ... rest unchanged\n"
-    result, content = await edited(root, b"first\nsecond\nthird\n", "first\nsecond\n", new)
+    result, content = await edited(
+        root, b"first\nsecond\nthird\n", "first\nsecond\n", new
+    )
     assert (result.status, content) == (FAILURE, b"first\nsecond\nthird\n")
 
 
 async def test_a_file_that_is_not_there_or_may_not_be_written_fails(root: Path) -> None:
-    assert "a.txt" in (await done(root, EditAction(file_path="a.txt", find="x", replace="y"))).error
+    assert (
+        "a.txt"
+        in (
+            await done(root, EditAction(file_path="a.txt", find="x", replace="y"))
+        ).error
+    )
     (root / "a.txt").mkdir()
-    assert "folder" in (await done(root, EditAction(file_path="a.txt", find="x", replace="y"))).error
+    assert (
+        "folder"
+        in (
+            await done(root, EditAction(file_path="a.txt", find="x", replace="y"))
+        ).error
+    )
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
 async def test_a_read_only_file_is_left(root: Path) -> None:
     (root / "a.txt").write_text("x")
     (root / "a.txt").chmod(0o400)
-    assert "read-only" in (await done(root, EditAction(file_path="a.txt", find="x", replace="y"))).error
+    assert (
+        "read-only"
+        in (
+            await done(root, EditAction(file_path="a.txt", find="x", replace="y"))
+        ).error
+    )
 
 
 async def test_the_mode_of_a_file_is_kept(root: Path) -> None:
@@ -346,7 +453,7 @@ async def test_the_mode_of_a_file_is_kept(root: Path) -> None:
     assert (root / "a.sh").stat().st_mode & 0o777 == 0o755
 
 
-# ---------------------------------------------------------------------------------- read, chat, research
+# ----------------------------------------------------------------- read, chat, research
 
 
 async def test_a_file_and_a_folder_are_read(root: Path) -> None:
@@ -356,7 +463,10 @@ async def test_a_file_and_a_folder_are_read(root: Path) -> None:
     assert "a.py" in (await done(root, ReadAction(source="src"))).output
 
 
-@pytest.mark.parametrize("source", ["missing.txt", "/etc/passwd", "../app-evil", "link/secret", "file:///etc/passwd"])
+@pytest.mark.parametrize(
+    "source",
+    ["missing.txt", "/etc/passwd", "../app-evil", "link/secret", "file:///etc/passwd"],
+)
 async def test_what_is_missing_or_outside_is_not_read(root: Path, source: str) -> None:
     (root.parent / "app-evil/secret").write_text("canary")
     (root / "link").symlink_to(root.parent / "app-evil")
@@ -371,7 +481,9 @@ async def test_a_page_is_read_as_its_text(root: Path) -> None:
     assert (result.status, result.output) == (SUCCESS, "Title: T\n\n# Hi")
 
 
-async def test_a_page_of_a_private_network_is_refused_unless_the_settings_say_so(root: Path) -> None:
+async def test_a_page_of_a_private_network_is_refused_unless_the_settings_say_so(
+    root: Path,
+) -> None:
     result = await done(root, ReadAction(source="http://127.0.0.1:9/"), allowing(root))
     assert result.status is FAILURE
     assert "127.0.0.1" in result.error
@@ -379,7 +491,10 @@ async def test_a_page_of_a_private_network_is_refused_unless_the_settings_say_so
 
 async def test_an_answer_completes_a_chat(root: Path) -> None:
     result = await done(root, ChatWithUserAction(prompt="Which colour?"))
-    assert (result.status, result.output.split()) == (COMPLETED, ["Which", "colour?", "Blue."])
+    assert (result.status, result.output.split()) == (
+        COMPLETED,
+        ["Which", "colour?", "Blue."],
+    )
 
 
 async def test_without_anybody_a_chat_fails(root: Path) -> None:
@@ -409,7 +524,7 @@ async def test_an_action_that_only_reports_hold_is_a_bug_to_run(root: Path) -> N
         await done(root, ParsePlanAction())
 
 
-# ------------------------------------------------------------------------------------------- any path text
+# ------------------------------------------------------------------------ any path text
 
 _opened: list[str] = []
 _watching = False
@@ -443,7 +558,9 @@ PATHS = st.text(st.sampled_from("./\\~:aA \0\n-é"), max_size=20) | st.sampled_f
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
 @given(PATHS)
-def test_whatever_the_path_nothing_outside_the_project_is_opened(root: Path, path: str) -> None:
+def test_whatever_the_path_nothing_outside_the_project_is_opened(
+    root: Path, path: str
+) -> None:
     global _watching  # noqa: PLW0603
     if not (root / "link").is_symlink():
         (root / "link").symlink_to(root.parent / "app-evil")
@@ -454,9 +571,13 @@ def test_whatever_the_path_nothing_outside_the_project_is_opened(root: Path, pat
     async def all_of_them() -> None:
         global _watching  # noqa: PLW0603
         actions: list[Action] = (
-            [ReadAction(source=path), EditAction(file_path=path, find="x", replace="y")] if path.strip() else []
+            [ReadAction(source=path), EditAction(file_path=path, find="x", replace="y")]
+            if path.strip()
+            else []
         )
-        actions += [CreateFileAction(file_path=path, content="canary")] if path.strip() else []
+        actions += (
+            [CreateFileAction(file_path=path, content="canary")] if path.strip() else []
+        )
         runs = runner(root)
         _watching = True
         for action in actions:
@@ -470,7 +591,8 @@ def test_whatever_the_path_nothing_outside_the_project_is_opened(root: Path, pat
     outside = [
         opened
         for opened in _opened
-        if str(root.parent) in opened and not Path(opened).resolve().is_relative_to(root.resolve())
+        if str(root.parent) in opened
+        and not Path(opened).resolve().is_relative_to(root.resolve())
     ]
     assert not outside
     assert not [opened for opened in _opened if opened.startswith("/etc/")]
@@ -478,7 +600,9 @@ def test_whatever_the_path_nothing_outside_the_project_is_opened(root: Path, pat
     assert [path.name for path in (root.parent / "app-evil").iterdir()] == ["secret"]
 
 
-async def test_a_change_is_judged_beside_the_event_loop(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_change_is_judged_beside_the_event_loop(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     held_up: list[bool] = []
 
     def noted(judge: Callable[..., ChangeSet]) -> Callable[..., ChangeSet]:
@@ -491,5 +615,7 @@ async def test_a_change_is_judged_beside_the_event_loop(root: Path, monkeypatch:
     monkeypatch.setattr(run, "creation", noted(judging.creation))
     monkeypatch.setattr(run, "edit", noted(judging.edit))
     await done(root, CreateFileAction(file_path="a.py", content="x = 1\n"))
-    assert (await done(root, EditAction(file_path="a.py", find="x = 1", replace="x = 2"))).status is SUCCESS
+    assert (
+        await done(root, EditAction(file_path="a.py", find="x = 1", replace="x = 2"))
+    ).status is SUCCESS
     assert held_up == [False, False]

@@ -27,7 +27,16 @@ from tests.promised import NOT_ALLOWED, NOT_FOUND, NOT_STARTED, TIMED_OUT
 WHEN = re.compile(r"\bUse it\s(when|for)\b")
 
 DOCS = Path(__file__).parents[2] / "docs" / "tool_interface_design.md"
-READ_ONLY = ["read_file", "list_files", "glob_files", "grep_files", "find_code", "git_status", "git_log", "git_diff"]
+READ_ONLY = [
+    "read_file",
+    "list_files",
+    "glob_files",
+    "grep_files",
+    "find_code",
+    "git_status",
+    "git_log",
+    "git_diff",
+]
 ACTING = ["create_file", "edit_file", "execute_command", "chat_with_user", "research"]
 
 
@@ -63,26 +72,46 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def tools(root: Path) -> dict[str, Tool[Any]]:
-    return {tool.name: tool for tool in (*read_only_tools(root, CodeFinder(root)), *acting_tools(runner(root)))}
+    return {
+        tool.name: tool
+        for tool in (
+            *read_only_tools(root, CodeFinder(root)),
+            *acting_tools(runner(root)),
+        )
+    }
 
 
-async def test_code_is_found_by_what_it_is_about(root: Path, tools: dict[str, Tool[Any]]) -> None:
-    (root / "src/limits.py").write_text("class RateLimiter:\n    def allows(self, client):\n        return True\n")
-    found = (await tools["find_code"].execute(query="where is the rate limited?"))["output"].splitlines()
+async def test_code_is_found_by_what_it_is_about(
+    root: Path, tools: dict[str, Tool[Any]]
+) -> None:
+    (root / "src/limits.py").write_text(
+        "class RateLimiter:\n    def allows(self, client):\n        return True\n"
+    )
+    found = (await tools["find_code"].execute(query="where is the rate limited?"))[
+        "output"
+    ].splitlines()
     assert found[0].startswith("src/limits.py: ")
     assert found[1].startswith("  lines 1-")
     assert found[1].endswith("class RateLimiter:")
     assert "src/app.py" not in "".join(found)
     (root / "src/limits.py").rename(root / "src/quota.py")
-    assert "src/quota.py" in (await tools["find_code"].execute(query="rate limit"))["output"]
-    assert "Nothing" in (await tools["find_code"].execute(query="zebra xylophone"))["output"]
+    assert (
+        "src/quota.py"
+        in (await tools["find_code"].execute(query="rate limit"))["output"]
+    )
+    assert (
+        "Nothing"
+        in (await tools["find_code"].execute(query="zebra xylophone"))["output"]
+    )
 
 
 def test_what_finds_code_is_offered_where_there_is_a_map() -> None:
     assert "find_code" not in {tool.name for tool in read_only_tools(Path())}
 
 
-def test_gits_tools_are_offered_in_a_repository(root: Path, tools: dict[str, Tool[Any]]) -> None:
+def test_gits_tools_are_offered_in_a_repository(
+    root: Path, tools: dict[str, Tool[Any]]
+) -> None:
     assert any(tool.category == "Git" for tool in tools.values())
     (root / ".git").rename(root / "was-git")
     assert not any(tool.category == "Git" for tool in read_only_tools(root))
@@ -93,7 +122,9 @@ def test_there_are_the_promised_tools(tools: dict[str, Tool[Any]]) -> None:
 
 
 @pytest.mark.parametrize("name", READ_ONLY + ACTING)
-def test_a_definition_says_all_that_a_model_needs(tools: dict[str, Tool[Any]], name: str) -> None:
+def test_a_definition_says_all_that_a_model_needs(
+    tools: dict[str, Tool[Any]], name: str
+) -> None:
     tool = tools[name]
     definition = tool.get_openrouter_tool_definition()
     assert definition["type"] == "function"
@@ -107,29 +138,44 @@ def test_a_definition_says_all_that_a_model_needs(tools: dict[str, Tool[Any]], n
     assert all(field["type"] for field in schema["properties"].values())
     assert tool.category
     assert tool.tags
-    assert not re.search(r"\$ref|anyOf|\btitle\b|default|m(in|ax)imum", json.dumps(schema))  # paid for in every round
+    # paid for in every round
+    assert not re.search(
+        r"\$ref|anyOf|\btitle\b|default|m(in|ax)imum", json.dumps(schema)
+    )
 
 
 @pytest.mark.parametrize("name", READ_ONLY + ACTING)
-async def test_the_examples_are_calls_that_are_accepted(tools: dict[str, Tool[Any]], name: str) -> None:
+async def test_the_examples_are_calls_that_are_accepted(
+    tools: dict[str, Tool[Any]], name: str
+) -> None:
     for example in tools[name].examples:
-        assert "called wrongly" not in str((await tools[name].execute(**example)).get("error"))
+        assert "called wrongly" not in str(
+            (await tools[name].execute(**example)).get("error")
+        )
 
 
 @pytest.mark.parametrize("name", READ_ONLY + ACTING)
-def test_the_instructions_read_well_without_tool_calls(tools: dict[str, Tool[Any]], name: str) -> None:
+def test_the_instructions_read_well_without_tool_calls(
+    tools: dict[str, Tool[Any]], name: str
+) -> None:
     words = tools[name].get_ai_prompt_instructions()
     assert words.startswith(f"## {name}\n\n{tools[name].description}")
     for part in ("Parameters:", "Answer:", "Examples:"):
         assert words.count(f"\n{part}") == 1
-    calls = [json.loads(line) for line in words.partition("Examples:\n")[2].splitlines()]
+    calls = [
+        json.loads(line) for line in words.partition("Examples:\n")[2].splitlines()
+    ]
     assert [call["arguments"] for call in calls] == list(tools[name].examples)
     assert all(call["tool"] == name for call in calls)
 
 
 @pytest.mark.parametrize("name", READ_ONLY + ACTING)
-def test_a_model_is_told_what_comes_back(tools: dict[str, Tool[Any]], name: str) -> None:
-    assert f"Answer: {tools[name].returns}\n" in tools[name].get_ai_prompt_instructions()
+def test_a_model_is_told_what_comes_back(
+    tools: dict[str, Tool[Any]], name: str
+) -> None:
+    assert (
+        f"Answer: {tools[name].returns}\n" in tools[name].get_ai_prompt_instructions()
+    )
     (told,) = definitions([tools[name]])
     assert told.description == tools[name].purpose  # it is paid for in every round
 
@@ -157,10 +203,16 @@ def test_execute_command_has_its_promised_description(root: Path, mode: str) -> 
     ):
         assert promised in tool.description
     schema = tool.parameters_schema
-    assert (tool.category, tool.tags) == ("System", ("cli", "command", "execute", "system"))
+    assert (tool.category, tool.tags) == (
+        "System",
+        ("cli", "command", "execute", "system"),
+    )
     assert schema["required"] == ["command"]
     assert schema["properties"]["command"]["type"] == "string"
-    assert (schema["properties"]["cwd"]["type"], schema["properties"]["cwd"]["default"]) == ("string", ".")
+    assert (
+        schema["properties"]["cwd"]["type"],
+        schema["properties"]["cwd"]["default"],
+    ) == ("string", ".")
     assert len(tool.examples) == 3
     words = tool.get_ai_prompt_instructions()
     assert "- `cwd` (string," in words
@@ -168,7 +220,9 @@ def test_execute_command_has_its_promised_description(root: Path, mode: str) -> 
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_what_is_said_of_a_shell_and_of_programs_is_what_happens(root: Path, mode: str) -> None:
+async def test_what_is_said_of_a_shell_and_of_programs_is_what_happens(
+    root: Path, mode: str
+) -> None:
     asked: list[str] = []
 
     async def yes(command: str, reason: str) -> Permission:
@@ -179,19 +233,31 @@ async def test_what_is_said_of_a_shell_and_of_programs_is_what_happens(root: Pat
     tool = command_tool(commands)
     piped, other = "printf one | wc -c", "uname"
     answers = [await tool.execute(command=command) for command in (piped, other)]
-    assert ("no shell" in tool.description) == (mode == "safe") == all("error" in one for one in answers)
-    assert ("is asked" in tool.description) == (mode == "ask") == (asked == [piped, other])
+    assert (
+        ("no shell" in tool.description)
+        == (mode == "safe")
+        == all("error" in one for one in answers)
+    )
+    assert (
+        ("is asked" in tool.description) == (mode == "ask") == (asked == [piped, other])
+    )
     assert ("any program" in tool.description) == (mode == "unsafe")
     assert (", ".join(commands.allowed) in tool.description) == (mode != "unsafe")
     assert mode == "safe" or answers[0]["stdout"].strip() == "3"
-    assert [commands.judge(str(example["command"])).in_shell for example in tool.examples][2] == (mode != "safe")
+    assert [
+        commands.judge(str(example["command"])).in_shell for example in tool.examples
+    ][2] == (mode != "safe")
 
 
-async def test_what_cannot_be_started_has_the_promised_code(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_cannot_be_started_has_the_promised_code(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (root / "broken").write_bytes(b"\x7fELF, but not really")
     (root / "broken").chmod(0o755)
     monkeypatch.setenv("PATH", str(root), prepend=os.pathsep)
-    answer = await command_tool(runner(root, allow=("broken",)).commands).execute(command="broken")
+    answer = await command_tool(runner(root, allow=("broken",)).commands).execute(
+        command="broken"
+    )
     assert (answer["return_code"], answer["returncode"], answer["stdout"]) == (1, 1, "")
     assert answer["stderr"].startswith(NOT_STARTED)
 
@@ -203,16 +269,36 @@ async def test_what_cannot_be_started_has_the_promised_code(root: Path, monkeypa
         ("read_file", {"file": "README.md"}, "`file` is unknown"),
         ("read_file", {"path": ["a"]}, "`path` is not a text"),
         ("read_file", {"path": ""}, "`path` is empty"),
-        ("read_file", {"path": "README.md", "start_line": 0}, "`start_line` is not a whole number (at least 1)"),
-        ("grep_files", {"pattern": "x", "limit": 10**9}, "`limit` is not a whole number (at least 1, at most 1,000)"),
+        (
+            "read_file",
+            {"path": "README.md", "start_line": 0},
+            "`start_line` is not a whole number (at least 1)",
+        ),
+        (
+            "grep_files",
+            {"pattern": "x", "limit": 10**9},
+            "`limit` is not a whole number (at least 1, at most 1,000)",
+        ),
         ("execute_command", {"command": ""}, "`command` is empty"),
         ("execute_command", {"command": "ls", "shell": True}, "`shell` is unknown"),
         ("create_file", {"content": "x"}, "`file_path` is missing"),
-        ("research", {"queries": "one"}, "`queries` is not a list (each a text, not empty)"),
-        ("execute_command", {"command": "ls", "env": '{"A": "b"}'}, "`env` is not a mapping (each a text)"),
+        (
+            "research",
+            {"queries": "one"},
+            "`queries` is not a list (each a text, not empty)",
+        ),
+        (
+            "execute_command",
+            {"command": "ls", "env": '{"A": "b"}'},
+            "`env` is not a mapping (each a text)",
+        ),
         ("list_files", {"path": "\ud800"}, "`path` is no text that can be written"),
         ("read_file", {"path": "a", "self": 1}, "`self` is unknown"),
-        ("create_file", {"file_path": "a", "action": "create_file"}, "`action` is unknown"),
+        (
+            "create_file",
+            {"file_path": "a", "action": "create_file"},
+            "`action` is unknown",
+        ),
         ("git_status", {"path": "."}, "`path` is unknown"),
     ],
 )
@@ -226,8 +312,17 @@ async def test_wrong_arguments_come_back_as_an_error_that_says_how_to_call_it(
     assert "Its parameters: " in answer["error"]
 
 
-async def test_all_that_is_wrong_in_a_call_is_said_at_once(tools: dict[str, Tool[Any]]) -> None:
-    wrong = {"regex": "x", "path": 1, "glob": [], "ignore_case": "maybe", "limit": 0, "case": True}
+async def test_all_that_is_wrong_in_a_call_is_said_at_once(
+    tools: dict[str, Tool[Any]],
+) -> None:
+    wrong = {
+        "regex": "x",
+        "path": 1,
+        "glob": [],
+        "ignore_case": "maybe",
+        "limit": 0,
+        "case": True,
+    }
     said = (await tools["grep_files"].execute(**wrong))["error"]
     assert all(f"`{name}` is " in said for name in (*wrong, "pattern"))
 
@@ -235,8 +330,16 @@ async def test_all_that_is_wrong_in_a_call_is_said_at_once(tools: dict[str, Tool
 @pytest.mark.parametrize(
     ("name", "arguments", "output"),
     [
-        ("read_file", {"path": "README.md", "start_line": "3", "end_line": 3.0}, "Words."),
-        ("grep_files", {"pattern": "LOGIN", "ignore_case": "yes", "limit": "5"}, "src/app.py:1"),
+        (
+            "read_file",
+            {"path": "README.md", "start_line": "3", "end_line": 3.0},
+            "Words.",
+        ),
+        (
+            "grep_files",
+            {"pattern": "LOGIN", "ignore_case": "yes", "limit": "5"},
+            "src/app.py:1",
+        ),
         ("read_file", {"path": "README.md"}, "# Shop\n\nWords."),
         ("read_file", {"path": "README.md", "start_line": 3, "end_line": 3}, "Words."),
         ("read_file", {"path": "src"}, "app.py"),
@@ -276,7 +379,9 @@ async def test_looking_outside_or_at_nothing_is_an_error(
     assert "root:" not in str(answer)
 
 
-async def test_git_tools_show_status_log_and_diff(tools: dict[str, Tool[Any]], root: Path) -> None:
+async def test_git_tools_show_status_log_and_diff(
+    tools: dict[str, Tool[Any]], root: Path
+) -> None:
     git = ["git", "-C", str(root), "-c", "user.name=A", "-c", "user.email=a@b.c"]
     subprocess.run([*git, "init", "-q", "-b", "main"], check=True)
     subprocess.run([*git, "add", "-A"], check=True)
@@ -287,10 +392,14 @@ async def test_git_tools_show_status_log_and_diff(tools: dict[str, Tool[Any]], r
     assert "+Other words." in (await tools["git_diff"].execute())["output"]
     assert "Other" not in (await tools["git_diff"].execute(staged=True))["output"]
     assert "+Words." in (await tools["git_diff"].execute(commit="HEAD"))["output"]
-    assert "no commit" in (await tools["git_diff"].execute(commit="--output=x"))["error"]
+    assert (
+        "no commit" in (await tools["git_diff"].execute(commit="--output=x"))["error"]
+    )
 
 
-async def test_execute_command_answers_in_the_promised_forms(tools: dict[str, Tool[Any]], root: Path) -> None:
+async def test_execute_command_answers_in_the_promised_forms(
+    tools: dict[str, Tool[Any]], root: Path
+) -> None:
     run = tools["execute_command"].execute
     failing = 'python -c "print(1); exit(3)"'
     answer = await run(command=failing, cwd="src")
@@ -309,38 +418,83 @@ async def test_execute_command_answers_in_the_promised_forms(tools: dict[str, To
     }
     assert "needs a shell" in (await run(command="ls | wc"))["error"]
     assert "absolute" in (await run(command="ls", cwd="/tmp"))["error"]
-    missing = await command_tool(runner(root, allow=("no-such-program",)).commands).execute(command="no-such-program")
-    assert (missing["return_code"], missing["stderr"]) == (127, NOT_FOUND.format("no-such-program"))
+    missing = await command_tool(
+        runner(root, allow=("no-such-program",)).commands
+    ).execute(command="no-such-program")
+    assert (missing["return_code"], missing["stderr"]) == (
+        127,
+        NOT_FOUND.format("no-such-program"),
+    )
     slow = command_tool(runner(root, timeout=0.5).commands)
     answer = await slow.execute(command='python -c "import time; time.sleep(60)"')
     assert answer == {"error": TIMED_OUT.format(0.5)}
 
 
-async def test_actions_answer_with_what_is_needed_for_the_next_try(tools: dict[str, Tool[Any]]) -> None:
-    assert await tools["create_file"].execute(file_path="new.txt", content="one") == {"success": True}
+async def test_actions_answer_with_what_is_needed_for_the_next_try(
+    tools: dict[str, Tool[Any]],
+) -> None:
+    assert await tools["create_file"].execute(file_path="new.txt", content="one") == {
+        "success": True
+    }
     exists = await tools["create_file"].execute(file_path="new.txt", content="two")
     assert exists["content"] == "one"
     assert "new.txt" in exists["error"]
-    missing = await tools["edit_file"].execute(file_path="new.txt", find="two", replace="three")
+    missing = await tools["edit_file"].execute(
+        file_path="new.txt", find="two", replace="three"
+    )
     assert missing["content"] == "one"
     assert "error" in missing
-    assert await tools["chat_with_user"].execute(prompt="Colour?") == {"success": True, "output": "Colour? Blue."}
-    assert "https://a.example" in (await tools["research"].execute(queries=["q"]))["output"]
+    assert await tools["chat_with_user"].execute(prompt="Colour?") == {
+        "success": True,
+        "output": "Colour? Blue.",
+    }
+    assert (
+        "https://a.example"
+        in (await tools["research"].execute(queries=["q"]))["output"]
+    )
 
 
 ANYTHING: st.SearchStrategy[Any] = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=10) | st.just("\ud800"),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=10)
+    | st.just("\ud800"),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(st.text(max_size=3), inner, max_size=2)
+    ),
     max_leaves=4,
 )
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(
-    st.sampled_from(["read_file", "list_files", "glob_files", "create_file", "edit_file", "execute_command"]),
+    st.sampled_from(
+        [
+            "read_file",
+            "list_files",
+            "glob_files",
+            "create_file",
+            "edit_file",
+            "execute_command",
+        ]
+    ),
     st.dictionaries(
         st.sampled_from(
-            ["path", "pattern", "limit", "command", "cwd", "env", "file_path", "content", "find", "replace"]
+            [
+                "path",
+                "pattern",
+                "limit",
+                "command",
+                "cwd",
+                "env",
+                "file_path",
+                "content",
+                "find",
+                "replace",
+            ]
         )
         | st.sampled_from(["self", "kwargs", "\ud800"])
         | st.text(max_size=5),
@@ -348,8 +502,16 @@ ANYTHING: st.SearchStrategy[Any] = st.recursive(
         max_size=4,
     ),
 )
-async def test_whatever_a_model_sends_it_gets_an_answer(root: Path, name: str, arguments: dict[str, Any]) -> None:
-    tools = {tool.name: tool for tool in (*read_only_tools(root, CodeFinder(root)), *acting_tools(runner(root)))}
+async def test_whatever_a_model_sends_it_gets_an_answer(
+    root: Path, name: str, arguments: dict[str, Any]
+) -> None:
+    tools = {
+        tool.name: tool
+        for tool in (
+            *read_only_tools(root, CodeFinder(root)),
+            *acting_tools(runner(root)),
+        )
+    }
     answer = await tools[name].execute(**arguments)
     assert json.dumps(answer, ensure_ascii=False).encode()
 
@@ -358,7 +520,9 @@ def test_the_documentation_shows_the_tool_as_it_is() -> None:
     text = DOCS.read_text()
     for part in (ReadArguments, ReadFileTool):
         assert inspect.getsource(part).strip() in text
-    assert re.findall(r"^## (\d+)\. .*$", text, re.MULTILINE) == [str(number) for number in range(1, 11)]
+    assert re.findall(r"^## (\d+)\. .*$", text, re.MULTILINE) == [
+        str(number) for number in range(1, 11)
+    ]
     assert "`ReadFileTool`\n" in text
     assert "`ExecuteCommandTool`\n" in text
     assert "## 10. " in text

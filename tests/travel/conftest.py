@@ -28,7 +28,9 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Copies:
 
 
 @pytest.fixture(scope="session")
-def prepared_begun(prepared: Copies, tmp_path_factory: pytest.TempPathFactory) -> Copies:
+def prepared_begun(
+    prepared: Copies, tmp_path_factory: pytest.TempPathFactory
+) -> Copies:
     folder = tmp_path_factory.mktemp("begun").resolve()
     copies = prepared.copy_to(folder / "copies")
     with at_home(folder):

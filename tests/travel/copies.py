@@ -26,8 +26,17 @@ GOOD = tuple(says(path, "good") for path in ("a.txt", "b.txt", "c.txt"))
 
 
 def git(folder: Path, *words: str, data: bytes | None = None) -> str:
-    who = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "-c", "commit.gpgsign=false")
-    done = subprocess.run(["git", *who, *words], cwd=folder, check=True, capture_output=True, input=data)
+    who = (
+        "-c",
+        "user.name=Ann",
+        "-c",
+        "user.email=ann@example.org",
+        "-c",
+        "commit.gpgsign=false",
+    )
+    done = subprocess.run(
+        ["git", *who, *words], cwd=folder, check=True, capture_output=True, input=data
+    )
     return done.stdout.decode(errors="replace").strip()
 
 
@@ -42,7 +51,15 @@ class Copies:
     def made(cls, folder: Path, *steps: Step) -> "Copies":
         folder.mkdir(parents=True, exist_ok=True)
         remote = folder / "remote.git"
-        git(folder, "init", "--quiet", "--bare", "--template=", "--initial-branch=main", str(remote))
+        git(
+            folder,
+            "init",
+            "--quiet",
+            "--bare",
+            "--template=",
+            "--initial-branch=main",
+            str(remote),
+        )
         copies = cls(folder, remote)
         first = copies.clone("first")
         first.write(*(steps or STEPS))
@@ -82,13 +99,21 @@ class Copies:
         names = git(self.remote, "rev-list", "--objects", "--all").splitlines()
         asked = "".join(f"{name.split(' ')[0]}\n" for name in names).encode()
         batch = ["git", "cat-file", "--batch", "--buffer"]
-        return subprocess.run(batch, cwd=self.remote, input=asked, check=True, capture_output=True).stdout
+        return subprocess.run(
+            batch, cwd=self.remote, input=asked, check=True, capture_output=True
+        ).stdout
 
 
 def copied(source: Path, target: Path) -> Path:
-    """A folder with repositories and their working trees, which know where they are, elsewhere."""
+    """A folder with repositories and their working trees, which know where they are,
+    elsewhere.
+    """
     shutil.copytree(source, target, symlinks=True)
-    known = [*target.glob("*/.git/config"), *target.glob("*/.git/worktrees/*/gitdir"), *target.rglob("tree/.git")]
+    known = [
+        *target.glob("*/.git/config"),
+        *target.glob("*/.git/worktrees/*/gitdir"),
+        *target.rglob("tree/.git"),
+    ]
     for file in known:
         file.write_text(file.read_text().replace(str(source), str(target)))
     return target
@@ -108,7 +133,16 @@ def cdd(sandbox: Sandbox, *words: str) -> int:
 
 def run(sandbox: Sandbox, *replies: str, more: tuple[str, ...] = ()) -> int:
     """Go on with the run, as long as there are replies."""
-    return cdd(sandbox, "exec", SLUG, "--max-attempts", "1", "--model", scripted(sandbox, *replies), *more)
+    return cdd(
+        sandbox,
+        "exec",
+        SLUG,
+        "--max-attempts",
+        "1",
+        "--model",
+        scripted(sandbox, *replies),
+        *more,
+    )
 
 
 def files(root: Path) -> dict[str, tuple[str, object]]:
@@ -137,7 +171,9 @@ def left_running(record: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A command of a run that was killed."""
     mark = uuid.uuid4().hex
     sleep = "import time; time.sleep(600)"
-    process = subprocess.Popen([sys.executable, "-S", "-c", sleep], env={**os.environ, MARK: mark})
+    process = subprocess.Popen(
+        [sys.executable, "-S", "-c", sleep], env={**os.environ, MARK: mark}
+    )
     (record / f"running-{mark}").touch()
     try:
         yield process

@@ -1,4 +1,6 @@
-"""A git remote over HTTP on this machine that wants a name and a password: git's own `http-backend`."""
+"""A git remote over HTTP on this machine that wants a name and a password: git's own
+`http-backend`.
+"""
 
 import base64
 import os
@@ -55,7 +57,13 @@ class Handler(BaseHTTPRequestHandler):
             "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
             "REMOTE_USER": NAME,
         }
-        done = subprocess.run(["git", "http-backend"], input=body, env=env, capture_output=True, check=True)
+        done = subprocess.run(
+            ["git", "http-backend"],
+            input=body,
+            env=env,
+            capture_output=True,
+            check=True,
+        )
         head, _, content = done.stdout.partition(b"\r\n\r\n")
         fields = dict(line.split(": ", 1) for line in head.decode().split("\r\n"))
         self.reply(int(fields.pop("Status", "200").split()[0]), fields, content)
@@ -68,7 +76,8 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content)
 
-    def log_message(self, *args: object) -> None:  # type: ignore[override]  # all of them
+    # all of them
+    def log_message(self, *args: object) -> None:  # type: ignore[override]
         """Nobody reads along."""
 
 
@@ -76,7 +85,9 @@ class Handler(BaseHTTPRequestHandler):
 def served(folder: Path) -> Iterator[str]:
     """The address under which the repositories in a folder are."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, folder))
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread = threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.05}
+    )
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_address[1]}"

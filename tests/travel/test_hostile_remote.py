@@ -1,4 +1,6 @@
-"""What a remote sends is judged before anything of it is used: nothing of it goes to the project then."""
+"""What a remote sends is judged before anything of it is used: nothing of it goes to
+the project then.
+"""
 
 import json
 import os
@@ -33,10 +35,22 @@ class Tampered:
         self.git("read-tree", REFERENCE)
 
     def git(self, *words: str, data: bytes | None = None) -> str:
-        command = ["git", "-c", "user.name=Eve", "-c", "user.email=eve@example.org", *words]
+        command = [
+            "git",
+            "-c",
+            "user.name=Eve",
+            "-c",
+            "user.email=eve@example.org",
+            *words,
+        ]
         env = {**os.environ, **self.index}
         return subprocess.run(
-            command, cwd=self.remote, env=env, input=data, check=True, capture_output=True
+            command,
+            cwd=self.remote,
+            env=env,
+            input=data,
+            check=True,
+            capture_output=True,
         ).stdout.decode(errors="replace")
 
     def read(self, path: str) -> str:
@@ -60,7 +74,9 @@ class Tampered:
         self.git("rm", "-r", "--quiet", "--cached", path)
 
     def publish(self, tree: str | None = None) -> None:
-        commit = self.git("commit-tree", "-m", "x", "-p", REFERENCE, tree or self.tree).strip()
+        commit = self.git(
+            "commit-tree", "-m", "x", "-p", REFERENCE, tree or self.tree
+        ).strip()
         self.git("update-ref", REFERENCE, commit)
 
 
@@ -93,27 +109,45 @@ TAMPERED: dict[str, Tamper] = {
     "no project": lambda it: it.remove("project"),
     "no checkpoints": lambda it: it.remove("checkpoints"),
     "a torn manifest": lambda it: it.put("run.json", "{"),
-    "another run": lambda it: it.change("run.json", lambda it: it.update(slug="feature-other")),
+    "another run": lambda it: it.change(
+        "run.json", lambda it: it.update(slug="feature-other")
+    ),
     "a newer form": lambda it: it.change("run.json", lambda it: it.update(version=99)),
-    "a name that goes up": lambda it: it.change("run.json", lambda it: it["checkpoints"].update({"a/../b": "0" * 40})),
+    "a name that goes up": lambda it: it.change(
+        "run.json", lambda it: it["checkpoints"].update({"a/../b": "0" * 40})
+    ),
     "a torn lease": lambda it: it.put("lease.json", '{"holder": 1}'),
     "a torn state": lambda it: it.put("ticket/execution-state.json", "{"),
-    "a state of another ticket": state(lambda it: it.update(ticket_slug="feature-other")),
-    "an undo that is a path": state(lambda it: it.update(undone=[{"id": "../../HEAD", "steps": []}])),
+    "a state of another ticket": state(
+        lambda it: it.update(ticket_slug="feature-other")
+    ),
+    "an undo that is a path": state(
+        lambda it: it.update(undone=[{"id": "../../HEAD", "steps": []}])
+    ),
     "a torn copy of the state": lambda it: it.put("record/state.json", "[]"),
     "a torn spec": lambda it: it.put("ticket/spec.yaml", "title: [\n"),
     "a spec that is not text": lambda it: it.put("ticket/spec.yaml", b"\xff\xfe\x00"),
     "a torn baseline": lambda it: it.put("record/baseline.json", "{"),
-    "a checkpoint that is an option": span(lambda it: it["before"].update(id="--output=/tmp/x")),
-    "a checkpoint that is not part of it": span(lambda it: it["before"].update(id="0" * 40)),
+    "a checkpoint that is an option": span(
+        lambda it: it["before"].update(id="--output=/tmp/x")
+    ),
+    "a checkpoint that is not part of it": span(
+        lambda it: it["before"].update(id="0" * 40)
+    ),
     "a path that goes up": span(lambda it: it.update(paths=["../x"])),
     "a torn span": lambda it: it.put(f"{ATTEMPT}/span.json", "{"),
     "a shown file elsewhere": lambda it: it.change(
         f"{ATTEMPT}/shown.json", lambda it: it["files"].update({"/etc/passwd": None})
     ),
-    "a call's copy from elsewhere": calls({"a.txt": {"name": "../../../../etc/passwd", "permissions": 420}}),
-    "a call's file elsewhere": calls({"/tmp/x": {"name": "call-1-0", "permissions": 420}}),
-    "a dialogue that is none": lambda it: it.put(f"{ATTEMPT}/dialogue.json", '{"messages": 1}'),
+    "a call's copy from elsewhere": calls(
+        {"a.txt": {"name": "../../../../etc/passwd", "permissions": 420}}
+    ),
+    "a call's file elsewhere": calls(
+        {"/tmp/x": {"name": "call-1-0", "permissions": 420}}
+    ),
+    "a dialogue that is none": lambda it: it.put(
+        f"{ATTEMPT}/dialogue.json", '{"messages": 1}'
+    ),
 }
 
 
@@ -144,17 +178,28 @@ def check_refused(second: Sandbox, remote: Path) -> None:
     assert files(second.root) == before
     record = second.root / ".cdd" / "runs" / SLUG
     assert load_whereabouts(record) is None
-    assert not [*record.glob("step-*"), *record.glob("arriving"), *record.glob("travel.git/incoming/pack/*.pack")]
+    assert not [
+        *record.glob("step-*"),
+        *record.glob("arriving"),
+        *record.glob("travel.git/incoming/pack/*.pack"),
+    ]
     assert git(remote, "rev-parse", REFERENCE) == tip, "the lease was taken"
 
 
 @pytest.mark.parametrize("name", [name for name in TAMPERED if name not in WHOLE])
-async def test_what_is_no_run_is_not_taken_for_one(pushed: Copies, tmp_path: Path, name: str) -> None:
+async def test_what_is_no_run_is_not_taken_for_one(
+    pushed: Copies, tmp_path: Path, name: str
+) -> None:
     """As it is read before anything else is done."""
     tampered = Tampered(pushed)
     TAMPERED[name](tampered)
     git_there = Git(pushed.remote, {"GIT_DIR": str(pushed.remote)})
-    there = RunReference(SLUG, Remote(Address("origin", "", ""), git_there), tmp_path, lambda: datetime.now(UTC))
+    there = RunReference(
+        SLUG,
+        Remote(Address("origin", "", ""), git_there),
+        tmp_path,
+        lambda: datetime.now(UTC),
+    )
     with pytest.raises(NotARun):
         await Arrival.read(there, tampered.tree, tmp_path / "arriving")
     assert not (tmp_path / "arriving").exists()
@@ -172,7 +217,9 @@ def test_a_pull_of_what_is_no_run_changes_nothing(
 
 
 @pytest.mark.parametrize("path", ["../x", "/tmp/x"])
-def test_a_journal_with_paths_elsewhere_is_refused(pushed: Copies, second: Sandbox, path: str) -> None:
+def test_a_journal_with_paths_elsewhere_is_refused(
+    pushed: Copies, second: Sandbox, path: str
+) -> None:
     change = {"path": path, "before": None, "after": None}
     tampered = Tampered(pushed)
     tampered.put(f"{ATTEMPT}/changes.json", json.dumps({"files": [change]}))
@@ -181,7 +228,9 @@ def test_a_journal_with_paths_elsewhere_is_refused(pushed: Copies, second: Sandb
 
 
 @pytest.mark.parametrize("target", ["/etc", "../../x", "../.."])
-def test_a_link_out_of_the_project_is_refused(pushed: Copies, second: Sandbox, target: str) -> None:
+def test_a_link_out_of_the_project_is_refused(
+    pushed: Copies, second: Sandbox, target: str
+) -> None:
     tampered = Tampered(pushed)
     tampered.put("project/files/links/away", target, "120000")
     project = tampered.git("write-tree", "--prefix=project/").strip()
@@ -191,18 +240,33 @@ def test_a_link_out_of_the_project_is_refused(pushed: Copies, second: Sandbox, t
 
 
 @pytest.mark.parametrize("name", [".git", "..", ".GIT"])
-def test_names_that_git_keeps_are_refused(pushed: Copies, second: Sandbox, name: str) -> None:
+def test_names_that_git_keeps_are_refused(
+    pushed: Copies, second: Sandbox, name: str
+) -> None:
     """In a tree that no git of good will makes."""
     tampered = Tampered(pushed)
     blob = tampered.git("hash-object", "-w", "--stdin", data=b"[core]\n").strip()
-    inner = tampered.git("mktree", data=f"100644 blob {blob}\tconfig\n".encode()).strip()
+    inner = tampered.git(
+        "mktree", data=f"100644 blob {blob}\tconfig\n".encode()
+    ).strip()
     raw = b"40000 " + name.encode() + b"\0" + bytes.fromhex(inner)
-    bad = tampered.git("hash-object", "-w", "-t", "tree", "--literally", "--stdin", data=raw).strip()
-    project = tampered.git("mktree", data=f"040000 tree {bad}\tfiles\n".encode()).strip()
+    bad = tampered.git(
+        "hash-object", "-w", "-t", "tree", "--literally", "--stdin", data=raw
+    ).strip()
+    project = tampered.git(
+        "mktree", data=f"040000 tree {bad}\tfiles\n".encode()
+    ).strip()
     tampered.change("run.json", lambda it: it.update(project=project))
     top = tampered.git("write-tree").strip()
-    lines = [line for line in tampered.git("ls-tree", top).splitlines() if not line.endswith("\tproject")]
-    tree = tampered.git("mktree", data="\n".join([*lines, f"040000 tree {project}\tproject", ""]).encode()).strip()
+    lines = [
+        line
+        for line in tampered.git("ls-tree", top).splitlines()
+        if not line.endswith("\tproject")
+    ]
+    tree = tampered.git(
+        "mktree",
+        data="\n".join([*lines, f"040000 tree {project}\tproject", ""]).encode(),
+    ).strip()
     tampered.publish(tree)
     check_refused(second, pushed.remote)
 
@@ -217,7 +281,9 @@ def test_more_than_there_is_room_for_is_refused(
     check_refused(second, pushed.remote)
 
 
-def test_a_file_that_is_too_large_is_refused(pushed: Copies, second: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_is_too_large_is_refused(
+    pushed: Copies, second: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(arrival, "_LARGEST_FILE", 10_000)
     tampered = Tampered(pushed)
     tampered.put(f"{ATTEMPT}/output.txt", "x" * 10_001)
@@ -225,7 +291,9 @@ def test_a_file_that_is_too_large_is_refused(pushed: Copies, second: Sandbox, mo
     check_refused(second, pushed.remote)
 
 
-def test_settings_of_the_project_are_each_copys_own(pushed: Copies, second: Sandbox) -> None:
+def test_settings_of_the_project_are_each_copys_own(
+    pushed: Copies, second: Sandbox
+) -> None:
     (second.root / ".cdd" / "config.yaml").write_text("commands: {mode: safe}\n")
     tampered = Tampered(pushed)
     tampered.put("project/files/.cdd/config.yaml", "commands: {mode: unsafe}\n")

@@ -1,4 +1,6 @@
-"""Runs that travel, and runs in a tree of their own, as a session of the shell carries them out."""
+"""Runs that travel, and runs in a tree of their own, as a session of the shell carries
+them out.
+"""
 
 import asyncio
 
@@ -7,7 +9,15 @@ import pytest
 from cdd_agent.commands.overview import overviews
 from cdd_agent.commands.registry import handle
 from cdd_agent.engine.whereabouts import RunElsewhere
-from cdd_agent.events import About, Event, PlanOpened, ReplyStarted, StepDiff, StepStarted, TicketsListed
+from cdd_agent.events import (
+    About,
+    Event,
+    PlanOpened,
+    ReplyStarted,
+    StepDiff,
+    StepStarted,
+    TicketsListed,
+)
 from cdd_agent.llm.scripted import ScriptedReply
 from cdd_agent.session import Session
 from cdd_agent.tickets.status import StepStatus
@@ -30,7 +40,9 @@ async def say(session: Session, *lines: str) -> list[Event]:
 
 
 async def pull(sandbox: Sandbox, *, by_word: bool = False) -> None:
-    await open_travel(sandbox.project, sandbox.project.tickets.find(SLUG), tell).pull(None, by_word=by_word)
+    await open_travel(sandbox.project, sandbox.project.tickets.find(SLUG), tell).pull(
+        None, by_word=by_word
+    )
 
 
 async def test_a_step_in_the_shell_ends_when_somebody_else_takes_the_run(
@@ -43,7 +55,9 @@ async def test_a_step_in_the_shell_ends_when_somebody_else_takes_the_run(
     session = second.replies(GOOD[0], ScriptedReply(GOOD[1], slow=600)).session()
     await say(session, f"/exec {SLUG}", "c")
     begun = asyncio.Event()
-    with told_to(lambda event: begun.set() if isinstance(event, ReplyStarted) else None):
+    with told_to(
+        lambda event: begun.set() if isinstance(event, ReplyStarted) else None
+    ):
         step = asyncio.create_task(handle(session, "c"))
         await begun.wait()
         await pull(first, by_word=True)
@@ -59,7 +73,9 @@ async def test_a_step_in_the_shell_ends_when_somebody_else_takes_the_run(
     assert About.STILL_HELD in noticed(told)
 
 
-async def test_a_run_in_its_own_tree_from_its_beginning_to_its_landing(copies: Copies) -> None:
+async def test_a_run_in_its_own_tree_from_its_beginning_to_its_landing(
+    copies: Copies,
+) -> None:
     mine = copies.first
     before = files(mine.root)
     session = mine.replies(*GOOD, GOOD[2]).session()
@@ -74,7 +90,9 @@ async def test_a_run_in_its_own_tree_from_its_beginning_to_its_landing(copies: C
     assert tuple(step.status for step in opened.steps) == shown
     (listed,) = await say(other, "/list")
     assert isinstance(listed, TicketsListed)
-    assert [(ticket.state, ticket.done) for ticket in listed.tickets] == [("in progress", 2)]
+    assert [(ticket.state, ticket.done) for ticket in listed.tickets] == [
+        ("in progress", 2)
+    ]
     (overview,) = overviews(mine.project)
     assert overview.next_line == f"/exec {SLUG} --worktree"
     assert session.look_at_step(2).step.title == "Make b.txt"
@@ -87,7 +105,9 @@ async def test_a_run_in_its_own_tree_from_its_beginning_to_its_landing(copies: C
     told = await say(session, f"/diff {SLUG} 2", f"/undo {SLUG}")
     assert any("b.txt" in event.diff for event in told if isinstance(event, StepDiff))
     assert files(mine.root) == before
-    told = await say(mine.replies(*GOOD[1:]).session(), f"/exec {SLUG} --worktree", "all")
+    told = await say(
+        mine.replies(*GOOD[1:]).session(), f"/exec {SLUG} --worktree", "all"
+    )
     assert About.AGENT_CLOSED in noticed(told)
     (overview,) = overviews(mine.project)
     assert overview.next_line == f"/land {SLUG}"
@@ -98,7 +118,9 @@ async def test_a_run_in_its_own_tree_from_its_beginning_to_its_landing(copies: C
     assert mine.statuses() == ["completed"] * 3
 
 
-async def test_going_on_with_what_was_left_goes_on_in_its_own_tree(copies: Copies) -> None:
+async def test_going_on_with_what_was_left_goes_on_in_its_own_tree(
+    copies: Copies,
+) -> None:
     mine = copies.first
     session = mine.replies(ScriptedReply(slow=600)).session()
     await say(session, f"/exec {SLUG} --worktree")

@@ -1,5 +1,6 @@
-"""kill -9 of a push, a pull, a run in its own tree or its landing, at points all over it: the same command again, and
-everything is as without it."""
+"""kill -9 of a push, a pull, a run in its own tree or its landing, at points all over
+it: the same command again, and everything is as without it.
+"""
 
 import os
 import random
@@ -32,23 +33,35 @@ class Ended:
 
 
 def do(sandbox: Sandbox, *words: str, at: int = 0) -> Ended:
-    """A command of `cdd` in a process of its own, killed just before the point of this number."""
+    """A command of `cdd` in a process of its own, killed just before the point of this
+    number.
+    """
     report = sandbox.root.parent / "points"
     report.write_text("0")
-    process = PROCESSES.Process(target=_carry_out, args=(sandbox.root, words, at, report, dict(os.environ)))
+    process = PROCESSES.Process(
+        target=_carry_out, args=(sandbox.root, words, at, report, dict(os.environ))
+    )
     process.start()
     process.join(_SECONDS)
     code = process.exitcode
     assert code is not None, "it hangs"
     assert code <= 0, f"exit code {code}"
     inside = [
-        one for one in psutil.process_iter(["cwd"]) if (one.info["cwd"] or "").startswith(str(sandbox.root.parent))
+        one
+        for one in psutil.process_iter(["cwd"])
+        if (one.info["cwd"] or "").startswith(str(sandbox.root.parent))
     ]
     psutil.wait_procs(inside, _SECONDS)  # its git goes on
     return Ended(int(report.read_text()), code < 0)
 
 
-def _carry_out(root: Path, words: tuple[str, ...], at: int, report: Path, environment: dict[str, str]) -> None:
+def _carry_out(
+    root: Path,
+    words: tuple[str, ...],
+    at: int,
+    report: Path,
+    environment: dict[str, str],
+) -> None:
     take_environment(environment)
     count = 0
 
@@ -83,7 +96,11 @@ def sample(points: int) -> list[int]:
     """Some of them, the first and the last included."""
     assert points > 20
     between = range(2, points)
-    return [1, *sorted(random.Random(SEED).sample(between, min(KILLS - 2, len(between)))), points]
+    return [
+        1,
+        *sorted(random.Random(SEED).sample(between, min(KILLS - 2, len(between)))),
+        points,
+    ]
 
 
 @pytest.mark.xdist_group("kills")
@@ -100,7 +117,9 @@ def test_a_killed_push_is_done_by_the_next_one(begun: Copies, tmp_path: Path) ->
         assert do(first, "push", at=at).is_dead
         known = load_whereabouts(first.root / ".cdd" / "runs" / SLUG)
         if known is None:  # it may go on here: then it is not there
-            assert git(copies.remote, "for-each-ref", REFERENCE) == "", f"point {at}: it is in two places"
+            assert git(copies.remote, "for-each-ref", REFERENCE) == "", (
+                f"point {at}: it is in two places"
+            )
         else:
             assert known.phase in (Phase.LEAVING, Phase.AWAY)
             assert run(first, *GOOD[1:]) == 2
@@ -166,7 +185,8 @@ def test_a_killed_run_in_its_own_tree_and_a_killed_landing_are_done_by_the_next_
         fresh(ready)
         assert do(first, "land", at=at).is_dead
         assert git(first.root, "rev-parse", "HEAD") in (head, landed), f"point {at}"
-        assert cdd(first, "land", SLUG) in (0, 2), f"point {at}"  # 2: that was the last point
+        # 2: that was the last point
+        assert cdd(first, "land", SLUG) in (0, 2), f"point {at}"
         assert files(first.root) == after, f"point {at}"
         assert git(first.root, "rev-parse", "HEAD") == landed
         assert git(first.root, "branch", "--list", "cdd/*") == ""

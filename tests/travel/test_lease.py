@@ -1,4 +1,6 @@
-"""Who holds a run: any order of pushes, pulls, renewals, deaths and late answers, and never two that go on."""
+"""Who holds a run: any order of pushes, pulls, renewals, deaths and late answers, and
+never two that go on.
+"""
 
 import random
 from collections.abc import Coroutine, Generator
@@ -107,7 +109,9 @@ class Machine:
 
     @property
     def claim(self) -> Claim:
-        return Claim("words", Ref(self.world), self.name, self.name, lambda: self.now, self.save)
+        return Claim(
+            "words", Ref(self.world), self.name, self.name, lambda: self.now, self.save
+        )
 
     def save(self, known: Whereabouts | None) -> None:
         self.known, self.looked = known, None
@@ -132,7 +136,9 @@ class Machine:
             return self.world.commit(None)
 
         if self.has_run:
-            await self.claim.hand_over(self.known, partial(_leaving, self.name), content)
+            await self.claim.hand_over(
+                self.known, partial(_leaving, self.name), content
+            )
 
     async def pull(self) -> None:
         claim = self.claim
@@ -141,7 +147,12 @@ class Machine:
             return
         new, lease = await claim.take(tip)
         arriving = Whereabouts(
-            phase=Phase.ARRIVING, remote="origin", holder=self.name, tip=new, content=tip, until=lease.until
+            phase=Phase.ARRIVING,
+            remote="origin",
+            holder=self.name,
+            tip=new,
+            content=tip,
+            until=lease.until,
         )
         self.save(arriving)
         await Turn()
@@ -167,22 +178,38 @@ class Machine:
             self.doing = None
 
 
-EVENTS = {"begin": 6, "turn": 8, "on": 12, "arrive": 8, "lost": 1, "die": 2, "soon": 3, "late": 1}
+EVENTS = {
+    "begin": 6,
+    "turn": 8,
+    "on": 12,
+    "arrive": 8,
+    "lost": 1,
+    "die": 2,
+    "soon": 3,
+    "late": 1,
+}
 """What may happen next, and how often."""
 
 
 def interleave(seed: int) -> int:
-    """Three machines in some order, where any of them may die and any push be late. How often one held the run."""
+    """Three machines in some order, where any of them may die and any push be late. How
+    often one held the run.
+    """
     chance = random.Random(seed)
     world = World()
-    machines = [Machine(f"m{n}", world, timedelta(seconds=chance.randint(-240, 240))) for n in range(3)]
+    machines = [
+        Machine(f"m{n}", world, timedelta(seconds=chance.randint(-240, 240)))
+        for n in range(3)
+    ]
     machines[0].has_run = True
     held = list[str]()
     for _ in range(300):
         machine = chance.choice(machines)
         match chance.choices([*EVENTS], [*EVENTS.values()])[0]:
             case "begin" if machine.doing is None:
-                machine.doing = chance.choice((machine.push, machine.pull, machine.keep))()
+                machine.doing = chance.choice(
+                    (machine.push, machine.pull, machine.keep)
+                )()
             case "turn":
                 machine.go()
             case "on":
@@ -211,12 +238,18 @@ def interleave(seed: int) -> int:
 
 def test_never_two_go_on() -> None:
     times = [interleave(seed) for seed in range(1000)]
-    assert sum(held > 2 for held in times) > 300, "in too few of them the run went from one to another"
+    assert sum(held > 2 for held in times) > 300, (
+        "in too few of them the run went from one to another"
+    )
 
 
 def pair() -> tuple[World, Machine, Machine]:
     world = World()
-    return world, Machine("first", world, timedelta(), has_run=True), Machine("second", world, timedelta())
+    return (
+        world,
+        Machine("first", world, timedelta(), has_run=True),
+        Machine("second", world, timedelta()),
+    )
 
 
 def done(world: World, work: Coroutine[Any, Any, Any]) -> Any:
@@ -243,7 +276,7 @@ def test_who_pushed_goes_on_only_when_it_was_pulled_back() -> None:
     assert (first.goes_on, second.goes_on) == (True, False)
 
 
-def test_a_lease_is_renewed_when_half_of_it_is_over_and_taken_over_when_all_of_it_is() -> None:
+def test_a_lease_is_renewed_at_half_of_it_and_taken_over_when_it_is_over() -> None:
     world, first, second = pair()
     done(world, first.push())
     done(world, first.pull())
@@ -306,12 +339,15 @@ def test_a_remote_that_does_not_take_a_push_leaves_the_run_here() -> None:
     claim = first.claim
     claim.shared = Refusing(world)
     with pytest.raises(PushRefused):
-        done(world, claim.hand_over(None, partial(_leaving, "first"), partial(_commit, world)))
+        done(
+            world,
+            claim.hand_over(None, partial(_leaving, "first"), partial(_commit, world)),
+        )
     assert first.goes_on
     assert first.known is None
 
 
-def test_a_push_that_may_have_arrived_leaves_the_run_nowhere_until_it_is_known() -> None:
+def test_a_push_that_may_have_arrived_leaves_the_run_nowhere_until_known() -> None:
     world, first, second = pair()
     first.doing = first.push()
     while not world.under_way:

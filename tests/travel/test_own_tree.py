@@ -1,4 +1,6 @@
-"""A run in a tree of its own, and bringing it over: merged, checked, and only then landed."""
+"""A run in a tree of its own, and bringing it over: merged, checked, and only then
+landed.
+"""
 
 import os
 import subprocess
@@ -9,12 +11,28 @@ import pytest
 
 from tests.projects import SLUG, Sandbox, Step, check, says
 from tests.travel.conftest import at_home
-from tests.travel.copies import GOOD, STEPS, cdd, copied, events, files, git, left_running, scripted
+from tests.travel.copies import (
+    GOOD,
+    STEPS,
+    cdd,
+    copied,
+    events,
+    files,
+    git,
+    left_running,
+    scripted,
+)
 
 
 def run(sandbox: Sandbox, *replies: str, more: tuple[str, ...] = ()) -> int:
     """Go on in the run's own tree, as long as there are replies."""
-    words = ("--max-attempts", "1", "--model", scripted(sandbox, *replies), "--worktree")
+    words = (
+        "--max-attempts",
+        "1",
+        "--model",
+        scripted(sandbox, *replies),
+        "--worktree",
+    )
     return cdd(sandbox, "exec", SLUG, *words, *more)
 
 
@@ -40,7 +58,9 @@ def prepared_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root.mkdir()
     git(root, "init", "--quiet", "--template=", "--initial-branch=main")
     (root / "README").write_text("one\ntwo\nthree\n")
-    (root / ".gitignore").write_text("__pycache__/\n*.egg-info\n.venv/\n.pytest_cache/\n")
+    (root / ".gitignore").write_text(
+        "__pycache__/\n*.egg-info\n.venv/\n.pytest_cache/\n"
+    )
     git(root, "add", "--all")
     git(root, "commit", "--quiet", "--message=A project")
     Sandbox(root).write(*STEPS)
@@ -48,7 +68,9 @@ def prepared_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def prepared_run(prepared_project: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def prepared_run(
+    prepared_project: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     folder = tmp_path_factory.mktemp("run").resolve()
     root = copied(prepared_project, folder / "project") / "project"
     with at_home(folder), pytest.MonkeyPatch.context() as patch:
@@ -72,7 +94,9 @@ def done(prepared_run: Path, tmp_path: Path) -> Sandbox:
     return Sandbox(copied(prepared_run, tmp_path.resolve() / "mine") / "project")
 
 
-def test_the_persons_tree_is_left_alone_and_the_run_lands(mine: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_persons_tree_is_left_alone_and_the_run_lands(
+    mine: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
     (mine.root / "README").write_text("not committed\n")
     before, at = files(mine.root), head(mine)
     assert run(mine, *GOOD) == 0
@@ -93,7 +117,8 @@ def test_the_persons_tree_is_left_alone_and_the_run_lands(mine: Sandbox, capsys:
     assert git(mine.root, "branch", "--list", "cdd/*") == ""
     assert git(mine.root, "worktree", "list").count("\n") == 0
     assert cdd(mine, "land", SLUG) == 2
-    assert "--worktree" not in capsys.readouterr().err  # nothing is left to be made or landed
+    # nothing is left to be made or landed
+    assert "--worktree" not in capsys.readouterr().err
     assert cdd(mine, "diff", SLUG, "--step", "3") == 0
     assert "c.txt" in capsys.readouterr().out
     assert cdd(mine, "undo", SLUG, "--step", "3") == 0
@@ -122,13 +147,19 @@ def test_what_came_after_a_landing_that_was_refused_is_not_lost(done: Sandbox) -
     assert done.text("d.txt") == "later\n"
 
 
-def test_its_status_says_that_it_goes_on_there(mine: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+def test_its_status_says_that_it_goes_on_there(
+    mine: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(mine, GOOD[0]) != 0
     capsys.readouterr()
     assert cdd(mine, "status", SLUG, "--json") == 0
     told = events(capsys.readouterr().out)
     assert [event.get("about") for event in told] == [None, "elsewhere"]
-    assert [step["status"] for step in told[0]["steps"]] == ["completed", "failed", "pending"]
+    assert [step["status"] for step in told[0]["steps"]] == [
+        "completed",
+        "failed",
+        "pending",
+    ]
 
 
 def test_it_goes_on_where_it_stopped_and_not_in_the_persons_tree(
@@ -175,7 +206,11 @@ def test_a_conflict_is_shown_and_nothing_is_changed(
     (done.root / "a.txt").write_text("mine\n")
     git(done.root, "add", "a.txt")
     git(done.root, "commit", "--quiet", "--message=Mine")
-    before, at, branch = files(done.root), head(done), git(done.root, "rev-parse", f"cdd/{SLUG}")
+    before, at, branch = (
+        files(done.root),
+        head(done),
+        git(done.root, "rev-parse", f"cdd/{SLUG}"),
+    )
     assert cdd(done, "land", SLUG, *how) == 1
     assert "a.txt" in capsys.readouterr().err
     assert (files(done.root), head(done)) == (before, at)
@@ -184,9 +219,15 @@ def test_a_conflict_is_shown_and_nothing_is_changed(
     assert tree_of(done).exists()
 
 
-def test_what_fails_on_the_result_does_not_land(mine: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_fails_on_the_result_does_not_land(
+    mine: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Each side passes, and together they do not."""
-    test = "from pathlib import Path\n\ndef test_few():\n    assert len([*Path('.').glob('*.txt')]) < 2\n"
+    test = (
+        "from pathlib import Path\n\n"
+        "def test_few():\n"
+        "    assert len([*Path('.').glob('*.txt')]) < 2\n"
+    )
     (mine.root / "test_few.py").write_text(test)
     git(mine.root, "add", "test_few.py")
     git(mine.root, "commit", "--quiet", "--message=A test")
@@ -206,7 +247,9 @@ def test_what_fails_on_the_result_does_not_land(mine: Sandbox, capsys: pytest.Ca
 
 
 def test_old_failures_do_not_keep_it_from_landing(mine: Sandbox) -> None:
-    (mine.root / "test_old.py").write_text("def test_old():\n    assert 0\n\ndef test_fine():\n    pass\n")
+    (mine.root / "test_old.py").write_text(
+        "def test_old():\n    assert 0\n\ndef test_fine():\n    pass\n"
+    )
     git(mine.root, "add", "test_old.py")
     git(mine.root, "commit", "--quiet", "--message=A failing test")
     mine.write(Step("a.txt"))
@@ -214,7 +257,9 @@ def test_old_failures_do_not_keep_it_from_landing(mine: Sandbox) -> None:
     assert cdd(mine, "land", SLUG) == 0
 
 
-def test_what_a_person_has_not_committed_is_not_overwritten(mine: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_person_has_not_committed_is_not_overwritten(
+    mine: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
     mine.write(Step("README", check("README")))
     assert run(mine, says("README", "good")) == 0
     (mine.root / "README").write_text("mine\n")
@@ -238,7 +283,9 @@ def test_files_that_nobody_committed_are_kept_aside(done: Sandbox) -> None:
     assert (aside / "notes.txt").read_text() == "by hand\n"
 
 
-def test_a_landing_that_was_killed_is_finished(mine: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_landing_that_was_killed_is_finished(
+    mine: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from cdd_agent.travel.landing import Landing
 
     class Killed(BaseException):
@@ -257,7 +304,8 @@ def test_a_landing_that_was_killed_is_finished(mine: Sandbox, monkeypatch: pytes
     (mine.root / "later.txt").write_text("later\n")
     git(mine.root, "add", "later.txt")
     git(mine.root, "commit", "--quiet", "--message=Later")
-    torn = mine.ticket / ".cdd-0123456789ab-999999999-01234567.tmp"  # of the state, which was being written
+    # of the state, which was being written
+    torn = mine.ticket / ".cdd-0123456789ab-999999999-01234567.tmp"
     torn.touch()
     at = head(mine)
     assert cdd(mine, "land", SLUG, "--rebase") == 0
@@ -273,13 +321,17 @@ def test_a_tree_that_was_killed_while_it_was_made_is_made_again(mine: Sandbox) -
     record = tree_of(mine).parent
     record.mkdir(parents=True)
     OwnTreeMade(branch=f"cdd/{SLUG}", base=head(mine)).keep(record)
-    git(mine.root, "worktree", "add", "--quiet", "-b", f"cdd/{SLUG}", str(tree_of(mine)))
+    git(
+        mine.root, "worktree", "add", "--quiet", "-b", f"cdd/{SLUG}", str(tree_of(mine))
+    )
     (tree_of(mine) / "README").unlink()
     assert run(mine, *GOOD) == 0
     assert (tree_of(mine) / "README").exists()
 
 
-def test_a_branch_of_the_same_name_is_left_alone(mine: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_branch_of_the_same_name_is_left_alone(
+    mine: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
     git(mine.root, "branch", f"cdd/{SLUG}")
     assert run(mine, *GOOD) == 2
     assert f"cdd/{SLUG}" in capsys.readouterr().err
@@ -306,7 +358,9 @@ def test_a_project_below_the_top_has_its_tree_too(mine: Sandbox) -> None:
 def test_the_environment_is_linked_and_an_editable_install_is_noticed(
     mine: Sandbox, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The project's package is installed from the person's tree: without more, the run's tests would import that."""
+    """The project's package is installed from the person's tree: without more, the
+    run's tests would import that.
+    """
     package = mine.root / "src" / "shop"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("WORD = 'bad'\n")
@@ -317,14 +371,19 @@ def test_the_environment_is_linked_and_an_editable_install_is_noticed(
     )
     git(mine.root, "add", "src", "tests", "pyproject.toml")
     git(mine.root, "commit", "--quiet", "--message=A package")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(mine.root / ".venv")], check=True)
+    subprocess.run(
+        [sys.executable, "-m", "venv", "--without-pip", str(mine.root / ".venv")],
+        check=True,
+    )
     (site,) = (mine.root / ".venv").glob("lib/python*/site-packages")
     ours = next(path for path in sys.path if path.endswith("site-packages"))
     (site / "shop.pth").write_text(f"{mine.root / 'src'}\n{ours}\n")
     (mine.root / "node_modules").mkdir()
 
     mine.write(Step("src/shop/__init__.py", description="`tests/test_shop.py` passes."))
-    assert run(mine, says("src/shop/__init__.py", "WORD = 'good'"), more=("--json",)) == 0
+    assert (
+        run(mine, says("src/shop/__init__.py", "WORD = 'good'"), more=("--json",)) == 0
+    )
     told = [event.get("about") for event in events(capsys.readouterr().out)]
     assert told.count("editable_install") == 1
     assert (tree_of(mine) / ".venv").is_symlink()

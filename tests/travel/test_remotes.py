@@ -1,4 +1,6 @@
-"""Remotes as they are elsewhere: over HTTP with a password, over ssh, and such as do not take or show a run."""
+"""Remotes as they are elsewhere: over HTTP with a password, over ssh, and such as do
+not take or show a run.
+"""
 
 import subprocess
 from pathlib import Path
@@ -22,9 +24,16 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-def test_over_http_with_a_password(begun: Copies, settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_over_http_with_a_password(
+    begun: Copies, settings: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     first, second = begun.first, begun.second
-    if subprocess.run(["git", "http-backend"], capture_output=True, check=False).returncode == 1:
+    if (
+        subprocess.run(
+            ["git", "http-backend"], capture_output=True, check=False
+        ).returncode
+        == 1
+    ):
         pytest.skip("git has no http-backend here")
     git(begun.remote, "config", "http.receivepack", "true")
     with served(begun.folder) as address:
@@ -45,7 +54,9 @@ def test_over_http_with_a_password(begun: Copies, settings: Path, capsys: pytest
     assert second.text("a.txt") == "good\n"
 
 
-def test_over_ssh(begun: Copies, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_over_ssh(
+    begun: Copies, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A program in place of `ssh`: what git gives it, and what comes of its errors."""
     ssh = begun.folder / "ssh"
     ssh.write_text('#!/bin/sh\nfor last; do :; done\nexec sh -c "$last"\n')
@@ -63,13 +74,17 @@ def test_over_ssh(begun: Copies, monkeypatch: pytest.MonkeyPatch, capsys: pytest
 
 
 @pytest.mark.parametrize("setting", ["transfer.hideRefs", "uploadpack.hideRefs"])
-def test_a_remote_that_hides_what_it_is_given_leaves_the_run_here(begun: Copies, setting: str) -> None:
+def test_a_remote_that_hides_what_it_is_given_leaves_the_run_here(
+    begun: Copies, setting: str
+) -> None:
     git(begun.remote, "config", setting, "refs/cdd")
     assert cdd(begun.first, "push", SLUG) == 1
     assert run(begun.first, *GOOD[1:]) == 0
 
 
-def test_a_remote_that_refuses_leaves_the_run_here(begun: Copies, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_remote_that_refuses_leaves_the_run_here(
+    begun: Copies, capsys: pytest.CaptureFixture[str]
+) -> None:
     hook = begun.remote / "hooks" / "update"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\necho only branches, please\nexit 1\n")

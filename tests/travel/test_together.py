@@ -1,4 +1,6 @@
-"""Several at once, with real git: who takes a run while others try, and who keeps it while it goes on."""
+"""Several at once, with real git: who takes a run while others try, and who keeps it
+while it goes on.
+"""
 
 import asyncio
 import os
@@ -41,7 +43,10 @@ async def test_of_those_who_pull_at_once_one_gets_it(copies: Copies) -> None:
             await asyncio.sleep(delay)
             await travel(sandbox).pull("origin")
 
-        pulls = [pull(sandbox, delay) for sandbox, delay in zip(everybody, delays, strict=True)]
+        pulls = [
+            pull(sandbox, delay)
+            for sandbox, delay in zip(everybody, delays, strict=True)
+        ]
         ends = await asyncio.gather(*pulls, return_exceptions=True)
         assert all(end is None or isinstance(end, RunElsewhere) for end in ends), ends
         holders = [sandbox for sandbox in everybody if phase(sandbox) is Phase.HERE]
@@ -50,7 +55,9 @@ async def test_of_those_who_pull_at_once_one_gets_it(copies: Copies) -> None:
         await travel(holders[0]).push(None)
 
 
-async def test_a_lease_is_renewed_while_the_run_goes_on_and_losing_it_ends_the_work(copies: Copies) -> None:
+async def test_a_lease_is_renewed_while_the_run_goes_on_and_losing_it_ends_the_work(
+    copies: Copies,
+) -> None:
     first, second = copies.first, copies.second
     await travel(first).push(None)
     await travel(second).pull(None)
@@ -89,11 +96,17 @@ async def test_without_an_answer_the_work_ends_with_the_lease(copies: Copies) ->
     first = copies.first
     await travel(first).push(None)
     await travel(first).pull(None)
-    record, later, told = RunRecord.of(first.root, SLUG, Redactor()), timedelta(), list[Event]()
+    record, later, told = (
+        RunRecord.of(first.root, SLUG, Redactor()),
+        timedelta(),
+        list[Event](),
+    )
 
     async def work() -> None:
         nonlocal later
-        async with lease_kept(record, told.append, now=lambda: datetime.now(UTC) + later, every=0.05):
+        async with lease_kept(
+            record, told.append, now=lambda: datetime.now(UTC) + later, every=0.05
+        ):
             copies.remote.rename(copies.folder / "away.git")
             async with asyncio.timeout(60):
                 while not told:
@@ -105,7 +118,9 @@ async def test_without_an_answer_the_work_ends_with_the_lease(copies: Copies) ->
         await work()
 
 
-async def test_a_remote_that_hangs_does_not_make_the_lease_longer(copies: Copies) -> None:
+async def test_a_remote_that_hangs_does_not_make_the_lease_longer(
+    copies: Copies,
+) -> None:
     first = copies.first
     await travel(first).push(None)
     await travel(first).pull(None)
@@ -113,7 +128,9 @@ async def test_a_remote_that_hangs_does_not_make_the_lease_longer(copies: Copies
 
     async def work() -> None:
         nonlocal later
-        async with lease_kept(record, tell, now=lambda: datetime.now(UTC) + later, every=0.05):
+        async with lease_kept(
+            record, tell, now=lambda: datetime.now(UTC) + later, every=0.05
+        ):
             (copies.remote / "HEAD").unlink()
             os.mkfifo(copies.remote / "HEAD")  # whoever reads it waits
             await asyncio.sleep(1)
@@ -124,7 +141,9 @@ async def test_a_remote_that_hangs_does_not_make_the_lease_longer(copies: Copies
         await work()
 
 
-async def test_work_ends_when_nobody_can_see_any_more_whose_the_run_is(copies: Copies) -> None:
+async def test_work_ends_when_nobody_can_see_any_more_whose_the_run_is(
+    copies: Copies,
+) -> None:
     """The disk refuses what looking needs, after another copy has taken the run."""
     first, second = copies.first, copies.second
     await travel(first).push(None)
@@ -142,7 +161,9 @@ async def test_work_ends_when_nobody_can_see_any_more_whose_the_run_is(copies: C
         await work()
 
 
-async def test_no_step_of_a_run_that_is_elsewhere_is_begun_nor_undone(copies: Copies) -> None:
+async def test_no_step_of_a_run_that_is_elsewhere_is_begun_nor_undone(
+    copies: Copies,
+) -> None:
     """Whichever face it is: a shell may have had the run open before it was pushed."""
     first = copies.first.replies(*GOOD)
     engine = first.engine()
@@ -155,7 +176,12 @@ async def test_no_step_of_a_run_that_is_elsewhere_is_begun_nor_undone(copies: Co
     try:
         second = engine.run.next_step
         assert second
-        for work in (engine.run_step(second), engine.skip(second, "no", keep=False), engine.undo(), engine.run_all()):
+        for work in (
+            engine.run_step(second),
+            engine.skip(second, "no", keep=False),
+            engine.undo(),
+            engine.run_all(),
+        ):
             with pytest.raises(RunElsewhere):
                 await work
     finally:

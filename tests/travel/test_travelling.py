@@ -12,7 +12,17 @@ from msgspec.structs import replace
 from cdd_agent.engine.whereabouts import load_whereabouts, save_whereabouts
 from cdd_agent.travel.lease import DURATION
 from tests.projects import SLUG, Sandbox, says
-from tests.travel.copies import GOOD, STEPS, Copies, cdd, events, files, git, left_running, run
+from tests.travel.copies import (
+    GOOD,
+    STEPS,
+    Copies,
+    cdd,
+    events,
+    files,
+    git,
+    left_running,
+    run,
+)
 
 
 def record_of(sandbox: Sandbox) -> Path:
@@ -49,7 +59,9 @@ def test_a_command_that_outlived_its_run_is_ended_before_that_is_pushed(
     with left_running(record_of(begun.first)) as command:
         assert cdd(begun.first, "push", SLUG, "--json") == 0
         assert command.poll() is not None
-    assert "command_ended" in [event.get("about") for event in events(capsys.readouterr().out)]
+    assert "command_ended" in [
+        event.get("about") for event in events(capsys.readouterr().out)
+    ]
 
 
 def gits(folder: Path) -> list[list[str]]:
@@ -82,7 +94,8 @@ def test_a_saved_reply_is_not_paid_for_twice(copies: Copies) -> None:
     (first.root / ".cdd" / "config.yaml").write_text("approval: ask\n")
     assert run(first, *GOOD) == 3
     assert cdd(first, "push", SLUG) == 0
-    torn = second.ticket / ".cdd-0123456789ab-999999999-01234567.tmp"  # by a pull that was killed
+    # by a pull that was killed
+    torn = second.ticket / ".cdd-0123456789ab-999999999-01234567.tmp"
     torn.touch()
     assert cdd(second, "pull", SLUG) == 0
     assert not torn.exists()
@@ -90,7 +103,9 @@ def test_a_saved_reply_is_not_paid_for_twice(copies: Copies) -> None:
     assert second.text("a.txt") == "good\n"
 
 
-def test_what_a_person_has_not_committed_travels_and_so_do_their_commits(begun: Copies) -> None:
+def test_what_a_person_has_not_committed_travels_and_so_do_their_commits(
+    begun: Copies,
+) -> None:
     first, second = begun.first, begun.second
     (first.root / "README").write_text("changed by hand\n")
     (first.root / "notes").mkdir()
@@ -104,7 +119,9 @@ def test_what_a_person_has_not_committed_travels_and_so_do_their_commits(begun: 
     assert git(second.root, "log", "--oneline") == git(first.root, "log", "--oneline")
 
 
-def test_a_tree_that_differs_is_named_and_left_alone(begun: Copies, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_tree_that_differs_is_named_and_left_alone(
+    begun: Copies, capsys: pytest.CaptureFixture[str]
+) -> None:
     first, second = begun.first, begun.second
     (first.root / "README").write_text("theirs\n")
     assert cdd(first, "push", SLUG) == 0
@@ -119,7 +136,9 @@ def test_a_tree_that_differs_is_named_and_left_alone(begun: Copies, capsys: pyte
     assert load_whereabouts(record_of(second)) is None
 
 
-def test_a_plan_that_differs_is_named_and_left_alone(begun: Copies, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_that_differs_is_named_and_left_alone(
+    begun: Copies, capsys: pytest.CaptureFixture[str]
+) -> None:
     first, second = begun.first, begun.second
     assert cdd(first, "push", SLUG) == 0
     with (second.ticket / "plan.md").open("a") as file:
@@ -130,7 +149,9 @@ def test_a_plan_that_differs_is_named_and_left_alone(begun: Copies, capsys: pyte
     assert files(second.root) == before
 
 
-def test_another_commit_is_named_with_what_to_do(begun: Copies, capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_commit_is_named_with_what_to_do(
+    begun: Copies, capsys: pytest.CaptureFixture[str]
+) -> None:
     first, second = begun.first, begun.second
     (first.root / "README").write_text("committed here only\n")
     git(first.root, "commit", "--quiet", "--all", "--message=Mine")
@@ -143,7 +164,9 @@ def test_another_commit_is_named_with_what_to_do(begun: Copies, capsys: pytest.C
     assert files(second.root) == files(first.root)
 
 
-def test_exec_of_a_run_that_was_pushed_says_where_it_is(begun: Copies, capsys: pytest.CaptureFixture[str]) -> None:
+def test_exec_of_a_run_that_was_pushed_says_where_it_is(
+    begun: Copies, capsys: pytest.CaptureFixture[str]
+) -> None:
     first, second = begun.first, begun.second
     assert cdd(first, "push", SLUG) == 0
     capsys.readouterr()
@@ -200,7 +223,9 @@ def test_without_the_remote_a_run_goes_on_while_its_lease_lasts(
     begun.remote.rename(begun.folder / "away.git")
     capsys.readouterr()
     assert run(second, GOOD[1], more=("--json",)) != 0
-    assert "not_renewed" in [event.get("about") for event in events(capsys.readouterr().out)]
+    assert "not_renewed" in [
+        event.get("about") for event in events(capsys.readouterr().out)
+    ]
     assert second.statuses()[1] == "completed"
     lapse(second)
     assert run(second, GOOD[2]) == 2
@@ -232,7 +257,12 @@ def test_another_run_that_is_here_is_only_set_aside_by_word(begun: Copies) -> No
     assert cdd(second, "pull", SLUG, "--replace") == 0
     assert files(second.root) == files(first.root)
     (earlier,) = record_of(second).glob("earlier-*")
-    assert json.loads((earlier / "execution-state.json").read_text())["step_executions"]["2"]["status"] == "completed"
+    assert (
+        json.loads((earlier / "execution-state.json").read_text())["step_executions"][
+            "2"
+        ]["status"]
+        == "completed"
+    )
     assert run(second, *GOOD[1:]) == 0
 
 
@@ -278,7 +308,9 @@ def test_secrets_do_not_travel(copies: Copies, monkeypatch: pytest.MonkeyPatch) 
     assert first.text(".env") == "PASSWORD=hunter2hunter2\n"
 
 
-def test_a_secret_that_cannot_be_left_out_keeps_the_run_here(begun: Copies, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_secret_that_cannot_be_left_out_keeps_the_run_here(
+    begun: Copies, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Git does not say the whole name of a file with a line break in it."""
     first = begun.first
     (first.root / "two\nlines").write_text(f"ghp_{'a1B2c3D4e5' * 4}\n")
@@ -288,7 +320,9 @@ def test_a_secret_that_cannot_be_left_out_keeps_the_run_here(begun: Copies, caps
     assert run(first, *GOOD[1:]) == 0
 
 
-def test_a_ticket_with_a_secret_is_not_pushed(copies: Copies, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_ticket_with_a_secret_is_not_pushed(
+    copies: Copies, capsys: pytest.CaptureFixture[str]
+) -> None:
     first = copies.first
     with (first.ticket / "plan.md").open("a") as file:
         file.write(f"\nUse ghp_{'a1B2c3D4e5' * 4}.\n")
@@ -302,13 +336,20 @@ def test_names_of_this_machines_folders_do_not_travel(begun: Copies) -> None:
     first = begun.first
     where = f"print(__import__('os').getcwd()); print('{Path.home()}/x')"
     attempt = record_of(first) / "step-01" / "attempt-1"
-    (attempt / "output.txt").write_text(f"rootdir: {first.root}\n{first.root}/tests/test_a.py:3\n{first.root}-evil\n")
+    (attempt / "output.txt").write_text(
+        f"rootdir: {first.root}\n{first.root}/tests/test_a.py:3\n{first.root}-evil\n"
+    )
     (record_of(first) / "baseline.txt").write_text(where)
     assert cdd(first, "push", SLUG) == 0
     sent = begun.file("record/step-01/attempt-1/output.txt")
     assert sent == f"rootdir: .\ntests/test_a.py:3\n{first.root}-evil"
     assert "'~/x'" in begun.file("record/baseline.txt")
-    for name in ("run.json", "record/events.jsonl", "record/state.json", "ticket/execution-state.json"):
+    for name in (
+        "run.json",
+        "record/events.jsonl",
+        "record/state.json",
+        "ticket/execution-state.json",
+    ):
         assert str(first.root) not in begun.file(name)
 
 
@@ -327,8 +368,13 @@ def test_a_project_below_the_top_of_its_repository_travels(copies: Copies) -> No
     assert run(other, *GOOD[1:]) == 0
 
 
-def test_a_project_without_git_travels_by_an_address(copies: Copies, tmp_path: Path) -> None:
-    first, second = Sandbox(tmp_path.resolve() / "one"), Sandbox(tmp_path.resolve() / "two")
+def test_a_project_without_git_travels_by_an_address(
+    copies: Copies, tmp_path: Path
+) -> None:
+    first, second = (
+        Sandbox(tmp_path.resolve() / "one"),
+        Sandbox(tmp_path.resolve() / "two"),
+    )
     first.write(*STEPS)
     (second.root / ".cdd").mkdir(parents=True)
     assert run(first, GOOD[0]) != 0
@@ -342,12 +388,23 @@ def test_a_project_without_git_travels_by_an_address(copies: Copies, tmp_path: P
     assert cdd(first, "undo", SLUG, "--step", "1") == 0
 
 
-def test_a_clone_without_all_of_the_history_can_take_a_run_and_send_it(begun: Copies) -> None:
+def test_a_clone_without_all_of_the_history_can_take_a_run_and_send_it(
+    begun: Copies,
+) -> None:
     first = begun.first
     for number in range(3):
-        git(first.root, "commit", "--quiet", "--allow-empty", f"--message=More {number}")
+        git(
+            first.root, "commit", "--quiet", "--allow-empty", f"--message=More {number}"
+        )
     git(first.root, "push", "--quiet", "origin", "HEAD:main")
-    git(begun.folder, "clone", "--quiet", "--depth=1", f"file://{begun.remote}", "shallow")
+    git(
+        begun.folder,
+        "clone",
+        "--quiet",
+        "--depth=1",
+        f"file://{begun.remote}",
+        "shallow",
+    )
     second = Sandbox(begun.folder / "shallow")
     assert cdd(first, "push", SLUG) == 0
     assert cdd(second, "pull", SLUG) == 0
@@ -363,7 +420,12 @@ def test_nothing_of_a_repositorys_own_settings_is_run(begun: Copies) -> None:
     script = begun.folder / "run-me"
     script.write_text(f'#!/bin/sh\necho $0 >> {said}\nexec git receive-pack "$@"\n')
     script.chmod(0o755)
-    for key in ("core.sshCommand", "remote.origin.receivepack", "remote.origin.uploadpack", "credential.helper"):
+    for key in (
+        "core.sshCommand",
+        "remote.origin.receivepack",
+        "remote.origin.uploadpack",
+        "credential.helper",
+    ):
         git(first.root, "config", key, str(script))
     hook = first.root / ".git" / "hooks" / "pre-push"
     hook.parent.mkdir(exist_ok=True)
@@ -375,16 +437,22 @@ def test_nothing_of_a_repositorys_own_settings_is_run(begun: Copies) -> None:
     assert not said.exists()
 
 
-def test_what_is_told_and_the_words_for_what_is_not_there(begun: Copies, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_told_and_the_words_for_what_is_not_there(
+    begun: Copies, capsys: pytest.CaptureFixture[str]
+) -> None:
     first, second = begun.first, begun.second
     assert cdd(second, "pull", SLUG) == 2
     assert cdd(second, "pull", SLUG, "nowhere") == 2
     assert "origin" in capsys.readouterr().err
     assert not record_of(second).exists()
     assert cdd(first, "push", SLUG, "--json") == 0
-    assert [event["about"] for event in events(capsys.readouterr().out)] == ["run_pushed"]
+    assert [event["about"] for event in events(capsys.readouterr().out)] == [
+        "run_pushed"
+    ]
     assert cdd(second, "pull", SLUG, "--json") == 0
-    assert [event["about"] for event in events(capsys.readouterr().out)] == ["run_pulled"]
+    assert [event["about"] for event in events(capsys.readouterr().out)] == [
+        "run_pulled"
+    ]
     log = (record_of(second) / "events.jsonl").read_text()
     assert json.loads(log.splitlines()[-1])["about"] == "run_pulled"
     assert os.environ["XDG_STATE_HOME"] not in log

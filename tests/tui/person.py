@@ -60,13 +60,24 @@ def shell(
     time: FingerTime | None = None,
     helps_to_begin: bool = False,
 ) -> Shell:
-    def open_session(frontend: Frontend, emit: Emit) -> tuple[Session, tuple[Notice, ...]]:
+    def open_session(
+        frontend: Frontend, emit: Emit
+    ) -> tuple[Session, tuple[Notice, ...]]:
         sandbox.frontend = frontend
         if find_servers is not None:
-            return Wiring(sandbox.project, frontend, emit, find_servers).session, opening
+            return (
+                Wiring(sandbox.project, frontend, emit, find_servers).session,
+                opening,
+            )
         return sandbox.session(emit), opening
 
-    return Shell(sandbox.root, open_session, first, (time or FingerTime()).clock, helps_to_begin=helps_to_begin)
+    return Shell(
+        sandbox.root,
+        open_session,
+        first,
+        (time or FingerTime()).clock,
+        helps_to_begin=helps_to_begin,
+    )
 
 
 async def opened(app: Shell, pilot: Pilot[Any]) -> None:
@@ -77,7 +88,10 @@ async def opened(app: Shell, pilot: Pilot[Any]) -> None:
         await pilot.pause(0.01)
 
 
-FACTS = re.compile(r"\s+(\d+[smh]( \d+✓)?( \+\d+)?( \d+✗)?( ↻\d+)?|↻\d+|← .*)?( ?~?(\$[\d.]+|[\d.]+[kM]? tok))?$")
+FACTS = re.compile(
+    r"\s+(\d+[smh]( \d+✓)?( \+\d+)?( \d+✗)?( ↻\d+)?|↻\d+|← .*)?("
+    r" ?~?(\$[\d.]+|[\d.]+[kM]? tok))?$"
+)
 """The facts beside a step's title."""
 
 
@@ -103,7 +117,9 @@ class Person:
         await self.pilot.press(*keys)
 
     def at_once(self, *keys: str) -> None:
-        """Press keys so fast that the first of them has had no effect when the last one comes."""
+        """Press keys so fast that the first of them has had no effect when the last one
+        comes.
+        """
         for key in keys:
             self.app.post_message(events.Key(key, key if len(key) == 1 else None))
 
@@ -120,7 +136,11 @@ class Person:
 
     async def until_asked(self) -> None:
         """Wait for a question, and until it is on the screen."""
-        await self.until(lambda: self.app.asking.open is not None and self.app.asking.open.seen_at < inf)
+        await self.until(
+            lambda: (
+                self.app.asking.open is not None and self.app.asking.open.seen_at < inf
+            )
+        )
 
     async def answer(self, key: str) -> None:
         """Read the question, and answer it by a key."""
@@ -134,7 +154,9 @@ class Person:
     async def until(self, come: Callable[[], object]) -> None:
         end = monotonic() + PATIENCE
         while not come():
-            assert monotonic() < end, f"waited in vain; the screen shows:\n{self.screen}"
+            assert monotonic() < end, (
+                f"waited in vain; the screen shows:\n{self.screen}"
+            )
             await self.pilot.pause(0.01)
         await self.pilot.pause()
 
@@ -143,7 +165,9 @@ class Person:
 
     @property
     def is_waiting(self) -> bool:
-        return self.app.session is None or any(worker.group in ("turn", "open") for worker in self.app.workers)
+        return self.app.session is None or any(
+            worker.group in ("turn", "open") for worker in self.app.workers
+        )
 
     @property
     def prompt(self) -> Prompt:
@@ -168,23 +192,36 @@ class Person:
 
     @property
     def steps(self) -> list[str]:
-        """The visible rows of the list of steps, without what is beside a title; none when it is hidden."""
+        """The visible rows of the list of steps, without what is beside a title; none
+        when it is hidden.
+        """
         if not self.step_list.display:
             return []
-        rows = (self.step_list.render_line(y).text.rstrip() for y in range(self.step_list.size.height))
+        rows = (
+            self.step_list.render_line(y).text.rstrip()
+            for y in range(self.step_list.size.height)
+        )
         return [FACTS.sub("", row) for row in rows]
 
     @property
     def screen(self) -> str:
-        return "\n".join(strip.text.rstrip() for strip in self.app.screen._compositor.render_strips())
+        return "\n".join(
+            strip.text.rstrip() for strip in self.app.screen._compositor.render_strips()
+        )
 
 
 @asynccontextmanager
 async def person_at(
-    sandbox: Sandbox, first: str = "", size: tuple[int, int] = (80, 24), *, faults: bool = False, **more: Any
+    sandbox: Sandbox,
+    first: str = "",
+    size: tuple[int, int] = (80, 24),
+    *,
+    faults: bool = False,
+    **more: Any,
 ) -> AsyncGenerator[Person, None]:
-    """The shell, opened in a project, and somebody in front of it. It has no `faults` of its own unless these are
-    expected."""
+    """The shell, opened in a project, and somebody in front of it. It has no `faults`
+    of its own unless these are expected.
+    """
     time = FingerTime()
     app = shell(sandbox, first, time=time, **more)
     shown: list[Event] = []

@@ -1,4 +1,6 @@
-"""Actions as people see them: tools' calls, files that were written, checks and the tests that failed."""
+"""Actions as people see them: tools' calls, files that were written, checks and the
+tests that failed.
+"""
 
 import re
 import sys
@@ -27,15 +29,21 @@ from tests.projects import SLUG, Sandbox, Step, check, says
 from tests.tui.person import person_at
 from tests.tui.test_transcript import numbered, screen, shown
 
-LONG = FileDiff.of("src/a.py", None, "".join(f"line_{n} = {n}\n" for n in range(30)).encode())
+LONG = FileDiff.of(
+    "src/a.py", None, "".join(f"line_{n} = {n}\n" for n in range(30)).encode()
+)
 SHORT = FileDiff.of("b.py", b"x = 1\n", b"x = 2\n")
 GONE = FileDiff.of("c.py", b"x = 1\n", None)
 TEXT = "def test_two():\nE  assert 500 == 409"
-FAILED = FailedTest("tests/test_a.py::test_two", "assert 500 == 409", "tests/test_a.py:31", TEXT, False)
+FAILED = FailedTest(
+    "tests/test_a.py::test_two", "assert 500 == 409", "tests/test_a.py:31", TEXT, False
+)
 
 
 @asynccontextmanager
-async def acting(width: int = 80, height: int = 40) -> AsyncIterator[tuple[Actions, Transcript, Pilot[None]]]:
+async def acting(
+    width: int = 80, height: int = 40
+) -> AsyncIterator[tuple[Actions, Transcript, Pilot[None]]]:
     async with shown(width, height) as (transcript, pilot):
         yield Actions(transcript), transcript, pilot
 
@@ -48,18 +56,56 @@ def words(transcript: Transcript) -> list[str]:
 @pytest.mark.parametrize(
     ("event", "header"),
     [
-        (ToolFinished(1, "x", tool="read_file", target="src/a.py", first_line=3, last_line=9), "read src/a.py:3-9"),
-        (ToolFinished(1, "x", tool="read_file", target="src/a.py", first_line=3), "read src/a.py:3-"),
-        (ToolFinished(1, "x", tool="list_files"), "list"),
-        (ToolFinished(1, "x", tool="grep_files", target="def \x1b[31mby_", output="a.py:1"), "▸ search def by_"),
-        (ToolFinished(1, "x", tool="execute_command", target="ls -l", exit_code=0, seconds=0.24), "$ ls -l 0.2 s"),
         (
-            ToolFinished(1, "x", "exit code 2", "execute_command", "make", exit_code=2, seconds=61, output="no"),
+            ToolFinished(
+                1, "x", tool="read_file", target="src/a.py", first_line=3, last_line=9
+            ),
+            "read src/a.py:3-9",
+        ),
+        (
+            ToolFinished(1, "x", tool="read_file", target="src/a.py", first_line=3),
+            "read src/a.py:3-",
+        ),
+        (ToolFinished(1, "x", tool="list_files"), "list"),
+        (
+            ToolFinished(
+                1, "x", tool="grep_files", target="def \x1b[31mby_", output="a.py:1"
+            ),
+            "▸ search def by_",
+        ),
+        (
+            ToolFinished(
+                1,
+                "x",
+                tool="execute_command",
+                target="ls -l",
+                exit_code=0,
+                seconds=0.24,
+            ),
+            "$ ls -l 0.2 s",
+        ),
+        (
+            ToolFinished(
+                1,
+                "x",
+                "exit code 2",
+                "execute_command",
+                "make",
+                exit_code=2,
+                seconds=61,
+                output="no",
+            ),
             "▾ $ make exit code 2 · 61 s",
         ),
-        (ToolFinished(1, "x", "it is not there", "read_file", "c.py"), "▾ read c.py failed"),
+        (
+            ToolFinished(1, "x", "it is not there", "read_file", "c.py"),
+            "▾ read c.py failed",
+        ),
         (ToolFinished(1, "old_log(path=a)"), "old_log(path=a)"),
-        (ToolFinished(1, "x", tool="edit_file", target="b.py", files=(SHORT,)), "▾ edit b.py +1 −1"),
+        (
+            ToolFinished(1, "x", tool="edit_file", target="b.py", files=(SHORT,)),
+            "▾ edit b.py +1 −1",
+        ),
     ],
 )
 async def test_each_call_is_a_line_in_words(event: ToolFinished, header: str) -> None:
@@ -70,7 +116,9 @@ async def test_each_call_is_a_line_in_words(event: ToolFinished, header: str) ->
 
 async def test_of_a_long_edit_twelve_lines_are_shown_and_the_rest_on_opening() -> None:
     async with acting() as (actions, transcript, pilot):
-        actions.show(ToolFinished(1, "x", tool="create_file", target="src/a.py", files=(LONG,)))
+        actions.show(
+            ToolFinished(1, "x", tool="create_file", target="src/a.py", files=(LONG,))
+        )
         await pilot.pause()
         first, *lines, more = words(transcript)
         assert (first, more) == ("▾ create src/a.py +30", "… 18 more lines")
@@ -85,14 +133,29 @@ async def test_of_a_long_edit_twelve_lines_are_shown_and_the_rest_on_opening() -
 async def test_of_a_failed_command_the_last_lines_are_shown() -> None:
     async with acting() as (actions, transcript, _):
         actions.show(
-            ToolFinished(1, "x", "exit code 1", "execute_command", "make", exit_code=1, output=numbered(30) + "\n")
+            ToolFinished(
+                1,
+                "x",
+                "exit code 1",
+                "execute_command",
+                "make",
+                exit_code=1,
+                output=numbered(30) + "\n",
+            )
         )
-        assert words(transcript)[1:] == ["… 22 more lines", *(f"│ line {n}" for n in range(22, 30))]
+        assert words(transcript)[1:] == [
+            "… 22 more lines",
+            *(f"│ line {n}" for n in range(22, 30)),
+        ]
 
 
-async def test_files_that_a_reply_wrote_are_lines_that_open_to_what_is_different_in_them() -> None:
+async def test_files_that_a_reply_wrote_are_lines_that_open_to_their_diff() -> None:
     async with acting() as (actions, transcript, pilot):
-        actions.show(ChangesApplied(1, ("src/a.py",), ("b.py",), ("b.py",), ("c.py",), (LONG, SHORT, GONE)))
+        actions.show(
+            ChangesApplied(
+                1, ("src/a.py",), ("b.py",), ("b.py",), ("c.py",), (LONG, SHORT, GONE)
+            )
+        )
         assert words(transcript) == [
             "▸ create src/a.py +30",
             "▸ edit b.py +1 −1",
@@ -102,15 +165,25 @@ async def test_files_that_a_reply_wrote_are_lines_that_open_to_what_is_different
         await pilot.click(Transcript, offset=(4, 1))
         await pilot.click(Transcript, offset=(4, 0))
         rows = words(transcript)
-        assert rows[12:17] == ["12 + line_11 = 11", "… 18 more lines", "▾ edit b.py +1 −1", "1 - x = 1", "1 + x = 2"]
+        assert rows[12:17] == [
+            "12 + line_11 = 11",
+            "… 18 more lines",
+            "▾ edit b.py +1 −1",
+            "1 - x = 1",
+            "1 + x = 2",
+        ]
 
 
 async def test_what_calls_wrote_is_not_shown_again_but_summed_up_for_a_step() -> None:
     async with acting() as (actions, transcript, pilot):
-        actions.show(ToolFinished(None, "x", tool="edit_file", target="b.py", files=(SHORT,)))
+        actions.show(
+            ToolFinished(None, "x", tool="edit_file", target="b.py", files=(SHORT,))
+        )
         actions.show(ChangesApplied(None, (), ("b.py",), (), files=(SHORT,)))
         assert len(words(transcript)) == 3
-        actions.show(ToolFinished(1, "x", tool="edit_file", target="b.py", files=(SHORT,)))
+        actions.show(
+            ToolFinished(1, "x", tool="edit_file", target="b.py", files=(SHORT,))
+        )
         actions.show(ChangesApplied(1, (), ("b.py",), (), files=(SHORT,)))
         assert words(transcript)[6:] == ["▸ written: 1 file +1 −1"]
         transcript.choose_block(-1)
@@ -125,13 +198,27 @@ async def test_a_check_that_passes_is_one_line() -> None:
         await pilot.pause()
         assert words(transcript) == ["▸ $ pytest -q", "│ ....", "│ 4 passed in 0.1s"]
         reason = "`pytest -q` passed"
-        actions.show(TestsFinished(1, Verification.PASSED, reason, 3.2, (), "pytest -q", passed=4, failed=0, skipped=1))
+        actions.show(
+            TestsFinished(
+                1,
+                Verification.PASSED,
+                reason,
+                3.2,
+                (),
+                "pytest -q",
+                passed=4,
+                failed=0,
+                skipped=1,
+            )
+        )
         assert words(transcript) == ["▸ $ pytest -q ✓ 4 passed, 1 skipped · 3 s"]
         await pilot.click(Transcript, offset=(4, 0))
         assert words(transcript)[1:] == ["│ ....", "│ 4 passed in 0.1s"]
 
 
-async def test_of_a_persons_own_command_the_last_lines_are_shown_and_the_rest_on_opening(sandbox: Sandbox) -> None:
+async def test_a_persons_own_command_shows_its_last_lines_and_the_rest_on_opening(
+    sandbox: Sandbox,
+) -> None:
     async with person_at(sandbox, size=(80, 60)) as person:
         command = f'{sys.executable} -c "print(*range(50), sep=chr(10)); exit(3)"'
         await person.say(f"!{command}")
@@ -143,13 +230,17 @@ async def test_of_a_persons_own_command_the_last_lines_are_shown_and_the_rest_on
         while not isinstance(person.app.home.transcript._chosen, FoldHeader):
             await person.press("ctrl+up")
         await person.press("enter")
-        assert words(person.app.home.transcript)[at + 1 : at + 51] == [f"│ {number}" for number in range(50)]
+        assert words(person.app.home.transcript)[at + 1 : at + 51] == [
+            f"│ {number}" for number in range(50)
+        ]
         await person.press("enter")
         assert words(person.app.home.transcript)[at + 1] == "! Exit code 3"
 
 
 @pytest.mark.parametrize("command", ["true", "echo one", "seq 20"])
-async def test_a_short_output_is_shown_whole_and_none_folds(sandbox: Sandbox, command: str) -> None:
+async def test_a_short_output_is_shown_whole_and_none_folds(
+    sandbox: Sandbox, command: str
+) -> None:
     async with person_at(sandbox, size=(80, 60)) as person:
         await person.say(f"!{command}")
         assert "more line" not in person.screen
@@ -157,7 +248,9 @@ async def test_a_short_output_is_shown_whole_and_none_folds(sandbox: Sandbox, co
         assert "▸" not in person.screen
 
 
-async def test_of_an_own_command_that_goes_on_the_last_lines_are_seen_and_escape_ends_it(sandbox: Sandbox) -> None:
+async def test_an_own_command_that_goes_on_shows_its_last_lines_and_escape_ends_it(
+    sandbox: Sandbox,
+) -> None:
     async with person_at(sandbox, size=(80, 60)) as person:
         await person.begin("!seq 100; sleep 600")
         await person.until(lambda: "│ 100" in person.screen)
@@ -168,12 +261,16 @@ async def test_of_an_own_command_that_goes_on_the_last_lines_are_seen_and_escape
         assert "… 80 more lines" in person.screen
 
 
-async def test_of_failed_tests_the_assertion_comes_first_and_the_output_is_folded() -> None:
+async def test_failed_tests_show_the_assertion_first_and_fold_the_output() -> None:
     old = FailedTest("tests/test_b.py::test_old", "", "", "", True)
     async with acting() as (actions, transcript, pilot):
         actions.show(TestsStarted(1, "pytest"))
         actions.show(CommandOutput(1, numbered(50)))
-        actions.show(TestsFinished(1, None, "`pytest` failed", 3.2, (), "pytest", 43, 2, 0, (FAILED, old)))
+        actions.show(
+            TestsFinished(
+                1, None, "`pytest` failed", 3.2, (), "pytest", 43, 2, 0, (FAILED, old)
+            )
+        )
         await pilot.pause()
         assert words(transcript) == [
             "▾ ✗ tests/test_a.py::test_two",
@@ -190,15 +287,27 @@ async def test_of_failed_tests_the_assertion_comes_first_and_the_output_is_folde
 @pytest.mark.parametrize(
     ("verification", "reason", "said"),
     [
-        (Verification.BASELINE, "`make`: 4 passed, 1 failed as before step 1", "! `make`: 4 passed"),
+        (
+            Verification.BASELINE,
+            "`make`: 4 passed, 1 failed as before step 1",
+            "! `make`: 4 passed",
+        ),
         (Verification.NONE, "`make` found no tests", "! Unverified: `make`"),
-        (Verification.PASSED, "`make` passed, by its exit code alone", "✓ `make` passed, by its exit code alone"),
+        (
+            Verification.PASSED,
+            "`make` passed, by its exit code alone",
+            "✓ `make` passed, by its exit code alone",
+        ),
     ],
 )
-async def test_what_else_a_check_says_is_said(verification: Verification, reason: str, said: str) -> None:
+async def test_what_else_a_check_says_is_said(
+    verification: Verification, reason: str, said: str
+) -> None:
     async with acting() as (actions, transcript, _):
         actions.show(TestsStarted(1, "make"))
-        actions.show(TestsFinished(1, verification, reason, 0.2, ("look here",), "make"))
+        actions.show(
+            TestsFinished(1, verification, reason, 0.2, ("look here",), "make")
+        )
         rows = words(transcript)
         assert rows[0].startswith("$ make")
         assert rows[1].startswith(said.replace("`", ""))
@@ -211,16 +320,28 @@ async def test_output_goes_on_below_what_is_told_in_between() -> None:
         actions.show(CommandOutput(1, "first\n"))
         transcript.add(BlockKind.NOTE, "a note")
         actions.show(CommandOutput(1, "**second**\n"))
-        actions.show(TestsFinished(1, Verification.PASSED, "`make` passed", 0.2, (), "make"))
+        actions.show(
+            TestsFinished(1, Verification.PASSED, "`make` passed", 0.2, (), "make")
+        )
         await pilot.pause()
-        assert words(transcript) == ["▸ $ make ✓ passed · 0.2 s", "a note", "│ **second**"]
+        assert words(transcript) == [
+            "▸ $ make ✓ passed · 0.2 s",
+            "a note",
+            "│ **second**",
+        ]
 
 
 async def test_a_step_with_tools_in_the_shell(sandbox: Sandbox) -> None:
-    """From the model's calls to the screen: with real files, a real command and a real check."""
+    """From the model's calls to the screen: with real files, a real command and a real
+    check.
+    """
     sandbox.write(Step("a.txt", check("a.txt", "good")))
     (sandbox.root / "a.txt").write_text("bad\n")
-    sandbox.replies(calls(replace("a.txt", "bad", "good")), calls(execute("cat a.txt")), "It says good now.")
+    sandbox.replies(
+        calls(replace("a.txt", "bad", "good")),
+        calls(execute("cat a.txt")),
+        "It says good now.",
+    )
     async with person_at(sandbox, f"/exec {SLUG}", size=(100, 40)) as person:
         await person.say("continue")
         rows = [" ".join(row.split()) for row in person.screen.splitlines()]

@@ -1,4 +1,6 @@
-"""Calling somebody who looks at something else, and telling them what happened when they come back."""
+"""Calling somebody who looks at something else, and telling them what happened when
+they come back.
+"""
 
 import re
 from collections.abc import Callable
@@ -39,38 +41,59 @@ class Called:
     def run(self, total: int = 3) -> None:
         """A run is opened, and a turn begins."""
         self.attention.hear(AgentChanged("executor", "feature-x"))
-        steps = tuple(StepView(number, f"Step {number}") for number in range(1, total + 1))
+        steps = tuple(
+            StepView(number, f"Step {number}") for number in range(1, total + 1)
+        )
         self.attention.hear(PlanOpened("feature-x", "X", steps, resumed=False))
         self.attention.begin()
 
-    def finish(self, step: int, status: StepStatus = StepStatus.COMPLETED, title: str = "Write it") -> None:
+    def finish(
+        self,
+        step: int,
+        status: StepStatus = StepStatus.COMPLETED,
+        title: str = "Write it",
+    ) -> None:
         done = step if status is StepStatus.COMPLETED else step - 1
-        self.attention.hear(StepFinished(step, title, status, None, None, None, (), (), done, 3))
+        self.attention.hear(
+            StepFinished(step, title, status, None, None, None, (), (), done, 3)
+        )
 
 
 def test_the_title_and_the_taskbar_follow_a_run_and_are_put_back() -> None:
     called = Called()
     assert called.written == "\x1b[22;0t\x1b]2;shop · cdd\x07"
-    assert called.writes(called.run).endswith("\x1b]2;… 0/3 · feature-x · cdd\x07\x1b]9;4;1;0\x07")
-    assert called.writes(lambda: called.finish(1)) == "\x1b]2;… 1/3 · feature-x · cdd\x07\x1b]9;4;1;33\x07"
-    assert called.writes(lambda: called.attention.ask("May it?")) == (
-        "\x1b]2;? 1/3 · feature-x · cdd\x07\x1b]9;4;4;33\x07"
+    assert called.writes(called.run).endswith(
+        "\x1b]2;… 0/3 · feature-x · cdd\x07\x1b]9;4;1;0\x07"
+    )
+    assert (
+        called.writes(lambda: called.finish(1))
+        == "\x1b]2;… 1/3 · feature-x · cdd\x07\x1b]9;4;1;33\x07"
+    )
+    assert (
+        called.writes(lambda: called.attention.ask("May it?"))
+        == "\x1b]2;? 1/3 · feature-x · cdd\x07\x1b]9;4;4;33\x07"
     )
     called.attention.answered()
     called.finish(2, StepStatus.FAILED)
-    assert called.writes(called.attention.end) == "\x1b]2;✗ 1/3 · feature-x · cdd\x07\x1b]9;4;2;33\x07"
+    assert (
+        called.writes(called.attention.end)
+        == "\x1b]2;✗ 1/3 · feature-x · cdd\x07\x1b]9;4;2;33\x07"
+    )
     assert called.writes(called.attention.close) == "\x1b]9;4;0\x07\x1b[23;0t"
     assert called.writes(called.run) == ""
 
 
-def test_while_the_terminal_is_lent_nothing_is_written_and_then_all_is_there_again() -> None:
+def test_a_lent_terminal_gets_no_output_and_has_everything_again_after() -> None:
     called = Called()
     called.run()
     called.attention.look_away()
     assert called.writes(called.attention.lend) == "\x1b]9;4;0\x07\x1b[23;0t"
     assert called.writes(lambda: called.finish(1)) == ""
     assert called.writes(called.attention.end) == ""
-    assert called.writes(called.attention.take_back) == "\x1b[22;0t\x1b]2;1/3 · feature-x · cdd\x07"
+    assert (
+        called.writes(called.attention.take_back)
+        == "\x1b[22;0t\x1b]2;1/3 · feature-x · cdd\x07"
+    )
 
 
 def test_nobody_is_called_who_looks() -> None:
@@ -84,10 +107,25 @@ def test_nobody_is_called_who_looks() -> None:
 @pytest.mark.parametrize(
     ("act", "text"),
     [
-        (lambda called: called.attention.ask("May step 2 write this?\n  create a"), "answer: May step 2 write this?"),
-        (lambda called: (called.finish(1), called.attention.end()), "Step 1 of 3 is over: Write it"),
-        (lambda called: (called.finish(3), called.attention.end()), "All 3 steps are over"),
-        (lambda called: (called.finish(1, StepStatus.FAILED), called.attention.end()), "Step 1 failed: Write it"),
+        (
+            lambda called: called.attention.ask("May step 2 write this?\n  create a"),
+            "answer: May step 2 write this?",
+        ),
+        (
+            lambda called: (called.finish(1), called.attention.end()),
+            "Step 1 of 3 is over: Write it",
+        ),
+        (
+            lambda called: (called.finish(3), called.attention.end()),
+            "All 3 steps are over",
+        ),
+        (
+            lambda called: (
+                called.finish(1, StepStatus.FAILED),
+                called.attention.end(),
+            ),
+            "Step 1 failed: Write it",
+        ),
         (lambda called: called.attention.end("No budget left"), "No budget left"),
         (lambda called: called.attention.end(), "It is your turn"),
     ],
@@ -132,22 +170,32 @@ def test_what_is_chosen_goes_before_what_is_known() -> None:
     called = Called(KNOWS_NOTHING, bell=False, desktop="osc9", progress="on")
     called.run()
     called.attention.look_away()
-    assert "\x1b]9;cdd · shop: It is your turn\x07" in called.writes(called.attention.end)
+    assert "\x1b]9;cdd · shop: It is your turn\x07" in called.writes(
+        called.attention.end
+    )
 
 
 def test_tmux_is_told_to_hand_a_notification_on() -> None:
     terminal = TerminalKind(titles=False, desktop="", progress=False, is_tmux=True)
     called = Called(terminal, bell=False, desktop="osc9")
     called.attention.look_away()
-    assert called.writes(called.attention.end) == "\x1bPtmux;\x1b\x1b]9;cdd · shop: It is your turn\x07\x1b\\"
+    assert (
+        called.writes(called.attention.end)
+        == "\x1bPtmux;\x1b\x1b]9;cdd · shop: It is your turn\x07\x1b\\"
+    )
 
 
-@pytest.mark.parametrize("title", ["a\x07\x1b]2;owned\x07", "a\x1b[2J", "a\x9c\x9b2J", "a\nb\u202ec;d", "x" * 500])
+@pytest.mark.parametrize(
+    "title",
+    ["a\x07\x1b]2;owned\x07", "a\x1b[2J", "a\x9c\x9b2J", "a\nb\u202ec;d", "x" * 500],
+)
 def test_a_title_of_somebody_else_steers_nothing(title: str) -> None:
     called = Called()
     called.run()
     called.attention.look_away()
-    written = called.writes(lambda: (called.finish(1, title=title), called.attention.end()))
+    written = called.writes(
+        lambda: (called.finish(1, title=title), called.attention.end())
+    )
     (note,) = [part for part in written.split("\x07") if "notify" in part]
     assert note.count("\x1b") == 1
     assert note.count(";") == 3
@@ -161,22 +209,37 @@ def test_a_title_of_somebody_else_steers_nothing(title: str) -> None:
         ({"TERM": "xterm-256color"}, (True, "", False)),
         ({"TERM": "xterm-ghostty", "TERM_PROGRAM": "ghostty"}, (True, "osc777", True)),
         (
-            {"TERM": "xterm-256color", "TERM_PROGRAM": "iTerm.app", "TERM_PROGRAM_VERSION": "3.5.2"},
+            {
+                "TERM": "xterm-256color",
+                "TERM_PROGRAM": "iTerm.app",
+                "TERM_PROGRAM_VERSION": "3.5.2",
+            },
             (True, "osc9", False),
         ),
         (
-            {"TERM": "xterm-256color", "TERM_PROGRAM": "iTerm.app", "TERM_PROGRAM_VERSION": "3.6.9"},
+            {
+                "TERM": "xterm-256color",
+                "TERM_PROGRAM": "iTerm.app",
+                "TERM_PROGRAM_VERSION": "3.6.9",
+            },
             (True, "osc9", True),
         ),
         ({"TERM": "xterm-kitty", "KITTY_WINDOW_ID": "1"}, (True, "osc777", False)),
         ({"TERM": "xterm-256color", "VTE_VERSION": "7200"}, (True, "osc777", False)),
         ({"TERM": "xterm-256color", "VTE_VERSION": "8201"}, (True, "osc777", True)),
         (
-            {"TERM": "xterm-256color", "TERM_PROGRAM": "WezTerm", "TERM_PROGRAM_VERSION": "20240203-1108"},
+            {
+                "TERM": "xterm-256color",
+                "TERM_PROGRAM": "WezTerm",
+                "TERM_PROGRAM_VERSION": "20240203-1108",
+            },
             (True, "osc777", False),
         ),
         ({"WT_SESSION": "x"}, (True, "", True)),
-        ({"TERM": "tmux-256color", "TMUX": "x", "VTE_VERSION": "8201"}, (True, "", False)),
+        (
+            {"TERM": "tmux-256color", "TMUX": "x", "VTE_VERSION": "8201"},
+            (True, "", False),
+        ),
         ({"TERM": "linux"}, (False, "", False)),
         ({"TERM": "vt100"}, (False, "", False)),
         ({}, (False, "", False)),
@@ -198,7 +261,11 @@ def test_who_comes_back_is_told_what_happened() -> None:
     called.spent = Spent(tokens=12_345, usd=0.08)
     called.attention.end("The budget is used up")
     told = called.attention.look_back()
-    assert re.match(r"While you were away \(0:\d\d:\d\d\): 1 step done, 1 failed · 12,345 tokens, \$0\.0800", told)
+    assert re.match(
+        r"While you were away \(0:\d\d:\d\d\): 1 step done, 1 failed · 12,345 tokens,"
+        r" \$0\.0800",
+        told,
+    )
     assert told.endswith("it ended with: The budget is used up · it is your turn")
 
 
@@ -207,7 +274,9 @@ def test_who_comes_back_to_a_question_is_told_so() -> None:
     called.run()
     called.attention.look_away()
     called.attention.ask("May it?")
-    assert called.attention.look_back().endswith("1 question · one waits for your answer")
+    assert called.attention.look_back().endswith(
+        "1 question · one waits for your answer"
+    )
 
 
 def test_where_nothing_happened_nothing_is_told() -> None:
@@ -231,7 +300,9 @@ async def back(person: Person) -> None:
 
 
 async def test_a_run_of_a_person_who_walks_away(sandbox: Sandbox) -> None:
-    sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
+    sandbox.write(
+        Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1")
+    )
     sandbox.replies(says("a.txt", "good"), says("b.txt", "bad"))
     async with person_at(sandbox, f"/exec {SLUG}") as person:
         written = list[str]()
@@ -262,7 +333,9 @@ async def test_a_question_calls_a_person_who_walked_away(sandbox: Sandbox) -> No
         await away(person)
         await person.begin("c")
         await person.until_asked()
-        assert any("Needs your answer: May step 1 write this?" in text for text in written)
+        assert any(
+            "Needs your answer: May step 1 write this?" in text for text in written
+        )
         await back(person)
         assert "one waits for your answer" in " ".join(person.told.split())
         await person.answer("y")

@@ -17,8 +17,18 @@ class BarsApp(App[None]):
 @pytest.mark.parametrize(
     ("width", "shown"),
     [
-        (100, "cdd  shop ⎇ main" + " " * 22 + "executor · feature-pay · openai/gpt · 1,234 tokens · ctx 31%"),
-        (78, "cdd  shop ⎇ main" + " " * 10 + "executor · feature-pay · openai/gpt · 1,234 tokens"),
+        (
+            100,
+            "cdd  shop ⎇ main"
+            + " " * 22
+            + "executor · feature-pay · openai/gpt · 1,234 tokens · ctx 31%",
+        ),
+        (
+            78,
+            "cdd  shop ⎇ main"
+            + " " * 10
+            + "executor · feature-pay · openai/gpt · 1,234 tokens",
+        ),
         (60, "cdd  shop ⎇ main" + " " * 7 + "executor · feature-pay · openai/gpt"),
         (50, "cdd  shop ⎇ main" + " " * 10 + "executor · feature-pay"),
         (38, "cdd  shop" + " " * 5 + "executor · feature-pay"),
@@ -36,7 +46,9 @@ async def test_the_title_gives_up_what_matters_least(width: int, shown: str) -> 
         assert len(app.screen._compositor.render_strips()[0].text) == width
 
 
-async def test_what_goes_on_is_shown_with_its_time_and_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_goes_on_is_shown_with_its_time_and_the_way_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     now = 100.0
     monkeypatch.setattr(bars, "monotonic", lambda: now)
     app = BarsApp()
@@ -71,4 +83,8 @@ async def test_the_activity_is_redrawn_only_while_something_runs() -> None:
         activity.busy("Running something else")
         assert len(activity._timers) == 1
         activity.rest()
-        assert not [timer for timer in activity._timers if timer._task and not timer._task.cancelling()]
+        assert not [
+            timer
+            for timer in activity._timers
+            if timer._task and not timer._task.cancelling()
+        ]

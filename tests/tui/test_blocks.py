@@ -8,16 +8,39 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from cdd_agent.tui.transcript.blocks import BlockKind
-from cdd_agent.tui.transcript.folds import Fold, Foldable, FoldHeader, Opening, shortened
+from cdd_agent.tui.transcript.folds import (
+    Fold,
+    Foldable,
+    FoldHeader,
+    Opening,
+    shortened,
+)
 from cdd_agent.tui.transcript.lines import READING_WIDTH, TranscriptLine
 from cdd_agent.tui.transcript.scrollback import Part, Scrollback
 from cdd_agent.tui.transcript.widget import Transcript
 from tests.tui.test_transcript import numbered, screen, shown, text
 
 
-def block(title: str, *lines: str, sample: int = 0, remark: str = "", opening: Opening = Opening.HEADER) -> Foldable:
-    header = FoldHeader(fold=Fold(opening), title=title, remark=remark, ink="action", remark_ink="remark")
-    return Foldable(header, [TranscriptLine(text=line) for line in lines], "\n".join((title, *lines)), sample)
+def block(
+    title: str,
+    *lines: str,
+    sample: int = 0,
+    remark: str = "",
+    opening: Opening = Opening.HEADER,
+) -> Foldable:
+    header = FoldHeader(
+        fold=Fold(opening),
+        title=title,
+        remark=remark,
+        ink="action",
+        remark_ink="remark",
+    )
+    return Foldable(
+        header,
+        [TranscriptLine(text=line) for line in lines],
+        "\n".join((title, *lines)),
+        sample,
+    )
 
 
 OPENINGS = st.sampled_from(Opening)
@@ -39,14 +62,24 @@ async def test_a_header_opens_what_is_below_it_by_a_click_and_folds_it_again() -
 
 @pytest.mark.parametrize(
     ("sample", "shown_so"),
-    [(2, ["line 0", "line 1", "    … 4 more lines"]), (-2, ["    … 4 more lines", "line 4", "line 5"])],
+    [
+        (2, ["line 0", "line 1", "    … 4 more lines"]),
+        (-2, ["    … 4 more lines", "line 4", "line 5"]),
+    ],
 )
-async def test_a_sample_says_how_much_more_there_is(sample: int, shown_so: list[str]) -> None:
+async def test_a_sample_says_how_much_more_there_is(
+    sample: int, shown_so: list[str]
+) -> None:
     async with shown() as (transcript, pilot):
-        transcript.add_foldable(block("edit a.py", *LINES, sample=sample, opening=Opening.SOME))
+        transcript.add_foldable(
+            block("edit a.py", *LINES, sample=sample, opening=Opening.SOME)
+        )
         await pilot.pause()
         assert text(transcript).split("\n") == ["▾ edit a.py", *shown_so]
-        await pilot.click(Transcript, offset=(8, 1 + next(y for y, row in enumerate(shown_so) if "more" in row)))
+        await pilot.click(
+            Transcript,
+            offset=(8, 1 + next(y for y, row in enumerate(shown_so) if "more" in row)),
+        )
         assert text(transcript).split("\n") == ["▾ edit a.py", *LINES]
         await pilot.click(Transcript, offset=(8, 0))
         assert text(transcript) == "▸ edit a.py"
@@ -122,7 +155,11 @@ async def test_the_chosen_block_is_marked_and_comes_into_sight() -> None:
 
         def marked() -> list[str]:
             rows = (transcript.render_line(y) for y in range(transcript.size.height))
-            return [row.text.strip() for row in rows if any(part.style and part.style.reverse for part in row)]
+            return [
+                row.text.strip()
+                for row in rows
+                if any(part.style and part.style.reverse for part in row)
+            ]
 
         assert marked() == []
         transcript.choose_block(-1)
@@ -133,7 +170,11 @@ async def test_the_chosen_block_is_marked_and_comes_into_sight() -> None:
         await pilot.pause()
         assert marked() == ["▸ action 9"]
         await pilot.press("enter")
-        assert [row.strip() for row in screen(transcript)[:3]] == ["▾ action 9", "line 0", "line 1"]
+        assert [row.strip() for row in screen(transcript)[:3]] == [
+            "▾ action 9",
+            "line 0",
+            "line 1",
+        ]
 
 
 async def test_opening_a_block_above_does_not_move_what_is_read() -> None:
@@ -157,10 +198,16 @@ async def test_a_block_that_folds_goes_above_folded_output_that_still_comes() ->
         transcript.write(numbered(10))
         await pilot.pause()
         assert text(transcript).split("\n") == ["▸ $ pytest", "│ line 8", "│ line 9"]
-        transcript.add_foldable(block("✗ test_a", "assert 1 == 2", opening=Opening.ALL), above_live=True)
+        transcript.add_foldable(
+            block("✗ test_a", "assert 1 == 2", opening=Opening.ALL), above_live=True
+        )
         transcript.settle()
         await pilot.pause()
-        assert text(transcript).split("\n") == ["▾ ✗ test_a", "assert 1 == 2", "▸ $ pytest"]
+        assert text(transcript).split("\n") == [
+            "▾ ✗ test_a",
+            "assert 1 == 2",
+            "▸ $ pytest",
+        ]
         assert transcript.plain_text().endswith("\n" + numbered(10))
 
 
@@ -176,7 +223,10 @@ async def test_output_that_is_opened_while_it_comes_goes_on_and_is_settled() -> 
         await pilot.pause()
         transcript.settle()
         await pilot.pause()
-        assert screen(transcript)[:8] == ["▾ $ make", *(f"│ line {number}" for number in range(7))]
+        assert screen(transcript)[:8] == [
+            "▾ $ make",
+            *(f"│ line {number}" for number in range(7)),
+        ]
         await pilot.click(Transcript, offset=(3, 0))
         assert text(transcript) == "▸ $ make"
 
@@ -186,14 +236,20 @@ async def test_of_endless_folded_output_the_end_is_kept() -> None:
         header = FoldHeader(fold=Fold(), title="$ yes", ink="action", is_over=False)
         transcript.begin_output(header, glimpse=2, sample=-3)
         for start in range(0, 20_000, 500):
-            transcript.write("".join(f"line {start + number}\n" for number in range(500)))
+            transcript.write(
+                "".join(f"line {start + number}\n" for number in range(500))
+            )
             await pilot.pause()
         transcript.settle()
         await pilot.pause()
         assert text(transcript) == "▸ $ yes"
         await pilot.click(Transcript, offset=(3, 0))
         await pilot.pause()
-        assert screen(transcript)[2:5] == ["│ line 19997", "│ line 19998", "│ line 19999"]
+        assert screen(transcript)[2:5] == [
+            "│ line 19997",
+            "│ line 19998",
+            "│ line 19999",
+        ]
         assert sum(1 for _ in transcript._scrollback.lines()) < 6_000
 
 
@@ -208,25 +264,42 @@ async def test_what_is_folded_counts_for_the_limit_too() -> None:
 
 @given(
     st.lists(
-        st.tuples(st.lists(st.text("ab \t日x", max_size=30), max_size=12), st.integers(-4, 4), OPENINGS),
+        st.tuples(
+            st.lists(st.text("ab \t日x", max_size=30), max_size=12),
+            st.integers(-4, 4),
+            OPENINGS,
+        ),
         min_size=1,
         max_size=6,
     ),
-    st.lists(st.tuples(st.integers(0, 5), st.one_of(st.none(), OPENINGS), st.integers(2, 60)), max_size=12),
+    st.lists(
+        st.tuples(
+            st.integers(0, 5), st.one_of(st.none(), OPENINGS), st.integers(2, 60)
+        ),
+        max_size=12,
+    ),
 )
 @settings(max_examples=150, deadline=None, derandomize=True, database=None)
 def test_folding_never_loses_a_line_and_a_copy_is_the_whole_text(
-    blocks: list[tuple[list[str], int, Opening]], turns: list[tuple[int, Opening | None, int]]
+    blocks: list[tuple[list[str], int, Opening]],
+    turns: list[tuple[int, Opening | None, int]],
 ) -> None:
-    """However blocks are opened and folded, at whatever width, what is shown is what a new layout shows; and all of
-    it is there once they are open."""
+    """However blocks are opened and folded, at whatever width, what is shown is what a
+    new layout shows; and all of it is there once they are open.
+    """
     scrollback = Scrollback(20_000)
     scrollback.fit(40, ())
     made = [
         block(f"block {number}", *lines, sample=sample, opening=opening)
         for number, (lines, sample, opening) in enumerate(blocks)
     ]
-    scrollback.place([Part(one.source, one.lines(), begins=True, fold=one.header.fold) for one in made], ())
+    scrollback.place(
+        [
+            Part(one.source, one.lines(), begins=True, fold=one.header.fold)
+            for one in made
+        ],
+        (),
+    )
     for number, opening, width in turns:
         fold = made[number % len(made)].header.fold
         if opening is None:

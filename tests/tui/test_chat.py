@@ -56,16 +56,22 @@ async def test_the_title_names_the_model_that_is_asked(project: Sandbox) -> None
     async with person_at(project) as person:
         await person.say("hi")
         assert "first/model" in person.screen.splitlines()[0]
-        person.app.show(ModelReplaced(None, "second/model", "first/model", "It is down."))
+        person.app.show(
+            ModelReplaced(None, "second/model", "first/model", "It is down.")
+        )
         await person.pilot.pause()
         assert "second/model" in person.screen.splitlines()[0]
         await person.say("hi again")
         assert "first/model" in person.screen.splitlines()[0]
 
 
-async def test_what_runs_after_a_yes_is_said_and_can_be_stopped(project: Sandbox) -> None:
+async def test_what_runs_after_a_yes_is_said_and_can_be_stopped(
+    project: Sandbox,
+) -> None:
     project.flags = {"commands": {"mode": "ask"}}
-    project.replies(calls("execute_command", command="touch began && sleep 100"), "unused")
+    project.replies(
+        calls("execute_command", command="touch began && sleep 100"), "unused"
+    )
     async with person_at(project) as person:
         await person.begin("run it")
         await person.until(lambda: person.app.query(Question))
@@ -78,7 +84,9 @@ async def test_what_runs_after_a_yes_is_said_and_can_be_stopped(project: Sandbox
         await person.until(lambda: not person.is_waiting)
 
 
-async def test_escape_stops_an_answer_and_what_was_typed_is_remembered(project: Sandbox) -> None:
+async def test_escape_stops_an_answer_and_what_was_typed_is_remembered(
+    project: Sandbox,
+) -> None:
     project.model = ScriptedModel(["One " + "long " * 1000], pace=40)
     async with person_at(project) as person:
         await person.begin("tell me")
@@ -89,10 +97,16 @@ async def test_escape_stops_an_answer_and_what_was_typed_is_remembered(project: 
         assert "continue" not in person.told
         project.model.pace = 0
         await person.say("shorter")
-        assert project.model.requests[-1].messages[-1].content.split() == ["tell", "me", "shorter"]
+        assert project.model.requests[-1].messages[-1].content.split() == [
+            "tell",
+            "me",
+            "shorter",
+        ]
 
 
-async def test_a_line_sent_meanwhile_waits_for_the_end_and_is_then_sent(project: Sandbox) -> None:
+async def test_a_line_sent_meanwhile_waits_for_the_end_and_is_then_sent(
+    project: Sandbox,
+) -> None:
     project.model = ScriptedModel(["One " + "long " * 1000, "Two."], pace=40)
     async with person_at(project) as person:
         await person.begin("tell me")
@@ -106,8 +120,12 @@ async def test_a_line_sent_meanwhile_waits_for_the_end_and_is_then_sent(project:
         assert project.model.requests[-1].messages[-1].content == "and this"
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="the command is written for a POSIX shell")
-async def test_an_own_command_shows_its_output_and_ctrl_c_ends_it(project: Sandbox) -> None:
+@pytest.mark.skipif(
+    sys.platform == "win32", reason="the command is written for a POSIX shell"
+)
+async def test_an_own_command_shows_its_output_and_ctrl_c_ends_it(
+    project: Sandbox,
+) -> None:
     async with person_at(project) as person:
         await person.begin("!echo begun; sleep 60; echo never")
         await person.until_told("begun")
@@ -134,7 +152,9 @@ async def test_paths_are_completed_after_an_at(project: Sandbox) -> None:
         assert person.prompt.text == f"explain {MY_PAGE}"
 
 
-async def test_a_question_in_the_executor_streams_its_answer_and_runs_nothing(sandbox: Sandbox) -> None:
+async def test_a_question_in_the_executor_streams_its_answer_and_runs_nothing(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(Step("a.txt", check("a.txt"))).replies("It makes **a.txt**.")
     async with person_at(sandbox, f"/exec {SLUG}") as person:
         await person.say("What does step 1 do?")
@@ -143,7 +163,9 @@ async def test_a_question_in_the_executor_streams_its_answer_and_runs_nothing(sa
         assert person.steps[1] == "○ 1. Make a.txt"
 
 
-async def test_the_title_says_how_much_of_the_window_is_taken_where_that_is_known(project: Sandbox) -> None:
+async def test_the_title_says_how_much_of_the_window_is_taken_where_that_is_known(
+    project: Sandbox,
+) -> None:
     for window, shown in ((100_000, True), (None, False)):
         project.model = ScriptedModel(["Good day."], window=window)
         async with person_at(project) as person:

@@ -1,4 +1,6 @@
-"""Diffs: read from any text, numbered, with the words that changed, in one column or two."""
+"""Diffs: read from any text, numbered, with the words that changed, in one column or
+two.
+"""
 
 from collections.abc import Iterable
 
@@ -7,7 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cdd_agent.edits.file_diff import LONGEST_DIFF, FileDiff
-from cdd_agent.tui.transcript.diff import SIDE_BY_SIDE_WIDTH, DiffLayout, DiffLine, changed_words
+from cdd_agent.tui.transcript.diff import (
+    SIDE_BY_SIDE_WIDTH,
+    DiffLayout,
+    DiffLine,
+    changed_words,
+)
 from cdd_agent.tui.transcript.diff_reading import MOST_LINES, DiffOfFile, diff_files
 from cdd_agent.tui.transcript.lines import TranscriptLine
 from tests.tui.test_transcript import colours, screen, shown, text
@@ -37,7 +44,10 @@ Binary files /dev/null and b/data.bin differ
 
 def rows(lines: Iterable[TranscriptLine], width: int = 80) -> list[str]:
     return [
-        ("".join(piece for piece, _ in (line.hang if start else line.gutter)) + line.text[start:end]).rstrip()
+        (
+            "".join(piece for piece, _ in (line.hang if start else line.gutter))
+            + line.text[start:end]
+        ).rstrip()
         for one in lines
         for line, start, end in one.rows(width)
     ]
@@ -71,26 +81,51 @@ def test_each_file_has_its_lines_numbered_and_counted() -> None:
     assert code.source + binary.source == GIT
 
 
-def test_a_new_file_and_a_deleted_one_have_no_header_among_their_lines_and_their_languages_colours() -> None:
+def test_new_and_deleted_files_have_no_header_lines_and_keep_their_colours() -> None:
     source = (
-        "diff --git a/new.py b/new.py\nnew file mode 100644\nindex 0000000..1\n--- /dev/null\n+++ b/new.py\n"
-        "@@ -0,0 +1 @@\n+import csv\n"
-        "diff --git a/old.py b/old.py\ndeleted file mode 100644\nindex 1..0000000\n--- a/old.py\n+++ /dev/null\n"
-        "@@ -1 +0,0 @@\n-import csv\n"
+        "diff --git a/new.py b/new.py\n"
+        "new file mode 100644\n"
+        "index 0000000..1\n"
+        "--- /dev/null\n"
+        "+++ b/new.py\n"
+        "@@ -0,0 +1 @@\n"
+        "+import csv\n"
+        "diff --git a/old.py b/old.py\n"
+        "deleted file mode 100644\n"
+        "index 1..0000000\n"
+        "--- a/old.py\n"
+        "+++ /dev/null\n"
+        "@@ -1 +0,0 @@\n"
+        "-import csv\n"
     )
     new, old = of(source)
-    assert (new.path, rows(new.lines)) == ("new.py", ["    new file mode 100644", "  1 + import csv"])
-    assert (old.path, rows(old.lines)) == ("old.py", ["    deleted file mode 100644", "  1 - import csv"])
+    assert (new.path, rows(new.lines)) == (
+        "new.py",
+        ["    new file mode 100644", "  1 + import csv"],
+    )
+    assert (old.path, rows(old.lines)) == (
+        "old.py",
+        ["    deleted file mode 100644", "  1 - import csv"],
+    )
     for line in (*new.lines, *old.lines):
-        assert not isinstance(line, DiffLine) or any("keyword" in ink for _, _, ink in line.inks())
+        assert not isinstance(line, DiffLine) or any(
+            "keyword" in ink for _, _, ink in line.inks()
+        )
 
 
 def test_the_words_that_changed_are_marked() -> None:
-    removed, added = (line for line in of(GIT)[0].lines if isinstance(line, DiffLine) and "total(" in line.text)
-    marked = [added.text[start:end] for start, end, ink in added.inks() if "added-word" in ink]
+    removed, added = (
+        line
+        for line in of(GIT)[0].lines
+        if isinstance(line, DiffLine) and "total(" in line.text
+    )
+    marked = [
+        added.text[start:end] for start, end, ink in added.inks() if "added-word" in ink
+    ]
     assert "".join(marked) == ": list[int] -> int"
     assert not [ink for _, _, ink in removed.inks() if "removed-word" in ink]
-    assert any("keyword" in ink for _, _, ink in added.inks())  # the language's colours stay
+    # the language's colours stay
+    assert any("keyword" in ink for _, _, ink in added.inks())
 
 
 @pytest.mark.parametrize(
@@ -101,7 +136,12 @@ def test_the_words_that_changed_are_marked() -> None:
         ("nothing alike here", "quite = different()", [], []),
         ("", "new", [], []),
         ("f(a, b)", "f(b)", ["a, "], []),
-        ("x" * 50 + " = 1  # " + "word " * 300, "x" * 50 + " = 2  # " + "word " * 300, ["1"], ["2"]),
+        (
+            "x" * 50 + " = 1  # " + "word " * 300,
+            "x" * 50 + " = 2  # " + "word " * 300,
+            ["1"],
+            ["2"],
+        ),
     ],
 )
 def test_changed_words(before: str, after: str, old: list[str], new: list[str]) -> None:
@@ -111,7 +151,14 @@ def test_changed_words(before: str, after: str, old: list[str], new: list[str]) 
 
 
 def test_a_line_is_compared_with_the_one_that_it_became() -> None:
-    source = "--- a\n+++ a\n@@ -1 +1,2 @@\n-value = compute(first)\n+import math\n+value = compute(second)\n"
+    source = (
+        "--- a\n"
+        "+++ a\n"
+        "@@ -1 +1,2 @@\n"
+        "-value = compute(first)\n"
+        "+import math\n"
+        "+value = compute(second)\n"
+    )
     (file,) = of(source)
     lines = [line for line in file.lines if isinstance(line, DiffLine)]
     assert [line.was.text if line.was else None for line in lines] == [
@@ -127,7 +174,10 @@ def test_side_by_side_each_line_is_beside_what_it_was() -> None:
     assert halves[:5] == [
         ("  1   import csv", "  1   import csv"),
         ("  2 - def total(entries):", "  2 + def total(entries: list[int]) -> int:"),
-        ("  3 -     return sum(entries)", "  3 +     return sum(entries)  # of one month"),
+        (
+            "  3 -     return sum(entries)",
+            "  3 +     return sum(entries)  # of one month",
+        ),
         ("", "  4 +"),
         ("  4   # the end", "  5   # the end"),
     ]
@@ -136,12 +186,16 @@ def test_side_by_side_each_line_is_beside_what_it_was() -> None:
 
 
 def test_long_lines_are_wrapped_in_their_column_and_very_long_ones_cut() -> None:
-    (file,) = of("--- a\n+++ a\n@@ -1 +1 @@\n-" + "x" * 100 + "\n+" + "y" * 5_000 + "\n")
+    (file,) = of(
+        "--- a\n+++ a\n@@ -1 +1 @@\n-" + "x" * 100 + "\n+" + "y" * 5_000 + "\n"
+    )
     wide = rows(file.lines, 160)
     assert wide[0].startswith("  1 - " + "x" * 60)
     assert wide[1].startswith("    ↳ " + "x" * 20)
     assert all(len(row) <= 160 for row in wide)
-    assert "…4,000morecharacters" in "".join(row[79:].strip().removeprefix("↳ ").replace(" ", "") for row in wide)
+    assert "…4,000morecharacters" in "".join(
+        row[79:].strip().removeprefix("↳ ").replace(" ", "") for row in wide
+    )
 
 
 def test_a_huge_diff_is_bounded_and_says_so() -> None:
@@ -168,13 +222,30 @@ def test_a_huge_diff_is_bounded_and_says_so() -> None:
 )
 def test_whatever_is_no_diff_does_no_harm(source: str) -> None:
     for width in (2, 20, 200):
-        assert not any("\x1b" in row or "\u202e" in row for file in of(source) for row in rows(file.lines, width))
+        assert not any(
+            "\x1b" in row or "\u202e" in row
+            for file in of(source)
+            for row in rows(file.lines, width)
+        )
 
 
 HOSTILE = st.lists(
     st.one_of(
-        st.sampled_from(["--- a/x.py", "+++ b/x.py", "diff --git a/x b/x", "@@ -1,3 +1,3 @@ f", "@@ -2 +9 @@", "\\ x"]),
-        st.builds(lambda sign, words: sign + words, st.sampled_from("+- "), st.text("ab (\t日\"'#", max_size=90)),
+        st.sampled_from(
+            [
+                "--- a/x.py",
+                "+++ b/x.py",
+                "diff --git a/x b/x",
+                "@@ -1,3 +1,3 @@ f",
+                "@@ -2 +9 @@",
+                "\\ x",
+            ]
+        ),
+        st.builds(
+            lambda sign, words: sign + words,
+            st.sampled_from("+- "),
+            st.text("ab (\t日\"'#", max_size=90),
+        ),
         st.text(max_size=20).map(lambda words: words.replace("\n", "")),
     ),
     max_size=30,
@@ -183,8 +254,12 @@ HOSTILE = st.lists(
 
 @given(HOSTILE, st.integers(4, 200), st.booleans())
 @settings(max_examples=200, deadline=None, derandomize=True, database=None)
-def test_any_text_is_read_drawn_and_kept(lines: list[str], width: int, is_side_by_side: bool) -> None:
-    """Its source is kept whole, every line of code is in a row, and no ink lies beside the text or over another."""
+def test_any_text_is_read_drawn_and_kept(
+    lines: list[str], width: int, is_side_by_side: bool
+) -> None:
+    """Its source is kept whole, every line of code is in a row, and no ink lies beside
+    the text or over another.
+    """
     source = "".join(f"{line}\n" for line in lines)
     files = of(source, DiffLayout(is_side_by_side))
     assert "".join(file.source for file in files) == source
@@ -219,7 +294,8 @@ async def test_a_transcript_turns_its_diffs() -> None:
         transcript.diff_layout.is_side_by_side = False
         transcript.lay_out_diffs()
         await pilot.pause()
-        assert text(transcript).count("import csv") == 1  # there is no room for two columns
+        # there is no room for two columns
+        assert text(transcript).count("import csv") == 1
 
 
 def test_the_difference_of_a_file_is_told_within_bounds() -> None:

@@ -23,10 +23,13 @@ def project(tmp_path: Path) -> Path:
 def killed(root: Path, *lines: str) -> None:
     """A shell that had these drafts when it was killed."""
     code = (
-        "import os, sys, json, pathlib; from cdd_agent.tui.drafts import Drafts;"
-        "Drafts(pathlib.Path(sys.argv[1])).keep(json.loads(sys.argv[2])); os.kill(os.getpid(), 9)"
+        "import os, sys, json, pathlib; from cdd_agent.tui.drafts import"
+        " Drafts;Drafts(pathlib.Path(sys.argv[1])).keep(json.loads(sys.argv[2]));"
+        " os.kill(os.getpid(), 9)"
     )
-    process = subprocess.run([sys.executable, "-c", code, str(root), json.dumps(lines)], check=False)
+    process = subprocess.run(
+        [sys.executable, "-c", code, str(root), json.dumps(lines)], check=False
+    )
     assert process.returncode == -9
 
 
@@ -34,8 +37,12 @@ def files(root: Path) -> list[str]:
     return sorted(file.suffix for file in (root / ".cdd/runs/drafts").iterdir())
 
 
-@pytest.mark.parametrize("line", ["half a thought", "a\nb", "日本語", "\ud800 half a pair"])
-def test_a_killed_shell_leaves_its_drafts_to_the_next_one_alone(project: Path, line: str) -> None:
+@pytest.mark.parametrize(
+    "line", ["half a thought", "a\nb", "日本語", "\ud800 half a pair"]
+)
+def test_a_killed_shell_leaves_its_drafts_to_the_next_one_alone(
+    project: Path, line: str
+) -> None:
     killed(project, line, "and a line that waited")
     first, second = Drafts(project), Drafts(project)
     assert first.left_by_others() == [line, "and a line that waited"]
@@ -80,7 +87,9 @@ def test_a_place_that_cannot_be_written_costs_only_the_memory(project: Path) -> 
     assert Drafts(project).left_by_others() == []
 
 
-async def test_what_a_killed_shell_has_left_is_behind_up_and_said(sandbox: Sandbox) -> None:
+async def test_what_a_killed_shell_has_left_is_behind_up_and_said(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write()
     killed(sandbox.root, "half a thought")
     async with person_at(sandbox) as person:
@@ -91,12 +100,18 @@ async def test_what_a_killed_shell_has_left_is_behind_up_and_said(sandbox: Sandb
         assert person.prompt.text == "half a thought"
 
 
-async def test_a_draft_is_on_the_disk_soon_after_a_key_and_gone_when_it_is_sent(sandbox: Sandbox) -> None:
+async def test_a_draft_is_on_the_disk_soon_after_a_key_and_gone_when_it_is_sent(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write().replies("Yes.")
     drafts = sandbox.root / ".cdd/runs/drafts"
 
     def kept() -> list[str]:
-        return [line for file in drafts.glob("*.json") for line in json.loads(file.read_text())]
+        return [
+            line
+            for file in drafts.glob("*.json")
+            for line in json.loads(file.read_text())
+        ]
 
     async with person_at(sandbox) as person:
         await person.press(*"half")
@@ -109,12 +124,18 @@ async def test_a_draft_is_on_the_disk_soon_after_a_key_and_gone_when_it_is_sent(
     assert list(drafts.iterdir()) == []
 
 
-async def test_a_shell_that_ends_without_being_left_leaves_its_draft(sandbox: Sandbox) -> None:
+async def test_a_shell_that_ends_without_being_left_leaves_its_draft(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write()
     async with person_at(sandbox) as person:
         await person.press(*"half a thought")
         drafts = sandbox.root / ".cdd/runs/drafts"
-        await person.until(lambda: any("half a thought" in file.read_text() for file in drafts.glob("*.json")))
+        await person.until(
+            lambda: any(
+                "half a thought" in file.read_text() for file in drafts.glob("*.json")
+            )
+        )
     async with person_at(sandbox) as person:
         await person.until(lambda: "not sent · ↑ brings it back" in person.screen)
         await person.press("up")
@@ -129,11 +150,15 @@ def test_kill_9_loses_no_draft(sandbox: Sandbox) -> None:
         return terminal, screen
 
     sandbox.write()
-    (sandbox.root / ".cdd/config.yaml").write_text("model: openai/any-model\n")  # else one is offered first
+    # else one is offered first
+    (sandbox.root / ".cdd/config.yaml").write_text("model: openai/any-model\n")
     first, _ = opened()
     first.press(b"half a thought")
     first.until(
-        lambda: any("half a thought" in text.read_text() for text in sandbox.root.glob(".cdd/runs/drafts/*.json"))
+        lambda: any(
+            "half a thought" in text.read_text()
+            for text in sandbox.root.glob(".cdd/runs/drafts/*.json")
+        )
     )
     first.end()
     second, screen = opened()

@@ -1,6 +1,8 @@
-"""Each method by which a widget, a screen or the shell is drawn or hears something fails once, and so does each worker:
-each of these faults is told with its log, no screen holds a person up, and the session works. They are found by walking
-the package, so a new widget is among them."""
+"""Each method by which a widget, a screen or the shell is drawn or hears something
+fails once, and so does each worker: each of these faults is told with its log, no
+screen holds a person up, and the session works. They are found by walking the package,
+so a new widget is among them.
+"""
 
 import importlib
 import inspect
@@ -39,7 +41,9 @@ from tests.tui.person import Person, person_at
 from tests.tui.test_faults import works
 from tests.tui.test_reviewing import TWO_FILES
 
-HEARS_OR_DRAWS = re.compile(r"compose|render|render_line|_?on_\w+|action_\w+|watch_\w+|_watch_\w+")
+HEARS_OR_DRAWS = re.compile(
+    r"compose|render|render_line|_?on_\w+|action_\w+|watch_\w+|_watch_\w+"
+)
 LEAVES = re.compile(
     r"Shell\.(_leave|action_(leave|vanish|quit|suspend_process)|on_(mount|unmount|exit_app|event)|open|look_around)$"
     r"|\.(on_unmount|_on_mount)$|(Home|Prompt)\.(compose|on_mount)$"
@@ -49,7 +53,9 @@ LEAVES = re.compile(
 
 def classes() -> Iterator[type]:
     for module in pkgutil.walk_packages(cdd_agent.tui.__path__, "cdd_agent.tui."):
-        for _, known in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
+        for _, known in inspect.getmembers(
+            importlib.import_module(module.name), inspect.isclass
+        ):
             if known.__module__ == module.name and issubclass(known, Widget | App):
                 yield known
 
@@ -57,25 +63,42 @@ def classes() -> Iterator[type]:
 def methods() -> Iterator[tuple[type, str]]:
     for known in classes():
         for name, value in vars(known).items():
-            is_handler = HEARS_OR_DRAWS.fullmatch(name) or hasattr(value, "_textual_on") or work_of(value)
-            if inspect.isfunction(value) and is_handler and not LEAVES.search(f"{known.__name__}.{name}"):
+            is_handler = (
+                HEARS_OR_DRAWS.fullmatch(name)
+                or hasattr(value, "_textual_on")
+                or work_of(value)
+            )
+            if (
+                inspect.isfunction(value)
+                and is_handler
+                and not LEAVES.search(f"{known.__name__}.{name}")
+            ):
                 yield known, name
 
 
 def work_of(method: Any) -> Any:
     """The cell that holds what a worker does, of a method that starts one."""
-    if inspect.isfunction(method) and method.__code__.co_filename.endswith("_work_decorator.py"):
-        return next(cell for cell in method.__closure__ or () if cell.cell_contents is inspect.unwrap(method))
+    if inspect.isfunction(method) and method.__code__.co_filename.endswith(
+        "_work_decorator.py"
+    ):
+        return next(
+            cell
+            for cell in method.__closure__ or ()
+            if cell.cell_contents is inspect.unwrap(method)
+        )
     return None
 
 
-def fails_once(usual: Callable[..., Any], name: str, left: set[str]) -> Callable[..., Any]:
+def fails_once(
+    usual: Callable[..., Any], name: str, left: set[str]
+) -> Callable[..., Any]:
     def fail() -> None:
         if name in left:
             left.remove(name)
             raise Injected(f"injected into {name}")
 
-    fail.__code__ = fail.__code__.replace(co_name=name)  # each is another fault, not the same one again
+    # each is another fault, not the same one again
+    fail.__code__ = fail.__code__.replace(co_name=name)
 
     if inspect.iscoroutinefunction(usual):
 
@@ -101,18 +124,35 @@ def inject(monkeypatch: pytest.MonkeyPatch) -> set[str]:
         method, full = vars(known)[name], f"{known.__name__}.{name}"
         left.add(full)
         if (cell := work_of(method)) is not None:
-            monkeypatch.setattr(cell, "cell_contents", fails_once(cell.cell_contents, full, left))
+            monkeypatch.setattr(
+                cell, "cell_contents", fails_once(cell.cell_contents, full, left)
+            )
         else:
             failing = fails_once(method, full, left)
             monkeypatch.setattr(known, name, failing)
             if name in (handlers := getattr(known, "_decorated_handlers", {})):
                 handlers[name] = failing
             for heard in getattr(known, "_decorated_handlers", {}).values():
-                heard[:] = [(failing if one is method else one, selectors) for one, selectors in heard]
+                heard[:] = [
+                    (failing if one is method else one, selectors)
+                    for one, selectors in heard
+                ]
     return left
 
 
-SPEC = SpecShown(SLUG, "Say words", "feature", "high", "Words.", (), (), "", ("title",), ("Who?",), ())
+SPEC = SpecShown(
+    SLUG,
+    "Say words",
+    "feature",
+    "high",
+    "Words.",
+    (),
+    (),
+    "",
+    ("title",),
+    ("Who?",),
+    (),
+)
 
 
 async def keys(person: Person, *pressed: str) -> None:
@@ -130,7 +170,9 @@ async def click(person: Person, x: int, y: int) -> None:
 
 async def is_open(person: Person) -> None:
     """Wait until what a key opens is there, or has failed."""
-    await person.until(lambda: person.app.screen is not person.app.home or not list(person.app.workers))
+    await person.until(
+        lambda: person.app.screen is not person.app.home or not list(person.app.workers)
+    )
     await person.pilot.pause()
 
 
@@ -155,11 +197,48 @@ async def in_the_prompt(person: Person, left: set[str]) -> None:
     await keys(person, "a", "left", "ctrl+k", "ctrl+u", "/")
     await person.pilot.click(person.prompt.query_one(OptionList), offset=(2, 1))
     person.prompt.replace("")
-    await keys(person, *"/e", "down", "up", "tab", "escape", "ctrl+u", "x", "ctrl+underscore", "ctrl+y", "ctrl+c", "up")
-    await keys(person, "ctrl+u", "ctrl+r", "e", "down", "enter", "ctrl+u", "ctrl+o", "shift+enter", "ctrl+g", "enter")
+    await keys(
+        person,
+        *"/e",
+        "down",
+        "up",
+        "tab",
+        "escape",
+        "ctrl+u",
+        "x",
+        "ctrl+underscore",
+        "ctrl+y",
+        "ctrl+c",
+        "up",
+    )
+    await keys(
+        person,
+        "ctrl+u",
+        "ctrl+r",
+        "e",
+        "down",
+        "enter",
+        "ctrl+u",
+        "ctrl+o",
+        "shift+enter",
+        "ctrl+g",
+        "enter",
+    )
     person.app.post_message(events.Paste("a line\n" * 20))
     await person.pilot.pause()
-    await keys(person, "ctrl+o", "ctrl+u", "backspace", "a", "b", "left", "ctrl+k", "down", "tab", "ctrl+z")
+    await keys(
+        person,
+        "ctrl+o",
+        "ctrl+u",
+        "backspace",
+        "a",
+        "b",
+        "left",
+        "ctrl+k",
+        "down",
+        "tab",
+        "ctrl+z",
+    )
     for area in person.app.query(Transcript):
         area.focus()
     await keys(person, "down", "tab", "x", "y", "backspace")
@@ -193,7 +272,10 @@ OPENED_BY = {
 
 async def on_screens(person: Person, left: set[str]) -> None:
     for opening, screen in OPENED_BY.items():
-        if not any(name.startswith((screen, "Overlay", "Chooser", "Shell.action_open")) for name in left):
+        if not any(
+            name.startswith((screen, "Overlay", "Chooser", "Shell.action_open"))
+            for name in left
+        ):
             continue
         for more in (
             ("down", "up", "pagedown", "ctrl+up", "up", "x", "backspace", "ctrl+u"),
@@ -212,7 +294,11 @@ async def on_screens(person: Person, left: set[str]) -> None:
             await home(person)
     offers = (OfferedModel("q", "Ollama", "http://127.0.0.1:1"),)
     for around in (lambda: FirstRun(offers, lambda: 0.0), Wish):
-        for more in (("down", "ctrl+u"), ("enter", "enter"), ("x", "backspace", "enter", "enter")):
+        for more in (
+            ("down", "ctrl+u"),
+            ("enter", "enter"),
+            ("x", "backspace", "enter", "enter"),
+        ):
             person.app.push_screen(around())
             await person.pilot.pause()
             await keys(person, *more)
@@ -223,14 +309,42 @@ async def in_a_run(person: Person, left: set[str]) -> None:
     del left
     await person.say(f"/exec {SLUG}")
     await person.say("")
-    for more in (("right", "left", "]", "[", "n", "p", "e", "pagedown"), ("r",), ("s",)):
+    for more in (
+        ("right", "left", "]", "[", "n", "p", "e", "pagedown"),
+        ("r",),
+        ("s",),
+    ):
         await keys(person, "f2", "down", "up", "home", "end", "enter")
         await is_open(person)
         person.time.pass_by(1)
         await keys(person, *more)
         await home(person)
-    await keys(person, "f2", "f2", "ctrl+t", "f6", "pageup", "pagedown", "ctrl+up", "enter", "right", "left")
-    await keys(person, "ctrl+up", "ctrl+c", "ctrl+down", "x", "backspace", "ctrl+f", *"good", "enter", "up", "escape")
+    await keys(
+        person,
+        "f2",
+        "f2",
+        "ctrl+t",
+        "f6",
+        "pageup",
+        "pagedown",
+        "ctrl+up",
+        "enter",
+        "right",
+        "left",
+    )
+    await keys(
+        person,
+        "ctrl+up",
+        "ctrl+c",
+        "ctrl+down",
+        "x",
+        "backspace",
+        "ctrl+f",
+        *"good",
+        "enter",
+        "up",
+        "escape",
+    )
     for bar in (False, True):
         await keys(person, "ctrl+f")
         await person.pilot.pause()
@@ -247,7 +361,9 @@ async def in_a_run(person: Person, left: set[str]) -> None:
     x, y = person.app.home.steps.region.offset
     await click(person, x + 1, y + 1)
     await home(person)
-    person.app.home.transcript.post_message(Transcript.FileChosen(person.app._root / "a.txt", 1))
+    person.app.home.transcript.post_message(
+        Transcript.FileChosen(person.app._root / "a.txt", 1)
+    )
     person.app.call_later(person.app.look, "/status")
     person.app.call_later(person.app.action_use_theme, "light")
     await person.pilot.pause()
@@ -260,12 +376,18 @@ async def in_questions(person: Person, left: set[str]) -> None:
         CommandProposed("\n".join(f"echo {n}" for n in range(60)), "Because"),
         ChangesProposed(1, ("a.txt",), ()),
     ):
-        asked = person.app.run_worker(person.app.asking.approve(proposal), exit_on_error=False)
+        asked = person.app.run_worker(
+            person.app.asking.approve(proposal), exit_on_error=False
+        )
         await person.pilot.pause()
-        await keys(person, "pagedown", "up", "f1", "escape", *"no", "tab", "enter", "escape")
+        await keys(
+            person, "pagedown", "up", "f1", "escape", *"no", "tab", "enter", "escape"
+        )
         asked.cancel()
         await person.pilot.pause()
-    asked = person.app.run_worker(person.app.asking.review(review_of(1, TWO_FILES)), exit_on_error=False)
+    asked = person.app.run_worker(
+        person.app.asking.review(review_of(1, TWO_FILES)), exit_on_error=False
+    )
     await person.pilot.pause()
     await person.pilot.resize_terminal(60, 14)
     await person.pilot.resize_terminal(100, 30)
@@ -282,8 +404,12 @@ TOUR = (*AROUND, in_the_prompt, in_the_window, *AROUND, in_a_run, in_a_run)
 """What opens a screen fails before what is on it."""
 
 
-async def test_each_of_them_fails_once_and_the_session_goes_on(sandbox: Sandbox) -> None:
-    sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"))).replies(*[says("a.txt", "good")] * 40)
+async def test_each_of_them_fails_once_and_the_session_goes_on(
+    sandbox: Sandbox,
+) -> None:
+    sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"))).replies(
+        *[says("a.txt", "good")] * 40
+    )
     async with person_at(sandbox, size=(100, 30), faults=True) as person:
         with pytest.MonkeyPatch.context() as broken:
             left = inject(broken)
@@ -306,16 +432,26 @@ async def test_each_of_them_fails_once_and_the_session_goes_on(sandbox: Sandbox)
 async def test_each_command_and_each_agent_fails_once_and_the_session_goes_on(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sandbox.write(Step("a.txt", check("a.txt"))).replies(asks("Who?"), says("a.txt", "good"))
+    sandbox.write(Step("a.txt", check("a.txt"))).replies(
+        asks("Who?"), says("a.txt", "good")
+    )
     left = set[str]()
     for name, known in commands().items():
         left.add(f"/{name}")
-        monkeypatch.setitem(commands(), name, known._replace(run=fails_once(known.run, f"/{name}", left)))
+        monkeypatch.setitem(
+            commands(),
+            name,
+            known._replace(run=fails_once(known.run, f"/{name}", left)),
+        )
     for agent in (ExecutorAgent, PlannerAgent, SocratesAgent, ChatAgent):
         left.add(f"{agent.__name__}.say")
-        monkeypatch.setattr(agent, "say", fails_once(agent.say, f"{agent.__name__}.say", left))
+        monkeypatch.setattr(
+            agent, "say", fails_once(agent.say, f"{agent.__name__}.say", left)
+        )
     left.add("completion")
-    monkeypatch.setattr("cdd_agent.tui.home.complete", fails_once(complete, "completion", left))
+    monkeypatch.setattr(
+        "cdd_agent.tui.home.complete", fails_once(complete, "completion", left)
+    )
     names = frozenset(left)
     async with person_at(sandbox, faults=True) as person:
         await person.press("/")

@@ -1,4 +1,6 @@
-"""A fault of the program itself is a line and a traceback in a file; the session goes on."""
+"""A fault of the program itself is a line and a traceback in a file; the session goes
+on.
+"""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -41,7 +43,9 @@ async def a_resize(person: Person) -> None:
 
 
 async def a_question(person: Person) -> None:
-    asked = person.app.run_worker(person.app.asking.approve(CommandProposed("ls", "Because")))
+    asked = person.app.run_worker(
+        person.app.asking.approve(CommandProposed("ls", "Because"))
+    )
     await person.until(lambda: person.app.asking.open is not None or asked.is_finished)
     await person.rest()
     await person.press("escape")
@@ -53,7 +57,8 @@ async def a_timer(person: Person) -> None:
 
 
 Act = Callable[[Person], Awaitable[None]]
-PLACES: tuple[tuple[type, str, Act], ...] = (  # what a walk through the package does not find
+# what a walk through the package does not find
+PLACES: tuple[tuple[type, str, Act], ...] = (
     (Session, "say", a_line),  # a turn
     (Shell, "show", a_line),
     (Home, "settle", a_line),  # the turn's own end
@@ -71,12 +76,18 @@ PLACES: tuple[tuple[type, str, Act], ...] = (  # what a walk through the package
 )
 
 
-@pytest.mark.parametrize(("where", "name", "act"), PLACES, ids=lambda value: getattr(value, "__name__", value))
+@pytest.mark.parametrize(
+    ("where", "name", "act"),
+    PLACES,
+    ids=lambda value: getattr(value, "__name__", value),
+)
 async def test_a_fault_anywhere_leaves_a_session_that_works(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, where: type, name: str, act: Act
 ) -> None:
     monkeypatch.setenv("DEPLOY_TOKEN", SECRET)
-    sandbox.write(Step("a.txt", check("a.txt"))).replies("Hello.", *["Well."] * 3, says("a.txt", "good"))
+    sandbox.write(Step("a.txt", check("a.txt"))).replies(
+        "Hello.", *["Well."] * 3, says("a.txt", "good")
+    )
     async with person_at(sandbox, f"/exec {SLUG}", faults=True) as person:
         if act is a_line:
             await person.say("exit")
@@ -86,7 +97,9 @@ async def test_a_fault_anywhere_leaves_a_session_that_works(
         await person.until(lambda: not person.is_waiting)
 
         log = sandbox.root / ".cdd" / "runs" / "errors.log"
-        (line,) = [line for line in person.told.splitlines() if "A fault in cdd itself" in line]
+        (line,) = [
+            line for line in person.told.splitlines() if "A fault in cdd itself" in line
+        ]
         assert ".cdd/runs/errors.log" in line
         assert "Injected" in line
         text = log.read_text()
@@ -112,13 +125,17 @@ async def works(person: Person, sandbox: Sandbox) -> None:
     await person.say("")
     assert sandbox.statuses() == ["completed"]
     assert "Step 1 completed" in person.told
-    asked = person.app.run_worker(person.app.asking.approve(CommandProposed("ls", "Because")))
+    asked = person.app.run_worker(
+        person.app.asking.approve(CommandProposed("ls", "Because"))
+    )
     await person.answer("y")
     assert (await asked.wait()).value == "yes"
     assert re.search(r"Enter sends|Waiting", person.screen)
 
 
-async def test_a_session_that_cannot_be_opened_is_told_with_the_log(sandbox: Sandbox) -> None:
+async def test_a_session_that_cannot_be_opened_is_told_with_the_log(
+    sandbox: Sandbox,
+) -> None:
     (sandbox.root / ".cdd").mkdir()
 
     def fail(*args: object) -> Any:
@@ -133,14 +150,18 @@ async def test_a_session_that_cannot_be_opened_is_told_with_the_log(sandbox: San
     assert "no session" in (sandbox.root / ".cdd/runs/errors.log").read_text()
 
 
-async def test_leaving_leaves_whatever_fails(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_leaving_leaves_whatever_fails(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with person_at(sandbox, faults=True) as person:
         fail_once(monkeypatch, Session, "leave")
         await person.press("ctrl+d")
         await person.until(lambda: not person.app.is_running)
 
 
-def test_the_log_is_the_projects_or_else_the_persons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_log_is_the_projects_or_else_the_persons(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     said = FaultLog(tmp_path).write(Injected("one"))
     assert "state/cdd/errors.log" in said

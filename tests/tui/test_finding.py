@@ -28,24 +28,34 @@ def transcript_of(person: Person) -> Transcript:
 
 
 def bar(person: Person) -> str:
-    return " ".join(str(part.render()) for part in person.app.query_one(FindBar).query("Static"))
+    return " ".join(
+        str(part.render()) for part in person.app.query_one(FindBar).query("Static")
+    )
 
 
 def highlighted(transcript: Transcript) -> list[str]:
     """The pieces of the screen that are drawn as found; the current one in capitals."""
-    hit, current = (transcript._painter.style(ink).bgcolor for ink in ("hit", "hit current"))
+    hit, current = (
+        transcript._painter.style(ink).bgcolor for ink in ("hit", "hit current")
+    )
     found = list[str]()
     for y in range(transcript.size.height):
         for segment in transcript.render_line(y):
             if segment.style and segment.style.bgcolor in (hit, current):
-                found.append(segment.text.upper() if segment.style.bgcolor == current else segment.text)
+                found.append(
+                    segment.text.upper()
+                    if segment.style.bgcolor == current
+                    else segment.text
+                )
     return found
 
 
 # --- a text
 
 
-async def test_one_finds_what_was_said_and_goes_from_place_to_place(sandbox: Sandbox) -> None:
+async def test_one_finds_what_was_said_and_goes_from_place_to_place(
+    sandbox: Sandbox,
+) -> None:
     async with person_at(sandbox) as person:
         for word in ("Alpha", "beta", "alphabet", "gamma"):
             person.app.show(Notice(f"here is {word}"))
@@ -80,7 +90,12 @@ async def test_what_arrives_meanwhile_is_counted(sandbox: Sandbox) -> None:
         assert "1 of 2" in bar(person)
         person.app.show(Notice("one more alpha, and alpha"))
         await person.until(lambda: "1 of 4" in bar(person))
-        assert highlighted(transcript_of(person)) == ["ALPHA", "alpha", "alpha", "alpha"]
+        assert highlighted(transcript_of(person)) == [
+            "ALPHA",
+            "alpha",
+            "alpha",
+            "alpha",
+        ]
         person.app.home.transcript.clear()
         await person.until(lambda: "nothing found" in bar(person))
         person.app.show(Notice("alpha anew"))
@@ -90,7 +105,9 @@ async def test_what_arrives_meanwhile_is_counted(sandbox: Sandbox) -> None:
 
 async def test_what_is_typed_into_the_bar_answers_no_question(sandbox: Sandbox) -> None:
     async with person_at(sandbox) as person:
-        asked = person.app.run_worker(person.app.asking.approve(CommandProposed("ls", "Because")))
+        asked = person.app.run_worker(
+            person.app.asking.approve(CommandProposed("ls", "Because"))
+        )
         await person.until_asked()
         await person.press("ctrl+f")
         await person.until(lambda: isinstance(person.app.focused, FindInput))
@@ -123,17 +140,21 @@ async def test_a_folded_block_opens_for_what_is_found_in_it_and_folds_again() ->
         await pilot.pause()
         transcript.find("needle")
         assert transcript.finder.found == (1, 2)
-        assert (one.header.fold.opening, two.header.fold.opening) == (Opening.ALL, Opening.SOME)
+        assert (one.header.fold.opening, two.header.fold.opening) == (
+            Opening.ALL,
+            Opening.SOME,
+        )
         transcript.finder.step(1)
         assert two.header.fold.opening is Opening.ALL
         assert highlighted(transcript) == ["needle", "NEEDLE"]
         transcript.finder.end()
         folds = [made.header.fold.opening for made in (one, two, three)]
-        assert folds == [Opening.HEADER, Opening.ALL, Opening.HEADER]  # the place that was looked at last stays
+        # the place that was looked at last stays
+        assert folds == [Opening.HEADER, Opening.ALL, Opening.HEADER]
         assert highlighted(transcript) == []
 
 
-async def test_what_is_found_far_above_comes_into_sight_and_new_text_does_not_take_it_away() -> None:
+async def test_a_match_far_above_comes_into_sight_and_new_text_keeps_it_there() -> None:
     async with shown(height=10) as (transcript, pilot):
         transcript.add(BlockKind.OUTPUT, numbered(300))
         await pilot.pause()
@@ -155,7 +176,10 @@ async def test_what_is_found_far_above_comes_into_sight_and_new_text_does_not_ta
 
 async def test_text_in_tables_and_of_any_width_is_found() -> None:
     async with shown(width=60) as (transcript, pilot):
-        transcript.add(BlockKind.MARKDOWN, "| a | b |\n|---|---|\n| x | some needle |\n\n" + "words " * 30 + "needle")
+        transcript.add(
+            BlockKind.MARKDOWN,
+            "| a | b |\n|---|---|\n| x | some needle |\n\n" + "words " * 30 + "needle",
+        )
         await pilot.pause()
         transcript.find("NEEDLE")
         assert transcript.finder.found == (1, 2)
@@ -167,23 +191,30 @@ async def test_text_in_tables_and_of_any_width_is_found() -> None:
         assert highlighted(transcript)[-1] == "NEEDLE"
 
 
-@given(st.lists(st.text("aAbB.*(İß日 ", max_size=20), max_size=8), st.text("aAbB.*(İß日 ", min_size=1, max_size=3))
+@given(
+    st.lists(st.text("aAbB.*(İß日 ", max_size=20), max_size=8),
+    st.text("aAbB.*(İß日 ", min_size=1, max_size=3),
+)
 @settings(max_examples=150, deadline=None, derandomize=True, database=None)
-def test_every_place_is_found_once_and_lies_where_it_says(texts: list[str], wanted: str) -> None:
+def test_every_place_is_found_once_and_lies_where_it_says(
+    texts: list[str], wanted: str
+) -> None:
     search = Search(wanted)
     search.look([TranscriptLine(text=text) for text in texts])
     places = [search.place(hit) for hit in search.hits]
     assert len(set(places)) == len(places)
     for place in places:
         assert place is not None
-        assert re.fullmatch(re.escape(wanted), place.line.text[place.start : place.end], re.IGNORECASE)
+        assert re.fullmatch(
+            re.escape(wanted), place.line.text[place.start : place.end], re.IGNORECASE
+        )
     assert len(places) >= sum(text.count(wanted) for text in texts)
 
 
 # --- what is new below
 
 
-async def test_above_the_end_one_is_told_how_much_is_new_and_comes_back_by_end_or_a_click() -> None:
+async def test_above_the_end_it_tells_what_is_new_and_end_or_a_click_returns() -> None:
     async with shown() as (transcript, pilot):
         transcript.add(BlockKind.OUTPUT, numbered(60))
         await pilot.pause()
@@ -197,7 +228,9 @@ async def test_above_the_end_one_is_told_how_much_is_new_and_comes_back_by_end_o
         transcript.settle()
         await pilot.pause()
         assert "↓ 4 new lines · End" in screen(transcript)[-1]
-        await pilot.click(Transcript, offset=(transcript.size.width - 4, transcript.size.height - 1))
+        await pilot.click(
+            Transcript, offset=(transcript.size.width - 4, transcript.size.height - 1)
+        )
         await pilot.pause()
         assert screen(transcript)[-1] == "two"
         assert "↓" not in text(transcript)
@@ -205,14 +238,19 @@ async def test_above_the_end_one_is_told_how_much_is_new_and_comes_back_by_end_o
 
 async def test_end_leads_back_while_the_prompt_is_empty(sandbox: Sandbox) -> None:
     async with person_at(sandbox) as person:
-        person.app.show(Answer("\n\n".join(f"paragraph {number}" for number in range(60))))
+        person.app.show(
+            Answer("\n\n".join(f"paragraph {number}" for number in range(60)))
+        )
         await person.pilot.pause()
         await person.press("pageup")
         person.app.show(Notice("the last"))
         await person.until(lambda: "new line" in person.screen)
         await person.type("ab")
         await person.press("home", "end", "c")  # in the prompt they are the prompt's
-        assert (person.prompt.text, transcript_of(person).is_following) == ("abc", False)
+        assert (person.prompt.text, transcript_of(person).is_following) == (
+            "abc",
+            False,
+        )
         await person.press("ctrl+u", "end")
         await person.until(lambda: "the last" in person.screen)
         assert transcript_of(person).is_following
@@ -245,7 +283,9 @@ async def test_opening_a_block_is_nothing_new() -> None:
         ("a" * 8_000 + "/" * 8_000, []),
     ],
 )
-def test_lines_of_files_are_seen_in_text(source: str, found: list[tuple[str, int]]) -> None:
+def test_lines_of_files_are_seen_in_text(
+    source: str, found: list[tuple[str, int]]
+) -> None:
     assert [(place.path, place.line) for place in file_places(source)] == found
 
 
@@ -270,7 +310,13 @@ def test_only_files_of_the_project_can_be_gone_to(tmp_path: Path) -> None:
     assert in_project(project, "src/a.py") is None
     (project / "src/a.py").touch()  # it has come since
     assert in_project(project, "src/a.py") == project / "src/a.py"
-    for name in ("../beside.py", "/etc/passwd", "src", "x\0y", str(tmp_path / "beside.py")):
+    for name in (
+        "../beside.py",
+        "/etc/passwd",
+        "src",
+        "x\0y",
+        str(tmp_path / "beside.py"),
+    ):
         assert in_project(project, name) is None
 
 
@@ -279,14 +325,21 @@ async def test_links_are_links_of_the_terminal_and_ctrl_click_opens_them(
 ) -> None:
     async with person_at(sandbox) as person:
         opened = list[str]()
-        monkeypatch.setattr(person.app, "open_url", lambda address, **_: opened.append(address))
+        monkeypatch.setattr(
+            person.app, "open_url", lambda address, **_: opened.append(address)
+        )
         person.app.show(Notice("日 see https://a.org/x, please"))
         await person.pilot.pause()
         transcript = transcript_of(person)
         y = next(y for y, row in enumerate(screen(transcript)) if "a.org" in row)
-        links = {segment.text: segment.style.link for segment in transcript.render_line(y) if segment.style}
+        links = {
+            segment.text: segment.style.link
+            for segment in transcript.render_line(y)
+            if segment.style
+        }
         assert links["https://a.org/x"] == "https://a.org/x"
-        x = 1 + screen(transcript)[y].index("a.org") + 1  # the padding, and the wide character
+        # the padding, and the wide character
+        x = 1 + screen(transcript)[y].index("a.org") + 1
         await person.pilot.click(Transcript, offset=(x, y))
         await person.pilot.click(Transcript, offset=(2, y), control=True)
         assert opened == []
@@ -303,7 +356,9 @@ async def test_ctrl_click_on_a_line_of_a_file_asks_for_the_editor(
         await person.pilot.pause()
         transcript = transcript_of(person)
         y = next(y for y, row in enumerate(screen(transcript)) if "notes.txt" in row)
-        underlined = [s.text for s in transcript.render_line(y) if s.style and s.style.underline]
+        underlined = [
+            s.text for s in transcript.render_line(y) if s.style and s.style.underline
+        ]
         assert underlined == ["notes.txt:7"]
         monkeypatch.setenv("EDITOR", "no-such-editor")
         monkeypatch.delenv("VISUAL", raising=False)
@@ -329,20 +384,27 @@ async def test_ctrl_click_on_a_line_of_a_file_asks_for_the_editor(
         ("something", ("/p/a.py",)),
     ],
 )
-def test_each_editor_is_told_the_line_in_its_own_way(editor: str, arguments: tuple[str, ...]) -> None:
+def test_each_editor_is_told_the_line_in_its_own_way(
+    editor: str, arguments: tuple[str, ...]
+) -> None:
     assert at_line(editor, Path("/p/a.py"), 7) == arguments
 
 
 # --- width
 
 
-async def test_prose_is_as_wide_as_one_reads_and_code_as_wide_as_there_is_room() -> None:
+async def test_prose_keeps_a_reading_width_and_code_takes_all_the_room() -> None:
     async with shown(width=200) as (transcript, pilot):
-        transcript.add(BlockKind.MARKDOWN, "word " * 60 + "\n\n```\n" + "code " * 35 + "\n```\n")
+        transcript.add(
+            BlockKind.MARKDOWN, "word " * 60 + "\n\n```\n" + "code " * 35 + "\n```\n"
+        )
         transcript.add(BlockKind.NOTE, "note " * 60)
         transcript.add(BlockKind.OUTPUT, "output " * 25)
         await pilot.pause()
-        widths = {kind: max(len(row) for row in screen(transcript) if kind in row) for kind in ("word", "code", "note")}
+        widths = {
+            kind: max(len(row) for row in screen(transcript) if kind in row)
+            for kind in ("word", "code", "note")
+        }
         assert widths["word"] <= 100
         assert widths["note"] <= 100
         assert widths["code"] > 150

@@ -1,4 +1,6 @@
-"""The first screen of somebody without a model: what runs on this computer is found behind it, and can be chosen."""
+"""The first screen of somebody without a model: what runs on this computer is found
+behind it, and can be chosen.
+"""
 
 import asyncio
 import re
@@ -12,7 +14,9 @@ from tests.projects import Sandbox
 from tests.tui.person import person_at
 
 
-async def test_what_is_found_is_offered_and_one_choice_sets_it_for_the_project(sandbox: Sandbox) -> None:
+async def test_what_is_found_is_offered_and_one_choice_sets_it_for_the_project(
+    sandbox: Sandbox,
+) -> None:
     with answering(listing("qwen3-coder:30b", "llama3.2")) as (port, _):
         find = partial(find_local_servers, {"Ollama": port})
         async with person_at(sandbox, find_servers=find) as person:
@@ -23,23 +27,36 @@ async def test_what_is_found_is_offered_and_one_choice_sets_it_for_the_project(s
             await person.say("/model 2 --save")
 
             assert "openai/llama3.2" in person.title
-            assert person.shown[-1] == ModelChosen("openai/llama3.2", f"http://127.0.0.1:{port}/v1", ".cdd/config.yaml")
+            assert person.shown[-1] == ModelChosen(
+                "openai/llama3.2", f"http://127.0.0.1:{port}/v1", ".cdd/config.yaml"
+            )
         config = load_config(sandbox.root, {})
-        assert (config.model, config.api_base) == ("openai/llama3.2", f"http://127.0.0.1:{port}/v1")
+        assert (config.model, config.api_base) == (
+            "openai/llama3.2",
+            f"http://127.0.0.1:{port}/v1",
+        )
 
         async with person_at(sandbox, find_servers=find) as person:
             assert "openai/llama3.2" in person.title
             await person.until(lambda: not list(person.app.workers))
-            assert not [event for event in person.shown if isinstance(event, ModelsFound)]
+            assert not [
+                event for event in person.shown if isinstance(event, ModelsFound)
+            ]
 
 
 async def test_a_server_without_a_model_is_named(sandbox: Sandbox) -> None:
     with answering(listing()) as (port, _):
-        async with person_at(sandbox, find_servers=partial(find_local_servers, {"Ollama": port})) as person:
-            await person.until_told("Ollama runs on this computer, and has no model yet.")
+        async with person_at(
+            sandbox, find_servers=partial(find_local_servers, {"Ollama": port})
+        ) as person:
+            await person.until_told(
+                "Ollama runs on this computer, and has no model yet."
+            )
 
 
-async def test_nobody_waits_for_what_is_slow_neither_to_type_nor_to_leave(sandbox: Sandbox) -> None:
+async def test_nobody_waits_for_what_is_slow_neither_to_type_nor_to_leave(
+    sandbox: Sandbox,
+) -> None:
     looks = asyncio.Event()
 
     async def find_servers() -> tuple[LocalServer, ...]:
@@ -59,6 +76,12 @@ async def test_nobody_waits_for_what_is_slow_neither_to_type_nor_to_leave(sandbo
 async def test_nonsense_at_a_port_is_passed_over(sandbox: Sandbox) -> None:
     page = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n<html>\x1b[31mIt works!</html>"
     with answering(page) as (port, heads):
-        async with person_at(sandbox, find_servers=partial(find_local_servers, {"llama.cpp": port})) as person:
+        async with person_at(
+            sandbox, find_servers=partial(find_local_servers, {"llama.cpp": port})
+        ) as person:
             await person.until(lambda: heads and not list(person.app.workers))
-            assert not [event for event in person.shown if isinstance(event, ModelsFound) and event.models]
+            assert not [
+                event
+                for event in person.shown
+                if isinstance(event, ModelsFound) and event.models
+            ]

@@ -41,7 +41,9 @@ async def nowhere(person: Person) -> None:
 
 
 async def blurred(person: Person) -> None:
-    """The terminal says that another window has the focus, and never that it came back."""
+    """The terminal says that another window has the focus, and never that it came
+    back.
+    """
     person.app.post_message(events.AppBlur())
     await person.pilot.pause()
 
@@ -58,11 +60,21 @@ async def at_home(person: Person) -> None:
 
 
 Move = Callable[[Person], Awaitable[None]]
-FOCI: tuple[Move, ...] = (at_home, click, select, shift_tab, nowhere, blurred, elsewhere)
+FOCI: tuple[Move, ...] = (
+    at_home,
+    click,
+    select,
+    shift_tab,
+    nowhere,
+    blurred,
+    elsewhere,
+)
 everywhere = pytest.mark.parametrize("move", FOCI, ids=lambda move: move.__name__)
 
 
-async def test_the_line_below_says_what_enter_does_wherever_the_keyboard_is(sandbox: Sandbox) -> None:
+async def test_the_line_below_says_what_enter_does_wherever_the_keyboard_is(
+    sandbox: Sandbox,
+) -> None:
     """And that is what it does."""
     sandbox.write(Step("a.txt"))
     async with person_at(sandbox, f"/exec {SLUG}", size=(120, 30)) as person:
@@ -70,12 +82,18 @@ async def test_the_line_below_says_what_enter_does_wherever_the_keyboard_is(sand
         transcript.clear()
         transcript.add(BlockKind.NOTE, "no fold")
         transcript.add_foldable(block("read a.py", *LINES, sample=2))
-        assert "Enter runs step 1" in person.activity or "Enter sends" in person.activity
+        assert (
+            "Enter runs step 1" in person.activity or "Enter sends" in person.activity
+        )
 
         await person.press("ctrl+up")
         header = transcript._chosen
         assert isinstance(header, FoldHeader)
-        for said, opening in (("opens", Opening.SOME), ("opens all of", Opening.ALL), ("folds", Opening.HEADER)):
+        for said, opening in (
+            ("opens", Opening.SOME),
+            ("opens all of", Opening.ALL),
+            ("folds", Opening.HEADER),
+        ):
             assert f"Enter {said} the block" in person.activity
             assert "sends" not in person.activity
             await person.press("enter")
@@ -104,7 +122,9 @@ async def test_the_line_below_says_what_enter_does_wherever_the_keyboard_is(sand
         assert "Enter" in person.activity
 
 
-async def test_while_something_runs_it_is_said_too_what_enter_does_with_a_block(sandbox: Sandbox) -> None:
+async def test_while_something_runs_it_is_said_too_what_enter_does_with_a_block(
+    sandbox: Sandbox,
+) -> None:
     async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
         person.app.home.transcript.add_foldable(block("read a.py", *LINES))
         await person.begin("")
@@ -159,9 +179,13 @@ async def test_enter_sends_and_escape_stops(sandbox: Sandbox, move: Move) -> Non
 
 @everywhere
 @pytest.mark.parametrize(("key", "choice"), [("y", Choice.YES), ("escape", Choice.NO)])
-async def test_an_open_question_hears_its_answer(sandbox: Sandbox, move: Move, key: str, choice: Choice) -> None:
+async def test_an_open_question_hears_its_answer(
+    sandbox: Sandbox, move: Move, key: str, choice: Choice
+) -> None:
     async with person_at(sandbox) as person:
-        asked = person.app.run_worker(person.app.asking.approve(CommandProposed("ls", "Because")))
+        asked = person.app.run_worker(
+            person.app.asking.approve(CommandProposed("ls", "Because"))
+        )
         await person.until_asked()
         await move(person)
         await person.answer(key)

@@ -31,16 +31,32 @@ def filled(project: Path, *lines: str) -> PromptHistory:
     return history
 
 
-def test_up_walks_back_and_down_comes_back_to_what_was_being_typed(project: Path) -> None:
+def test_up_walks_back_and_down_comes_back_to_what_was_being_typed(
+    project: Path,
+) -> None:
     history = filled(project, "one", "two")
-    assert [history.previous("dra"), history.previous("two"), history.previous("one")] == ["two", "one", None]
-    assert [history.next("one"), history.next("two"), history.next("dra")] == ["two", "dra", None]
+    assert [
+        history.previous("dra"),
+        history.previous("two"),
+        history.previous("one"),
+    ] == ["two", "one", None]
+    assert [history.next("one"), history.next("two"), history.next("dra")] == [
+        "two",
+        "dra",
+        None,
+    ]
 
 
-def test_what_is_made_of_an_earlier_line_is_there_when_the_walk_comes_back(project: Path) -> None:
+def test_what_is_made_of_an_earlier_line_is_there_when_the_walk_comes_back(
+    project: Path,
+) -> None:
     history = filled(project, "one", "two")
     assert [history.previous("dra"), history.previous("two, edited")] == ["two", "one"]
-    assert [history.next("one"), history.next("two, edited"), history.next("dra")] == ["two, edited", "dra", None]
+    assert [history.next("one"), history.next("two, edited"), history.next("dra")] == [
+        "two, edited",
+        "dra",
+        None,
+    ]
 
 
 def test_drafts_that_were_left_on_the_way_to_a_line_are_kept(project: Path) -> None:
@@ -52,7 +68,11 @@ def test_drafts_that_were_left_on_the_way_to_a_line_are_kept(project: Path) -> N
 
 
 def test_empty_lines_and_repetitions_are_not_kept(project: Path) -> None:
-    assert walked(filled(project, "one", "", "  ", "one", "two", "one")) == ["one", "two", "one"]
+    assert walked(filled(project, "one", "", "  ", "one", "two", "one")) == [
+        "one",
+        "two",
+        "one",
+    ]
 
 
 def test_a_new_line_starts_the_walk_at_the_end_again(project: Path) -> None:
@@ -63,7 +83,9 @@ def test_a_new_line_starts_the_walk_at_the_end_again(project: Path) -> None:
     assert history.previous("") == "three"
 
 
-@pytest.mark.parametrize("line", ["a\nb", "a\u2028b\x85c", "日本語", "\ud800 half a pair", 'quote " and \\'])
+@pytest.mark.parametrize(
+    "line", ["a\nb", "a\u2028b\x85c", "日本語", "\ud800 half a pair", 'quote " and \\']
+)
 def test_any_text_survives_the_session(project: Path, line: str) -> None:
     filled(project, "before", line)
     assert walked(PromptHistory(project)) == [line, "before"]
@@ -72,7 +94,11 @@ def test_any_text_survives_the_session(project: Path, line: str) -> None:
 def test_damaged_lines_are_passed_over(project: Path) -> None:
     file = file_of(project)
     file.parent.mkdir()
-    file.write_bytes(b'"good"\n{not json\n42\n\xff\xfe\n' + b"[" * 100_000 + b'\n\n"also good"\n"torn of')
+    file.write_bytes(
+        b'"good"\n{not json\n42\n\xff\xfe\n'
+        + b"[" * 100_000
+        + b'\n\n"also good"\n"torn of'
+    )
     assert walked(PromptHistory(project)) == ["also good", "good"]
 
 
@@ -105,7 +131,9 @@ def test_git_does_not_see_the_history(project: Path) -> None:
 
 
 @pytest.mark.parametrize("in_the_way", [".cdd/runs", ".cdd/runs/history.jsonl/x"])
-def test_a_place_that_cannot_be_written_costs_only_the_memory(project: Path, in_the_way: str) -> None:
+def test_a_place_that_cannot_be_written_costs_only_the_memory(
+    project: Path, in_the_way: str
+) -> None:
     path = project / in_the_way
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch()

@@ -1,5 +1,6 @@
-"""Whatever has the focus and whatever goes on, no key is silent: the screen is another one, or it says that the key has
-done nothing."""
+"""Whatever has the focus and whatever goes on, no key is silent: the screen is another
+one, or it says that the key has done nothing.
+"""
 
 import re
 from collections.abc import Awaitable, Callable, Iterable
@@ -11,7 +12,13 @@ from textual.screen import Screen
 from cdd_agent.edits.review import Review
 from cdd_agent.engine.step_details import StepDetails
 from cdd_agent.engine.timeline import Timeline
-from cdd_agent.events import CommandProposed, CriteriaShown, CriterionProof, StepView, UndoPreview
+from cdd_agent.events import (
+    CommandProposed,
+    CriteriaShown,
+    CriterionProof,
+    StepView,
+    UndoPreview,
+)
 from cdd_agent.llm.local_servers import OfferedModel
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.criteria_screen import CriteriaScreen
@@ -29,9 +36,31 @@ from tests.tui.test_words import slowly
 
 LEAVING = ("ctrl+d", "ctrl+q")
 PRINTABLE = ("a", "y", "7", "/", "[", "space", "é")
-MOVING = ("up", "down", "left", "right", "home", "end", "pageup", "pagedown", "tab", "shift+tab")
+MOVING = (
+    "up",
+    "down",
+    "left",
+    "right",
+    "home",
+    "end",
+    "pageup",
+    "pagedown",
+    "tab",
+    "shift+tab",
+)
 SOME = (
-    *("x", *MOVING, "backspace", "delete", "escape", "ctrl+up", "ctrl+k", "ctrl+v", "ctrl+t", "ctrl+g"),
+    *(
+        "x",
+        *MOVING,
+        "backspace",
+        "delete",
+        "escape",
+        "ctrl+up",
+        "ctrl+k",
+        "ctrl+v",
+        "ctrl+t",
+        "ctrl+g",
+    ),
     *("f1", "f2", "f6", "f9", "ctrl+c"),
 )
 FEW = ("x", *MOVING, "backspace", "escape", "ctrl+k", "ctrl+v", "f2", "f9")
@@ -53,7 +82,12 @@ ALL = dict.fromkeys(
             "shift+pageup",
             "alt+x",
         ),
-        *("shift+enter", "ctrl+underscore", "ctrl+backslash", *(f"f{number}" for number in range(1, 13))),
+        *(
+            "shift+enter",
+            "ctrl+underscore",
+            "ctrl+backslash",
+            *(f"f{number}" for number in range(1, 13)),
+        ),
         *(f"ctrl+{letter}" for letter in "abcefghijklmnoprstuvwxyz"),
     )
 )
@@ -64,18 +98,40 @@ Again = Callable[[], Awaitable[None]]
 def looks(person: Person) -> tuple[object, ...]:
     """All that a person can see; of what runs, not how long it has."""
     strips = person.app.screen._compositor.render_strips()
-    drawn = [[(re.sub(r"[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]|\d+ s\b", "", part.text), part.style) for part in strip] for strip in strips]
-    return person.app.screen, drawn, person.prompt.area.selection, len(person.app._notifications)
+    drawn = [
+        [(re.sub(r"[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]|\d+ s\b", "", part.text), part.style) for part in strip]
+        for strip in strips
+    ]
+    return (
+        person.app.screen,
+        drawn,
+        person.prompt.area.selection,
+        len(person.app._notifications),
+    )
 
 
 async def settled(person: Person) -> None:
     await person.pilot.pause()
-    shown = ("screens", "criteria", "timeline", "step", "palette", "tickets", "settings", "look", "editor")
-    await person.until(lambda: not any(worker.group in shown for worker in person.app.workers))
+    shown = (
+        "screens",
+        "criteria",
+        "timeline",
+        "step",
+        "palette",
+        "tickets",
+        "settings",
+        "look",
+        "editor",
+    )
+    await person.until(
+        lambda: not any(worker.group in shown for worker in person.app.workers)
+    )
 
 
 async def silent(person: Person, keys: Iterable[str], again: Again) -> list[str]:
-    """Those of the keys after which all is as before. `again` makes the state in which each is pressed."""
+    """Those of the keys after which all is as before. `again` makes the state in which
+    each is pressed.
+    """
     found = []
     for key in keys:
         await again()
@@ -109,8 +165,13 @@ async def at_home(person: Person) -> None:
     app.home.set_focus(person.prompt.area)
 
 
-@pytest.mark.parametrize(("draft", "keys"), [("", ALL), ("half a thought", (*SOME, "ctrl+a", "ctrl+x", "enter"))])
-async def test_on_the_home_screen_no_key_is_silent(sandbox: Sandbox, draft: str, keys: Iterable[str]) -> None:
+@pytest.mark.parametrize(
+    ("draft", "keys"),
+    [("", ALL), ("half a thought", (*SOME, "ctrl+a", "ctrl+x", "enter"))],
+)
+async def test_on_the_home_screen_no_key_is_silent(
+    sandbox: Sandbox, draft: str, keys: Iterable[str]
+) -> None:
     async with person_at(sandbox) as person:
 
         async def again() -> None:
@@ -137,8 +198,12 @@ async def in_the_find_bar(person: Person) -> None:
     await person.until(lambda: isinstance(person.app.focused, FindInput))
 
 
-@pytest.mark.parametrize("move", [*FOCI[1:], on_a_block, in_the_plan, in_a_search, in_the_find_bar])
-async def test_wherever_the_focus_is_no_key_is_silent_and_letters_are_the_prompts(sandbox: Sandbox, move: Move) -> None:
+@pytest.mark.parametrize(
+    "move", [*FOCI[1:], on_a_block, in_the_plan, in_a_search, in_the_find_bar]
+)
+async def test_wherever_the_focus_is_no_key_is_silent_and_letters_are_the_prompts(
+    sandbox: Sandbox, move: Move
+) -> None:
     sandbox.write(Step("a.txt"), Step("b.txt"))
     async with person_at(sandbox, f"/exec {SLUG}") as person:
 
@@ -150,7 +215,11 @@ async def test_wherever_the_focus_is_no_key_is_silent_and_letters_are_the_prompt
         for key, character in (("y", "y"), ("7", "7"), ("[", "["), ("space", " ")):
             await again()
             await person.press(key)
-            where = person.app.home.query_one(FindInput).value if move is in_the_find_bar else person.prompt.text
+            where = (
+                person.app.home.query_one(FindInput).value
+                if move is in_the_find_bar
+                else person.prompt.text
+            )
             assert where == character
 
 
@@ -162,7 +231,9 @@ async def test_while_a_step_runs_no_key_is_silent(sandbox: Sandbox) -> None:
         async def again() -> None:
             await at_home(person)
 
-        keys = [key for key in (*SOME, "enter") if key not in ("escape", "ctrl+c", "f1")]
+        keys = [
+            key for key in (*SOME, "enter") if key not in ("escape", "ctrl+c", "f1")
+        ]
         assert await silent(person, keys, again) == []
         (sandbox.root / "slow").unlink()
         await person.until(lambda: not person.is_waiting)
@@ -172,22 +243,38 @@ async def test_while_a_step_runs_no_key_is_silent(sandbox: Sandbox) -> None:
     "proposal",
     [
         review_of(1, {"a.txt": (None, "a\n"), "b.txt": ("b\n", "c\n")}),
-        CommandProposed("\n".join(f"echo {number}" for number in range(60)), "`rm` is not on the list"),
+        CommandProposed(
+            "\n".join(f"echo {number}" for number in range(60)),
+            "`rm` is not on the list",
+        ),
     ],
     ids=["changes", "long"],
 )
-async def test_while_a_question_is_open_no_key_is_silent(sandbox: Sandbox, proposal: Review | CommandProposed) -> None:
+async def test_while_a_question_is_open_no_key_is_silent(
+    sandbox: Sandbox, proposal: Review | CommandProposed
+) -> None:
     async with person_at(sandbox) as person:
 
         async def again() -> None:
             person.app.workers.cancel_group(person.app, "asking")
             await at_home(person)
             asking = person.app.asking
-            answer = asking.review(proposal) if isinstance(proposal, Review) else asking.approve(proposal)
+            answer = (
+                asking.review(proposal)
+                if isinstance(proposal, Review)
+                else asking.approve(proposal)
+            )
             person.app.run_worker(answer, group="asking", exit_on_error=False)
             await person.until_asked()
 
-        assert await silent(person, [key for key in (*SOME, "enter", "y") if key not in LEAVING], again) == []
+        assert (
+            await silent(
+                person,
+                [key for key in (*SOME, "enter", "y") if key not in LEAVING],
+                again,
+            )
+            == []
+        )
         person.app.workers.cancel_group(person.app, "asking")
 
 
@@ -203,18 +290,33 @@ SCREENS: tuple[Callable[[], Screen[str] | Screen[None]], ...] = (
     lambda: StepScreen(DETAILS, lambda by: None),
     lambda: StepScreen(replace(DETAILS, attempts=()), lambda by: None),
     lambda: CriteriaScreen(
-        CriteriaShown(SLUG, "Say words", (CriterionProof(1, "It is good", (VIEW,)), CriterionProof(2, "It is short"))),
+        CriteriaShown(
+            SLUG,
+            "Say words",
+            (
+                CriterionProof(1, "It is good", (VIEW,)),
+                CriterionProof(2, "It is short"),
+            ),
+        ),
         lambda number: DETAILS,
     ),
-    lambda: CriteriaScreen(CriteriaShown(SLUG, "Say words", ()), lambda number: DETAILS),
-    lambda: TimelineScreen(Timeline(SLUG, (VIEW, VIEW), (VIEW,)), lambda number: DETAILS, preview),
-    lambda: FirstRun((OfferedModel("qwen3", "Ollama", "http://127.0.0.1:11434"),), lambda: 0.0),
+    lambda: CriteriaScreen(
+        CriteriaShown(SLUG, "Say words", ()), lambda number: DETAILS
+    ),
+    lambda: TimelineScreen(
+        Timeline(SLUG, (VIEW, VIEW), (VIEW,)), lambda number: DETAILS, preview
+    ),
+    lambda: FirstRun(
+        (OfferedModel("qwen3", "Ollama", "http://127.0.0.1:11434"),), lambda: 0.0
+    ),
     Wish,
 )
 
 
 @pytest.mark.parametrize(
-    "screen", SCREENS, ids=["step", "new step", "criteria", "none", "timeline", "first run", "wish"]
+    "screen",
+    SCREENS,
+    ids=["step", "new step", "criteria", "none", "timeline", "first run", "wish"],
 )
 async def test_on_a_screen_over_it_no_key_is_silent(
     sandbox: Sandbox, screen: Callable[[], Screen[str] | Screen[None]]
@@ -231,10 +333,17 @@ async def test_on_a_screen_over_it_no_key_is_silent(
                 await person.app.push_screen(over)
             without_hints(person)
 
-        assert await silent(person, [*FEW, "n", "p", "]", "[", "enter", "f1", "f3", "insert"], again) == []
+        assert (
+            await silent(
+                person, [*FEW, "n", "p", "]", "[", "enter", "f1", "f3", "insert"], again
+            )
+            == []
+        )
 
 
-async def test_at_the_last_step_the_key_for_the_next_one_says_so(sandbox: Sandbox) -> None:
+async def test_at_the_last_step_the_key_for_the_next_one_says_so(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(Step("a.txt"), Step("b.txt"))
     async with person_at(sandbox, f"/exec {SLUG}", size=(120, 30)) as person:
         await person.press("f2", "end", "enter")
@@ -248,10 +357,13 @@ async def test_at_the_last_step_the_key_for_the_next_one_says_so(sandbox: Sandbo
 
 
 @pytest.mark.parametrize("place", [0, 2, 4], ids=["step", "criteria", "timeline"])
-async def test_a_screen_opens_at_its_top_however_small_the_window_is(sandbox: Sandbox, place: int) -> None:
+async def test_a_screen_opens_at_its_top_however_small_the_window_is(
+    sandbox: Sandbox, place: int
+) -> None:
     async with person_at(sandbox.write(Step("a.txt")), size=(24, 14)) as person:
         await person.app.push_screen(SCREENS[place]())
         await settled(person)
         transcript = person.app.screen.query_one(Transcript)
-        await person.until(lambda: transcript.max_scroll_y > 0)  # its text is there, and longer than the window
+        # its text is there, and longer than the window
+        await person.until(lambda: transcript.max_scroll_y > 0)
         await person.until(lambda: transcript.scroll_offset.y == 0)

@@ -1,4 +1,6 @@
-"""How the plan, a step, the criteria and earlier sessions look, at three sizes and in the smallest window."""
+"""How the plan, a step, the criteria and earlier sessions look, at three sizes and in
+the smallest window.
+"""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -31,15 +33,34 @@ from cdd_agent.tui.step_screen import StepScreen
 from cdd_agent.tui.transcript.blocks import BlockKind
 from tests.projects import Sandbox
 from tests.tui.person import shell
-from tests.tui.test_snapshots import ATTEMPT, DIFF, FAILED_RUN, OPENING, PLAN_STEP, REPLY, SLUG, TITLES, shop, showing
+from tests.tui.test_snapshots import (
+    ATTEMPT,
+    DIFF,
+    FAILED_RUN,
+    OPENING,
+    PLAN_STEP,
+    REPLY,
+    SLUG,
+    TITLES,
+    shop,
+    showing,
+)
 
 __all__ = ["shop"]
 Compare = Callable[..., bool]
-SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)], ids=lambda size: f"{size[0]}x{size[1]}")
+SIZES = pytest.mark.parametrize(
+    "size", [(80, 24), (120, 40), (200, 50)], ids=lambda size: f"{size[0]}x{size[1]}"
+)
 GREEN = Evidence("", 44, fixed=2, new=1)
 VIEWS = (
     StepView(
-        1, TITLES[0], StepStatus.COMPLETED, Verification.PASSED, seconds=12, evidence=GREEN, cost=Cost(9_000, 0.03)
+        1,
+        TITLES[0],
+        StepStatus.COMPLETED,
+        Verification.PASSED,
+        seconds=12,
+        evidence=GREEN,
+        cost=Cost(9_000, 0.03),
     ),
     StepView(
         2,
@@ -50,7 +71,13 @@ VIEWS = (
         attempts=3,
         cost=Cost(41_230, 0.1812),
     ),
-    StepView(3, TITLES[2], StepStatus.IN_PROGRESS, attempts=2, cost=Cost(12_345, estimated=True)),
+    StepView(
+        3,
+        TITLES[2],
+        StepStatus.IN_PROGRESS,
+        attempts=2,
+        cost=Cost(12_345, estimated=True),
+    ),
     StepView(4, TITLES[3], depends_on=(1, 2, 3)),
 )
 
@@ -61,36 +88,71 @@ def running(app: Shell) -> None:
 
 
 @SIZES
-def test_a_plan_with_its_money(shop: Sandbox, snap_compare: Compare, size: tuple[int, int]) -> None:
+def test_a_plan_with_its_money(
+    shop: Sandbox, snap_compare: Compare, size: tuple[int, int]
+) -> None:
     async def look(pilot: Pilot[None]) -> None:
         await showing()(pilot)
         assert isinstance(pilot.app, Shell)
-        pilot.app.home.show(PlanOpened(SLUG, "Monthly expense report", VIEWS, True, Cost(1_000, 0.01)))
+        pilot.app.home.show(
+            PlanOpened(SLUG, "Monthly expense report", VIEWS, True, Cost(1_000, 0.01))
+        )
         running(pilot.app)
         pilot.app.home.activity.rest()
         await pilot.pause()
 
-    assert snap_compare(shell(shop, f"/exec {SLUG}", opening=OPENING), run_before=look, terminal_size=size)
+    assert snap_compare(
+        shell(shop, f"/exec {SLUG}", opening=OPENING),
+        run_before=look,
+        terminal_size=size,
+    )
 
 
 @SIZES
-def test_a_step_whose_text_does_not_compile(shop: Sandbox, snap_compare: Compare, size: tuple[int, int]) -> None:
+def test_a_step_whose_text_does_not_compile(
+    shop: Sandbox, snap_compare: Compare, size: tuple[int, int]
+) -> None:
     async def look(pilot: Pilot[None]) -> None:
         await showing(*FAILED_RUN)(pilot)
-        view = StepView(3, TITLES[2], StepStatus.FAILED, attempts=2, seconds=36.0, cost=Cost(8_900, 0.0412))
-        screen = StepScreen(StepDetails(SLUG, PLAN_STEP, view, (ATTEMPT,)), lambda by: None)
+        view = StepView(
+            3,
+            TITLES[2],
+            StepStatus.FAILED,
+            attempts=2,
+            seconds=36.0,
+            cost=Cost(8_900, 0.0412),
+        )
+        screen = StepScreen(
+            StepDetails(SLUG, PLAN_STEP, view, (ATTEMPT,)), lambda by: None
+        )
         await pilot.app.push_screen(screen)
         screen.tell(
-            (BlockKind.ERROR, "The plan could not be carried out so:\n- step 3 depends on step 9, which is not there"),
+            (
+                BlockKind.ERROR,
+                (
+                    "The plan could not be carried out so:\n"
+                    "- step 3 depends on step 9, which is not there"
+                ),
+            ),
             (BlockKind.NOTE, "Your text is kept: `e` opens it again."),
         )
         await pilot.pause()
 
-    assert snap_compare(shell(shop, f"/exec {SLUG}", opening=OPENING), run_before=look, terminal_size=size)
+    assert snap_compare(
+        shell(shop, f"/exec {SLUG}", opening=OPENING),
+        run_before=look,
+        terminal_size=size,
+    )
 
 
-@pytest.mark.parametrize("size", [(20, 12), (80, 24), (120, 40), (200, 50)], ids=lambda size: f"{size[0]}x{size[1]}")
-def test_criteria_that_many_steps_serve(shop: Sandbox, snap_compare: Compare, size: tuple[int, int]) -> None:
+@pytest.mark.parametrize(
+    "size",
+    [(20, 12), (80, 24), (120, 40), (200, 50)],
+    ids=lambda size: f"{size[0]}x{size[1]}",
+)
+def test_criteria_that_many_steps_serve(
+    shop: Sandbox, snap_compare: Compare, size: tuple[int, int]
+) -> None:
     done = replace(VIEWS[0], number=2)
     details = StepDetails(SLUG, PLAN_STEP, done, (replace(ATTEMPT, failure=""),))
 
@@ -99,22 +161,58 @@ def test_criteria_that_many_steps_serve(shop: Sandbox, snap_compare: Compare, si
         many = tuple(replace(done, number=number) for number in range(1, 200))
         criteria = (
             CriterionProof(1, "Months are added up " * 12, many[:3], ("a", "b")),
-            CriterionProof(2, "A category is a line", many, tuple(f"test {number}" for number in range(400))),
+            CriterionProof(
+                2,
+                "A category is a line",
+                many,
+                tuple(f"test {number}" for number in range(400)),
+            ),
             CriterionProof(3, "An empty list is no error"),
         )
-        screen = CriteriaScreen(CriteriaShown(SLUG, "Monthly expense report", criteria), lambda number: details)
+        screen = CriteriaScreen(
+            CriteriaShown(SLUG, "Monthly expense report", criteria),
+            lambda number: details,
+        )
         await pilot.app.push_screen(screen)
         await pilot.app.workers.wait_for_complete()
         await pilot.pause()
 
-    assert snap_compare(shell(shop, f"/exec {SLUG}", opening=OPENING), run_before=look, terminal_size=size)
+    assert snap_compare(
+        shell(shop, f"/exec {SLUG}", opening=OPENING),
+        run_before=look,
+        terminal_size=size,
+    )
 
 
 SESSIONS = (
-    SessionView(SLUG, "executor", "2026-11-22T10:00:00+00:00", "2/4 failed", f"step 3 failed: {FAILED_RUN[-3]}"[:60]),
-    SessionView("chat-1", "chat", "2026-11-21T09:00:00+00:00", "12 messages", "The amounts are set flush right."),
-    SessionView("feature-login", "socrates", "2026-11-11T09:00:00+00:00", "spec", "Who is to log in?"),
-    SessionView("bug-rounding", "planner", "2026-10-01T09:00:00+00:00", "0/7 planned", "Wrote plan.md."),
+    SessionView(
+        SLUG,
+        "executor",
+        "2026-11-22T10:00:00+00:00",
+        "2/4 failed",
+        f"step 3 failed: {FAILED_RUN[-3]}"[:60],
+    ),
+    SessionView(
+        "chat-1",
+        "chat",
+        "2026-11-21T09:00:00+00:00",
+        "12 messages",
+        "The amounts are set flush right.",
+    ),
+    SessionView(
+        "feature-login",
+        "socrates",
+        "2026-11-11T09:00:00+00:00",
+        "spec",
+        "Who is to log in?",
+    ),
+    SessionView(
+        "bug-rounding",
+        "planner",
+        "2026-10-01T09:00:00+00:00",
+        "0/7 planned",
+        "Wrote plan.md.",
+    ),
 )
 
 
@@ -124,9 +222,16 @@ class Noon(datetime):
         return cls(2026, 11, 22, 12, 0, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("size", [(40, 12), (80, 24), (120, 40), (200, 50)], ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize(
+    "size",
+    [(40, 12), (80, 24), (120, 40), (200, 50)],
+    ids=lambda size: f"{size[0]}x{size[1]}",
+)
 def test_earlier_sessions(
-    shop: Sandbox, snap_compare: Compare, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+    shop: Sandbox,
+    snap_compare: Compare,
+    size: tuple[int, int],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("cdd_agent.tui.screens.sessions.datetime", Noon)
 
@@ -135,12 +240,18 @@ def test_earlier_sessions(
         await pilot.app.push_screen(SessionsScreen(SESSIONS))
         await pilot.pause()
 
-    assert snap_compare(shell(shop, opening=OPENING), run_before=look, terminal_size=size)
+    assert snap_compare(
+        shell(shop, opening=OPENING), run_before=look, terminal_size=size
+    )
 
 
 @SIZES
-def test_a_session_that_is_gone_on_with(shop: Sandbox, snap_compare: Compare, size: tuple[int, int]) -> None:
-    finished = next(event for event in FAILED_RUN if type(event).__name__ == "TestsFinished")
+def test_a_session_that_is_gone_on_with(
+    shop: Sandbox, snap_compare: Compare, size: tuple[int, int]
+) -> None:
+    finished = next(
+        event for event in FAILED_RUN if type(event).__name__ == "TestsFinished"
+    )
     events = (
         PersonSaid("continue"),
         StepStarted(3, TITLES[2], 1),
@@ -160,4 +271,6 @@ def test_a_session_that_is_gone_on_with(shop: Sandbox, snap_compare: Compare, si
         pilot.app.home.show(SessionRestored(SLUG, events, left_out=True))
         await pilot.pause()
 
-    assert snap_compare(shell(shop, opening=OPENING), run_before=look, terminal_size=size)
+    assert snap_compare(
+        shell(shop, opening=OPENING), run_before=look, terminal_size=size
+    )

@@ -39,7 +39,9 @@ async def test_it_is_shown_as_a_mark_and_sent_whole(sandbox: Sandbox) -> None:
         assert "pasted" not in history(sandbox)
 
 
-async def test_ten_lines_are_shown_and_a_single_long_one_is_not(sandbox: Sandbox) -> None:
+async def test_ten_lines_are_shown_and_a_single_long_one_is_not(
+    sandbox: Sandbox,
+) -> None:
     async with person_at(sandbox) as person:
         await paste(person, "\n".join("0123456789"))
         assert person.prompt.area.text == "\n".join("0123456789")
@@ -49,7 +51,9 @@ async def test_ten_lines_are_shown_and_a_single_long_one_is_not(sandbox: Sandbox
         assert person.prompt.text == "x" * 5_000
 
 
-async def test_it_can_be_opened_and_closed_again_by_undoing_that(sandbox: Sandbox) -> None:
+async def test_it_can_be_opened_and_closed_again_by_undoing_that(
+    sandbox: Sandbox,
+) -> None:
     async with person_at(sandbox) as person:
         await paste(person, LONG)
         await person.press("ctrl+o")
@@ -64,7 +68,9 @@ async def test_it_can_be_opened_and_closed_again_by_undoing_that(sandbox: Sandbo
 async def test_where_nothing_is_folded_that_is_told(sandbox: Sandbox) -> None:
     async with person_at(sandbox) as person:
         await person.press(*"abc", "ctrl+o")
-        assert [note.message for note in person.app._notifications] == ["Nothing that was pasted is folded."]
+        assert [note.message for note in person.app._notifications] == [
+            "Nothing that was pasted is folded."
+        ]
 
 
 async def test_two_pastes_of_one_size_are_two_marks(sandbox: Sandbox) -> None:
@@ -76,7 +82,9 @@ async def test_two_pastes_of_one_size_are_two_marks(sandbox: Sandbox) -> None:
         assert person.prompt.text == LONG + other + LONG
 
 
-async def test_backspace_takes_a_mark_as_a_whole_and_undo_brings_it_back(sandbox: Sandbox) -> None:
+async def test_backspace_takes_a_mark_as_a_whole_and_undo_brings_it_back(
+    sandbox: Sandbox,
+) -> None:
     async with person_at(sandbox) as person:
         await paste(person, LONG)
         await person.press("backspace")
@@ -95,7 +103,9 @@ async def test_it_stays_folded_when_the_line_comes_back(sandbox: Sandbox) -> Non
         assert person.prompt.text == f"{LONG}x"
 
 
-async def test_a_mark_that_was_typed_and_one_within_a_paste_stay_what_they_are(sandbox: Sandbox) -> None:
+async def test_a_mark_that_was_typed_and_one_within_a_paste_stay_what_they_are(
+    sandbox: Sandbox,
+) -> None:
     async with person_at(sandbox) as person:
         await person.press(*MARK)
         assert person.prompt.text == MARK

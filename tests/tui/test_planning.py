@@ -1,7 +1,16 @@
 """A ticket is planned by typing."""
 
 from cdd_agent.events import About, PlanChecked
-from tests.agents.test_planner import BETTER, SPEC, SUMMARY, WISH, changes, heading, plan, step
+from tests.agents.test_planner import (
+    BETTER,
+    SPEC,
+    SUMMARY,
+    WISH,
+    changes,
+    heading,
+    plan,
+    step,
+)
 from tests.projects import SLUG, Sandbox, notice
 from tests.tui.person import person_at
 
@@ -11,7 +20,9 @@ UNREADABLE = "whatever is done"
 async def test_a_plan_is_proposed_changed_and_approved(sandbox: Sandbox) -> None:
     sandbox.write(spec=SPEC)
     (sandbox.ticket / "plan.md").unlink()
-    sandbox.replies(plan(), changes(steps=[step(2, "b.txt", title=BETTER, dependencies=[1])]))
+    sandbox.replies(
+        plan(), changes(steps=[step(2, "b.txt", title=BETTER, dependencies=[1])])
+    )
     async with person_at(sandbox) as person:
         await person.say(f"/plan {SLUG}")
         assert f"planner · {SLUG}" in person.title
@@ -31,10 +42,14 @@ async def test_a_plan_is_proposed_changed_and_approved(sandbox: Sandbox) -> None
         assert heading(2, BETTER) in (sandbox.ticket / "plan.md").read_text()
 
 
-async def test_a_plan_that_becomes_unreadable_meanwhile_is_told(sandbox: Sandbox) -> None:
+async def test_a_plan_that_becomes_unreadable_meanwhile_is_told(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(spec=SPEC)
     async with person_at(sandbox, f"/plan {SLUG}") as person:
-        (sandbox.ticket / "plan.md").write_text(f"### Step 1: A\n**Dependencies:** {UNREADABLE}\n")
+        (sandbox.ticket / "plan.md").write_text(
+            f"### Step 1: A\n**Dependencies:** {UNREADABLE}\n"
+        )
         await person.say("check")
         told = person.told.count(UNREADABLE)
         assert told

@@ -28,7 +28,9 @@ def tickets(sandbox: Sandbox) -> Sandbox:
     return sandbox
 
 
-async def test_a_slash_offers_the_commands_and_more_letters_fewer(tickets: Sandbox) -> None:
+async def test_a_slash_offers_the_commands_and_more_letters_fewer(
+    tickets: Sandbox,
+) -> None:
     async with person_at(tickets) as person:
         await person.press("/")
         assert {"/exec", "/help", "/exit"} <= set(completions(person))
@@ -40,22 +42,30 @@ async def test_a_slash_offers_the_commands_and_more_letters_fewer(tickets: Sandb
         assert completions(person) == []
 
 
-async def test_tab_takes_a_completion_and_offers_what_can_follow(tickets: Sandbox) -> None:
+async def test_tab_takes_a_completion_and_offers_what_can_follow(
+    tickets: Sandbox,
+) -> None:
     async with person_at(tickets) as person:
         await person.press(*"/exe", "tab")
         assert person.prompt.text == "/exec "
-        assert completions(person) == [f"/exec {slug}" for slug in ("[bold]odd", "bug-pay", "feature-pay", SLUG)]
+        assert completions(person) == [
+            f"/exec {slug}" for slug in ("[bold]odd", "bug-pay", "feature-pay", SLUG)
+        ]
         assert "[bold]odd" in person.screen
 
         await person.press(*"pay")
-        assert completions(person) == [f"/exec {slug}" for slug in ("bug-pay", "feature-pay")]
+        assert completions(person) == [
+            f"/exec {slug}" for slug in ("bug-pay", "feature-pay")
+        ]
 
         await person.press("down", "tab")
         assert person.prompt.text.split() == ["/exec", "feature-pay"]
         assert completions(person) == []
 
 
-async def test_up_and_down_walk_the_completions_and_enter_then_takes_one(tickets: Sandbox) -> None:
+async def test_up_and_down_walk_the_completions_and_enter_then_takes_one(
+    tickets: Sandbox,
+) -> None:
     async with person_at(tickets) as person:
         await person.press(*"/ex", "down")
         assert highlighted(person) == "/exit"
@@ -66,14 +76,18 @@ async def test_up_and_down_walk_the_completions_and_enter_then_takes_one(tickets
         assert "/exec" not in person.told
 
 
-async def test_enter_sends_what_is_typed_unless_the_person_walked(tickets: Sandbox) -> None:
+async def test_enter_sends_what_is_typed_unless_the_person_walked(
+    tickets: Sandbox,
+) -> None:
     async with person_at(tickets) as person:
         await person.press(*"/exe", "enter")
         await person.until_told("There is no command /exe")
         assert "/exec" in person.told
 
 
-async def test_escape_closes_the_completions_and_keeps_the_text(tickets: Sandbox) -> None:
+async def test_escape_closes_the_completions_and_keeps_the_text(
+    tickets: Sandbox,
+) -> None:
     async with person_at(tickets) as person:
         await person.press(*"/ex", "escape")
         assert completions(person) == []
@@ -98,7 +112,9 @@ async def test_plain_text_offers_nothing(tickets: Sandbox) -> None:
         assert person.prompt.text == "exec"
 
 
-async def test_earlier_lines_come_back_also_in_the_next_session(tickets: Sandbox) -> None:
+async def test_earlier_lines_come_back_also_in_the_next_session(
+    tickets: Sandbox,
+) -> None:
     async with person_at(tickets) as person:
         await person.say("first")
         await person.say("second")
@@ -106,7 +122,8 @@ async def test_earlier_lines_come_back_also_in_the_next_session(tickets: Sandbox
         assert person.prompt.text == "first"
         await person.press("down", "down", "down")
         assert person.prompt.text == "dra"
-        await person.press("ctrl+u", "ctrl+d")  # who is left keeps no draft, as the one that ends otherwise may
+        # who is left keeps no draft, as the one that ends otherwise may
+        await person.press("ctrl+u", "ctrl+d")
 
     async with person_at(tickets) as person:
         await person.press("up")
@@ -124,7 +141,9 @@ async def test_a_damaged_history_is_no_reason_not_to_start(tickets: Sandbox) -> 
         assert person.prompt.text == "whole"
 
 
-async def test_a_recalled_command_does_not_open_the_completions(tickets: Sandbox) -> None:
+async def test_a_recalled_command_does_not_open_the_completions(
+    tickets: Sandbox,
+) -> None:
     async with person_at(tickets) as person:
         await person.say("one")
         await person.say("/list x")
@@ -144,12 +163,18 @@ async def test_pasted_lines_are_one_message(tickets: Sandbox) -> None:
 
         await person.press("enter")
         await person.until_told("Three lines.")
-        assert tickets.model.requests[0].messages[-1].content.splitlines() == ["first", "second", "third"]
+        assert tickets.model.requests[0].messages[-1].content.splitlines() == [
+            "first",
+            "second",
+            "third",
+        ]
         assert person.prompt.text == ""
 
 
 @pytest.mark.parametrize("key", ["ctrl+j", "shift+enter", "alt+enter"])
-async def test_a_line_break_can_be_typed_and_up_moves_within_the_text(tickets: Sandbox, key: str) -> None:
+async def test_a_line_break_can_be_typed_and_up_moves_within_the_text(
+    tickets: Sandbox, key: str
+) -> None:
     async with person_at(tickets) as person:
         await person.say("earlier")
         await person.press("a", key, "b", "up")
@@ -194,7 +219,9 @@ async def test_tab_completes_also_when_it_comes_at_once(tickets: Sandbox) -> Non
         assert person.prompt.text.split() == ["/exec", SLUG]
 
 
-async def test_a_file_anywhere_is_offered_without_a_further_key_when_it_is_found(tickets: Sandbox) -> None:
+async def test_a_file_anywhere_is_offered_without_a_further_key_when_it_is_found(
+    tickets: Sandbox,
+) -> None:
     deep = tickets.root / "src" / "deep"
     deep.mkdir(parents=True)
     (deep / "wanted.py").write_text("x = 1\n")
@@ -209,9 +236,16 @@ async def test_a_file_anywhere_is_offered_without_a_further_key_when_it_is_found
 async def test_what_a_row_is_stands_beside_it(tickets: Sandbox) -> None:
     async with person_at(tickets) as person:
         await person.press(*"/ex")
-        rows = [row.split("  ", 1) for row in person.screen.split("\n") if row.strip().startswith("/ex")]
+        rows = [
+            row.split("  ", 1)
+            for row in person.screen.split("\n")
+            if row.strip().startswith("/ex")
+        ]
         assert [(name.strip(), help_.strip()) for name, help_ in rows] == [
-            ("/exec SLUG [--start-over] [--worktree]", "Carry out a ticket's plan, step by st…"),
+            (
+                "/exec SLUG [--start-over] [--worktree]",
+                "Carry out a ticket's plan, step by st…",
+            ),
             ("/exit", "Leave the active agent; where none is active, the shell."),
         ]
         await person.press("down")
@@ -220,8 +254,12 @@ async def test_what_a_row_is_stands_beside_it(tickets: Sandbox) -> None:
         assert person.activity.startswith("Enter does nothing. There is no command /ex")
 
 
-@pytest.mark.parametrize(("key", "left"), [("ctrl+u", "first\n/status"), ("ctrl+k", "first\nplease /status")])
-async def test_a_line_over_several_rows_is_emptied_as_a_whole(sandbox: Sandbox, key: str, left: str) -> None:
+@pytest.mark.parametrize(
+    ("key", "left"), [("ctrl+u", "first\n/status"), ("ctrl+k", "first\nplease /status")]
+)
+async def test_a_line_over_several_rows_is_emptied_as_a_whole(
+    sandbox: Sandbox, key: str, left: str
+) -> None:
     async with person_at(sandbox, size=(20, 12)) as person:
         person.prompt.replace("first\nplease keep it short and simple and so on")
         if key == "ctrl+k":

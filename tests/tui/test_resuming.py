@@ -1,4 +1,6 @@
-"""Coming back: the list of earlier sessions, and what was on the screen, folded, below what is there now."""
+"""Coming back: the list of earlier sessions, and what was on the screen, folded, below
+what is there now.
+"""
 
 import pytest
 
@@ -13,7 +15,10 @@ TWO = Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1")
 
 async def some_work(sandbox: Sandbox) -> None:
     sandbox.write(*TWO).replies(
-        "**Hello** to you.", says("a.txt", "good", "One reply."), says("b.txt", "bad", "Another."), "Because."
+        "**Hello** to you.",
+        says("a.txt", "good", "One reply."),
+        says("b.txt", "bad", "Another."),
+        "Because.",
     )
     async with person_at(sandbox) as person:
         for line in ("hi there", f"/exec {SLUG}", "all", "why?"):
@@ -35,7 +40,16 @@ async def test_what_was_on_the_screen_is_there_again_and_opens(worked: Sandbox) 
     async with person_at(worked, size=(100, 40)) as person:
         await person.say("/resume")
         told = person.told
-        for words in (f"{SLUG}, as it was", "\nall\n", "One reply.", "a.txt", "why?", "Because.", "Step 2", "failed"):
+        for words in (
+            f"{SLUG}, as it was",
+            "\nall\n",
+            "One reply.",
+            "a.txt",
+            "why?",
+            "Because.",
+            "Step 2",
+            "failed",
+        ):
             assert words in told, words
         rows = [row.strip() for row in person.screen.split("\n")]
         assert person.step_list.display
@@ -49,7 +63,9 @@ async def test_what_was_on_the_screen_is_there_again_and_opens(worked: Sandbox) 
         assert "│ bad" in person.screen
 
 
-async def test_an_earlier_session_is_chosen_from_the_list_and_goes_on(worked: Sandbox) -> None:
+async def test_an_earlier_session_is_chosen_from_the_list_and_goes_on(
+    worked: Sandbox,
+) -> None:
     worked.replies("Fine, and you?")
     async with person_at(worked, size=(100, 30)) as person:
         await person.say("/resume list")
@@ -58,12 +74,16 @@ async def test_an_earlier_session_is_chosen_from_the_list_and_goes_on(worked: Sa
         assert "1/2 failed" in person.screen
         assert "Hello" in person.screen
         await person.press(*"hello", "enter")
-        await person.until(lambda: person.app.screen is person.app.home and not person.is_waiting)
+        await person.until(
+            lambda: person.app.screen is person.app.home and not person.is_waiting
+        )
         assert "❯ hi there" in person.screen
         assert "Hello to you." in person.screen
         assert person.app.home.agent is None
         await person.say("how are you?")
-        assert [message.content for message in worked.model.requests[-1].messages[1:]][:2] == [
+        assert [message.content for message in worked.model.requests[-1].messages[1:]][
+            :2
+        ] == [
             "hi there",
             "**Hello** to you.",
         ]
@@ -82,7 +102,9 @@ async def test_escape_in_the_list_leaves_everything_as_it_is(worked: Sandbox) ->
 
 
 @pytest.mark.parametrize("size", [(20, 12), (40, 10), (80, 24)], ids=str)
-async def test_the_list_can_be_read_in_small_windows(worked: Sandbox, size: tuple[int, int]) -> None:
+async def test_the_list_can_be_read_in_small_windows(
+    worked: Sandbox, size: tuple[int, int]
+) -> None:
     async with person_at(worked, size=size) as person:
         await person.say("/resume list")
         await person.until(lambda: isinstance(person.app.screen, SessionsScreen))
@@ -98,7 +120,9 @@ async def test_where_there_is_no_earlier_session_that_is_said(sandbox: Sandbox) 
         assert person.app.screen is person.app.home
 
 
-async def test_the_names_of_sessions_are_completed_with_what_they_are(worked: Sandbox) -> None:
+async def test_the_names_of_sessions_are_completed_with_what_they_are(
+    worked: Sandbox,
+) -> None:
     async with person_at(worked, size=(120, 30)) as person:
         person.prompt.area.insert("/resume ")
         await person.until(lambda: "a run was begun" in person.screen)

@@ -1,4 +1,6 @@
-"""A person reviews changes in the shell: by file, by hunk, with a reason, in their editor, or all of a run at once."""
+"""A person reviews changes in the shell: by file, by hunk, with a reason, in their
+editor, or all of a run at once.
+"""
 
 import json
 import sys
@@ -20,7 +22,11 @@ from tests.reviews import review_of
 from tests.tui.person import Person, person_at
 
 OLD = "".join(f"line {number}\n" for number in range(1, 31))
-NEW = OLD.replace("line 2\n", "good\n").replace("line 15\n", "fifteen\n").replace("line 28\n", "unwanted\n")
+NEW = (
+    OLD.replace("line 2\n", "good\n")
+    .replace("line 15\n", "fifteen\n")
+    .replace("line 28\n", "unwanted\n")
+)
 TWO_FILES = {"a.txt": (OLD, NEW), "b.txt": (None, "b\n")}
 
 
@@ -29,7 +35,10 @@ async def reviewing(
     sandbox: Sandbox, review: Review | None = None, size: tuple[int, int] = (80, 60)
 ) -> AsyncIterator[tuple[Person, Worker[Reviewed]]]:
     async with person_at(sandbox, size=size) as person:
-        asked = person.app.run_worker(person.app.asking.review(review or review_of(1, TWO_FILES)), exit_on_error=False)
+        asked = person.app.run_worker(
+            person.app.asking.review(review or review_of(1, TWO_FILES)),
+            exit_on_error=False,
+        )
         await person.until_asked()
         yield person, asked
         asked.cancel()
@@ -59,14 +68,23 @@ def left_out(answer: Reviewed) -> list[str]:
     return [str(part) for part in answer.review.left_out]
 
 
-async def test_files_and_what_is_different_in_them_are_shown_with_counts(sandbox: Sandbox) -> None:
+async def test_files_and_what_is_different_in_them_are_shown_with_counts(
+    sandbox: Sandbox,
+) -> None:
     async with reviewing(sandbox) as (person, _):
-        for text in ("May step 1 write this?  2 files +4 −3", "create b.txt  +1", "change a.txt  +3 −3", "+ good"):
+        for text in (
+            "May step 1 write this?  2 files +4 −3",
+            "create b.txt  +1",
+            "change a.txt  +3 −3",
+            "+ good",
+        ):
             assert text in person.screen
         assert "[h] hunks" in person.screen
 
 
-async def test_hunk_by_hunk_with_reasons_and_then_all_that_is_taken(sandbox: Sandbox) -> None:
+async def test_hunk_by_hunk_with_reasons_and_then_all_that_is_taken(
+    sandbox: Sandbox,
+) -> None:
     async with reviewing(sandbox) as (person, asked):
         await send(person, "h")
         assert "1 of 4: change a.txt, line 2" in person.screen
@@ -84,12 +102,16 @@ async def test_hunk_by_hunk_with_reasons_and_then_all_that_is_taken(sandbox: San
         answer = await asked.wait()
         assert answer.choice is Choice.YES
         assert left_out(answer) == ["a.txt, line 15: keep the number", "a.txt, line 28"]
-        assert answer.review.files[0].result == OLD.replace("line 2\n", "good\n").encode()
+        assert (
+            answer.review.files[0].result == OLD.replace("line 2\n", "good\n").encode()
+        )
         assert "Your answer: yes, 2 of 4 parts" in person.told
         assert "fifteen" in person.told  # what was asked about stays
 
 
-async def test_arrows_take_parts_and_leave_them_out_and_go_back(sandbox: Sandbox) -> None:
+async def test_arrows_take_parts_and_leave_them_out_and_go_back(
+    sandbox: Sandbox,
+) -> None:
     async with reviewing(sandbox) as (person, asked):
         await send(person, "h")
         await press(person, "left")
@@ -111,7 +133,9 @@ async def test_file_by_file(sandbox: Sandbox) -> None:
         assert left_out(await asked.wait()) == ["a.txt: leave it alone"]
 
 
-async def test_escape_leads_back_to_all_of_it_and_only_from_there_is_a_no(sandbox: Sandbox) -> None:
+async def test_escape_leads_back_to_all_of_it_and_only_from_there_is_a_no(
+    sandbox: Sandbox,
+) -> None:
     async with reviewing(sandbox) as (person, asked):
         await send(person, "h")
         await press(person, "left")
@@ -123,8 +147,12 @@ async def test_escape_leads_back_to_all_of_it_and_only_from_there_is_a_no(sandbo
         assert (await asked.wait()).choice is Choice.NO
 
 
-async def test_keys_in_a_row_answer_no_question_that_has_not_been_seen(sandbox: Sandbox) -> None:
-    """Between two questions there is no moment in which a key is nobody's, and stops the step."""
+async def test_keys_in_a_row_answer_no_question_that_has_not_been_seen(
+    sandbox: Sandbox,
+) -> None:
+    """Between two questions there is no moment in which a key is nobody's, and stops
+    the step.
+    """
     async with reviewing(sandbox) as (person, asked):
         await send(person, "h")
         await person.rest()
@@ -135,8 +163,13 @@ async def test_keys_in_a_row_answer_no_question_that_has_not_been_seen(sandbox: 
         assert "↩ y" in person.screen
 
 
-async def test_where_all_is_left_out_nothing_is_there_to_agree_to(sandbox: Sandbox) -> None:
-    async with reviewing(sandbox, review_of(1, {"a.txt": (OLD, NEW)})) as (person, asked):
+async def test_where_all_is_left_out_nothing_is_there_to_agree_to(
+    sandbox: Sandbox,
+) -> None:
+    async with reviewing(sandbox, review_of(1, {"a.txt": (OLD, NEW)})) as (
+        person,
+        asked,
+    ):
         await send(person, "h")
         for key in ("left", "left", "left"):
             await press(person, key)
@@ -148,7 +181,9 @@ async def test_where_all_is_left_out_nothing_is_there_to_agree_to(sandbox: Sandb
 
 
 @pytest.mark.parametrize("line", ["n use tabs", "no, use tabs", "No: use tabs"])
-async def test_a_no_with_a_reason_is_said_before_enter_and_sent_by_it(sandbox: Sandbox, line: str) -> None:
+async def test_a_no_with_a_reason_is_said_before_enter_and_sent_by_it(
+    sandbox: Sandbox, line: str
+) -> None:
     async with reviewing(sandbox) as (person, asked):
         await person.rest()
         await person.type(line, gap=0)
@@ -163,10 +198,14 @@ async def test_a_no_with_a_reason_is_said_before_enter_and_sent_by_it(sandbox: S
         assert "Your answer: no: use tabs" in person.told
 
 
-async def test_a_sentence_that_was_begun_before_the_question_is_no_reason(sandbox: Sandbox) -> None:
+async def test_a_sentence_that_was_begun_before_the_question_is_no_reason(
+    sandbox: Sandbox,
+) -> None:
     async with person_at(sandbox) as person:
         await person.type("no tabs, ", gap=0.1)
-        asked = person.app.run_worker(person.app.asking.review(review_of(1, TWO_FILES)), exit_on_error=False)
+        asked = person.app.run_worker(
+            person.app.asking.review(review_of(1, TWO_FILES)), exit_on_error=False
+        )
         await person.until_asked()
         await person.rest(60)
         await person.type("please\n", gap=0.1)
@@ -177,7 +216,9 @@ async def test_a_sentence_that_was_begun_before_the_question_is_no_reason(sandbo
 
 
 @pytest.mark.parametrize("key", ["right", "left", "ctrl+up"])
-async def test_arrows_are_the_drafts_while_there_is_one(sandbox: Sandbox, key: str) -> None:
+async def test_arrows_are_the_drafts_while_there_is_one(
+    sandbox: Sandbox, key: str
+) -> None:
     async with reviewing(sandbox) as (person, asked):
         await send(person, "h")
         await press(person, "right")
@@ -193,7 +234,9 @@ async def test_arrows_are_the_drafts_while_there_is_one(sandbox: Sandbox, key: s
 async def test_a_draft_waits_until_the_whole_review_is_over(sandbox: Sandbox) -> None:
     async with person_at(sandbox, size=(80, 60)) as person:
         await person.type("also add tests")
-        asked = person.app.run_worker(person.app.asking.review(review_of(1, TWO_FILES)), exit_on_error=False)
+        asked = person.app.run_worker(
+            person.app.asking.review(review_of(1, TWO_FILES)), exit_on_error=False
+        )
         await person.until_asked()
         await person.press("tab")
         await send(person, "f")
@@ -205,8 +248,12 @@ async def test_a_draft_waits_until_the_whole_review_is_over(sandbox: Sandbox) ->
         assert person.prompt.text == "also add tests"
 
 
-async def test_nothing_is_agreed_to_before_its_end_was_in_sight(sandbox: Sandbox) -> None:
-    review = review_of(1, {"a.txt": (None, "".join(f"line {number}\n" for number in range(5_000)))})
+async def test_nothing_is_agreed_to_before_its_end_was_in_sight(
+    sandbox: Sandbox,
+) -> None:
+    review = review_of(
+        1, {"a.txt": (None, "".join(f"line {number}\n" for number in range(5_000)))}
+    )
     async with reviewing(sandbox, review, size=(80, 24)) as (person, asked):
         await person.rest()
         await person.type("y\n", gap=0)
@@ -214,7 +261,8 @@ async def test_nothing_is_agreed_to_before_its_end_was_in_sight(sandbox: Sandbox
         assert not asked.is_finished
         assert "scroll to the end first" in person.screen
         await person.press("end")
-        assert "more lines" in person.screen  # of a file's difference 3,000 lines are shown, and that is said
+        # of a file's difference 3,000 lines are shown, and that is said
+        assert "more lines" in person.screen
         await send(person, "y")
         assert (await asked.wait()).choice is Choice.YES
 
@@ -232,47 +280,68 @@ async def test_the_prompt_and_how_to_answer_are_in_sight_in_a_small_window(
         assert (await asked.wait()).choice is Choice.YES
 
 
-async def test_f6_lays_out_the_question_and_says_where_there_is_no_room(sandbox: Sandbox) -> None:
+async def test_f6_lays_out_the_question_and_says_where_there_is_no_room(
+    sandbox: Sandbox,
+) -> None:
     async with reviewing(sandbox, size=(80, 40)) as (person, _):
         await person.press("f6")
-        assert str(SIDE_BY_SIDE_WIDTH) in str([n.message for n in person.app._notifications])
+        assert str(SIDE_BY_SIDE_WIDTH) in str(
+            [n.message for n in person.app._notifications]
+        )
         assert person.app.home.transcript.diff_layout.is_side_by_side
         await person.pilot.resize_terminal(SIDE_BY_SIDE_WIDTH + 10, 40)
-        await person.until(lambda: any("2 - line 2" in row and "2 + good" in row for row in person.screen.split("\n")))
+        await person.until(
+            lambda: any(
+                "2 - line 2" in row and "2 + good" in row
+                for row in person.screen.split("\n")
+            )
+        )
         wide = person.screen
         await person.press("f6")
         assert person.screen != wide
 
 
-# ------------------------------------------------------------------------------------------------------- the editor
+# --------------------------------------------------------------------------- the editor
 
 
 @pytest.fixture
 def lent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """An editor that writes what stands in the file `edits.json`: text in place of another, by the name of the file."""
+    """An editor that writes what stands in the file `edits.json`: text in place of
+    another, by the name of the file.
+    """
     script = tmp_path / "editor.py"
     script.write_text(
         "import json, pathlib, sys\n"
-        "edits = json.loads(pathlib.Path(__file__).with_name('edits.json').read_text())\n"
+        "edits ="
+        " json.loads(pathlib.Path(__file__).with_name('edits.json').read_text())\n"
         "for name in sys.argv[1:]:\n"
         "    place = pathlib.Path(name)\n"
         "    for old, new in edits.get(place.name, []):\n"
-        "        place.write_bytes(place.read_bytes().replace(old.encode(), new.encode()))\n"
+        "        place.write_bytes(place.read_bytes().replace(old.encode(),"
+        " new.encode()))\n"
         "sys.exit(edits.get('exit', 0))\n"
     )
     monkeypatch.setenv("VISUAL", f"{sys.executable} {script}")
 
-    async def without_a_terminal(app: object, argv: list[str], *arguments: Path | str) -> None:
+    async def without_a_terminal(
+        app: object, argv: list[str], *arguments: Path | str
+    ) -> None:
         """A test has none to lend."""
         if code := editor.run_in_foreground([*argv, *map(str, arguments)]):
-            raise editor.BadInput(f"{argv[0]} ended with exit code {code}; nothing was taken from it")
+            raise editor.BadInput(
+                f"{argv[0]} ended with exit code {code}; nothing was taken from it"
+            )
 
     monkeypatch.setattr(editor, "open_in_editor", without_a_terminal)
     return tmp_path / "edits.json"
 
 
-async def test_what_the_editor_makes_of_a_result_is_asked_about_and_taken(sandbox: Sandbox, lent: Path) -> None:
-    lent.write_text(json.dumps({"a.txt": [["good", "better"]], "b.txt": [["b", "b, by me"]]}))
+async def test_what_the_editor_makes_of_a_result_is_asked_about_and_taken(
+    sandbox: Sandbox, lent: Path
+) -> None:
+    lent.write_text(
+        json.dumps({"a.txt": [["good", "better"]], "b.txt": [["b", "b, by me"]]})
+    )
     async with reviewing(sandbox) as (person, asked):
         await send(person, "e")
         assert "change a.txt (edited)" in person.screen
@@ -285,7 +354,9 @@ async def test_what_the_editor_makes_of_a_result_is_asked_about_and_taken(sandbo
         assert "Your answer: yes, edited" in person.told
 
 
-async def test_an_editor_that_fails_changes_nothing_and_the_question_stays(sandbox: Sandbox, lent: Path) -> None:
+async def test_an_editor_that_fails_changes_nothing_and_the_question_stays(
+    sandbox: Sandbox, lent: Path
+) -> None:
     lent.write_text(json.dumps({"a.txt": [["good", "better"]], "exit": 3}))
     async with reviewing(sandbox) as (person, asked):
         await send(person, "e")
@@ -294,8 +365,12 @@ async def test_an_editor_that_fails_changes_nothing_and_the_question_stays(sandb
         assert (await asked.wait()).review.is_untouched
 
 
-async def test_of_one_part_the_editor_has_the_file_with_what_was_left_out(sandbox: Sandbox, lent: Path) -> None:
-    lent.write_text(json.dumps({"a.txt": [["line 15", "fifteen, by me"]], "b.txt": [["b", "x"]]}))
+async def test_of_one_part_the_editor_has_the_file_with_what_was_left_out(
+    sandbox: Sandbox, lent: Path
+) -> None:
+    lent.write_text(
+        json.dumps({"a.txt": [["line 15", "fifteen, by me"]], "b.txt": [["b", "x"]]})
+    )
     async with reviewing(sandbox) as (person, asked):
         await send(person, "h")
         await press(person, "right")
@@ -304,10 +379,13 @@ async def test_of_one_part_the_editor_has_the_file_with_what_was_left_out(sandbo
         await send(person, "y")
         answer = await asked.wait()
         assert answer.review.edited == ("a.txt",)
-        assert answer.review.files[0].result == NEW.replace("fifteen", "fifteen, by me").encode()
+        assert (
+            answer.review.files[0].result
+            == NEW.replace("fifteen", "fifteen, by me").encode()
+        )
 
 
-# ---------------------------------------------------------------------------------------------------- a whole run
+# -------------------------------------------------------------------------- a whole run
 
 
 @pytest.fixture
@@ -317,7 +395,9 @@ def asking(sandbox: Sandbox) -> Sandbox:
     steps = [Step(name, check(name)) for name in ("a.txt", "b.txt", "c.txt")]
     block = "a.txt\n<<<<<<< SEARCH\nline 2\n=======\ngood\n>>>>>>> REPLACE\n"
     block += "<<<<<<< SEARCH\nline 28\n=======\nunwanted\n>>>>>>> REPLACE\n"
-    return sandbox.write(*steps).replies(block, says("b.txt", "good"), says("c.txt", "good"))
+    return sandbox.write(*steps).replies(
+        block, says("b.txt", "good"), says("c.txt", "good")
+    )
 
 
 async def test_a_step_of_which_a_part_is_taken(asking: Sandbox) -> None:
@@ -348,7 +428,9 @@ async def test_a_reason_brings_the_next_attempt_at_once(asking: Sandbox) -> None
         assert asking.text("a.txt") == "good\n"
 
 
-async def test_all_of_the_run_is_said_above_as_long_as_it_holds(asking: Sandbox) -> None:
+async def test_all_of_the_run_is_said_above_as_long_as_it_holds(
+    asking: Sandbox,
+) -> None:
     async with person_at(asking, f"/exec {SLUG}", size=(100, 40)) as person:
         await person.begin("")
         await person.until_asked()

@@ -15,7 +15,13 @@ def earlier(sandbox: Sandbox) -> Sandbox:
 
 async def begun(person: Person) -> None:
     """Some lines, the first one the oldest, and the search."""
-    for line in ("explain @src/app.py", "fix the login\nand its test", "/list", "explain the login", "/list"):
+    for line in (
+        "explain @src/app.py",
+        "fix the login\nand its test",
+        "/list",
+        "explain the login",
+        "/list",
+    ):
         person.prompt.accepted(line)
     await person.press("ctrl+r")
 
@@ -27,12 +33,19 @@ def found(person: Person) -> list[str]:
 async def test_the_latest_lines_are_there_at_once_each_once(earlier: Sandbox) -> None:
     async with person_at(earlier) as person:
         await begun(person)
-        assert found(person) == ["/list", "explain the login", "fix the login\nand its test", "explain @src/app.py"]
+        assert found(person) == [
+            "/list",
+            "explain the login",
+            "fix the login\nand its test",
+            "explain @src/app.py",
+        ]
         assert "fix the login  (+1 line)" in person.screen
         assert person.activity.startswith("Searching earlier lines: Enter takes one")
 
 
-async def test_words_narrow_it_and_enter_takes_a_line_without_sending_it(earlier: Sandbox) -> None:
+async def test_words_narrow_it_and_enter_takes_a_line_without_sending_it(
+    earlier: Sandbox,
+) -> None:
     async with person_at(earlier) as person:
         await begun(person)
         await person.press(*"LOGIN ex")
@@ -77,7 +90,9 @@ async def test_where_nothing_is_found_enter_sends_nothing(earlier: Sandbox) -> N
         assert "zzz" in person.told
 
 
-async def test_a_draft_that_was_there_before_a_search_is_not_lost_by_leaving(earlier: Sandbox) -> None:
+async def test_a_draft_that_was_there_before_a_search_is_not_lost_by_leaving(
+    earlier: Sandbox,
+) -> None:
     async with person_at(earlier) as person:
         await person.press(*"half a thought", "ctrl+r", *"li", "ctrl+d")
     async with person_at(earlier) as person:
@@ -85,16 +100,24 @@ async def test_a_draft_that_was_there_before_a_search_is_not_lost_by_leaving(ear
         assert person.prompt.text == "half a thought"
 
 
-async def test_ctrl_c_in_a_search_puts_away_the_draft_not_what_is_looked_for(earlier: Sandbox) -> None:
+async def test_ctrl_c_in_a_search_puts_away_the_draft_not_what_is_looked_for(
+    earlier: Sandbox,
+) -> None:
     async with person_at(earlier) as person:
         await person.press(*"half", "ctrl+r", *"zz", "ctrl+c", "up")
         assert person.prompt.text == "half"
 
 
-async def test_a_letter_that_is_looked_for_answers_no_question(earlier: Sandbox) -> None:
+async def test_a_letter_that_is_looked_for_answers_no_question(
+    earlier: Sandbox,
+) -> None:
     async with person_at(earlier) as person:
         await begun(person)
-        proposal = person.app.run_worker(person.app.asking.approve(CommandProposed("rm x", "`rm` is not on the list")))
+        proposal = person.app.run_worker(
+            person.app.asking.approve(
+                CommandProposed("rm x", "`rm` is not on the list")
+            )
+        )
         await person.until_asked()
         await person.rest()
         await person.press("y")

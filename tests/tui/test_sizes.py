@@ -1,4 +1,6 @@
-"""The shell in windows of all sizes, on terminals of several kinds, and over a line that takes its time."""
+"""The shell in windows of all sizes, on terminals of several kinds, and over a line
+that takes its time.
+"""
 
 import json
 import re
@@ -12,9 +14,14 @@ from tests.projects import SLUG, Sandbox, Step, check, says
 from tests.screens import Screen
 from tests.terminals import CDD, Terminal, resize
 
-pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:This process .* is multi-threaded:DeprecationWarning"
+)
 CTRL_C, PAGE_DOWN = b"\x03", b"\x1b[6~"
-LONG = "\n\n".join(f"Paragraph {number} of what there is to say, and some words more." for number in range(40))
+LONG = "\n\n".join(
+    f"Paragraph {number} of what there is to say, and some words more."
+    for number in range(40)
+)
 
 
 @pytest.fixture
@@ -26,11 +33,17 @@ def started() -> Iterator[list[Terminal]]:
 
 
 def shell(
-    sandbox: Sandbox, reply: str, size: tuple[int, int], env: Mapping[str, str | None] | None = None, pace: int = 0
+    sandbox: Sandbox,
+    reply: str,
+    size: tuple[int, int],
+    env: Mapping[str, str | None] | None = None,
+    pace: int = 0,
 ) -> Terminal:
     script = json.dumps({"replies": [{"reply": reply}], "pace": pace})
     (sandbox.root / ".cdd/script.yaml").write_text(script)
-    return Terminal(sandbox.root, CDD, "--model", "script:.cdd/script.yaml", size=size, env=env)
+    return Terminal(
+        sandbox.root, CDD, "--model", "script:.cdd/script.yaml", size=size, env=env
+    )
 
 
 @pytest.mark.parametrize(
@@ -44,7 +57,10 @@ def shell(
     ],
 )
 def test_a_question_can_be_read_and_answered(
-    sandbox: Sandbox, started: list[Terminal], size: tuple[int, int], variables: dict[str, str | None]
+    sandbox: Sandbox,
+    started: list[Terminal],
+    size: tuple[int, int],
+    variables: dict[str, str | None],
 ) -> None:
     sandbox.write(Step("a.txt", check("a.txt")))
     (sandbox.root / ".cdd/config.yaml").write_text("approval: ask\n")
@@ -77,7 +93,9 @@ def test_a_question_can_be_read_and_answered(
     reads()
     for _ in range(3):
         terminal.press(b"y")
-        terminal.until(lambda: is_written() or re.search("Enter: at once|Tab, then", screen.text))
+        terminal.until(
+            lambda: is_written() or re.search("Enter: at once|Tab, then", screen.text)
+        )
         reads()
         if is_written():
             break
@@ -88,7 +106,9 @@ def test_a_question_can_be_read_and_answered(
     sees("Plan 1/1")
 
 
-def test_a_window_of_six_rows_takes_a_line(sandbox: Sandbox, started: list[Terminal]) -> None:
+def test_a_window_of_six_rows_takes_a_line(
+    sandbox: Sandbox, started: list[Terminal]
+) -> None:
     sandbox.write(Step("a.txt"))
     terminal = shell(sandbox, "Good day.", (20, 6))
     started.append(terminal)
@@ -102,14 +122,18 @@ def test_a_window_that_changes_while_text_comes_shows_it_as_one_that_was_always_
     sandbox: Sandbox, started: list[Terminal]
 ) -> None:
     sandbox.write(Step("a.txt"))
-    terminal = shell(sandbox, LONG, (120, 40), {"COLUMNS": None, "LINES": None}, pace=800)
+    terminal = shell(
+        sandbox, LONG, (120, 40), {"COLUMNS": None, "LINES": None}, pace=800
+    )
     started.append(terminal)
     wide, narrow = Screen(terminal, 120, 40), Screen(terminal, 50, 15)
     terminal.until(lambda: "❯" in wide.text)
     terminal.type("hello")
     terminal.until(lambda: "Paragraph 12" in wide.text)
     resize(terminal, 50, 15)
-    terminal.until(lambda: "Enter sends" in narrow.text and "Paragraph 39" in narrow.text)
+    terminal.until(
+        lambda: "Enter sends" in narrow.text and "Paragraph 39" in narrow.text
+    )
     after = [line for line in narrow.text.split("\n") if line]
 
     (sandbox.root / "another").mkdir()
@@ -129,7 +153,9 @@ def without_the_bar(rows: list[str]) -> list[str]:
     return [re.sub("\\s*[▁-█]?$", "", row) for row in rows]
 
 
-def test_ctrl_c_while_text_comes_leaves_a_screen_that_works(sandbox: Sandbox, started: list[Terminal]) -> None:
+def test_ctrl_c_while_text_comes_leaves_a_screen_that_works(
+    sandbox: Sandbox, started: list[Terminal]
+) -> None:
     sandbox.write(Step("a.txt"))
     terminal = shell(sandbox, LONG, (80, 24), pace=100)
     started.append(terminal)
@@ -143,5 +169,7 @@ def test_ctrl_c_while_text_comes_leaves_a_screen_that_works(sandbox: Sandbox, st
     terminal.until(lambda: "❯ go on" in screen.text)
     terminal.press(CTRL_C + CTRL_C)
     terminal.until_ended()
-    assert terminal.seen.rpartition(b"\x1b[?1049l")[0].endswith(b"u")  # the last before it: the keyboard as it was
-    assert re.findall(rb"\x1b\[[0-9;]*m", terminal.seen)[-1] == b"\x1b[0m"  # in no style of ours
+    # the last before it: the keyboard as it was
+    assert terminal.seen.rpartition(b"\x1b[?1049l")[0].endswith(b"u")
+    # in no style of ours
+    assert re.findall(rb"\x1b\[[0-9;]*m", terminal.seen)[-1] == b"\x1b[0m"

@@ -1,4 +1,6 @@
-"""How the shell looks. The states are shown event by event, so that no time and no path varies."""
+"""How the shell looks. The states are shown event by event, so that no time and no path
+varies.
+"""
 
 from collections.abc import Awaitable, Callable
 from math import inf
@@ -66,9 +68,15 @@ from tests.tui.person import FingerTime, opened, shell
 
 Compare = Callable[..., bool]
 SLUG = "feature-monthly-report"
-TITLES = ("Read the expenses", "Add them up", "Write the report", "Print it from the command line")
+TITLES = (
+    "Read the expenses",
+    "Add them up",
+    "Write the report",
+    "Print it from the command line",
+)
 REPLY = """\
-Each month is a block, and each category a line in it. The amounts are set **flush right**.
+Each month is a block, and each category a line in it. \
+The amounts are set **flush right**.
 
 ```python:tally/report.py
 from collections.abc import Iterable
@@ -94,17 +102,42 @@ E       AssertionError: assert 'food   12.5' == 'food  12.50'
 1 failed, 5 passed
 """
 OPENING = (
-    Notice("Ask anything. `/new TYPE NAME` makes a ticket, `/exec SLUG` carries out its plan, `/help` says more."),
+    Notice(
+        "Ask anything. `/new TYPE NAME` makes a ticket, `/exec SLUG` carries out its"
+        " plan, `/help` says more."
+    ),
 )
 
 
-SEEN = {1: Evidence("", 3, new=3), 2: Evidence("", 5, fixed=1, new=1), 3: Evidence("", 5, failed=1)}
+SEEN = {
+    1: Evidence("", 3, new=3),
+    2: Evidence("", 5, fixed=1, new=1),
+    3: Evidence("", 5, failed=1),
+}
 
 
-def step(number: int, status: StepStatus, error: str | None = None, done: int = 0) -> StepFinished:
+def step(
+    number: int, status: StepStatus, error: str | None = None, done: int = 0
+) -> StepFinished:
     verification = Verification.PASSED if status is StepStatus.COMPLETED else None
-    ended = StepFinished(number, TITLES[number - 1], status, verification, error, None, (), (), done, len(TITLES))
-    return replace(ended, attempts=max(number - 1, 1), seconds=12.0 * number, evidence=SEEN.get(number))
+    ended = StepFinished(
+        number,
+        TITLES[number - 1],
+        status,
+        verification,
+        error,
+        None,
+        (),
+        (),
+        done,
+        len(TITLES),
+    )
+    return replace(
+        ended,
+        attempts=max(number - 1, 1),
+        seconds=12.0 * number,
+        evidence=SEEN.get(number),
+    )
 
 
 DIFF = """\
@@ -124,13 +157,17 @@ FAILED_RUN: tuple[Event, ...] = (
     step(2, StepStatus.COMPLETED, done=2),
     StepStarted(3, TITLES[2], 1),
     ReplyDelta(3, REPLY),
-    ChangesApplied(3, ("tally/report.py",), ("tally/__init__.py",), ("tally/__init__.py",)),
+    ChangesApplied(
+        3, ("tally/report.py",), ("tally/__init__.py",), ("tally/__init__.py",)
+    ),
     TestsStarted(3, CHECK),
     CommandOutput(3, OUTPUT),
     TestsFinished(3, None, f"`{CHECK}` failed (exit code 1)", 0.1),
     AttemptFailed(3, 1, f"`{CHECK}` failed (exit code 1)", will_retry=False),
     step(3, StepStatus.FAILED, f"`{CHECK}` failed (exit code 1)", done=2),
-    RunFinished(SLUG, RunStatus.FAILED, 2, 0, 0, 4, None, ("tally/totals.py", "tally/report.py")),
+    RunFinished(
+        SLUG, RunStatus.FAILED, 2, 0, 0, 4, None, ("tally/totals.py", "tally/report.py")
+    ),
     Notice("`retry`, `skip`, or say what to do differently."),
 )
 
@@ -141,14 +178,20 @@ def shop(tmp_path: Path) -> Sandbox:
     root = tmp_path / "shop"
     for slug in ("bug-rounding", "feature-login", SLUG):
         (root / "tickets" / slug).mkdir(parents=True)
-        (root / "tickets" / slug / "spec.yaml").write_text(SPEC.replace("Say words", "Monthly expense report"))
+        (root / "tickets" / slug / "spec.yaml").write_text(
+            SPEC.replace("Say words", "Monthly expense report")
+        )
     (root / ".cdd").mkdir()
     depends = ("None", "None", "Step 2", "All previous steps")
     sections = "\n\n".join(
         f"### Step {number}: {title}\n\n**Dependencies:** {on}"
         for number, (title, on) in enumerate(zip(TITLES, depends, strict=True), 1)
     )
-    plan = f"# Implementation Plan: Monthly expense report\n\n## Implementation Steps\n\n{sections}\n"
+    plan = (
+        "# Implementation Plan: Monthly expense report\n\n"
+        "## Implementation Steps\n\n"
+        f"{sections}\n"
+    )
     (root / "tickets" / SLUG / "plan.md").write_text(plan)
     return Sandbox(root)
 
@@ -196,21 +239,59 @@ FAILURE = FailedTest(
     "tests/test_report.py::test_amounts",
     "AssertionError: assert 'food   12.5' == 'food  12.50'",
     "tests/test_report.py:31",
-    ">   assert line('food', 12.5) == 'food  12.50'\nE   AssertionError: assert 'food   12.5' == 'food  12.50'",
+    ">   assert line('food', 12.5) == 'food  12.50'\n"
+    "E   AssertionError: assert 'food   12.5' == 'food  12.50'",
     is_old=False,
 )
 DONE: tuple[Event, ...] = (
     StepStarted(3, TITLES[2], 1),
-    ToolFinished(3, "", tool="read_file", target="tests/test_report.py", first_line=1, last_line=40, output="import"),
-    ToolFinished(3, "", tool="grep_files", target="def by_", output="tally/totals.py:4: def by_month(entries):"),
+    ToolFinished(
+        3,
+        "",
+        tool="read_file",
+        target="tests/test_report.py",
+        first_line=1,
+        last_line=40,
+        output="import",
+    ),
+    ToolFinished(
+        3,
+        "",
+        tool="grep_files",
+        target="def by_",
+        output="tally/totals.py:4: def by_month(entries):",
+    ),
     ToolFinished(3, "", tool="edit_file", target="tally/totals.py", files=(TOTALS,)),
     ToolFinished(3, "", tool="edit_file", target="tally/report.py", files=(REPORT,)),
-    ToolFinished(3, "", "exit code 1", "execute_command", "ruff check .", None, None, 0.3, 1, "Found 1 error.\n"),
-    ToolFinished(3, "", tool="execute_command", target="ruff format .", seconds=2.3, exit_code=0, output="1 left\n"),
-    ChangesApplied(3, (), ("tally/totals.py", "tally/report.py"), (), (), (TOTALS, REPORT)),
+    ToolFinished(
+        3,
+        "",
+        "exit code 1",
+        "execute_command",
+        "ruff check .",
+        None,
+        None,
+        0.3,
+        1,
+        "Found 1 error.\n",
+    ),
+    ToolFinished(
+        3,
+        "",
+        tool="execute_command",
+        target="ruff format .",
+        seconds=2.3,
+        exit_code=0,
+        output="1 left\n",
+    ),
+    ChangesApplied(
+        3, (), ("tally/totals.py", "tally/report.py"), (), (), (TOTALS, REPORT)
+    ),
     TestsStarted(3, CHECK),
     CommandOutput(3, OUTPUT),
-    TestsFinished(3, None, f"`{CHECK}` failed (exit code 1)", 3.1, (), CHECK, 5, 1, 0, (FAILURE,)),
+    TestsFinished(
+        3, None, f"`{CHECK}` failed (exit code 1)", 3.1, (), CHECK, 5, 1, 0, (FAILURE,)
+    ),
     AttemptFailed(3, 1, f"`{CHECK}` failed (exit code 1)", will_retry=True),
     TestsStarted(3, CHECK),
     CommandOutput(3, "......\n6 passed\n"),
@@ -218,8 +299,12 @@ DONE: tuple[Event, ...] = (
 )
 
 
-def showing(*events: Event, theme: str = "textual-dark") -> Callable[[Pilot[None]], Awaitable[None]]:
-    """Done with the shell before it is looked at: it shows these events, as at the end of a turn."""
+def showing(
+    *events: Event, theme: str = "textual-dark"
+) -> Callable[[Pilot[None]], Awaitable[None]]:
+    """Done with the shell before it is looked at: it shows these events, as at the end
+    of a turn.
+    """
 
     async def run(pilot: Pilot[None]) -> None:
         app = pilot.app
@@ -238,19 +323,39 @@ def showing(*events: Event, theme: str = "textual-dark") -> Callable[[Pilot[None
 
 
 def test_the_first_screen_without_a_model(shop: Sandbox, snap_compare: Compare) -> None:
-    opening = (*OPENING, Notice("No model is configured.", Tone.WARNING), Notice(NO_MODEL_HINT))
+    opening = (
+        *OPENING,
+        Notice("No model is configured.", Tone.WARNING),
+        Notice(NO_MODEL_HINT),
+    )
     assert snap_compare(shell(shop, opening=opening), run_before=showing())
 
 
-def test_the_first_screen_with_models_on_this_computer(shop: Sandbox, snap_compare: Compare) -> None:
+def test_the_first_screen_with_models_on_this_computer(
+    shop: Sandbox, snap_compare: Compare
+) -> None:
     async def find_servers() -> tuple[LocalServer, ...]:
         return (
-            LocalServer("Ollama", "http://127.0.0.1:11434/v1", ("qwen3-coder:30b", "gpt-oss:20b", "llama3.2")),
-            LocalServer("LM Studio", "http://127.0.0.1:1234/v1", ("mistralai/devstral-small-2507",)),
+            LocalServer(
+                "Ollama",
+                "http://127.0.0.1:11434/v1",
+                ("qwen3-coder:30b", "gpt-oss:20b", "llama3.2"),
+            ),
+            LocalServer(
+                "LM Studio",
+                "http://127.0.0.1:1234/v1",
+                ("mistralai/devstral-small-2507",),
+            ),
         )
 
-    opening = (*OPENING, Notice("No model is configured.", Tone.WARNING), Notice(NO_MODEL_HINT))
-    assert snap_compare(shell(shop, opening=opening, find_servers=find_servers), run_before=showing())
+    opening = (
+        *OPENING,
+        Notice("No model is configured.", Tone.WARNING),
+        Notice(NO_MODEL_HINT),
+    )
+    assert snap_compare(
+        shell(shop, opening=opening, find_servers=find_servers), run_before=showing()
+    )
 
 
 @pytest.mark.parametrize(
@@ -263,18 +368,26 @@ def test_the_first_screen_with_models_on_this_computer(shop: Sandbox, snap_compa
     ],
     ids=lambda value: "x".join(map(str, value)) if isinstance(value, tuple) else value,
 )
-def test_a_run_with_a_failed_step(shop: Sandbox, snap_compare: Compare, size: tuple[int, int], theme: str) -> None:
+def test_a_run_with_a_failed_step(
+    shop: Sandbox, snap_compare: Compare, size: tuple[int, int], theme: str
+) -> None:
     shop.flags = {"model": "anthropic/claude-sonnet-4-5"}
     app = shell(shop, f"/exec {SLUG}", opening=OPENING)
-    assert snap_compare(app, run_before=showing(*FAILED_RUN, theme=theme), terminal_size=size)
+    assert snap_compare(
+        app, run_before=showing(*FAILED_RUN, theme=theme), terminal_size=size
+    )
 
 
 PLAN_STEP = PlanStep(
     3,
     TITLES[2],
-    "Each month is a block, and each category a line in it.\n\nThe amounts are set **flush right**.",
+    "Each month is a block, and each category a line in it.\n\n"
+    "The amounts are set **flush right**.",
     dependencies=(2,),
-    files_affected=(AffectedFile("tally/report.py"), AffectedFile("tests/test_report.py")),
+    files_affected=(
+        AffectedFile("tally/report.py"),
+        AffectedFile("tests/test_report.py"),
+    ),
     verify=CHECK,
 )
 TEST = "tests/test_report.py::test_"
@@ -297,12 +410,24 @@ ATTEMPT = AttemptDetails(
 
 
 @pytest.mark.parametrize("part", StepScreen.PARTS)
-@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=lambda size: f"{size[0]}x{size[1]}")
-def test_a_step_opened(shop: Sandbox, snap_compare: Compare, part: str, size: tuple[int, int]) -> None:
+@pytest.mark.parametrize(
+    "size", [(80, 24), (120, 40)], ids=lambda size: f"{size[0]}x{size[1]}"
+)
+def test_a_step_opened(
+    shop: Sandbox, snap_compare: Compare, part: str, size: tuple[int, int]
+) -> None:
     async def look(pilot: Pilot[None]) -> None:
         await showing(*FAILED_RUN)(pilot)
         error = f"`{CHECK}` failed (exit code 1)"
-        view = StepView(3, TITLES[2], StepStatus.FAILED, error=error, attempts=2, seconds=36.0, evidence=SEEN[3])
+        view = StepView(
+            3,
+            TITLES[2],
+            StepStatus.FAILED,
+            error=error,
+            attempts=2,
+            seconds=36.0,
+            evidence=SEEN[3],
+        )
         view = replace(view, cost=Cost(8_900, 0.0412))
         details = StepDetails(SLUG, PLAN_STEP, view, (ATTEMPT, ATTEMPT))
         screen = StepScreen(details, lambda by: None)
@@ -310,22 +435,40 @@ def test_a_step_opened(shop: Sandbox, snap_compare: Compare, part: str, size: tu
         await pilot.press(*["right"] * StepScreen.PARTS.index(part))
         await pilot.pause()
 
-    assert snap_compare(shell(shop, f"/exec {SLUG}", opening=OPENING), run_before=look, terminal_size=size)
+    assert snap_compare(
+        shell(shop, f"/exec {SLUG}", opening=OPENING),
+        run_before=look,
+        terminal_size=size,
+    )
 
 
 def test_the_timeline(shop: Sandbox, snap_compare: Compare) -> None:
     done = [
-        StepView(n, TITLES[n - 1], StepStatus.COMPLETED, Verification.PASSED, evidence=SEEN.get(n)) for n in (1, 2, 4)
+        StepView(
+            n,
+            TITLES[n - 1],
+            StepStatus.COMPLETED,
+            Verification.PASSED,
+            evidence=SEEN.get(n),
+        )
+        for n in (1, 2, 4)
     ]
     details = StepDetails(SLUG, PLAN_STEP, done[0], (replace(ATTEMPT, failure=""),))
 
     async def preview(number: int) -> UndoPreview:
-        return UndoPreview((number,), ("tally/report.py", "tally/totals.py"), ("README.md",), ("notes.txt",))
+        return UndoPreview(
+            (number,),
+            ("tally/report.py", "tally/totals.py"),
+            ("README.md",),
+            ("notes.txt",),
+        )
 
     async def look(pilot: Pilot[None]) -> None:
         await showing(*FAILED_RUN)(pilot)
         await pilot.app.push_screen(
-            TimelineScreen(Timeline(SLUG, (*done[:2],), (done[2],)), lambda _: details, preview)
+            TimelineScreen(
+                Timeline(SLUG, (*done[:2],), (done[2],)), lambda _: details, preview
+            )
         )
         await pilot.press("left")
         await pilot.app.workers.wait_for_complete()
@@ -336,14 +479,26 @@ def test_the_timeline(shop: Sandbox, snap_compare: Compare) -> None:
 
 
 def test_criteria(shop: Sandbox, snap_compare: Compare) -> None:
-    done = StepView(2, TITLES[1], StepStatus.COMPLETED, Verification.PASSED, evidence=SEEN[2])
+    done = StepView(
+        2, TITLES[1], StepStatus.COMPLETED, Verification.PASSED, evidence=SEEN[2]
+    )
     details = StepDetails(SLUG, PLAN_STEP, done, (replace(ATTEMPT, failure=""),))
 
     async def look(pilot: Pilot[None]) -> None:
         await showing(*FAILED_RUN)(pilot)
         criteria = (
-            CriterionProof(1, "Months are added up", (done,), (f"{TEST}order",), ("tally/totals.py",)),
-            CriterionProof(2, "A category is a line", (done, StepView(3, TITLES[2], StepStatus.FAILED))),
+            CriterionProof(
+                1,
+                "Months are added up",
+                (done,),
+                (f"{TEST}order",),
+                ("tally/totals.py",),
+            ),
+            CriterionProof(
+                2,
+                "A category is a line",
+                (done, StepView(3, TITLES[2], StepStatus.FAILED)),
+            ),
             CriterionProof(3, "An empty list is no error"),
         )
         shown = CriteriaShown(SLUG, "Monthly expense report", criteria)
@@ -360,7 +515,12 @@ def test_going_back(shop: Sandbox, snap_compare: Compare) -> None:
         Notice("diff 2"),
         StepDiff(2, TITLES[1], DIFF),
         Notice("undo 2"),
-        StepsUndone((2, 3), ("tally/report.py", "tally/totals.py"), ("README.md",), ("0123456789abcdef",)),
+        StepsUndone(
+            (2, 3),
+            ("tally/report.py", "tally/totals.py"),
+            ("README.md",),
+            ("0123456789abcdef",),
+        ),
         Notice("redo"),
         StepsRedone((2, 3), ("tally/report.py",), ("tally/totals.py",)),
     )
@@ -386,13 +546,23 @@ def count(amounts: list[float]) -> int:
 def by_month(entries):
     return sorted(entries)
 """
-LOOP = "    result = 0.0\n    for amount in amounts:\n        result += amount\n    return result\n"
-AFTER = BEFORE.replace(LOOP, "    return sum(amounts)\n").replace("sorted(entries)", "dict(sorted(groups(entries)))")
+LOOP = (
+    "    result = 0.0\n"
+    "    for amount in amounts:\n"
+    "        result += amount\n"
+    "    return result\n"
+)
+AFTER = BEFORE.replace(LOOP, "    return sum(amounts)\n").replace(
+    "sorted(entries)", "dict(sorted(groups(entries)))"
+)
 REVIEW = review_of(
     3,
     {
         "tally/totals.py": (BEFORE, AFTER),
-        "tests/test_report.py": (None, "def test_empty() -> None:\n    assert total([]) == 0\n"),
+        "tests/test_report.py": (
+            None,
+            "def test_empty() -> None:\n    assert total([]) == 0\n",
+        ),
         "notes.txt": ("to be gone\n", None),
     },
 )
@@ -403,14 +573,22 @@ async def asked_about(review: Review, app: Shell, pilot: Pilot[None]) -> None:
     await until_seen(app, pilot)
 
 
-async def until_seen(app: Shell, pilot: Pilot[None], *, instead_of: Answering | None = None) -> None:
-    while app.asking.open is instead_of or app.asking.open is None or app.asking.open.seen_at == inf:
+async def until_seen(
+    app: Shell, pilot: Pilot[None], *, instead_of: Answering | None = None
+) -> None:
+    while (
+        app.asking.open is instead_of
+        or app.asking.open is None
+        or app.asking.open.seen_at == inf
+    ):
         await pilot.pause(0.01)
     await pilot.pause()
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 40), (40, 12)], ids=str)
-def test_the_question(shop: Sandbox, snap_compare: Compare, size: tuple[int, int]) -> None:
+def test_the_question(
+    shop: Sandbox, snap_compare: Compare, size: tuple[int, int]
+) -> None:
     async def ask(pilot: Pilot[None]) -> None:
         await showing(*FAILED_RUN[:4])(pilot)
         app = pilot.app
@@ -422,7 +600,11 @@ def test_the_question(shop: Sandbox, snap_compare: Compare, size: tuple[int, int
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=str)
-@pytest.mark.parametrize("keys", [("h",), ("h", "left", "right", "right", "right")], ids=["a part", "what is taken"])
+@pytest.mark.parametrize(
+    "keys",
+    [("h",), ("h", "left", "right", "right", "right")],
+    ids=["a part", "what is taken"],
+)
 def test_a_review_part_by_part(
     shop: Sandbox, snap_compare: Compare, size: tuple[int, int], keys: tuple[str, ...]
 ) -> None:
@@ -450,10 +632,25 @@ CHAT: tuple[Event | str, ...] = (
     ReplyDelta(None, "I look at the test first."),
     ReplyFinished(None, None),
     ToolStarted(None, "read_file(path=tests/test_report.py)"),
-    ToolFinished(None, "read_file(path=tests/test_report.py)", "", "read_file", "tests/test_report.py"),
+    ToolFinished(
+        None,
+        "read_file(path=tests/test_report.py)",
+        "",
+        "read_file",
+        "tests/test_report.py",
+    ),
     ToolStarted(None, "execute_command(command=rm -r build)"),
-    ToolFinished(None, "execute_command(…)", "Command 'rm' is not allowed", "execute_command", "rm -r build"),
-    ReplyDelta(None, "`amount` is formatted with `{:>8}`, which **does not pad** the cents:\n\n"),
+    ToolFinished(
+        None,
+        "execute_command(…)",
+        "Command 'rm' is not allowed",
+        "execute_command",
+        "rm -r build",
+    ),
+    ReplyDelta(
+        None,
+        "`amount` is formatted with `{:>8}`, which **does not pad** the cents:\n\n",
+    ),
     ReplyDelta(None, '```python\nf"{category:<10}{amount:>8.2f}"\n```\n'),
     ReplyFinished(None, None),
 )
@@ -464,7 +661,14 @@ def test_a_chat_with_tools(shop: Sandbox, snap_compare: Compare) -> None:
         await saying(*CHAT)(pilot)
         await saying(
             ToolStarted(None, "edit_file(file_path=tally/report.py, find={amount:>8})"),
-            ToolFinished(None, "edit_file(…)", "", "edit_file", "tally/report.py", files=(REPORT,)),
+            ToolFinished(
+                None,
+                "edit_file(…)",
+                "",
+                "edit_file",
+                "tally/report.py",
+                files=(REPORT,),
+            ),
             ChangesApplied(None, (), ("tally/report.py",), (), files=(REPORT,)),
             ReplyDelta(None, "It prints the cents now."),
             ReplyFinished(None, None),
@@ -477,12 +681,16 @@ def test_a_chat_with_tools(shop: Sandbox, snap_compare: Compare) -> None:
     assert snap_compare(shell(shop, opening=()), run_before=talk)
 
 
-def test_a_chat_that_asks_before_it_writes(shop: Sandbox, snap_compare: Compare) -> None:
+def test_a_chat_that_asks_before_it_writes(
+    shop: Sandbox, snap_compare: Compare
+) -> None:
     async def ask(pilot: Pilot[None]) -> None:
         await saying(*CHAT)(pilot)
         app = pilot.app
         assert isinstance(app, Shell)
-        await asked_about(review_of(None, {"tally/totals.py": (BEFORE, AFTER)}), app, pilot)
+        await asked_about(
+            review_of(None, {"tally/totals.py": (BEFORE, AFTER)}), app, pilot
+        )
 
     assert snap_compare(shell(shop, opening=()), run_before=ask)
 
@@ -509,10 +717,13 @@ def test_path_completions(shop: Sandbox, snap_compare: Compare) -> None:
     async def mention(pilot: Pilot[None]) -> None:
         await showing()(pilot)
         await pilot.press(*"explain @tally/")
-        while pilot.app.query_one(Prompt).query_one(OptionList).option_count < 3:  # names are read in a thread
+        # names are read in a thread
+        while pilot.app.query_one(Prompt).query_one(OptionList).option_count < 3:
             await pilot.pause(0.01)
 
-    assert snap_compare(shell(shop, opening=OPENING), press=("down",), run_before=mention)
+    assert snap_compare(
+        shell(shop, opening=OPENING), press=("down",), run_before=mention
+    )
 
 
 def test_open_completions(shop: Sandbox, snap_compare: Compare) -> None:
@@ -521,11 +732,17 @@ def test_open_completions(shop: Sandbox, snap_compare: Compare) -> None:
 
 
 def test_all_commands_on_offer(shop: Sandbox, snap_compare: Compare) -> None:
-    assert snap_compare(shell(shop, opening=OPENING), press=("/",), run_before=showing())
+    assert snap_compare(
+        shell(shop, opening=OPENING), press=("/",), run_before=showing()
+    )
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=lambda value: "x".join(map(str, value)))
-def test_a_search_in_the_history(shop: Sandbox, snap_compare: Compare, size: tuple[int, int]) -> None:
+@pytest.mark.parametrize(
+    "size", [(80, 24), (120, 40)], ids=lambda value: "x".join(map(str, value))
+)
+def test_a_search_in_the_history(
+    shop: Sandbox, snap_compare: Compare, size: tuple[int, int]
+) -> None:
     async def search(pilot: Pilot[None]) -> None:
         await showing()(pilot)
         for line in (
@@ -538,7 +755,9 @@ def test_a_search_in_the_history(shop: Sandbox, snap_compare: Compare, size: tup
             pilot.app.query_one(Prompt).accepted(line)
         await pilot.press("ctrl+r", *"th", "down")
 
-    assert snap_compare(shell(shop, opening=OPENING), run_before=search, terminal_size=size)
+    assert snap_compare(
+        shell(shop, opening=OPENING), run_before=search, terminal_size=size
+    )
 
 
 def test_something_long_is_pasted(shop: Sandbox, snap_compare: Compare) -> None:
@@ -552,49 +771,83 @@ def test_something_long_is_pasted(shop: Sandbox, snap_compare: Compare) -> None:
     assert snap_compare(shell(shop, opening=OPENING), run_before=paste)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=lambda value: "x".join(map(str, value)))
-def test_coming_back(shop: Sandbox, snap_compare: Compare, size: tuple[int, int]) -> None:
+@pytest.mark.parametrize(
+    "size", [(80, 24), (120, 40)], ids=lambda value: "x".join(map(str, value))
+)
+def test_coming_back(
+    shop: Sandbox, snap_compare: Compare, size: tuple[int, int]
+) -> None:
     async def come_back(pilot: Pilot[None]) -> None:
         await showing(*FAILED_RUN)(pilot)
         app = pilot.app
         assert isinstance(app, Shell)
-        app.show(Notice("While you were away (0:12:05): 2 steps done, 1 failed · 34,102 tokens, $0.0812"))
+        app.show(
+            Notice(
+                "While you were away (0:12:05): 2 steps done, 1 failed · 34,102 tokens,"
+                " $0.0812"
+            )
+        )
         app.query_one(Prompt).bring_back(["use two digits"], is_typing=True)
         await pilot.pause()
 
-    assert snap_compare(shell(shop, f"/exec {SLUG}", opening=OPENING), run_before=come_back, terminal_size=size)
+    assert snap_compare(
+        shell(shop, f"/exec {SLUG}", opening=OPENING),
+        run_before=come_back,
+        terminal_size=size,
+    )
 
 
 ASKED = (
     looks("tally/totals.py", "I look at how the amounts are kept today."),
     asks(
         "Who reads the report, and what do they do with it?",
-        words="`tally/totals.py` adds up cents as whole numbers, by category and month; nothing prints them yet.\n\n"
-        "1. Who reads the report, and what do they do with it?",
+        words=(
+            "`tally/totals.py` adds up cents as whole numbers, by category and month;"
+            " nothing prints them yet.\n\n"
+            "1. Who reads the report, and what do they do with it?"
+        ),
     ),
     asks(
         "How many expenses may there be, and how long may it take then?",
         "Is an empty month left out, or shown as 0.00?",
-        words="So it is for your own evening, on a terminal. Two things:\n\n"
-        "1. You say *fast*: how many expenses may there be, and how long may it take then?\n"
-        "2. Is an empty month left out, or shown as `0.00`?",
+        words=(
+            "So it is for your own evening, on a terminal. Two things:\n\n"
+            "1. You say *fast*: how many expenses may there be, and how long may it"
+            " take then?\n"
+            "2. Is an empty month left out, or shown as `0.00`?"
+        ),
         title="Monthly expense report",
-        description="Whoever keeps a list of expenses sees what each month cost, by category, without a spreadsheet.",
+        description=(
+            "Whoever keeps a list of expenses sees what each month cost, by category,"
+            " without a spreadsheet."
+        ),
         acceptance_criteria=[
-            {"text": "Each month is a block, the latest first", "check": "pytest tests/test_report.py"},
+            {
+                "text": "Each month is a block, the latest first",
+                "check": "pytest tests/test_report.py",
+            },
             {"text": "The report is fast"},
         ],
-        implementation_scope={"report": ["text on standard output"], "out_of_scope": ["files", "charts"]},
+        implementation_scope={
+            "report": ["text on standard output"],
+            "out_of_scope": ["files", "charts"],
+        },
     ),
 )
 
 
 @pytest.mark.parametrize(
     ("size", "theme"),
-    [((80, 24), "textual-dark"), ((120, 40), "textual-dark"), ((100, 30), "textual-light")],
+    [
+        ((80, 24), "textual-dark"),
+        ((120, 40), "textual-dark"),
+        ((100, 30), "textual-light"),
+    ],
     ids=lambda value: "x".join(map(str, value)) if isinstance(value, tuple) else value,
 )
-def test_a_dialogue_with_socrates(shop: Sandbox, snap_compare: Compare, size: tuple[int, int], theme: str) -> None:
+def test_a_dialogue_with_socrates(
+    shop: Sandbox, snap_compare: Compare, size: tuple[int, int], theme: str
+) -> None:
     (shop.root / "tickets" / SLUG / "spec.yaml").write_text(TEMPLATE)
     (shop.root / "tally").mkdir()
     (shop.root / "tally" / "totals.py").write_text("def by_month(entries): ...\n")
@@ -604,7 +857,9 @@ def test_a_dialogue_with_socrates(shop: Sandbox, snap_compare: Compare, size: tu
         app = pilot.app
         assert isinstance(app, Shell)
         await opened(app, pilot)
-        app.on_prompt_submitted(Prompt.Submitted("I do, every evening. It has to be fast."))
+        app.on_prompt_submitted(
+            Prompt.Submitted("I do, every evening. It has to be fast.")
+        )
         await pilot.pause()
         await opened(app, pilot)
         await showing(theme=theme)(pilot)
@@ -623,17 +878,24 @@ def test_a_tiny_window(shop: Sandbox, snap_compare: Compare) -> None:
 
 
 def test_help(shop: Sandbox, snap_compare: Compare) -> None:
-    assert snap_compare(shell(shop, "/help", opening=()), run_before=showing(), terminal_size=(100, 45))
+    assert snap_compare(
+        shell(shop, "/help", opening=()), run_before=showing(), terminal_size=(100, 45)
+    )
 
 
-THOUGHTS = "They want cents. `{:>8}` pads the text, not the number.\nSo the format has to say `.2f`."
+THOUGHTS = (
+    "They want cents. `{:>8}` pads the text, not the number.\n"
+    "So the format has to say `.2f`."
+)
 THINKING: tuple[Event | str, ...] = (
     "why does @tally/report.py print 12.5?",
     ThinkingDelta(None, "They want ", 0.0, 4),
     ThinkingDelta(None, THOUGHTS.removeprefix("They want "), 6.2, 31),
 )
 ANSWERED: tuple[Event | str, ...] = (
-    ReplyDelta(None, "`amount` is formatted with `{:>8}`, which **does not pad** the cents."),
+    ReplyDelta(
+        None, "`amount` is formatted with `{:>8}`, which **does not pad** the cents."
+    ),
     ThinkingFinished(None, 6.2, 1_234, estimated=False),
     ReplyFinished(None, None),
 )
@@ -641,7 +903,12 @@ ANSWERED: tuple[Event | str, ...] = (
 
 @pytest.mark.parametrize("keys", [(), ("ctrl+t",)], ids=["folded", "opened"])
 @pytest.mark.parametrize("after", [(), ANSWERED], ids=["thinking", "answered"])
-def test_thoughts(shop: Sandbox, snap_compare: Compare, keys: tuple[str, ...], after: tuple[Event | str, ...]) -> None:
+def test_thoughts(
+    shop: Sandbox,
+    snap_compare: Compare,
+    keys: tuple[str, ...],
+    after: tuple[Event | str, ...],
+) -> None:
     async def look(pilot: Pilot[None]) -> None:
         await saying(*THINKING, *after)(pilot)
         await pilot.press(*keys)
@@ -654,26 +921,51 @@ Keys = tuple[str, ...]
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids="{0[0]}x{0[1]}".format)
 @pytest.mark.parametrize("theme", ["textual-dark", "textual-light"])
-def test_what_was_done(shop: Sandbox, snap_compare: Compare, size: tuple[int, int], theme: str) -> None:
-    assert snap_compare(shell(shop, opening=()), run_before=showing(*DONE, theme=theme), terminal_size=size)
+def test_what_was_done(
+    shop: Sandbox, snap_compare: Compare, size: tuple[int, int], theme: str
+) -> None:
+    assert snap_compare(
+        shell(shop, opening=()),
+        run_before=showing(*DONE, theme=theme),
+        terminal_size=size,
+    )
 
 
 def test_diffs_side_by_side(shop: Sandbox, snap_compare: Compare) -> None:
-    assert snap_compare(shell(shop, opening=()), run_before=showing(*DONE), terminal_size=(170, 40))
+    assert snap_compare(
+        shell(shop, opening=()), run_before=showing(*DONE), terminal_size=(170, 40)
+    )
 
 
 @pytest.mark.parametrize(
     "keys",
     [
         ("ctrl+up", "enter"),
-        ("ctrl+up", "ctrl+up", "ctrl+up", "ctrl+up", "ctrl+up", "ctrl+up", "ctrl+up", "enter"),
+        (
+            "ctrl+up",
+            "ctrl+up",
+            "ctrl+up",
+            "ctrl+up",
+            "ctrl+up",
+            "ctrl+up",
+            "ctrl+up",
+            "enter",
+        ),
         ("ctrl+f", *"entries"),
         ("ctrl+f", *"import", "enter"),
         ("pageup",),
     ],
-    ids=["a check is opened", "a diff is opened", "found", "found in a folded block", "new lines below"],
+    ids=[
+        "a check is opened",
+        "a diff is opened",
+        "found",
+        "found in a folded block",
+        "new lines below",
+    ],
 )
-def test_moving_in_what_was_done(shop: Sandbox, snap_compare: Compare, keys: Keys) -> None:
+def test_moving_in_what_was_done(
+    shop: Sandbox, snap_compare: Compare, keys: Keys
+) -> None:
     async def move(pilot: Pilot[None]) -> None:
         await showing(*DONE)(pilot)
         await pilot.press(*keys)
@@ -683,4 +975,6 @@ def test_moving_in_what_was_done(shop: Sandbox, snap_compare: Compare, keys: Key
         if keys == ("pageup",):
             await showing(Notice("Something new."))(pilot)
 
-    assert snap_compare(shell(shop, opening=()), run_before=move, terminal_size=(100, 30))
+    assert snap_compare(
+        shell(shop, opening=()), run_before=move, terminal_size=(100, 30)
+    )

@@ -1,4 +1,6 @@
-"""What goes to the terminal: less than Textual sends, to the same screen. A terminal emulator is the judge."""
+"""What goes to the terminal: less than Textual sends, to the same screen. A terminal
+emulator is the judge.
+"""
 
 import random
 import re
@@ -25,16 +27,32 @@ from tests.projects import Sandbox
 from tests.tui.person import opened, shell
 
 SIZE = Size(12, 6)
-STYLES = [Style.parse(text) for text in ("white on black", "bold red on black", "reverse #102030 on black", "none")]
+STYLES = [
+    Style.parse(text)
+    for text in (
+        "white on black",
+        "bold red on black",
+        "reverse #102030 on black",
+        "none",
+    )
+]
 TEXTS = st.text("ab é漢", min_size=1, max_size=9)
 ROWS = st.lists(st.tuples(TEXTS, st.sampled_from(STYLES)), min_size=1, max_size=3).map(
-    lambda parts: Strip([Segment(text, style) for text, style in parts]).adjust_cell_length(SIZE.width, STYLES[0])
+    lambda parts: Strip(
+        [Segment(text, style) for text, style in parts]
+    ).adjust_cell_length(SIZE.width, STYLES[0])
 )
 SCREENS = st.lists(ROWS, min_size=SIZE.height, max_size=SIZE.height)
 MOVED = st.none() | st.tuples(
-    st.builds(Region, st.just(0), st.integers(0, 3), st.just(9), st.integers(1, 6)), st.integers(-3, 3)
+    st.builds(Region, st.just(0), st.integers(0, 3), st.just(9), st.integers(1, 6)),
+    st.integers(-3, 3),
 )
-CONSOLE = Console(force_terminal=True, color_system="truecolor", width=SIZE.width, legacy_windows=False)
+CONSOLE = Console(
+    force_terminal=True,
+    color_system="truecolor",
+    width=SIZE.width,
+    legacy_windows=False,
+)
 
 
 class Emulator:
@@ -47,14 +65,19 @@ class Emulator:
 
     def seen(self) -> list[list[tuple[object, ...]]]:
         """Each cell, by what a person can tell apart."""
-        rows = ([self.screen.buffer[y][x] for x in range(SIZE.width)] for y in range(SIZE.height))
+        rows = (
+            [self.screen.buffer[y][x] for x in range(SIZE.width)]
+            for y in range(SIZE.height)
+        )
         return [
             [
                 (c.data, c.bg, c.reverse)
                 if c.data == " " and not c.reverse
                 else (c.data, c.fg, c.bg, c.bold, c.reverse)
                 for c in row
-                if c.data  # not right of one that takes two cells: terminals differ in what they keep there
+                # not right of one that takes two cells: terminals differ in what they
+                # keep there
+                if c.data
             ]
             for row in rows
         ]
@@ -77,9 +100,21 @@ def test_the_screen_is_the_same_as_if_all_was_sent(
         assert ours.seen() == theirs.seen()
 
 
-@given(first=SCREENS, second=SCREENS, x=st.integers(0, 11), width=st.integers(1, 12), y=st.integers(0, 5), moved=MOVED)
+@given(
+    first=SCREENS,
+    second=SCREENS,
+    x=st.integers(0, 11),
+    width=st.integers(1, 12),
+    y=st.integers(0, 5),
+    moved=MOVED,
+)
 def test_a_part_of_the_screen_is_all_that_changes(
-    first: list[Strip], second: list[Strip], x: int, width: int, y: int, moved: tuple[Region, int] | None
+    first: list[Strip],
+    second: list[Strip],
+    x: int,
+    width: int,
+    y: int,
+    moved: tuple[Region, int] | None,
 ) -> None:
     end = min(x + width, SIZE.width)
     cuts = sorted({0, x, end, SIZE.width})
@@ -90,13 +125,18 @@ def test_a_part_of_the_screen_is_all_that_changes(
     ours.feed(sent.sequence(whole(first)))
     ours.feed(sent.sequence(update, moved))
     expected = [*first]
-    expected[y] = Strip.join([first[y].crop(0, x), second[y].crop(x, end), first[y].crop(end, SIZE.width)])
+    expected[y] = Strip.join(
+        [first[y].crop(0, x), second[y].crop(x, end), first[y].crop(end, SIZE.width)]
+    )
     theirs.feed(whole(expected).render_segments(CONSOLE))
     assert ours.seen() == theirs.seen()
 
 
 def test_rows_that_did_not_change_are_not_sent() -> None:
-    rows = [Strip([Segment(f"row {number}      ", STYLES[0])]) for number in range(SIZE.height)]
+    rows = [
+        Strip([Segment(f"row {number}      ", STYLES[0])])
+        for number in range(SIZE.height)
+    ]
     sent = SentScreen(SIZE, ColorSystem.TRUECOLOR)
     assert "row 3" in sent.sequence(whole(rows))
     assert sent.sequence(whole(rows)) == ""
@@ -106,15 +146,29 @@ def test_rows_that_did_not_change_are_not_sent() -> None:
 
 def test_a_row_whose_width_terminals_differ_about_is_sent_whole() -> None:
     sent = SentScreen(SIZE, ColorSystem.TRUECOLOR)
-    rows = [Strip([Segment("cafe\u0301 1", STYLES[0])]).adjust_cell_length(SIZE.width, STYLES[0])] * SIZE.height
+    rows = [
+        Strip([Segment("cafe\u0301 1", STYLES[0])]).adjust_cell_length(
+            SIZE.width, STYLES[0]
+        )
+    ] * SIZE.height
     sent.sequence(whole(rows))
     assert "cafe\u0301 2" in sent.sequence(
-        whole([Strip([Segment("cafe\u0301 2", STYLES[0])]).adjust_cell_length(SIZE.width, STYLES[0]), *rows[1:]])
+        whole(
+            [
+                Strip([Segment("cafe\u0301 2", STYLES[0])]).adjust_cell_length(
+                    SIZE.width, STYLES[0]
+                ),
+                *rows[1:],
+            ]
+        )
     )
 
 
 def test_text_that_moves_up_is_not_sent_again() -> None:
-    rows = [Strip([Segment(f"row {number}".ljust(12), STYLES[0])]) for number in range(SIZE.height + 1)]
+    rows = [
+        Strip([Segment(f"row {number}".ljust(12), STYLES[0])])
+        for number in range(SIZE.height + 1)
+    ]
     sent = SentScreen(SIZE, ColorSystem.TRUECOLOR)
     sent.sequence(whole(rows[:-1]))
     text = sent.sequence(whole(rows[1:]), (SIZE.region, 1))
@@ -143,10 +197,15 @@ class Line(Driver):
 
 
 @pytest.mark.parametrize("seed", range(2))
-async def test_whatever_happens_the_terminal_shows_what_the_shell_has_drawn(sandbox: Sandbox, seed: int) -> None:
+async def test_whatever_happens_the_terminal_shows_what_the_shell_has_drawn(
+    sandbox: Sandbox, seed: int
+) -> None:
     chance = random.Random(seed)
     emulator = Line.emulator = Emulator()
-    steps = tuple(StepView(number, f"Step {number}", StepStatus.PENDING, depends_on=()) for number in range(1, 9))
+    steps = tuple(
+        StepView(number, f"Step {number}", StepStatus.PENDING, depends_on=())
+        for number in range(1, 9)
+    )
 
     async def walk(pilot: Pilot[object]) -> None:
         await opened(app, pilot)
@@ -157,21 +216,40 @@ async def test_whatever_happens_the_terminal_shows_what_the_shell_has_drawn(sand
             act = chance.choice(["text", "text", "text", "key", "plan", "resize"])
             if act == "text":
                 words = chance.choices(
-                    ["word", "漢字", "*loud*", "\n\n", "- item\n", "`code`"], k=chance.randint(1, 30)
+                    ["word", "漢字", "*loud*", "\n\n", "- item\n", "`code`"],
+                    k=chance.randint(1, 30),
                 )
                 app.hear(ReplyDelta(1, " ".join(words)))
             elif act == "key":
                 await pilot.press(
-                    chance.choice(["pageup", "pagedown", "f1", "escape", "ctrl+p", "f2", "x", "ctrl+end"])
+                    chance.choice(
+                        [
+                            "pageup",
+                            "pagedown",
+                            "f1",
+                            "escape",
+                            "ctrl+p",
+                            "f2",
+                            "x",
+                            "ctrl+end",
+                        ]
+                    )
                 )
             elif act == "plan":
                 app.home.steps.show(chance.choice([steps, steps[:3]]))
             else:
-                line.resize(Size(chance.choice([30, 80, 120]), chance.choice([8, 24, 40])))
+                line.resize(
+                    Size(chance.choice([30, 80, 120]), chance.choice([8, 24, 40]))
+                )
             await pilot.pause()
-            drawn = ["".join(part.text for part in strip) for strip in app.screen._compositor.render_strips()]
+            drawn = [
+                "".join(part.text for part in strip)
+                for strip in app.screen._compositor.render_strips()
+            ]
             shown = [
-                "".join(emulator.screen.buffer[y][x].data for x in range(app.size.width))
+                "".join(
+                    emulator.screen.buffer[y][x].data for x in range(app.size.width)
+                )
                 for y in range(app.size.height)
             ]
             assert shown == drawn, f"{turn}: {act}"

@@ -23,15 +23,24 @@ EMPTY = SpecShown(
     criteria=(),
     scope=(),
     technical_notes="",
-    missing=("title: one line", "description: what", "acceptance_criteria: at least one"),
+    missing=(
+        "title: one line",
+        "description: what",
+        "acceptance_criteria: at least one",
+    ),
     open_questions=(),
     not_written=(),
 )
 FULL = replace(
     EMPTY,
     title="Monthly expense report",
-    description="Whoever keeps a list of expenses sees what a month cost.\n\nBy category.",
-    criteria=(CriterionView("An empty month is left out", "test_report.py"), CriterionView("It is fast")),
+    description=(
+        "Whoever keeps a list of expenses sees what a month cost.\n\nBy category."
+    ),
+    criteria=(
+        CriterionView("An empty month is left out", "test_report.py"),
+        CriterionView("It is fast"),
+    ),
     scope=(("report", ("text", "no files")),),
     technical_notes="Only the standard library.",
     missing=(),
@@ -46,7 +55,9 @@ class PanelApp(App[None]):
 
 
 @asynccontextmanager
-async def panel_of(spec: SpecShown | None, size: tuple[int, int] = (38, 30)) -> AsyncIterator[tuple[SpecPanel, Pilot]]:
+async def panel_of(
+    spec: SpecShown | None, size: tuple[int, int] = (38, 30)
+) -> AsyncIterator[tuple[SpecPanel, Pilot]]:
     app = PanelApp()
     async with app.run_test(size=size) as pilot:
         panel = app.query_one(SpecPanel)
@@ -63,7 +74,12 @@ def rows(panel: SpecPanel) -> list[str]:
 async def test_of_an_empty_spec_it_shows_what_is_needed() -> None:
     async with panel_of(EMPTY) as (panel, _):
         assert [row for row in rows(panel) if row] == [
-            *("Spec 0/3 ╌╌╌╌╌╌╌╌╌╌", "○ Title", "○ Description", "○ Acceptance criteria")
+            *(
+                "Spec 0/3 ╌╌╌╌╌╌╌╌╌╌",
+                "○ Title",
+                "○ Description",
+                "○ Acceptance criteria",
+            )
         ]
 
 
@@ -74,9 +90,14 @@ async def test_without_a_spec_it_is_hidden() -> None:
         assert not panel.display
 
 
-@pytest.mark.parametrize("text", ["x" * 500, "日本" * 100, "word " * 100, "a\x1b[31mb\tc\x07"])
+@pytest.mark.parametrize(
+    "text", ["x" * 500, "日本" * 100, "word " * 100, "a\x1b[31mb\tc\x07"]
+)
 async def test_a_long_or_odd_text_stays_in_its_place(text: str) -> None:
-    async with panel_of(replace(FULL, title=text, description=text), (24, 40)) as (panel, _):
+    async with panel_of(replace(FULL, title=text, description=text), (24, 40)) as (
+        panel,
+        _,
+    ):
         strips = [panel.render_line(y) for y in range(panel.size.height)]
         assert {strip.cell_length for strip in strips} == {panel.size.width}
         assert not set("".join(rows(panel))) & set(map(chr, range(32)))
@@ -92,8 +113,12 @@ async def test_a_long_spec_scrolls_and_the_first_line_stays() -> None:
         assert rows(panel)[-1].endswith(": title")
 
 
-async def test_in_a_wide_window_the_spec_fills_up_beside_the_conversation(sandbox: Sandbox) -> None:
-    sandbox.write(spec=TEMPLATE).replies(asks("Who needs it?"), asks("What for?", **COMPLETE))
+async def test_in_a_wide_window_the_spec_fills_up_beside_the_conversation(
+    sandbox: Sandbox,
+) -> None:
+    sandbox.write(spec=TEMPLATE).replies(
+        asks("Who needs it?"), asks("What for?", **COMPLETE)
+    )
     async with person_at(sandbox, f"/socrates {SLUG}", (100, 30)) as person:
         assert "○ Title" in person.screen
         assert "summary, approve" in person.screen
@@ -105,7 +130,9 @@ async def test_in_a_wide_window_the_spec_fills_up_beside_the_conversation(sandbo
         assert "✓ Title" not in person.screen
 
 
-async def test_in_a_narrow_window_a_line_says_how_far_it_is_and_summary_shows_it(sandbox: Sandbox) -> None:
+async def test_in_a_narrow_window_a_line_says_how_far_it_is_and_summary_shows_it(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(spec=TEMPLATE).replies(asks("Who needs it?", **COMPLETE))
     async with person_at(sandbox, f"/socrates {SLUG}", (80, 40)) as person:
         assert "1 criterion" in person.told
@@ -117,7 +144,9 @@ async def test_in_a_narrow_window_a_line_says_how_far_it_is_and_summary_shows_it
 
 
 async def test_esc_stops_the_reply_and_what_was_said_is_kept(sandbox: Sandbox) -> None:
-    sandbox.write(spec=TEMPLATE).replies(asks("Who needs it?"), asks("What for? " + "word " * 50))
+    sandbox.write(spec=TEMPLATE).replies(
+        asks("Who needs it?"), asks("What for? " + "word " * 50)
+    )
     async with person_at(sandbox, f"/socrates {SLUG}", (80, 40)) as person:
         sandbox.model.pace = 20
         await person.begin("Readers do.")

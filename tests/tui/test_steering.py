@@ -52,7 +52,9 @@ async def test_looking_needs_no_waiting(sandbox: Sandbox, line: str) -> None:
     async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
         await running(person)
         await person.begin(line)
-        await person.until(lambda: any(isinstance(event, LOOKS[line]) for event in person.shown))
+        await person.until(
+            lambda: any(isinstance(event, LOOKS[line]) for event in person.shown)
+        )
         assert f"❯ {line}" in person.told or line in person.told
         assert sandbox.statuses()[0] == "in_progress"
         assert person.prompt.text == ""
@@ -70,12 +72,16 @@ SECRET = "horse " + "battery " * 400 + "staple"
 REPLY = f"The key is {SECRET} and so on, and so on."
 
 
-@pytest.mark.parametrize("line", [*LOOKS, f"/diff {SLUG}", "/criteria", "/nonsense", f"/status {SLUG}"])
+@pytest.mark.parametrize(
+    "line", [*LOOKS, f"/diff {SLUG}", "/criteria", "/nonsense", f"/status {SLUG}"]
+)
 async def test_looking_cuts_neither_the_reply_nor_its_redaction(
     sandbox: Sandbox, line: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANY_TOKEN", SECRET)
-    streaming(sandbox).model = ScriptedModel([says("a.txt", "good", words=REPLY)], pace=40)
+    streaming(sandbox).model = ScriptedModel(
+        [says("a.txt", "good", words=REPLY)], pace=40
+    )
     async with person_at(sandbox, f"/exec {SLUG}") as person:
         await person.begin("")
         await person.until_told("The key is")
@@ -88,14 +94,18 @@ async def test_looking_cuts_neither_the_reply_nor_its_redaction(
         await person.until(lambda: "❯ " + line in person.told or line in person.told)
         sandbox.model.pace = 0
         await person.until(lambda: not person.is_waiting)
-        replies = "".join(event.text for event in person.shown if isinstance(event, ReplyDelta))
+        replies = "".join(
+            event.text for event in person.shown if isinstance(event, ReplyDelta)
+        )
         assert "battery" not in person.told + replies
         reply = REPLY.replace(SECRET, "[redacted: ANY_TOKEN]").strip()
         assert reply in person.told
         assert person.told.index(reply) < person.told.index(line)
 
 
-async def test_the_cost_says_that_a_call_runs_that_is_not_counted_yet(sandbox: Sandbox) -> None:
+async def test_the_cost_says_that_a_call_runs_that_is_not_counted_yet(
+    sandbox: Sandbox,
+) -> None:
     async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
         await running(person)
         await person.begin("/cost")
@@ -111,17 +121,25 @@ async def test_the_cost_says_that_a_call_runs_that_is_not_counted_yet(sandbox: S
         assert "tokens" in last
 
 
-async def test_what_a_completed_step_changed_is_seen_while_the_next_one_runs(sandbox: Sandbox) -> None:
-    streaming(sandbox).replies(says("a.txt", "good"), says("b.txt", "good", words="One " + "long" * 1000))
+async def test_what_a_completed_step_changed_is_seen_while_the_next_one_runs(
+    sandbox: Sandbox,
+) -> None:
+    streaming(sandbox).replies(
+        says("a.txt", "good"), says("b.txt", "good", words="One " + "long" * 1000)
+    )
     async with person_at(sandbox, f"/exec {SLUG}") as person:
         await person.say("continue")
         assert sandbox.statuses()[0] == "completed"
         sandbox.model.pace = 40
         await running(person)
         await person.begin("/diff 1")
-        await person.until(lambda: any(isinstance(event, StepDiff) for event in person.shown))
+        await person.until(
+            lambda: any(isinstance(event, StepDiff) for event in person.shown)
+        )
         await person.begin("/criteria")
-        await person.until(lambda: any(isinstance(event, CriteriaShown) for event in person.shown))
+        await person.until(
+            lambda: any(isinstance(event, CriteriaShown) for event in person.shown)
+        )
         assert isinstance(person.app.screen, CriteriaScreen)
         assert sandbox.statuses() == ["completed", "in_progress"]
         await person.press("escape", "escape")
@@ -133,7 +151,9 @@ async def test_a_look_that_fails_is_told_and_the_turn_goes_on(sandbox: Sandbox) 
     async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
         await running(person)
         await person.begin("/status nonsense")
-        await person.until(lambda: "nonsense" in person.told.split("/status nonsense")[-1])
+        await person.until(
+            lambda: "nonsense" in person.told.split("/status nonsense")[-1]
+        )
         assert sandbox.statuses()[0] == "in_progress"
         await person.press("escape")
         await person.until(lambda: not person.is_waiting)
@@ -141,13 +161,25 @@ async def test_a_look_that_fails_is_told_and_the_turn_goes_on(sandbox: Sandbox) 
 
 def test_only_what_changes_nothing_runs_beside_something_else() -> None:
     now = {name for name in commands() if can_run_now(f"/{name}")}
-    assert now == {"status", "list", "diff", "criteria", "context", "cost", "model", "help", "board"} | {
+    assert now == {
+        "status",
+        "list",
+        "diff",
+        "criteria",
+        "context",
+        "cost",
+        "model",
+        "help",
+        "board",
+    } | {
         "settings",
         "theme",
         "tickets",
     }
     assert can_run_now("  /STATUS x")
-    assert not any(map(can_run_now, ("", "/", "status", "//status", "/nonsense", "!ls", "hello")))
+    assert not any(
+        map(can_run_now, ("", "/", "status", "//status", "/nonsense", "!ls", "hello"))
+    )
 
 
 TALK = "One " + "two " * 1000
@@ -172,9 +204,12 @@ async def test_words_for_the_step_that_runs_reach_its_model(sandbox: Sandbox) ->
         assert WORDS in person.screen
         sandbox.model.pace = 0
         await person.until(lambda: not person.is_waiting)
-        assert [event.text for event in person.shown if isinstance(event, GuidanceTaken)] == [WORDS]
+        assert [
+            event.text for event in person.shown if isinstance(event, GuidanceTaken)
+        ] == [WORDS]
         assert sandbox.model.requests[-1].messages[-1].content == WORDS
-        assert sandbox.statuses() == ["completed", "pending"]  # it has started no other step
+        # it has started no other step
+        assert sandbox.statuses() == ["completed", "pending"]
         assert person.prompt.text == ""
 
 
@@ -192,7 +227,9 @@ async def test_words_that_are_taken_back_are_not_heard(sandbox: Sandbox) -> None
 
 
 async def test_words_that_no_round_follows_come_back(sandbox: Sandbox) -> None:
-    streaming(sandbox).model = ScriptedModel([says("a.txt", "good", words=TALK)], pace=40)
+    streaming(sandbox).model = ScriptedModel(
+        [says("a.txt", "good", words=TALK)], pace=40
+    )
     async with person_at(sandbox, f"/exec {SLUG}") as person:
         await running(person)
         await person.begin(WORDS)
@@ -202,24 +239,35 @@ async def test_words_that_no_round_follows_come_back(sandbox: Sandbox) -> None:
         assert sandbox.statuses() == ["completed", "pending"]
 
 
-@pytest.mark.parametrize("command", ["!echo keep it short and simple", f"/undo {SLUG} 2"])
-async def test_a_command_that_waits_is_not_for_the_model(sandbox: Sandbox, command: str) -> None:
+@pytest.mark.parametrize(
+    "command", ["!echo keep it short and simple", f"/undo {SLUG} 2"]
+)
+async def test_a_command_that_waits_is_not_for_the_model(
+    sandbox: Sandbox, command: str
+) -> None:
     async with person_at(with_tools(sandbox), f"/exec {SLUG}") as person:
         await running(person)
         await person.begin(command)
         sandbox.model.pace = 0
         await person.until(lambda: not person.is_waiting)
         assert not any(isinstance(event, GuidanceTaken) for event in person.shown)
-        assert all(command not in message.content for message in sandbox.model.requests[-1].messages)
+        assert all(
+            command not in message.content
+            for message in sandbox.model.requests[-1].messages
+        )
         assert f"❯ {command}" in person.told or command in person.told
 
 
-async def test_looking_before_the_session_is_open_waits_for_it(sandbox: Sandbox) -> None:
+async def test_looking_before_the_session_is_open_waits_for_it(
+    sandbox: Sandbox,
+) -> None:
     is_shown = threading.Event()
     app = shell(sandbox)
     open_at_once = app._open_session
 
-    def open_session(frontend: Frontend, emit: Emit) -> tuple[Session, tuple[Notice, ...]]:
+    def open_session(
+        frontend: Frontend, emit: Emit
+    ) -> tuple[Session, tuple[Notice, ...]]:
         assert is_shown.wait(PATIENCE)
         return open_at_once(frontend, emit)
 
@@ -234,7 +282,7 @@ async def test_looking_before_the_session_is_open_waits_for_it(sandbox: Sandbox)
         assert app.is_running
 
 
-async def test_each_line_that_waits_keeps_what_it_meant_and_nothing_is_kept_of_those_that_do_not(
+async def test_each_line_that_waits_keeps_its_meaning_and_nothing_is_kept_of_others(
     sandbox: Sandbox,
 ) -> None:
     async with person_at(with_tools(sandbox), f"/exec {SLUG}") as person:

@@ -1,4 +1,6 @@
-"""A step is opened from the plan: what is known of it, part by part, and the way back to the prompt."""
+"""A step is opened from the plan: what is known of it, part by part, and the way back
+to the prompt.
+"""
 
 import asyncio
 import sys
@@ -50,7 +52,9 @@ def one_done(sandbox: Sandbox) -> Sandbox:
     )
 
 
-async def test_a_completed_step_says_why_it_is_done_and_shows_each_attempt(one_done: Sandbox) -> None:
+async def test_a_completed_step_says_why_it_is_done_and_shows_each_attempt(
+    one_done: Sandbox,
+) -> None:
     async with person_at(one_done, f"/exec {SLUG}") as person:
         await person.say("continue")
         await person.say("retry")
@@ -72,7 +76,9 @@ async def test_a_completed_step_says_why_it_is_done_and_shows_each_attempt(one_d
         assert "1 of 2" in person.screen
 
 
-async def test_one_goes_from_step_to_step_and_back_to_the_prompt(one_done: Sandbox) -> None:
+async def test_one_goes_from_step_to_step_and_back_to_the_prompt(
+    one_done: Sandbox,
+) -> None:
     async with person_at(one_done, f"/exec {SLUG}") as person:
         await opened(person)
         assert "Make it." in shown(person)
@@ -87,8 +93,12 @@ async def test_one_goes_from_step_to_step_and_back_to_the_prompt(one_done: Sandb
         assert person.prompt.text == ""
 
 
-@pytest.mark.parametrize(("key", "line"), [("r", "retry 1"), ("s", "skip 1 because "), ("u", "undo 1")])
-async def test_what_is_chosen_stands_in_the_prompt_and_is_not_done(one_done: Sandbox, key: str, line: str) -> None:
+@pytest.mark.parametrize(
+    ("key", "line"), [("r", "retry 1"), ("s", "skip 1 because "), ("u", "undo 1")]
+)
+async def test_what_is_chosen_stands_in_the_prompt_and_is_not_done(
+    one_done: Sandbox, key: str, line: str
+) -> None:
     async with person_at(one_done, f"/exec {SLUG}") as person:
         await person.say("continue")
         before = one_done.statuses()
@@ -130,7 +140,10 @@ async def test_a_failed_step_is_tried_again_with_guidance(one_done: Sandbox) -> 
         assert f"Guidance: {GUIDANCE}" in shown(person)
 
 
-@pytest.mark.parametrize(("key", "line"), [("u", f"/undo {SLUG} 2"), ("r", f"/exec {SLUG}"), ("s", f"/exec {SLUG}")])
+@pytest.mark.parametrize(
+    ("key", "line"),
+    [("u", f"/undo {SLUG} 2"), ("r", f"/exec {SLUG}"), ("s", f"/exec {SLUG}")],
+)
 async def test_where_the_run_is_closed_the_command_that_does_it_is_offered(
     sandbox: Sandbox, key: str, line: str
 ) -> None:
@@ -146,7 +159,9 @@ async def test_where_the_run_is_closed_the_command_that_does_it_is_offered(
             assert sandbox.statuses() == ["completed", "pending"]
 
 
-async def test_a_step_can_be_looked_at_while_another_one_runs(one_done: Sandbox) -> None:
+async def test_a_step_can_be_looked_at_while_another_one_runs(
+    one_done: Sandbox,
+) -> None:
     async with person_at(one_done, f"/exec {SLUG}") as person:
         await person.begin("all")
         await opened(person, "end")
@@ -155,7 +170,9 @@ async def test_a_step_can_be_looked_at_while_another_one_runs(one_done: Sandbox)
         await person.until(lambda: not person.is_waiting)
 
 
-async def test_escape_before_a_step_has_opened_keeps_it_closed_and_stops_nothing(one_done: Sandbox) -> None:
+async def test_escape_before_a_step_has_opened_keeps_it_closed_and_stops_nothing(
+    one_done: Sandbox,
+) -> None:
     async with person_at(one_done, f"/exec {SLUG}") as person:
         await person.begin("all")
         person.app.open_step(3)
@@ -165,7 +182,9 @@ async def test_escape_before_a_step_has_opened_keeps_it_closed_and_stops_nothing
         assert person.app.screen is person.app.home
 
 
-async def test_a_plan_that_is_broken_meanwhile_is_a_word_and_no_end(one_done: Sandbox) -> None:
+async def test_a_plan_that_is_broken_meanwhile_is_a_word_and_no_end(
+    one_done: Sandbox,
+) -> None:
     async with person_at(one_done, f"/exec {SLUG}") as person:
         Path(one_done.ticket / "plan.md").write_text("# nothing\n")
         await person.press("f2", "enter")
@@ -173,7 +192,9 @@ async def test_a_plan_that_is_broken_meanwhile_is_a_word_and_no_end(one_done: Sa
         assert person.app.screen is person.app.home
 
 
-async def test_the_line_below_the_prompt_says_what_enter_does_in_the_plan(one_done: Sandbox) -> None:
+async def test_the_line_below_the_prompt_says_what_enter_does_in_the_plan(
+    one_done: Sandbox,
+) -> None:
     async with person_at(one_done, f"/exec {SLUG}") as person:
         await person.press("f2")
         await person.until(lambda: "Enter opens the step" in person.screen)
@@ -181,7 +202,9 @@ async def test_the_line_below_the_prompt_says_what_enter_does_in_the_plan(one_do
         await person.until(lambda: "Enter opens the step" not in person.screen)
 
 
-async def test_the_plan_folds_by_its_key_and_typing_goes_to_the_prompt_from_it(one_done: Sandbox) -> None:
+async def test_the_plan_folds_by_its_key_and_typing_goes_to_the_prompt_from_it(
+    one_done: Sandbox,
+) -> None:
     async with person_at(one_done, f"/exec {SLUG}", size=(120, 30)) as person:
         await person.press("f2")
         assert person.app.focused is person.step_list
@@ -196,7 +219,9 @@ async def test_the_plan_folds_by_its_key_and_typing_goes_to_the_prompt_from_it(o
         assert person.app.focused is person.step_list
 
 
-async def test_the_keys_of_the_screen_that_lies_on_top_are_its_own(one_done: Sandbox) -> None:
+async def test_the_keys_of_the_screen_that_lies_on_top_are_its_own(
+    one_done: Sandbox,
+) -> None:
     async with person_at(one_done, f"/exec {SLUG}") as person:
         await opened(person)
         transcript = screen(person).query_one(Transcript)
@@ -226,7 +251,9 @@ async def test_a_step_whose_list_has_gone_leads_to_no_other(one_done: Sandbox) -
         assert "1. Make a.txt" in person.screen
 
 
-async def test_after_a_look_at_a_step_by_a_click_the_list_follows_the_run_again(one_done: Sandbox) -> None:
+async def test_after_a_look_at_a_step_by_a_click_the_list_follows_the_run_again(
+    one_done: Sandbox,
+) -> None:
     async with person_at(one_done, f"/exec {SLUG}", size=(120, 30)) as person:
         assert await person.pilot.click(StepList, offset=(4, 3))
         await person.until(lambda: isinstance(person.app.screen, StepScreen))
@@ -236,7 +263,9 @@ async def test_after_a_look_at_a_step_by_a_click_the_list_follows_the_run_again(
         assert person.step_list.walk(0) == 1
 
 
-async def test_opening_a_step_breaks_off_nothing_that_is_looked_at(one_done: Sandbox) -> None:
+async def test_opening_a_step_breaks_off_nothing_that_is_looked_at(
+    one_done: Sandbox,
+) -> None:
     looks = asyncio.Event()
 
     async def find_servers() -> tuple[LocalServer, ...]:
@@ -250,10 +279,16 @@ async def test_opening_a_step_breaks_off_nothing_that_is_looked_at(one_done: San
             await person.press(key)
         person.app.open_step(1)
         await person.until(lambda: person.app._notifications)
-        assert [worker.is_cancelled for worker in person.app.workers if worker.group == "look"] == [False]
+        assert [
+            worker.is_cancelled
+            for worker in person.app.workers
+            if worker.group == "look"
+        ] == [False]
 
 
-async def test_who_comes_back_from_a_step_to_a_question_has_not_seen_it_before(one_done: Sandbox) -> None:
+async def test_who_comes_back_from_a_step_to_a_question_has_not_seen_it_before(
+    one_done: Sandbox,
+) -> None:
     async with person_at(one_done, f"/exec {SLUG}") as person:
         await opened(person)
         proposal = CommandProposed("make", "it is not known")
@@ -271,13 +306,17 @@ async def test_who_comes_back_from_a_step_to_a_question_has_not_seen_it_before(o
 
 @pytest.fixture
 def editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Makes a program the person's editor: it writes what an expression over the `text` gives."""
+    """Makes a program the person's editor: it writes what an expression over the `text`
+    gives.
+    """
     monkeypatch.setattr(HeadlessDriver, "can_suspend", True)
 
     def use(expression: str) -> None:
         script = tmp_path / "editor.py"
         script.write_text(
-            "import pathlib, sys\nfile = pathlib.Path(sys.argv[-1])\ntext = file.read_text()\n"
+            "import pathlib, sys\n"
+            "file = pathlib.Path(sys.argv[-1])\n"
+            "text = file.read_text()\n"
             f"file.write_text({expression})\n"
         )
         monkeypatch.setenv("VISUAL", f"{sys.executable} {script}")
@@ -288,7 +327,10 @@ def editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], N
 async def test_a_steps_text_is_edited_and_the_plan_beside_it_says_so(
     one_done: Sandbox, editor: Callable[[str], None]
 ) -> None:
-    editor("text.replace('Make b.txt', 'Write b.txt').replace('Say it of b.', 'Say it twice.')")
+    editor(
+        "text.replace('Make b.txt', 'Write b.txt').replace('Say it of b.', 'Say it"
+        " twice.')"
+    )
     async with person_at(one_done, f"/exec {SLUG}") as person:
         await opened(person, "down")
         await person.press("e")
@@ -302,7 +344,9 @@ async def test_a_steps_text_is_edited_and_the_plan_beside_it_says_so(
         assert "The plan was edited" not in person.told
 
 
-async def test_what_was_edited_wrong_is_told_and_opened_again(one_done: Sandbox, editor: Callable[[str], None]) -> None:
+async def test_what_was_edited_wrong_is_told_and_opened_again(
+    one_done: Sandbox, editor: Callable[[str], None]
+) -> None:
     editor("text + 'by me\\n\\n### Step 9: More\\n'")
     before = (one_done.ticket / "plan.md").read_text()
     async with person_at(one_done, f"/exec {SLUG}") as person:
@@ -317,7 +361,9 @@ async def test_what_was_edited_wrong_is_told_and_opened_again(one_done: Sandbox,
         assert "by me" in (one_done.ticket / "plan.md").read_text()
 
 
-async def test_a_step_that_is_done_says_why_it_is_not_edited(one_done: Sandbox, editor: Callable[[str], None]) -> None:
+async def test_a_step_that_is_done_says_why_it_is_not_edited(
+    one_done: Sandbox, editor: Callable[[str], None]
+) -> None:
     editor("'never'")
     async with person_at(one_done, f"/exec {SLUG}") as person:
         await person.say("continue")
@@ -332,7 +378,11 @@ async def test_a_step_is_edited_while_another_one_runs_which_it_does_not_disturb
     one_done: Sandbox, editor: Callable[[str], None]
 ) -> None:
     editor("text.replace('Make it.', 'Make it well.')")
-    one_done.replies(says("a.txt", "good", "long " * 5000), says("b.txt", "good"), says("c.txt", "good"))
+    one_done.replies(
+        says("a.txt", "good", "long " * 5000),
+        says("b.txt", "good"),
+        says("c.txt", "good"),
+    )
     one_done.model.pace = 400
     async with person_at(one_done, f"/exec {SLUG}") as person:
         await person.begin("all")
@@ -351,11 +401,14 @@ async def test_a_step_is_edited_while_another_one_runs_which_it_does_not_disturb
         assert "Make it well." in one_done.prompt()
 
 
-async def test_keys_from_before_the_step_was_seen_are_the_prompts(one_done: Sandbox) -> None:
+async def test_keys_from_before_the_step_was_seen_are_the_prompts(
+    one_done: Sandbox,
+) -> None:
     async with person_at(one_done, f"/exec {SLUG}") as person:
         await opened(person)
         step, _ = person.app._opened_step
-        person.app._opened_step = step, person.time.now + 1  # it is drawn a second later
+        # it is drawn a second later
+        person.app._opened_step = (step, person.time.now + 1)
         await person.press("r", "s", "u")
         assert person.app.screen is step
         person.time.pass_by(1)

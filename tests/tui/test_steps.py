@@ -27,7 +27,9 @@ class ListApp(App[None]):
 
 
 @asynccontextmanager
-async def list_of(*steps: StepView, size: tuple[int, int] = (40, 10)) -> AsyncIterator[tuple[StepList, Pilot[None]]]:
+async def list_of(
+    *steps: StepView, size: tuple[int, int] = (40, 10)
+) -> AsyncIterator[tuple[StepList, Pilot[None]]]:
     app = ListApp()
     async with app.run_test(size=size) as pilot:
         step_list = app.query_one(StepList)
@@ -38,22 +40,34 @@ async def list_of(*steps: StepView, size: tuple[int, int] = (40, 10)) -> AsyncIt
 
 
 def rows(step_list: StepList) -> list[str]:
-    return [step_list.render_line(y).text.rstrip() for y in range(step_list.size.height)]
+    return [
+        step_list.render_line(y).text.rstrip() for y in range(step_list.size.height)
+    ]
 
 
 def many(count: int, done: int = 0) -> list[StepView]:
     return [
-        StepView(number, f"Step of {count}", StepStatus.COMPLETED if number <= done else StepStatus.PENDING)
+        StepView(
+            number,
+            f"Step of {count}",
+            StepStatus.COMPLETED if number <= done else StepStatus.PENDING,
+        )
         for number in range(1, count + 1)
     ]
 
 
-def over(number: int, verification: Verification = Verification.PASSED, **more: Any) -> StepFinished:
-    return StepFinished(number, "", StepStatus.COMPLETED, verification, None, None, (), (), 1, 2, **more)
+def over(
+    number: int, verification: Verification = Verification.PASSED, **more: Any
+) -> StepFinished:
+    return StepFinished(
+        number, "", StepStatus.COMPLETED, verification, None, None, (), (), 1, 2, **more
+    )
 
 
 async def test_every_status_has_its_sign() -> None:
-    steps = [StepView(number, "Do it", status) for number, status in enumerate(StepStatus, 1)]
+    steps = [
+        StepView(number, "Do it", status) for number, status in enumerate(StepStatus, 1)
+    ]
     async with list_of(*steps) as (step_list, _):
         shown = dict(zip(StepStatus, rows(step_list)[1:], strict=False))
         assert shown[StepStatus.PENDING] == "○ 1. Do it"
@@ -67,14 +81,20 @@ async def test_every_status_has_its_sign() -> None:
 async def test_marking_a_step_changes_its_row_and_the_progress() -> None:
     async with list_of(*many(2)) as (step_list, _):
         step_list.finish(over(1, Verification.NONE))
-        assert rows(step_list)[:2] == ["Plan 1/2 ━━━━━╌╌╌╌╌", f"~ 1. Step of 2 ({REMARKS[Verification.NONE]})"]
+        assert rows(step_list)[:2] == [
+            "Plan 1/2 ━━━━━╌╌╌╌╌",
+            f"~ 1. Step of 2 ({REMARKS[Verification.NONE]})",
+        ]
 
 
 async def test_what_has_to_be_said_of_a_completed_step_is_said() -> None:
     async with list_of(*many(2)) as (step_list, _):
         step_list.finish(over(1, Verification.BASELINE))
         step_list.finish(over(2))
-        assert rows(step_list)[1:3] == [f"~ 1. Step of 2 ({REMARKS[Verification.BASELINE]})", "✓ 2. Step of 2"]
+        assert rows(step_list)[1:3] == [
+            f"~ 1. Step of 2 ({REMARKS[Verification.BASELINE]})",
+            "✓ 2. Step of 2",
+        ]
 
 
 async def test_without_steps_it_is_hidden() -> None:
@@ -86,7 +106,9 @@ async def test_without_steps_it_is_hidden() -> None:
 
 @pytest.mark.parametrize("current", [1, 2, 500, 998, 1000])
 @pytest.mark.parametrize("height", [2, 5, 40])
-async def test_the_current_step_is_in_view_and_the_progress_stays(current: int, height: int) -> None:
+async def test_the_current_step_is_in_view_and_the_progress_stays(
+    current: int, height: int
+) -> None:
     async with list_of(*many(1000, current - 1), size=(40, height)) as (step_list, _):
         assert rows(step_list)[0].startswith(f"Plan {current - 1}/1000")
         assert f"○ {current}. Step of 1000" in rows(step_list)
@@ -109,7 +131,9 @@ async def test_the_list_follows_the_run() -> None:
 
 
 @pytest.mark.parametrize("title", ["x" * 100, "日" * 50, "e\u0301" * 60, "👩‍🚀" * 30])
-async def test_a_long_title_is_cut_at_the_edge_where_there_is_no_room(title: str) -> None:
+async def test_a_long_title_is_cut_at_the_edge_where_there_is_no_room(
+    title: str,
+) -> None:
     async with list_of(StepView(1, title), size=(24, 3)) as (step_list, _):
         strip = step_list.render_line(1)
         assert strip.cell_length == step_list.scrollable_content_region.width
@@ -119,7 +143,12 @@ async def test_a_long_title_is_cut_at_the_edge_where_there_is_no_room(title: str
 async def test_long_titles_are_shown_in_full_where_all_have_room() -> None:
     steps = (StepView(1, TITLE), StepView(2, "Count"))
     async with list_of(*steps, size=(24, 5)) as (step_list, pilot):
-        assert rows(step_list)[1:] == [f"○ 1. {TITLE[:17]}", f"     {TITLE[18:]}", "○ 2. Count", ""]
+        assert rows(step_list)[1:] == [
+            f"○ 1. {TITLE[:17]}",
+            f"     {TITLE[18:]}",
+            "○ 2. Count",
+            "",
+        ]
         step_list.finish(over(2, Verification.NONE))
         await pilot.pause()
         assert rows(step_list)[3:] == ["~ 2. Count", "     (unverified)"]
@@ -130,7 +159,9 @@ async def test_long_titles_are_shown_in_full_where_all_have_room() -> None:
 
 
 async def test_where_a_title_is_cut_is_not_behind_the_scrollbar() -> None:
-    async with list_of(*(StepView(number, "x" * 100) for number in range(1, 10)), size=(24, 4)) as (step_list, _):
+    async with list_of(
+        *(StepView(number, "x" * 100) for number in range(1, 10)), size=(24, 4)
+    ) as (step_list, _):
         assert step_list.show_vertical_scrollbar
         shown = [len(row) for row in rows(step_list)[1:]]
         assert shown == [step_list.size.width - 1] * 3
@@ -150,10 +181,27 @@ GREEN = Evidence("", passed=44, fixed=3, new=1)
     ("step", "facts"),
     [
         (StepView(2, "Do it", DONE, seconds=12.3, evidence=GREEN), "12s 44✓ +4"),
-        (StepView(2, "Do it", DONE, seconds=700, evidence=Evidence("", passed=41)), "12m 41✓"),
-        (StepView(2, "Do it", DONE, seconds=7200, evidence=Evidence("`make` passed")), "2h"),
-        (StepView(2, "Do it", FAILED, seconds=3, attempts=3, evidence=Evidence("", 40, failed=3, old_failures=1)),
-         "3s 40✓ 2✗ ↻3"),
+        (
+            StepView(2, "Do it", DONE, seconds=700, evidence=Evidence("", passed=41)),
+            "12m 41✓",
+        ),
+        (
+            StepView(
+                2, "Do it", DONE, seconds=7200, evidence=Evidence("`make` passed")
+            ),
+            "2h",
+        ),
+        (
+            StepView(
+                2,
+                "Do it",
+                FAILED,
+                seconds=3,
+                attempts=3,
+                evidence=Evidence("", 40, failed=3, old_failures=1),
+            ),
+            "3s 40✓ 2✗ ↻3",
+        ),
         (StepView(2, "Do it", StepStatus.IN_PROGRESS, attempts=2), "↻2"),
         (StepView(2, "Do it", StepStatus.SKIPPED, seconds=0.1), ""),
         (StepView(2, "Do it", depends_on=(1,)), ""),
@@ -162,8 +210,10 @@ GREEN = Evidence("", passed=44, fixed=3, new=1)
         (StepView(2, "Do it", depends_on=(3, 4, 5)), "← 3,4,…"),
         (StepView(2, "Do it", depends_on=(3, 99)), "← 3"),
     ],
-)  # fmt: skip
-async def test_what_a_step_took_and_what_was_seen_of_it_is_beside_its_title(step: StepView, facts: str) -> None:
+)
+async def test_what_a_step_took_and_what_was_seen_of_it_is_beside_its_title(
+    step: StepView, facts: str
+) -> None:
     others = (StepView(number, "Other") for number in (3, 4, 5))
     async with list_of(StepView(1, "First", DONE), step, *others) as (step_list, _):
         row = rows(step_list)[2]
@@ -172,13 +222,19 @@ async def test_what_a_step_took_and_what_was_seen_of_it_is_beside_its_title(step
 
 
 async def test_a_step_that_waits_for_all_others_says_so() -> None:
-    steps = [*(StepView(number, "Do it") for number in (1, 2, 3)), StepView(4, "Test it", depends_on=(1, 2, 3))]
+    steps = [
+        *(StepView(number, "Do it") for number in (1, 2, 3)),
+        StepView(4, "Test it", depends_on=(1, 2, 3)),
+    ]
     async with list_of(*steps) as (step_list, _):
         assert rows(step_list)[4].endswith("← all")
 
 
 async def test_what_a_step_waits_for_is_gone_when_that_is_over() -> None:
-    async with list_of(StepView(1, "Make"), StepView(2, "Use", depends_on=(1,))) as (step_list, _):
+    async with list_of(StepView(1, "Make"), StepView(2, "Use", depends_on=(1,))) as (
+        step_list,
+        _,
+    ):
         assert rows(step_list)[2].endswith("← 1")
         step_list.finish(over(1, seconds=2.0, evidence=GREEN))
         assert rows(step_list)[1].endswith("2s 44✓ +4")
@@ -186,7 +242,9 @@ async def test_what_a_step_waits_for_is_gone_when_that_is_over() -> None:
 
 
 async def test_facts_make_room_for_a_title_in_a_narrow_list() -> None:
-    async with list_of(StepView(1, TITLE, DONE, seconds=12, evidence=GREEN), size=(18, 2)) as (step_list, _):
+    async with list_of(
+        StepView(1, TITLE, DONE, seconds=12, evidence=GREEN), size=(18, 2)
+    ) as (step_list, _):
         assert rows(step_list)[1] == f"✓ 1. {TITLE[:10]}…"
 
 
@@ -203,15 +261,17 @@ async def test_facts_make_room_for_a_title_in_a_narrow_list() -> None:
         (Cost(1_234_567), "1.2M tok"),
     ],
 )
-async def test_the_cost_of_a_step_and_of_the_run_is_shown_in_tokens_where_no_price_is_known(
+async def test_the_cost_of_step_and_run_is_in_tokens_where_no_price_is_known(
     cost: Cost, shown: str
 ) -> None:
-    async with list_of(StepView(1, "Do it", DONE, seconds=12, cost=cost), size=(60, 3)) as (step_list, _):
+    async with list_of(
+        StepView(1, "Do it", DONE, seconds=12, cost=cost), size=(60, 3)
+    ) as (step_list, _):
         assert rows(step_list)[1].split("Do it")[1].strip() == f"12s {shown}".strip()
         assert rows(step_list)[0].endswith(shown or "━")
 
 
-async def test_the_cost_grows_with_each_call_and_is_what_the_state_says_in_the_end() -> None:
+async def test_the_cost_grows_with_each_call_and_ends_as_the_state_says() -> None:
     async with list_of(*many(2), size=(60, 4)) as (step_list, _):
         step_list.show(many(2), Cost(100, 1.0))
         step_list.begin(StepStarted(1, "", 1))
@@ -222,7 +282,7 @@ async def test_the_cost_grows_with_each_call_and_is_what_the_state_says_in_the_e
         assert [row.split()[-1] for row in rows(step_list)[:2]] == ["$1.75", "$0.75"]
 
 
-async def test_where_there_is_little_room_the_money_goes_first_and_the_title_last() -> None:
+async def test_in_little_room_the_money_goes_first_and_the_title_last() -> None:
     step = StepView(1, TITLE, DONE, seconds=12, evidence=GREEN, cost=Cost(9, 0.5))
     shown = dict[int, str]()
     for width in (60, 36, 28, 18):
@@ -238,14 +298,28 @@ async def test_one_walks_through_the_steps_and_opens_one() -> None:
     async with list_of(*many(30, 9), size=(40, 8)) as (step_list, pilot):
         app = pilot.app
         assert isinstance(app, ListApp)
-        await pilot.press("enter", "down", "down", "enter", "end", "down", "enter", "home", "up", "enter")
+        await pilot.press(
+            "enter",
+            "down",
+            "down",
+            "enter",
+            "end",
+            "down",
+            "enter",
+            "home",
+            "up",
+            "enter",
+        )
         await pilot.pause()
         assert app.opened == [10, 12, 30, 1]
         assert "✓ 1. Step of 30" in rows(step_list)
 
 
-async def test_a_click_opens_the_step_under_it_also_where_a_title_has_two_rows() -> None:
-    async with list_of(StepView(1, TITLE), StepView(2, "Count"), size=(24, 6)) as (_, pilot):
+async def test_a_click_opens_the_step_under_it_also_with_a_title_of_two_rows() -> None:
+    async with list_of(StepView(1, TITLE), StepView(2, "Count"), size=(24, 6)) as (
+        _,
+        pilot,
+    ):
         app = pilot.app
         assert isinstance(app, ListApp)
         for y in (0, 1, 2, 3, 4):

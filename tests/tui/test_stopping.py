@@ -1,4 +1,6 @@
-"""Whatever is stopped, and however, leaves no trace, and goes on when the person wants it to."""
+"""Whatever is stopped, and however, leaves no trace, and goes on when the person wants
+it to.
+"""
 
 import os
 import signal
@@ -15,16 +17,21 @@ from tests.tui.person import Person, person_at
 LINES = "use a table\nand a chart"
 
 SLOW_CHECK = (
-    "python -c \"import pathlib, time; print('begun', flush=True); time.sleep(60 * pathlib.Path('slow').exists())\""
+    "python -c \"import pathlib, time; print('begun', flush=True); time.sleep(60 *"
+    " pathlib.Path('slow').exists())\""
 )
 STOPPED = "Stopped; `continue` goes on"
 
 
 def streaming(sandbox: Sandbox) -> Sandbox:
-    """A project whose model says one word and takes a minute for the next, and a file that the step would change."""
+    """A project whose model says one word and takes a minute for the next, and a file
+    that the step would change.
+    """
     sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt")))
     (sandbox.root / "a.txt").write_text("before\n")
-    sandbox.model = ScriptedModel([says("a.txt", "good", words="One " + "long" * 1000)], pace=40)
+    sandbox.model = ScriptedModel(
+        [says("a.txt", "good", words="One " + "long" * 1000)], pace=40
+    )
     return sandbox
 
 
@@ -42,7 +49,10 @@ async def stop(person: Person, key: str) -> None:
 
 
 def is_as_before(sandbox: Sandbox) -> bool:
-    return sandbox.text("a.txt") == "before\n" and sandbox.statuses() == ["pending", "pending"]
+    return sandbox.text("a.txt") == "before\n" and sandbox.statuses() == [
+        "pending",
+        "pending",
+    ]
 
 
 @pytest.mark.parametrize("key", ["escape", "ctrl+c"])
@@ -96,7 +106,9 @@ async def test_stopping_twice_does_not_disturb_the_clean_up(sandbox: Sandbox) ->
         assert person.told.count(STOPPED) == 1
 
 
-async def test_a_turn_that_is_stopped_before_it_begins_does_nothing(sandbox: Sandbox) -> None:
+async def test_a_turn_that_is_stopped_before_it_begins_does_nothing(
+    sandbox: Sandbox,
+) -> None:
     async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
         person.app.take_turn("")
         person.app.action_stop()
@@ -107,7 +119,9 @@ async def test_a_turn_that_is_stopped_before_it_begins_does_nothing(sandbox: San
         assert "step 1" in notice(person.shown[-1:], About.NEXT_STEP)
 
 
-async def test_a_line_sent_while_a_step_runs_comes_back_when_the_step_is_stopped(sandbox: Sandbox) -> None:
+async def test_a_line_sent_while_a_step_runs_comes_back_when_the_step_is_stopped(
+    sandbox: Sandbox,
+) -> None:
     async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
         await person.begin("")
         await person.until_told("One ")
@@ -130,8 +144,12 @@ async def test_a_line_sent_while_a_step_runs_comes_back_when_the_step_is_stopped
         assert "use a table" in sandbox.prompt()
 
 
-async def test_lines_typed_faster_than_they_are_read_stay_lines(sandbox: Sandbox) -> None:
-    """All keys are waiting before the first line is handled: the second waits, and is not run into the first."""
+async def test_lines_typed_faster_than_they_are_read_stay_lines(
+    sandbox: Sandbox,
+) -> None:
+    """All keys are waiting before the first line is handled: the second waits, and is
+    not run into the first.
+    """
     async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
         for key in ("c", "enter", *"abc", "enter", *"xyz"):
             person.app.post_message(events.Key(key, key if len(key) == 1 else None))
@@ -144,7 +162,12 @@ async def test_lines_typed_faster_than_they_are_read_stay_lines(sandbox: Sandbox
 
 @pytest.mark.parametrize(
     ("during", "keys"),
-    [("reply", ["ctrl+d"]), ("check", ["ctrl+d"]), ("check", ["escape", "ctrl+d", "ctrl+d"]), ("check", ["ctrl+q"])],
+    [
+        ("reply", ["ctrl+d"]),
+        ("check", ["ctrl+d"]),
+        ("check", ["escape", "ctrl+d", "ctrl+d"]),
+        ("check", ["ctrl+q"]),
+    ],
 )
 async def test_leaving_while_a_step_runs_puts_it_back_and_frees_the_lock(
     sandbox: Sandbox, during: str, keys: list[str]
@@ -168,7 +191,8 @@ async def test_a_signal_to_end_is_as_good_as_leaving(sandbox: Sandbox) -> None:
     async with person_at(checking(sandbox), f"/exec {SLUG}") as person:
         await person.begin("")
         await person.until_told("begun")
-        assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL  # which would end the tests
+        # which would end the tests
+        assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
         os.kill(os.getpid(), signal.SIGTERM)
         await person.until(lambda: not person.app.is_running)
     assert is_as_before(sandbox)
@@ -178,14 +202,17 @@ def notified(person: Person) -> str:
     return "\n".join(note.message for note in person.app._notifications)
 
 
-async def test_ctrl_c_empties_the_prompt_and_up_brings_back_what_was_there(sandbox: Sandbox) -> None:
+async def test_ctrl_c_empties_the_prompt_and_up_brings_back_what_was_there(
+    sandbox: Sandbox,
+) -> None:
     async with person_at(sandbox) as person:
         await person.press(*"half", "ctrl+c")
         assert person.prompt.text == ""
         assert "Ctrl+C again" in notified(person)
         await person.press("up")
         assert person.prompt.text == "half"
-        await person.press("ctrl+c")  # another key came in between: this is the first one again
+        # another key came in between: this is the first one again
+        await person.press("ctrl+c")
         assert person.prompt.text == ""
         assert person.app.is_running
 
@@ -202,7 +229,9 @@ async def test_ctrl_c_twice_leaves(sandbox: Sandbox, typed: str) -> None:
         assert person.prompt.text == typed
 
 
-async def test_two_ctrl_c_with_a_long_time_between_do_not_leave(sandbox: Sandbox) -> None:
+async def test_two_ctrl_c_with_a_long_time_between_do_not_leave(
+    sandbox: Sandbox,
+) -> None:
     async with person_at(sandbox) as person:
         for _ in range(3):
             await person.press("ctrl+c")
@@ -210,7 +239,9 @@ async def test_two_ctrl_c_with_a_long_time_between_do_not_leave(sandbox: Sandbox
         assert person.app.is_running
 
 
-async def test_ctrl_c_while_a_step_runs_stops_it_and_two_more_leave(sandbox: Sandbox) -> None:
+async def test_ctrl_c_while_a_step_runs_stops_it_and_two_more_leave(
+    sandbox: Sandbox,
+) -> None:
     async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
         await person.begin("")
         await person.until_told("One ")
@@ -221,9 +252,15 @@ async def test_ctrl_c_while_a_step_runs_stops_it_and_two_more_leave(sandbox: San
     assert is_as_before(sandbox)
 
 
-@pytest.mark.parametrize("how", [["ctrl+d"], ["ctrl+q"], ["ctrl+c", "ctrl+c"], ["SIGTERM"]], ids=" ".join)
-async def test_whatever_was_typed_outlives_leaving(sandbox: Sandbox, how: list[str]) -> None:
-    """The draft in the prompt, and the lines that wait for the end of a step: each by itself, the draft first."""
+@pytest.mark.parametrize(
+    "how", [["ctrl+d"], ["ctrl+q"], ["ctrl+c", "ctrl+c"], ["SIGTERM"]], ids=" ".join
+)
+async def test_whatever_was_typed_outlives_leaving(
+    sandbox: Sandbox, how: list[str]
+) -> None:
+    """The draft in the prompt, and the lines that wait for the end of a step: each by
+    itself, the draft first.
+    """
     async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
         await person.begin("")
         await person.until_told("One ")
@@ -248,7 +285,9 @@ async def test_whatever_was_typed_outlives_leaving(sandbox: Sandbox, how: list[s
         assert sorted(seen[1:]) == ["first", "second"]
 
 
-async def test_where_a_draft_cannot_be_kept_leaving_takes_a_second_ctrl_d(sandbox: Sandbox) -> None:
+async def test_where_a_draft_cannot_be_kept_leaving_takes_a_second_ctrl_d(
+    sandbox: Sandbox,
+) -> None:
     async with person_at(sandbox) as person:  # no project
         await person.press(*"draft", "ctrl+d")
         assert "project" in notified(person)
@@ -264,19 +303,27 @@ async def test_ctrl_c_copies_what_is_selected_in_the_prompt(sandbox: Sandbox) ->
         assert person.prompt.text == "copy me"
 
 
-async def test_a_line_that_waits_is_sent_after_a_step_that_went_well_and_comes_back_after_one_that_failed(
+async def test_queued_line_is_sent_after_success_and_returns_after_failure(
     sandbox: Sandbox,
 ) -> None:
-    until_gone = "import pathlib, time; [time.sleep(0.05) for _ in iter(pathlib.Path('slow').exists, False)]"
-    sandbox.write(Step("a.txt", f'python -c "{until_gone}"'), Step("b.txt", check("b.txt")))
+    until_gone = (
+        "import pathlib, time; [time.sleep(0.05) for _ in"
+        " iter(pathlib.Path('slow').exists, False)]"
+    )
+    sandbox.write(
+        Step("a.txt", f'python -c "{until_gone}"'), Step("b.txt", check("b.txt"))
+    )
     (sandbox.root / "slow").touch()
     sandbox.replies(says("a.txt", "good"), *[says("b.txt", "bad")] * 3)
     async with person_at(sandbox, f"/exec {SLUG}") as person:
         await person.begin("")
         await person.until_told("Here it is.")
-        for line in ("", "continue", "all"):  # Enter alone is no wish for a step that is not seen yet
+        # Enter alone is no wish for a step that is not seen yet
+        for line in ("", "continue", "all"):
             await person.begin(line)
-        await person.until(lambda: "⋯ continue" in person.screen and "⋯ all" in person.screen)
+        await person.until(
+            lambda: "⋯ continue" in person.screen and "⋯ all" in person.screen
+        )
         (sandbox.root / "slow").unlink()
         await person.until(lambda: person.prompt.text == "all")
 
@@ -286,7 +333,9 @@ async def test_a_line_that_waits_is_sent_after_a_step_that_went_well_and_comes_b
 
 
 @pytest.mark.parametrize("draft", ["", "draft"])
-async def test_lines_that_come_back_stay_lines_and_none_is_sent_by_itself(sandbox: Sandbox, draft: str) -> None:
+async def test_lines_that_come_back_stay_lines_and_none_is_sent_by_itself(
+    sandbox: Sandbox, draft: str
+) -> None:
     async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
         await person.begin("")
         await person.until_told("One ")
@@ -311,7 +360,9 @@ async def test_lines_that_come_back_stay_lines_and_none_is_sent_by_itself(sandbo
         assert len(sandbox.model.requests) == 1
 
 
-async def test_a_line_that_is_taken_back_leaves_the_draft_alone(sandbox: Sandbox) -> None:
+async def test_a_line_that_is_taken_back_leaves_the_draft_alone(
+    sandbox: Sandbox,
+) -> None:
     async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
         await person.begin("")
         await person.until_told("One ")
@@ -327,7 +378,9 @@ async def test_a_line_that_is_taken_back_leaves_the_draft_alone(sandbox: Sandbox
         await stop(person, "ctrl+c")
 
 
-async def test_a_line_does_not_come_back_under_the_fingers_of_somebody_who_types(sandbox: Sandbox) -> None:
+async def test_a_line_does_not_come_back_under_the_fingers_of_somebody_who_types(
+    sandbox: Sandbox,
+) -> None:
     async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
         await person.begin("")
         await person.until_told("One ")
@@ -339,9 +392,13 @@ async def test_a_line_does_not_come_back_under_the_fingers_of_somebody_who_types
         assert "↩ status" in person.screen
 
 
-async def test_who_sends_exit_meanwhile_leaves_when_the_step_is_done(sandbox: Sandbox) -> None:
+async def test_who_sends_exit_meanwhile_leaves_when_the_step_is_done(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt")))
-    sandbox.model = ScriptedModel([says("a.txt", "good", words="One " + "long " * 1000)], pace=40)
+    sandbox.model = ScriptedModel(
+        [says("a.txt", "good", words="One " + "long " * 1000)], pace=40
+    )
     async with person_at(sandbox, f"/exec {SLUG}") as person:
         await person.begin("")
         await person.until_told("One ")

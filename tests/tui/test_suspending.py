@@ -1,4 +1,6 @@
-"""The terminal is lent to others: to the shell that started this one (Ctrl+Z), and to an editor (Ctrl+G)."""
+"""The terminal is lent to others: to the shell that started this one (Ctrl+Z), and to
+an editor (Ctrl+G).
+"""
 
 import shlex
 import sys
@@ -12,20 +14,27 @@ from tests.screens import Screen
 from tests.terminals import Terminal
 from tests.tui.person import Person, person_at
 
-pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:This process .* is multi-threaded:DeprecationWarning"
+)
 CTRL_Z, CTRL_G = b"\x1a", b"\x07"
 CDD = shlex.join([sys.executable, "-m", "cdd_agent"])
 
 
 class AtWork:
-    """A person at a shell with job control, in a project, who has started cdd with some variables set."""
+    """A person at a shell with job control, in a project, who has started cdd with some
+    variables set.
+    """
 
     def __init__(self, root: Path, **variables: str) -> None:
         (root / ".cdd").mkdir(exist_ok=True)
         self.terminal = Terminal(root, "/bin/sh", "-i", size=(80, 24))
         self.screen = Screen(self.terminal)
-        variables = {"CDD_MODEL": "openai/any-model", **variables}  # else one is offered, over what is typed
-        set_ = "".join(f"{name}={shlex.quote(value)} " for name, value in variables.items())
+        # else one is offered, over what is typed
+        variables = {"CDD_MODEL": "openai/any-model", **variables}
+        set_ = "".join(
+            f"{name}={shlex.quote(value)} " for name, value in variables.items()
+        )
         self.terminal.type(f"PS1='at-home> '; {set_}{CDD}")
         self.sees("❯")
         self.sees("Enter sends")
@@ -47,7 +56,9 @@ def started() -> Iterator[list[AtWork]]:
         person.terminal.end()
 
 
-def test_ctrl_z_goes_to_the_shell_and_fg_comes_back_to_the_draft(sandbox: Sandbox, started: list[AtWork]) -> None:
+def test_ctrl_z_goes_to_the_shell_and_fg_comes_back_to_the_draft(
+    sandbox: Sandbox, started: list[AtWork]
+) -> None:
     person = AtWork(sandbox.root)
     started.append(person)
     person.type("half a thought")
@@ -55,7 +66,12 @@ def test_ctrl_z_goes_to_the_shell_and_fg_comes_back_to_the_draft(sandbox: Sandbo
     person.terminal.press(CTRL_Z)
     person.sees("at-home>")
     assert "❯" not in person.screen.text
-    assert person.terminal.seen.rstrip().rpartition(b"\x1b[?1049l")[2].count(b"\x1b[?1049h") == 0
+    assert (
+        person.terminal.seen.rstrip()
+        .rpartition(b"\x1b[?1049l")[2]
+        .count(b"\x1b[?1049h")
+        == 0
+    )
     person.terminal.type("echo $((6 * 7))")
     person.sees("42")
 
@@ -102,7 +118,11 @@ def test_the_editor_has_the_terminal_and_what_it_saves_is_in_the_prompt(
 
 @pytest.mark.parametrize(
     ("lines", "told"),
-    [(["exit 3"], "ended with exit code 3"), (['rm "$1"'], "cannot be read"), (["kill -9 $$"], "exit code -9")],
+    [
+        (["exit 3"], "ended with exit code 3"),
+        (['rm "$1"'], "cannot be read"),
+        (["kill -9 $$"], "exit code -9"),
+    ],
 )
 def test_an_editor_that_fails_is_told_and_the_draft_stays(
     sandbox: Sandbox, started: list[AtWork], lines: list[str], told: str
@@ -111,12 +131,26 @@ def test_an_editor_that_fails_is_told_and_the_draft_stays(
     started.append(person)
     person.type("half a thought")
     person.terminal.press(CTRL_G)
-    person.terminal.until(lambda: told in " ".join(line[40:].strip(" ▌") for line in person.screen.text.split("\n")))
+    person.terminal.until(
+        lambda: (
+            told
+            in " ".join(
+                line[40:].strip(" ▌") for line in person.screen.text.split("\n")
+            )
+        )
+    )
     person.sees("❯ half a thought")
 
 
-def test_ctrl_c_in_the_editor_is_the_editors(sandbox: Sandbox, started: list[AtWork]) -> None:
-    program = editor(sandbox.root, "trap 'echo stopped > \"$1\"; exit 0' INT", "echo editing", "sleep 60 & wait")
+def test_ctrl_c_in_the_editor_is_the_editors(
+    sandbox: Sandbox, started: list[AtWork]
+) -> None:
+    program = editor(
+        sandbox.root,
+        "trap 'echo stopped > \"$1\"; exit 0' INT",
+        "echo editing",
+        "sleep 60 & wait",
+    )
     person = AtWork(sandbox.root, EDITOR=program, VISUAL="")
     started.append(person)
     person.terminal.press(CTRL_G)
@@ -129,7 +163,9 @@ def told(person: Person) -> str:
     return "\n".join(note.message for note in person.app._notifications)
 
 
-async def test_an_editor_that_is_missing_is_told(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_editor_that_is_missing_is_told(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("VISUAL", "no-such-editor --wait")
     async with person_at(sandbox) as person:
         await person.press(*"half", "ctrl+g")
@@ -143,7 +179,9 @@ async def test_where_nothing_can_be_suspended_that_is_told(sandbox: Sandbox) -> 
         await person.until(lambda: "cannot be suspended" in told(person))
 
 
-async def test_without_a_terminal_to_lend_that_is_told(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_a_terminal_to_lend_that_is_told(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("VISUAL", "true")
     async with person_at(sandbox) as person:
         await person.press(*"half", "ctrl+g")

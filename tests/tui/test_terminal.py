@@ -18,22 +18,31 @@ if os.name == "posix":
     import pty
     import termios
 
-pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:This process .* is multi-threaded:DeprecationWarning"
+)
 
 
 @pytest.fixture
 def terminal(sandbox: Sandbox) -> Iterator[Terminal]:
-    slow = "python -c \"import time, pathlib; pathlib.Path('running').touch(); time.sleep(60)\""
+    slow = (
+        "python -c \"import time, pathlib; pathlib.Path('running').touch();"
+        ' time.sleep(60)"'
+    )
     sandbox.write(Step("a.txt", slow))
     replies = json.dumps([{"reply": says("a.txt", "good")}])
     (sandbox.root / ".cdd/script.yaml").write_text(f"replies: {replies}\n")
-    terminal = Terminal(sandbox.root, CDD, "--model", "script:.cdd/script.yaml", size=(80, 24))
+    terminal = Terminal(
+        sandbox.root, CDD, "--model", "script:.cdd/script.yaml", size=(80, 24)
+    )
     terminal.until(lambda: "❯".encode() in terminal.seen)
     yield terminal
     terminal.end()
 
 
-def test_a_closed_terminal_ends_the_shell_and_puts_the_step_back(terminal: Terminal, sandbox: Sandbox) -> None:
+def test_a_closed_terminal_ends_the_shell_and_puts_the_step_back(
+    terminal: Terminal, sandbox: Sandbox
+) -> None:
     terminal.type(f"/exec {SLUG}")
     screen = Screen(terminal)
     terminal.until(lambda: "Next is step 1" in screen.text)
@@ -48,7 +57,9 @@ def test_a_closed_terminal_ends_the_shell_and_puts_the_step_back(terminal: Termi
 
 
 @pytest.mark.parametrize("stops", [0, 3])
-def test_it_ends_also_while_it_draws_and_after_it_was_stopped(terminal: Terminal, sandbox: Sandbox, stops: int) -> None:
+def test_it_ends_also_while_it_draws_and_after_it_was_stopped(
+    terminal: Terminal, sandbox: Sandbox, stops: int
+) -> None:
     terminal.type(f"/exec {SLUG}")
     screen = Screen(terminal)
     terminal.until(lambda: "Next is step 1" in screen.text)
@@ -68,7 +79,8 @@ def test_leaving_waits_for_no_terminal_that_goes_with_the_last_words() -> None:
     master, slave = pty.openpty()
     with open(slave, "w", closefd=False) as file:
         writer = _Writer(file)
-        for text in ("the last words", None):  # it is told to end before they are flushed
+        # it is told to end before they are flushed
+        for text in ("the last words", None):
             writer._queue.put(text)
         os.close(master)
         writer.start()
@@ -81,7 +93,9 @@ def test_leaving_waits_for_no_terminal_that_goes_with_the_last_words() -> None:
 
 
 def stop_and_continue(terminal: Terminal, times: int) -> None:
-    """By a signal that no program hears. The terminal is given back and taken again each time."""
+    """By a signal that no program hears. The terminal is given back and taken again
+    each time.
+    """
     for number in range(times):
         os.kill(terminal.pid, signal.SIGSTOP)
         os.kill(terminal.pid, signal.SIGCONT)
@@ -114,8 +128,12 @@ def test_leaving_puts_the_terminal_back(terminal: Terminal) -> None:
     assert is_cooked(terminal)
 
 
-def test_a_terminal_that_can_draw_no_screen_has_the_shell_a_line_at_a_time(sandbox: Sandbox) -> None:
-    terminal = Terminal(sandbox.root, "/usr/bin/env", "TERM=dumb", sys.executable, "-m", "cdd_agent")
+def test_a_terminal_that_can_draw_no_screen_has_the_shell_a_line_at_a_time(
+    sandbox: Sandbox,
+) -> None:
+    terminal = Terminal(
+        sandbox.root, "/usr/bin/env", "TERM=dumb", sys.executable, "-m", "cdd_agent"
+    )
     try:
         terminal.until(lambda: b"chat > " in terminal.seen)
         terminal.type("/exit")

@@ -1,4 +1,6 @@
-"""The run as a timeline: one walks along it, sees what would become of files, and goes back and forth from there."""
+"""The run as a timeline: one walks along it, sees what would become of files, and goes
+back and forth from there.
+"""
 
 import asyncio
 
@@ -8,7 +10,11 @@ from cdd_agent.tui.transcript.widget import Transcript
 from tests.projects import SLUG, Sandbox, Step, check, says
 from tests.tui.person import Person, person_at
 
-STEPS = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt")), Step("c.txt", check("c.txt")))
+STEPS = (
+    Step("a.txt", check("a.txt")),
+    Step("b.txt", check("b.txt")),
+    Step("c.txt", check("c.txt")),
+)
 REPLIES = tuple(says(f"{name}.txt", "good") for name in "abc")
 
 
@@ -21,7 +27,9 @@ def shown(person: Person) -> str:
     return person.app.screen.query_one(Transcript).plain_text()
 
 
-async def test_one_walks_back_and_forth_and_the_words_stand_in_the_prompt(sandbox: Sandbox) -> None:
+async def test_one_walks_back_and_forth_and_the_words_stand_in_the_prompt(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(*STEPS).replies(*REPLIES)
     async with person_at(sandbox, f"/exec {SLUG}", size=(100, 40)) as person:
         await person.say("continue")
@@ -54,7 +62,9 @@ async def test_one_walks_back_and_forth_and_the_words_stand_in_the_prompt(sandbo
         assert person.prompt.text == "redo"
 
 
-async def test_when_the_run_is_over_the_commands_of_the_shell_do_it(sandbox: Sandbox) -> None:
+async def test_when_the_run_is_over_the_commands_of_the_shell_do_it(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(*STEPS).replies(*REPLIES)
     async with person_at(sandbox, f"/exec {SLUG}") as person:
         await person.say("all")
@@ -68,7 +78,9 @@ async def test_when_the_run_is_over_the_commands_of_the_shell_do_it(sandbox: San
         assert not (sandbox.root / "a.txt").exists()
 
 
-async def test_where_nothing_was_done_it_says_so_and_escape_does_nothing(sandbox: Sandbox) -> None:
+async def test_where_nothing_was_done_it_says_so_and_escape_does_nothing(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(*STEPS).replies(*REPLIES)
     async with person_at(sandbox, f"/exec {SLUG}") as person:
         await person.press("f7")
@@ -81,7 +93,9 @@ async def test_where_nothing_was_done_it_says_so_and_escape_does_nothing(sandbox
         assert person.prompt.text == ""
 
 
-async def test_it_is_closed_while_it_still_finds_out_what_would_be(sandbox: Sandbox) -> None:
+async def test_it_is_closed_while_it_still_finds_out_what_would_be(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(*STEPS).replies(*REPLIES)
     async with person_at(sandbox, f"/exec {SLUG}") as person:
         await person.say("continue")
@@ -98,6 +112,12 @@ async def test_it_is_closed_while_it_still_finds_out_what_would_be(sandbox: Sand
         await person.press("left")
         await screen.query_one(Transcript).remove()  # the first of it to go
         known.set()
-        await person.until(lambda: all(worker.is_finished for worker in person.app.workers if worker.node is screen))
+        await person.until(
+            lambda: all(
+                worker.is_finished
+                for worker in person.app.workers
+                if worker.node is screen
+            )
+        )
         await person.press("escape")
         await person.until(lambda: person.app.screen is person.app.home)

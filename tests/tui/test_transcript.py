@@ -88,7 +88,8 @@ lazy
     indented code
 
     more of it
-&amp; &#x202e; <b>html</b> \\*no em\\* [a](b "t") ![i](u) <https://e.org>\tTab  \nhard break\r
+&amp; &#x202e; <b>html</b> \\*no em\\* [a](b "t") ![i](u) <https://e.org>\tTab  \n\
+hard break\r
 \r
 [ref]: /url
 # Heading #
@@ -114,7 +115,9 @@ class TranscriptApp(App[None]):
 
 
 @asynccontextmanager
-async def shown(width: int = 80, height: int = 24, **options: int) -> AsyncIterator[tuple[Transcript, Pilot[None]]]:
+async def shown(
+    width: int = 80, height: int = 24, **options: int
+) -> AsyncIterator[tuple[Transcript, Pilot[None]]]:
     app = TranscriptApp(**options)
     async with app.run_test(size=(width, height)) as pilot:
         await pilot.pause()
@@ -122,7 +125,9 @@ async def shown(width: int = 80, height: int = 24, **options: int) -> AsyncItera
 
 
 def screen(transcript: Transcript) -> list[str]:
-    return [transcript.render_line(y).text.rstrip() for y in range(transcript.size.height)]
+    return [
+        transcript.render_line(y).text.rstrip() for y in range(transcript.size.height)
+    ]
 
 
 def text(transcript: Transcript) -> str:
@@ -161,7 +166,12 @@ class Shown(NamedTuple):
 def described(lines: list[TranscriptLine], width: int = 40) -> list[Shown]:
     rows = [row for line in lines for row in line.rows(width)]
     return [
-        Shown(line.text[start:end], line.hang if start else line.gutter, line.ink, list(line.inks()))
+        Shown(
+            line.text[start:end],
+            line.hang if start else line.gutter,
+            line.ink,
+            list(line.inks()),
+        )
         for line, start, end in rows
     ]
 
@@ -178,7 +188,9 @@ def markdown(*chunks: str) -> list[Shown]:
 def rendered(source: str, width: int = 40) -> list[str]:
     stream = MarkdownLines()
     rows = described([*stream.feed(source), *stream.finish()], width)
-    return [("".join(piece for piece, _ in row.gutter) + row.text).rstrip() for row in rows]
+    return [
+        ("".join(piece for piece, _ in row.gutter) + row.text).rstrip() for row in rows
+    ]
 
 
 # --- kinds
@@ -198,8 +210,21 @@ async def test_every_kind_has_its_look() -> None:
         lines = screen(transcript)
         assert lines[:3] == ["❯ /run slugs", "  second line", ""]
         assert re.fullmatch("── Step 1 ─+", lines[3])
-        assert lines[4:13] == ["", "a note", "✓ good", "! warning", "✗ error", "", "│ 4 passed", "", "reply"]
-        assert len(transcript.render_line(3).text) == transcript.scrollable_content_region.width
+        assert lines[4:13] == [
+            "",
+            "a note",
+            "✓ good",
+            "! warning",
+            "✗ error",
+            "",
+            "│ 4 passed",
+            "",
+            "reply",
+        ]
+        assert (
+            len(transcript.render_line(3).text)
+            == transcript.scrollable_content_region.width
+        )
 
 
 async def test_long_status_lines_hang_under_their_text() -> None:
@@ -208,12 +233,18 @@ async def test_long_status_lines_hang_under_their_text() -> None:
         assert screen(transcript)[:2] == [f"✗ {STATUS[:25]}", f"  {STATUS[26:]}"]
 
 
-def test_a_long_line_of_code_goes_on_with_a_mark_so_that_it_is_no_line_of_its_own() -> None:
+def test_a_long_line_of_code_goes_on_with_a_mark_and_is_no_line_of_its_own() -> None:
     source = "```diff\n+    " + "x" * 40 + "\n context\n```\n"
-    assert rendered(source, width=30) == [" +    " + "x" * 24, "↳" + "x" * 16, "  context"]
+    assert rendered(source, width=30) == [
+        " +    " + "x" * 24,
+        "↳" + "x" * 16,
+        "  context",
+    ]
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind is not BlockKind.THOUGHTS])
+@pytest.mark.parametrize(
+    "kind", [kind for kind in KINDS if kind is not BlockKind.THOUGHTS]
+)
 async def test_empty_text_shows_nothing(kind: BlockKind) -> None:
     async with shown() as (transcript, _):
         transcript.add(kind, "")
@@ -237,17 +268,28 @@ async def test_control_characters_are_shown_as_symbols(kind: BlockKind) -> None:
         assert re.search("a␇b␡\ufffd\ufffd\ufffdc +d", text(transcript))
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind is not BlockKind.MARKDOWN])
+@pytest.mark.parametrize(
+    "kind", [kind for kind in KINDS if kind is not BlockKind.MARKDOWN]
+)
 async def test_escape_sequences_are_taken_out(kind: BlockKind) -> None:
     async with shown() as (transcript, _):
-        transcript.add(kind, "\x1b[1;31mred\x1b[0m \x1b]8;;http://x\x1b\\link\x1b]8;;\x07\x1b(B\x1b[2K")
+        transcript.add(
+            kind,
+            "\x1b[1;31mred\x1b[0m \x1b]8;;http://x\x1b\\link\x1b]8;;\x07\x1b(B\x1b[2K",
+        )
         transcript.toggle_thoughts()
         assert "red link" in text(transcript)
 
 
 async def test_a_line_that_begins_with_a_bold_label_is_a_line_of_its_own() -> None:
     async with shown() as (transcript, _):
-        source = "**Ticket:** `a`\n**Type:** feature,\nand **this:** is prose\nas **that** is\n**and** so on"
+        source = (
+            "**Ticket:** `a`\n"
+            "**Type:** feature,\n"
+            "and **this:** is prose\n"
+            "as **that** is\n"
+            "**and** so on"
+        )
         transcript.add(BlockKind.MARKDOWN, source)
         first, second = text(transcript).split("\n")
         assert first == "Ticket: a"
@@ -260,15 +302,23 @@ async def test_markdown_shows_escapes_harmlessly() -> None:
         assert screen(transcript)[0].startswith("␛[31mred")
 
 
-@pytest.mark.parametrize("kind", [BlockKind.NOTE, BlockKind.GOOD, BlockKind.WARNING, BlockKind.ERROR])
+@pytest.mark.parametrize(
+    "kind", [BlockKind.NOTE, BlockKind.GOOD, BlockKind.WARNING, BlockKind.ERROR]
+)
 async def test_status_lines_show_code_between_backticks(kind: BlockKind) -> None:
     async with shown() as (transcript, pilot):
         transcript.add(kind, "`/retry [b]1` or *stop*")
         transcript.add(BlockKind.MARKDOWN, "`code`")
         await pilot.pause()
         assert screen(transcript)[0].endswith(CODE)
-        assert colours(transcript, "/retry [b]1") == colours(transcript, "code") != colours(transcript, "or")
-        assert transcript.plain_text().startswith(CODE.replace("/retry [b]1", "`/retry [b]1`"))
+        assert (
+            colours(transcript, "/retry [b]1")
+            == colours(transcript, "code")
+            != colours(transcript, "or")
+        )
+        assert transcript.plain_text().startswith(
+            CODE.replace("/retry [b]1", "`/retry [b]1`")
+        )
 
 
 @pytest.mark.parametrize(
@@ -281,7 +331,9 @@ async def test_status_lines_show_code_between_backticks(kind: BlockKind) -> None
         ("\x1b[1m`a\tb`", "a  b"),
     ],
 )
-async def test_only_pairs_of_single_backticks_are_code(source: str, expected: str) -> None:
+async def test_only_pairs_of_single_backticks_are_code(
+    source: str, expected: str
+) -> None:
     async with shown() as (transcript, _):
         transcript.add(BlockKind.NOTE, source)
         assert text(transcript) == expected
@@ -293,7 +345,10 @@ async def test_only_pairs_of_single_backticks_are_code(source: str, expected: st
 async def test_thoughts_are_one_line_that_opens_and_folds_by_a_click() -> None:
     async with shown() as (transcript, pilot):
         transcript.add(BlockKind.USER, "why?")
-        for piece, measure in (("They ask\n", "0 s, ~3 tokens"), ("why.", "2 s, ~5 tokens")):
+        for piece, measure in (
+            ("They ask\n", "0 s, ~3 tokens"),
+            ("why.", "2 s, ~5 tokens"),
+        ):
             transcript.think(piece, measure)
         await pilot.pause()
         assert screen(transcript)[2].startswith("▸ Thinking … 2 s")
@@ -302,7 +357,13 @@ async def test_thoughts_are_one_line_that_opens_and_folds_by_a_click() -> None:
         assert transcript.end_thoughts("2 s, 7 tokens")
 
         folded = ["❯ why?", "", "▸ Thought for 2 s, 7 tokens", "", "Because."]
-        opened = [*folded[:2], "▾ Thought for 2 s, 7 tokens", "│ They ask", "│ why.", *folded[3:]]
+        opened = [
+            *folded[:2],
+            "▾ Thought for 2 s, 7 tokens",
+            "│ They ask",
+            "│ why.",
+            *folded[3:],
+        ]
         assert text(transcript).split("\n") == folded
         await pilot.click(Transcript, offset=(5, 2))
         assert text(transcript).split("\n") == opened
@@ -361,7 +422,10 @@ async def test_output_keeps_the_last_state_of_a_progress_line() -> None:
         ("=" * 31 + " 5 passed in 0.2s " + "=" * 31, ["===== 5 passed in 0.2s ====="]),
         ("-" * 80, ["-" * 28]),
         ("─" * 30 + " 日本 " + "─" * 30, ["───────────" + " 日本 " + "───────────"]),
-        ("=" * 20 + " words that do not fit in one row " + "=" * 20, ["= words that do not fit in", "one row ="]),
+        (
+            "=" * 20 + " words that do not fit in one row " + "=" * 20,
+            ["= words that do not fit in", "one row ="],
+        ),
         ("____ test_a ____", ["____ test_a ____"]),
         ("=" * 20 + " short tail =", ["=" * 20 + " short", "tail ="]),
         ("-----+-----" * 3, ["-----+----------+----------+", "-----"]),
@@ -369,7 +433,9 @@ async def test_output_keeps_the_last_state_of_a_progress_line() -> None:
         ("." * 30, ["." * 28, ".."]),
     ],
 )
-async def test_rules_in_output_are_shortened_to_one_row(source: str, rows: list[str]) -> None:
+async def test_rules_in_output_are_shortened_to_one_row(
+    source: str, rows: list[str]
+) -> None:
     async with shown(width=33) as (transcript, pilot):
         transcript.add(BlockKind.OUTPUT, source)
         assert text(transcript) == "\n".join(f"│ {row}" for row in rows)
@@ -380,7 +446,9 @@ async def test_rules_in_output_are_shortened_to_one_row(source: str, rows: list[
 
 
 async def test_output_is_settled_alike_whatever_its_chunks() -> None:
-    source = "\x1b[32mok\x1b[0m \x1b]0;title\x07\r\n  two\tthree\n" + "\x1b[1mlong " * 4_000
+    source = (
+        "\x1b[32mok\x1b[0m \x1b]0;title\x07\r\n  two\tthree\n" + "\x1b[1mlong " * 4_000
+    )
     async with shown() as (transcript, _):
         transcript.add(BlockKind.OUTPUT, source)
         whole = transcript.get_selection(SELECT_ALL)
@@ -399,7 +467,9 @@ async def test_output_is_settled_alike_whatever_its_chunks() -> None:
 @given(st.lists(st.integers(1, len(NASTY) - 1), max_size=40, unique=True))
 @settings(max_examples=40, deadline=None, derandomize=True, database=None)
 def test_chunks_do_not_change_the_lines(cuts: list[int]) -> None:
-    chunks = (NASTY[start:end] for start, end in pairwise([0, *sorted(cuts), len(NASTY)]))
+    chunks = (
+        NASTY[start:end] for start, end in pairwise([0, *sorted(cuts), len(NASTY)])
+    )
     assert markdown(*chunks) == markdown(NASTY)
 
 
@@ -416,7 +486,16 @@ def test_chunks_do_not_change_the_lines(cuts: list[int]) -> None:
         "`" * 20_000 + "\n" + "#" * 3_000,
         NASTY * 8,
     ],
-    ids=["words", "one word", "code line", "list", "table", "quote", "backticks", "nasty"],
+    ids=[
+        "words",
+        "one word",
+        "code line",
+        "list",
+        "table",
+        "quote",
+        "backticks",
+        "nasty",
+    ],
 )
 def test_chunks_do_not_change_long_texts(source: str, seed: int) -> None:
     assert markdown(*pieces(source, Random(seed), 2_500)) == markdown(source)
@@ -435,7 +514,15 @@ def test_markdown_is_laid_out() -> None:
 
 
 def test_fence_in_markdown_keeps_blank_lines_and_shows_its_path() -> None:
-    assert rendered("```python:a.py\na = 1\n\n\nb = 2\n```\n.") == [" a.py", " a = 1", "", "", " b = 2", "", "."]
+    assert rendered("```python:a.py\na = 1\n\n\nb = 2\n```\n.") == [
+        " a.py",
+        " a = 1",
+        "",
+        "",
+        " b = 2",
+        "",
+        ".",
+    ]
 
 
 def test_fence_in_a_list_belongs_to_its_item() -> None:
@@ -468,7 +555,9 @@ async def test_narrow_widths_do_no_harm(width: int) -> None:
         transcript.add(BlockKind.MARKDOWN, NASTY)
         transcript.add(BlockKind.HEADING, "A heading that is too long")
         await pilot.pause()
-        assert all(transcript.render_line(y).cell_length <= max(width, 1) for y in range(24))
+        assert all(
+            transcript.render_line(y).cell_length <= max(width, 1) for y in range(24)
+        )
 
 
 async def test_code_is_coloured_and_follows_the_theme() -> None:
@@ -479,7 +568,9 @@ async def test_code_is_coloured_and_follows_the_theme() -> None:
         assert len(set(map(frozenset, dark.values()))) == 3
         pilot.app.theme = "textual-light"
         await pilot.pause()
-        light = {part: colours(transcript, part) for part in ("return", "text", "plain")}
+        light = {
+            part: colours(transcript, part) for part in ("return", "text", "plain")
+        }
         assert all(dark[part].isdisjoint(light[part]) for part in dark)
         ((_, background),) = light["plain"]
         assert background is not None
@@ -511,10 +602,14 @@ def test_strings_over_several_lines_are_coloured_when_the_fence_is_closed() -> N
     ],
 )
 def test_words_are_wrapped(source: str, room: int, rows: list[str]) -> None:
-    assert [source[start:end] for start, end in wrap(source, room, by_words=True)] == rows
+    assert [
+        source[start:end] for start, end in wrap(source, room, by_words=True)
+    ] == rows
 
 
-@given(st.text(alphabet="ab ö日👍\u0301", max_size=60), st.integers(2, 12), st.booleans())
+@given(
+    st.text(alphabet="ab ö日👍\u0301", max_size=60), st.integers(2, 12), st.booleans()
+)
 @settings(max_examples=200, deadline=None, derandomize=True, database=None)
 def test_wrapping_loses_only_spaces(source: str, room: int, by_words: bool) -> None:
     rows = [source[start:end] for start, end in wrap(source, room, by_words=by_words)]
@@ -549,34 +644,53 @@ async def test_adding_settles_what_is_live() -> None:
         assert transcript.plain_text().split() == ["reply", "done", "next"]
 
 
-@pytest.mark.parametrize("live", [BlockKind.MARKDOWN, BlockKind.OUTPUT, BlockKind.THOUGHTS])
-@pytest.mark.parametrize("kind", [kind for kind in BlockKind if kind not in (BlockKind.THOUGHTS, BlockKind.ACTION)])
-async def test_what_is_added_beside_does_not_cut_what_is_live(live: BlockKind, kind: BlockKind) -> None:
+@pytest.mark.parametrize(
+    "live", [BlockKind.MARKDOWN, BlockKind.OUTPUT, BlockKind.THOUGHTS]
+)
+@pytest.mark.parametrize(
+    "kind",
+    [kind for kind in BlockKind if kind not in (BlockKind.THOUGHTS, BlockKind.ACTION)],
+)
+async def test_what_is_added_beside_does_not_cut_what_is_live(
+    live: BlockKind, kind: BlockKind
+) -> None:
     async with shown() as (transcript, pilot):
         transcript.add(BlockKind.NOTE, "above")
         transcript.begin(live)
-        transcript.write("one\n\ntwo ") if live is not BlockKind.THOUGHTS else transcript.think("one\n\ntwo ", "1 s")
+        (
+            transcript.write("one\n\ntwo ")
+            if live is not BlockKind.THOUGHTS
+            else transcript.think("one\n\ntwo ", "1 s")
+        )
         await pilot.pause()
         with beside_the_turn():
             transcript.add(kind, "looked at")
             transcript.settle()
             transcript.add(kind, "and at this")
         assert "looked at" in text(transcript)
-        transcript.write("three") if live is not BlockKind.THOUGHTS else transcript.think("three", "2 s")
+        (
+            transcript.write("three")
+            if live is not BlockKind.THOUGHTS
+            else transcript.think("three", "2 s")
+        )
         await pilot.pause()
         before = text(transcript)
-        assert transcript.plain_text() == "above\none\n\ntwo three\nlooked at\nand at this"
+        assert (
+            transcript.plain_text() == "above\none\n\ntwo three\nlooked at\nand at this"
+        )
 
         transcript.settle()
         await pilot.pause()
-        assert transcript.plain_text() == "above\none\n\ntwo three\nlooked at\nand at this"
+        assert (
+            transcript.plain_text() == "above\none\n\ntwo three\nlooked at\nand at this"
+        )
         if live is BlockKind.OUTPUT:
             assert text(transcript) == before
         transcript.add(BlockKind.NOTE, "below")
         assert transcript.plain_text().endswith("and at this\nbelow")
 
 
-async def test_blocks_beside_a_live_one_fold_are_found_chosen_and_fit_another_width() -> None:
+async def test_blocks_beside_a_live_one_fold_can_be_found_chosen_and_resized() -> None:
     async with shown(height=30) as (transcript, pilot):
         transcript.write("the reply\n\n")
         with beside_the_turn():
@@ -595,12 +709,18 @@ async def test_blocks_beside_a_live_one_fold_are_found_chosen_and_fit_another_wi
         assert "+new" not in text(transcript).replace(" ", "")
         await pilot.resize_terminal(30, 30)
         await pilot.pause()
-        assert text(transcript).index("and on") < text(transcript).index("a.txt") < text(transcript).index("word word")
+        assert (
+            text(transcript).index("and on")
+            < text(transcript).index("a.txt")
+            < text(transcript).index("word word")
+        )
         transcript.action_open_block()
         transcript.settle()
         await pilot.pause()
         assert "+new" in text(transcript).replace(" ", "")
-        assert transcript.plain_text().startswith("the reply\n\ngoes on\n\nand on\ndiff --git")
+        assert transcript.plain_text().startswith(
+            "the reply\n\ngoes on\n\nand on\ndiff --git"
+        )
         transcript.write("again")
         with beside_the_turn():
             transcript.add(BlockKind.NOTE, "gone")
@@ -621,7 +741,9 @@ async def test_looks_beside_an_endless_stream_are_kept_within_the_limit() -> Non
         transcript.add(BlockKind.NOTE, "end")
         await pilot.pause()
         assert "look 39" in text(transcript)
-        assert "… earlier output is left out" in "\n".join(row.line.text for row in transcript._scrollback.rows)
+        assert "… earlier output is left out" in "\n".join(
+            row.line.text for row in transcript._scrollback.rows
+        )
         assert len(transcript._scrollback.rows) <= 52
 
 
@@ -666,7 +788,11 @@ async def test_clear_forgets_everything() -> None:
         transcript.write("live")
         transcript.clear()
         await pilot.pause()
-        assert (text(transcript), transcript.plain_text(), transcript.max_scroll_y) == ("", "", 0)
+        assert (text(transcript), transcript.plain_text(), transcript.max_scroll_y) == (
+            "",
+            "",
+            0,
+        )
         transcript.add(BlockKind.NOTE, "new")
         assert text(transcript) == "new"
 
@@ -738,7 +864,9 @@ async def test_another_size_keeps_the_end_in_sight(height: int) -> None:
 
 async def test_another_width_keeps_the_line_at_the_top() -> None:
     async with shown() as (transcript, pilot):
-        transcript.add(BlockKind.OUTPUT, "\n".join(f"line {n} " + "word " * 30 for n in range(100)))
+        transcript.add(
+            BlockKind.OUTPUT, "\n".join(f"line {n} " + "word " * 30 for n in range(100))
+        )
         await pilot.pause()
         transcript.scroll_to(y=60, animate=False)
         await pilot.pause()
@@ -777,7 +905,10 @@ async def test_a_single_endless_block_is_limited_too() -> None:
 async def test_leaving_out_does_not_move_what_is_read() -> None:
     async with shown(max_lines=500) as (transcript, pilot):
         for block in range(10):
-            transcript.add(BlockKind.OUTPUT, "\n".join(f"block {block} line {n}" for n in range(50)))
+            transcript.add(
+                BlockKind.OUTPUT,
+                "\n".join(f"block {block} line {n}" for n in range(50)),
+            )
         await pilot.pause()
         transcript.scroll_to(y=400, animate=False)
         await pilot.pause()
@@ -787,7 +918,9 @@ async def test_leaving_out_does_not_move_what_is_read() -> None:
         assert screen(transcript)[:-1] == before[:-1]
 
 
-async def test_nothing_is_drawn_when_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nothing_is_drawn_when_nothing_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async with shown() as (transcript, pilot):
         transcript.add(BlockKind.MARKDOWN, NASTY)
         await pilot.pause()
@@ -848,7 +981,12 @@ async def test_a_selection_stays_on_its_text_when_old_lines_are_left_out() -> No
 
 async def test_a_long_line_of_a_list_goes_on_below_its_words() -> None:
     async with shown(34, 10) as (transcript, pilot):
-        transcript.add(BlockKind.NOTE, "words: a ticket\n  ✓ 1. Sum up the prices of a whole cart\n  ○ 12. Count them")
+        transcript.add(
+            BlockKind.NOTE,
+            "words: a ticket\n"
+            "  ✓ 1. Sum up the prices of a whole cart\n"
+            "  ○ 12. Count them",
+        )
         assert text(transcript).split("\n") == [
             "words: a ticket",
             "  ✓ 1. Sum up the prices of a",
@@ -856,6 +994,8 @@ async def test_a_long_line_of_a_list_goes_on_below_its_words() -> None:
             "  ○ 12. Count them",
         ]
         transcript.text_select_all()
-        assert "1. Sum up the prices of a whole cart" in (pilot.app.screen.get_selected_text() or "")
+        assert "1. Sum up the prices of a whole cart" in (
+            pilot.app.screen.get_selected_text() or ""
+        )
         await pilot.resize_terminal(12, 30)
         assert all(len(row) <= 12 for row in text(transcript).split("\n"))

@@ -51,7 +51,9 @@ def opened(person: Person, proposal: Proposal | Review) -> Worker[Choice]:
 
 
 @pytest.mark.parametrize("seed", range(2))
-async def test_a_typist_answers_none_of_many_questions(sandbox: Sandbox, seed: int) -> None:
+async def test_a_typist_answers_none_of_many_questions(
+    sandbox: Sandbox, seed: int
+) -> None:
     """Ten keys a second, and questions that come and go at any moment."""
     chance = random.Random(seed)
     text = "".join(chance.choice(" ".join((*WORDS, *SENTENCES))) for _ in range(50))
@@ -68,11 +70,15 @@ async def test_a_typist_answers_none_of_many_questions(sandbox: Sandbox, seed: i
             await person.type(character)
         await person.rest(60)
         assert len(asked) > 3
-        assert not any(worker.is_finished and not worker.is_cancelled for worker in asked)
+        assert not any(
+            worker.is_finished and not worker.is_cancelled for worker in asked
+        )
         assert person.prompt.text == text
 
 
-async def test_a_question_that_is_taken_back_at_any_moment_is_gone(sandbox: Sandbox) -> None:
+async def test_a_question_that_is_taken_back_at_any_moment_is_gone(
+    sandbox: Sandbox,
+) -> None:
     """Also while it is being put on the screen."""
     async with person_at(sandbox) as person:
         for moments in range(12):
@@ -89,15 +95,21 @@ async def test_a_question_that_is_taken_back_at_any_moment_is_gone(sandbox: Sand
 
 @dataclass
 class StampedTime(FingerTime):
-    """Each key has the time at which it was pressed, however late the shell comes to it."""
+    """Each key has the time at which it was pressed, however late the shell comes to
+    it.
+    """
 
     @property
     def clock(self) -> KeyClock:
         return KeyClock(lambda: self.now, lambda event: event.time, self.sleep)
 
 
-async def test_a_typist_at_ten_keys_a_second_answers_none_of_hundreds_of_questions(sandbox: Sandbox) -> None:
-    """They come and go at any moment: before they are on the screen, when they were just seen, some words later."""
+async def test_a_typist_at_ten_keys_a_second_answers_none_of_hundreds_of_questions(
+    sandbox: Sandbox,
+) -> None:
+    """They come and go at any moment: before they are on the screen, when they were
+    just seen, some words later.
+    """
     chance, time, keys = random.Random(1), StampedTime(), 0
     letters = " ".join((*WORDS, *SENTENCES)) + "\n" * 12
     app = shell(sandbox, time=time)
@@ -105,7 +117,11 @@ async def test_a_typist_at_ten_keys_a_second_answers_none_of_hundreds_of_questio
         await session_opened(app, pilot)
         for number in range(250):
             proposal = chance.choice(PROPOSALS)
-            approved = app.asking.review if isinstance(proposal, Review) else app.asking.approve
+            approved = (
+                app.asking.review
+                if isinstance(proposal, Review)
+                else app.asking.approve
+            )
             asking = app.asking.ask("Which?") if number % 5 else approved(proposal)  # type: ignore[arg-type]
             asked: asyncio.Task[object] = asyncio.create_task(asking)
             for _ in range(chance.randrange(12)):
@@ -117,7 +133,11 @@ async def test_a_typist_at_ten_keys_a_second_answers_none_of_hundreds_of_questio
             for _ in range(chance.randrange(1, 4)):
                 time.pass_by(0.1)
                 character = chance.choice(letters)
-                key = events.Key("enter", "\r") if character == "\n" else events.Key(character, character)
+                key = (
+                    events.Key("enter", "\r")
+                    if character == "\n"
+                    else events.Key(character, character)
+                )
                 key.time = time.now
                 app.post_message(key)
                 keys += 1
@@ -139,16 +159,21 @@ GAPS = st.floats(0, REST, exclude_max=True)
 
 
 @given(
-    keys=st.lists(st.tuples(st.sampled_from("ynaqleso \n"), GAPS), min_size=1, max_size=40),
+    keys=st.lists(
+        st.tuples(st.sampled_from("ynaqleso \n"), GAPS), min_size=1, max_size=40
+    ),
     seen=st.integers(0, 39),
-    words=st.sampled_from([("yes", "no"), ("yes", "no", "always"), ("yes", "no", "all", "quit"), ()]),
+    words=st.sampled_from(
+        [("yes", "no"), ("yes", "no", "always"), ("yes", "no", "all", "quit"), ()]
+    ),
     lag=st.integers(0, 3),
 )
 async def test_no_rhythm_without_a_rest_is_an_answer(
     keys: list[tuple[str, float]], seen: int, words: tuple[str, ...], lag: int
 ) -> None:
-    """Whatever is typed, and whenever in it the question comes, also where the prompt shows keys some keys later: where
-    no key comes after a rest, there is no answer."""
+    """Whatever is typed, and whenever in it the question comes, also where the prompt
+    shows keys some keys later: where no key comes after a rest, there is no answer.
+    """
     answering, typed, now, last = Answering(words), "", 0.0, 0.0
     shown = [""] * (lag + 1)
     for number, (character, gap) in enumerate(keys):
@@ -157,8 +182,17 @@ async def test_no_rhythm_without_a_rest_is_an_answer(
             answering.seen_at = now
         rested = now - max(last, answering.seen_at) >= REST
         last = now
-        key = events.Key("enter", "\r") if character == "\n" else events.Key(character, character)
-        assert answering.hear(key, typed=shown[-lag - 1], rested=rested, seen=now >= answering.seen_at) is None
+        key = (
+            events.Key("enter", "\r")
+            if character == "\n"
+            else events.Key(character, character)
+        )
+        assert (
+            answering.hear(
+                key, typed=shown[-lag - 1], rested=rested, seen=now >= answering.seen_at
+            )
+            is None
+        )
         if character == "\n":
             assert answering.sent(typed) is None
         typed = "" if character == "\n" else typed + character
@@ -166,20 +200,33 @@ async def test_no_rhythm_without_a_rest_is_an_answer(
 
 
 @given(answer=st.sampled_from(["y", "yes", "no", "a", "Always"]), lag=st.integers(0, 9))
-async def test_an_answer_that_is_begun_after_a_rest_counts_at_any_speed(answer: str, lag: int) -> None:
+async def test_an_answer_that_is_begun_after_a_rest_counts_at_any_speed(
+    answer: str, lag: int
+) -> None:
     answering = Answering(("yes", "no", "always"))
     shown = [""] * (lag + 1)
     for number, character in enumerate(answer):
-        answering.hear(events.Key(character, character), typed=shown[-lag - 1], rested=number == 0, seen=True)
+        answering.hear(
+            events.Key(character, character),
+            typed=shown[-lag - 1],
+            rested=number == 0,
+            seen=True,
+        )
         shown.append(answer[: number + 1])
-    answering.hear(events.Key("enter", "\r"), typed=shown[-lag - 1], rested=False, seen=True)
+    answering.hear(
+        events.Key("enter", "\r"), typed=shown[-lag - 1], rested=False, seen=True
+    )
     assert answering.sent(answer) == answering.knows(answer)
 
 
-async def test_who_has_read_the_question_and_then_types_a_sentence_has_not_answered(sandbox: Sandbox) -> None:
+async def test_who_has_read_the_question_and_then_types_a_sentence_has_not_answered(
+    sandbox: Sandbox,
+) -> None:
     """Each sentence to a question that knows its first letter."""
     async with person_at(sandbox) as person:
-        for sentence, proposal in zip(SENTENCES, (CHANGES, COMMAND, COMMAND, ACTION, ACTION, CHANGES), strict=True):
+        for sentence, proposal in zip(
+            SENTENCES, (CHANGES, COMMAND, COMMAND, ACTION, ACTION, CHANGES), strict=True
+        ):
             asked = opened(person, proposal)
             await person.until_asked()
             await person.rest(60)
@@ -215,7 +262,9 @@ async def test_a_letter_counts_when_the_question_was_seen_and_the_keyboard_reste
         assert person.prompt.text == ""
 
 
-async def test_a_letter_soon_after_another_key_is_the_answer_with_an_enter_after_a_rest(sandbox: Sandbox) -> None:
+async def test_a_letter_soon_after_another_key_is_the_answer_with_an_enter_after_a_rest(
+    sandbox: Sandbox,
+) -> None:
     async with person_at(sandbox) as person:
         asked = opened(person, COMMAND)
         await person.until_asked()
@@ -231,7 +280,9 @@ async def test_a_letter_soon_after_another_key_is_the_answer_with_an_enter_after
         assert await asked.wait() is Choice.YES
 
 
-async def test_a_word_that_was_begun_before_the_question_is_put_aside_and_not_lost(sandbox: Sandbox) -> None:
+async def test_a_word_that_was_begun_before_the_question_is_put_aside_and_not_lost(
+    sandbox: Sandbox,
+) -> None:
     async with person_at(sandbox) as person:
         await person.type("yes", gap=0)
         asked = opened(person, COMMAND)
@@ -248,25 +299,32 @@ async def test_a_word_that_was_begun_before_the_question_is_put_aside_and_not_lo
 
 
 @pytest.mark.parametrize("text", ["y", "yes", "YES", " no", "always"])
-async def test_a_letter_or_word_and_enter_is_an_answer_at_once(sandbox: Sandbox, text: str) -> None:
+async def test_a_letter_or_word_and_enter_is_an_answer_at_once(
+    sandbox: Sandbox, text: str
+) -> None:
     async with person_at(sandbox) as person:
         asked = opened(person, COMMAND)
         await person.until_asked()
         await person.rest()
         await person.type(f"{text}\n", gap=0)
         await person.until(lambda: asked.is_finished)
-        assert await asked.wait() is Choice({"y": "yes"}.get(text, text.strip().lower()))
+        assert await asked.wait() is Choice(
+            {"y": "yes"}.get(text, text.strip().lower())
+        )
         assert person.prompt.text == ""
 
 
-async def test_a_question_leaves_the_draft_alone_and_tab_makes_room_for_the_answer(sandbox: Sandbox) -> None:
+async def test_a_question_leaves_the_draft_alone_and_tab_makes_room_for_the_answer(
+    sandbox: Sandbox,
+) -> None:
     async with person_at(sandbox) as person:
         await person.type(DRAFT)
         asked = opened(person, COMMAND)
         await person.until_asked()
         assert "Tab, then" in person.screen
         await person.rest(60)
-        await person.type("yes\n", gap=1)  # a draft with an answer behind it is no answer
+        # a draft with an answer behind it is no answer
+        await person.type("yes\n", gap=1)
         assert not asked.is_finished
         assert f"↩ {DRAFT}yes" in person.screen
 
@@ -284,7 +342,9 @@ async def test_a_question_leaves_the_draft_alone_and_tab_makes_room_for_the_answ
 
 
 @pytest.mark.parametrize("draft", ["", "maybe you should"])
-async def test_escape_is_a_no_at_once_and_leaves_the_draft(sandbox: Sandbox, draft: str) -> None:
+async def test_escape_is_a_no_at_once_and_leaves_the_draft(
+    sandbox: Sandbox, draft: str
+) -> None:
     async with person_at(sandbox) as person:
         await person.type(draft)
         asked = opened(person, COMMAND)
@@ -328,7 +388,9 @@ async def test_pasted_text_answers_nothing(sandbox: Sandbox) -> None:
         asked.cancel()
 
 
-async def test_an_earlier_line_that_is_brought_back_answers_nothing_by_itself(sandbox: Sandbox) -> None:
+async def test_an_earlier_line_that_is_brought_back_answers_nothing_by_itself(
+    sandbox: Sandbox,
+) -> None:
     async with person_at(sandbox) as person:
         await person.say("/y")
         person.prompt.accepted("y")
@@ -344,7 +406,9 @@ async def test_an_earlier_line_that_is_brought_back_answers_nothing_by_itself(sa
         asked.cancel()
 
 
-async def test_questions_that_come_at_once_are_asked_one_after_the_other(sandbox: Sandbox) -> None:
+async def test_questions_that_come_at_once_are_asked_one_after_the_other(
+    sandbox: Sandbox,
+) -> None:
     async with person_at(sandbox) as person:
         first, second = opened(person, COMMAND), opened(person, CHANGES)
         await person.until_asked()
@@ -356,31 +420,40 @@ async def test_questions_that_come_at_once_are_asked_one_after_the_other(sandbox
         assert await second.wait() is Choice.NO
 
 
-# ------------------------------------------------------------------------------------------------- questions in words
+# ------------------------------------------------------------------- questions in words
 
 
-async def wanting(person: Person, sent: Callable[[Person], None] | None = None) -> Worker[str]:
-    asked = person.app.run_worker(person.app.asking.ask("Which colour?"), exit_on_error=False)
+async def wanting(
+    person: Person, sent: Callable[[Person], None] | None = None
+) -> Worker[str]:
+    asked = person.app.run_worker(
+        person.app.asking.ask("Which colour?"), exit_on_error=False
+    )
     if sent is not None:
         sent(person)
     await person.until_asked()
     return asked
 
 
-async def test_a_line_that_is_begun_after_the_question_was_read_is_the_answer(sandbox: Sandbox) -> None:
+async def test_a_line_that_is_begun_after_the_question_was_read_is_the_answer(
+    sandbox: Sandbox,
+) -> None:
     async with person_at(sandbox) as person:
         asked = await wanting(person)
         await person.rest()
         await person.type("y", gap=0)
         await person.rest(60)
-        assert not asked.is_finished  # a letter is no answer by itself where words are wanted
+        # a letter is no answer by itself where words are wanted
+        assert not asked.is_finished
         await person.type("ellow\n")
         await person.until(lambda: asked.is_finished)
         assert await asked.wait() == "yellow"
         assert person.told.index("Which colour?") < person.told.index("yellow")
 
 
-async def test_a_line_that_was_begun_before_is_the_answer_only_when_it_is_sent_twice(sandbox: Sandbox) -> None:
+async def test_a_line_that_was_begun_before_is_the_answer_only_when_it_is_sent_twice(
+    sandbox: Sandbox,
+) -> None:
     async with person_at(sandbox) as person:
         await person.type(LINE[:-3])
         asked = await wanting(person)
@@ -394,7 +467,7 @@ async def test_a_line_that_was_begun_before_is_the_answer_only_when_it_is_sent_t
         assert await asked.wait() == LINE
 
 
-# ------------------------------------------------------------------------------------------ what stays of an answer
+# -------------------------------------------------------------- what stays of an answer
 
 
 @pytest.mark.parametrize(("key", "answer"), [("y", "yes"), ("escape", "no")])
@@ -407,10 +480,17 @@ async def test_question_and_answer_stay_in_the_transcript_and_in_the_log(
         await person.begin("")
         await person.answer(key)
         await person.until(lambda: not person.is_waiting)
-        for text in ("May step 1 write this?", "create a.txt", "+good", f"Your answer: {answer}"):
+        for text in (
+            "May step 1 write this?",
+            "create a.txt",
+            "+good",
+            f"Your answer: {answer}",
+        ):
             assert text in person.told
     log = (sandbox.root / ".cdd" / "runs" / SLUG / "events.jsonl").read_text()
-    assert [json.loads(line)["event"] for line in log.splitlines()].count("person_answered") == 1
+    assert [json.loads(line)["event"] for line in log.splitlines()].count(
+        "person_answered"
+    ) == 1
     assert f'"answer": "{answer}"' in log
 
 

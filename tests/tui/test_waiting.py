@@ -1,4 +1,6 @@
-"""A provider that asks to come back later, as the person in front of the shell sees it."""
+"""A provider that asks to come back later, as the person in front of the shell sees
+it.
+"""
 
 import asyncio
 import re
@@ -13,7 +15,10 @@ from tests.llm.server import LoopbackServer, failure
 from tests.projects import SLUG, FakeTime, Sandbox, Step, check, says
 from tests.tui.person import Person, person_at
 
-LIMIT = "Rate limit reached for the organization of this key on tokens per minute: limit 30000, used 29871."
+LIMIT = (
+    "Rate limit reached for the organization of this key on tokens per minute: limit"
+    " 30000, used 29871."
+)
 
 
 @dataclass
@@ -35,9 +40,13 @@ def time(sandbox: Sandbox) -> SteppedTime:
 
 @pytest.fixture
 def limited(sandbox: Sandbox, time: SteppedTime) -> Iterator[LoopbackServer]:
-    """A project whose model is at a server that first asks to wait for three seconds."""
+    """A project whose model is at a server that first asks to wait for three
+    seconds.
+    """
     sandbox.write(Step("a.txt", check("a.txt")))
-    with LoopbackServer([failure(429, LIMIT, headers={"Retry-After": "3"}), says("a.txt", "good")]) as server:
+    with LoopbackServer(
+        [failure(429, LIMIT, headers={"Retry-After": "3"}), says("a.txt", "good")]
+    ) as server:
         endpoint = endpoint_of("openai/any-model", server.url, {})
         assert endpoint is not None
         sandbox.real_model = DirectModel("openai/any-model", endpoint)
@@ -54,7 +63,8 @@ async def test_the_seconds_are_counted_down_and_then_the_step_goes_on(
 ) -> None:
     async with person_at(sandbox, f"/exec {SLUG}", size=(80, 24)) as person:
         await person.begin("")
-        for left in (4, 3, 2, 1):  # the three that were asked for, and a part of one by chance
+        # the three that were asked for, and a part of one by chance
+        for left in (4, 3, 2, 1):
             await person.until(lambda left=left: seconds_left(person) == left)  # type: ignore[misc]
             assert "openai/any-model" in person.activity
             assert "Esc stops" in person.activity
@@ -78,7 +88,9 @@ async def test_on_a_narrow_screen_too_the_whole_reason_can_be_read_once(
         assert " ".join(person.told.split()).count(LIMIT) == 1
 
 
-async def test_escape_ends_the_wait_and_nothing_more_is_asked(sandbox: Sandbox, limited: LoopbackServer) -> None:
+async def test_escape_ends_the_wait_and_nothing_more_is_asked(
+    sandbox: Sandbox, limited: LoopbackServer
+) -> None:
     async with person_at(sandbox, f"/exec {SLUG}") as person:
         await person.begin("")
         await person.until(lambda: seconds_left(person))

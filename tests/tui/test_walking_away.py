@@ -14,7 +14,9 @@ from tests.projects import SLUG, Sandbox, Step, check, says
 from tests.screens import Screen
 from tests.terminals import CDD, Terminal
 
-pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:This process .* is multi-threaded:DeprecationWarning"
+)
 AWAY, BACK = b"\x1b[O", b"\x1b[I"
 Open = Callable[..., Terminal]
 
@@ -27,14 +29,20 @@ def sees(terminal: Terminal, text: str) -> None:
 @pytest.fixture
 def open_(sandbox: Sandbox) -> Iterator[Open]:
     """Opens the shell on a terminal of a kind, in a project with a run of two steps."""
-    sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
-    replies = json.dumps([{"reply": says("a.txt", "good")}, {"reply": says("b.txt", "bad")}])
+    sandbox.write(
+        Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1")
+    )
+    replies = json.dumps(
+        [{"reply": says("a.txt", "good")}, {"reply": says("b.txt", "bad")}]
+    )
     (sandbox.root / ".cdd/script.yaml").write_text(f"replies: {replies}\n")
     (sandbox.root / ".cdd/config.yaml").write_text("model: script:.cdd/script.yaml\n")
     opened = list[Terminal]()
 
     def open_it(**variables: str) -> Terminal:
-        terminal = Terminal(sandbox.root, CDD, size=(80, 24), env={"TMUX": None, **variables})
+        terminal = Terminal(
+            sandbox.root, CDD, size=(80, 24), env={"TMUX": None, **variables}
+        )
         opened.append(terminal)
         sees(terminal, "Ask anything")
         return terminal
@@ -80,17 +88,26 @@ def test_ctrl_z_gives_the_title_back_and_fg_takes_it(open_: Open) -> None:
     terminal.press(b"\x1a")
     terminal.until(lambda: b"\x1b[?1049l" in terminal.seen)
     assert terminal.seen.index(b"\x1b[23;0t") < terminal.seen.rindex(b"\x1b[?1049l")
-    terminal.until(lambda: psutil.Process(terminal.pid).status() == psutil.STATUS_STOPPED)
+    terminal.until(
+        lambda: psutil.Process(terminal.pid).status() == psutil.STATUS_STOPPED
+    )
     os.kill(terminal.pid, signal.SIGCONT)
     terminal.until(lambda: terminal.seen.count(b"\x1b[22;0t") == 2)
 
 
-def test_a_terminal_that_is_not_known_is_sent_a_title_and_a_bell_alone(open_: Open) -> None:
+def test_a_terminal_that_is_not_known_is_sent_a_title_and_a_bell_alone(
+    open_: Open,
+) -> None:
     terminal = open_(TERM_PROGRAM="somebody's")
     terminal.press(AWAY)
     terminal.type("/status")
     terminal.until(
-        lambda: re.search(rb"(?<!\])\x07", re.sub(rb"\x1b\]2+;[^\x07]*\x07", b"", terminal.seen)) is not None
+        lambda: (
+            re.search(
+                rb"(?<!\])\x07", re.sub(rb"\x1b\]2+;[^\x07]*\x07", b"", terminal.seen)
+            )
+            is not None
+        )
     )
     assert b"\x1b]9;" not in terminal.seen
     assert b"\x1b]777;" not in terminal.seen
@@ -98,14 +115,17 @@ def test_a_terminal_that_is_not_known_is_sent_a_title_and_a_bell_alone(open_: Op
 
 def test_what_is_turned_off_is_not_written(open_: Open, sandbox: Sandbox) -> None:
     off = "notifications: {bell: false, desktop: off, title: false, progress: off}\n"
-    (sandbox.root / ".cdd/config.yaml").write_text(f"model: script:.cdd/script.yaml\n{off}")
+    (sandbox.root / ".cdd/config.yaml").write_text(
+        f"model: script:.cdd/script.yaml\n{off}"
+    )
     terminal = open_(TERM_PROGRAM="ghostty")
     terminal.press(AWAY)
     terminal.type(f"/exec {SLUG}")
     sees(terminal, "Next is step 1")
     terminal.press(b"\x04")
     terminal.until_ended()
-    assert terminal.seen.count(b"\x07") == terminal.seen.count(b"\x1b]22;")  # Textual's, for the mouse pointer
+    # Textual's, for the mouse pointer
+    assert terminal.seen.count(b"\x07") == terminal.seen.count(b"\x1b]22;")
     assert b"\x1b[22;0t" not in terminal.seen
 
 
@@ -123,7 +143,9 @@ def test_leaving_leaves_a_summary_in_the_terminal(open_: Open) -> None:
     assert third == "Go on with: cdd, and in it /resume"
 
 
-def test_where_all_is_done_there_is_nothing_to_go_on_with(open_: Open, sandbox: Sandbox) -> None:
+def test_where_all_is_done_there_is_nothing_to_go_on_with(
+    open_: Open, sandbox: Sandbox
+) -> None:
     replies = json.dumps([{"reply": says(path, "good")} for path in ("a.txt", "b.txt")])
     (sandbox.root / ".cdd/script.yaml").write_text(f"replies: {replies}\n")
     terminal = open_()
@@ -148,8 +170,12 @@ def test_where_nothing_was_done_nothing_is_left(open_: Open) -> None:
     assert left_in(terminal) == ""
 
 
-def test_a_terminal_that_is_closed_ends_the_shell_also_where_another_program_is_its_first(sandbox: Sandbox) -> None:
-    """As `make` is where a terminal was opened for `make demo` alone: only that one is sent a SIGHUP."""
+def test_a_closed_terminal_ends_the_shell_also_where_another_program_is_its_first(
+    sandbox: Sandbox,
+) -> None:
+    """As `make` is where a terminal was opened for `make demo` alone: only that one is
+    sent a SIGHUP.
+    """
     command = f"trap '' HUP; '{sys.executable}' -m cdd_agent; true"
     terminal = Terminal(sandbox.root, "/bin/sh", "-c", command, size=(80, 24))
     sees(terminal, "Ask anything")

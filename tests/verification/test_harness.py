@@ -9,13 +9,27 @@ from cdd_agent.verification.harness import changes_of_harness, conftests
 from cdd_agent.verification.invocation import invocation
 
 PYTEST = invocation(["pytest"], Path())
-FIXTURES = "import sys\nimport pytest\n\nsys.path.insert(0, 'src')\n\n@pytest.fixture\ndef user(): return 1\n"
+FIXTURES = (
+    "import sys\n"
+    "import pytest\n\n"
+    "sys.path.insert(0, 'src')\n\n"
+    "@pytest.fixture\n"
+    "def user(): return 1\n"
+)
 HOOK = "def pytest_collection_modifyitems(items):\n    items[:] = items[:1]\n"
-PYPROJECT = "[project]\nname = 'x'\ndependencies = [{}]\n[tool.pytest.ini_options]\naddopts = '{}'\n"
+PYPROJECT = (
+    "[project]\n"
+    "name = 'x'\n"
+    "dependencies = [{}]\n"
+    "[tool.pytest.ini_options]\n"
+    "addopts = '{}'\n"
+)
 
 
 def change(path: str, before: str | None, after: str) -> FileChange:
-    return FileChange(PurePosixPath(path), None if before is None else before.encode(), after.encode())
+    return FileChange(
+        PurePosixPath(path), None if before is None else before.encode(), after.encode()
+    )
 
 
 @pytest.mark.parametrize(
@@ -24,7 +38,11 @@ def change(path: str, before: str | None, after: str) -> FileChange:
         ("pytest.ini", None, "[pytest]\n"),
         (".pytest.ini", "[pytest]\n", "[pytest]\naddopts = -k x\n"),
         ("sub/pytest.toml", None, "x"),
-        ("pyproject.toml", PYPROJECT.format("", ""), PYPROJECT.format("", "--ignore=tests")),
+        (
+            "pyproject.toml",
+            PYPROJECT.format("", ""),
+            PYPROJECT.format("", "--ignore=tests"),
+        ),
         ("pyproject.toml", PYPROJECT.format("", ""), "["),
         ("pyproject.toml", None, PYPROJECT.format("", "")),
         ("setup.cfg", "[metadata]\n", "[metadata]\n[tool:pytest]\ntestpaths = x\n"),
@@ -36,7 +54,11 @@ def change(path: str, before: str | None, after: str) -> FileChange:
         ("conftest.py", None, "async def pytest_runtest_makereport(item): ..."),
         ("conftest.py", None, "collect_ignore = ['tests']"),
         ("conftest.py", "collect_ignore = []", "collect_ignore = ['tests']"),
-        ("conftest.py", "collect_ignore = []", "collect_ignore = []\ncollect_ignore += ['tests']"),
+        (
+            "conftest.py",
+            "collect_ignore = []",
+            "collect_ignore = []\ncollect_ignore += ['tests']",
+        ),
         ("conftest.py", None, "pytest_plugins = ['x']"),
         ("conftest.py", None, "pytest_runtest_call = lambda item: None"),
         ("conftest.py", None, "import os\nos._exit(0)"),
@@ -65,11 +87,27 @@ def test_what_pytest_goes_by(path: str, before: str | None, after: str) -> None:
     [
         ("conftest.py", None, FIXTURES),
         ("conftest.py", FIXTURES + HOOK, FIXTURES.replace("1", "2") + HOOK),
-        ("conftest.py", None, "@pytest.fixture\ndef app(monkeypatch):\n    monkeypatch.setattr(x, 'y', 1)\n"),
+        (
+            "conftest.py",
+            None,
+            (
+                "@pytest.fixture\n"
+                "def app(monkeypatch):\n"
+                "    monkeypatch.setattr(x, 'y', 1)\n"
+            ),
+        ),
         ("conftest.py", None, "register(UserFactory)"),
-        ("pyproject.toml", PYPROJECT.format("", ""), PYPROJECT.format("'requests'", "")),
+        (
+            "pyproject.toml",
+            PYPROJECT.format("", ""),
+            PYPROJECT.format("'requests'", ""),
+        ),
         ("pyproject.toml", None, "[project]\n"),
-        ("setup.cfg", "[tool:pytest]\naddopts = -q\n", "[metadata]\nx = 1\n[tool:pytest]\naddopts = -q\n"),
+        (
+            "setup.cfg",
+            "[tool:pytest]\naddopts = -q\n",
+            "[metadata]\nx = 1\n[tool:pytest]\naddopts = -q\n",
+        ),
         ("src/pytest_like.py", None, "x"),
         ("tests/test_x.py", "def test_x(): ...", ""),
         ("package.json", "{}", '{"dependencies": {"x": "1"}}'),
@@ -84,7 +122,11 @@ def test_what_decides_nothing(path: str, before: str | None, after: str) -> None
 @pytest.mark.parametrize(
     ("path", "before", "after"),
     [
-        ("package.json", '{"scripts": {"test": "vitest"}}', '{"scripts": {"test": "true"}}'),
+        (
+            "package.json",
+            '{"scripts": {"test": "vitest"}}',
+            '{"scripts": {"test": "true"}}',
+        ),
         ("package.json", "{}", '{"jest": {"testMatch": []}}'),
         ("package.json", "{}", "["),
         ("vitest.config.ts", None, "x"),
@@ -95,16 +137,23 @@ def test_what_decides_nothing(path: str, before: str | None, after: str) -> None
         ("check.sh", "exit 1", "exit 0"),
     ],
 )
-def test_what_only_other_programs_go_by(path: str, before: str | None, after: str) -> None:
+def test_what_only_other_programs_go_by(
+    path: str, before: str | None, after: str
+) -> None:
     changes = [change(path, before, after)]
     assert changes_of_harness(changes, None, "check.sh") == (path,)
     assert changes_of_harness(changes, PYTEST) == ()
 
 
 def test_a_step_may_make_the_script_that_checks_it() -> None:
-    assert changes_of_harness([change("check.sh", None, "exit 0")], None, "check.sh") == ()
+    assert (
+        changes_of_harness([change("check.sh", None, "exit 0")], None, "check.sh") == ()
+    )
 
 
 def test_every_conftest_is_shown() -> None:
-    changes = [change("tests/conftest.py", None, FIXTURES), change("tests/test_x.py", None, "")]
+    changes = [
+        change("tests/conftest.py", None, FIXTURES),
+        change("tests/test_x.py", None, ""),
+    ]
     assert conftests(changes) == ("tests/conftest.py",)

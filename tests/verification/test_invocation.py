@@ -14,7 +14,9 @@ REPORT = Path("/r/report")
 
 
 def of(root: Path, script: str, command: str = "npm test") -> Invocation | None:
-    (root / "package.json").write_text(json.dumps({"scripts": {"test": script, "unit": script}}))
+    (root / "package.json").write_text(
+        json.dumps({"scripts": {"test": script, "unit": script}})
+    )
     return invocation(command.split(), root)
 
 
@@ -37,7 +39,9 @@ def of(root: Path, script: str, command: str = "npm test") -> Invocation | None:
         ("'open", None),
     ],
 )
-def test_a_script_of_one_plain_command_is_looked_into(tmp_path: Path, script: str, runner: str | None) -> None:
+def test_a_script_of_one_plain_command_is_looked_into(
+    tmp_path: Path, script: str, runner: str | None
+) -> None:
     found = of(tmp_path, script)
     assert (found.runner.name if found else None) == runner
 
@@ -52,30 +56,49 @@ def test_a_script_of_one_plain_command_is_looked_into(tmp_path: Path, script: st
         ("pnpm run unit", ["pnpm", "run", "unit", "--json"]),
     ],
 )
-def test_words_go_through_to_the_script(tmp_path: Path, command: str, words: list[str]) -> None:
+def test_words_go_through_to_the_script(
+    tmp_path: Path, command: str, words: list[str]
+) -> None:
     found = of(tmp_path, "jest", command)
     assert found
     made = found.reporting(REPORT)
     assert made
     assert list(made.argv[: len(words)]) == words
     (tmp_path / "a.test.js").touch()
-    assert found.selection == Selection(("a.test.js",) if "a.test.js" in command else ())
+    assert found.selection == Selection(
+        ("a.test.js",) if "a.test.js" in command else ()
+    )
 
 
 @pytest.mark.parametrize(
-    "command", ["npm test a.test.js", "npm install", "npm", "npm run", "npm run none", "make test"]
+    "command",
+    [
+        "npm test a.test.js",
+        "npm install",
+        "npm",
+        "npm run",
+        "npm run none",
+        "make test",
+    ],
 )
 def test_other_commands_come_to_no_runner(tmp_path: Path, command: str) -> None:
     assert of(tmp_path, "jest", command) is None
 
 
-@pytest.mark.parametrize("text", ["", "[", "[]", '{"scripts": []}', '{"scripts": {"test": 1}}', "[" * 100_000, "\0"])
-def test_a_package_json_that_cannot_be_read_comes_to_none(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize(
+    "text",
+    ["", "[", "[]", '{"scripts": []}', '{"scripts": {"test": 1}}', "[" * 100_000, "\0"],
+)
+def test_a_package_json_that_cannot_be_read_comes_to_none(
+    tmp_path: Path, text: str
+) -> None:
     (tmp_path / "package.json").write_text(text)
     assert invocation(["npm", "test"], tmp_path) is None
 
 
-def test_words_that_belong_into_the_middle_of_a_script_cannot_be_added(tmp_path: Path) -> None:
+def test_words_that_belong_into_the_middle_of_a_script_cannot_be_added(
+    tmp_path: Path,
+) -> None:
     found = of(tmp_path, "python -m unittest")
     assert found
     assert found.reporting(REPORT) is None
@@ -95,9 +118,13 @@ def test_the_script_decides_about_the_run_too(tmp_path: Path) -> None:
     found = of(tmp_path, "jest")
 
     def changed(path: str, before: str, after: str) -> tuple[str, ...]:
-        return changes_of_harness([FileChange(PurePosixPath(path), before.encode(), after.encode())], found)
+        return changes_of_harness(
+            [FileChange(PurePosixPath(path), before.encode(), after.encode())], found
+        )
 
-    assert changed("package.json", '{"scripts": {"test": "jest"}}', '{"scripts": {"test": "true"}}')
+    assert changed(
+        "package.json", '{"scripts": {"test": "jest"}}', '{"scripts": {"test": "true"}}'
+    )
     assert changed("jest.config.js", "", "x")
     assert not changed("pytest.ini", "", "x")
     assert not changed("package.json", "{}", '{"dependencies": {}}')

@@ -11,8 +11,13 @@ from cdd_agent.verification.test_id import TestId
 TEST = TestId.parse("tests/test_user.py::TestLogin::test_old[1]")
 
 
-def asked(text: str, *files: AffectedFile, title: str = "Work", guidance: str = "") -> StepMandate:
-    return StepMandate.by(PlanStep(number=1, title=title, description=text, files_affected=files), guidance)
+def asked(
+    text: str, *files: AffectedFile, title: str = "Work", guidance: str = ""
+) -> StepMandate:
+    return StepMandate.by(
+        PlanStep(number=1, title=title, description=text, files_affected=files),
+        guidance,
+    )
 
 
 @pytest.mark.parametrize(
@@ -22,7 +27,10 @@ def asked(text: str, *files: AffectedFile, title: str = "Work", guidance: str = 
         "Delete ./tests/test_user.py.",
         "Remove tests\\test_user.py",
         "Delete tests/test_user.py, it tests nothing.",
-        "Clean up. The file test_user.py is replaced by tests/test_login.py. Then run it.",
+        (
+            "Clean up. The file test_user.py is replaced by tests/test_login.py. Then"
+            " run it."
+        ),
         "Rename TestLogin to TestSignIn.",
         "Move test_old to tests/test_login.py",
         "These tests are to be removed:\n\n- `test_new`\n- `test_old`\n",
@@ -68,7 +76,11 @@ def test_anything_less_does_not(text: str) -> None:
 
 
 def test_skipping_is_asked_for_in_its_own_words() -> None:
-    for text in ("Skip test_old on Windows.", "Mark `test_old` as xfail.", "test_old is skipped for now."):
+    for text in (
+        "Skip test_old on Windows.",
+        "Mark `test_old` as xfail.",
+        "test_old is skipped for now.",
+    ):
         assert asked(text).to_skip(TEST)
         assert not asked(text).to_remove(TEST)
     for text in ("Remove test_old.", "Never skip test_old."):
@@ -95,8 +107,14 @@ def test_the_note_beside_the_file_counts(note: str, gone: bool) -> None:
 
 
 def test_files_are_named_beside_the_step_or_in_its_words() -> None:
-    step = asked("Put the fixture into conftest.py, and register it.", AffectedFile("./pyproject.toml"))
-    assert [step.names_file(path) for path in ("pyproject.toml", "tests/conftest.py", "setup.cfg")] == [
+    step = asked(
+        "Put the fixture into conftest.py, and register it.",
+        AffectedFile("./pyproject.toml"),
+    )
+    assert [
+        step.names_file(path)
+        for path in ("pyproject.toml", "tests/conftest.py", "setup.cfg")
+    ] == [
         True,
         True,
         False,
@@ -148,9 +166,13 @@ def test_and_by_nothing_else(text: str) -> None:
 
 def test_what_could_not_be_collected_is_named_by_the_tests_in_it() -> None:
     step = asked("Make test_old pass.")
-    assert step.names_test(TestId.parse("tests/test_user.py"), {"TestLogin", "test_old"})
+    assert step.names_test(
+        TestId.parse("tests/test_user.py"), {"TestLogin", "test_old"}
+    )
     assert not step.names_test(TestId.parse("tests/test_user.py"), {"TestLogin"})
-    assert not step.names_test(TestId.parse("tests/test_user.py::test_new"), {"test_old"})
+    assert not step.names_test(
+        TestId.parse("tests/test_user.py::test_new"), {"test_old"}
+    )
 
 
 @pytest.mark.parametrize(
@@ -172,10 +194,14 @@ def test_what_could_not_be_collected_is_named_by_the_tests_in_it() -> None:
 )
 def test_a_step_may_leave_a_test_red_if_it_says_so(text: str) -> None:
     assert asked(text).lets_fail(TEST, (), later=[2, 3])
-    assert asked(text.replace("test_user", "test_x").replace("test_old", "test_x").replace("TestLogin", "x")).lets_fail(
-        TestId.parse("tests/test_x.py::x::test_x"), (), later=[3]
+    assert asked(
+        text.replace("test_user", "test_x")
+        .replace("test_old", "test_x")
+        .replace("TestLogin", "x")
+    ).lets_fail(TestId.parse("tests/test_x.py::x::test_x"), (), later=[3])
+    assert not asked(text).lets_fail(
+        TestId.parse("tests/test_other.py::test_other"), (), later=[3]
     )
-    assert not asked(text).lets_fail(TestId.parse("tests/test_other.py::test_other"), (), later=[3])
 
 
 @pytest.mark.parametrize(
@@ -200,7 +226,9 @@ def test_that_it_fails_is_no_leave(text: str) -> None:
 
 
 @pytest.mark.parametrize("words", ["fail until ", "add "])
-def test_repeated_words_of_a_leave_are_read_in_time_that_their_number_explains(words: str) -> None:
+def test_repeated_words_of_a_leave_are_read_in_time_that_their_number_explains(
+    words: str,
+) -> None:
     def seconds(number: int) -> float:
         started = process_time()
         asked("test_old " + words * number).lets_fail(TEST, (), later=[3])
@@ -213,19 +241,28 @@ SENTENCE = TestId.parse("test/calc.test.js::calc > adds two numbers")
 
 
 @pytest.mark.parametrize(
-    "text", ["Shorten `docs/user guide.md`.", "Clean up `./docs/user guide.md`, please", "Trim (`user guide.md`)"]
+    "text",
+    [
+        "Shorten `docs/user guide.md`.",
+        "Clean up `./docs/user guide.md`, please",
+        "Trim (`user guide.md`)",
+    ],
 )
 def test_a_file_with_a_space_in_its_name_is_named_in_backticks(text: str) -> None:
     step = asked(text)
     assert step.names_file("docs/user guide.md")
     assert step.to_shorten("docs/user guide.md")
     assert not step.names_file("docs/other guide.md")
-    assert not asked(f"Do not change anything. {text.replace('user', 'my')}").names_file("docs/user guide.md")
+    assert not asked(
+        f"Do not change anything. {text.replace('user', 'my')}"
+    ).names_file("docs/user guide.md")
 
 
 def test_a_file_whose_name_begins_with_marks_is_named() -> None:
     assert asked("Change `__init__.py`.").names_file("src/__init__.py")
-    assert asked("Make __tests__/a.test.js pass.").names_test(TestId.parse("__tests__/a.test.js::adds"))
+    assert asked("Make __tests__/a.test.js pass.").names_test(
+        TestId.parse("__tests__/a.test.js::adds")
+    )
     assert asked("Change app/[id].tsx.").names_file("app/[id].tsx")
     assert asked("Change _src/app.py_.").names_file("src/app.py")
     assert not asked("Change setup.py.").names_file("_setup.py")
@@ -236,11 +273,18 @@ def test_a_file_whose_name_begins_with_marks_is_named() -> None:
 
 def test_a_test_in_such_a_file_is_named_by_it_too() -> None:
     test = TestId.parse("tests/test a.py::test_old")
-    for text in ("Remove `tests/test a.py`.", "Remove `tests/test b.py` and `tests/test a.py`."):
+    for text in (
+        "Remove `tests/test a.py`.",
+        "Remove `tests/test b.py` and `tests/test a.py`.",
+    ):
         assert asked(text).to_remove(test)
         assert asked(text).names_test(test)
-    assert asked("Remove `my tests/unit`.").to_remove(TestId.parse("my tests/unit/test_a.py::test_old"))
-    assert asked("Run `pytest tests/test_user.py -k old`, and make it pass.").names_test(TEST)
+    assert asked("Remove `my tests/unit`.").to_remove(
+        TestId.parse("my tests/unit/test_a.py::test_old")
+    )
+    assert asked(
+        "Run `pytest tests/test_user.py -k old`, and make it pass."
+    ).names_test(TEST)
     assert not asked("Remove `tests/test b.py`.").to_remove(test)
 
 
@@ -248,9 +292,14 @@ def test_a_test_whose_name_is_a_sentence_is_named_by_it() -> None:
     assert asked("Make `adds two numbers` pass.").names_test(SENTENCE)
     assert asked("Remove the test `adds two numbers`.").to_remove(SENTENCE)
     assert not asked("Make `adds three numbers` pass.").names_test(SENTENCE)
-    assert not asked("In test/other.test.js, make `adds two numbers` pass.").names_test(SENTENCE)
+    assert not asked("In test/other.test.js, make `adds two numbers` pass.").names_test(
+        SENTENCE
+    )
 
 
-@pytest.mark.parametrize("text", ["Make TestAdd pass.", "Fix what calc_test.go shows.", "Remove TestAdd/negative."])
+@pytest.mark.parametrize(
+    "text",
+    ["Make TestAdd pass.", "Fix what calc_test.go shows.", "Remove TestAdd/negative."],
+)
 def test_tests_of_go_are_named_as_go_names_them(text: str) -> None:
     assert asked(text).names_test(TestId.parse("calc_test.go::TestAdd/negative"))

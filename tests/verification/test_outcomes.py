@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdd_agent.verification.outcomes import Difference, Reference, Result, Selection, SuiteRun, is_in
+from cdd_agent.verification.outcomes import (
+    Difference,
+    Reference,
+    Result,
+    Selection,
+    SuiteRun,
+    is_in,
+)
 from cdd_agent.verification.test_id import TestId
 
 PASSED, FAILED, SKIPPED = Result.PASSED, Result.FAILED, Result.SKIPPED
@@ -16,7 +23,9 @@ A, B = "tests/test_a.py::test_a", "tests/test_b.py::test_b"
 FILE = "tests/test_a.py"
 
 
-def seen(results: Mapping[str, Result], *paths: str, options: tuple[str, ...] = ()) -> SuiteRun:
+def seen(
+    results: Mapping[str, Result], *paths: str, options: tuple[str, ...] = ()
+) -> SuiteRun:
     return SuiteRun(Selection(paths, options), dict(results))
 
 
@@ -56,20 +65,32 @@ def known(*runs: SuiteRun) -> Reference:
         ({FILE: SKIPPED}, {A: PASSED}, Difference()),
         # Parameters make ids.
         ({f"{A}[1-2]": PASSED}, {f"{A}[1-3]": PASSED}, Difference()),
-        ({f"{A}[1]": PASSED, f"{A}[2]": PASSED}, {f"{A}[3]": PASSED}, Difference(gone=(f"{A}[1]", f"{A}[2]"))),
-        ({f"{A}[1]": PASSED}, {f"{A}[2]": FAILED}, Difference(new_failures=(f"{A}[2]",), gone=(f"{A}[1]",))),
+        (
+            {f"{A}[1]": PASSED, f"{A}[2]": PASSED},
+            {f"{A}[3]": PASSED},
+            Difference(gone=(f"{A}[1]", f"{A}[2]")),
+        ),
+        (
+            {f"{A}[1]": PASSED},
+            {f"{A}[2]": FAILED},
+            Difference(new_failures=(f"{A}[2]",), gone=(f"{A}[1]",)),
+        ),
         ({f"{A}[1]": PASSED}, {f"{A}[2]": SKIPPED}, Difference(gone=(f"{A}[1]",))),
         ({A: PASSED}, {f"{A}[1]": PASSED, f"{A}[2]": PASSED}, Difference()),
         ({A: PASSED}, {f"{A}_renamed": PASSED}, Difference(gone=(A,))),
     ],
 )
-def test_what_is_different(before: dict[str, Result], now: dict[str, Result], difference: Difference) -> None:
+def test_what_is_different(
+    before: dict[str, Result], now: dict[str, Result], difference: Difference
+) -> None:
     assert known(seen(before)).compare(seen(now)) == difference
 
 
 def test_a_skipped_test_that_was_written_so_is_noticed() -> None:
     now = seen({A: SKIPPED, B: SKIPPED})
-    assert known(seen({B: SKIPPED})).compare(now, written=("tests/test_a.py", "tests/test_b.py")).skipped == (A,)
+    assert known(seen({B: SKIPPED})).compare(
+        now, written=("tests/test_a.py", "tests/test_b.py")
+    ).skipped == (A,)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +118,8 @@ def test_a_command_that_ran_before_has_to_run_the_same_tests_again() -> None:
     reference = known(seen({}), seen({A: PASSED}, options=("-k a",)))
     assert reference.compare(seen({}, options=("-k a",))).gone == (A,)
     assert reference.compare(seen({}, options=("-k b",))).gone == ()
-    assert known(seen({A: PASSED}, "tests")).compare(seen({})).gone == ()  # where it looks is for its settings to say
+    # where it looks is for its settings to say
+    assert known(seen({A: PASSED}, "tests")).compare(seen({})).gone == ()
 
 
 JS = "test/a.test.js::calc > "
@@ -112,16 +134,21 @@ JS = "test/a.test.js::calc > "
         ("%s (%#)", ["one (1)", "two (2)"]),
     ],
 )
-def test_as_many_other_rows_of_a_table_are_no_fewer_tests(title: str, rows: list[str]) -> None:
+def test_as_many_other_rows_of_a_table_are_no_fewer_tests(
+    title: str, rows: list[str]
+) -> None:
     one, other = (JS + row for row in rows)
     tables = [TestId.parse(JS + title)]
     before = known(seen({one: PASSED}))
-    assert before.compare(seen({other: PASSED})).gone == (one,)  # nobody knows that it is one
+    # nobody knows that it is one
+    assert before.compare(seen({other: PASSED})).gone == (one,)
     assert before.compare(seen({other: PASSED}), tables=tables) == Difference()
     assert before.compare(seen({other: SKIPPED}), tables=tables).gone == (one,)
     assert before.compare(seen({}), tables=tables).gone == (one,)
     both = known(seen({one: PASSED, JS + "other": PASSED}))
-    assert both.compare(seen({other: PASSED}), tables=[TestId.parse("test/b.test.js::calc > %s")]).gone == (
+    assert both.compare(
+        seen({other: PASSED}), tables=[TestId.parse("test/b.test.js::calc > %s")]
+    ).gone == (
         one,
         JS + "other",
     )
@@ -137,7 +164,10 @@ def test_what_a_completed_step_saw_is_known_from_then_on() -> None:
 def test_what_went_with_leave_is_not_missed_again() -> None:
     reference = known(seen({A: PASSED, B: PASSED}), seen({A: PASSED}))
     assert reference.compare(seen({A: PASSED})) == Difference()
-    assert known(seen({A: PASSED}), seen({A: SKIPPED})).compare(seen({A: SKIPPED})) == Difference()
+    assert (
+        known(seen({A: PASSED}), seen({A: SKIPPED})).compare(seen({A: SKIPPED}))
+        == Difference()
+    )
 
 
 def test_a_file_that_was_mended_may_not_break_again() -> None:
@@ -164,22 +194,37 @@ def test_where_a_test_is(place: str, inside: bool) -> None:
     assert is_in("tests/test_a.py::TestK::test_x[1]", (place,)) is inside
 
 
-# --- Properties ------------------------------------------------------------------------------------------------------
+# --- Properties -----------------------------------------------------------------------
 
 IDS = [f"tests/test_{file}.py::test_{test}" for file in "ab" for test in "xyz"]
 PLACES = ["tests/test_a.py", "tests/test_b.py", "tests"]
-SELECTIONS = (Selection(), Selection(("tests",)), Selection(("tests/test_a.py",)), Selection((), ("-k x",)))
+SELECTIONS = (
+    Selection(),
+    Selection(("tests",)),
+    Selection(("tests/test_a.py",)),
+    Selection((), ("-k x",)),
+)
 
 
 def natural(selection: Selection, results: Mapping[str, Result]) -> SuiteRun:
     """A run as it can be: where something could not be collected, nothing in it was."""
     broken = [place for place in PLACES if place in results]
-    inside = {test for test in results for place in broken if test != place and is_in(test, (place,))}
-    return SuiteRun(selection, {test: result for test, result in results.items() if test not in inside})
+    inside = {
+        test
+        for test in results
+        for place in broken
+        if test != place and is_in(test, (place,))
+    }
+    return SuiteRun(
+        selection,
+        {test: result for test, result in results.items() if test not in inside},
+    )
 
 
 RUNS = st.builds(
-    lambda selection, results, broken: natural(selection, {**results, **dict.fromkeys(broken, FAILED)}),
+    lambda selection, results, broken: natural(
+        selection, {**results, **dict.fromkeys(broken, FAILED)}
+    ),
     st.sampled_from(SELECTIONS),
     st.dictionaries(st.sampled_from(IDS), st.sampled_from(Result), max_size=6),
     st.lists(st.sampled_from(PLACES), max_size=1),
@@ -192,18 +237,32 @@ def is_clean(difference: Difference) -> bool:
 
 
 @given(REFERENCES, RUNS, st.sampled_from([*IDS, *PLACES]))
-def test_one_more_failure_makes_nothing_better(reference: Reference, run: SuiteRun, test: str) -> None:
+def test_one_more_failure_makes_nothing_better(
+    reference: Reference, run: SuiteRun, test: str
+) -> None:
     worse = natural(run.selection, {**run.results, test: FAILED})
     before, after = reference.compare(run), reference.compare(worse)
-    if is_clean(after):  # then it was clean before, or what failed once more is an old failure that was missed
+    if is_clean(
+        after
+        # then it was clean before, or what failed once more is an old failure that was
+        # missed
+    ):
         assert is_clean(before) or is_in(test, (*before.gone, *before.skipped))
 
 
 @given(REFERENCES, RUNS, st.sampled_from(IDS))
-def test_a_test_that_passes_and_then_does_not_is_always_noticed(reference: Reference, run: SuiteRun, test: str) -> None:
-    results = {name: result for name, result in run.results.items() if name not in PLACES}
+def test_a_test_that_passes_and_then_does_not_is_always_noticed(
+    reference: Reference, run: SuiteRun, test: str
+) -> None:
+    results = {
+        name: result for name, result in run.results.items() if name not in PLACES
+    }
     reference = reference.after(SuiteRun(run.selection, {**results, test: PASSED}))
-    for now in ({**results, test: FAILED}, {**results, test: SKIPPED}, {n: r for n, r in results.items() if n != test}):
+    for now in (
+        {**results, test: FAILED},
+        {**results, test: SKIPPED},
+        {n: r for n, r in results.items() if n != test},
+    ):
         assert not is_clean(reference.compare(SuiteRun(run.selection, now)))
 
 
@@ -218,7 +277,8 @@ RESULTS = st.sampled_from([None, *Result])
 
 @given(
     st.dictionaries(
-        st.sampled_from([f"tests/test_{name}.py::test_it" for name in "abcdefgh"]), st.tuples(RESULTS, RESULTS)
+        st.sampled_from([f"tests/test_{name}.py::test_it" for name in "abcdefgh"]),
+        st.tuples(RESULTS, RESULTS),
     )
 )
 def test_the_figures_of_a_run_count_each_of_its_tests_once(

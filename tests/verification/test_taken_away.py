@@ -1,4 +1,6 @@
-"""Tests that a step took away, and those that it only changed, by the text of their files."""
+"""Tests that a step took away, and those that it only changed, by the text of their
+files.
+"""
 
 from dataclasses import dataclass
 from time import process_time
@@ -16,7 +18,9 @@ from cdd_agent.verification.testcode_plain import read_plainly
 
 @dataclass(frozen=True)
 class Sample:
-    """A test file of a language with the two tests `add` and `sub`, and what can become of the second."""
+    """A test file of a language with the two tests `add` and `sub`, and what can become
+    of the second.
+    """
 
     path: str
     head: str
@@ -43,11 +47,15 @@ SAMPLES = {
     ),
     "unittest": Sample(
         "calc/tests.py",
-        "import unittest\nfrom calc import add, sub\n\nclass CalcTest(unittest.TestCase):\n",
+        "import unittest\n"
+        "from calc import add, sub\n\n"
+        "class CalcTest(unittest.TestCase):\n",
         "    def test_add(self):\n        self.assertEqual(add(1, 2), 3)\n\n",
         "    def test_sub(self):\n        self.assertEqual(sub(3, 1), 2)\n\n",
         "    def test_sub(self):\n        '''Subtracts.'''\n\n",
-        "    @unittest.skip('later')\n    def test_sub(self):\n        self.assertEqual(sub(3, 1), 2)\n\n",
+        "    @unittest.skip('later')\n"
+        "    def test_sub(self):\n"
+        "        self.assertEqual(sub(3, 1), 2)\n\n",
         "    def test_subtracting(self):\n        self.assertEqual(sub(3, 1), 2)\n\n",
     ),
     "Python that cannot be parsed": Sample(
@@ -61,9 +69,14 @@ SAMPLES = {
     ),
     "mocha": Sample(
         "test/calc.test.js",
-        "const assert = require('assert');\nconst { add, sub } = require('../calc');\ndescribe('calc', () => {\n",
+        "const assert = require('assert');\n"
+        "const { add, sub } = require('../calc');\n"
+        "describe('calc', () => {\n",
         "  it('adds (two)', () => { assert.equal(add(1, 2), 3); });\n",
-        "  it('subtracts', () => {\n    // it('is', () => {\n    assert.equal(sub(3, 1), 2);\n  });\n",
+        "  it('subtracts', () => {\n"
+        "    // it('is', () => {\n"
+        "    assert.equal(sub(3, 1), 2);\n"
+        "  });\n",
         "  it('subtracts', () => {});\n",
         "  it.skip('subtracts', () => { assert.equal(sub(3, 1), 2); });\n",
         "  it('takes away', () => {\n    assert.equal(sub(3, 1), 2);\n  });\n",
@@ -75,7 +88,8 @@ SAMPLES = {
         "test('adds', async (t) => { assert.equal(add(1, 2), 3); });\n",
         "test('subtracts', async (t) => { assert.equal(sub(3, 1), 2); });\n",
         "test('subtracts', async (t) => { return; assert.equal(sub(3, 1), 2); });\n",
-        "test('subtracts', { skip: true }, async (t) => { assert.equal(sub(3, 1), 2); });\n",
+        "test('subtracts', { skip: true }, async (t) => { assert.equal(sub(3, 1), 2);"
+        " });\n",
         "test('takes away', async (t) => { assert.equal(sub(3, 1), 2) });\n",
     ),
     "jest in TypeScript": Sample(
@@ -91,30 +105,60 @@ SAMPLES = {
     "Go": Sample(
         "calc_test.go",
         'package calc\n\nimport "testing"\n\n',
-        'func TestAdd(t *testing.T) {\n\tif Add(1, 2) != 3 {\n\t\tt.Error("no")\n\t}\n}\n',
-        'func TestSub(t *testing.T) {\n\tif Sub(3, 1) != 2 {\n\t\tt.Fatalf("got }")\n\t}\n}\n',
+        "func TestAdd(t *testing.T) {\n"
+        "\tif Add(1, 2) != 3 {\n"
+        '\t\tt.Error("no")\n'
+        "\t}\n"
+        "}\n",
+        "func TestSub(t *testing.T) {\n"
+        "\tif Sub(3, 1) != 2 {\n"
+        '\t\tt.Fatalf("got }")\n'
+        "\t}\n"
+        "}\n",
         "func TestSub(t *testing.T) {\n}\n",
-        'func TestSub(t *testing.T) {\n\tt.Skip("later")\n\tif Sub(3, 1) != 2 {\n\t\tt.Fatalf("got }")\n\t}\n}\n',
-        'func TestSubtract(t *testing.T) {\n\tif Sub(3, 1) != 2 {\n\t\tt.Fatalf("got }")\n\t}\n}\n',
+        "func TestSub(t *testing.T) {\n"
+        '\tt.Skip("later")\n'
+        "\tif Sub(3, 1) != 2 {\n"
+        '\t\tt.Fatalf("got }")\n'
+        "\t}\n"
+        "}\n",
+        "func TestSubtract(t *testing.T) {\n"
+        "\tif Sub(3, 1) != 2 {\n"
+        '\t\tt.Fatalf("got }")\n'
+        "\t}\n"
+        "}\n",
     ),
     "Rust": Sample(
         "src/lib.rs",
-        "pub fn sub(a: i32, b: i32) -> i32 { a - b }\n#[cfg(test)]\nmod tests {\n    use super::*;\n",
+        "pub fn sub(a: i32, b: i32) -> i32 { a - b }\n"
+        "#[cfg(test)]\n"
+        "mod tests {\n"
+        "    use super::*;\n",
         "    #[test]\n    fn adds() { assert_eq!(add(1, 2), 3); }\n",
         "    #[test]\n    fn subtracts() { assert_eq!(sub::<'static>(3, 1), 2); }\n",
         "    #[test]\n    fn subtracts() {}\n",
-        "    #[test]\n    #[ignore]\n    fn subtracts() { assert_eq!(sub::<'static>(3, 1), 2); }\n",
+        "    #[test]\n"
+        "    #[ignore]\n"
+        "    fn subtracts() { assert_eq!(sub::<'static>(3, 1), 2); }\n",
         "    #[test]\n    fn takes_away() { assert_eq!(sub::<'static>(3, 1), 2); }\n",
         "}\n",
     ),
     "JUnit": Sample(
         "src/test/java/CalcTest.java",
         "class CalcTest {\n",
-        '    @Test\n    @DisplayName("adds (it)")\n    void adds() { assertEquals(3, Calc.add(1, 2)); }\n',
-        "    @Test\n    public void subtracts() throws Exception { assertEquals(2, Calc.sub(3, 1)); }\n",
+        "    @Test\n"
+        '    @DisplayName("adds (it)")\n'
+        "    void adds() { assertEquals(3, Calc.add(1, 2)); }\n",
+        "    @Test\n"
+        "    public void subtracts() throws Exception { assertEquals(2, Calc.sub(3,"
+        " 1)); }\n",
         "    @Test\n    public void subtracts() throws Exception { }\n",
-        "    @Disabled @Test\n    public void subtracts() throws Exception { assertEquals(2, Calc.sub(3, 1)); }\n",
-        "    @Test\n    public void takesAway() throws Exception { assertEquals(2, Calc.sub(3, 1)); }\n",
+        "    @Disabled @Test\n"
+        "    public void subtracts() throws Exception { assertEquals(2, Calc.sub(3,"
+        " 1)); }\n",
+        "    @Test\n"
+        "    public void takesAway() throws Exception { assertEquals(2, Calc.sub(3,"
+        " 1)); }\n",
         "}\n",
     ),
     "Kotlin": Sample(
@@ -123,7 +167,9 @@ SAMPLES = {
         "    @Test\n    fun `adds two`() { assertEquals(3, add(1, 2)) }\n",
         "    @Test\n    fun `takes one away`() { assertEquals(2, sub(3, 1)) }\n",
         "    @Test\n    fun `takes one away`() { }\n",
-        "    @Ignore\n    @Test\n    fun `takes one away`() { assertEquals(2, sub(3, 1)) }\n",
+        "    @Ignore\n"
+        "    @Test\n"
+        "    fun `takes one away`() { assertEquals(2, sub(3, 1)) }\n",
         "    @Test\n    fun subtracts() { assertEquals(2, sub(3, 1)) }\n",
         "}\n",
     ),
@@ -131,10 +177,13 @@ SAMPLES = {
         "Calc.Tests/CalcTests.cs",
         "public class CalcTests {\n",
         "    [Fact]\n    public void Adds() { Assert.Equal(3, Calc.Add(1, 2)); }\n",
-        "    [Fact]\n    public async Task Subtracts() { Assert.Equal(2, Calc.Sub(3, 1)); }\n",
+        "    [Fact]\n"
+        "    public async Task Subtracts() { Assert.Equal(2, Calc.Sub(3, 1)); }\n",
         "    [Fact]\n    public async Task Subtracts() { }\n",
-        '    [Fact(Skip = "later")]\n    public async Task Subtracts() { Assert.Equal(2, Calc.Sub(3, 1)); }\n',
-        "    [Fact]\n    public async Task TakesAway() { Assert.Equal(2, Calc.Sub(3, 1)); }\n",
+        '    [Fact(Skip = "later")]\n'
+        "    public async Task Subtracts() { Assert.Equal(2, Calc.Sub(3, 1)); }\n",
+        "    [Fact]\n"
+        "    public async Task TakesAway() { Assert.Equal(2, Calc.Sub(3, 1)); }\n",
         "}\n",
     ),
     "GoogleTest": Sample(
@@ -172,7 +221,10 @@ SAMPLES = {
         '  test "adds" do\n    assert Calc.add(1, 2) == 3\n  end\n\n',
         '  test "subtracts" do\n    assert Calc.sub(3, 1) == 2\n  end\n\n',
         '  test "subtracts" do\n  end\n\n',
-        '  @tag :skip\n  test "subtracts" do\n    assert Calc.sub(3, 1) == 2\n  end\n\n',
+        "  @tag :skip\n"
+        '  test "subtracts" do\n'
+        "    assert Calc.sub(3, 1) == 2\n"
+        "  end\n\n",
         '  test "takes away" do\n    assert Calc.sub(3, 1) == 2\n  end\n\n',
         "end\n",
     ),
@@ -182,8 +234,10 @@ SAMPLES = {
         "    public function testAdd(): void { $this->assertSame(3, add(1, 2)); }\n",
         "    public function testSub(): void { $this->assertSame(2, sub(3, 1)); }\n",
         "    public function testSub(): void { }\n",
-        "    public function testSub(): void { $this->markTestSkipped(); $this->assertSame(2, sub(3, 1)); }\n",
-        "    public function testSubtract(): void { $this->assertSame(2, sub(3, 1)); }\n",
+        "    public function testSub(): void { $this->markTestSkipped();"
+        " $this->assertSame(2, sub(3, 1)); }\n",
+        "    public function testSubtract(): void { $this->assertSame(2, sub(3, 1));"
+        " }\n",
         "}\n",
     ),
     "XCTest": Sample(
@@ -207,15 +261,18 @@ SAMPLES = {
     ),
     "C with a main": Sample(
         "tests/test_calc.c",
-        "#include <assert.h>\n#include \"calc.h\"\n",
+        '#include <assert.h>\n#include "calc.h"\n',
         "static void test_add(void) { assert(add(1, 2) == 3); }\n",
         "static void test_sub(void) { assert(sub(3, 1) == 2); }\n",
         "static void test_sub(void) { }\n",
-        "#if 0\n#endif\nstatic void test_sub(void) { TEST_IGNORE(); assert(sub(3, 1) == 2); }\n",
-        "static void test_subtract(void) { assert(sub(3, 1) == 2); }\n#define test_sub test_subtract\n",
+        "#if 0\n"
+        "#endif\n"
+        "static void test_sub(void) { TEST_IGNORE(); assert(sub(3, 1) == 2); }\n",
+        "static void test_subtract(void) { assert(sub(3, 1) == 2); }\n"
+        "#define test_sub test_subtract\n",
         "int main(void) { test_add(); test_sub(); return 0; }\n",
     ),
-}  # fmt: skip
+}
 each_language = pytest.mark.parametrize("sample", SAMPLES.values(), ids=SAMPLES)
 
 
@@ -239,21 +296,45 @@ def test_a_test_that_is_deleted_is_gone(sample: Sample) -> None:
 
 @each_language
 def test_a_test_that_is_emptied_is_less(sample: Sample) -> None:
-    changes = became(sample.path, sample.file(sample.add, sample.sub), sample.file(sample.add, sample.empty))
+    changes = became(
+        sample.path,
+        sample.file(sample.add, sample.sub),
+        sample.file(sample.add, sample.empty),
+    )
     assert (len(changes.less), lost(changes)) == (1, 1), changes
-    assert lost(became(sample.path, sample.file(sample.empty), sample.file(sample.sub))) == 0
+    assert (
+        lost(became(sample.path, sample.file(sample.empty), sample.file(sample.sub)))
+        == 0
+    )
 
 
 @each_language
-def test_a_test_that_is_skipped_is_told_from_one_that_was_skipped_before(sample: Sample) -> None:
-    changes = became(sample.path, sample.file(sample.add, sample.sub), sample.file(sample.add, sample.skipped))
+def test_a_test_that_is_skipped_is_told_from_one_that_was_skipped_before(
+    sample: Sample,
+) -> None:
+    changes = became(
+        sample.path,
+        sample.file(sample.add, sample.sub),
+        sample.file(sample.add, sample.skipped),
+    )
     assert (len(changes.skipped), lost(changes)) == (1, 1), changes
-    assert lost(became(sample.path, sample.file(sample.skipped), sample.file(sample.skipped))) == 0
+    assert (
+        lost(
+            became(
+                sample.path, sample.file(sample.skipped), sample.file(sample.skipped)
+            )
+        )
+        == 0
+    )
 
 
 @each_language
 def test_a_test_with_another_name_is_not_gone(sample: Sample) -> None:
-    changes = became(sample.path, sample.file(sample.add, sample.sub), sample.file(sample.renamed, sample.add))
+    changes = became(
+        sample.path,
+        sample.file(sample.add, sample.sub),
+        sample.file(sample.renamed, sample.add),
+    )
     assert lost(changes) == 0, changes
     assert not changes.weaker
 
@@ -263,7 +344,8 @@ def test_a_test_in_another_file_is_not_gone(sample: Sample) -> None:
     folder, _, name = sample.path.rpartition("/")
     other = f"{folder}/more/{name}".removeprefix("/")
     both, one, two = (
-        sample.file(*parts).encode() for parts in ((sample.add, sample.sub), (sample.add,), (sample.sub,))
+        sample.file(*parts).encode()
+        for parts in ((sample.add, sample.sub), (sample.add,), (sample.sub,))
     )
     changes = compare([Versions(sample.path, both, one), Versions(other, None, two)])
     assert lost(changes) == 0, changes
@@ -271,18 +353,36 @@ def test_a_test_in_another_file_is_not_gone(sample: Sample) -> None:
 
 @each_language
 def test_a_test_that_is_more_than_before_is_no_matter(sample: Sample) -> None:
-    changes = became(sample.path, sample.file(sample.sub), sample.file(sample.add, sample.sub))
+    changes = became(
+        sample.path, sample.file(sample.sub), sample.file(sample.add, sample.sub)
+    )
     assert (lost(changes), changes.weaker) == (0, ()), changes
 
 
-# --- Python, and what is special elsewhere ----------------------------------------------------------------------------
+# --- Python, and what is special elsewhere --------------------------------------------
 
 PY = "tests/test_calc.py"
 SUBTRACTS = "def test_sub():\n    assert sub(3, 1) == 2\n"
-CASES = "@pytest.mark.parametrize('a, b, c', [{}])\ndef test_sub(a, b, c):\n    assert sub(a, b) == c\n"
-TWO = "def test_one():\n    assert sub(3, 1) == 2\n\ndef test_two():\n    assert sub(5, 1) == 4\n"
-MOCHA = "it('adds', () => { assert.equal(add(1, 2), 3); });\nit('subtracts', () => { assert.equal(sub(3, 1), 2); });\n"
-PROGRAM = "const assert = require('assert');\nassert.equal(add(1, 2), 3);\nassert.equal(sub(3, 1), 2);\n"
+CASES = (
+    "@pytest.mark.parametrize('a, b, c', [{}])\n"
+    "def test_sub(a, b, c):\n"
+    "    assert sub(a, b) == c\n"
+)
+TWO = (
+    "def test_one():\n"
+    "    assert sub(3, 1) == 2\n\n"
+    "def test_two():\n"
+    "    assert sub(5, 1) == 4\n"
+)
+MOCHA = (
+    "it('adds', () => { assert.equal(add(1, 2), 3); });\n"
+    "it('subtracts', () => { assert.equal(sub(3, 1), 2); });\n"
+)
+PROGRAM = (
+    "const assert = require('assert');\n"
+    "assert.equal(add(1, 2), 3);\n"
+    "assert.equal(sub(3, 1), 2);\n"
+)
 SCRIPT = '#!/bin/sh\nset -e\ntest "$(./add 1 2)" = 3\ntest "$(./sub 3 1)" = 2\n'
 
 GO_RUNS = """\
@@ -291,78 +391,196 @@ func TestSub(t *testing.T) {
 \tt.Run("two", func(t *testing.T) { check(t, Sub(5, 1), 4) })
 }
 """
-RUST_PROGRAM = "fn main() {\n    if std::env::args().count() < 2 { std::process::exit(2); }\n    run();\n}\n"
+RUST_PROGRAM = (
+    "fn main() {\n"
+    "    if std::env::args().count() < 2 { std::process::exit(2); }\n"
+    "    run();\n"
+    "}\n"
+)
 RUST_TEST = "#[test]\nfn adds() { assert_eq!(add(1, 2), 3); }\n"
 EQUAL = "def equal(a, b):\n    assert a == b\n\n"
 
 TAKEN = {
-    "an easier test instead": (PY, SUBTRACTS, "def test_easy():\n    assert sub(3, 1) == 4\n"),
-    "an easier test with the same values": (PY, SUBTRACTS, "def test_easy():\n    assert (3, 1, 2)\n"),
+    "an easier test instead": (
+        PY,
+        SUBTRACTS,
+        "def test_easy():\n    assert sub(3, 1) == 4\n",
+    ),
+    "an easier test with the same values": (
+        PY,
+        SUBTRACTS,
+        "def test_easy():\n    assert (3, 1, 2)\n",
+    ),
     "the name means something else": (PY, SUBTRACTS, f"{SUBTRACTS}\ntest_sub = None\n"),
     "the name is deleted": (PY, SUBTRACTS, f"{SUBTRACTS}\ndel test_sub\n"),
-    "a second one of its name": (PY, SUBTRACTS, f"{SUBTRACTS}\ndef test_sub():\n    pass\n"),
-    "never defined": (PY, SUBTRACTS, f"if False:\n    {SUBTRACTS.replace(chr(10), chr(10) + '    ')}\n"),
-    "within a function": (PY, SUBTRACTS, f"def later():\n    {SUBTRACTS.replace(chr(10), chr(10) + '    ')}\n"),
+    "a second one of its name": (
+        PY,
+        SUBTRACTS,
+        f"{SUBTRACTS}\ndef test_sub():\n    pass\n",
+    ),
+    "never defined": (
+        PY,
+        SUBTRACTS,
+        f"if False:\n    {SUBTRACTS.replace(chr(10), chr(10) + '    ')}\n",
+    ),
+    "within a function": (
+        PY,
+        SUBTRACTS,
+        f"def later():\n    {SUBTRACTS.replace(chr(10), chr(10) + '    ')}\n",
+    ),
     "in a class that nobody collects": (
-        PY, SUBTRACTS, "class Old:\n    def test_sub(self):\n        assert sub(3, 1) == 2\n"
+        PY,
+        SUBTRACTS,
+        "class Old:\n    def test_sub(self):\n        assert sub(3, 1) == 2\n",
     ),
     "in a comment": (PY, SUBTRACTS, "# " + SUBTRACTS.replace("\n", "\n# ")),
     "in a string": (PY, SUBTRACTS, f"'''\n{SUBTRACTS}'''\n"),
     "asserts nothing": (PY, SUBTRACTS, "def test_sub():\n    sub(3, 1)\n"),
     "prints instead": (PY, SUBTRACTS, "def test_sub():\n    print(sub(3, 1) == 2)\n"),
-    "asserts what is always true": (PY, SUBTRACTS, "def test_sub():\n    assert 1 + 1 == 2\n"),
-    "returns first": (PY, SUBTRACTS, "def test_sub():\n    return\n    assert sub(3, 1) == 2\n"),
-    "in a dead branch": (PY, SUBTRACTS, "def test_sub():\n    if 0:\n        assert sub(3, 1) == 2\n"),
+    "asserts what is always true": (
+        PY,
+        SUBTRACTS,
+        "def test_sub():\n    assert 1 + 1 == 2\n",
+    ),
+    "returns first": (
+        PY,
+        SUBTRACTS,
+        "def test_sub():\n    return\n    assert sub(3, 1) == 2\n",
+    ),
+    "in a dead branch": (
+        PY,
+        SUBTRACTS,
+        "def test_sub():\n    if 0:\n        assert sub(3, 1) == 2\n",
+    ),
     "no helper is left to check": (
         PY,
-        "def equal(a, b):\n    assert a == b\n\ndef test_sub():\n    equal(sub(3, 1), 2)\n",
+        (
+            "def equal(a, b):\n"
+            "    assert a == b\n\n"
+            "def test_sub():\n"
+            "    equal(sub(3, 1), 2)\n"
+        ),
         "def equal(a, b):\n    pass\n\ndef test_sub():\n    equal(sub(3, 1), 2)\n",
     ),
-    "fewer cases": (PY, CASES.format("(3, 1, 2), (5, 1, 4), (1, 1, 0)"), CASES.format("(3, 1, 2), (1, 1, 0)")),
-    "all skipped by a mark": (PY, SUBTRACTS, f"pytestmark = pytest.mark.skip\n{SUBTRACTS}"),
-    "all skipped when it is imported": (PY, SUBTRACTS, f"pytest.skip('x', allow_module_level=True)\n{SUBTRACTS}"),
-    "all skipped for what is not there": (PY, SUBTRACTS, f"pytest.importorskip('no_such')\n{SUBTRACTS}"),
+    "fewer cases": (
+        PY,
+        CASES.format("(3, 1, 2), (5, 1, 4), (1, 1, 0)"),
+        CASES.format("(3, 1, 2), (1, 1, 0)"),
+    ),
+    "all skipped by a mark": (
+        PY,
+        SUBTRACTS,
+        f"pytestmark = pytest.mark.skip\n{SUBTRACTS}",
+    ),
+    "all skipped when it is imported": (
+        PY,
+        SUBTRACTS,
+        f"pytest.skip('x', allow_module_level=True)\n{SUBTRACTS}",
+    ),
+    "all skipped for what is not there": (
+        PY,
+        SUBTRACTS,
+        f"pytest.importorskip('no_such')\n{SUBTRACTS}",
+    ),
     "no test, it says": (PY, SUBTRACTS, f"__test__ = False\n{SUBTRACTS}"),
-    "skipped within": (PY, SUBTRACTS, "def test_sub():\n    pytest.skip()\n    assert sub(3, 1) == 2\n"),
+    "skipped within": (
+        PY,
+        SUBTRACTS,
+        "def test_sub():\n    pytest.skip()\n    assert sub(3, 1) == 2\n",
+    ),
     "expected to fail": (PY, SUBTRACTS, f"@pytest.mark.xfail(reason='x')\n{SUBTRACTS}"),
-    "skipped if true": (PY, SUBTRACTS, f"@pytest.mark.skipif(True, reason='x')\n{SUBTRACTS}"),
-    "fewer assertions at the top of a file": (PY, "assert add(1) == 2\nassert sub(2) == 1\n", "assert add(1) == 2\n"),
+    "skipped if true": (
+        PY,
+        SUBTRACTS,
+        f"@pytest.mark.skipif(True, reason='x')\n{SUBTRACTS}",
+    ),
+    "fewer assertions at the top of a file": (
+        PY,
+        "assert add(1) == 2\nassert sub(2) == 1\n",
+        "assert add(1) == 2\n",
+    ),
     "a file that runners do not find": ("test/calc.test.js", MOCHA, None),
-    "only another one": ("test/a.js", MOCHA, MOCHA.replace("it('adds'", "it.only('adds'")),
-    "only another one, shorter": ("test/a.js", MOCHA, MOCHA.replace("it('adds'", "fit('adds'")),
+    "only another one": (
+        "test/a.js",
+        MOCHA,
+        MOCHA.replace("it('adds'", "it.only('adds'"),
+    ),
+    "only another one, shorter": (
+        "test/a.js",
+        MOCHA,
+        MOCHA.replace("it('adds'", "fit('adds'"),
+    ),
     "pending": (
-        "test/a.js", MOCHA, MOCHA.replace("'subtracts', () => { assert.equal(sub(3, 1), 2); }", "'subtracts'")
+        "test/a.js",
+        MOCHA,
+        MOCHA.replace(
+            "'subtracts', () => { assert.equal(sub(3, 1), 2); }", "'subtracts'"
+        ),
     ),
     "its group is skipped": (
-        "test/a.js", f"describe('x', () => {{\n{MOCHA}}});", f"describe.skip('x', () => {{\n{MOCHA}}});"
+        "test/a.js",
+        f"describe('x', () => {{\n{MOCHA}}});",
+        f"describe.skip('x', () => {{\n{MOCHA}}});",
     ),
     "skips itself": (
-        "test/a.js", MOCHA, MOCHA.replace("() => { assert.equal(sub", "function () { this.skip(); assert.equal(sub")
+        "test/a.js",
+        MOCHA,
+        MOCHA.replace(
+            "() => { assert.equal(sub", "function () { this.skip(); assert.equal(sub"
+        ),
     ),
-    "asserts nothing in JavaScript": ("test/a.js", MOCHA, MOCHA.replace("assert.equal(sub(3, 1), 2)", "sub(3, 1)")),
+    "asserts nothing in JavaScript": (
+        "test/a.js",
+        MOCHA,
+        MOCHA.replace("assert.equal(sub(3, 1), 2)", "sub(3, 1)"),
+    ),
     "a program of assertions with fewer": (
-        "test/calc.js", PROGRAM, PROGRAM.replace("assert.equal(sub(3, 1), 2);\n", "")
+        "test/calc.js",
+        PROGRAM,
+        PROGRAM.replace("assert.equal(sub(3, 1), 2);\n", ""),
     ),
-    "a program of assertions with none": ("test/calc.js", PROGRAM, "console.log('ok');\n"),
-    "a script with fewer lines": ("tests/run.sh", SCRIPT, SCRIPT.replace('test "$(./sub 3 1)" = 2\n', "")),
+    "a program of assertions with none": (
+        "test/calc.js",
+        PROGRAM,
+        "console.log('ok');\n",
+    ),
+    "a script with fewer lines": (
+        "tests/run.sh",
+        SCRIPT,
+        SCRIPT.replace('test "$(./sub 3 1)" = 2\n', ""),
+    ),
     "a program in a folder for tests": ("tests/cli.rs", RUST_PROGRAM, "fn main() {}\n"),
     "a program that is called a test": ("src/calc-test.js", PROGRAM, None),
-    "a test beside what it tests": ("src/main.rs", f"{RUST_PROGRAM}{RUST_TEST}", RUST_PROGRAM),
+    "a test beside what it tests": (
+        "src/main.rs",
+        f"{RUST_PROGRAM}{RUST_TEST}",
+        RUST_PROGRAM,
+    ),
     "a script that does nothing": ("tests/run.sh", SCRIPT, "#!/bin/sh\nexit 0\n"),
     "a script that is gone": ("tests/run.sh", SCRIPT, None),
     "an expected output that is gone": ("tests/expected/sub.txt", "2\n", None),
     "an expected output that is emptied": ("tests/expected/sub.txt", "2\n", ""),
-    "a snapshot that is gone": ("src/__snapshots__/calc.test.js.snap", "exports[`x`] = `2`;\n", None),
+    "a snapshot that is gone": (
+        "src/__snapshots__/calc.test.js.snap",
+        "exports[`x`] = `2`;\n",
+        None,
+    ),
     "a table test's run": (
         "calc_test.go",
         GO_RUNS,
-        GO_RUNS.replace('\tt.Run("two", func(t *testing.T) { check(t, Sub(5, 1), 4) })\n', ""),
+        GO_RUNS.replace(
+            '\tt.Run("two", func(t *testing.T) { check(t, Sub(5, 1), 4) })\n', ""
+        ),
     ),
-    "no longer called by its program": ("tests/test_c.c", *(
-        f"static void test_sub(void) {{ assert(sub(3, 1) == 2); }}\nint main(void) {{ {call} return 0; }}\n"
-        for call in ("test_sub();", "")
-    )),
-}  # fmt: skip
+    "no longer called by its program": (
+        "tests/test_c.c",
+        *(
+            "static void test_sub(void) { assert(sub(3, 1) == 2); }\n"
+            f"int main(void) {{ {call} return 0; }}\n"
+            for call in ("test_sub();", "")
+        ),
+    ),
+}
 
 
 @pytest.mark.parametrize(("path", "before", "after"), TAKEN.values(), ids=TAKEN)
@@ -371,7 +589,10 @@ def test_what_is_taken_away_is_found(path: str, before: str, after: str | None) 
     assert lost(became(path, before, before)) == 0
 
 
-@pytest.mark.parametrize("name", ["tests/calc_old.py", "tests/test_calc.py.bak", "old/test_calc.txt", "src/calc.py"])
+@pytest.mark.parametrize(
+    "name",
+    ["tests/calc_old.py", "tests/test_calc.py.bak", "old/test_calc.txt", "src/calc.py"],
+)
 def test_a_test_that_runners_do_not_find_any_more_is_gone(name: str) -> None:
     content = SUBTRACTS.encode()
     assert compare([Versions(PY, content, None), Versions(name, None, content)]).gone
@@ -379,83 +600,205 @@ def test_a_test_that_runners_do_not_find_any_more_is_gone(name: str) -> None:
 
 HONEST = {
     "another expectation": (PY, SUBTRACTS, SUBTRACTS.replace("== 2", "== 5 - 3")),
-    "in other words": (PY, SUBTRACTS, "def test_sub():\n    result = sub(3, 1)\n    assert result == 2, 'no'\n"),
-    "a helper checks": (PY, SUBTRACTS, f"{EQUAL}def test_sub():\n    equal(sub(3, 1), 2)\n"),
-    "a helper from elsewhere": (PY, SUBTRACTS, "from helpers import same\n\ndef test_sub():\n    same(sub(3, 1), 2)\n"),
+    "in other words": (
+        PY,
+        SUBTRACTS,
+        "def test_sub():\n    result = sub(3, 1)\n    assert result == 2, 'no'\n",
+    ),
+    "a helper checks": (
+        PY,
+        SUBTRACTS,
+        f"{EQUAL}def test_sub():\n    equal(sub(3, 1), 2)\n",
+    ),
+    "a helper from elsewhere": (
+        PY,
+        SUBTRACTS,
+        "from helpers import same\n\ndef test_sub():\n    same(sub(3, 1), 2)\n",
+    ),
     "renamed with its function": (PY, SUBTRACTS, SUBTRACTS.replace("sub", "subtract")),
-    "in a class": (PY, SUBTRACTS, "class TestSub:\n    def test_sub(self):\n        assert sub(3, 1) == 2\n"),
+    "in a class": (
+        PY,
+        SUBTRACTS,
+        "class TestSub:\n    def test_sub(self):\n        assert sub(3, 1) == 2\n",
+    ),
     "from unittest to pytest": (
         PY,
-        "class SubTest(TestCase):\n    def test_sub(self):\n        self.assertEqual(sub(3, 1), 2)\n",
+        (
+            "class SubTest(TestCase):\n"
+            "    def test_sub(self):\n"
+            "        self.assertEqual(sub(3, 1), 2)\n"
+        ),
         SUBTRACTS,
     ),
     "one for several": (PY, TWO, CASES.format("(3, 1, 2), (5, 1, 4)")),
-    "one for several, with more": (PY, TWO, CASES.format("(3, 1, 2), (5, 1, 4), (1, 1, 0)")),
-    "one for several, computed": (
-        PY, TWO, "SETS = [(3, 1, 2), (5, 1, 4)]\n" + CASES.replace("[{}]", "[(3, 1, 2), (5, 1, 4), *SETS]")
+    "one for several, with more": (
+        PY,
+        TWO,
+        CASES.format("(3, 1, 2), (5, 1, 4), (1, 1, 0)"),
     ),
-    "both in one": (PY, TWO, "def test_both():\n    assert sub(3, 1) == 2\n    assert sub(5, 1) == 4\n"),
+    "one for several, computed": (
+        PY,
+        TWO,
+        "SETS = [(3, 1, 2), (5, 1, 4)]\n"
+        + CASES.replace("[{}]", "[(3, 1, 2), (5, 1, 4), *SETS]"),
+    ),
+    "both in one": (
+        PY,
+        TWO,
+        "def test_both():\n    assert sub(3, 1) == 2\n    assert sub(5, 1) == 4\n",
+    ),
     "several for one": (PY, CASES.format("(3, 1, 2), (5, 1, 4)"), TWO),
-    "other cases": (PY, CASES.format("(3, 1, 2), (5, 1, 4)"), CASES.format("(3, 1, 2), (6, 1, 5)")),
-    "another import": (PY, f"from calc import sub\n{SUBTRACTS}", f"from pkg.calc import sub\n\n\n{SUBTRACTS}"),
-    "a fixture": (PY, SUBTRACTS, "def test_sub(calc):\n    assert calc.sub(3, 1) == 2\n"),
-    "async": (PY, SUBTRACTS, f"@pytest.mark.asyncio\nasync {SUBTRACTS}".replace("sub(3", "await sub(3")),
-    "raises": (PY, SUBTRACTS, "def test_sub():\n    with pytest.raises(TypeError):\n        sub('3', 1)\n"),
+    "other cases": (
+        PY,
+        CASES.format("(3, 1, 2), (5, 1, 4)"),
+        CASES.format("(3, 1, 2), (6, 1, 5)"),
+    ),
+    "another import": (
+        PY,
+        f"from calc import sub\n{SUBTRACTS}",
+        f"from pkg.calc import sub\n\n\n{SUBTRACTS}",
+    ),
+    "a fixture": (
+        PY,
+        SUBTRACTS,
+        "def test_sub(calc):\n    assert calc.sub(3, 1) == 2\n",
+    ),
+    "async": (
+        PY,
+        SUBTRACTS,
+        f"@pytest.mark.asyncio\nasync {SUBTRACTS}".replace("sub(3", "await sub(3"),
+    ),
+    "raises": (
+        PY,
+        SUBTRACTS,
+        "def test_sub():\n    with pytest.raises(TypeError):\n        sub('3', 1)\n",
+    ),
     "no longer skipped": (PY, f"@pytest.mark.skip\n{SUBTRACTS}", SUBTRACTS),
     "no test at all, and now one": (PY, "", SUBTRACTS),
-    "another layout": (PY, SUBTRACTS, "def test_sub( ):\n    # it subtracts\n    assert (sub(3, 1)\n        == 2)\n"),
-    "a helper file of no use any more": ("tests/helpers.py", "def make():\n    return 1\n", None),
+    "another layout": (
+        PY,
+        SUBTRACTS,
+        "def test_sub( ):\n    # it subtracts\n    assert (sub(3, 1)\n        == 2)\n",
+    ),
+    "a helper file of no use any more": (
+        "tests/helpers.py",
+        "def make():\n    return 1\n",
+        None,
+    ),
     "an empty package file": ("tests/__init__.py", "", None),
     "what a cache holds": ("tests/__pycache__/test_calc.cpython-312.pyc", "x", None),
     "a page of words": ("tests/README.md", "Run them.\n", None),
     "another expected output": ("tests/expected/sub.txt", "2\n", "2.0\n"),
-    "a program that is no test": ("tests/helpers.js", "function same(a, b) { assert.equal(a, b); }\n", None),
+    "a program that is no test": (
+        "tests/helpers.js",
+        "function same(a, b) { assert.equal(a, b); }\n",
+        None,
+    ),
     "promises for callbacks": (
         "test/a.js",
-        "it('saves', function (done) { save(1, (error) => { assert.ifError(error); done(); }); });\n",
-        "it('saves', async () => { await save(1); assert.ok(true === await saved(1)); });\n",
+        (
+            "it('saves', function (done) { save(1, (error) => { assert.ifError(error);"
+            " done(); }); });\n"
+        ),
+        (
+            "it('saves', async () => { await save(1); assert.ok(true === await"
+            " saved(1)); });\n"
+        ),
     ),
     "a table for several": (
         "test/a.test.ts",
-        "test('one', () => { expect(sub(3, 1)).toBe(2); });\ntest('two', () => { expect(sub(5, 1)).toBe(4); });\n",
-        "test.each([\n  [3, 1, 2],\n  [5, 1, 4],\n])('%i - %i', (a, b, c) => { expect(sub(a, b)).toBe(c); });\n",
+        (
+            "test('one', () => { expect(sub(3, 1)).toBe(2); });\n"
+            "test('two', () => { expect(sub(5, 1)).toBe(4); });\n"
+        ),
+        (
+            "test.each([\n"
+            "  [3, 1, 2],\n"
+            "  [5, 1, 4],\n"
+            "])('%i - %i', (a, b, c) => { expect(sub(a, b)).toBe(c); });\n"
+        ),
     ),
-    "a group around them": ("test/a.js", MOCHA, f"describe('calc', () => {{\n{MOCHA}}});\n"),
-    "from words to another word": ("test/a.js", MOCHA, MOCHA.replace("it('subtracts'", "test('subtracts'")),
+    "a group around them": (
+        "test/a.js",
+        MOCHA,
+        f"describe('calc', () => {{\n{MOCHA}}});\n",
+    ),
+    "from words to another word": (
+        "test/a.js",
+        MOCHA,
+        MOCHA.replace("it('subtracts'", "test('subtracts'"),
+    ),
     "a regex with quotes": ("test/a.js", MOCHA, f"const quotes = /['\"{{(]/;\n{MOCHA}"),
     "from Go's errors to a helper": (
         "calc_test.go",
-        'func TestSub(t *testing.T) {\n\tif got := Sub(3, 1); got != 2 {\n\t\tt.Errorf("got %d", got)\n\t}\n}\n',
+        (
+            "func TestSub(t *testing.T) {\n"
+            "\tif got := Sub(3, 1); got != 2 {\n"
+            '\t\tt.Errorf("got %d", got)\n'
+            "\t}\n"
+            "}\n"
+        ),
         "func TestSub(t *testing.T) {\n\trequire.Equal(t, 2, Sub(3, 1))\n}\n",
     ),
-    "a script with more lines": ("tests/run.sh", SCRIPT, f'{SCRIPT}test "$(./sub 5 1)" = 4\n'),
+    "a script with more lines": (
+        "tests/run.sh",
+        SCRIPT,
+        f'{SCRIPT}test "$(./sub 5 1)" = 4\n',
+    ),
     "a script in other words": (
-        "tests/run.sh", SCRIPT, SCRIPT.replace('test "$(./sub 3 1)" = 2', "./sub 3 1 | grep -qx 2")
+        "tests/run.sh",
+        SCRIPT,
+        SCRIPT.replace('test "$(./sub 3 1)" = 2', "./sub 3 1 | grep -qx 2"),
     ),
     "a program with a framework": ("test/calc.js", PROGRAM, MOCHA),
     **{
         f"a program that is no test: {path}": (path, before, after)
         for path, before, after in (
-            ("src/main.rs", RUST_PROGRAM, RUST_PROGRAM.replace("std::process::exit(2)", "return")),
-            ("src/main.rs", RUST_PROGRAM.replace("std::process::exit(2)", 'panic!("no file")'), "fn main() {}\n"),
-            ("src/bin/app.rs", RUST_PROGRAM.replace("std::process::exit(2)", "check_usage(2)"), None),
-            ("src/JobSpec.ts", "check(config);\nexport class JobSpec {}\n", "export class JobSpec {}\n"),
-            ("src/main/java/PodSpec.java", "class PodSpec { static void main(String[] a) { verify(a); } }\n", None),
+            (
+                "src/main.rs",
+                RUST_PROGRAM,
+                RUST_PROGRAM.replace("std::process::exit(2)", "return"),
+            ),
+            (
+                "src/main.rs",
+                RUST_PROGRAM.replace("std::process::exit(2)", 'panic!("no file")'),
+                "fn main() {}\n",
+            ),
+            (
+                "src/bin/app.rs",
+                RUST_PROGRAM.replace("std::process::exit(2)", "check_usage(2)"),
+                None,
+            ),
+            (
+                "src/JobSpec.ts",
+                "check(config);\nexport class JobSpec {}\n",
+                "export class JobSpec {}\n",
+            ),
+            (
+                "src/main/java/PodSpec.java",
+                "class PodSpec { static void main(String[] a) { verify(a); } }\n",
+                None,
+            ),
             ("src/JobSpec.py", "validate(config)\n", "config = {}\n"),
         )
     },
     "no test file": ("src/calc.py", "def test():\n    assert True\n", None),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("path", "before", "after"), HONEST.values(), ids=HONEST)
-def test_honest_work_on_tests_is_not_blamed(path: str, before: str, after: str | None) -> None:
+def test_honest_work_on_tests_is_not_blamed(
+    path: str, before: str, after: str | None
+) -> None:
     changes = became(path, before, after)
     assert lost(changes) == 0, changes
 
 
 def test_tests_with_values_in_their_titles_are_known_as_tables() -> None:
-    table = "describe('calc', () => { test.each([%s])('adds %%i', (a) => { expect(add(a)).toBe(a); }); });\n"
+    table = (
+        "describe('calc', () => { test.each([%s])('adds %%i', (a) => {"
+        " expect(add(a)).toBe(a); }); });\n"
+    )
     changes = became("test/a.test.js", f"{MOCHA}{table % 1}", f"{MOCHA}{table % 2}")
     assert [str(test) for test in changes.tables] == ["test/a.test.js::calc > adds %i"]
     assert lost(changes) == 0
@@ -469,20 +812,41 @@ def test_tests_with_values_in_their_titles_are_known_as_tables() -> None:
         (f"{SUBTRACTS}\ndef test_more():\n    assert True\n", 0, 0),
         (SUBTRACTS.replace("== 2", "== 3"), 0, 1),
         (SUBTRACTS.replace("sub(3, 1) == 2", "sub(3, 1)"), 1, 0),
-        (f"@pytest.mark.skipif(sys.platform == 'win32', reason='x')\n{SUBTRACTS}", 1, 0),
-        ("def test_sub():\n    if windows:\n        pytest.skip()\n    assert sub(3, 1) == 2\n", 1, 0),
+        (
+            f"@pytest.mark.skipif(sys.platform == 'win32', reason='x')\n{SUBTRACTS}",
+            1,
+            0,
+        ),
+        (
+            (
+                "def test_sub():\n"
+                "    if windows:\n"
+                "        pytest.skip()\n"
+                "    assert sub(3, 1) == 2\n"
+            ),
+            1,
+            0,
+        ),
     ],
 )
-def test_a_test_that_does_something_else_is_told(after: str, weaker: int, changed: int) -> None:
+def test_a_test_that_does_something_else_is_told(
+    after: str, weaker: int, changed: int
+) -> None:
     changes = became(PY, SUBTRACTS, after)
-    assert (len(changes.weaker), len(changes.changed), lost(changes)) == (weaker, changed, 0), changes
+    assert (len(changes.weaker), len(changes.changed), lost(changes)) == (
+        weaker,
+        changed,
+        0,
+    ), changes
 
 
 def test_the_step_may_ask_for_it() -> None:
     def objected(path: str, before: str, text: str, note: str = "") -> int:
         files = (AffectedFile("x.py"), AffectedFile(path, note))
         step = PlanStep(number=1, title="Work", description=text, files_affected=files)
-        return sum(map(len, became(path, before, None).objectionable(StepMandate.by(step))))
+        return sum(
+            map(len, became(path, before, None).objectionable(StepMandate.by(step)))
+        )
 
     for path, text, count in (
         (PY, "Make it work.", 1),
@@ -564,18 +928,27 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize(("suffix", "around", "piece"), HOSTILE.values(), ids=HOSTILE)
-def test_hostile_text_takes_no_longer_than_its_length_explains(suffix: str, around: str, piece: str) -> None:
+def test_hostile_text_takes_no_longer_than_its_length_explains(
+    suffix: str, around: str, piece: str
+) -> None:
     def seconds(text: str) -> float:
         started = process_time()
         read_plainly(suffix, text)
         return process_time() - started
 
-    honest = "".join(f"it('adds {number}', () => {{ expect(add(1, {number})).toBe(3); }});\n" for number in range(2000))
-    assert seconds(around.format(piece * (100_000 // len(piece)))) < 15 * (seconds(honest) + 0.02)
+    honest = "".join(
+        f"it('adds {number}', () => {{ expect(add(1, {number})).toBe(3); }});\n"
+        for number in range(2000)
+    )
+    assert seconds(around.format(piece * (100_000 // len(piece)))) < 15 * (
+        seconds(honest) + 0.02
+    )
 
 
 PIECES = [
-    piece for each in SAMPLES.values() for piece in (each.head, each.add, each.sub, each.empty, each.skipped, each.tail)
+    piece
+    for each in SAMPLES.values()
+    for piece in (each.head, each.add, each.sub, each.empty, each.skipped, each.tail)
 ]
 PIECES += [
     "/*",
@@ -601,15 +974,26 @@ PIECES += [
     "\0",
     "é",
 ]
-TEXTS = st.lists(st.sampled_from(PIECES) | st.text(max_size=5), max_size=12).map("".join)
+TEXTS = st.lists(st.sampled_from(PIECES) | st.text(max_size=5), max_size=12).map(
+    "".join
+)
 PATHS = st.sampled_from(
-    [*(each.path for each in SAMPLES.values()), "tests/a.hs", "tests/a.lua", "tests/a.txt", "t/a.t", "tests/a.scala"]
+    [
+        *(each.path for each in SAMPLES.values()),
+        "tests/a.hs",
+        "tests/a.lua",
+        "tests/a.txt",
+        "t/a.t",
+        "tests/a.scala",
+    ]
 )
 
 
 @given(path=PATHS, before=TEXTS, after=TEXTS)
 @settings(max_examples=300, deadline=None)
-def test_any_text_can_be_read_and_the_same_text_has_lost_nothing(path: str, before: str, after: str) -> None:
+def test_any_text_can_be_read_and_the_same_text_has_lost_nothing(
+    path: str, before: str, after: str
+) -> None:
     became(path, before, after)
     same = became(path, before, before)
     assert (lost(same), same.weaker, same.changed) == (0, (), ())

@@ -1,4 +1,6 @@
-"""Of the tests that failed before, which a step has to turn green, and which it leaves to a later one."""
+"""Of the tests that failed before, which a step has to turn green, and which it leaves
+to a later one.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -14,23 +16,44 @@ from tests.engine.calculator import CALC, FIXED, SUB, TEST_SUB, TESTS, calculato
 from tests.projects import SPEC, Sandbox, Step, run_all, says
 
 FILES = {
-    "tests/test_calc.py": "from calc import sub\n\ndef test_sub(): assert sub(3, 1) == 2\n",
-    "tests/test_shop.py": "from shop import cart, till\n\ndef test_pay(): assert till.pay(cart.total())\n",
+    "tests/test_calc.py": (
+        "from calc import sub\n\ndef test_sub(): assert sub(3, 1) == 2\n"
+    ),
+    "tests/test_shop.py": (
+        "from shop import cart, till\n\ndef test_pay(): assert till.pay(cart.total())\n"
+    ),
     "tests/test_net.py": "import socket\n\ndef test_net(): assert 0\n",
 }
-CALC_TEST, SHOP, NET = "tests/test_calc.py::test_sub", "tests/test_shop.py", "tests/test_net.py::test_net"
+CALC_TEST, SHOP, NET = (
+    "tests/test_calc.py::test_sub",
+    "tests/test_shop.py",
+    "tests/test_net.py::test_net",
+)
 RED = (CALC_TEST, SHOP, NET)
 """The failure from before: `tests/test_shop.py` cannot even be collected."""
 
 
 def step(
-    text: str = "Do it.", *files: str, number: int = 1, verify: str | None = None, serves: tuple[int, ...] = ()
+    text: str = "Do it.",
+    *files: str,
+    number: int = 1,
+    verify: str | None = None,
+    serves: tuple[int, ...] = (),
 ) -> PlanStep:
-    return PlanStep(number, "Work", text, files_affected=tuple(map(AffectedFile, files)), verify=verify, serves=serves)
+    return PlanStep(
+        number,
+        "Work",
+        text,
+        files_affected=tuple(map(AffectedFile, files)),
+        verify=verify,
+        serves=serves,
+    )
 
 
 def changed(*paths: str) -> ChangeSet:
-    return ChangeSet(tuple(FileChange(PurePosixPath(path), None, b"x = 1\n") for path in paths))
+    return ChangeSet(
+        tuple(FileChange(PurePosixPath(path), None, b"x = 1\n") for path in paths)
+    )
 
 
 @dataclass(frozen=True)
@@ -49,25 +72,44 @@ README = step("Say it.", "README.md", number=9)
 CASES = {
     "nothing to do with any": Case(step("Do it.", "notes.txt"), changes=("notes.txt",)),
     # Named by the step.
-    "its words name the file": Case(step("Make tests/test_calc.py pass.", "notes.txt"), (CALC_TEST,)),
+    "its words name the file": Case(
+        step("Make tests/test_calc.py pass.", "notes.txt"), (CALC_TEST,)
+    ),
     "its words name the test": Case(step("Make test_sub pass."), (CALC_TEST,)),
-    "its words name a test in what cannot be collected": Case(step("Make test_pay pass."), (SHOP,)),
-    "its words name a node": Case(step("`tests/test_net.py::test_net` is red."), (NET,)),
-    "its check names the file": Case(step(verify="make -C . tests/test_calc.py"), (CALC_TEST,)),
+    "its words name a test in what cannot be collected": Case(
+        step("Make test_pay pass."), (SHOP,)
+    ),
+    "its words name a node": Case(
+        step("`tests/test_net.py::test_net` is red."), (NET,)
+    ),
+    "its check names the file": Case(
+        step(verify="make -C . tests/test_calc.py"), (CALC_TEST,)
+    ),
     "its files": Case(step("Do it.", "./tests/test_net.py"), (NET,)),
-    "the person who guides it": Case(step(), (NET,), guidance="test_net has to pass, too"),
+    "the person who guides it": Case(
+        step(), (NET,), guidance="test_net has to pass, too"
+    ),
     # Tied to its files.
     "it changed what a test imports": Case(step(), (CALC_TEST,), changes=("calc.py",)),
-    "it was to change what a test imports": Case(step("Do it.", "calc.py"), (CALC_TEST,), changes=("notes.txt",)),
-    "it made what could not be imported": Case(step(), (SHOP,), changes=("shop/till.py",)),
+    "it was to change what a test imports": Case(
+        step("Do it.", "calc.py"), (CALC_TEST,), changes=("notes.txt",)
+    ),
+    "it made what could not be imported": Case(
+        step(), (SHOP,), changes=("shop/till.py",)
+    ),
     "it changed what a test is named after": Case(step(), (NET,), changes=("net.py",)),
     # Named by a criterion.
-    "a criterion, and it is the last step": Case(step(), (NET,), criteria=("Fast.", "tests/test_net.py passes")),
+    "a criterion, and it is the last step": Case(
+        step(), (NET,), criteria=("Fast.", "tests/test_net.py passes")
+    ),
     "a criterion that the last step answers for": Case(
         step(), later=(), left=(README,), criteria=("tests/test_net.py passes",)
     ),
     "a criterion that it serves": Case(
-        step(serves=(2,)), (NET,), left=(README,), criteria=("Fast.", "tests/test_net.py passes")
+        step(serves=(2,)),
+        (NET,),
+        left=(README,),
+        criteria=("Fast.", "tests/test_net.py passes"),
     ),
     "a criterion that a later step serves, too": Case(
         step(serves=(1,)),
@@ -82,7 +124,10 @@ CASES = {
         criteria=("tests/test_shop.py passes",),
     ),
     "a criterion, and it brings what the test imports": Case(
-        step("Do it.", "shop/till.py"), (SHOP,), left=(README,), criteria=("tests/test_shop.py passes",)
+        step("Do it.", "shop/till.py"),
+        (SHOP,),
+        left=(README,),
+        criteria=("tests/test_shop.py passes",),
     ),
     # Left to later steps.
     "a later step changes the same file": Case(
@@ -99,37 +144,61 @@ CASES = {
         left=(step("Do it.", "shop/till.py", number=2),),
     ),
     "a later step names the test": Case(
-        step("Add mul.", "calc.py"), later=((CALC_TEST, 2),), left=(step("Make test_sub pass.", number=2),)
+        step("Add mul.", "calc.py"),
+        later=((CALC_TEST, 2),),
+        left=(step("Make test_sub pass.", number=2),),
     ),
     "a later step's check names the file": Case(
-        step("Add mul.", "calc.py"), later=((CALC_TEST, 2),), left=(step(number=2, verify="pytest tests/test_calc.py"),)
+        step("Add mul.", "calc.py"),
+        later=((CALC_TEST, 2),),
+        left=(step(number=2, verify="pytest tests/test_calc.py"),),
     ),
     "named by its own words, whatever comes later": Case(
         step("Make test_sub pass.", "calc.py"), (CALC_TEST,), left=(SECOND,)
     ),
     "a later step that only writes tests fixes none": Case(
-        step("Fix sub.", "calc.py"), (CALC_TEST,), left=(step("More cases.", "tests/test_calc.py", number=2),)
+        step("Fix sub.", "calc.py"),
+        (CALC_TEST,),
+        left=(step("More cases.", "tests/test_calc.py", number=2),),
     ),
     # Tests first.
     "it writes the tests that a later step is for": Case(
-        step("Write test_sub in tests/test_calc.py.", "tests/test_calc.py"), later=((CALC_TEST, 2),), left=(SECOND,)
+        step("Write test_sub in tests/test_calc.py.", "tests/test_calc.py"),
+        later=((CALC_TEST, 2),),
+        left=(SECOND,),
     ),
     "it writes tests, and says that they fail": Case(
-        step("Write the tests. They fail until step 2.", "tests/test_net.py"), left=(step("Do it.", "a.py", number=2),)
+        step("Write the tests. They fail until step 2.", "tests/test_net.py"),
+        left=(step("Do it.", "a.py", number=2),),
     ),
-    "it writes failing tests": Case(step("Write failing tests of the network.", "tests/test_net.py")),
-    "until a step that is done": Case(step("They fail until step 2.", "tests/test_net.py"), (NET,)),
-    "it writes tests, and nobody makes them pass": Case(step("Write test_net.", "tests/test_net.py"), (NET,)),
+    "it writes failing tests": Case(
+        step("Write failing tests of the network.", "tests/test_net.py")
+    ),
+    "until a step that is done": Case(
+        step("They fail until step 2.", "tests/test_net.py"), (NET,)
+    ),
+    "it writes tests, and nobody makes them pass": Case(
+        step("Write test_net.", "tests/test_net.py"), (NET,)
+    ),
     "it writes code and tests": Case(
-        step("Write it with tests/test_calc.py. Other tests fail until step 2.", "calc.py", "tests/test_calc.py"),
+        step(
+            "Write it with tests/test_calc.py. Other tests fail until step 2.",
+            "calc.py",
+            "tests/test_calc.py",
+        ),
         (CALC_TEST,),
         left=(README,),
     ),
     "it writes tests first, and then the code": Case(
-        step("Write failing tests, then make them pass.", "calc.py", "tests/test_calc.py"), (CALC_TEST,)
+        step(
+            "Write failing tests, then make them pass.", "calc.py", "tests/test_calc.py"
+        ),
+        (CALC_TEST,),
     ),
     "it writes failing tests, and others are for it to fix": Case(
-        step("Write failing tests.", "tests/test_calc.py"), (NET,), criteria=("test_net passes",)
+        step("Write failing tests.", "tests/test_calc.py"),
+        (NET,),
+        criteria=("test_net passes",),
     ),
     "it writes tests, and a note that the plan does not name": Case(
         step("Write test_sub.", "tests/test_calc.py"),
@@ -138,8 +207,12 @@ CASES = {
         changes=("tests/test_calc.py", "notes.txt"),
     ),
     # Left red with leave.
-    "its words let the test fail": Case(step("Make test_sub fast; test_sub may still fail.", "calc.py")),
-    "its words let another test fail": Case(step("Make it fast; test_net may still fail.", "calc.py"), (CALC_TEST,)),
+    "its words let the test fail": Case(
+        step("Make test_sub fast; test_sub may still fail.", "calc.py")
+    ),
+    "its words let another test fail": Case(
+        step("Make it fast; test_net may still fail.", "calc.py"), (CALC_TEST,)
+    ),
 }
 
 
@@ -149,16 +222,24 @@ def test_which_tests_a_step_is_about(tmp_path: Path, case: Case) -> None:
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_text(text)
     agenda = Agenda(case.criteria, case.left)
-    targets = Assignment(tmp_path, case.step, agenda, case.guidance, changed(*case.changes)).targets(RED)
+    targets = Assignment(
+        tmp_path, case.step, agenda, case.guidance, changed(*case.changes)
+    ).targets(RED)
     assert (tuple(targets.due), tuple(targets.later.items())) == (case.due, case.later)
 
 
-def test_a_reply_that_takes_the_import_out_of_a_red_test_hides_nothing(tmp_path: Path) -> None:
+def test_a_reply_that_takes_the_import_out_of_a_red_test_hides_nothing(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests/test_it.py").write_text("def test_sub(): assert 0\n")
     path = PurePosixPath("tests/test_it.py")
-    changes = ChangeSet((FileChange(path, b"from calc import sub\n", b"def test_sub(): assert 0\n"),))
-    targets = Assignment(tmp_path, step("Do it.", "calc.py"), changes=changes).targets(["tests/test_it.py::test_sub"])
+    changes = ChangeSet(
+        (FileChange(path, b"from calc import sub\n", b"def test_sub(): assert 0\n"),)
+    )
+    targets = Assignment(tmp_path, step("Do it.", "calc.py"), changes=changes).targets(
+        ["tests/test_it.py::test_sub"]
+    )
     assert targets.due.keys() == {"tests/test_it.py::test_sub"}
 
 
@@ -167,7 +248,7 @@ def test_what_did_not_fail_is_nobodys_target(tmp_path: Path) -> None:
     assert Assignment(tmp_path, named).targets(()) == Targets()
 
 
-# --- In a run --------------------------------------------------------------------------------------------------------
+# --- In a run -------------------------------------------------------------------------
 
 USELESS = gives(calc_dot_py=CALC + "# fixed\n")
 ONLY_SUB = f"from calc import sub\n\n\n{TEST_SUB}"
@@ -177,15 +258,43 @@ ONLY_SUB = f"from calc import sub\n\n\n{TEST_SUB}"
 @pytest.mark.parametrize(
     ("work", "reply", "spec"),
     [
-        (Step("notes.txt", description="Make tests/test_calc.py pass."), says("notes.txt", "x"), SPEC),
-        (Step("notes.txt", description="Make test_sub pass."), says("notes.txt", "x"), SPEC),
+        (
+            Step("notes.txt", description="Make tests/test_calc.py pass."),
+            says("notes.txt", "x"),
+            SPEC,
+        ),
+        (
+            Step("notes.txt", description="Make test_sub pass."),
+            says("notes.txt", "x"),
+            SPEC,
+        ),
         (Step("notes.txt", also=("tests/test_calc.py",)), says("notes.txt", "x"), SPEC),
-        (Step("notes.txt", verify="pytest -q tests/test_calc.py"), says("notes.txt", "x"), SPEC),
-        (Step("notes.txt"), says("notes.txt", "x"), SPEC.replace("a.txt says good", "test_sub passes")),
-        (Step("notes.txt"), gives(notes_dot_txt="x", calc_dot_py=CALC + "# fixed\n"), SPEC),
+        (
+            Step("notes.txt", verify="pytest -q tests/test_calc.py"),
+            says("notes.txt", "x"),
+            SPEC,
+        ),
+        (
+            Step("notes.txt"),
+            says("notes.txt", "x"),
+            SPEC.replace("a.txt says good", "test_sub passes"),
+        ),
+        (
+            Step("notes.txt"),
+            gives(notes_dot_txt="x", calc_dot_py=CALC + "# fixed\n"),
+            SPEC,
+        ),
         (Step("calc.py"), USELESS, SPEC),
     ],
-    ids=["its words name the file", "the test", "its files", "its check", "the criteria", "a change", "its file"],
+    ids=[
+        "its words name the file",
+        "the test",
+        "its files",
+        "its check",
+        "the criteria",
+        "a change",
+        "its file",
+    ],
 )
 async def test_a_useless_reply_to_a_step_about_red_tests_completes_nothing(
     sandbox: Sandbox, work: Step, reply: str, spec: str
@@ -202,13 +311,17 @@ async def test_a_useless_reply_to_a_step_about_red_tests_completes_nothing(
     assert "exit code" in error
 
 
-async def test_the_model_is_told_which_tests_have_to_turn_green_and_goes_on(sandbox: Sandbox) -> None:
+async def test_the_model_is_told_which_tests_have_to_turn_green_and_goes_on(
+    sandbox: Sandbox,
+) -> None:
     calculator(sandbox, tests__test_net_dot_py="def test_net(): assert 0\n")
     sandbox.replies(USELESS, gives(calc_dot_py=FIXED))
 
     events = await run_all(sandbox, attempts=2)
 
-    assert [event.will_retry for event in events if isinstance(event, AttemptFailed)] == [True]
+    assert [
+        event.will_retry for event in events if isinstance(event, AttemptFailed)
+    ] == [True]
     told = sandbox.prompt().partition(f"\n- {SUB} ")[2].splitlines()[0]
     assert "calc.py" in told
     assert sandbox.statuses() == ["completed"]
@@ -216,19 +329,35 @@ async def test_the_model_is_told_which_tests_have_to_turn_green_and_goes_on(sand
     assert [note.split()[-1] for note in notes] == ["tests/test_net.py::test_net"]
 
 
-async def test_a_file_that_cannot_be_imported_yet_is_due_when_all_of_it_is_there(sandbox: Sandbox) -> None:
+async def test_a_file_that_cannot_be_imported_yet_is_due_when_all_of_it_is_there(
+    sandbox: Sandbox,
+) -> None:
     calculator(sandbox, Step("shop/cart.py"), Step("shop/till.py"), Step("notes.txt"))
     tests = (
-        "from shop.cart import total\nfrom shop.till import pay\n\n\ndef test_pay():\n    assert pay(total()) == 3\n"
+        "from shop.cart import total\n"
+        "from shop.till import pay\n\n\n"
+        "def test_pay():\n"
+        "    assert pay(total()) == 3\n"
     )
     (sandbox.root / "tests/test_calc.py").write_text(TESTS.replace(TEST_SUB, ""))
     (sandbox.root / "tests/test_shop.py").write_text(tests)
-    cart, wrong, right = says("shop/cart.py", "def total(): return 3"), "def pay(x): return 0", "def pay(x): return x"
-    sandbox.replies(cart, says("shop/till.py", wrong), says("shop/till.py", right), says("notes.txt", "x"))
+    cart, wrong, right = (
+        says("shop/cart.py", "def total(): return 3"),
+        "def pay(x): return 0",
+        "def pay(x): return x",
+    )
+    sandbox.replies(
+        cart,
+        says("shop/till.py", wrong),
+        says("shop/till.py", right),
+        says("notes.txt", "x"),
+    )
 
     events = await run_all(sandbox, attempts=2)
 
-    assert [step["verification"] for step in sandbox.state()["step_executions"].values()] == [
+    assert [
+        step["verification"] for step in sandbox.state()["step_executions"].values()
+    ] == [
         "baseline",
         "passed",
         "passed",
@@ -241,15 +370,29 @@ async def test_a_file_that_cannot_be_imported_yet_is_due_when_all_of_it_is_there
     assert "tests/test_shop.py::test_pay" in failed[0]
 
 
-async def test_a_step_that_writes_red_tests_completes_and_the_next_one_makes_them_pass(sandbox: Sandbox) -> None:
-    more = f"from calc import add, cube, sub\n\n\n{TEST_SUB}\n\ndef test_cube():\n    assert cube(2) == 8\n"
+async def test_a_step_that_writes_red_tests_completes_and_the_next_one_makes_them_pass(
+    sandbox: Sandbox,
+) -> None:
+    more = (
+        "from calc import add, cube, sub\n\n\n"
+        f"{TEST_SUB}\n\n"
+        "def test_cube():\n"
+        "    assert cube(2) == 8\n"
+    )
     red = f"from calc import cube\n\n\n{TEST_SUB}"  # cannot be imported
-    first = Step("tests/test_calc.py", description="Write test_cube in tests/test_calc.py. It fails until step 2.")
+    first = Step(
+        "tests/test_calc.py",
+        description="Write test_cube in tests/test_calc.py. It fails until step 2.",
+    )
     calculator(sandbox, first, Step("calc.py"), tests__test_calc_dot_py=red)
     cubed = FIXED + "\n\ndef cube(a):\n    return a**3\n"
-    sandbox.replies(gives(tests__test_calc_dot_py=more), USELESS, gives(calc_dot_py=cubed))
+    sandbox.replies(
+        gives(tests__test_calc_dot_py=more), USELESS, gives(calc_dot_py=cubed)
+    )
 
     events = await run_all(sandbox, attempts=2)
 
-    assert [step["verification"] for step in sandbox.state()["step_executions"].values()] == ["baseline", "passed"]
+    assert [
+        step["verification"] for step in sandbox.state()["step_executions"].values()
+    ] == ["baseline", "passed"]
     assert [event.step for event in events if isinstance(event, AttemptFailed)] == [2]

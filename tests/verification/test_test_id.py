@@ -17,12 +17,22 @@ from cdd_agent.verification.test_id import TestId
         ),
         ("tests/test_a.py", TestId("tests/test_a.py"), []),
         ("tests", TestId("tests"), []),
-        ("app/[id]/a.test.ts::x > y [1]", TestId("app/[id]/a.test.ts", "x > y [1]"), ["x", "y [1]"]),
+        (
+            "app/[id]/a.test.ts::x > y [1]",
+            TestId("app/[id]/a.test.ts", "x > y [1]"),
+            ["x", "y [1]"],
+        ),
         ("a_test.go::TestA/sub", TestId("a_test.go", "TestA/sub"), ["TestA", "sub"]),
-        ("src/lib.rs::tests::adds", TestId("src/lib.rs", "tests::adds"), ["tests", "adds"]),
+        (
+            "src/lib.rs::tests::adds",
+            TestId("src/lib.rs", "tests::adds"),
+            ["tests", "adds"],
+        ),
     ],
 )
-def test_a_test_is_known_by_its_file_and_its_name(text: str, test: TestId, parts: list[str]) -> None:
+def test_a_test_is_known_by_its_file_and_its_name(
+    text: str, test: TestId, parts: list[str]
+) -> None:
     assert TestId.parse(text) == test
     assert str(test) == text
     assert test.parts == parts
@@ -58,7 +68,9 @@ def test_a_declared_test_is_found_within_its_module() -> None:
         ("%s a" * 30, "a a" * 5000, True),
     ],
 )
-def test_a_row_has_a_value_where_its_title_has_a_place_for_it(title: str, row: str, is_row: bool) -> None:
+def test_a_row_has_a_value_where_its_title_has_a_place_for_it(
+    title: str, row: str, is_row: bool
+) -> None:
     table = TestId("a.test.js", title)
     assert table.is_table
     assert table.has_row(TestId("a.test.js", row)) is is_row

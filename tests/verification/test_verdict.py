@@ -9,7 +9,14 @@ from msgspec.structs import replace
 
 from cdd_agent.config import Commands
 from cdd_agent.errors import BadInput, ExitCode, NotApproved
-from cdd_agent.events import Choice, CommandProposed, Event, Proposal, StepFinished, TestsFinished
+from cdd_agent.events import (
+    Choice,
+    CommandProposed,
+    Event,
+    Proposal,
+    StepFinished,
+    TestsFinished,
+)
 from cdd_agent.frontend import Nobody
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.process.run import CommandResult
@@ -61,7 +68,9 @@ def project(tmp_path: Path, **files: str) -> Path:
         ("Makefile", "all:\n\ntest: all\n\ttrue\n", "make test"),
     ],
 )
-def test_the_tests_are_found_by_what_the_project_holds(tmp_path: Path, name: str, content: str, command: str) -> None:
+def test_the_tests_are_found_by_what_the_project_holds(
+    tmp_path: Path, name: str, content: str, command: str
+) -> None:
     check = detect(project(tmp_path, **{name: content}))
     assert check
     assert check.shown == command
@@ -71,13 +80,19 @@ def test_the_tests_are_found_by_what_the_project_holds(tmp_path: Path, name: str
     "files",
     [
         {},
-        {"package_dot_json": '{"scripts": {"test": "echo \\"Error: no test specified\\" && exit 1"}}'},
+        {
+            "package_dot_json": (
+                '{"scripts": {"test": "echo \\"Error: no test specified\\" && exit 1"}}'
+            )
+        },
         {"package_dot_json": "{}"},
         {"Makefile": "test := 1\nall:\n"},
         {"src__app_dot_py": ""},
     ],
 )
-def test_where_there_are_no_tests_none_are_found(tmp_path: Path, files: dict[str, str]) -> None:
+def test_where_there_are_no_tests_none_are_found(
+    tmp_path: Path, files: dict[str, str]
+) -> None:
     assert detect(project(tmp_path, **files)) is None
 
 
@@ -92,13 +107,17 @@ def test_where_there_are_no_tests_none_are_found(tmp_path: Path, files: dict[str
         {"x_test_dot_py": ""},
     ],
 )
-def test_pytest_is_recognised(tmp_path: Path, bare_path: Path, files: dict[str, str]) -> None:
+def test_pytest_is_recognised(
+    tmp_path: Path, bare_path: Path, files: dict[str, str]
+) -> None:
     check = detect(project(tmp_path, **files))
     assert check
     assert check.argv == (sys.executable, "-m", "pytest")
 
 
-def test_python_is_found_where_only_python3_is_there_or_none_at_all(tmp_path: Path, bare_path: Path) -> None:
+def test_python_is_found_where_only_python3_is_there_or_none_at_all(
+    tmp_path: Path, bare_path: Path
+) -> None:
     assert parse_command("python -c 1", tmp_path).argv[0] == sys.executable
     python3 = program(bare_path, "python3")
     assert parse_command("python -c 1", tmp_path).argv[0] == str(python3)
@@ -106,8 +125,12 @@ def test_python_is_found_where_only_python3_is_there_or_none_at_all(tmp_path: Pa
     assert parse_command("python -c 1", tmp_path).argv[0] == str(python)
 
 
-def test_pytest_runs_in_the_projects_own_environment_first(tmp_path: Path, bare_path: Path) -> None:
-    root = project(tmp_path, pyproject_dot_toml="[tool.poetry]\n[tool.pytest]\n", uv_dot_lock="")
+def test_pytest_runs_in_the_projects_own_environment_first(
+    tmp_path: Path, bare_path: Path
+) -> None:
+    root = project(
+        tmp_path, pyproject_dot_toml="[tool.poetry]\n[tool.pytest]\n", uv_dot_lock=""
+    )
 
     def words() -> tuple[str, ...]:
         return parse_command("pytest -q", root).argv
@@ -123,30 +146,50 @@ def test_pytest_runs_in_the_projects_own_environment_first(tmp_path: Path, bare_
     assert words() == (str(uv), "run", "pytest", "-q")
     poetry = program(bare_path, "poetry")
     assert words() == (str(poetry), "run", "pytest", "-q")
-    assert CommandRunner(root).judge("pytest -q").argv == words()  # the same for every command
+    # the same for every command
+    assert CommandRunner(root).judge("pytest -q").argv == words()
 
 
 def step(verify: str | None) -> PlanStep:
     return PlanStep(number=1, title="x", description="", verify=verify)
 
 
-def test_the_steps_own_check_wins_then_the_config_then_what_is_found(tmp_path: Path) -> None:
+def test_the_steps_own_check_wins_then_the_config_then_what_is_found(
+    tmp_path: Path,
+) -> None:
     commands = CommandRunner(project(tmp_path, go_dot_mod="module x"))
     shown = [
         check.shown if (check := check_for(step(own), config, commands)) else None
-        for own, config in (("ls -l", "true"), ("none", "true"), ("None", None), (None, "true"), (None, None))
+        for own, config in (
+            ("ls -l", "true"),
+            ("none", "true"),
+            ("None", None),
+            (None, "true"),
+            (None, None),
+        )
     ]
     assert shown == ["ls -l", None, None, "true", "go test ./..."]
 
 
 FOR_A_SHELL = [
-    *("cd x && pytest", "pytest | tee log", "pytest > log", "a; b", "a & b", "pytest 2>&1", "a;; b", "A=1 pytest"),
+    *(
+        "cd x && pytest",
+        "pytest | tee log",
+        "pytest > log",
+        "a; b",
+        "a & b",
+        "pytest 2>&1",
+        "a;; b",
+        "A=1 pytest",
+    ),
     *("a\nb", "echo $(a)", "echo `a`", 'echo "$(a)"', "cat <<EOF\nEOF"),
 ]
 
 
 @pytest.mark.parametrize("command", FOR_A_SHELL)
-def test_a_check_that_needs_a_shell_is_refused_with_a_way_out(tmp_path: Path, command: str) -> None:
+def test_a_check_that_needs_a_shell_is_refused_with_a_way_out(
+    tmp_path: Path, command: str
+) -> None:
     for mode in ("safe", "ask"):
         with pytest.raises(BadInput, match="needs a shell") as caught:
             parse_command(command, tmp_path, Commands(mode=mode))  # type: ignore[arg-type]
@@ -156,10 +199,17 @@ def test_a_check_that_needs_a_shell_is_refused_with_a_way_out(tmp_path: Path, co
 
 
 def test_quoted_operators_are_plain_arguments(tmp_path: Path) -> None:
-    assert parse_command("grep -E 'a|b' '>' f", tmp_path).argv[1:] == ("-E", "a|b", ">", "f")
+    assert parse_command("grep -E 'a|b' '>' f", tmp_path).argv[1:] == (
+        "-E",
+        "a|b",
+        ">",
+        "f",
+    )
 
 
-def test_the_persons_own_command_may_be_any_program(tmp_path: Path, bare_path: Path) -> None:
+def test_the_persons_own_command_may_be_any_program(
+    tmp_path: Path, bare_path: Path
+) -> None:
     own = program(tmp_path / "tests", "run.sh")
     tester = program(bare_path, "our-tester")
     assert parse_command("./tests/run.sh", tmp_path).argv == (str(own),)
@@ -170,7 +220,11 @@ def test_the_persons_own_command_may_be_any_program(tmp_path: Path, bare_path: P
 @pytest.mark.parametrize(
     ("files", "test_command", "command"),
     [
-        ({"package_dot_json": '{"scripts": {"test": "vitest"}}'}, None, "npm test -- x"),
+        (
+            {"package_dot_json": '{"scripts": {"test": "vitest"}}'},
+            None,
+            "npm test -- x",
+        ),
         ({"Cargo_dot_toml": "[package]"}, None, "cargo test parser"),
         ({"go_dot_mod": "module x"}, None, "go test ./parser"),
         ({}, "tox -q", "tox -e unit"),
@@ -184,12 +238,16 @@ def test_the_persons_own_command_may_be_any_program(tmp_path: Path, bare_path: P
 def test_a_plan_may_name_the_program_of_the_projects_tests(
     tmp_path: Path, files: dict[str, str], test_command: str | None, command: str
 ) -> None:
-    check = check_for(step(command), test_command, CommandRunner(project(tmp_path, **files)))
+    check = check_for(
+        step(command), test_command, CommandRunner(project(tmp_path, **files))
+    )
     assert check
     assert (check.shown, check.command.objection) == (command, "")
 
 
-def test_in_a_poetry_project_a_plan_may_name_poetry(tmp_path: Path, bare_path: Path) -> None:
+def test_in_a_poetry_project_a_plan_may_name_poetry(
+    tmp_path: Path, bare_path: Path
+) -> None:
     root = project(tmp_path, pyproject_dot_toml="[tool.poetry]\n[tool.pytest]\n")
     program(bare_path, "poetry")
     by_poetry = step("poetry run pytest -q")
@@ -223,7 +281,9 @@ def test_what_a_plan_may_not_run_is_refused_with_a_way_out(
             assert way in caught.value.hint
 
 
-def test_an_unreadable_project_file_is_no_matter_for_a_step_with_its_own_check(tmp_path: Path) -> None:
+def test_an_unreadable_project_file_is_no_matter_for_a_step_with_its_own_check(
+    tmp_path: Path,
+) -> None:
     root = project(tmp_path, pyproject_dot_toml="[")
     assert check_for(step("pytest"), None, CommandRunner(root))
     with pytest.raises(BadInput, match="`npm`"):
@@ -251,14 +311,18 @@ async def outcome(command: str, root: Path, limit: float = 60) -> Verdict:
         ("import nothing_like_this", None, "exit code 1"),
     ],
 )
-async def test_what_real_pytest_says(tmp_path: Path, test: str, verification: Verification | None, words: str) -> None:
+async def test_what_real_pytest_says(
+    tmp_path: Path, test: str, verification: Verification | None, words: str
+) -> None:
     (tmp_path / "test_x.py").write_text(test)
     verdict = await outcome(f"{sys.executable} -m pytest -p no:cacheprovider", tmp_path)
     assert verdict.verification is verification
     assert words in verdict.reason
 
 
-async def test_tests_that_were_found_and_collect_nothing_verify_nothing(tmp_path: Path) -> None:
+async def test_tests_that_were_found_and_collect_nothing_verify_nothing(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     check = detect(tmp_path)
     assert check
@@ -267,23 +331,33 @@ async def test_tests_that_were_found_and_collect_nothing_verify_nothing(tmp_path
     assert f"`{check.shown}`" in verdict.reason
 
 
-async def test_a_file_rewritten_within_a_second_is_not_judged_by_its_old_bytecode(tmp_path: Path) -> None:
-    (tmp_path / "test_x.py").write_text("from value import x\ndef test_x(): assert x == 2\n")
+async def test_a_file_rewritten_within_a_second_is_not_judged_by_its_old_bytecode(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "test_x.py").write_text(
+        "from value import x\ndef test_x(): assert x == 2\n"
+    )
     moment = (1_700_000_000, 1_700_000_000)
     for text, verification in (("x = 1\n", None), ("x = 2\n", Verification.PASSED)):
         (tmp_path / "value.py").write_text(text)
         os.utime(tmp_path / "value.py", moment)
-        verdict = await outcome(f"{sys.executable} -m pytest -p no:cacheprovider", tmp_path)
+        verdict = await outcome(
+            f"{sys.executable} -m pytest -p no:cacheprovider", tmp_path
+        )
         assert verdict.verification is verification
 
 
-async def test_a_program_that_is_missing_is_for_the_person_to_mend(tmp_path: Path) -> None:
+async def test_a_program_that_is_missing_is_for_the_person_to_mend(
+    tmp_path: Path,
+) -> None:
     with pytest.raises(BadInput, match="cargo-that-is-not-here"):
         await outcome("cargo-that-is-not-here test", tmp_path)
 
 
 async def test_a_timeout_is_a_failure(tmp_path: Path) -> None:
-    verdict = await outcome(f'{sys.executable} -c "import time; time.sleep(60)"', tmp_path, limit=0.3)
+    verdict = await outcome(
+        f'{sys.executable} -c "import time; time.sleep(60)"', tmp_path, limit=0.3
+    )
     assert verdict.verification is None
     assert " 0.3 s" in verdict.reason
 
@@ -297,7 +371,12 @@ KNOWN = Reference().after(SuiteRun(results={A: Result.PASSED, B: Result.FAILED})
     ("code", "tests", "verification", "words"),
     [
         (0, {A: "passed", B: "passed"}, Verification.PASSED, "passed"),
-        (1, {A: "passed", B: "failed"}, Verification.BASELINE, "1 passed, 1 failed as before step 1"),
+        (
+            1,
+            {A: "passed", B: "failed"},
+            Verification.BASELINE,
+            "1 passed, 1 failed as before step 1",
+        ),
         (1, {A: "failed", B: "failed"}, None, f"failed (exit code 1): {A}"),
         (0, {A: "failed", B: "passed"}, None, f"failed (exit code 0): {A}"),
         (0, {A: "passed", B: "failed"}, None, f"exit code 0, but {B} failed"),
@@ -311,15 +390,28 @@ KNOWN = Reference().after(SuiteRun(results={A: Result.PASSED, B: Result.FAILED})
     ],
 )
 def test_what_an_outcome_means(
-    tmp_path: Path, code: int, tests: dict[str, str] | None, verification: Verification | None, words: str
+    tmp_path: Path,
+    code: int,
+    tests: dict[str, str] | None,
+    verification: Verification | None,
+    words: str,
 ) -> None:
-    seen = None if tests is None else SuiteRun(results={test: Result(result) for test, result in tests.items()})
+    seen = (
+        None
+        if tests is None
+        else SuiteRun(results={test: Result(result) for test, result in tests.items()})
+    )
     ran = Ran(CommandResult("", "", code), seen)
-    verdict = judge(parse_command("pytest", tmp_path), ran, Before(reference=KNOWN), Work())
+    verdict = judge(
+        parse_command("pytest", tmp_path), ran, Before(reference=KNOWN), Work()
+    )
     assert verdict.verification is verification
     assert words in verdict.reason
     late = judge(
-        parse_command("pytest", tmp_path), Ran(CommandResult("", "", code, timed_out=True), seen), Before(), Work()
+        parse_command("pytest", tmp_path),
+        Ran(CommandResult("", "", code, timed_out=True), seen),
+        Before(),
+        Work(),
     )
     assert late.verification is None
 
@@ -341,44 +433,90 @@ def test_a_row_of_a_table_that_became_another_is_not_missed(tmp_path: Path) -> N
         assert (verdict.verification is Verification.PASSED) is is_passed
 
 
-def test_without_a_report_the_exit_code_decides_and_the_reason_says_so(tmp_path: Path) -> None:
-    check, ran = parse_command("jest", tmp_path), Ran(CommandResult("", "", 0), unread="there is none")
+def test_without_a_report_the_exit_code_decides_and_the_reason_says_so(
+    tmp_path: Path,
+) -> None:
+    check, ran = (
+        parse_command("jest", tmp_path),
+        Ran(CommandResult("", "", 0), unread="there is none"),
+    )
     verdict = judge(check, ran, Before(), Work())
     assert verdict.verification is Verification.PASSED
     assert ran.unread in verdict.reason
-    assert judge(check, replace(ran, result=CommandResult("", "", 1)), Before(), Work()).verification is None
+    assert (
+        judge(
+            check, replace(ran, result=CommandResult("", "", 1)), Before(), Work()
+        ).verification
+        is None
+    )
 
 
 @pytest.mark.parametrize("command", ["pytest", "python -m unittest"])
-def test_a_runner_that_always_reports_passes_nothing_without(tmp_path: Path, command: str) -> None:
+def test_a_runner_that_always_reports_passes_nothing_without(
+    tmp_path: Path, command: str
+) -> None:
     ran = Ran(CommandResult("", "", 0), unread="there is none")
-    assert judge(parse_command(command, tmp_path), ran, Before(), Work()).verification is None
+    assert (
+        judge(parse_command(command, tmp_path), ran, Before(), Work()).verification
+        is None
+    )
 
 
-def test_where_tests_were_told_of_before_a_run_without_a_report_is_no_pass(tmp_path: Path) -> None:
+def test_where_tests_were_told_of_before_a_run_without_a_report_is_no_pass(
+    tmp_path: Path,
+) -> None:
     ran = Ran(CommandResult("", "", 0), unread="there is none")
-    verdict = judge(parse_command("jest", tmp_path), ran, Before(reference=KNOWN), Work())
+    verdict = judge(
+        parse_command("jest", tmp_path), ran, Before(reference=KNOWN), Work()
+    )
     assert verdict.verification is None
 
 
 @pytest.mark.parametrize("command", ["jest --json", "jest other.test.js", "npm test"])
-def test_a_command_that_could_not_tell_of_them_passes_by_its_exit_code(tmp_path: Path, command: str) -> None:
-    (tmp_path / "package.json").write_text('{"scripts": {"test": "python -m unittest"}}')
+def test_a_command_that_could_not_tell_of_them_passes_by_its_exit_code(
+    tmp_path: Path, command: str
+) -> None:
+    (tmp_path / "package.json").write_text(
+        '{"scripts": {"test": "python -m unittest"}}'
+    )
     ran = Ran(CommandResult("", "", 0), unread="its words ask for another report")
-    verdict = judge(parse_command(command, tmp_path), ran, Before(reference=KNOWN), Work())
+    verdict = judge(
+        parse_command(command, tmp_path), ran, Before(reference=KNOWN), Work()
+    )
     assert verdict.verification is Verification.PASSED
 
 
-def test_a_runner_that_finds_no_tests_and_is_content_verifies_nothing(tmp_path: Path) -> None:
+def test_a_runner_that_finds_no_tests_and_is_content_verifies_nothing(
+    tmp_path: Path,
+) -> None:
     ran = Ran(CommandResult("", "", 0), SuiteRun())
-    assert judge(parse_command("go test ./...", tmp_path), ran, Before(), Work()).verification is Verification.NONE
-    assert judge(parse_command("go test ./...", tmp_path), ran, Before(reference=KNOWN), Work()).verification is None
+    assert (
+        judge(
+            parse_command("go test ./...", tmp_path), ran, Before(), Work()
+        ).verification
+        is Verification.NONE
+    )
+    assert (
+        judge(
+            parse_command("go test ./...", tmp_path),
+            ran,
+            Before(reference=KNOWN),
+            Work(),
+        ).verification
+        is None
+    )
 
 
 def test_the_useful_end_is_where_the_failures_are() -> None:
     passed = "\n".join(f"tests/test_{n}.py ....." for n in range(500))
-    failures = "=================== FAILURES ===================\nE  assert 1 == 2\n==== 1 failed ===="
-    assert useful_end(f"{passed}\n{failures}").startswith("=================== FAILURES")
+    failures = (
+        "=================== FAILURES ===================\n"
+        "E  assert 1 == 2\n"
+        "==== 1 failed ===="
+    )
+    assert useful_end(f"{passed}\n{failures}").startswith(
+        "=================== FAILURES"
+    )
     assert useful_end("a\nb\n") == "a\nb"
     assert len(useful_end("x" * 1_000_000)) < 7000
     assert useful_end("\n".join(map(str, range(1000)))).endswith("999")
@@ -389,14 +527,20 @@ async def test_a_check_sees_no_secrets_but_what_the_settings_pass(
 ) -> None:
     for name in ("OPENAI_API_KEY", "SEAL", "CACHE_KEY"):
         monkeypatch.setenv(name, "x")
-    commands = CommandRunner(tmp_path, Commands(hide_env=("SEAL",), pass_env=("CACHE_KEY",)))
+    commands = CommandRunner(
+        tmp_path, Commands(hide_env=("SEAL",), pass_env=("CACHE_KEY",))
+    )
     check = parse_command("python -c 'import os; print(sorted(os.environ))'", tmp_path)
     verdict = await verify(check, commands, 60, tmp_path)
-    seen = [name for name in ("OPENAI_API_KEY", "SEAL", "CACHE_KEY", "PATH") if f"'{name}'" in verdict.output]
+    seen = [
+        name
+        for name in ("OPENAI_API_KEY", "SEAL", "CACHE_KEY", "PATH")
+        if f"'{name}'" in verdict.output
+    ]
     assert seen == ["CACHE_KEY", "PATH"]
 
 
-# --- In a run: the check of a step and `commands.mode` ---------------------------------------------------------------
+# --- In a run: the check of a step and `commands.mode` --------------------------------
 
 
 class Answers(Nobody):
@@ -425,31 +569,48 @@ async def events_of(sandbox: Sandbox) -> tuple[list[Event], Exception | None]:
         engine.close()
 
 
-OFF_LIST, IN_SHELL = Step("a.txt", "grep good a.txt"), Step("b.txt", "cat b.txt | grep good")
+OFF_LIST, IN_SHELL = (
+    Step("a.txt", "grep good a.txt"),
+    Step("b.txt", "cat b.txt | grep good"),
+)
 
 
-@pytest.mark.parametrize("step", [OFF_LIST, IN_SHELL], ids=["off the list", "in a shell"])
-async def test_in_safe_mode_such_a_plan_does_not_start(sandbox: Sandbox, step: Step) -> None:
+@pytest.mark.parametrize(
+    "step", [OFF_LIST, IN_SHELL], ids=["off the list", "in a shell"]
+)
+async def test_in_safe_mode_such_a_plan_does_not_start(
+    sandbox: Sandbox, step: Step
+) -> None:
     with pytest.raises(BadInput, match=r"^Step 1"):
         with_mode(sandbox, "safe", step).engine()
     assert not sandbox.model.requests
 
 
 @pytest.mark.skipif(os.name != "posix", reason="grep and a POSIX shell")
-async def test_in_ask_mode_the_person_is_asked_before_the_model_is(sandbox: Sandbox) -> None:
+async def test_in_ask_mode_the_person_is_asked_before_the_model_is(
+    sandbox: Sandbox,
+) -> None:
     sandbox.frontend = frontend = Answers(Choice.YES, Choice.YES)
     events, _ = await events_of(with_mode(sandbox, "ask", OFF_LIST, IN_SHELL))
     proposed = [
-        CommandProposed("grep good a.txt", "`grep` is not on the list of allowed commands"),
-        CommandProposed("cat b.txt | grep good", "`|` needs a shell, and commands run without one"),
+        CommandProposed(
+            "grep good a.txt", "`grep` is not on the list of allowed commands"
+        ),
+        CommandProposed(
+            "cat b.txt | grep good", "`|` needs a shell, and commands run without one"
+        ),
     ]
     assert frontend.asked == proposed
     assert [event for event in events if isinstance(event, CommandProposed)] == proposed
-    assert [event.verification for event in events if isinstance(event, TestsFinished)] == [Verification.PASSED] * 2
+    assert [
+        event.verification for event in events if isinstance(event, TestsFinished)
+    ] == [Verification.PASSED] * 2
     assert sandbox.statuses() == ["completed", "completed"]
 
 
-@pytest.mark.parametrize("frontend", [Answers(Choice.NO), Nobody()], ids=["no", "nobody"])
+@pytest.mark.parametrize(
+    "frontend", [Answers(Choice.NO), Nobody()], ids=["no", "nobody"]
+)
 async def test_without_a_yes_nothing_is_asked_of_the_model_and_nothing_written(
     sandbox: Sandbox, frontend: Nobody
 ) -> None:
@@ -458,7 +619,9 @@ async def test_without_a_yes_nothing_is_asked_of_the_model_and_nothing_written(
     assert isinstance(stopped_by, NotApproved)
     assert stopped_by.exit_code is ExitCode.NOT_APPROVED
     assert f"{OFF_LIST.verify}" in stopped_by.message
-    assert [event.status for event in events if isinstance(event, StepFinished)] == ["pending"]
+    assert [event.status for event in events if isinstance(event, StepFinished)] == [
+        "pending"
+    ]
     assert not sandbox.model.requests
     assert not (sandbox.root / "a.txt").exists()
 
@@ -466,13 +629,17 @@ async def test_without_a_yes_nothing_is_asked_of_the_model_and_nothing_written(
 @pytest.mark.skipif(os.name != "posix", reason="grep and a POSIX shell")
 async def test_always_holds_for_the_rest_of_the_run(sandbox: Sandbox) -> None:
     sandbox.frontend = frontend = Answers(Choice.ALWAYS)
-    await events_of(with_mode(sandbox, "ask", OFF_LIST, Step("b.txt", "grep good a.txt")))
+    await events_of(
+        with_mode(sandbox, "ask", OFF_LIST, Step("b.txt", "grep good a.txt"))
+    )
     assert len(frontend.asked) == 1
     assert sandbox.statuses() == ["completed", "completed"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="grep and a POSIX shell")
-async def test_in_unsafe_mode_nobody_is_asked_and_the_run_says_so(sandbox: Sandbox) -> None:
+async def test_in_unsafe_mode_nobody_is_asked_and_the_run_says_so(
+    sandbox: Sandbox,
+) -> None:
     engine = with_mode(sandbox, "unsafe", OFF_LIST).engine()
     assert "real shell" in str(await collect(engine.recover()))
     engine.close()
@@ -480,6 +647,8 @@ async def test_in_unsafe_mode_nobody_is_asked_and_the_run_says_so(sandbox: Sandb
     assert sandbox.statuses() == ["completed", "completed"]
 
 
-async def test_checks_that_are_on_the_list_are_not_asked_about(sandbox: Sandbox) -> None:
+async def test_checks_that_are_on_the_list_are_not_asked_about(
+    sandbox: Sandbox,
+) -> None:
     await events_of(with_mode(sandbox, "ask", Step("a.txt", "cat a.txt")))
     assert sandbox.statuses() == ["completed"]

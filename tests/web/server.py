@@ -1,4 +1,6 @@
-"""A web server on loopback for tests: it serves answers by path, well or badly formed."""
+"""A web server on loopback for tests: it serves answers by path, well or badly
+formed.
+"""
 
 import asyncio
 import contextlib
@@ -25,7 +27,10 @@ class Answer:
         headers = {"Content-Type": self.content_type, **self.headers}
         if self.endless is None:
             headers.setdefault("Content-Length", str(len(self.body)))
-        lines = [f"HTTP/1.1 {self.status}", *(f"{name}: {value}" for name, value in headers.items() if value)]
+        lines = [
+            f"HTTP/1.1 {self.status}",
+            *(f"{name}: {value}" for name, value in headers.items() if value),
+        ]
         return "\r\n".join([*lines, "Connection: close", "", ""]).encode("latin-1")
 
 
@@ -64,7 +69,10 @@ class PageServer:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._server.close()
         for talk in self._talks:
@@ -72,20 +80,35 @@ class PageServer:
         await asyncio.gather(*self._talks, return_exceptions=True)
         await self._server.wait_closed()
 
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _accept(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         self.connections += 1
         talk = asyncio.ensure_future(self._talk(reader, writer))
         self._talks.add(talk)
         talk.add_done_callback(self._talks.discard)
 
-    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):  # the reader went away
+    async def _talk(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        # the reader went away
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
             try:
-                head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+                head = (
+                    (await reader.readuntil(b"\r\n\r\n"))
+                    .decode("latin-1")
+                    .split("\r\n")
+                )
                 headers = dict(line.split(": ", 1) for line in head[1:] if line)
-                request = Request(head[0].split(" ")[1], {name.lower(): value for name, value in headers.items()})
+                request = Request(
+                    head[0].split(" ")[1],
+                    {name.lower(): value for name, value in headers.items()},
+                )
                 self.requests.append(request)
-                await self._answer(self.answers.get(request.path, Answer(status="404 Not Found")), writer)
+                await self._answer(
+                    self.answers.get(request.path, Answer(status="404 Not Found")),
+                    writer,
+                )
             finally:
                 writer.close()
                 with contextlib.suppress(ConnectionError):

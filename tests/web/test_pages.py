@@ -1,4 +1,6 @@
-"""Pages are read as text, within limits, and from public places only: nothing else gets a connection."""
+"""Pages are read as text, within limits, and from public places only: nothing else gets
+a connection.
+"""
 
 import asyncio
 import contextlib
@@ -40,7 +42,14 @@ async def refusal(answer: Answer, reader: PageReader = READER) -> PageUnreadable
 
 
 def converted(html: str, patience: float = 60) -> str | None:
-    return readable(html.encode(), "text/html", None, cut=False, base="http://example.com/", patience=patience)
+    return readable(
+        html.encode(),
+        "text/html",
+        None,
+        cut=False,
+        base="http://example.com/",
+        patience=patience,
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -61,20 +70,39 @@ class TestText:
             <ul><li>one<li>two</ul>
             <table><tr><th>a<th>b<tr><td>1<td>2</table>
             <pre><code class="language-python">def f():\n\n    pass\n</code></pre>
-            <script>steal()</script><noscript>No script.</noscript><template>T</template><svg><text>S</text></svg>
-            <img src="data:image/png;base64,AAAA" alt="A drawing"><!-- a note --></body></html>"""
+            <script>steal()</script><noscript>No script.</noscript>\
+<template>T</template><svg><text>S</text></svg>
+            <img src="data:image/png;base64,AAAA" alt="A drawing">\
+<!-- a note --></body></html>"""
         async with PageServer({"/": Answer(html)}) as server:
             page, base = await READER.read(server.url()), server.url()
         expected = (
-            "Title: The title\n\n# Use `snake_case`\n\n"
-            f"See [more]({base}more.html), or click.\n\n- one\n- two\n\n"
-            "| a | b |\n| --- | --- |\n| 1 | 2 |\n\n```python\ndef f():\n\n    pass\n```\n\nA drawing"
+            "Title: The title\n\n"
+            "# Use `snake_case`\n\n"
+            f"See [more]({base}more.html), or click.\n\n"
+            "- one\n"
+            "- two\n\n"
+            "| a | b |\n"
+            "| --- | --- |\n"
+            "| 1 | 2 |\n\n"
+            "```python\n"
+            "def f():\n\n"
+            "    pass\n"
+            "```\n\n"
+            "A drawing"
         )
         assert page == Page(expected)
 
     @pytest.mark.parametrize(
         "media_type",
-        ["text/plain", "text/markdown", "application/json", "application/ld+json", "text/xml", "application/rss+xml"],
+        [
+            "text/plain",
+            "text/markdown",
+            "application/json",
+            "application/ld+json",
+            "text/xml",
+            "application/rss+xml",
+        ],
     )
     async def test_other_text_is_left_as_it_is(self, media_type: str) -> None:
         text = '{"a": "<b>ü</b>"}\n\tend'
@@ -109,17 +137,30 @@ class TestText:
         assert page.text == text if text is not None else page.text.endswith("Я")
 
     @pytest.mark.parametrize("content_type", ["text/plain", "text/html"])
-    async def test_nothing_in_the_text_steers_a_terminal(self, content_type: str) -> None:
-        body = "a\x1b[31mb\x00\x07\x9b2J\x7f\r\nc\rd\te \u202eevil &#27;[2J &#xD800; &#x9b;"
+    async def test_nothing_in_the_text_steers_a_terminal(
+        self, content_type: str
+    ) -> None:
+        body = (
+            "a\x1b[31mb\x00\x07\x9b2J\x7f\r\n"
+            "c\rd\te \u202eevil &#27;[2J &#xD800; &#x9b;"
+        )
         page = await read(Answer(body.replace("\x00", "").encode(), content_type))
-        assert not [c for c in page.text if (ord(c) < 32 and c not in "\n\t") or 0x7F <= ord(c) < 0xA0 or c == "\u202e"]
+        assert not [
+            c
+            for c in page.text
+            if (ord(c) < 32 and c not in "\n\t")
+            or 0x7F <= ord(c) < 0xA0
+            or c == "\u202e"
+        ]
         assert page.text.encode()
         assert "evil" in page.text
 
     async def test_a_page_that_does_not_say_what_it_is_is_looked_at(self) -> None:
         assert (await read(Answer(b" <!doctype HTML><h1>Hi</h1>", None))).text == "# Hi"
         assert (await read(Answer(b"just <h1>text", None))).text == "just <h1>text"
-        assert (await read(Answer(b"name = 1", "application/octet-stream"))).text == "name = 1"
+        assert (
+            await read(Answer(b"name = 1", "application/octet-stream"))
+        ).text == "name = 1"
 
     @pytest.mark.parametrize(
         ("body", "content_type"),
@@ -133,14 +174,19 @@ class TestText:
             (b"x", "\x1b[31m/\x9b"),
         ],
     )
-    async def test_what_is_not_text_is_refused(self, body: bytes, content_type: str) -> None:
+    async def test_what_is_not_text_is_refused(
+        self, body: bytes, content_type: str
+    ) -> None:
         error = await refusal(Answer(body, content_type))
         assert error.message.endswith("not text.")
         assert error.message.isprintable()
         assert error.exit_code == 1
 
     async def test_links_are_relative_to_where_the_page_is_in_the_end(self) -> None:
-        answers = {"/a": redirect("/deep/b"), "/deep/b": Answer(b'<a href="c">next</a>')}
+        answers = {
+            "/a": redirect("/deep/b"),
+            "/deep/b": Answer(b'<a href="c">next</a>'),
+        }
         async with PageServer(answers) as server:
             page = await READER.read(server.url("/a"))
             assert page == Page(f"[next]({server.url('/deep/c')})")
@@ -150,7 +196,12 @@ class TestHostileMarkup:
     """Whatever is in a page, there is text in time."""
 
     async def test_too_deep_for_a_converter_it_is_bare_text(self) -> None:
-        body = b"<script>no</script>" + b"<div>" * 50_000 + b"<b>deep</b> &amp; <i>down</i>" + b"</div>" * 50_000
+        body = (
+            b"<script>no</script>"
+            + b"<div>" * 50_000
+            + b"<b>deep</b> &amp; <i>down</i>"
+            + b"</div>" * 50_000
+        )
         assert (await read(Answer(body))).text == "deep & down"
 
     @pytest.mark.parametrize(
@@ -188,9 +239,22 @@ class TestHostileMarkup:
         assert text.startswith("The start\n")
 
     @pytest.mark.parametrize(
-        "html", ["<?xml version='1.0'?><html><p>x", "x", "https://example.com/", "/etc/passwd", "", " ", "<", "&", "<>"]
+        "html",
+        [
+            "<?xml version='1.0'?><html><p>x",
+            "x",
+            "https://example.com/",
+            "/etc/passwd",
+            "",
+            " ",
+            "<",
+            "&",
+            "<>",
+        ],
     )
-    async def test_no_library_says_anything_on_the_screen(self, html: str, capfd: pytest.CaptureFixture[str]) -> None:
+    async def test_no_library_says_anything_on_the_screen(
+        self, html: str, capfd: pytest.CaptureFixture[str]
+    ) -> None:
         await read(Answer(html.encode()))
         assert capfd.readouterr() == ("", "")
 
@@ -206,7 +270,10 @@ class TestLimits:
             while True:
                 yield b"0123456789" * 1000
 
-        page = await read(Answer(b"start ", "text/plain", endless=more), structs.replace(READER, size_limit=50_000))
+        page = await read(
+            Answer(b"start ", "text/plain", endless=more),
+            structs.replace(READER, size_limit=50_000),
+        )
         assert page.cut
         assert len(page.text) == 50_000
         assert page.text.startswith("start 0123")
@@ -214,16 +281,24 @@ class TestLimits:
     async def test_a_body_of_just_the_limit_is_whole(self) -> None:
         reader = structs.replace(READER, size_limit=1000, text_limit=1000)
         for length, cut in ((1000, False), (1001, True)):
-            for headers, body in (({}, b"a" * length), ({"Content-Encoding": "gzip"}, gzip.compress(b"a" * length))):
+            for headers, body in (
+                ({}, b"a" * length),
+                ({"Content-Encoding": "gzip"}, gzip.compress(b"a" * length)),
+            ):
                 page = await read(Answer(body, "text/plain", headers=headers), reader)
                 assert (page.cut, page.text) == (cut, "a" * 1000)
 
     async def test_text_is_cut_at_its_own_limit(self) -> None:
-        page = await read(Answer("ü".encode() * 20, "text/plain"), structs.replace(READER, text_limit=7))
+        page = await read(
+            Answer("ü".encode() * 20, "text/plain"),
+            structs.replace(READER, text_limit=7),
+        )
         assert (page.text, page.cut) == ("ü" * 7, True)
 
     async def test_a_cut_character_leaves_no_trace(self) -> None:
-        page = await read(Answer("aü".encode(), "text/plain"), structs.replace(READER, size_limit=2))
+        page = await read(
+            Answer("aü".encode(), "text/plain"), structs.replace(READER, size_limit=2)
+        )
         assert (page.text, page.cut) == ("a", True)
 
     async def test_a_server_that_drips_is_left_in_time(self) -> None:
@@ -232,7 +307,10 @@ class TestLimits:
                 yield b"."
                 await asyncio.sleep(0.01)
 
-        for answer in (Answer(endless=drips), Answer(raw=b"HTTP/1.1 200 OK\r\nX: ", endless=drips)):
+        for answer in (
+            Answer(endless=drips),
+            Answer(raw=b"HTTP/1.1 200 OK\r\nX: ", endless=drips),
+        ):
             started = time.monotonic()
             error = await refusal(answer, structs.replace(READER, time_limit=0.5))
             assert "within 0.5 seconds" in error.message
@@ -244,7 +322,10 @@ class TestLimits:
             yield b"Content-Length: 0\r\n\r\n"
 
         answers = {
-            f"/{n}": Answer(raw=f"HTTP/1.1 302 Found\r\nLocation: /{n + 1}\r\n".encode(), endless=slow)
+            f"/{n}": Answer(
+                raw=f"HTTP/1.1 302 Found\r\nLocation: /{n + 1}\r\n".encode(),
+                endless=slow,
+            )
             for n in range(5)
         }
         async with PageServer(answers) as server:
@@ -258,7 +339,9 @@ class TestLimits:
             return ()
 
         with pytest.raises(PageUnreadable, match=r"within 0\.2 seconds"):
-            await structs.replace(READER, time_limit=0.2, resolve=hangs).read("http://example.com/")
+            await structs.replace(READER, time_limit=0.2, resolve=hangs).read(
+                "http://example.com/"
+            )
 
     async def test_who_stops_waiting_is_not_held_up(self) -> None:
         async def silence() -> AsyncIterator[bytes]:
@@ -277,14 +360,18 @@ class TestLimits:
 class TestCompression:
     async def test_gzip_is_unpacked(self) -> None:
         gzipped = gzip.compress(b"one ") + gzip.compress(b"two")
-        page = await read(Answer(gzipped, "text/plain", headers={"Content-Encoding": "gzip"}))
+        page = await read(
+            Answer(gzipped, "text/plain", headers={"Content-Encoding": "gzip"})
+        )
         assert page.text == "one two"
 
     async def test_a_bomb_is_cut(self) -> None:
         bomb = gzip.compress(b"a" * 100_000_000, 9)
         tracemalloc.start()
         try:
-            page = await read(Answer(bomb, "text/plain", headers={"Content-Encoding": "gzip"}))
+            page = await read(
+                Answer(bomb, "text/plain", headers={"Content-Encoding": "gzip"})
+            )
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
@@ -302,10 +389,23 @@ class TestCompression:
             (b"a", "zstd"),
             (b"a", "\x1b[31m"),
         ],
-        ids=["no end", "not gzip", "garbage after it", "twice", "brotli", "zstd", "nonsense"],  # a gzip holds the time
+        # a gzip holds the time
+        ids=[
+            "no end",
+            "not gzip",
+            "garbage after it",
+            "twice",
+            "brotli",
+            "zstd",
+            "nonsense",
+        ],
     )
-    async def test_what_is_wrongly_compressed_is_refused(self, body: bytes, encoding: str) -> None:
-        error = await refusal(Answer(body, "text/plain", headers={"Content-Encoding": encoding}))
+    async def test_what_is_wrongly_compressed_is_refused(
+        self, body: bytes, encoding: str
+    ) -> None:
+        error = await refusal(
+            Answer(body, "text/plain", headers={"Content-Encoding": encoding})
+        )
         assert "compressed" in error.message
         assert error.message.isprintable()
 
@@ -316,26 +416,42 @@ class TestServers:
             await READER.read(server.url())
             assert server.requests[0].headers["user-agent"] == f"cdd-agent/{VERSION}"
 
-    async def test_no_proxy_can_look_up_names_in_its_place(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_no_proxy_can_look_up_names_in_its_place(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
             monkeypatch.setenv(name, "http://127.0.0.1:9")
         assert (await read(Answer(b"here", "text/plain"))).text == "here"
 
-    async def test_certificates_that_are_not_there_are_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_certificates_that_are_not_there_are_told(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setenv("SSL_CERT_FILE", "/nowhere/certificates.pem")
         trusted.cache_clear()  # as in a process that has read no page yet
         assert "SSL_CERT_FILE" in (await refusal(Answer())).hint
 
     async def test_a_cookie_is_kept_for_the_redirects_of_one_read(self) -> None:
-        first = replace(redirect("/there"), headers={"Location": "/there", "Set-Cookie": "seen=1"})
+        first = replace(
+            redirect("/there"), headers={"Location": "/there", "Set-Cookie": "seen=1"}
+        )
         async with PageServer({"/": first, "/there": Answer()}) as server:
             await READER.read(server.url())
             await READER.read(server.url("/there"))
-            assert [request.headers.get("cookie") for request in server.requests] == [None, "seen=1", None]
+            assert [request.headers.get("cookie") for request in server.requests] == [
+                None,
+                "seen=1",
+                None,
+            ]
 
-    @pytest.mark.parametrize("status", ["404 Not Found", "403 Forbidden", "500 Oops", "301 Moved", "304 Not Modified"])
+    @pytest.mark.parametrize(
+        "status",
+        ["404 Not Found", "403 Forbidden", "500 Oops", "301 Moved", "304 Not Modified"],
+    )
     async def test_an_answer_that_is_no_page_is_told(self, status: str) -> None:
-        assert f"answers {status}." in (await refusal(Answer(b"<h1>Sorry</h1>", status=status))).message
+        assert (
+            f"answers {status}."
+            in (await refusal(Answer(b"<h1>Sorry</h1>", status=status))).message
+        )
 
     @pytest.mark.parametrize(
         "raw",
@@ -344,7 +460,13 @@ class TestServers:
             b"hello\r\n\r\n",
             b"HTTP/1.1 999999 x\r\n\r\n",
             b"\x16\x03\x01\x00\x00",
-            b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\nContent-Type: text/plain\r\n\r\nshort",
+            (
+                b"HTTP/1.1 200 OK\r\n"
+                b"Content-Length: 100\r\n"
+                b"Content-Type: text/plain\r\n"
+                b"\r\n"
+                b"short"
+            ),
             b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
             b"HTTP/1.1 200 OK\r\nX: " + b"a" * 1_000_000 + b"\r\n\r\n",
@@ -368,7 +490,9 @@ class TestServers:
 
     async def test_five_redirects_are_followed(self) -> None:
         answers = {f"/{n}": redirect(f"/{n + 1}") for n in range(5)}
-        async with PageServer({**answers, "/5": Answer(b"here", "text/plain")}) as server:
+        async with PageServer(
+            {**answers, "/5": Answer(b"here", "text/plain")}
+        ) as server:
             assert (await READER.read(server.url("/0"))).text == "here"
 
     async def test_the_body_of_a_redirect_is_not_read(self) -> None:
@@ -377,11 +501,20 @@ class TestServers:
                 yield bytes(100_000)
 
         there = Answer(b"here", "text/plain")
-        async with PageServer({"/": replace(redirect("/there"), endless=more), "/there": there}) as server:
+        async with PageServer(
+            {"/": replace(redirect("/there"), endless=more), "/there": there}
+        ) as server:
             assert (await READER.read(server.url())).text == "here"
 
     @pytest.mark.parametrize(
-        "to", ["file:///etc/passwd", "ftp://127.0.0.1/x", "http://user:secret@127.0.0.1/", "javascript:1", "data:,x"]
+        "to",
+        [
+            "file:///etc/passwd",
+            "ftp://127.0.0.1/x",
+            "http://user:secret@127.0.0.1/",
+            "javascript:1",
+            "data:,x",
+        ],
     )
     async def test_a_redirect_leads_only_to_pages(self, to: str) -> None:
         async with PageServer({"/": redirect(to)}) as server:
@@ -403,33 +536,46 @@ class TestServers:
 
         async with await asyncio.start_server(talk, "127.0.0.1", 0) as server:
             with pytest.raises(PageUnreadable, match=r"cannot be reached: .*SSL"):
-                await READER.read(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
+                await READER.read(
+                    f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+                )
 
     async def test_the_next_address_is_tried_when_one_does_not_answer(self) -> None:
         async with PageServer({"/": Answer(b"here", "text/plain")}) as server:
-            reader = structs.replace(READER, resolve=table({"two.example": ["::1", "127.0.0.1"]}))
+            reader = structs.replace(
+                READER, resolve=table({"two.example": ["::1", "127.0.0.1"]})
+            )
             assert (await reader.read(server.url(host="two.example"))).text == "here"
 
     async def test_the_server_sees_the_name_that_was_asked_for(self) -> None:
         async with PageServer({"/": Answer()}) as server:
-            reader = structs.replace(READER, resolve=table({"docs.example": ["127.0.0.1"]}))
+            reader = structs.replace(
+                READER, resolve=table({"docs.example": ["127.0.0.1"]})
+            )
             await reader.read(server.url(host="docs.example"))
             assert server.requests[0].headers["host"] == f"docs.example:{server.port}"
 
     async def test_tls_is_asked_for_the_name_and_not_for_the_address(self) -> None:
         asked: list[str | None] = []
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)  # has no certificate: the handshake fails after the name
+        # has no certificate: the handshake fails after the name
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.sni_callback = lambda _socket, name, _context: asked.append(name)
-        server = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0, ssl=context)
+        server = await asyncio.start_server(
+            lambda _reader, writer: writer.close(), "127.0.0.1", 0, ssl=context
+        )
         async with server:
             port = server.sockets[0].getsockname()[1]
-            reader = structs.replace(READER, resolve=table({"docs.example.": ["127.0.0.1"]}))
+            reader = structs.replace(
+                READER, resolve=table({"docs.example.": ["127.0.0.1"]})
+            )
             with pytest.raises(PageUnreadable):
                 await reader.read(f"https://docs.example.:{port}/")
         assert asked == ["docs.example"]
 
 
-def table(addresses: dict[str, list[str]]) -> Callable[[str], Awaitable[tuple[Address, ...]]]:
+def table(
+    addresses: dict[str, list[str]],
+) -> Callable[[str], Awaitable[tuple[Address, ...]]]:
     """A resolver that knows these names and no other."""
 
     async def resolve(host: str) -> tuple[Address, ...]:
@@ -441,23 +587,64 @@ def table(addresses: dict[str, list[str]]) -> Callable[[str], Awaitable[tuple[Ad
 
 
 PRIVATE = [
-    "127.0.0.1", "127.8.9.1", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0",
-    "255.255.255.255", "224.0.0.1", "224.0.1.1", "240.0.0.1", "192.0.0.8", "192.88.99.1", "198.18.0.1", "203.0.113.5",
-    "::1", "::", "fe80::1", "fe80::1%lo", "fc00::1", "fd00:ec2::254", "fec0::1", "ff02::1", "2001:db8::1",
-    "::ffff:127.0.0.1", "::ffff:10.0.0.1", "::127.0.0.1", "::ffff:0:127.0.0.1", "64:ff9b::127.0.0.1",
-    "64:ff9b::169.254.169.254", "64:ff9b:1::1", "2002:7f00:1::", "2002:808:808::", "2001::1", "100::1", "4000::1",
-]  # fmt: skip
+    "127.0.0.1",
+    "127.8.9.1",
+    "10.0.0.1",
+    "172.16.0.1",
+    "192.168.1.1",
+    "169.254.169.254",
+    "100.64.0.1",
+    "0.0.0.0",
+    "255.255.255.255",
+    "224.0.0.1",
+    "224.0.1.1",
+    "240.0.0.1",
+    "192.0.0.8",
+    "192.88.99.1",
+    "198.18.0.1",
+    "203.0.113.5",
+    "::1",
+    "::",
+    "fe80::1",
+    "fe80::1%lo",
+    "fc00::1",
+    "fd00:ec2::254",
+    "fec0::1",
+    "ff02::1",
+    "2001:db8::1",
+    "::ffff:127.0.0.1",
+    "::ffff:10.0.0.1",
+    "::127.0.0.1",
+    "::ffff:0:127.0.0.1",
+    "64:ff9b::127.0.0.1",
+    "64:ff9b::169.254.169.254",
+    "64:ff9b:1::1",
+    "2002:7f00:1::",
+    "2002:808:808::",
+    "2001::1",
+    "100::1",
+    "4000::1",
+]
 
 
 class TestPrivatePlaces:
-    """An address is judged before anything is sent to it, at each hop; and nobody can swap it after that."""
+    """An address is judged before anything is sent to it, at each hop; and nobody can
+    swap it after that.
+    """
 
     @pytest.mark.parametrize("address", PRIVATE)
     def test_an_address_that_is_not_public(self, address: str) -> None:
         assert not is_public(ip_address(address))
 
     @pytest.mark.parametrize(
-        "address", ["1.1.1.1", "93.184.216.34", "2606:4700::1111", "::ffff:1.1.1.1", "64:ff9b::1.1.1.1"]
+        "address",
+        [
+            "1.1.1.1",
+            "93.184.216.34",
+            "2606:4700::1111",
+            "::ffff:1.1.1.1",
+            "64:ff9b::1.1.1.1",
+        ],
     )
     def test_an_address_that_is_public(self, address: str) -> None:
         assert is_public(ip_address(address))
@@ -465,10 +652,23 @@ class TestPrivatePlaces:
     @pytest.mark.parametrize(
         "host",
         [
-            "127.0.0.1", "localhost", "LOCALHOST", "2130706433", "0x7f.1", "0x7f000001", "0177.0.0.1", "127.1", "0",
-            "[::1]", "[::]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[64:ff9b::7f00:1]", "[0:0:0:0:0:0:0:1]",
+            "127.0.0.1",
+            "localhost",
+            "LOCALHOST",
+            "2130706433",
+            "0x7f.1",
+            "0x7f000001",
+            "0177.0.0.1",
+            "127.1",
+            "0",
+            "[::1]",
+            "[::]",
+            "[::ffff:127.0.0.1]",
+            "[::ffff:7f00:1]",
+            "[64:ff9b::7f00:1]",
+            "[0:0:0:0:0:0:0:1]",
         ],
-    )  # fmt: skip
+    )
     async def test_no_spelling_of_loopback_gets_a_connection(self, host: str) -> None:
         async with PageServer({"/": Answer()}) as server:
             with pytest.raises(PageUnreadable) as caught:
@@ -476,28 +676,45 @@ class TestPrivatePlaces:
             assert server.connections == 0
         assert caught.value.hint
 
-    @pytest.mark.skipif(sys.platform != "linux", reason="spellings that are the system's own to understand")
+    @pytest.mark.skipif(
+        sys.platform != "linux",
+        reason="spellings that are the system's own to understand",
+    )
     async def test_loopback_is_named_in_what_is_said(self) -> None:
         for host in ("localhost", "2130706433", "0x7f.1"):
-            with pytest.raises(PageUnreadable, match=r"127\.0\.0\.1 is not a public address|::1 is not"):
+            with pytest.raises(
+                PageUnreadable, match=r"127\.0\.0\.1 is not a public address|::1 is not"
+            ):
                 await PageReader().read(f"http://{host}/")
 
     async def test_one_private_address_of_several_is_enough(self) -> None:
         reader = PageReader(resolve=table({"mixed.example": ["1.1.1.1", "10.0.0.1"]}))
-        with pytest.raises(PageUnreadable, match=r"10\.0\.0\.1 is not a public address"):
+        with pytest.raises(
+            PageUnreadable, match=r"10\.0\.0\.1 is not a public address"
+        ):
             await reader.read("http://mixed.example/")
 
     async def test_each_hop_is_judged(self) -> None:
-        async with PageServer({}) as inner, PageServer({"/": redirect(inner.url(host="inner.example"))}) as outer:
+        async with (
+            PageServer({}) as inner,
+            PageServer({"/": redirect(inner.url(host="inner.example"))}) as outer,
+        ):
             reader = PageReader(
-                resolve=table({"outer.example": ["127.0.0.1"], "inner.example": ["127.0.0.2"]}),
+                resolve=table(
+                    {"outer.example": ["127.0.0.1"], "inner.example": ["127.0.0.2"]}
+                ),
                 judge=lambda address: str(address) == "127.0.0.1",
             )
-            with pytest.raises(PageUnreadable, match=r"inner\.example.* 127\.0\.0\.2 is not a public address"):
+            with pytest.raises(
+                PageUnreadable,
+                match=r"inner\.example.* 127\.0\.0\.2 is not a public address",
+            ):
                 await reader.read(outer.url(host="outer.example"))
             assert (outer.connections, inner.connections) == (1, 0)
 
-    async def test_a_name_that_changes_its_mind_is_asked_once_for_a_request(self) -> None:
+    async def test_a_name_that_changes_its_mind_is_asked_once_for_a_request(
+        self,
+    ) -> None:
         answers = [["127.0.0.1"], ["127.0.0.2"]]
         asked: list[str] = []
 
@@ -505,18 +722,28 @@ class TestPrivatePlaces:
             asked.append(host)
             return tuple(map(ip_address, answers[len(asked) - 1]))
 
-        async with PageServer({"/": Answer(b"first", "text/plain"), "/again": redirect("/")}) as server:
-            reader = PageReader(resolve=rebinding, judge=lambda address: str(address) == "127.0.0.1")
-            assert (await reader.read(server.url(host="rebind.example"))).text == "first"
+        async with PageServer(
+            {"/": Answer(b"first", "text/plain"), "/again": redirect("/")}
+        ) as server:
+            reader = PageReader(
+                resolve=rebinding, judge=lambda address: str(address) == "127.0.0.1"
+            )
+            assert (
+                await reader.read(server.url(host="rebind.example"))
+            ).text == "first"
             assert asked == ["rebind.example"]
             asked.clear()
-            with pytest.raises(PageUnreadable, match=r"127\.0\.0\.2 is not a public address"):
+            with pytest.raises(
+                PageUnreadable, match=r"127\.0\.0\.2 is not a public address"
+            ):
                 await reader.read(server.url("/again", host="rebind.example"))
             assert server.paths == ["/", "/again"]
 
     async def test_a_name_without_an_address_is_told(self) -> None:
         for resolve in (table({}), table({"gone.example": []})):
-            with pytest.raises(PageUnreadable, match=r"No address was found for 'gone\.example'"):
+            with pytest.raises(
+                PageUnreadable, match=r"No address was found for 'gone\.example'"
+            ):
                 await PageReader(resolve=resolve).read("http://gone.example/")
 
     @pytest.mark.parametrize("host", ["a" * 64 + ".example", "a..example"])
@@ -531,14 +758,32 @@ class TestPrivatePlaces:
     @pytest.mark.parametrize(
         "url",
         [
-            "", " ", "x", "//example.com", "http://", "http:", "http:/x", "https:///x", "file:///etc/passwd",
-            "ftp://example.com/", "mailto:a@b", "http://user:secret@example.com/", "http://user@example.com/",
-            "http://example.com:99999/", "http://example.com:0/", "http://example.com:x/", "http://[::1",
-            "http://ex\nample.com/", "http://\ud800/", "http://example.com/\ud800", "http://\x00/", "http://１２７.0.0.1/",
+            "",
+            " ",
+            "x",
+            "//example.com",
+            "http://",
+            "http:",
+            "http:/x",
+            "https:///x",
+            "file:///etc/passwd",
+            "ftp://example.com/",
+            "mailto:a@b",
+            "http://user:secret@example.com/",
+            "http://user@example.com/",
+            "http://example.com:99999/",
+            "http://example.com:0/",
+            "http://example.com:x/",
+            "http://[::1",
+            "http://ex\nample.com/",
+            "http://\ud800/",
+            "http://example.com/\ud800",
+            "http://\x00/",
+            "http://１２７.0.0.1/",
             "http://example.com/" + "a" * 100_000,
         ],
         ids=lambda url: repr(url[:40]),
-    )  # fmt: skip
+    )
     async def test_what_is_no_address_of_a_page_is_refused(self, url: str) -> None:
         with pytest.raises(PageUnreadable) as caught:
             await PageReader(resolve=table({})).read(url)
@@ -549,18 +794,40 @@ class TestPrivatePlaces:
 
 
 HOSTS = st.sampled_from(
-    ["127.0.0.1", "localhost", "[::1]", "2130706433", "0x7f.1", "0", "[::ffff:127.0.0.1]", "a@127.0.0.1", "x.example"]
+    [
+        "127.0.0.1",
+        "localhost",
+        "[::1]",
+        "2130706433",
+        "0x7f.1",
+        "0",
+        "[::ffff:127.0.0.1]",
+        "a@127.0.0.1",
+        "x.example",
+    ]
 )
 PLACES = st.builds(
-    "{}{}:{{port}}{}".format, st.sampled_from(["http://", "HTTP://", "https://", "//", ""]), HOSTS, st.text()
+    "{}{}:{{port}}{}".format,
+    st.sampled_from(["http://", "HTTP://", "https://", "//", ""]),
+    HOSTS,
+    st.text(),
 )
-ANY_URL = st.text() | PLACES | st.builds("http://{}".format, st.text()) | st.builds("{}://127.0.0.1".format, st.text())
+ANY_URL = (
+    st.text()
+    | PLACES
+    | st.builds("http://{}".format, st.text())
+    | st.builds("{}://127.0.0.1".format, st.text())
+)
 
 
 async def loopback_or_nothing(host: str) -> tuple[Address, ...]:
-    """Every name leads to this computer; a literal to where it leads, unless that is outside."""
+    """Every name leads to this computer; a literal to where it leads, unless that is
+    outside.
+    """
     try:
-        entries = getaddrinfo(host, None, family=AddressFamily.AF_UNSPEC, flags=AI_NUMERICHOST)
+        entries = getaddrinfo(
+            host, None, family=AddressFamily.AF_UNSPEC, flags=AI_NUMERICHOST
+        )
     except (gaierror, UnicodeError):
         return (ip_address("127.0.0.1"),)
     found = tuple(ip_address(entry[4][0]) for entry in entries)
@@ -584,9 +851,13 @@ def test_no_url_reaches_a_private_place(url: str) -> None:
 
 @settings(max_examples=40)
 @given(
-    path=st.text(), location=st.text(st.characters(max_codepoint=255, exclude_characters="\r\n\0")), body=st.binary()
+    path=st.text(),
+    location=st.text(st.characters(max_codepoint=255, exclude_characters="\r\n\0")),
+    body=st.binary(),
 )
-def test_any_path_any_redirect_and_any_body_end_in_a_page_or_in_words(path: str, location: str, body: bytes) -> None:
+def test_any_path_any_redirect_and_any_body_end_in_a_page_or_in_words(
+    path: str, location: str, body: bytes
+) -> None:
     async def nowhere_else(host: str) -> tuple[Address, ...]:
         if host != "here.example":
             raise gaierror(host)
@@ -598,15 +869,22 @@ def test_any_path_any_redirect_and_any_body_end_in_a_page_or_in_words(path: str,
             reader = structs.replace(READER, resolve=nowhere_else)
             for url in (f"/{path}", "/", "/r"):
                 with contextlib.suppress(PageUnreadable):
-                    assert isinstance(await reader.read(server.url(url, host="here.example")), Page)
+                    assert isinstance(
+                        await reader.read(server.url(url, host="here.example")), Page
+                    )
 
     asyncio.run(story())
 
 
 def test_start_up_imports_no_library() -> None:
-    """The libraries behind reading take a while to import, and most sessions read no page."""
+    """The libraries behind reading take a while to import, and most sessions read no
+    page.
+    """
     import subprocess
 
-    code = "import sys, cdd_agent.web.pages, cdd_agent.web.search; print({'httpx', 'bs4', 'ddgs'} & set(sys.modules))"
+    code = (
+        "import sys, cdd_agent.web.pages, cdd_agent.web.search; print({'httpx', 'bs4',"
+        " 'ddgs'} & set(sys.modules))"
+    )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert run.stdout.strip() == "set()"

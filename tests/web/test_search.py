@@ -1,4 +1,6 @@
-"""Searching: values, the port, and its two adapters. The real library is asked through a proxy that is not there."""
+"""Searching: values, the port, and its two adapters. The real library is asked through
+a proxy that is not there.
+"""
 
 import asyncio
 import socket
@@ -28,7 +30,12 @@ FORUM = SearchResult("A question", "https://forum.example/1")
 
 class TestValues:
     @pytest.mark.parametrize(
-        ("value", "name"), [(DOCS, "url"), (QueryResult("q", (DOCS,)), "search_results"), (SERPReport(), "results")]
+        ("value", "name"),
+        [
+            (DOCS, "url"),
+            (QueryResult("q", (DOCS,)), "search_results"),
+            (SERPReport(), "results"),
+        ],
     )
     def test_values_do_not_change(self, value: object, name: str) -> None:
         with pytest.raises(AttributeError):
@@ -36,7 +43,9 @@ class TestValues:
         assert hash(value) == hash(value)
 
     def test_a_report_reads_as_text(self) -> None:
-        report = SERPReport((QueryResult("textual", (DOCS, FORUM)), QueryResult("nothing")))
+        report = SERPReport(
+            (QueryResult("textual", (DOCS, FORUM)), QueryResult("nothing"))
+        )
         told = report.as_text()
         assert [told.index(part) for part in (DOCS.url, FORUM.url)] == sorted(
             told.index(part) for part in (DOCS.url, FORUM.url)
@@ -49,7 +58,11 @@ class TestValues:
     def test_an_error_keeps_what_the_library_raised(self) -> None:
         original = ValueError("x")
         error = WebSearchError(original, "failed", hint="wait")
-        assert (error.message, error.hint, error.original_exception) == ("failed", "wait", original)
+        assert (error.message, error.hint, error.original_exception) == (
+            "failed",
+            "wait",
+            original,
+        )
         assert error.exit_code is ExitCode.FAILED
 
 
@@ -57,7 +70,11 @@ class TestResearch:
     async def test_each_query_has_its_result_in_order(self) -> None:
         searcher = ScriptedSearcher([[DOCS], [], [FORUM, DOCS]])
         report = await research(searcher, ["a", "b", "a"])
-        assert report.results == (QueryResult("a", (DOCS,)), QueryResult("b"), QueryResult("a", (FORUM, DOCS)))
+        assert report.results == (
+            QueryResult("a", (DOCS,)),
+            QueryResult("b"),
+            QueryResult("a", (FORUM, DOCS)),
+        )
         assert searcher.queries == ["a", "b", "a"]
 
     async def test_a_failure_ends_it(self) -> None:
@@ -93,19 +110,35 @@ class Client:
 
 
 async def found(*entries: Mapping[str, Any], most: int = 8) -> tuple[SearchResult, ...]:
-    return (await DdgsSearcher(lambda: Client(entries), max_results=most).search("q")).search_results
+    return (
+        await DdgsSearcher(lambda: Client(entries), max_results=most).search("q")
+    ).search_results
 
 
 class TestDdgs:
     async def test_its_entries_become_results(self) -> None:
-        client = Client([{"title": "Textual", "href": "https://textual.example/", "body": "Terminal apps."}])
-        result = await DdgsSearcher(lambda: client, max_results=3).search("textual widgets")
+        client = Client(
+            [
+                {
+                    "title": "Textual",
+                    "href": "https://textual.example/",
+                    "body": "Terminal apps.",
+                }
+            ]
+        )
+        result = await DdgsSearcher(lambda: client, max_results=3).search(
+            "textual widgets"
+        )
         assert result == QueryResult("textual widgets", (DOCS,))
         assert client.asked == [("textual widgets", 3)]
 
     async def test_results_are_clean_and_of_sane_length(self) -> None:
         (result,) = await found(
-            {"title": "A\x1b[31m\n  title " + "t" * 1000, "href": "https://a.example/\x07", "body": "b\x00 \t" * 9000}
+            {
+                "title": "A\x1b[31m\n  title " + "t" * 1000,
+                "href": "https://a.example/\x07",
+                "body": "b\x00 \t" * 9000,
+            }
         )
         assert result.title.startswith("A[31m title tt")
         assert (len(result.title), len(result.snippet)) == (300, 1000)
@@ -113,7 +146,14 @@ class TestDdgs:
         assert (result.title + result.snippet).isprintable()
 
     async def test_an_entry_without_a_usable_url_is_left_out(self) -> None:
-        assert await found({"title": "x", "href": ""}, {"title": "x"}, {"href": "https://" + "a" * 5000}) == ()
+        assert (
+            await found(
+                {"title": "x", "href": ""},
+                {"title": "x"},
+                {"href": "https://" + "a" * 5000},
+            )
+            == ()
+        )
 
     async def test_what_is_missing_is_empty(self) -> None:
         assert await found({"href": "https://a.example/", "body": None}) == (
@@ -121,15 +161,26 @@ class TestDdgs:
         )
 
     async def test_there_are_no_more_results_than_asked_for(self) -> None:
-        assert len(await found(*({"href": f"https://a.example/{n}"} for n in range(9)), most=4)) == 4
+        assert (
+            len(
+                await found(
+                    *({"href": f"https://a.example/{n}"} for n in range(9)), most=4
+                )
+            )
+            == 4
+        )
 
     async def test_nothing_found_is_no_error(self) -> None:
         from ddgs.exceptions import DDGSException
 
-        searcher = DdgsSearcher(lambda: Client(error=DDGSException("No results found.")))
+        searcher = DdgsSearcher(
+            lambda: Client(error=DDGSException("No results found."))
+        )
         assert await searcher.search("q") == QueryResult("q")
 
-    @pytest.mark.parametrize("name", ["DDGSException", "RatelimitException", "TimeoutException"])
+    @pytest.mark.parametrize(
+        "name", ["DDGSException", "RatelimitException", "TimeoutException"]
+    )
     async def test_an_error_of_the_library_is_a_search_error(self, name: str) -> None:
         from ddgs import exceptions
 
@@ -149,7 +200,9 @@ class TestDdgs:
         over = threading.Event()
 
         class Hanging(Client):
-            def text(self, query: str, *, max_results: int) -> Sequence[Mapping[str, Any]]:
+            def text(
+                self, query: str, *, max_results: int
+            ) -> Sequence[Mapping[str, Any]]:
                 over.wait(30)
                 return []
 
@@ -163,7 +216,9 @@ class TestDdgs:
         asked = threading.Event()
 
         class Slow(Client):
-            def text(self, query: str, *, max_results: int) -> Sequence[Mapping[str, Any]]:
+            def text(
+                self, query: str, *, max_results: int
+            ) -> Sequence[Mapping[str, Any]]:
                 assert asked.wait(30)
                 return []
 
@@ -172,7 +227,9 @@ class TestDdgs:
         asked.set()
         assert await searching == QueryResult("q")
 
-    async def test_without_the_library_it_says_how_to_get_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_without_the_library_it_says_how_to_get_it(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setitem(sys.modules, "ddgs", None)
         with pytest.raises(WebSearchError) as caught:
             await DdgsSearcher().search("q")
@@ -187,6 +244,8 @@ class TestDdgs:
             unused.bind(("127.0.0.1", 0))
             proxy = f"http://127.0.0.1:{unused.getsockname()[1]}"
             with pytest.raises(WebSearchError, match="'textual'") as caught:
-                await DdgsSearcher(lambda: DDGS(proxy=proxy, timeout=5)).search("textual")
+                await DdgsSearcher(lambda: DDGS(proxy=proxy, timeout=5)).search(
+                    "textual"
+                )
         assert isinstance(caught.value.original_exception, DDGSException)
         assert caught.value.hint

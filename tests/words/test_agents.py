@@ -1,5 +1,6 @@
-"""Agents and commands in sentences: what is typed, and every notice, error and hint that
-follows."""
+"""Agents and commands in sentences: what is typed, and every notice, error and hint
+that follows.
+"""
 
 from collections.abc import Sequence
 
@@ -44,7 +45,11 @@ async def is_said(session: Session, *story: Typed) -> None:
     session.leave()
 
 
-TURNS = (asks("Who?"), asks("What for?", **COMPLETE), asks(title="Other", approved=True))
+TURNS = (
+    asks("Who?"),
+    asks("What for?", **COMPLETE),
+    asks(title="Other", approved=True),
+)
 
 
 async def no_servers() -> Sequence[LocalServer]:
@@ -60,12 +65,21 @@ def planned(sandbox: Sandbox) -> Sandbox:
 
 async def test_the_executor(sandbox: Sandbox) -> None:
     await is_said(
-        sandbox.write(*TWO).replies(says("a.txt", "bad"), says("a.txt", "good"), says("b.txt", "x")).session(),
-        ("/resume", ["No run was left before its end, and there is no earlier conversation to go back to."]),
+        sandbox.write(*TWO)
+        .replies(says("a.txt", "bad"), says("a.txt", "good"), says("b.txt", "x"))
+        .session(),
+        (
+            "/resume",
+            [
+                "No run was left before its end, and there is no earlier conversation to go back to."
+            ],
+        ),
         ("/undo", ["Which ticket? Usage: /undo [SLUG] [STEP]"]),
         (
             f"/exec {SLUG}",
-            ["Next is step 1: Make a.txt. `continue`, `all`, `skip`, `exit`, or say what matters for it."],
+            [
+                "Next is step 1: Make a.txt. `continue`, `all`, `skip`, `exit`, or say what matters for it."
+            ],
         ),
         (
             "retry",
@@ -74,21 +88,46 @@ async def test_the_executor(sandbox: Sandbox) -> None:
                 "Next is step 1: Make a.txt. `continue`, `all`, `skip`, `exit`, or say what matters for it.",
             ],
         ),
-        ("c", ["Step 1 has failed: `retry`, `skip`, `exit`, or say what to do differently."]),
-        ("c", ["Step 1 has failed: `retry`, `skip`, `exit`, or say what to do differently."]),
+        (
+            "c",
+            [
+                "Step 1 has failed: `retry`, `skip`, `exit`, or say what to do differently."
+            ],
+        ),
+        (
+            "c",
+            [
+                "Step 1 has failed: `retry`, `skip`, `exit`, or say what to do differently."
+            ],
+        ),
         (
             "staus",
-            ["Did you mean `status`? Nothing was done. `> staus` makes it guidance for step 1, and runs the step."],
+            [
+                "Did you mean `status`? Nothing was done. `> staus` makes it guidance for step 1, and runs the step."
+            ],
         ),
         ("skip 7", ["Step 7 is not the next one, step 1 is. Nothing was done."]),
-        ("retry", ["Next is step 2: Make b.txt. `continue`, `all`, `skip`, `exit`, or say what matters for it."]),
-        ("c", ["The Executor is closed. `/diff feature-words` shows what was done, `/undo feature-words` goes back."]),
+        (
+            "retry",
+            [
+                "Next is step 2: Make b.txt. `continue`, `all`, `skip`, `exit`, or say what matters for it."
+            ],
+        ),
+        (
+            "c",
+            [
+                "The Executor is closed. `/diff feature-words` shows what was done, `/undo feature-words` goes back."
+            ],
+        ),
         (f"/exec {SLUG}", ["All steps are done already; nothing was run."]),
         (f"/undo {SLUG} 9", ["There is no step 9. Nothing was done."]),
     )
     await is_said(
         sandbox.session(),
-        (f"/undo {SLUG}", ["Next is step 2: Make b.txt. `/exec feature-words` goes on with it."]),
+        (
+            f"/undo {SLUG}",
+            ["Next is step 2: Make b.txt. `/exec feature-words` goes on with it."],
+        ),
         (
             f"/exec {SLUG}",
             [
@@ -98,17 +137,30 @@ async def test_the_executor(sandbox: Sandbox) -> None:
         ),
         (
             "/exit",
-            ["Left feature-words. `/exec feature-words` goes on from here.", "`/exit` once more leaves the shell."],
+            [
+                "Left feature-words. `/exec feature-words` goes on from here.",
+                "`/exit` once more leaves the shell.",
+            ],
         ),
         ("/exit", []),
         (
             "approve",
-            ["Nothing waits for a yes. `/socrates feature-words` and `/plan feature-words` go on with the ticket."],
+            [
+                "Nothing waits for a yes. `/socrates feature-words` and `/plan feature-words` go on with the ticket."
+            ],
         ),
         ("exit", ["This is chat; no other agent is active. `/exit` leaves the shell."]),
         ("help", ["`/help` does that."]),
-        ("undo", ["No agent is active, and chat cannot do that. `/undo feature-words` does it."]),
-        ("/exec nothing", ["There is no ticket 'nothing'.", "`cdd list` shows the tickets."]),
+        (
+            "undo",
+            [
+                "No agent is active, and chat cannot do that. `/undo feature-words` does it."
+            ],
+        ),
+        (
+            "/exec nothing",
+            ["There is no ticket 'nothing'.", "`cdd list` shows the tickets."],
+        ),
         (
             "/plan",
             [
@@ -130,8 +182,16 @@ async def test_the_executor(sandbox: Sandbox) -> None:
 async def test_the_planner(sandbox: Sandbox) -> None:
     await is_said(
         planned(sandbox).replies(plan()).session(),
-        (f"/plan {SLUG}", ["`approve` writes it, `discard` drops it; or say what to change in it."]),
-        ("exit", ["Left the planning of feature-words. What was proposed or learnt is kept."]),
+        (
+            f"/plan {SLUG}",
+            ["`approve` writes it, `discard` drops it; or say what to change in it."],
+        ),
+        (
+            "exit",
+            [
+                "Left the planning of feature-words. What was proposed or learnt is kept."
+            ],
+        ),
     )
     await is_said(
         sandbox.session(),
@@ -142,15 +202,29 @@ async def test_the_planner(sandbox: Sandbox) -> None:
                 "`approve` writes it, `discard` drops it; or say what to change in it.",
             ],
         ),
-        ("approve", ["Wrote tickets/feature-words/plan.md. `/exec feature-words` carries it out."]),
         (
-            f"/plan {SLUG}",
-            ["`keep` the plan, `regenerate` it, or say what to change in it; `show` and `check` look at it."],
+            "approve",
+            [
+                "Wrote tickets/feature-words/plan.md. `/exec feature-words` carries it out."
+            ],
         ),
-        ("keep", ["tickets/feature-words/plan.md stays as it is. `/exec feature-words` carries it out."]),
         (
             f"/plan {SLUG}",
-            ["`keep` the plan, `regenerate` it, or say what to change in it; `show` and `check` look at it."],
+            [
+                "`keep` the plan, `regenerate` it, or say what to change in it; `show` and `check` look at it."
+            ],
+        ),
+        (
+            "keep",
+            [
+                "tickets/feature-words/plan.md stays as it is. `/exec feature-words` carries it out."
+            ],
+        ),
+        (
+            f"/plan {SLUG}",
+            [
+                "`keep` the plan, `regenerate` it, or say what to change in it; `show` and `check` look at it."
+            ],
         ),
         ("approve", ["There is no proposal to approve"]),
         (
@@ -172,7 +246,9 @@ async def test_the_planner(sandbox: Sandbox) -> None:
         ),
         (
             f"/plan {SLUG}",
-            ["`keep` the plan, `regenerate` it, or say what to change in it; `show` and `check` look at it."],
+            [
+                "`keep` the plan, `regenerate` it, or say what to change in it; `show` and `check` look at it."
+            ],
         ),
         (
             "regenerate",
@@ -207,18 +283,32 @@ async def test_socrates(sandbox: Sandbox) -> None:
                 "The spec is complete. Enter goes deeper, `summary` shows it, `approve` writes it.",
             ],
         ),
-        ("Yes.", ["The spec has changed with your last words. `summary` shows it, `approve` writes it."]),
-        ("approve", ["tickets/feature-words/spec.yaml is written. Next is the plan: `/plan feature-words`."]),
+        (
+            "Yes.",
+            [
+                "The spec has changed with your last words. `summary` shows it, `approve` writes it."
+            ],
+        ),
         (
             "approve",
-            ["Nothing waits for a yes. `/socrates feature-words` and `/plan feature-words` go on with the ticket."],
+            [
+                "tickets/feature-words/spec.yaml is written. Next is the plan: `/plan feature-words`."
+            ],
+        ),
+        (
+            "approve",
+            [
+                "Nothing waits for a yes. `/socrates feature-words` and `/plan feature-words` go on with the ticket."
+            ],
         ),
     )
 
 
 async def test_chat_and_what_makes_a_project(sandbox: Sandbox) -> None:
     await is_said(
-        sandbox.replies(ScriptedReply("Half", stop=StopReason.LENGTH), "Two.").session(),
+        sandbox.replies(
+            ScriptedReply("Half", stop=StopReason.LENGTH), "Two."
+        ).session(),
         (
             "/init",
             [
@@ -230,10 +320,19 @@ async def test_chat_and_what_makes_a_project(sandbox: Sandbox) -> None:
                 "AGENTS.md tells coding agents and newcomers about the project: fill in what stands in <…>; until then no model is told of those lines.",
             ],
         ),
-        ("/init", [f"The project is {sandbox.root}.", "It was set up already; nothing was changed."]),
+        (
+            "/init",
+            [
+                f"The project is {sandbox.root}.",
+                "It was set up already; nothing was changed.",
+            ],
+        ),
         (
             "hi @nothing.py",
-            ["nothing.py does not exist; only its name is sent.", "The reply was cut by the model's length limit."],
+            [
+                "nothing.py does not exist; only its name is sent.",
+                "The reply was cut by the model's length limit.",
+            ],
         ),
         ("ho", []),
         (
@@ -242,9 +341,15 @@ async def test_chat_and_what_makes_a_project(sandbox: Sandbox) -> None:
                 "Made tickets/bug-x/spec.yaml. `/socrates bug-x` fills it in with you, or you do by hand; then `/plan bug-x` makes the plan."
             ],
         ),
-        ("/new bug x", ["The ticket bug-x is there already.", "It is in tickets/bug-x."]),
+        (
+            "/new bug x",
+            ["The ticket bug-x is there already.", "It is in tickets/bug-x."],
+        ),
         ("/new documentation guide x", ["Made docs/guides/x.md: fill it in."]),
-        ("/new documentation recipe y", ["There is no kind of documentation 'recipe'.", "Allowed: guide, feature."]),
+        (
+            "/new documentation recipe y",
+            ["There is no kind of documentation 'recipe'.", "Allowed: guide, feature."],
+        ),
         (
             "/new epic y",
             [
@@ -255,7 +360,10 @@ async def test_chat_and_what_makes_a_project(sandbox: Sandbox) -> None:
     )
     await is_said(
         sandbox.session(),
-        ("/resume", ["Back in the last conversation: 2 messages of yours. It ended with:"]),
+        (
+            "/resume",
+            ["Back in the last conversation: 2 messages of yours. It ended with:"],
+        ),
     )
     await is_said(
         Wiring(sandbox.project, Nobody(), tell, no_servers).session,
@@ -274,7 +382,11 @@ async def test_pictures(sandbox: Sandbox) -> None:
     (sandbox.root / "shot.png").write_bytes(png(60, 40))
     sandbox.write(spec=TEMPLATE)
     await is_said(
-        sandbox.replies("Red.", asks("Who?"), PicturesRefused("No pictures.", hint="Use another model.")).session(),
+        sandbox.replies(
+            "Red.",
+            asks("Who?"),
+            PicturesRefused("No pictures.", hint="Use another model."),
+        ).session(),
         ("see @shot.png", ["Sent as a picture: shot.png (60 × 40)."]),
         (f"/socrates {SLUG}", []),
         (
@@ -291,6 +403,8 @@ async def test_pictures(sandbox: Sandbox) -> None:
         sandbox.session(),
         (
             "see @shot.png",
-            ["scripted cannot see pictures: the text goes on without shot.png. If it can, set `pictures: true`."],
+            [
+                "scripted cannot see pictures: the text goes on without shot.png. If it can, set `pictures: true`."
+            ],
         ),
     )

@@ -1,5 +1,6 @@
-"""The words of `cdd` on the command line: what is typed, the exit code, and what is printed; `✗` marks what goes to
-standard error."""
+"""The words of `cdd` on the command line: what is typed, the exit code, and what is
+printed; `✗` marks what goes to standard error.
+"""
 
 import json
 import re
@@ -10,22 +11,35 @@ from cdd_agent.cli.main import main
 from tests.projects import SLUG, Sandbox, Step, check, says
 
 
-def cdd(sandbox: Sandbox, capsys: pytest.CaptureFixture[str], line: str) -> tuple[int, list[str]]:
+def cdd(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str], line: str
+) -> tuple[int, list[str]]:
     code = main([*line.split(), "-C", str(sandbox.root)])
     printed = capsys.readouterr()
-    lines = [*printed.out.splitlines(), *(f"✗ {line}" for line in printed.err.splitlines())]
-    varying = {str(sandbox.root): "ROOT", r"\d:\d\d:\d\d": "TIME", r"[\d,.]+k? tok": "N tok"}
+    lines = [
+        *printed.out.splitlines(),
+        *(f"✗ {line}" for line in printed.err.splitlines()),
+    ]
+    varying = {
+        str(sandbox.root): "ROOT",
+        r"\d:\d\d:\d\d": "TIME",
+        r"[\d,.]+k? tok": "N tok",
+    }
     for pattern, name in varying.items():
         lines = [re.sub(pattern, name, line) for line in lines]
     return int(code), lines
 
 
-def test_from_an_empty_folder_to_a_ticket(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+def test_from_an_empty_folder_to_a_ticket(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
     for line, code, printed in (
         (
             "list",
             0,
-            ["There are no tickets yet. `/new feature NAME` makes one; in a terminal, `cdd new feature NAME`."],
+            [
+                "There are no tickets yet. `/new feature NAME` makes one; in a terminal, `cdd new feature NAME`."
+            ],
         ),
         (
             "init",
@@ -39,7 +53,11 @@ def test_from_an_empty_folder_to_a_ticket(sandbox: Sandbox, capsys: pytest.Captu
                 "AGENTS.md tells coding agents and newcomers about the project: fill in what stands in <…>; until then no model is told of those lines.",
             ],
         ),
-        ("init", 0, ["The project is ROOT.", "✓ It was set up already; nothing was changed."]),
+        (
+            "init",
+            0,
+            ["The project is ROOT.", "✓ It was set up already; nothing was changed."],
+        ),
         (
             "new bug login",
             0,
@@ -47,7 +65,14 @@ def test_from_an_empty_folder_to_a_ticket(sandbox: Sandbox, capsys: pytest.Captu
                 "✓ Made tickets/bug-login/spec.yaml. `/socrates bug-login` fills it in with you, or you do by hand; then `/plan bug-login` makes the plan."
             ],
         ),
-        ("new bug login", 2, ["✗ cdd: The ticket bug-login is there already.", "✗ It is in tickets/bug-login."]),
+        (
+            "new bug login",
+            2,
+            [
+                "✗ cdd: The ticket bug-login is there already.",
+                "✗ It is in tickets/bug-login.",
+            ],
+        ),
         (
             "new epic x",
             2,
@@ -78,8 +103,16 @@ def test_from_an_empty_folder_to_a_ticket(sandbox: Sandbox, capsys: pytest.Captu
                 "✗ `/plan bug-login` in the shell makes one, and so does `cdd plan bug-login`.",
             ],
         ),
-        ("exec nothing", 2, ["✗ cdd: There is no ticket 'nothing'.", "✗ `cdd list` shows the tickets."]),
-        ("exec login", 2, ["✗ cdd: There is no ticket 'login'.", "✗ Did you mean bug-login?"]),
+        (
+            "exec nothing",
+            2,
+            ["✗ cdd: There is no ticket 'nothing'.", "✗ `cdd list` shows the tickets."],
+        ),
+        (
+            "exec login",
+            2,
+            ["✗ cdd: There is no ticket 'login'.", "✗ Did you mean bug-login?"],
+        ),
         (
             "plan bug-l",
             2,
@@ -95,9 +128,14 @@ def test_from_an_empty_folder_to_a_ticket(sandbox: Sandbox, capsys: pytest.Captu
         assert cdd(sandbox, capsys, line) == (code, printed), line
 
 
-def test_a_run_and_the_way_back(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_and_the_way_back(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
     sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", "none", "Step 1"))
-    replies = [{"reply": reply} for reply in (says("a.txt", "bad"), says("a.txt", "good"), says("b.txt", "x"))]
+    replies = [
+        {"reply": reply}
+        for reply in (says("a.txt", "bad"), says("a.txt", "good"), says("b.txt", "x"))
+    ]
     (sandbox.root / "script.yaml").write_text(f"replies: {json.dumps(replies)}")
     assert cdd(sandbox, capsys, f"exec {SLUG} --model script:script.yaml")[0] == 0
     for line, code, printed in (
@@ -119,10 +157,25 @@ def test_a_run_and_the_way_back(sandbox: Sandbox, capsys: pytest.CaptureFixture[
                 "  N tokens so far",
             ],
         ),
-        (f"undo {SLUG} --step 9", 2, ["✗ cdd: Step 9 was not carried out", "✗ Those that were, in this order: 1, 2."]),
-        (f"undo {SLUG}", 0, ["✓ Step 2 was undone. `redo` brings it back.", "as before: b.txt"]),
+        (
+            f"undo {SLUG} --step 9",
+            2,
+            [
+                "✗ cdd: Step 9 was not carried out",
+                "✗ Those that were, in this order: 1, 2.",
+            ],
+        ),
+        (
+            f"undo {SLUG}",
+            0,
+            ["✓ Step 2 was undone. `redo` brings it back.", "as before: b.txt"],
+        ),
         (f"redo {SLUG}", 0, ["✓ Step 2 was done again.", "there again: b.txt"]),
-        (f"redo {SLUG}", 0, ["There is no undo to be undone, or another step has been run since."]),
+        (
+            f"redo {SLUG}",
+            0,
+            ["There is no undo to be undone, or another step has been run since."],
+        ),
         (
             f"exec {SLUG}",
             0,
@@ -136,12 +189,20 @@ def test_a_run_and_the_way_back(sandbox: Sandbox, capsys: pytest.CaptureFixture[
                 "!   unverified: 2. Make b.txt",
             ],
         ),
-        (f"plan {SLUG}", 0, ["tickets/feature-words/plan.md is there, and stays. `--regenerate` makes another one."]),
+        (
+            f"plan {SLUG}",
+            0,
+            [
+                "tickets/feature-words/plan.md is there, and stays. `--regenerate` makes another one."
+            ],
+        ),
     ):
         assert cdd(sandbox, capsys, line) == (code, printed), line
 
 
-def test_settings_that_are_wrong(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+def test_settings_that_are_wrong(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
     sandbox.write(Step("a.txt"))
     (sandbox.root / ".cdd/config.yaml").write_text("test_timeout: soon\n")
     for line, code, printed in (
@@ -156,8 +217,13 @@ def test_settings_that_are_wrong(sandbox: Sandbox, capsys: pytest.CaptureFixture
         assert cdd(sandbox, capsys, line) == (code, printed), line
 
 
-def test_a_plan_that_has_to_be_mended(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
-    sandbox.write(Step("a.txt"), Step("b.txt", also=("a.txt (new)",), description="Serve.\n**Serves:** 2"))
+def test_a_plan_that_has_to_be_mended(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sandbox.write(
+        Step("a.txt"),
+        Step("b.txt", also=("a.txt (new)",), description="Serve.\n**Serves:** 2"),
+    )
     plan = f"tickets/{SLUG}/plan.md"
     assert cdd(sandbox, capsys, f"plan check {SLUG}") == (
         1,

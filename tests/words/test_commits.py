@@ -5,8 +5,10 @@ from cdd_agent.tickets.status import Verification
 from tests.engine.test_step_commit import MODEL
 
 
-def test_a_steps_message_says_what_was_done_for_which_ticket_and_how_it_was_verified() -> None:
-    message = step_message("feature-user-auth", "User authentication", MODEL, 1, Verification.PASSED)
+def test_a_steps_message_names_the_work_its_ticket_and_how_it_was_verified() -> None:
+    message = step_message(
+        "feature-user-auth", "User authentication", MODEL, 1, Verification.PASSED
+    )
     assert message.text == (
         "Create the user model\n\n"
         "Step 2 of feature-user-auth: User authentication\n\n"

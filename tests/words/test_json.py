@@ -1,4 +1,6 @@
-"""`--json` has no sentences of its own: a script goes by names, numbers and states, and so it can."""
+"""`--json` has no sentences of its own: a script goes by names, numbers and states, and
+so it can.
+"""
 
 import json
 import re
@@ -20,9 +22,28 @@ def test_a_run_is_its_events_one_a_line(capsys: pytest.CaptureFixture[str]) -> N
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert lines == [json.loads(json.dumps(to_json(event))) for event in RUN]
     assert [line["event"] for line in lines] == [
-        *("plan_opened", "baseline_taken", "step_started", "reply_started", *("tool_finished",) * 4),
-        *("reply_finished", "changes_applied", "tests_started", "tests_finished", "attempt_failed"),
-        *("changes_put_back", "step_started", "tests_started", "tests_finished", "step_finished", "step_committed"),
+        *(
+            "plan_opened",
+            "baseline_taken",
+            "step_started",
+            "reply_started",
+            *("tool_finished",) * 4,
+        ),
+        *(
+            "reply_finished",
+            "changes_applied",
+            "tests_started",
+            "tests_finished",
+            "attempt_failed",
+        ),
+        *(
+            "changes_put_back",
+            "step_started",
+            "tests_started",
+            "tests_finished",
+            "step_finished",
+            "step_committed",
+        ),
         *("tests_finished", "step_finished", "run_finished"),
     ]
 

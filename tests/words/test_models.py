@@ -1,11 +1,21 @@
-"""The words about models: why a call failed and what to do, what a cache saved, where a record differs."""
+"""The words about models: why a call failed and what to do, what a cache saved, where a
+record differs.
+"""
 
 import pytest
 
 from cdd_agent.llm.budget import Spent
 from cdd_agent.llm.failures import Failure, translated, unfinished
 from cdd_agent.llm.pictures import as_seen_by, picture_of
-from cdd_agent.llm.port import Done, Message, ModelError, ModelNotFound, RateLimited, Request, Usage
+from cdd_agent.llm.port import (
+    Done,
+    Message,
+    ModelError,
+    ModelNotFound,
+    RateLimited,
+    Request,
+    Usage,
+)
 from cdd_agent.llm.recorded_call import RecordedCall
 from cdd_agent.llm.retrying import Retrying
 from cdd_agent.llm.scripted import NoReplyLeft, ScriptedModel
@@ -23,8 +33,16 @@ CHECK_KEY = "Set in the environment: SOME_API_KEY."
 @pytest.mark.parametrize(
     ("failure", "message", "hint"),
     [
-        (Failure(all_words="Missing API key"), "There is no key for some/model.", CHECK_KEY),
-        (Failure(status=401, words="No."), "The provider refused the key for some/model (401): No.", CHECK_KEY),
+        (
+            Failure(all_words="Missing API key"),
+            "There is no key for some/model.",
+            CHECK_KEY,
+        ),
+        (
+            Failure(status=401, words="No."),
+            "The provider refused the key for some/model (401): No.",
+            CHECK_KEY,
+        ),
         (
             Failure(all_words="LLM Provider NOT provided"),
             "No provider fits the model some/model.",
@@ -83,13 +101,21 @@ CHECK_KEY = "Set in the environment: SOME_API_KEY."
     ],
 )
 def test_a_failed_call(failure: Failure, message: str, hint: str) -> None:
-    error = translated(failure, "some/model", "http://127.0.0.1:9/v1", lambda: CHECK_KEY)
+    error = translated(
+        failure, "some/model", "http://127.0.0.1:9/v1", lambda: CHECK_KEY
+    )
     assert (error.message, error.hint) == (message, hint)
 
 
 def test_an_answer_without_an_end() -> None:
-    assert unfinished("some/model", empty=False).message == "The reply of some/model broke off before its end."
-    assert unfinished("some/model", empty=True).message == "The server's answer for some/model is not a model's reply."
+    assert (
+        unfinished("some/model", empty=False).message
+        == "The reply of some/model broke off before its end."
+    )
+    assert (
+        unfinished("some/model", empty=True).message
+        == "The server's answer for some/model is not a model's reply."
+    )
 
 
 @pytest.mark.parametrize(
@@ -129,18 +155,36 @@ def test_what_a_cache_did() -> None:
 @pytest.mark.parametrize(
     ("made", "difference"),
     [
-        (Request((ONE.messages[0], Message("user", "two"))), "in message 2 (user), line 1, it was 'one' and is 'two'"),
+        (
+            Request((ONE.messages[0], Message("user", "two"))),
+            "in message 2 (user), line 1, it was 'one' and is 'two'",
+        ),
         (Request(ONE.messages[:1]), "the messages are 1, and were 2"),
-        (Request((*ONE.messages, Message("user", "more"))), "the messages are 3, and were 2"),
-        (Request((ONE.messages[0], Message("tool", "one"))), "message 2 is of the tool, and was of the user"),
-        (Request((ONE.messages[0], Message("user", "one\nmore"))), "message 2 (user) is longer than it was"),
+        (
+            Request((*ONE.messages, Message("user", "more"))),
+            "the messages are 3, and were 2",
+        ),
+        (
+            Request((ONE.messages[0], Message("tool", "one"))),
+            "message 2 is of the tool, and was of the user",
+        ),
+        (
+            Request((ONE.messages[0], Message("user", "one\nmore"))),
+            "message 2 (user) is longer than it was",
+        ),
     ],
 )
 async def test_a_request_that_was_not_recorded(made: Request, difference: str) -> None:
     with pytest.raises(NoReplyLeft) as raised:
         await all_of(ScriptedModel([RecordedCall(ONE, (), 0.0, Done())]), made)
-    assert raised.value.message == f"The record has no answer to this request: {difference}."
-    assert raised.value.hint == "Record the run again; the files, the plan and the settings must be as they were."
+    assert (
+        raised.value.message
+        == f"The record has no answer to this request: {difference}."
+    )
+    assert (
+        raised.value.hint
+        == "Record the run again; the files, the plan and the settings must be as they were."
+    )
 
 
 async def test_a_record_that_is_used_up() -> None:
@@ -152,16 +196,25 @@ async def test_a_record_that_is_used_up() -> None:
     ):
         with pytest.raises(NoReplyLeft) as raised:
             await all_of(model, request)
-        assert raised.value.message == f"The record has no answer to this request: {why}."
+        assert (
+            raised.value.message == f"The record has no answer to this request: {why}."
+        )
 
 
 def test_a_model_that_sees_none_is_told_of_the_pictures() -> None:
-    request = Request((Message("user", "Look.", pictures=(picture_of("shot.png", png(60, 40)),)),))
+    request = Request(
+        (Message("user", "Look.", pictures=(picture_of("shot.png", png(60, 40)),)),)
+    )
     (message,) = as_seen_by(ScriptedModel([], sees=False), request).messages
-    assert message.content == "Look.\n\n(You cannot see pictures, so these were not sent to you: shot.png.)"
+    assert (
+        message.content
+        == "Look.\n\n(You cannot see pictures, so these were not sent to you: shot.png.)"
+    )
 
 
 async def test_a_model_that_ollama_does_not_have() -> None:
     with OllamaChat([]) as simulator, pytest.raises(ModelNotFound) as raised:
         await all_of(model_at(simulator.url, name="qwen9"), ONE)
-    assert raised.value.hint.startswith("Get it with `ollama pull qwen9`. If it is not Ollama that is at http://127.0")
+    assert raised.value.hint.startswith(
+        "Get it with `ollama pull qwen9`. If it is not Ollama that is at http://127.0"
+    )

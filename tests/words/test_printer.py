@@ -1,4 +1,6 @@
-"""Printed without a screen: the catalogue of the sentences that events have in `cdd exec` and the others."""
+"""Printed without a screen: the catalogue of the sentences that events have in
+`cdd exec` and the others.
+"""
 
 import pytest
 
@@ -96,7 +98,9 @@ DONE = StepView(1, "Make it", StepStatus.COMPLETED, Verification.PASSED)
         ),
         (
             TicketsListed(()),
-            ["There are no tickets yet. `/new feature NAME` makes one; in a terminal, `cdd new feature NAME`."],
+            [
+                "There are no tickets yet. `/new feature NAME` makes one; in a terminal, `cdd new feature NAME`."
+            ],
         ),
         (
             TicketsListed((), state="done", type="bug"),
@@ -115,7 +119,12 @@ DONE = StepView(1, "Make it", StepStatus.COMPLETED, Verification.PASSED)
             ],
         ),
         (
-            SpecOpened(SLUG, "", f"tickets/{SLUG}/spec.yaml", ("title: one line", "description: what, and why")),
+            SpecOpened(
+                SLUG,
+                "",
+                f"tickets/{SLUG}/spec.yaml",
+                ("title: one line", "description: what, and why"),
+            ),
             [
                 "bug-login",
                 "! tickets/bug-login/spec.yaml is not complete. Missing:",
@@ -137,21 +146,38 @@ DONE = StepView(1, "Make it", StepStatus.COMPLETED, Verification.PASSED)
             ["✓ plan.md can be carried out."],
         ),
         (
-            PlanChecked(SLUG, "plan.md", (Problem("no_check", 1, 7, "step 1 has no check", is_warning=True),)),
+            PlanChecked(
+                SLUG,
+                "plan.md",
+                (Problem("no_check", 1, 7, "step 1 has no check", is_warning=True),),
+            ),
             [
                 "! plan.md:7: warning: step 1 has no check",
                 "✓ plan.md can be carried out.",
             ],
         ),
         (
-            PlanChecked(SLUG, "plan.md", (Problem("cycle", None, 7, "dependency cycle: 1 → 2 → 1"),)),
+            PlanChecked(
+                SLUG,
+                "plan.md",
+                (Problem("cycle", None, 7, "dependency cycle: 1 → 2 → 1"),),
+            ),
             [
                 "✗ plan.md:7: dependency cycle: 1 → 2 → 1",
                 "✗ 1 problem has to be fixed.",
             ],
         ),
         (
-            BaselineTaken(1, "pytest", None, None, None, None, 3.0, "it is still running after 3 s"),
+            BaselineTaken(
+                1,
+                "pytest",
+                None,
+                None,
+                None,
+                None,
+                3.0,
+                "it is still running after 3 s",
+            ),
             [
                 "! Before step 1, `pytest` was of no use: it is still running after 3 s. Every failure will count as new."
             ],
@@ -171,19 +197,45 @@ DONE = StepView(1, "Make it", StepStatus.COMPLETED, Verification.PASSED)
             ["! Unverified: no tests were found"],
         ),
         (
-            StepFinished(1, "Test it", StepStatus.COMPLETED, Verification.NONE, None, None, ("a",), (), 1, 2),
+            StepFinished(
+                1,
+                "Test it",
+                StepStatus.COMPLETED,
+                Verification.NONE,
+                None,
+                None,
+                ("a",),
+                (),
+                1,
+                2,
+            ),
             ["! Step 1 completed, unverified (1/2)"],
         ),
         (
-            StepFinished(1, "Test it", StepStatus.FAILED, None, "the reply gives no file.", None, (), (), 0, 2),
+            StepFinished(
+                1,
+                "Test it",
+                StepStatus.FAILED,
+                None,
+                "the reply gives no file.",
+                None,
+                (),
+                (),
+                0,
+                2,
+            ),
             ["✗ Step 1 of 2 failed: the reply gives no file"],
         ),
         (
-            StepFinished(1, "Test it", StepStatus.SKIPPED, None, None, "not needed", (), (), 0, 2),
+            StepFinished(
+                1, "Test it", StepStatus.SKIPPED, None, None, "not needed", (), (), 0, 2
+            ),
             ["! Step 1 skipped: not needed (0/2)"],
         ),
         (
-            StepFinished(1, "Test it", StepStatus.PENDING, None, None, None, (), (), 0, 2),
+            StepFinished(
+                1, "Test it", StepStatus.PENDING, None, None, None, (), (), 0, 2
+            ),
             ["Step 1 is pending (0/2)"],
         ),
         (
@@ -214,7 +266,10 @@ DONE = StepView(1, "Make it", StepStatus.COMPLETED, Verification.PASSED)
                 None,
                 ("a",),
                 0,
-                (Unproven(1, "Test it", Verification.NONE), Unproven(2, "Fix it", StepStatus.SKIPPED)),
+                (
+                    Unproven(1, "Test it", Verification.NONE),
+                    Unproven(2, "Fix it", StepStatus.SKIPPED),
+                ),
                 "verified",
             ),
             [
@@ -225,14 +280,20 @@ DONE = StepView(1, "Make it", StepStatus.COMPLETED, Verification.PASSED)
             ],
         ),
         (
-            RunFinished(SLUG, RunStatus.COMPLETED, 1, 0, 0, 1, 2.0, (), require="verified"),
+            RunFinished(
+                SLUG, RunStatus.COMPLETED, 1, 0, 0, 1, 2.0, (), require="verified"
+            ),
             [
                 "✓ bug-login done: 1/1 steps completed, 0 files, 0:00:02",
                 "✓ `require: verified` held: each step's tests have passed.",
             ],
         ),
         (
-            ModelsFound((OfferedModel("llama3.2", "Ollama", "http://127.0.0.1:11434/v1"),), ("LM Studio",), more=2),
+            ModelsFound(
+                (OfferedModel("llama3.2", "Ollama", "http://127.0.0.1:11434/v1"),),
+                ("LM Studio",),
+                more=2,
+            ),
             [
                 "LM Studio runs on this computer, and has no model yet.",
                 "Models on this computer:",
@@ -243,11 +304,17 @@ DONE = StepView(1, "Make it", StepStatus.COMPLETED, Verification.PASSED)
         ),
         (
             ModelChosen("any/model", None),
-            ["✓ The model is any/model, for this session; with `--save` it is kept for the project."],
+            [
+                "✓ The model is any/model, for this session; with `--save` it is kept for the project."
+            ],
         ),
         (
-            ModelChosen("any/model", "http://127.0.0.1:9/v1", ".cdd/config.yaml", "planner"),
-            ["✓ The planner model is any/model at http://127.0.0.1:9/v1, set in .cdd/config.yaml."],
+            ModelChosen(
+                "any/model", "http://127.0.0.1:9/v1", ".cdd/config.yaml", "planner"
+            ),
+            [
+                "✓ The planner model is any/model at http://127.0.0.1:9/v1, set in .cdd/config.yaml."
+            ],
         ),
         (
             ModelReplaced(1, "second", "first", "No money is left."),
@@ -292,7 +359,13 @@ DONE = StepView(1, "Make it", StepStatus.COMPLETED, Verification.PASSED)
                 "bug-login",
                 "Log in",
                 (
-                    CriterionProof(1, "It is quick", (DONE,), tuple(f"t{n}" for n in range(8)), ("a.py",)),
+                    CriterionProof(
+                        1,
+                        "It is quick",
+                        (DONE,),
+                        tuple(f"t{n}" for n in range(8)),
+                        ("a.py",),
+                    ),
                     CriterionProof(2, "It is safe", (DONE, StepView(2, "Hash"))),
                     CriterionProof(3, "It is nice"),
                 ),
@@ -317,7 +390,9 @@ DONE = StepView(1, "Make it", StepStatus.COMPLETED, Verification.PASSED)
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_what_else_is_told(event: Event, lines: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_else_is_told(
+    event: Event, lines: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert printed(capsys, event).splitlines() == lines
 
 

@@ -1,5 +1,6 @@
-"""Requests to models: one of each kind, as it is sent. The texts that stay the same are in files beside the
-program; here is what is put together around them."""
+"""Requests to models: one of each kind, as it is sent. The texts that stay the same are
+in files beside the program; here is what is put together around them.
+"""
 
 from cdd_agent.commands.registry import handle
 from cdd_agent.session import Session
@@ -117,7 +118,11 @@ async def say(session: Session, *lines: str) -> None:
 
 def headings(sandbox: Sandbox) -> list[str]:
     """Those of the first message, which is the same for the whole conversation."""
-    return [line for line in sandbox.model.requests[-1].messages[0].content.splitlines() if line.startswith("# ")]
+    return [
+        line
+        for line in sandbox.model.requests[-1].messages[0].content.splitlines()
+        if line.startswith("# ")
+    ]
 
 
 async def test_a_step_that_failed_and_has_guidance(sandbox: Sandbox) -> None:
@@ -147,8 +152,15 @@ async def test_socrates(sandbox: Sandbox) -> None:
         "# The form of your answer",
         "# Tools",
     ]
-    begun, *_, last = (message.content for message in sandbox.model.requests[-1].messages if message.role == "user")
-    assert begun == "I have opened this ticket. Look around where it is about, then begin with your first questions."
+    begun, *_, last = (
+        message.content
+        for message in sandbox.model.requests[-1].messages
+        if message.role == "user"
+    )
+    assert (
+        begun
+        == "I have opened this ticket. Look around where it is about, then begin with your first questions."
+    )
     assert last == SOCRATES
 
 
@@ -157,12 +169,25 @@ async def test_the_planner(sandbox: Sandbox) -> None:
     (sandbox.ticket / "plan.md").unlink()
     sandbox.replies(plan(), changes(risks=["r"]))
     await say(sandbox.session(), f"/plan {SLUG}", "Name the risk.")
-    assert headings(sandbox) == ["# You are the Planner", "# The form of your answer", "# Tools"]
-    first, last = (message.content for message in sandbox.model.requests[-1].messages if message.role == "user")
+    assert headings(sandbox) == [
+        "# You are the Planner",
+        "# The form of your answer",
+        "# Tools",
+    ]
+    first, last = (
+        message.content
+        for message in sandbox.model.requests[-1].messages
+        if message.role == "user"
+    )
     assert first.startswith("# Spec\n\n```yaml\ntitle: Say words\n")
-    assert "\n\n# Acceptance criteria, by number\n\n1. a.txt says good\n2. b.txt says good\n\n# Project\n\n" in first
+    assert (
+        "\n\n# Acceptance criteria, by number\n\n1. a.txt says good\n2. b.txt says good\n\n# Project\n\n"
+        in first
+    )
     assert first.endswith("\n\n# Task\n\nPlan the ticket.")
-    assert last.startswith("# The plan as it is now\n\n```markdown\n# Implementation Plan: Say words\n")
+    assert last.startswith(
+        "# The plan as it is now\n\n```markdown\n# Implementation Plan: Say words\n"
+    )
     assert last.endswith(
         "\n\nA new step is numbered from 3 on: the numbers below are taken.\n\n# What to change\n\nName the risk."
     )
@@ -185,5 +210,8 @@ def test_a_picture_of_a_step(sandbox: Sandbox) -> None:
     sandbox.write(Step("a.txt", check("a.txt"), also=("shot.png",)))
     (sandbox.root / "shot.png").write_bytes(png(2_000, 1_500))
     said = prompt_of(sandbox).request.messages[-1].content
-    assert "shot.png is a picture, and comes with this message. No reply can change it." in said
+    assert (
+        "shot.png is a picture, and comes with this message. No reply can change it."
+        in said
+    )
     assert prompt_of(sandbox, window=4_000).left_out == ("the picture shot.png",)

@@ -1,4 +1,6 @@
-"""Why a reply, or a tool's call, is refused: what the model is told, and a person who looks on."""
+"""Why a reply, or a tool's call, is refused: what the model is told, and a person who
+looks on.
+"""
 
 from typing import Any
 
@@ -115,7 +117,10 @@ async def test_a_reply(project: Sandbox, reply: str, why: str) -> None:
             create("long.txt", "x"),
             "long.txt exists already, and is given as new. Change it with `edit_file`.",
         ),
-        (create("../x", "x"), "../x leaves the project, or goes up in it; name it from the project's root"),
+        (
+            create("../x", "x"),
+            "../x leaves the project, or goes up in it; name it from the project's root",
+        ),
         (execute("rm -rf ."), "Command 'rm' is not allowed"),
         (execute("ls | wc"), "`|` needs a shell, and commands run without one"),
         (
@@ -130,6 +135,12 @@ async def test_a_reply(project: Sandbox, reply: str, why: str) -> None:
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
 async def test_a_call(project: Sandbox, call: Any, why: str) -> None:
-    project.write(Step("a.txt", "none")).replies(calls(call), calls(create("a.txt", "x")), "Done.")
-    problem, *_ = [event.problem for event in await run_all(project) if isinstance(event, ToolFinished)]
+    project.write(Step("a.txt", "none")).replies(
+        calls(call), calls(create("a.txt", "x")), "Done."
+    )
+    problem, *_ = [
+        event.problem
+        for event in await run_all(project)
+        if isinstance(event, ToolFinished)
+    ]
     assert problem == why

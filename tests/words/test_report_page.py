@@ -6,9 +6,22 @@ from tests.engine.test_report import a_report, a_step
 
 
 def test_the_page_says_what_there_is_to_know() -> None:
-    page = to_markdown(a_report(a_step(1, "Make it"), a_step(2, "Fix it", StepStatus.FAILED, "E  assert 1 == 2")))
-    assert page.startswith("# feature-x: Say \\| words\n\n- **failed**: 1 of 2 steps are over\n")
-    assert "- tests before: 4 passed, 1 failed, 0 skipped\n- tests after: 9 passed, 0 failed, 1 skipped\n" in page
+    page = to_markdown(
+        a_report(
+            a_step(1, "Make it"),
+            a_step(2, "Fix it", StepStatus.FAILED, "E  assert 1 == 2"),
+        )
+    )
+    assert page.startswith(
+        "# feature-x: Say \\| words\n\n- **failed**: 1 of 2 steps are over\n"
+    )
+    assert (
+        "- tests before: 4 passed, 1 failed, 0 skipped\n- tests after: 9 passed, 0 failed, 1 skipped\n"
+        in page
+    )
     assert "- the tokens of 2 of 4 model calls are not known\n" in page
-    assert "| 1. Make it | completed | 2 | 5 ✓ 0 ✗ 1 – | 1 | 0:01:15 | 2 | 12,000 | 345 |\n" in page
+    assert (
+        "| 1. Make it | completed | 2 | 5 ✓ 0 ✗ 1 – | 1 | 0:01:15 | 2 | 12,000 | 345 |\n"
+        in page
+    )
     assert "## Step 2 failed: Fix it\n\n```text\nE  assert 1 == 2\n```\n" in page

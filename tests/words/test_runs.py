@@ -1,5 +1,6 @@
-"""Words about a run besides its steps: what coming back to it finds, what a person has changed, and why it is
-refused."""
+"""Words about a run besides its steps: what coming back to it finds, what a person has
+changed, and why it is refused.
+"""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -36,7 +37,10 @@ async def recovered(sandbox: Sandbox, *, start_over: bool = False) -> list[Event
 def sentences(events: list[Event]) -> list[str]:
     """Without what is another time or place each time."""
     texts = [event.text for event in events if isinstance(event, Notice)]
-    return [re.sub(r"\d{8}T\d+", "TIME", re.sub(r"\S+(?=/tickets)", "ROOT", text)) for text in texts]
+    return [
+        re.sub(r"\d{8}T\d+", "TIME", re.sub(r"\S+(?=/tickets)", "ROOT", text))
+        for text in texts
+    ]
 
 
 async def gone(half: Sandbox) -> list[Event]:
@@ -59,7 +63,9 @@ async def older(half: Sandbox) -> list[Event]:
 
 
 async def changed(half: Sandbox) -> list[Event]:
-    return await recovered(half.write(Step("a.txt", check("a.txt"), description="Make it blue."), SECOND))
+    return await recovered(
+        half.write(Step("a.txt", check("a.txt"), description="Make it blue."), SECOND)
+    )
 
 
 async def removed(half: Sandbox) -> list[Event]:
@@ -79,7 +85,9 @@ async def skipped(half: Sandbox) -> list[Event]:
     engine = half.write(Step("c.txt", check("c.txt")), SECOND).engine(start_over=True)
     try:
         await collect(engine.recover())
-        return await collect(engine.skip(engine.run.plan.steps[0], "not now", keep=False))
+        return await collect(
+            engine.skip(engine.run.plan.steps[0], "not now", keep=False)
+        )
     finally:
         engine.close()
 
@@ -87,7 +95,11 @@ async def skipped(half: Sandbox) -> list[Event]:
 async def undone_twice(half: Sandbox) -> list[Event]:
     engine = half.engine()
     try:
-        return [*await collect(engine.undo(1)), *await collect(engine.undo()), *await collect(engine.diff())]
+        return [
+            *await collect(engine.undo(1)),
+            *await collect(engine.undo()),
+            *await collect(engine.diff()),
+        ]
     finally:
         engine.close()
 
@@ -98,7 +110,9 @@ async def unsafe(half: Sandbox) -> list[Event]:
 
 
 async def unfilled(half: Sandbox) -> list[Event]:
-    return await recovered(half.write(FIRST, SECOND, spec="title: Say words\ndescription: In files.\n"))
+    return await recovered(
+        half.write(FIRST, SECOND, spec="title: Say words\ndescription: In files.\n")
+    )
 
 
 async def narrow(half: Sandbox) -> list[Event]:
@@ -141,7 +155,12 @@ async def narrow(half: Sandbox) -> list[Event]:
                 "Step 2 (completed) is no longer in the plan. What it changed stays, and its record too. `undo 2` goes back to before it."
             ],
         ),
-        (renumbered, ["The steps in the plan were renumbered, and are known by their words: 1 is 2 now."]),
+        (
+            renumbered,
+            [
+                "The steps in the plan were renumbered, and are known by their words: 1 is 2 now."
+            ],
+        ),
         (
             started_over,
             [
@@ -149,15 +168,28 @@ async def narrow(half: Sandbox) -> list[Event]:
             ],
         ),
         (skipped, ["Step 2 depends on it and will run without its result."]),
-        (undone_twice, ["Nothing was carried out yet.", "Nothing was carried out yet."]),
-        (unsafe, ["`commands.mode` is unsafe: checks run in a real shell, whatever they say."]),
+        (
+            undone_twice,
+            ["Nothing was carried out yet.", "Nothing was carried out yet."],
+        ),
+        (
+            unsafe,
+            [
+                "`commands.mode` is unsafe: checks run in a real shell, whatever they say."
+            ],
+        ),
         (
             unfilled,
             [
                 "tickets/feature-words/spec.yaml is not complete: acceptance_criteria: at least one thing to check when the work is done"
             ],
         ),
-        (narrow, ["big.py is shown to the model in part (lines 1 to 1480): for want of room."]),
+        (
+            narrow,
+            [
+                "big.py is shown to the model in part (lines 1 to 1480): for want of room."
+            ],
+        ),
     ],
 )
 async def test_what_is_found(
@@ -200,7 +232,9 @@ async def test_what_is_found(
     ],
     ids=["another plan", "a shell", "another program", "a cycle"],
 )
-async def test_why_it_is_refused(half: Sandbox, plan: tuple[Step, ...], why: tuple[str, str]) -> None:
+async def test_why_it_is_refused(
+    half: Sandbox, plan: tuple[Step, ...], why: tuple[str, str]
+) -> None:
     with pytest.raises(CddError) as refused:
         half.write(*plan).engine()
     assert (refused.value.message, refused.value.hint) == why

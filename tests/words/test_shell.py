@@ -1,10 +1,20 @@
-"""The words of the shell: the catalogue of its transcript, its hints and its questions, as a person reads them."""
+"""The words of the shell: the catalogue of its transcript, its hints and its questions,
+as a person reads them.
+"""
 
 import re
 
 import pytest
 
-from cdd_agent.events import ActionProposed, Choice, CommandProposed, Notice, Proposal, StepStarted, Tone
+from cdd_agent.events import (
+    ActionProposed,
+    Choice,
+    CommandProposed,
+    Notice,
+    Proposal,
+    StepStarted,
+    Tone,
+)
 from cdd_agent.frontend import Reviewed
 from cdd_agent.reviewing import Reviewing, answer_in_words
 from cdd_agent.tui.step_screen import StepScreen
@@ -66,7 +76,9 @@ async def test_a_run(sandbox: Sandbox) -> None:
             person.app.show(event)
         await person.pilot.pause()
         _, _, *transcript = person.screen.splitlines()
-    assert [line.strip().rstrip("─ ") for line in transcript if line.strip()][:-2] == SCREEN.splitlines()
+    assert [line.strip().rstrip("─ ") for line in transcript if line.strip()][
+        :-2
+    ] == SCREEN.splitlines()
 
 
 async def test_the_tones_of_a_sentence(sandbox: Sandbox) -> None:
@@ -74,13 +86,28 @@ async def test_the_tones_of_a_sentence(sandbox: Sandbox) -> None:
         for tone in Tone:
             person.app.show(Notice(f"so {tone}", tone))
         await person.pilot.pause()
-        shown = [line.strip().rstrip("─ ") for line in person.screen.splitlines() if " so " in f" {line}"]
-    assert shown == ["so plain", "│ so quiet", "── so heading", "✓ so good", "! so warning", "✗ so error"]
+        shown = [
+            line.strip().rstrip("─ ")
+            for line in person.screen.splitlines()
+            if " so " in f" {line}"
+        ]
+    assert shown == [
+        "so plain",
+        "│ so quiet",
+        "── so heading",
+        "✓ so good",
+        "! so warning",
+        "✗ so error",
+    ]
 
 
 async def test_hints_below_and_in_the_prompt(sandbox: Sandbox) -> None:
-    """The lines that can be typed in chat, before a step, after a failure, with Socrates and with the Planner."""
-    sandbox.write(Step("a.txt", check("a.txt")), spec=TEMPLATE).replies(says("a.txt", "bad"), asks("Who?"))
+    """The lines that can be typed in chat, before a step, after a failure, with
+    Socrates and with the Planner.
+    """
+    sandbox.write(Step("a.txt", check("a.txt")), spec=TEMPLATE).replies(
+        says("a.txt", "bad"), asks("Who?")
+    )
     hints = {}
     async with person_at(sandbox) as person:
         for line in ("/status", f"/exec {SLUG}", "c", f"/socrates {SLUG}"):
@@ -128,15 +155,29 @@ def test_questions(proposal: Proposal, asked: list[str], keys: list[str]) -> Non
 
 
 def test_a_question_about_changes() -> None:
-    review = review_of(1, {"new.py": (None, "x\n"), "calc.py": ("a\n", "b\nc\n"), "old.py": ("a\n", None)})
+    review = review_of(
+        1,
+        {
+            "new.py": (None, "x\n"),
+            "calc.py": ("a\n", "b\nc\n"),
+            "old.py": ("a\n", None),
+        },
+    )
     assert question(review).splitlines()[:4] == [
         "May step 1 write this?  3 files +3 −2",
         "  delete old.py  −1",
         "  create new.py  +1",
         "  change calc.py  +2 −1",
     ]
-    assert question(review).splitlines()[-4:] == ["--- old.py", "+++ /dev/null", "@@ -1 +0,0 @@", "-a"]
-    assert question(review_of(None, {"new.py": (None, "x\n")}), diff=False).splitlines() == [
+    assert question(review).splitlines()[-4:] == [
+        "--- old.py",
+        "+++ /dev/null",
+        "@@ -1 +0,0 @@",
+        "-a",
+    ]
+    assert question(
+        review_of(None, {"new.py": (None, "x\n")}), diff=False
+    ).splitlines() == [
         "May the model write this?",
         "  create new.py  +1",
     ]
@@ -144,14 +185,19 @@ def test_a_question_about_changes() -> None:
 
 def test_what_is_left_of_changes() -> None:
     review = review_of(1, {"new.py": (None, "x\n"), "calc.py": ("a\n", "b\n")})
-    review = review.with_file(0, review.files[0].leave([0], "no new file")).with_file(1, review.files[1].edit(b"c\n"))
+    review = review.with_file(0, review.files[0].leave([0], "no new file")).with_file(
+        1, review.files[1].edit(b"c\n")
+    )
     assert question(review, diff=False).splitlines() == [
         "May step 1 write 1 of 2 parts?",
         "  change calc.py (edited)  +1 −1",
         "  left out: new.py: no new file",
     ]
     reviewing = Reviewing(review, may_edit=True)
-    assert reviewing.offered == "[y] yes   [n] no, n WHY   [f] files   [e] edit   [a] whole run"
+    assert (
+        reviewing.offered
+        == "[y] yes   [n] no, n WHY   [f] files   [e] edit   [a] whole run"
+    )
     reviewing.say("files")
     assert reviewing.text == "1 of 2: create new.py  +1"
     assert reviewing.offered == "[y] yes   [n] no, n WHY   [q] quit"
@@ -162,7 +208,9 @@ def test_what_is_left_of_changes() -> None:
 def test_what_would_be_written_is_counted_without_what_is_left_out() -> None:
     lines = [f"line {number}\n" for number in range(40)]
     new = ["first\n", *lines[1:39], "last\n", "more\n"]
-    review = review_of(1, {"calc.py": ("".join(lines), "".join(new)), "new.py": (None, "x\n")})
+    review = review_of(
+        1, {"calc.py": ("".join(lines), "".join(new)), "new.py": (None, "x\n")}
+    )
     review = review.with_file(0, review.files[0].leave([1], "too much"))
     assert question(review, diff=False).splitlines() == [
         "May step 1 write 2 of 3 parts?  2 files +2 −1",
@@ -170,7 +218,9 @@ def test_what_would_be_written_is_counted_without_what_is_left_out() -> None:
         "  change calc.py  +1 −1",
         "  left out: calc.py, line 40: too much",
     ]
-    everything_left = review.with_file(0, review.files[0].leave([0, 1])).with_file(1, review.files[1].leave([0]))
+    everything_left = review.with_file(0, review.files[0].leave([0, 1])).with_file(
+        1, review.files[1].leave([0])
+    )
     assert question(everything_left, diff=False).splitlines() == [
         "Nothing is taken. Is nothing to be written?",
         "  left out: calc.py",
@@ -182,11 +232,14 @@ async def test_a_step_under_way(sandbox: Sandbox) -> None:
     async with person_at(sandbox) as person:
         person.app.show(StepStarted(1, "Fix it", 1))
         await person.pilot.pause()
-        assert re.fullmatch(r". Step 1: Fix it  \d s · Esc stops", person.activity)  # the first sign turns
+        # the first sign turns
+        assert re.fullmatch(r". Step 1: Fix it  \d s · Esc stops", person.activity)
 
 
 async def test_a_step_that_is_opened(sandbox: Sandbox) -> None:
-    sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"))).replies(says("a.txt", "bad"))
+    sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"))).replies(
+        says("a.txt", "bad")
+    )
     async with person_at(sandbox, f"/exec {SLUG}") as person:
         for line in ("continue", "skip because it can wait"):
             await person.say(line)

@@ -17,13 +17,25 @@ from cdd_agent.wording import why
     [
         (Evidence("`make check` passed"), "`make check` passed"),
         (Evidence("no tests were found"), "no tests were found"),
-        (Evidence("x", 44, fixed=3), "3 tests went red → green, 41 others stayed green"),
+        (
+            Evidence("x", 44, fixed=3),
+            "3 tests went red → green, 41 others stayed green",
+        ),
         (Evidence("x", 2, new=1), "1 new test passed, 1 other stayed green"),
-        (Evidence("x", 44, fixed=1, new=2), "1 test went red → green, 2 new tests passed, 41 others stayed green"),
+        (
+            Evidence("x", 44, fixed=1, new=2),
+            "1 test went red → green, 2 new tests passed, 41 others stayed green",
+        ),
         (Evidence("x", 1, new=1), "1 new test passed"),
         (Evidence("x", 44), "44 stayed green"),
-        (Evidence("x", 44, failed=2, old_failures=2), "44 stayed green, 2 tests failed before, too"),
-        (Evidence("x", 40, failed=3, old_failures=1), "40 stayed green, 2 tests failed, 1 test failed before, too"),
+        (
+            Evidence("x", 44, failed=2, old_failures=2),
+            "44 stayed green, 2 tests failed before, too",
+        ),
+        (
+            Evidence("x", 40, failed=3, old_failures=1),
+            "40 stayed green, 2 tests failed, 1 test failed before, too",
+        ),
         (Evidence("x", 0), "no test passed"),
     ],
 )
@@ -31,7 +43,9 @@ def test_what_was_seen_is_said_in_a_line(seen: Evidence, words: str) -> None:
     assert why(seen) == words
 
 
-def test_where_tests_left_no_report_the_exit_code_is_said_to_decide(tmp_path: Path) -> None:
+def test_where_tests_left_no_report_the_exit_code_is_said_to_decide(
+    tmp_path: Path,
+) -> None:
     ran = Ran(CommandResult("", "", 0), unread="there is none")
     assert judge(parse_command("jest", tmp_path), ran, Before(), Work()).reason == (
         "`jest` passed, by its exit code alone, as its tests left no report that can be used: there is none"

@@ -1,9 +1,11 @@
 """Unified diffs as models write them, as edits.
 
-The format is POSIX's (https://pubs.opengroup.org/onlinepubs/9799919799/utilities/diff.html) with git's headers
-(https://git-scm.com/docs/diff-format). What a model gets wrong in it is not needed: line numbers and counts, whole
-`@@` lines, the space before a line that stays. Lines are found by the ladder of `search.py`; a right line number
-decides between several places.
+The format is POSIX's
+(https://pubs.opengroup.org/onlinepubs/9799919799/utilities/diff.html) with git's
+headers (https://git-scm.com/docs/diff-format). What a model gets wrong in it is not
+needed: line numbers and counts, whole `@@` lines, the space before a line that stays.
+Lines are found by the ladder of `search.py`; a right line number decides between
+several places.
 """
 
 import re
@@ -16,13 +18,26 @@ from msgspec import Struct, field
 from cdd_agent.edits.formats.fences import Fence
 from cdd_agent.edits.formats.form import Form, Span
 from cdd_agent.edits.formats.naming import DIFFS
-from cdd_agent.edits.model import Deletion, Edit, Hint, ModeChange, Renaming, Replacement, ReplyRefused, WholeFile
+from cdd_agent.edits.model import (
+    Deletion,
+    Edit,
+    Hint,
+    ModeChange,
+    Renaming,
+    Replacement,
+    ReplyRefused,
+    WholeFile,
+)
 from cdd_agent.late_regex import late_regex
 
-_HUNK = late_regex(r"^@@+(?:\s*-(?P<old>\d+)(?:,(?P<olds>\d+))?\s+\+(?P<new>\d+)(?:,(?P<news>\d+))?)?.*$")
+_HUNK = late_regex(
+    r"^@@+(?:\s*-(?P<old>\d+)(?:,(?P<olds>\d+))?"
+    r"\s+\+(?P<new>\d+)(?:,(?P<news>\d+))?)?.*$"
+)
 _GIT = late_regex(r'^diff --git (?P<old>"?a/.+?"?) (?P<new>"?b/.+?"?)$')
 _EXTENDED = late_regex(
-    r"^(?:index [0-9a-f]|old mode |new mode |similarity |dissimilarity |rename |copy |deleted file |new file |Index: "
+    r"^(?:index [0-9a-f]|old mode |new mode |similarity |dissimilarity |rename |copy"
+    r" |deleted file |new file |Index: "
     r"|={20,}$)"
 )
 _MOVED = late_regex(r"^(?P<kind>rename|copy) (?P<end>from|to) (?P<name>.*)$")
@@ -33,17 +48,24 @@ _NOWHERE = "/dev/null"
 _BINARY = ("GIT binary patch", "Binary files ")
 _MARKED = (" ", "+", "-", "\\")
 _PROSE = late_regex(r"^(?:[-+] \S|-{3,}\s*$|[^-+])")
-"""After a blank line, no line of a hunk that has all its lines: a list, a rule, words."""
+"""After a blank line, no line of a hunk that has all its lines: a list, a rule, words.
+"""
 _LOOKED_AT = 50
 
 
 class Diffs(Form):
     """In code blocks, and in prose, where every line has its mark."""
 
-    def in_prose(self, lines: Sequence[str], taken: set[int], ends: set[int]) -> list[Span]:
+    def in_prose(
+        self, lines: Sequence[str], taken: set[int], ends: set[int]
+    ) -> list[Span]:
         spans: list[Span] = []
         for place in range(len(lines)):
-            if place not in taken and _begins(lines, place) and (not spans or place >= spans[-1].end):
+            if (
+                place not in taken
+                and _begins(lines, place)
+                and (not spans or place >= spans[-1].end)
+            ):
                 end = _end(lines, place, ends)
                 spans.append(Span(place, end, partial(_read, lines[place:end])))
         return spans
@@ -51,8 +73,12 @@ class Diffs(Form):
     def takes(self, fence: Fence) -> bool:
         if fence.is_file_of_diffs:
             return False
-        is_meant = fence.path is not None or any(line.startswith("@@") for line in fence.lines)
-        return _is_diff(fence.lines) or (fence.language in DIFFS and (is_meant or _holds_diff(fence.lines)))
+        is_meant = fence.path is not None or any(
+            line.startswith("@@") for line in fence.lines
+        )
+        return _is_diff(fence.lines) or (
+            fence.language in DIFFS and (is_meant or _holds_diff(fence.lines))
+        )
 
     def read(self, fence: Fence) -> list[Edit]:
         has_names = _is_diff(fence.lines) or _holds_diff(fence.lines)
@@ -85,7 +111,11 @@ class _Hunk(Struct):
         found = _HUNK.match(head)
         if found is None or found["old"] is None:
             return cls()
-        return cls(int(found["old"][:9]), int((found["olds"] or "1")[:9]), int((found["news"] or "1")[:9]))
+        return cls(
+            int(found["old"][:9]),
+            int((found["olds"] or "1")[:9]),
+            int((found["news"] or "1")[:9]),
+        )
 
     def add(self, line: str) -> None:
         self.lines.append(line)
@@ -100,9 +130,13 @@ class _Hunk(Struct):
         return self._old >= self.old_count and self._new >= self.new_count
 
     def is_over(self, lines: Sequence[str], place: int) -> bool:
-        """Whether another file's names stand here, and not a line `-- x` that goes, and one `++ y` that comes."""
+        """Whether another file's names stand here, and not a line `-- x` that goes, and
+        one `++ y` that comes.
+        """
         is_head = place + 2 < len(lines) and lines[place + 2].startswith("@@")
-        return _names_follow(lines, place) and (self.is_full or self.old_count is None or is_head)
+        return _names_follow(lines, place) and (
+            self.is_full or self.old_count is None or is_head
+        )
 
 
 class _DiffSection(Struct):
@@ -122,18 +156,27 @@ class _DiffSection(Struct):
 
 
 def quoted_fences(lines: Sequence[str]) -> set[int]:
-    """Lines of a diff in a code block that are fences of the changed file: they have a space before them."""
+    """Lines of a diff in a code block that are fences of the changed file: they have a
+    space before them.
+    """
     found: set[int] = set()
     mark = ""
     inside: list[int] = []
     for place, line in enumerate(lines):
         opening = _FENCE.match(line) if line[:2].lstrip(" ")[:1] in ("`", "~") else None
         if not mark and opening and not opening["space"]:
-            if opening["info"].strip().lower() in DIFFS or (place + 1 < len(lines) and _begins(lines, place + 1)):
+            if opening["info"].strip().lower() in DIFFS or (
+                place + 1 < len(lines) and _begins(lines, place + 1)
+            ):
                 mark, inside = opening["mark"], []
         elif mark and opening and opening["space"]:
             inside.append(place)
-        elif mark and opening and opening["mark"].startswith(mark) and not opening["info"].strip():
+        elif (
+            mark
+            and opening
+            and opening["mark"].startswith(mark)
+            and not opening["info"].strip()
+        ):
             found.update(inside)
             mark = ""
     return found
@@ -142,7 +185,9 @@ def quoted_fences(lines: Sequence[str]) -> set[int]:
 def _is_diff(lines: Sequence[str]) -> bool:
     """Whether a text begins as a diff with names does."""
     first = next((place for place, line in enumerate(lines) if line.strip()), None)
-    return first is not None and (_begins(lines, first) or lines[first].startswith("Index: "))
+    return first is not None and (
+        _begins(lines, first) or lines[first].startswith("Index: ")
+    )
 
 
 def _holds_diff(lines: Sequence[str]) -> bool:
@@ -161,7 +206,11 @@ def _names_follow(lines: Sequence[str], place: int) -> bool:
 
 def _is_signature(lines: Sequence[str], place: int) -> bool:
     """The end of a mail from `git format-patch`: its version of git."""
-    return lines[place].rstrip() == "--" and place + 1 < len(lines) and _SIGNATURE.match(lines[place + 1]) is not None
+    return (
+        lines[place].rstrip() == "--"
+        and place + 1 < len(lines)
+        and _SIGNATURE.match(lines[place + 1]) is not None
+    )
 
 
 def _end(lines: Sequence[str], start: int, ends: set[int]) -> int:
@@ -172,9 +221,17 @@ def _end(lines: Sequence[str], start: int, ends: set[int]) -> int:
         line = lines[place]
         if place in ends:
             break
-        if hunk is not None and line.startswith(("+++ ", "--- ")) and not hunk.is_over(lines, place):
+        if (
+            hunk is not None
+            and line.startswith(("+++ ", "--- "))
+            and not hunk.is_over(lines, place)
+        ):
             hunk.add(line)
-        elif _begins(lines, place) or _EXTENDED.match(line) or line.startswith(("+++ ", *_BINARY)):
+        elif (
+            _begins(lines, place)
+            or _EXTENDED.match(line)
+            or line.startswith(("+++ ", *_BINARY))
+        ):
             hunk = None
         elif line.startswith("@@"):
             hunk = _Hunk.of(line)
@@ -182,11 +239,18 @@ def _end(lines: Sequence[str], start: int, ends: set[int]) -> int:
             if hunk is not None:
                 hunk.add(line)
             continue
-        elif hunk is None or not line.startswith(_MARKED) or _is_signature(lines, place):
+        elif (
+            hunk is None or not line.startswith(_MARKED) or _is_signature(lines, place)
+        ):
             break
         else:
-            if hunk.is_full and place - 1 > last:  # and a blank line: they are its if something changes in them
-                rest = (other for other in lines[place : place + _LOOKED_AT] if other.strip() and other[0] != " ")
+            # and a blank line: they are its if something changes in them
+            if hunk.is_full and place - 1 > last:
+                rest = (
+                    other
+                    for other in lines[place : place + _LOOKED_AT]
+                    if other.strip() and other[0] != " "
+                )
                 if _PROSE.match(next(rest, "words")):
                     break
             hunk.add(line)  # also beyond what its head says: a count may be wrong
@@ -195,7 +259,9 @@ def _end(lines: Sequence[str], start: int, ends: set[int]) -> int:
 
 
 def _read(lines: Sequence[str], path: str | None = None) -> list[Edit]:
-    """The edits of a diff; `path` is the file of hunks without names. Raises `ReplyRefused`."""
+    """The edits of a diff; `path` is the file of hunks without names. Raises
+    `ReplyRefused`.
+    """
     sections: list[_DiffSection] = []
     if path is not None and not _holds_diff(lines):
         sections.append(_DiffSection(path, path, has_names=True))
@@ -205,8 +271,12 @@ def _read(lines: Sequence[str], path: str | None = None) -> list[Edit]:
         section = sections[-1] if sections else None
         if line.startswith("diff --git "):
             names = _GIT.match(line)
-            old, new = (_unquoted(names[end]) if names else "" for end in ("old", "new"))
-            sections.append(_DiffSection(re.sub("^[ab]/", "", old), re.sub("^[ab]/", "", new)))
+            old, new = (
+                _unquoted(names[end]) if names else "" for end in ("old", "new")
+            )
+            sections.append(
+                _DiffSection(re.sub("^[ab]/", "", old), re.sub("^[ab]/", "", new))
+            )
         elif _names_follow(lines, place):
             if section is None or section.has_names or section.hunks:
                 section = _DiffSection()
@@ -217,16 +287,26 @@ def _read(lines: Sequence[str], path: str | None = None) -> list[Edit]:
         elif section is None:
             pass
         elif line.startswith(_BINARY):
-            raise ReplyRefused(f"The diff of {section.new} is binary; only text can be changed.", path=section.new)
+            raise ReplyRefused(
+                f"The diff of {section.new} is binary; only text can be changed.",
+                path=section.new,
+            )
         elif _EXTENDED.match(line) and not section.has_names:
             if moved := _MOVED.match(line):
                 section.renamed[moved["end"]] = name = _unquoted(moved["name"])
                 if moved["kind"] == "copy":
-                    raise ReplyRefused("Copies in diffs are not read; give the new file whole.", path=name)
+                    raise ReplyRefused(
+                        "Copies in diffs are not read; give the new file whole.",
+                        path=name,
+                    )
             section.is_deleted |= line.startswith("deleted file ")
             section.is_new |= line.startswith("new file ")
-            section.has_mode |= line.startswith("new mode ") or line.rstrip() == "new file mode 100755"
-        elif line.startswith("@@") or (section.has_names and line[:1] in ("+", "-", " ")):
+            section.has_mode |= (
+                line.startswith("new mode ") or line.rstrip() == "new file mode 100755"
+            )
+        elif line.startswith("@@") or (
+            section.has_names and line[:1] in ("+", "-", " ")
+        ):
             section.hunks.append(_Hunk.of(line))
             place = _fill(lines, place + line.startswith("@@"), section.hunks[-1])
             continue
@@ -235,10 +315,14 @@ def _read(lines: Sequence[str], path: str | None = None) -> list[Edit]:
 
 
 def _fill(lines: Sequence[str], place: int, hunk: _Hunk) -> int:
-    """Read the lines of a hunk up to the next head. Blank lines without a mark at its end are not its."""
+    """Read the lines of a hunk up to the next head. Blank lines without a mark at its
+    end are not its.
+    """
     while place < len(lines):
         line = lines[place]
-        if line.startswith(("@@", "diff --git ", "Index: ")) or hunk.is_over(lines, place):
+        if line.startswith(("@@", "diff --git ", "Index: ")) or hunk.is_over(
+            lines, place
+        ):
             break
         if _is_signature(lines, place):
             return len(lines)
@@ -250,11 +334,17 @@ def _fill(lines: Sequence[str], place: int, hunk: _Hunk) -> int:
 
 
 def _names(old_line: str, new_line: str) -> tuple[str, str]:
-    """Those of the `---` and `+++` lines, without `a/` and `b/` where these are git's."""
-    old, new = (_unquoted(line[4:].partition("\t")[0].strip()) for line in (old_line, new_line))
+    """Those of the `---` and `+++` lines, without `a/` and `b/` where these are
+    git's.
+    """
+    old, new = (
+        _unquoted(line[4:].partition("\t")[0].strip()) for line in (old_line, new_line)
+    )
     old, new = (_DATE.split(name, maxsplit=1)[0].rstrip() for name in (old, new))
     bare_old, bare_new = old.removeprefix("a/"), new.removeprefix("b/")
-    if (old == _NOWHERE or old.startswith("a/")) and (new == _NOWHERE or new.startswith("b/")):
+    if (old == _NOWHERE or old.startswith("a/")) and (
+        new == _NOWHERE or new.startswith("b/")
+    ):
         return bare_old, bare_new
     pairs = ((bare_old, new), (old, bare_new), (bare_old, bare_new))
     return next((pair for pair in pairs if pair[0] == pair[1]), (old, new))
@@ -267,7 +357,11 @@ def _unquoted(name: str) -> str:
         return name.strip("`")
     data = re.sub(
         rb'\\([0-7]{3}|[\\"tn])',
-        lambda found: bytes([int(found[1], 8) & 255]) if len(found[1]) == 3 else _ESCAPED[found[1]],
+        lambda found: (
+            bytes([int(found[1], 8) & 255])
+            if len(found[1]) == 3
+            else _ESCAPED[found[1]]
+        ),
         name[1:-1].encode("utf-8", "surrogatepass"),
     )
     return data.decode("utf-8", errors="replace")
@@ -280,17 +374,30 @@ def _edits(section: _DiffSection) -> list[Edit]:
     old, new = section.old, section.new
     lines = [line for hunk in section.hunks for line in hunk.lines]
     if section.is_deleted or new == _NOWHERE:
-        return [Deletion(old if old != _NOWHERE else new, sides(lines)[0] if section.hunks else None)]
+        return [
+            Deletion(
+                old if old != _NOWHERE else new,
+                sides(lines)[0] if section.hunks else None,
+            )
+        ]
     modes = [ModeChange(new)] if section.has_mode else []
-    is_empty_before = section.hunks and section.hunks[0].line == 0 and section.hunks[0].old_count == 0
+    is_empty_before = (
+        section.hunks and section.hunks[0].line == 0 and section.hunks[0].old_count == 0
+    )
     if section.is_new or old == _NOWHERE or is_empty_before:
         if any(line.strip() for line in sides(lines)[0]):
-            raise ReplyRefused(f"The diff makes {new} anew, and has lines in it that do not begin with `+`.", path=new)
+            raise ReplyRefused(
+                f"The diff makes {new} anew, and has lines in it that do not begin with"
+                " `+`.",
+                path=new,
+            )
         added = [line[1:] for line in lines if not line.startswith("\\")]
         end = "\n" if added and len(added) == len(lines) else ""
         return [WholeFile(new, "\n".join(added) + end, must_be_new=True), *modes]
     if section.has_names and not (section.hunks or section.renamed or modes):
-        raise ReplyRefused(f"The diff of {new} changes nothing: it has no hunk.", path=new)
+        raise ReplyRefused(
+            f"The diff of {new} changes nothing: it has no hunk.", path=new
+        )
     edits: list[Edit] = []
     if section.renamed:
         old, new = section.renamed.get("from") or old, section.renamed.get("to") or new
@@ -301,30 +408,45 @@ def _edits(section: _DiffSection) -> list[Edit]:
             hint="For a new name, add the lines `rename from` and `rename to`.",
             path=new,
         )
-    parts = [edit for hunk in section.hunks for edit in replacement(new, hunk.lines, Hint(line=hunk.line))]
+    parts = [
+        edit
+        for hunk in section.hunks
+        for edit in replacement(new, hunk.lines, Hint(line=hunk.line))
+    ]
     return [*edits, *parts, *modes]
 
 
 def replacement(path: str, lines: Sequence[str], hint: Hint) -> list[Replacement]:
-    """A hunk's lines as an edit; none for a hunk that changes nothing. Raises `ReplyRefused`."""
+    """A hunk's lines as an edit; none for a hunk that changes nothing. Raises
+    `ReplyRefused`.
+    """
     find, new = sides(lines)
-    # `\ No newline at end of file` below a line that goes or comes says how the file's end changes
+    # `\ No newline at end of file` below a line that goes or comes says how the file's
+    # end changes
     unended = {above[:1] for above, line in pairwise(lines) if line.startswith("\\")}
     final_newline = True if unended == {"-"} else False if unended == {"+"} else None
     if find == new and final_newline is None:
         return []
     if not find:
         raise ReplyRefused(
-            f"A hunk for {path} adds lines and shows none that stay: it is unclear where they go.",
+            f"A hunk for {path} adds lines and shows none that stay: it is unclear"
+            " where they go.",
             hint="Give the lines around them, each with a space before it.",
             path=path,
         )
     kept = sides(lines, keep_space=True)
-    return [Replacement(path, find, new, hint, final_newline, kept if kept != (find, new) else None)]
+    return [
+        Replacement(
+            path, find, new, hint, final_newline, kept if kept != (find, new) else None
+        )
+    ]
 
 
-def sides(lines: Sequence[str], *, keep_space: bool = False) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The lines before and after. One without a mark stays, and has lost the space before it.
+def sides(
+    lines: Sequence[str], *, keep_space: bool = False
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The lines before and after. One without a mark stays, and has lost the space
+    before it.
 
     `keep_space`: the other reading, in which all lines that stay have lost it.
     """

@@ -1,8 +1,9 @@
-"""Names of files: whether a text is a file's path, and whether a block in some language can be that file.
+"""Names of files: whether a text is a file's path, and whether a block in some language
+can be that file.
 
-What the project has and the task names is known (`known.py`), and a form that says "this is a file" is believed,
-whatever the name. The lists below are for what is left: whether a heading is a file's name or a title, where nobody
-else says so.
+What the project has and the task names is known (`known.py`), and a form that says
+"this is a file" is believed, whatever the name. The lists below are for what is left:
+whether a heading is a file's name or a title, where nobody else says so.
 """
 
 import re
@@ -18,16 +19,24 @@ def _split(*lines: str) -> frozenset[str]:
 
 
 BARE_NAMES = _split(
-    "Makefile Dockerfile Containerfile Procfile Jenkinsfile Gemfile Rakefile Podfile Fastfile Vagrantfile Justfile",
-    "justfile Pipfile Brewfile Caddyfile Tiltfile Earthfile Snakefile Berksfile gradlew mvnw crontab CODEOWNERS",
-    "LICENSE README CHANGELOG VERSION NOTICE AUTHORS WORKSPACE BUILD GNUmakefile BSDmakefile Doxyfile Dangerfile",
-    "Guardfile Capfile Cartfile Mintfile Appfile Matchfile Puppetfile Steepfile Thorfile Cakefile Gruntfile Taskfile",
-    "Pluginfile Deliverfile Scanfile Snapfile Gymfile Lakefile Modulefile Pulumifile Kptfile Singularityfile Logfile",
-    "SConstruct SConscript wscript Kconfig Kbuild BUCK OWNERS meson.build meson.options",
+    "Makefile Dockerfile Containerfile Procfile Jenkinsfile Gemfile Rakefile Podfile"
+    " Fastfile Vagrantfile Justfile",
+    "justfile Pipfile Brewfile Caddyfile Tiltfile Earthfile Snakefile Berksfile gradlew"
+    " mvnw crontab CODEOWNERS",
+    "LICENSE README CHANGELOG VERSION NOTICE AUTHORS WORKSPACE BUILD GNUmakefile"
+    " BSDmakefile Doxyfile Dangerfile",
+    "Guardfile Capfile Cartfile Mintfile Appfile Matchfile Puppetfile Steepfile"
+    " Thorfile Cakefile Gruntfile Taskfile",
+    "Pluginfile Deliverfile Scanfile Snapfile Gymfile Lakefile Modulefile Pulumifile"
+    " Kptfile Singularityfile Logfile",
+    "SConstruct SConscript wscript Kconfig Kbuild BUCK OWNERS meson.build"
+    " meson.options",
 )
 """Names that need neither a folder nor a suffix."""
 _LIBRARIES = _split("node vue next nuxt react express three d3 chart")
-WORDS = _split("README CHANGELOG VERSION NOTICE AUTHORS WORKSPACE BUILD") | {f"{name}.js" for name in _LIBRARIES}
+WORDS = _split("README CHANGELOG VERSION NOTICE AUTHORS WORKSPACE BUILD") | {
+    f"{name}.js" for name in _LIBRARIES
+}
 """Names of files that are words of headings, too."""
 _NO_PATHS = {"asp.net", "vb.net", *(f"{name.capitalize()}.js" for name in _LIBRARIES)}
 _SUFFIXES = {
@@ -58,7 +67,9 @@ _SUFFIXES = {
     "powershell": "ps1",
     "log": "log",
 }
-"""The suffixes of files in a language, for those that models use; of any other language nothing is known."""
+"""The suffixes of files in a language, for those that models use; of any other language
+nothing is known.
+"""
 SHELLS = _split("bash sh shell zsh")
 _PLAIN = _split("text txt plaintext plain")
 _DATA = _split("md markdown mdx log ini cfg conf json toml yaml yml xml svg html htm")
@@ -67,40 +78,62 @@ _KNOWN = (
     _CODE
     | _DATA
     | _split(
-        "txt rst adoc org env lock proto graphql gql tf tfvars hcl vue svelte astro scss sass less styl dart lua r",
-        "rmd qmd pl pm ex exs erl hrl hs elm purs ml mli scala sbt clj cljs cljc edn groovy gradle zig nim nix jl m",
-        "mm vb fs fsx f90 asm s sv svh vhd vhdl v cu cuh wgsl glsl hlsl wat tcl rkt csv tsv jsonl ndjson json5 jsonc",
-        "geojson avsc webmanifest bat cmd fish awk sed tex bib ipynb j2 jinja jinja2 mako tmpl tpl template example",
-        "sample dist properties xsd xsl xslt plist desktop service timer rego cue dhall bzl bazel cmake mk mod sum",
-        "gemspec rake ru jbuilder podspec csproj sln props targets patch diff po pot prisma sol http feature puml mmd",
-        "ejs hbs erb haml slim pug njk liquid pyx pxd pth typed in spec cff ac am m4 lockb resolved",
-        "editorconfig cabal opam rockspec nimble ipkg asd rosinstall gyp gypi gni gn pri pro qbs pc pkl",
-        "code-workspace sublime-project iml nuspec vcxproj fsproj vbproj xcconfig pbxproj entitlements",
+        "txt rst adoc org env lock proto graphql gql tf tfvars hcl vue svelte astro"
+        " scss sass less styl dart lua r",
+        "rmd qmd pl pm ex exs erl hrl hs elm purs ml mli scala sbt clj cljs cljc edn"
+        " groovy gradle zig nim nix jl m",
+        "mm vb fs fsx f90 asm s sv svh vhd vhdl v cu cuh wgsl glsl hlsl wat tcl rkt csv"
+        " tsv jsonl ndjson json5 jsonc",
+        "geojson avsc webmanifest bat cmd fish awk sed tex bib ipynb j2 jinja jinja2"
+        " mako tmpl tpl template example",
+        "sample dist properties xsd xsl xslt plist desktop service timer rego cue dhall"
+        " bzl bazel cmake mk mod sum",
+        "gemspec rake ru jbuilder podspec csproj sln props targets patch diff po pot"
+        " prisma sol http feature puml mmd",
+        "ejs hbs erb haml slim pug njk liquid pyx pxd pth typed in spec cff ac am m4"
+        " lockb resolved",
+        "editorconfig cabal opam rockspec nimble ipkg asd rosinstall gyp gypi gni gn"
+        " pri pro qbs pc pkl",
+        "code-workspace sublime-project iml nuspec vcxproj fsproj vbproj xcconfig"
+        " pbxproj entitlements",
         "flowconfig gpr adb ads scm lisp el vim fnl",
     )
 )
-"""Suffixes by which a name without a folder is a file's: `os.path` and `example.com` are none."""
+"""Suffixes by which a name without a folder is a file's: `os.path` and `example.com`
+are none.
+"""
 _PATH = late_regex(r"[\w.@+\[\](){}$~-]+(?:[/\\][\w.@+\[\](){}$~ -]+)*")
 _SUFFIX = late_regex(r"\.[A-Za-z][\w-]{0,14}$")
 
 
 _CAPTIONS = _split(
-    "after answer api backend bash before client code command commands config configuration console contents curl diff",
-    "error errors example examples expected explanation fixme fix frontend how important info input json key log logs",
-    "new note notes now old optional options or output prompt python query request response result results run sample",
-    "also and approach checks finally first here implementation installation layout like next running so",
-    "structure thus verification server setup shell snippet solution sql step steps summary syntax terminal",
+    "after answer api backend bash before client code command commands config"
+    " configuration console contents curl diff",
+    "error errors example examples expected explanation fixme fix frontend how"
+    " important info input json key log logs",
+    "new note notes now old optional options or output prompt python query request"
+    " response result results run sample",
+    "also and approach checks finally first here implementation installation layout"
+    " like next running so",
+    "structure thus verification server setup shell snippet solution sql step steps"
+    " summary syntax terminal",
     "test testing tests text then tip title toml tree types usage use warning why yaml",
 )
 """Words that stand above blocks that are no files."""
 _OPTIONS = late_regex(
-    r"(?:no-)?(?:line-?numbers|collapsed-lines|v-pre|wrap|copy|highlight|run)(?:[={ ].*)?", re.IGNORECASE
+    r"(?:no-)?(?:line-?numbers|collapsed-lines|v-pre|wrap|copy|highlight|run)(?:[={"
+    r" ].*)?",
+    re.IGNORECASE,
 )
 """Options of programs that show code, behind its language."""
-_ABSOLUTE = late_regex(r"[A-Za-z]:[\\/]|[\\/]|~[\w.-]*(?:[\\/]|$)|file:/|\$\{?HOME\}?/|%\w+%[\\/]", re.IGNORECASE)
+_ABSOLUTE = late_regex(
+    r"[A-Za-z]:[\\/]|[\\/]|~[\w.-]*(?:[\\/]|$)|file:/|\$\{?HOME\}?/|%\w+%[\\/]",
+    re.IGNORECASE,
+)
 _OF_A_SYSTEM = late_regex(
     r"[A-Za-z]:[\\/]\w|[\\/]{2}[\w.]|~|(?i:file:/)|\$\{?HOME|%\w+%"
-    r"|[\\/](?:bin|boot|dev|etc|home|lib|mnt|opt|proc|root|run|sbin|srv|sys|tmp|usr|var|Applications|Library|Users"
+    r"|[\\/](?:bin|boot|dev|etc|home|lib|mnt|opt|proc|root|run|sbin|srv|sys|tmp|usr"
+    r"|var|Applications|Library|Users"
     r"|Volumes|Windows)[\\/]"
 )
 """Absolute paths that are no addresses of a web server, such as `/users`."""
@@ -113,16 +146,26 @@ _LANGUAGES = (
     | SHELLS
     | _split(
         *_SUFFIXES,
-        "actionscript ada apache applescript asciidoc asm assembly awk batch bat bibtex c# c++ clojure cmake",
-        "cobol cmd coffeescript common-lisp conf crystal csv cuda cython d dart delphi diff django docker",
-        "dockerfile dos dot dotenv elixir elm erlang f# fish fortran fsharp gherkin git gitignore glsl go-mod",
-        "golang gradle graphql groovy handlebars haskell hcl hocon http hlsl idris jinja jinja2 jsonc json5 jsonl",
-        "jsx julia julia-repl just justfile latex less lean lisp liquid lua make makefile matlab mermaid meson",
-        "mysql nasm nginx nim nix objc objective-c ocaml org pascal patch pgsql perl plantuml plpgsql plsql",
-        "postgres postgresql prisma procfile prolog promql properties proto protobuf ps1 pug puppet purescript",
-        "pwsh py3 qml r racket raku rb re reason regex requirements rescript rst ruby sass scala scheme scss",
-        "shell-session smalltalk solidity starlark bazel styl stylus svelte systemverilog tcl terraform tex tf",
-        "thrift tsv twig udiff v vala vb vb.net verilog vhdl vim viml vimscript vue wasm wat webidl wgsl yacc zig",
+        "actionscript ada apache applescript asciidoc asm assembly awk batch bat bibtex"
+        " c# c++ clojure cmake",
+        "cobol cmd coffeescript common-lisp conf crystal csv cuda cython d dart delphi"
+        " diff django docker",
+        "dockerfile dos dot dotenv elixir elm erlang f# fish fortran fsharp gherkin git"
+        " gitignore glsl go-mod",
+        "golang gradle graphql groovy handlebars haskell hcl hocon http hlsl idris"
+        " jinja jinja2 jsonc json5 jsonl",
+        "jsx julia julia-repl just justfile latex less lean lisp liquid lua make"
+        " makefile matlab mermaid meson",
+        "mysql nasm nginx nim nix objc objective-c ocaml org pascal patch pgsql perl"
+        " plantuml plpgsql plsql",
+        "postgres postgresql prisma procfile prolog promql properties proto protobuf"
+        " ps1 pug puppet purescript",
+        "pwsh py3 qml r racket raku rb re reason regex requirements rescript rst ruby"
+        " sass scala scheme scss",
+        "shell-session smalltalk solidity starlark bazel styl stylus svelte"
+        " systemverilog tcl terraform tex tf",
+        "thrift tsv twig udiff v vala vb vb.net verilog vhdl vim viml vimscript vue"
+        " wasm wat webidl wgsl yacc zig",
     )
 )
 """Words that stand first in an info string, before a file's name."""
@@ -135,26 +178,41 @@ class Grade(IntEnum):
     WORD = 1
     """A word, as titles are words."""
     NAME = 2
-    """No word of a language, but perhaps the name of something else: `os.path`, `NEWS`, `and/or`."""
+    """No word of a language, but perhaps the name of something else: `os.path`, `NEWS`,
+    `and/or`.
+    """
     FILE = 3
 
 
 def grade(text: str, language: str = "") -> Grade:
-    """How much a text looks like a file's name in a block of some language. What is known is not asked."""
+    """How much a text looks like a file's name in a block of some language. What is
+    known is not asked.
+    """
     if is_absolute(text):
-        is_certain = _OF_A_SYSTEM.match(text) or names_file(re.sub(r"^[\\/]+", "", text), language)
+        is_certain = _OF_A_SYSTEM.match(text) or names_file(
+            re.sub(r"^[\\/]+", "", text), language
+        )
         return Grade.FILE if is_certain else Grade.NAME
     if _OPTIONS.fullmatch(text):
         return Grade.NONE
-    if not _looks_like_a_path(text):  # but it may have a file's suffix after signs that names seldom have: `Q&A.md`
+    # but it may have a file's suffix after signs that names seldom have: `Q&A.md`
+    if not _looks_like_a_path(text):
         suffix = _SUFFIX.search(text)
-        is_odd = suffix and suffix[0][1:].lower() in _KNOWN and not re.search(r"[\s:`|<>*?]|[/\\]$", text)
+        is_odd = (
+            suffix
+            and suffix[0][1:].lower() in _KNOWN
+            and not re.search(r"[\s:`|<>*?]|[/\\]$", text)
+        )
         return Grade.NAME if is_odd else Grade.NONE
     if names_file(text, language):
         return Grade.NAME if text in WORDS else Grade.FILE
     if text.startswith("-") or "(" in text or not any(map(str.isalpha, text)):
         return Grade.NONE
-    return Grade.NAME if is_in_capitals(text) or re.search(r"[./\\]|\w[-_]\w|[a-z][A-Z]", text) else Grade.WORD
+    return (
+        Grade.NAME
+        if is_in_capitals(text) or re.search(r"[./\\]|\w[-_]\w|[a-z][A-Z]", text)
+        else Grade.WORD
+    )
 
 
 def is_in_capitals(text: str) -> bool:
@@ -168,54 +226,85 @@ def is_caption(text: str) -> bool:
 
 
 def is_absolute(text: str) -> bool:
-    """Whether a path begins elsewhere than in the project, in the spelling of any system."""
-    return _ABSOLUTE.match(text) is not None and not text.startswith(("/*", "//*")) and text.strip("/\\") != ""
+    """Whether a path begins elsewhere than in the project, in the spelling of any
+    system.
+    """
+    return (
+        _ABSOLUTE.match(text) is not None
+        and not text.startswith(("/*", "//*"))
+        and text.strip("/\\") != ""
+    )
 
 
 def is_in_language(language: str, path: str) -> bool:
-    """Whether it has a suffix that files in this language have, or is called as they are."""
+    """Whether it has a suffix that files in this language have, or is called as they
+    are.
+    """
     suffix, name = PurePosixPath(path).suffix.lstrip(".").lower(), _last(path).lower()
     suffixes = (language, *_SUFFIXES.get(language, "").split())
-    return bool(language) and (suffix in suffixes if suffix else name in (language, f"{language}file"))
+    return bool(language) and (
+        suffix in suffixes if suffix else name in (language, f"{language}file")
+    )
 
 
 def is_code(language: str) -> bool:
-    """Whether it is a language in which files have well-known suffixes: there, `a.b` is an attribute."""
+    """Whether it is a language in which files have well-known suffixes: there, `a.b` is
+    an attribute.
+    """
     return bool(set(_SUFFIXES.get(language, "").split()) & _CODE)
 
 
 def _looks_like_a_path(text: str) -> bool:
-    letters = "".join(char for char in text if not unicodedata.category(char).startswith("M"))
+    letters = "".join(
+        char for char in text if not unicodedata.category(char).startswith("M")
+    )
     if text in _NO_PATHS or "://" in text or not _PATH.fullmatch(letters):
         return False
-    return not re.fullmatch(r"v?\d+(?:\.\d+)*\w*", text) and not text.endswith(("/", "\\"))
+    return not re.fullmatch(r"v?\d+(?:\.\d+)*\w*", text) and not text.endswith(
+        ("/", "\\")
+    )
 
 
 def is_path(text: str) -> bool:
-    """Whether a text looks like a file's path: with a folder or a suffix, or one of the names that need none."""
+    """Whether a text looks like a file's path: with a folder or a suffix, or one of the
+    names that need none.
+    """
     if text in BARE_NAMES:
         return True
     if not _looks_like_a_path(text.removeprefix("/")):
         return False
     name = _last(text)
-    return name in BARE_NAMES or bool(_SUFFIX.search(name)) or ("/" in text and not name.isdigit() and " " not in text)
+    return (
+        name in BARE_NAMES
+        or bool(_SUFFIX.search(name))
+        or ("/" in text and not name.isdigit() and " " not in text)
+    )
 
 
 def names_file(text: str, language: str = "") -> bool:
-    """Whether it is a file's path and can hardly be anything else, as `Input/Output` and `os.path` can."""
+    """Whether it is a file's path and can hardly be anything else, as `Input/Output`
+    and `os.path` can.
+    """
     name = _last(text)
     if not is_path(text) or name in BARE_NAMES:
         return is_path(text)
     suffix = _SUFFIX.search(name)
     if suffix is None:
         return False
-    is_known = suffix[0][1:].lower() in _KNOWN | {language} or name.partition(".")[0] in BARE_NAMES
+    is_known = (
+        suffix[0][1:].lower() in _KNOWN | {language}
+        or name.partition(".")[0] in BARE_NAMES
+    )
     return is_known or name != text or name.startswith(".")
 
 
 def is_spaced(text: str) -> bool:
     """Whether it is the name of a file with spaces before its suffix."""
-    return " " in text and " " not in PurePosixPath(text).suffix and names_file(text.replace(" ", "_"))
+    return (
+        " " in text
+        and " " not in PurePosixPath(text).suffix
+        and names_file(text.replace(" ", "_"))
+    )
 
 
 def is_language(word: str) -> bool:
@@ -223,7 +312,9 @@ def is_language(word: str) -> bool:
 
 
 def fits(language: str, path: str) -> bool:
-    """Whether a block in a language can be this file: commands below a file's name are not the file."""
+    """Whether a block in a language can be this file: commands below a file's name are
+    not the file.
+    """
     name = PurePosixPath(path.replace("\\", "/"))
     suffix = name.suffix.lstrip(".").lower()
     if language in _PLAIN:
@@ -232,7 +323,9 @@ def fits(language: str, path: str) -> bool:
         return name.name not in BARE_NAMES
     if language not in _SUFFIXES or not suffix:
         return _SUFFIXES.get(language) != ""
-    return suffix in _SUFFIXES[language].split() or (language not in SHELLS and bool(_SUFFIXES[language]))
+    return suffix in _SUFFIXES[language].split() or (
+        language not in SHELLS and bool(_SUFFIXES[language])
+    )
 
 
 def _last(path: str) -> str:

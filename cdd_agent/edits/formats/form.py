@@ -1,5 +1,6 @@
-"""A form of edits, as the reader of a reply (`parse.py`) sees it. A new one is a module here with a `Form`, and a name
-in the list there."""
+"""A form of edits, as the reader of a reply (`parse.py`) sees it. A new one is a module
+here with a `Form`, and a name in the list there.
+"""
 
 from collections.abc import Callable, Sequence
 
@@ -11,12 +12,16 @@ from cdd_agent.edits.model import Edit
 
 
 class Span(Struct, frozen=True):
-    """The lines of a reply, from `start` to before `end`, that are edits by their own marks."""
+    """The lines of a reply, from `start` to before `end`, that are edits by their own
+    marks.
+    """
 
     start: int
     end: int
     read: Callable[[str | None], list[Edit]]
-    """The edits; of the file that is named around them, where they name none. Raises `ReplyRefused`."""
+    """The edits; of the file that is named around them, where they name none. Raises
+    `ReplyRefused`.
+    """
     path: str | None = None
     """The file that its marks name, where they name only one for all."""
     names_files: bool = False
@@ -27,12 +32,18 @@ class Form:
     """One way in which models write edits, with what most of them do not have."""
 
     def marked(self, lines: Sequence[str], known: KnownNames) -> list[Span]:
-        """Those that begin and end with marks of their own, in prose or in a code block. Raises `ReplyRefused`."""
+        """Those that begin and end with marks of their own, in prose or in a code
+        block. Raises `ReplyRefused`.
+        """
         del lines, known
         return []
 
-    def in_prose(self, lines: Sequence[str], taken: set[int], ends: set[int]) -> list[Span]:
-        """Those without such marks: none begins in a line that is taken, and none goes beyond one that `ends` it."""
+    def in_prose(
+        self, lines: Sequence[str], taken: set[int], ends: set[int]
+    ) -> list[Span]:
+        """Those without such marks: none begins in a line that is taken, and none goes
+        beyond one that `ends` it.
+        """
         del lines, taken, ends
         return []
 
@@ -46,5 +57,6 @@ class Form:
         raise NotImplementedError
 
     def refuse_loose(self, line: str, number: int) -> None:
-        """Raise `ReplyRefused` for a line outside of all edits that belongs into one: the reply was cut, or has lost
-        a mark. `number` is the line's in the reply."""
+        """Raise `ReplyRefused` for a line outside of all edits that belongs into one:
+        the reply was cut, or has lost a mark. `number` is the line's in the reply.
+        """

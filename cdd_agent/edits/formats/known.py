@@ -1,4 +1,6 @@
-"""Names of files that are known before a reply is read: those that the project has, or that the task speaks of."""
+"""Names of files that are known before a reply is read: those that the project has, or
+that the task speaks of.
+"""
 
 import re
 from collections.abc import Callable, Iterable
@@ -32,18 +34,31 @@ class KnownNames(Struct, frozen=True):
     def of(cls, root: Path, listed: Iterable[str] = (), text: str = "") -> Self:
         set_off = (next(filter(None, found)) for found in _SET_OFF.findall(text))
         words = (word.strip("`*_\"'“”.,:;!?()<>") for word in text.split())
-        return cls(root, *(frozenset(map(_plain, names)) - {""} for names in (listed, set_off, words)))
+        return cls(
+            root,
+            *(
+                frozenset(map(_plain, names)) - {""}
+                for names in (listed, set_off, words)
+            ),
+        )
 
     def is_file(self, name: str) -> bool:
-        """Whether the project has a file of this name, or the task lists it and it is no folder."""
+        """Whether the project has a file of this name, or the task lists it and it is
+        no folder.
+        """
         is_listed = _plain(name) in self.listed and not self.is_folder(name)
         return bool(name) and (is_listed or self._holds(name, Path.is_file))
 
     def is_told(self, name: str) -> bool:
-        """Whether the words of the task name it, and cannot mean a file that is called so but for its suffix."""
+        """Whether the words of the task name it, and cannot mean a file that is called
+        so but for its suffix.
+        """
         is_said = _plain(name) in self.quoted or (name.isupper() and name in self.words)
         return is_said and not self._holds(
-            name, lambda place: any(other.stem == place.name for other in place.parent.iterdir())
+            name,
+            lambda place: any(
+                other.stem == place.name for other in place.parent.iterdir()
+            ),
         )
 
     def is_asked(self, name: str) -> bool:
@@ -51,24 +66,35 @@ class KnownNames(Struct, frozen=True):
         return _plain(name) in self.listed or self.is_told(name)
 
     def is_folder(self, name: str) -> bool:
-        """Whether the project has a folder of this name, or the reply has files in one."""
+        """Whether the project has a folder of this name, or the reply has files in
+        one.
+        """
         return _plain(name) in self.folders or self._holds(name, Path.is_dir)
 
     def with_files(self, paths: Iterable[str]) -> Self:
         """The same, and the folders of files that the reply has."""
-        return replace(self, folders=frozenset(str(up) for path in paths for up in PurePosixPath(_plain(path)).parents))
+        return replace(
+            self,
+            folders=frozenset(
+                str(up) for path in paths for up in PurePosixPath(_plain(path)).parents
+            ),
+        )
 
     def is_quotation(self, name: str, text: str) -> bool:
         """Whether a text is part of the file as it is."""
 
         def is_in(place: Path) -> bool:
             data = read_bytes(place) if place.is_file() else None
-            return data is not None and text.strip() in data.decode("utf-8", errors="replace").replace("\r\n", "\n")
+            return data is not None and text.strip() in data.decode(
+                "utf-8", errors="replace"
+            ).replace("\r\n", "\n")
 
         return self._holds(name, is_in)
 
     def _holds(self, name: str, asked: Callable[[Path], bool]) -> bool:
-        """Whether this is so of the place that has the name in the project; of none outside of it."""
+        """Whether this is so of the place that has the name in the project; of none
+        outside of it.
+        """
         path = PurePosixPath(_plain(name))
         if self.root is None or path.is_absolute() or ".." in path.parts:
             return False

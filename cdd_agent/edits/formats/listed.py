@@ -1,4 +1,6 @@
-"""A YAML list of actions in a reply: the same list that `cdd run` takes (`ActionPlan`), as far as it is about files."""
+"""A YAML list of actions in a reply: the same list that `cdd run` takes (`ActionPlan`),
+as far as it is about files.
+"""
 
 import re
 from collections.abc import Sequence
@@ -11,8 +13,13 @@ from cdd_agent.edits.model import Edit, ReplyRefused, edit_of
 from cdd_agent.late_regex import late_regex
 
 _KIND = rf"(?:{'|'.join(KINDS)})"
-_ITEM = rf"(?:- *|\[? *\{{ *|- *\{{ *)?[\"']?(?:action[\"']?: *[\"']?{_KIND}\b|{_KIND}[\"']?:(?!:))"
-_FIRST = late_regex(rf"^ *+{_ITEM}|^(?:- *|\[ *\{{ *|\{{ *)?[\"']?(?:actions|plan)[\"']?: *(?:\[ *)?$")
+_ITEM = (
+    r"(?:- *|\[? *\{ *|- *\{ *)?[\"']?(?:action[\"']?:"
+    rf" *[\"']?{_KIND}\b|{_KIND}[\"']?:(?!:))"
+)
+_FIRST = late_regex(
+    rf"^ *+{_ITEM}|^(?:- *|\[ *\{{ *|\{{ *)?[\"']?(?:actions|plan)[\"']?: *(?:\[ *)?$"
+)
 """How a list of actions begins, and one that is not quite one."""
 _UNKNOWN = late_regex(r"^ *+(?:- *|\[? *\{ *|- *\{ *)[\"']?\w+[\"']?:(?: |$)")
 _FIELD = late_regex(r"[\"']?\b(?:file_path|find|replace)[\"']?: ", re.MULTILINE)
@@ -26,7 +33,11 @@ class Actions(Form):
         return fence.path is None and _is_list(fence.language, fence.lines)
 
     def read(self, fence: Fence) -> list[Edit]:
-        body = re.sub(r"\A(?:[^\S\n]*+(?:#[^\n]*+|---[^\S\n]*+)?\n)*+actions: *\n", "", fence.content)
+        body = re.sub(
+            r"\A(?:[^\S\n]*+(?:#[^\n]*+|---[^\S\n]*+)?\n)*+actions: *\n",
+            "",
+            fence.content,
+        )
         try:
             actions = ActionPlan.from_yaml(body, "the list of actions").actions
         except ActionPlanRefused as refusal:
@@ -36,9 +47,13 @@ class Actions(Form):
             edit = edit_of(action)
             if edit is None:
                 raise ReplyRefused(
-                    f"The reply asks for `{action.action_type}`, and a step's reply only changes files.",
-                    hint="Send only `create_file` and `edit`. The step's check is run without being asked for; what "
-                    "it says, and the files of the step, are shown in the next request.",
+                    f"The reply asks for `{action.action_type}`, and a step's reply"
+                    " only changes files.",
+                    hint=(
+                        "Send only `create_file` and `edit`. The step's check is run"
+                        " without being asked for; what it says, and the files of the"
+                        " step, are shown in the next request."
+                    ),
                 )
             edits.append(edit)
         return edits
@@ -46,18 +61,27 @@ class Actions(Form):
     def refuse_loose(self, line: str, number: int) -> None:
         if _ALONE.match(line):
             raise ReplyRefused(
-                f"Line {number} of the reply begins a list of actions outside of a code block.",
+                f"Line {number} of the reply begins a list of actions outside of a code"
+                " block.",
                 hint="Put the whole list into a ```yaml block.",
             )
 
 
 def _is_list(language: str, lines: Sequence[str]) -> bool:
     """Whether it is meant as a list of actions, be it a good one or not."""
-    told = [line for line in lines if line.strip() not in ("", "---", "[") and not line.lstrip().startswith("#")]
+    told = [
+        line
+        for line in lines
+        if line.strip() not in ("", "---", "[") and not line.lstrip().startswith("#")
+    ]
     first = told[0] if told else ""
     if language not in ("yaml", "yml", "json", ""):
         is_plain = language in ("text", "txt", "plaintext", "actions")
-        return is_plain and _ALONE.match(first) is not None and any(_FIELD.search(line) for line in told)
+        return (
+            is_plain
+            and _ALONE.match(first) is not None
+            and any(_FIELD.search(line) for line in told)
+        )
     return _FIRST.match(first) is not None or (
         _UNKNOWN.match(first) is not None and any(_FIELD.search(line) for line in told)
     )

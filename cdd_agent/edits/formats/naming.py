@@ -1,6 +1,8 @@
-"""How a model says which file a code block is: in its info string, just before it, or in its first line.
+"""How a model says which file a code block is: in its info string, just before it, or
+in its first line.
 
-Read narrowly: a sentence that mentions a file names no block, and the language of a block must fit its file's name.
+Read narrowly: a sentence that mentions a file names no block, and the language of a
+block must fit its file's name.
 """
 
 import re
@@ -37,41 +39,59 @@ DIFFS = {"diff", "patch", "udiff"}
 _TITLES = ("title", "name", "src")
 _KEYED = late_regex(
     r"(?:^|[\s{,:])(?P<key>file_?name|file_?path|file|path|title|name|src)\s*[=:]\s*"
-    r"(?:\"([^\"]+)\"|'([^']+)'|((?:[^\s}\"',=]+ )+[^\s}\"',=]+\.\w+(?=\s*\}?$))|([^\s\"',]+?)(?=\}?(?:[\s,]|$)))",
+    r"(?:\"([^\"]+)\"|'([^']+)'|((?:[^\s}\"',=]+"
+    r" )+[^\s}\"',=]+\.\w+(?=\s*\}?$))|([^\s\"',]+?)(?=\}?(?:[\s,]|$)))",
     re.IGNORECASE,
 )
 _COLON = late_regex(r"^(?P<language>[\w+#.-]*):(?P<path>\S.*)$")
-_PARTLY = r"\b(?:parts?|sections?|lines?|only|snippets?|excerpts?|portion|fragment|function|method|class)\b"
+_PARTLY = (
+    r"\b(?:parts?|sections?|lines?|only|snippets?|excerpts?|portion|fragment"
+    r"|function|method|class)\b"
+)
 _WHOLE = rf"\b(?!(?:(?!\b(?:with|to)\b)[^()\[\]])*{_PARTLY})"
-"""Follows words that are said of a whole file: `(updated with the new method)`, but not `(updated method)`."""
+"""Follows words that are said of a whole file: `(updated with the new method)`, but not
+`(updated method)`.
+"""
 _NOTE = late_regex(
-    r"(?<!\s)\s*+[\(\[](?:new|updated?|modif(?:y|ied)|edit(?:ed)?|changed?|created?|full|complete|add(?:ed)?)"
+    r"(?<!\s)\s*+[\(\[](?:new|updated?|modif(?:y|ied)|edit(?:ed)?|changed?|created?"
+    r"|full|complete|add(?:ed)?)"
     rf"{_WHOLE}[^()\[\]]*[\)\]]"
-    rf"|(?<!\s)\s++[-–—]+\s+(?:new|updated?|modified|changed?|created?|full|complete){_WHOLE}.*$",
+    rf"|(?<!\s)\s++[-–—]+\s+(?:new|updated?|modified|changed?|created?|full"
+    rf"|complete){_WHOLE}.*$",
     re.IGNORECASE,
 )
 _LABEL = late_regex(
-    r"^(?!file:/)\**(?:(?:new|full|updated?|modified|complete)\s+)?(?:file\s?name|file\s?path|file|path|created?|updated?|modify"
-    r"|modified|edit|add|new|write)(?:\s+(?:an?|the))?(?:\s+new)?(?:\s+file)?(?:\s+#?\d+)?"
+    r"^(?!file:/)\**(?:(?:new|full|updated?|modified|complete)\s+)?(?:file\s?name"
+    r"|file\s?path|file|path|created?|updated?|modify"
+    r"|modified|edit|add|new|write)(?:\s+(?:an?"
+    r"|the))?(?:\s+new)?(?:\s+file)?(?:\s+#?\d+)?"
     r"(?:\s*[:=]\**|\**[:=]|\**\s)\s*(?=[\s`*\"'\w./])",
     re.IGNORECASE,
 )
 _LEAD = late_regex(
-    r"^\s*(?:>\s*)*(?:#{1,6}\s+|[-*+]\s+|\(?\d+(?:\.\d+)*[.)]\s+|\d+(?:\.\d+)+\s+|step\s+\d+\s*[.:)–—-]\s*"
+    r"^\s*(?:>\s*)*(?:#{1,6}\s+|[-*+]\s+|\(?\d+(?:\.\d+)*[.)]\s+|\d+(?:\.\d+)+\s+"
+    r"|step\s+\d+\s*[.:)–—-]\s*"
     r"|[^\w\s!-/:-@\[-`{-~]+\s+)*",
     re.IGNORECASE,
 )
-_RULED = late_regex(r"^(?P<rule>={2,}+|-{3,}+|//(?=\s)|<!--)\s*(?P<text>\S+)\s*(?:(?P=rule)|-->|$)$")
+_RULED = late_regex(
+    r"^(?P<rule>={2,}+|-{3,}+|//(?=\s)|<!--)\s*(?P<text>\S+)\s*(?:(?P=rule)|-->|$)$"
+)
 _LINK = late_regex(r"^\[(?P<text>[^\]]+)\]\((?P<target>[^()]*)\)$")
 _TAG = late_regex(
-    r"^<\w*(?:file|document|artifact|code)\w*\s(?:[^<>]*\s)?(?:file_?name|file_?path|path|name|src|title)\s*=\s*+"
-    r"(?:[\"']\s*+)?(?P<text>[^<>\"'=\s](?:[^<>\"'=]*?[^<>\"'=\s])??)(?:\s*+[\"'])?(?:\s+\w+=[^<>]*)?\s*/?>$"
+    r"^<\w*(?:file|document|artifact|code)\w*\s(?:[^<>]*\s)?(?:file_?name|file_?path"
+    r"|path|name|src|title)\s*=\s*+"
+    r"(?:[\"']\s*+)?(?P<text>[^<>\"'=\s](?:[^<>\"'=]*?[^<>\"'=\s])??)"
+    r"(?:\s*+[\"'])?(?:\s+\w+=[^<>]*)?\s*/?>$"
 )
 _IN_TAGS = late_regex(r"^<(?P<tag>\w+)>(?P<text>[^<>]+)</(?P=tag)>$")
 _COMMENT = late_regex(
-    r"^\s*(?:#+|//+|--|;+|%+|/\*+|<!--|\"\"\"|'''|\{#)\s*(?P<text>\S(?:.*?\S)??)\s*+(?:\*+/|-->|\"\"\"|'''|#\})?\s*+$"
+    r"^\s*(?:#+|//+|--|;+|%+|/\*+|<!--|\"\"\"|'''"
+    r"|\{#)\s*(?P<text>\S(?:.*?\S)??)\s*+(?:\*+/|-->|\"\"\"|'''|#\})?\s*+$"
 )
-_FILE_LABEL = late_regex(r"^(?!file:/)(?:file\s?name|file\s?path|file|path)\s*[:=]\s*", re.IGNORECASE)
+_FILE_LABEL = late_regex(
+    r"^(?!file:/)(?:file\s?name|file\s?path|file|path)\s*[:=]\s*", re.IGNORECASE
+)
 
 
 class Named(Struct, frozen=True):
@@ -123,7 +143,9 @@ def in_info(info: str, known: KnownNames = NOTHING_KNOWN) -> tuple[str, Named | 
     return word.strip("{}.").lower(), None
 
 
-def in_line(line: str, language: str = "", known: KnownNames = NOTHING_KNOWN) -> Named | None:
+def in_line(
+    line: str, language: str = "", known: KnownNames = NOTHING_KNOWN
+) -> Named | None:
     """The name in a line before a block, if the line says nothing but that."""
     if len(line) > _LONGEST:
         return None
@@ -131,7 +153,13 @@ def in_line(line: str, language: str = "", known: KnownNames = NOTHING_KNOWN) ->
     text = _LEAD.sub("", seen).strip()
     forms = [text]
     text = _NOTE.sub("", text).strip().rstrip(":").strip()
-    form = _Form.SAID if _TAG.match(text) else _Form.QUOTED if "`" in seen else _Form.HEADED
+    form = (
+        _Form.SAID
+        if _TAG.match(text)
+        else _Form.QUOTED
+        if "`" in seen
+        else _Form.HEADED
+    )
     is_labelled = False
     for _ in range(3):  # `**File: \\`a.py\\`**`: emphasis, a label, the name
         bare = _LEAD.sub("", _unquoted(text))
@@ -145,42 +173,71 @@ def in_line(line: str, language: str = "", known: KnownNames = NOTHING_KNOWN) ->
     named = _judged(path, language, known, form)
     if named is None or not (fits(language, path) or is_absolute(path)):
         return None
-    is_word = not named.is_file and grade(path) is Grade.WORD and not known.is_told(path)
-    is_title = is_code(language) or language in SHELLS or (is_labelled and form is _Form.HEADED)
+    is_word = (
+        not named.is_file and grade(path) is Grade.WORD and not known.is_told(path)
+    )
+    is_title = (
+        is_code(language)
+        or language in SHELLS
+        or (is_labelled and form is _Form.HEADED)
+    )
     return None if is_word and is_title else named
 
 
-def in_comment(line: str, language: str, known: KnownNames = NOTHING_KNOWN) -> Named | None:
+def in_comment(
+    line: str, language: str, known: KnownNames = NOTHING_KNOWN
+) -> Named | None:
     """The name in a block's first line, if that is a comment and says nothing else."""
     found = _COMMENT.match(_visible(line)) if len(line) <= _LONGEST else None
     if found is None:
         return None
     bare = line.strip()
-    if not re.search(r"\s", bare) and is_absolute(bare) and "/" in bare.strip("/") and grade(bare) > Grade.NONE:
+    if (
+        not re.search(r"\s", bare)
+        and is_absolute(bare)
+        and "/" in bare.strip("/")
+        and grade(bare) > Grade.NONE
+    ):
         return Named(bare, grade(bare) is Grade.FILE)
     text = found["text"]
     labelled = _FILE_LABEL.sub("", text)
     path = _unquoted(_NOTE.sub("", labelled).strip())
-    named = _judged(path, language, known, _Form.SAID if labelled != text else _Form.COMMENT)
+    named = _judged(
+        path, language, known, _Form.SAID if labelled != text else _Form.COMMENT
+    )
     return named if fits(language, path) or is_absolute(path) else None
 
 
 def of_edits(line: str, known: KnownNames = NOTHING_KNOWN) -> str | None:
-    """The file that a line just before search/replace blocks names: they are of some file, so a name is enough."""
+    """The file that a line just before search/replace blocks names: they are of some
+    file, so a name is enough.
+    """
     named = in_line(line, "", known) or in_comment(line, "", known)
-    return named.path if named and (named.is_file or grade(named.path) is not Grade.WORD) else None
+    return (
+        named.path
+        if named and (named.is_file or grade(named.path) is not Grade.WORD)
+        else None
+    )
 
 
 def _judged(path: str, language: str, known: KnownNames, form: _Form) -> Named | None:
-    """The name of a block in a language, given in this form; None where it can be none."""
-    if not path or path.endswith(("/", "\\")) or (form is not _Form.SAID and known.is_folder(path)):
+    """The name of a block in a language, given in this form; None where it can be
+    none.
+    """
+    if (
+        not path
+        or path.endswith(("/", "\\"))
+        or (form is not _Form.SAID and known.is_folder(path))
+    ):
         return None
     is_plain = not is_code(language) and language not in SHELLS
     if known.is_file(path):
         is_word = form is _Form.COMMENT and not re.search(r"[./\\]", path)
         return None if is_word and not is_plain else Named(path, True)  # "# TODO"
     if " " in path:
-        is_file = is_spaced(path) and (form in (_Form.SAID, _Form.QUOTED) or known.is_told(path))
+        is_file = is_spaced(path) and (
+            form in (_Form.SAID, _Form.QUOTED) or known.is_told(path)
+        )
         could_be = (is_spaced(path) and path.count(" ") < 3) or form is _Form.SAID
         return Named(path, is_file) if is_file or could_be else None
     found = grade(path, language)
@@ -188,20 +245,32 @@ def _judged(path: str, language: str, known: KnownNames, form: _Form) -> Named |
         return None
     if is_absolute(path):
         return Named(path, found is Grade.FILE or form is _Form.SAID)
-    if found is Grade.FILE or form is _Form.SAID or (path in WORDS and form is _Form.QUOTED):
+    if (
+        found is Grade.FILE
+        or form is _Form.SAID
+        or (path in WORDS and form is _Form.QUOTED)
+    ):
         return Named(path, True)
     is_told = known.is_told(path)
     if is_caption(path) and not is_told:
         return None
     has_capitals = is_in_capitals(path) and is_plain
-    if is_told and found is Grade.NAME and (is_plain or (language in SHELLS and "/" in path)):
+    if (
+        is_told
+        and found is Grade.NAME
+        and (is_plain or (language in SHELLS and "/" in path))
+    ):
         return Named(path, True)
     is_comment = form is _Form.COMMENT and not is_told
-    could_be = is_plain and (has_capitals or "." in path or ("/" in path and path.islower()))
+    could_be = is_plain and (
+        has_capitals or "." in path or ("/" in path and path.islower())
+    )
     return None if is_comment and not could_be else Named(path, False)
 
 
-def _keyed(info: str, keyed: re.Match[str], language: str, known: KnownNames) -> Named | None:
+def _keyed(
+    info: str, keyed: re.Match[str], language: str, known: KnownNames
+) -> Named | None:
     """The name in `file=NAME`, also where one with spaces has no quotes around it."""
     path = next(filter(None, keyed.groups()[1:]))
     tail = info[keyed.start(5) :].strip(" }") if keyed[5] else path
@@ -209,7 +278,9 @@ def _keyed(info: str, keyed: re.Match[str], language: str, known: KnownNames) ->
         return Named(tail, True)
     if keyed["key"].lower() in _TITLES:
         return _judged(path, language, known, _Form.QUOTED)
-    is_cut = tail != path and not re.search(r"[=\[\]{}]", tail) and grade(path) < Grade.FILE
+    is_cut = (
+        tail != path and not re.search(r"[=\[\]{}]", tail) and grade(path) < Grade.FILE
+    )
     return Named(tail if is_cut else path, not is_cut)
 
 
@@ -220,17 +291,27 @@ def _after_word(language: str, rest: str, info: str, known: KnownNames) -> Named
         is_all = is_language(language) or is_in_language(language, path) or "/" in path
         return Named(path, True) if is_all else Named(info, known.is_told(info))
     named = _judged(path, language, known, _Form.QUOTED)
-    is_option = named is not None and not named.is_file and grade(path) is Grade.WORD and not known.is_told(path)
+    is_option = (
+        named is not None
+        and not named.is_file
+        and grade(path) is Grade.WORD
+        and not known.is_told(path)
+    )
     return None if is_option else named
 
 
 def _after_colon(path: str, language: str, known: KnownNames) -> Named | None:
-    """The name in `language:NAME`; a title that cannot be a file's name is told from one that could."""
+    """The name in `language:NAME`; a title that cannot be a file's name is told from
+    one that could.
+    """
     if is_absolute(path) or known.is_file(path) or is_path(path):
         return Named(path, True)
     if " " in path:
         is_file = is_spaced(path) and fits(language, path)
-        could_be = is_file or all(grade(word) is not Grade.NONE and "." not in word for word in path.split()[:5])
+        could_be = is_file or all(
+            grade(word) is not Grade.NONE and "." not in word
+            for word in path.split()[:5]
+        )
         return Named(path, is_file) if could_be else None
     if grade(path, language) is Grade.NONE or language in DIFFS:
         return Named(path, False) if known.is_told(path) else None
@@ -250,7 +331,9 @@ def mentioned(line: str, known: KnownNames = NOTHING_KNOWN) -> list[str]:
     for word in line.split():
         name = word.lstrip("`*\"'(<").rstrip("`*\"'.,:;()<>")
         is_set_off = "`" in word or grade(name) is not Grade.WORD
-        if (names_file(name) and name not in WORDS) or (is_set_off and known.is_file(name)):
+        if (names_file(name) and name not in WORDS) or (
+            is_set_off and known.is_file(name)
+        ):
             names.append(name)
     return names
 
@@ -261,22 +344,33 @@ def _plain(text: str) -> str:
 
 def _visible(text: str) -> str:
     """Without characters that have no width, and what makes an emoji of a character."""
-    return "".join(char for char in text if unicodedata.category(char) != "Cf" and char not in "\ufe0e\ufe0f")
+    return "".join(
+        char
+        for char in text
+        if unicodedata.category(char) != "Cf" and char not in "\ufe0e\ufe0f"
+    )
 
 
 def _unquoted(text: str) -> str:
-    """Without what sets a name off: quotes, backticks, emphasis, a rule on both sides, a tag, a link."""
+    """Without what sets a name off: quotes, backticks, emphasis, a rule on both sides,
+    a tag, a link.
+    """
     text = text.strip()
     for around in (_RULED, _TAG, _IN_TAGS):
         if found := around.match(text):
             text = found["text"]
     if link := _LINK.match(text):
         text, target = _unquoted(link["text"]), link["target"]
-        if "/" not in text and target.endswith(f"/{text}"):  # a name without its folder has it in the target
+        # a name without its folder has it in the target
+        if "/" not in text and target.endswith(f"/{text}"):
             text = target if is_path(target) and not target.startswith("/") else ""
     for mark in ("**", "__", "_", "*", "`", '"', "'", "<", "(", "["):
         other = {"<": ">", "(": ")", "[": "]"}.get(mark, mark)
-        if len(text) > 2 * len(mark) and text.startswith(mark) and text.rstrip(":").endswith(other):
+        if (
+            len(text) > 2 * len(mark)
+            and text.startswith(mark)
+            and text.rstrip(":").endswith(other)
+        ):
             inside = text.rstrip(":").removeprefix(mark).removesuffix(other).strip()
             text = inside if mark not in "([" or is_path(inside) else text
     return text

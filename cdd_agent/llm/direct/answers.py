@@ -1,4 +1,6 @@
-"""A server's answer over HTTP as JSON texts, whatever it looks like: bounded, and without trust in its headers."""
+"""A server's answer over HTTP as JSON texts, whatever it looks like: bounded, and
+without trust in its headers.
+"""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import suppress
@@ -25,10 +27,11 @@ _DONE = "[DONE]"
 
 
 async def documents(pieces: AsyncIterator[bytes]) -> AsyncGenerator[str, None]:
-    """Give the JSON texts of an answer: one an event, one a line, or a single one though a stream was asked for.
+    """Give the JSON texts of an answer: one an event, one a line, or a single one
+    though a stream was asked for.
 
-    Which of them it is shows how it begins: what headers say is often wrong. Raises `NoReply` for what is
-    none of them, or has no end.
+    Which of them it is shows how it begins: what headers say is often wrong. Raises
+    `NoReply` for what is none of them, or has no end.
     """
     start = b""
     texts: EventStream | _Lines | None = None
@@ -51,14 +54,19 @@ async def documents(pieces: AsyncIterator[bytes]) -> AsyncGenerator[str, None]:
                     return
                 yield text
         for text in texts.end() if texts is not None else ():
-            if read_json(text) is not None:  # otherwise it was cut, as the connection was
+            # otherwise it was cut, as the connection was
+            if read_json(text) is not None:
                 yield text
     except EventTooLong as error:
         raise NoReply("no end") from error
 
 
-async def read_complaint(response: "httpx.Response", pieces: AsyncIterator[bytes]) -> Failure:
-    """The failure that an answer with another status than 200 stands for; `pieces` are those of its body."""
+async def read_complaint(
+    response: "httpx.Response", pieces: AsyncIterator[bytes]
+) -> Failure:
+    """The failure that an answer with another status than 200 stands for; `pieces` are
+    those of its body.
+    """
     import httpx
 
     body = b""
@@ -70,11 +78,16 @@ async def read_complaint(response: "httpx.Response", pieces: AsyncIterator[bytes
     text = body[:LONGEST_COMPLAINT].decode(errors="replace")
     if response.has_redirect_location:
         text = f"it names {response.headers['location']}"
-    return replace(failure_of(text, response.status_code), retry_after=seconds_to_wait(response.headers))
+    return replace(
+        failure_of(text, response.status_code),
+        retry_after=seconds_to_wait(response.headers),
+    )
 
 
 class _Lines:
-    """Takes bytes, gives each line of JSON, where the first line is one; else all of it as one text, at its end."""
+    """Takes bytes, gives each line of JSON, where the first line is one; else all of it
+    as one text, at its end.
+    """
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -83,12 +96,16 @@ class _Lines:
         """Not known before there is a line."""
 
     def feed(self, piece: bytes) -> Iterator[str]:
-        """Give the lines that become whole with `piece`. Raises `NoReply` for what has no end."""
+        """Give the lines that become whole with `piece`. Raises `NoReply` for what has
+        no end.
+        """
         self._add(piece if self._parts else piece.lstrip(_BLANK))
         if b"\n" not in self._parts[-1]:
             return
         if self._by_lines is None:
-            self._by_lines = read_json(_decoded(self._whole().partition(b"\n")[0])) is not None
+            self._by_lines = (
+                read_json(_decoded(self._whole().partition(b"\n")[0])) is not None
+            )
         if self._by_lines:
             *lines, rest = self._whole().split(b"\n")
             self._parts, self._size = [], 0

@@ -1,6 +1,8 @@
-"""Anthropic's Messages API as JSON: thoughts that come back signed, caches that are asked for, results in one message.
+"""Anthropic's Messages API as JSON: thoughts that come back signed, caches that are
+asked for, results in one message.
 
-The rules are those of platform.claude.com/docs (thinking, prompt caching, handling stop reasons).
+The rules are those of platform.claude.com/docs (thinking, prompt caching, handling stop
+reasons).
 """
 
 import json
@@ -10,7 +12,14 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from cdd_agent.llm.direct.json_values import as_dict, as_int, as_list, as_object, as_string, read_json
+from cdd_agent.llm.direct.json_values import (
+    as_dict,
+    as_int,
+    as_list,
+    as_object,
+    as_string,
+    read_json,
+)
 from cdd_agent.llm.direct.protocol import Call
 from cdd_agent.llm.direct.reply_text import Characters, ReplyText, whole_characters
 from cdd_agent.llm.direct.reported_failures import read_document
@@ -34,11 +43,17 @@ from cdd_agent.llm.providers import Endpoint
 
 _VERSION = "2023-06-01"
 _LONGEST_REPLY = 32_000
-"""Tokens, of a model that nobody knows; one that writes less says so, and is believed."""
+"""Tokens, of a model that nobody knows; one that writes less says so, and is believed.
+"""
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 _MARK = {"type": "ephemeral"}
 _LEAST_BUDGET = 1_024
-_BUDGETS = {Effort.LOW: 4_096, Effort.MEDIUM: 10_240, Effort.HIGH: 24_576, Effort.MAX: 48_000}
+_BUDGETS = {
+    Effort.LOW: 4_096,
+    Effort.MEDIUM: 10_240,
+    Effort.HIGH: 24_576,
+    Effort.MAX: 48_000,
+}
 """Tokens of thoughts, for models that take a budget instead of an effort."""
 _OPTIONAL = {
     "thinking": r"\bthinking\b(?! blocks?)",
@@ -46,8 +61,11 @@ _OPTIONAL = {
     "temperature": r"\btemperature\b",
     "cache_control": r"cache_control",
 }
-"""Fields that can be left out where a model refuses them, and how a refusal names them."""
-_REFUSES_THOUGHTS = re.compile(r"signature|thinking`? blocks?|redacted_thinking", re.IGNORECASE)
+"""Fields that can be left out where a model refuses them, and how a refusal names them.
+"""
+_REFUSES_THOUGHTS = re.compile(
+    r"signature|thinking`? blocks?|redacted_thinking", re.IGNORECASE
+)
 _SHORTER = re.compile(r"max_tokens: (?P<sent>\d+) > (?P<most>\d+)")
 
 
@@ -56,11 +74,15 @@ class AnthropicMessages:
 
     path = "/messages"
 
-    def __init__(self, name: str, endpoint: Endpoint, options: ModelOptions = NO_OPTIONS) -> None:
+    def __init__(
+        self, name: str, endpoint: Endpoint, options: ModelOptions = NO_OPTIONS
+    ) -> None:
         self._endpoint, self._options = endpoint, options
         self._origin = endpoint.origin()
         self._known = known_model(name)
-        self._longest_reply = options.max_output_tokens or self._known.longest_reply or _LONGEST_REPLY
+        self._longest_reply = (
+            options.max_output_tokens or self._known.longest_reply or _LONGEST_REPLY
+        )
         self._left_out: set[str] = set()
         """Fields that this model has refused."""
         self._returns_thoughts = True
@@ -69,7 +91,9 @@ class AnthropicMessages:
         headers = {"anthropic-version": _VERSION}
         if self._endpoint.key is not None:
             headers["x-api-key"] = self._endpoint.key
-        system = "\n\n".join(message.content for message in request.messages if message.role == "system")
+        system = "\n\n".join(
+            message.content for message in request.messages if message.role == "system"
+        )
         body: dict[str, Any] = {
             "model": self._endpoint.model,
             "max_tokens": self._longest_reply,
@@ -80,15 +104,24 @@ class AnthropicMessages:
             body["system"] = [{"type": "text", "text": system}]
         if request.tools:
             body["tools"] = [
-                {"name": tool.name, "description": tool.description, "input_schema": dict(tool.parameters)}
+                {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "input_schema": dict(tool.parameters),
+                }
                 for tool in request.tools
             ]
         if "cache_control" not in self._left_out:
             _mark_for_the_cache(body)
         fields = self._thinking()
-        if self._options.temperature is not None and not (self._known.refuses_sampling or fields):
-            fields["temperature"] = self._options.temperature  # refused where a model thinks
-        body |= {name: value for name, value in fields.items() if name not in self._left_out}
+        if self._options.temperature is not None and not (
+            self._known.refuses_sampling or fields
+        ):
+            # refused where a model thinks
+            fields["temperature"] = self._options.temperature
+        body |= {
+            name: value for name, value in fields.items() if name not in self._left_out
+        }
         return Call({**body, **self._options.body}, headers)
 
     def reader(self) -> "MessageReader":
@@ -98,13 +131,17 @@ class AnthropicMessages:
         if failure.status != 400:
             return False
         words = failure.all_words
-        if (shorter := _SHORTER.search(words)) and int(shorter["most"]) < self._longest_reply:
+        if (shorter := _SHORTER.search(words)) and int(
+            shorter["most"]
+        ) < self._longest_reply:
             self._longest_reply = int(shorter["most"])
             return True
         if self._returns_thoughts and _REFUSES_THOUGHTS.search(words):
             self._returns_thoughts = False
             return True
-        refused = {name for name, wording in _OPTIONAL.items() if re.search(wording, words)} - self._left_out
+        refused = {
+            name for name, wording in _OPTIONAL.items() if re.search(wording, words)
+        } - self._left_out
         self._left_out |= refused
         return bool(refused)
 
@@ -116,24 +153,38 @@ class AnthropicMessages:
             return {"thinking": {"type": "disabled"}} if known.thinks else {}
         if known.thinks_adaptively:
             return {
-                **({"thinking": {"type": "adaptive", **seen}} if seen or effort else {}),
+                **(
+                    {"thinking": {"type": "adaptive", **seen}} if seen or effort else {}
+                ),
                 **({"output_config": {"effort": effort.value}} if effort else {}),
             }
         if effort is None or not known.thinks:
             return {}
         if known.takes_effort:
-            return {"output_config": {"effort": "high" if effort is Effort.MAX else effort.value}}
+            return {
+                "output_config": {
+                    "effort": "high" if effort is Effort.MAX else effort.value
+                }
+            }
         budget = min(_BUDGETS[effort], self._longest_reply // 2)
-        return {"thinking": {"type": "enabled", "budget_tokens": budget}} if budget >= _LEAST_BUDGET else {}
+        return (
+            {"thinking": {"type": "enabled", "budget_tokens": budget}}
+            if budget >= _LEAST_BUDGET
+            else {}
+        )
 
     def _messages(self, request: Request) -> list[dict[str, Any]]:
-        """Roles take turns: what a person and tools say in a row is one message, with the tools' answers first."""
+        """Roles take turns: what a person and tools say in a row is one message, with
+        the tools' answers first.
+        """
         messages: list[dict[str, Any]] = []
         for message in request.messages:
             if message.role == "system":
                 continue
             role = "assistant" if message.role == "assistant" else "user"
-            blocks = self._assistant(message) if role == "assistant" else _of_a_user(message)
+            blocks = (
+                self._assistant(message) if role == "assistant" else _of_a_user(message)
+            )
             if messages and messages[-1]["role"] == role:
                 messages[-1]["content"] += blocks
             else:
@@ -146,37 +197,68 @@ class AnthropicMessages:
     def _assistant(self, message: Message) -> list[dict[str, Any]]:
         if self._returns_thoughts and (data := message.data_from(self._origin)):
             return [as_dict(block) for block in as_list(read_json(data))]
-        text = [{"type": "text", "text": message.content}] if message.content.strip() else []
+        text = (
+            [{"type": "text", "text": message.content}]
+            if message.content.strip()
+            else []
+        )
         calls = [
-            {"type": "tool_use", "id": call.id, "name": call.name, "input": as_object(call.arguments)}
+            {
+                "type": "tool_use",
+                "id": call.id,
+                "name": call.name,
+                "input": as_object(call.arguments),
+            }
             for call in message.tool_calls
         ]
         return [*text, *calls] or [{"type": "text", "text": "…"}]
 
 
 def _of_a_user(message: Message) -> list[dict[str, Any]]:
-    """The words of a person, or a tool's answer. Pictures are first, each after its name, as is best for Claude."""
-    text = message.content if message.content.strip() else "…"  # which must not be empty
+    """The words of a person, or a tool's answer. Pictures are first, each after its
+    name, as is best for Claude.
+    """
+    # which must not be empty
+    text = message.content if message.content.strip() else "…"
     if message.tool_call_id is not None:
-        return [{"type": "tool_result", "tool_use_id": message.tool_call_id, "content": text}]
+        return [
+            {
+                "type": "tool_result",
+                "tool_use_id": message.tool_call_id,
+                "content": text,
+            }
+        ]
     blocks: list[dict[str, Any]] = []
     for picture in message.pictures:
-        source = {"type": "base64", "media_type": picture.media_type, "data": in_base64(picture)}
-        blocks += [{"type": "text", "text": f"{picture.name}:"}, {"type": "image", "source": source}]
+        source = {
+            "type": "base64",
+            "media_type": picture.media_type,
+            "data": in_base64(picture),
+        }
+        blocks += [
+            {"type": "text", "text": f"{picture.name}:"},
+            {"type": "image", "source": source},
+        ]
     return [*blocks, {"type": "text", "text": text}]
 
 
 def _mark_for_the_cache(body: dict[str, Any]) -> None:
-    """Three of the four marks that a request may have: after tools and system, which stay for a run; at the end; and at
-    the end of the request before, as a mark finds what was written at most 20 blocks ahead of it."""
-    users = [message["content"] for message in body["messages"] if message["role"] == "user"]
+    """Three of the four marks that a request may have: after tools and system, which
+    stay for a run; at the end; and at the end of the request before, as a mark finds
+    what was written at most 20 blocks ahead of it.
+    """
+    users = [
+        message["content"] for message in body["messages"] if message["role"] == "user"
+    ]
     for blocks in (body.get("system", []), *users[-2:]):
         if blocks:
             blocks[-1] = {**blocks[-1], "cache_control": _MARK}
 
 
 class _ContentBlock(Struct):
-    """A block of the answer in the making, as it began, and what was added to each of its texts."""
+    """A block of the answer in the making, as it began, and what was added to each of
+    its texts.
+    """
 
     began: dict[str, Any]
     added: dict[str, list[str]] = field(default_factory=dict)
@@ -189,8 +271,14 @@ class _ContentBlock(Struct):
 
     @property
     def call(self) -> ToolCall:
-        written = "".join(self.added.get("input", ())) or json.dumps(as_dict(self.began.get("input")))
-        parts = (as_string(self.began.get("id")), as_string(self.began.get("name")), written)
+        written = "".join(self.added.get("input", ())) or json.dumps(
+            as_dict(self.began.get("input"))
+        )
+        parts = (
+            as_string(self.began.get("id")),
+            as_string(self.began.get("name")),
+            written,
+        )
         return ToolCall(*map(whole_characters, parts))
 
     @property
@@ -207,7 +295,9 @@ _DELTAS: Mapping[str, tuple[str, str]] = {
     "signature_delta": ("signature", "signature"),
     "input_json_delta": ("partial_json", "input"),
 }
-"""By the kind of a piece: the field that holds it, and the field of the block that it belongs to."""
+"""By the kind of a piece: the field that holds it, and the field of the block that it
+belongs to.
+"""
 
 
 class MessageReader:
@@ -242,14 +332,24 @@ class MessageReader:
             case "content_block_delta":
                 yield from self._add(place, as_dict(document.get("delta")))
             case "message_delta":
-                self._counted |= {name: n for name, n in as_dict(document.get("usage")).items() if n is not None}
+                self._counted |= {
+                    name: n
+                    for name, n in as_dict(document.get("usage")).items()
+                    if n is not None
+                }
                 self._stop(as_dict(document.get("delta")))
             case _:
-                pass  # a ping, the end of a block or of the message, or what will come next year
+                # a ping, the end of a block or of the message, or what will come next
+                # year
+                pass
 
     def end(self) -> Iterator[ModelEvent]:
         yield from self._text.end()
-        calls = [block.call for block in self._blocks_in_order if block.began.get("type") == "tool_use"]
+        calls = [
+            block.call
+            for block in self._blocks_in_order
+            if block.began.get("type") == "tool_use"
+        ]
         if self._done.stop_reason is StopReason.STOP:
             yield from calls or self._text.calls()
 
@@ -257,8 +357,14 @@ class MessageReader:
     def done(self) -> Done:
         blocks, data = self._blocks_in_order, None
         if any(as_string(block.began.get("type")) in _THOUGHTS for block in blocks):
-            whole = [block.whole for block in blocks if block.began.get("type") != "text" or block.text("text").strip()]
-            data = ProviderData(self._origin, whole_characters(json.dumps(whole, ensure_ascii=False)))
+            whole = [
+                block.whole
+                for block in blocks
+                if block.began.get("type") != "text" or block.text("text").strip()
+            ]
+            data = ProviderData(
+                self._origin, whole_characters(json.dumps(whole, ensure_ascii=False))
+            )
         return Done(self._done.stop_reason, self._usage, data, self._done.stop_word)
 
     @property
@@ -269,7 +375,9 @@ class MessageReader:
         self.empty = False
         self._blocks[index] = _ContentBlock(block)
         if block.get("type") in ("text", "thinking"):
-            yield from self._shown(as_string(block["type"]), as_string(block.get(as_string(block["type"]))))
+            yield from self._shown(
+                as_string(block["type"]), as_string(block.get(as_string(block["type"])))
+            )
 
     def _add(self, index: int, delta: dict[str, Any]) -> Iterator[ModelEvent]:
         kind = as_string(delta.get("type"))
@@ -285,7 +393,9 @@ class MessageReader:
     def _stop(self, said: dict[str, Any]) -> None:
         if word := as_string(said.get("stop_reason")):
             reason = stop_reason_of(word)
-            self._done = Done(reason, stop_word=word if reason is StopReason.UNKNOWN else "")
+            self._done = Done(
+                reason, stop_word=word if reason is StopReason.UNKNOWN else ""
+            )
             self.finished = True
 
     @property
@@ -293,8 +403,13 @@ class MessageReader:
         counted = {name: as_int(number) for name, number in self._counted.items()}
         if counted.get("input_tokens") is None and counted.get("output_tokens") is None:
             return None
-        read, written = (counted.get(f"cache_{name}_input_tokens") or 0 for name in ("read", "creation"))
-        thought = as_int(as_dict(self._counted.get("output_tokens_details")).get("thinking_tokens"))
+        read, written = (
+            counted.get(f"cache_{name}_input_tokens") or 0
+            for name in ("read", "creation")
+        )
+        thought = as_int(
+            as_dict(self._counted.get("output_tokens_details")).get("thinking_tokens")
+        )
         return Usage(
             (counted.get("input_tokens") or 0) + read + written,
             counted.get("output_tokens") or 0,

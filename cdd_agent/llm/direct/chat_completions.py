@@ -1,4 +1,5 @@
-"""OpenAI's chat completions as JSON, in the dialects that providers have made of them: how a request is written.
+"""OpenAI's chat completions as JSON, in the dialects that providers have made of them:
+how a request is written.
 
 `chat_reply.py` reads the answer.
 """
@@ -15,7 +16,12 @@ from msgspec.structs import replace
 
 from cdd_agent.llm.direct.chat_reply import THOUGHTS, ChatReply
 from cdd_agent.llm.direct.dialects import DIALECTS, PLAIN, UNSIGNED, effort_fields
-from cdd_agent.llm.direct.json_values import as_dict, as_list, read_json, sendable_arguments
+from cdd_agent.llm.direct.json_values import (
+    as_dict,
+    as_list,
+    read_json,
+    sendable_arguments,
+)
 from cdd_agent.llm.direct.protocol import Call
 from cdd_agent.llm.failures import Failure
 from cdd_agent.llm.known_models import KnownModel
@@ -30,7 +36,11 @@ def tools_of(request: Request) -> list[dict[str, Any]]:
     return [
         {
             "type": "function",
-            "function": {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)},
+            "function": {
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": dict(tool.parameters),
+            },
         }
         for tool in request.tools
     ]
@@ -41,7 +51,8 @@ def message_of(message: Message) -> dict[str, Any]:
     content: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.pictures:
         parts: list[dict[str, Any]] = []
-        for picture in message.pictures:  # each after its name, before the words: there models see them best
+        # each after its name, before the words: there models see them best
+        for picture in message.pictures:
             parts.append({"type": "text", "text": f"{picture.name}:"})
             parts.append({"type": "image_url", "image_url": {"url": data_url(picture)}})
         content["content"] = [*parts, {"type": "text", "text": message.content}]
@@ -50,7 +61,10 @@ def message_of(message: Message) -> dict[str, Any]:
             {
                 "id": call.id,
                 "type": "function",
-                "function": {"name": call.name, "arguments": sendable_arguments(call.arguments)},
+                "function": {
+                    "name": call.name,
+                    "arguments": sendable_arguments(call.arguments),
+                },
             }
             for call in message.tool_calls
         ]
@@ -60,11 +74,15 @@ def message_of(message: Message) -> dict[str, Any]:
 
 
 class ChatCompletions:
-    """The protocol that most servers speak, in the dialect of the endpoint's provider."""
+    """The protocol that most servers speak, in the dialect of the endpoint's
+    provider.
+    """
 
     path = "/chat/completions"
 
-    def __init__(self, endpoint: Endpoint, options: ModelOptions, facts: Callable[[], KnownModel]) -> None:
+    def __init__(
+        self, endpoint: Endpoint, options: ModelOptions, facts: Callable[[], KnownModel]
+    ) -> None:
         """`facts`: what is known of the model by now."""
         self._endpoint, self._options, self._facts = endpoint, options, facts
         self._origin = endpoint.origin()
@@ -85,7 +103,9 @@ class ChatCompletions:
             _shorten_ids(messages)
         if self._dialect.answers_end_rounds:
             messages = list(_with_a_word_between(messages))
-        if self._endpoint.provider == "openrouter" and self._endpoint.model.startswith("anthropic/"):
+        if self._endpoint.provider == "openrouter" and self._endpoint.model.startswith(
+            "anthropic/"
+        ):
             _mark_for_the_cache(messages)
         body: dict[str, Any] = {
             "model": self._endpoint.model,
@@ -95,7 +115,11 @@ class ChatCompletions:
         }
         if request.tools:
             body["tools"] = tools_of(request)
-        fields = {name: value for name, value in {**body, **self._settings()}.items() if name not in self._left_out}
+        fields = {
+            name: value
+            for name, value in {**body, **self._settings()}.items()
+            if name not in self._left_out
+        }
         if request.tools and self._tools_or_thoughts:
             fields["reasoning_effort"] = "none"
         return Call({**fields, **self._options.body}, self._endpoint.bearer)
@@ -117,33 +141,51 @@ class ChatCompletions:
         if not self._tools_or_thoughts and _TOOLS_OR_THOUGHTS.search(words):
             self._tools_or_thoughts = True
             return True
-        if "max_completion_tokens" in words and self._dialect.limit == "max_tokens" and self._options.max_output_tokens:
+        if (
+            "max_completion_tokens" in words
+            and self._dialect.limit == "max_tokens"
+            and self._options.max_output_tokens
+        ):
             self._dialect = replace(self._dialect, limit="max_completion_tokens")
             return True
-        refused = {name for name, wording in _OPTIONAL.items() if re.search(wording, words)} - self._left_out
+        refused = {
+            name for name, wording in _OPTIONAL.items() if re.search(wording, words)
+        } - self._left_out
         self._left_out |= refused
         return bool(refused)
 
     def _settings(self) -> dict[str, Any]:
-        """The settings of a person, and what the provider knows besides, in its own words."""
+        """The settings of a person, and what the provider knows besides, in its own
+        words.
+        """
         options, known, fields = self._options, self._facts(), dict[str, Any]()
         if options.effort is not None:
-            fields |= effort_fields(self._endpoint.provider, self._endpoint.model, known, options.effort)
-        is_fixed = known.refuses_sampling or (self._dialect.fixes_sampling and known.thinks)
+            fields |= effort_fields(
+                self._endpoint.provider, self._endpoint.model, known, options.effort
+            )
+        is_fixed = known.refuses_sampling or (
+            self._dialect.fixes_sampling and known.thinks
+        )
         if options.temperature is not None and not is_fixed:
             fields["temperature"] = options.temperature
         if options.max_output_tokens is not None:
-            fields[self._dialect.limit] = min(options.max_output_tokens, known.longest_reply or math.inf)
+            fields[self._dialect.limit] = min(
+                options.max_output_tokens, known.longest_reply or math.inf
+            )
         if self._dialect.routes_by_key and not self._endpoint.is_chosen:
             fields["prompt_cache_key"] = self._cache_key
         if self._dialect.states_cost:
             fields["usage"] = {"include": True}
         if self._dialect.signs_calls and options.watched:
-            fields["extra_body"] = {"google": {"thinking_config": {"include_thoughts": True}}}
+            fields["extra_body"] = {
+                "google": {"thinking_config": {"include_thoughts": True}}
+            }
         return fields
 
     def _message(self, message: Message) -> dict[str, Any]:
-        """With what the provider wants back: with calls all of it, of other messages only what it keeps a list of."""
+        """With what the provider wants back: with calls all of it, of other messages
+        only what it keeps a list of.
+        """
         content = message_of(message)
         if message.role != "assistant":
             return content
@@ -178,35 +220,63 @@ _OPTIONAL = {
     "extra_body": "extra_body",
     "usage": r"(?i)\busage\b(?! limits?\b)",
 }
-"""Fields that can be left out where a server refuses them, and how a refusal names them."""
-_MISSES_THOUGHTS = re.compile(r"reasoning_content\W.{0,60}(?:must be passed back|is missing|required)", re.IGNORECASE)
-_MISSES_DETAILS = re.compile("reasoning.details.{0,60}(?:preserved|required|missing)", re.IGNORECASE)
+"""Fields that can be left out where a server refuses them, and how a refusal names
+them.
+"""
+_MISSES_THOUGHTS = re.compile(
+    r"reasoning_content\W.{0,60}(?:must be passed back|is missing|required)",
+    re.IGNORECASE,
+)
+_MISSES_DETAILS = re.compile(
+    "reasoning.details.{0,60}(?:preserved|required|missing)", re.IGNORECASE
+)
 _TOOLS_OR_THOUGHTS = re.compile(
-    r"function tools with reasoning_effort.{0,200}set reasoning_effort to .?none", re.IGNORECASE | re.DOTALL
+    r"function tools with reasoning_effort.{0,200}set reasoning_effort to .?none",
+    re.IGNORECASE | re.DOTALL,
 )
 _CACHE_MARK = {"type": "ephemeral"}
 
 
 def _others_calls_in_words(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Calls that nothing of the provider's goes with, and their answers, as if they had been said."""
+    """Calls that nothing of the provider's goes with, and their answers, as if they had
+    been said.
+    """
     names: dict[str, str] = {}
     for message in messages:
         if message.get("tool_calls") and "reasoning_details" not in message:
-            names |= {call["id"]: call["function"]["name"] for call in message["tool_calls"]}
-            calls = (f"{call['function']['name']} {call['function']['arguments']}" for call in message["tool_calls"])
-            words = "\n".join(filter(None, (message["content"], "I used these tools:", *calls)))
+            names |= {
+                call["id"]: call["function"]["name"] for call in message["tool_calls"]
+            }
+            calls = (
+                f"{call['function']['name']} {call['function']['arguments']}"
+                for call in message["tool_calls"]
+            )
+            words = "\n".join(
+                filter(None, (message["content"], "I used these tools:", *calls))
+            )
             yield {"role": "assistant", "content": words}
         elif message.get("tool_call_id") in names:
-            yield {"role": "user", "content": f"Answer of {names[message['tool_call_id']]}:\n{message['content']}"}
+            yield {
+                "role": "user",
+                "content": (
+                    f"Answer of {names[message['tool_call_id']]}:\n{message['content']}"
+                ),
+            }
         else:
             yield message
 
 
 def _shorten_ids(messages: list[dict[str, Any]]) -> None:
-    """Ids as Mistral has them: its own stay, others become new ones, the same in call and answer."""
+    """Ids as Mistral has them: its own stay, others become new ones, the same in call
+    and answer.
+    """
 
     def short(id_: str) -> str:
-        return id_ if re.fullmatch("[A-Za-z0-9]{9}", id_) else sha256(id_.encode(errors="replace")).hexdigest()[:9]
+        return (
+            id_
+            if re.fullmatch("[A-Za-z0-9]{9}", id_)
+            else sha256(id_.encode(errors="replace")).hexdigest()[:9]
+        )
 
     for message in messages:
         for call in message.get("tool_calls", []):
@@ -216,7 +286,9 @@ def _shorten_ids(messages: list[dict[str, Any]]) -> None:
 
 
 def _with_a_word_between(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Where a person speaks after a tool, the assistant says a word first: Mistral refuses it otherwise."""
+    """Where a person speaks after a tool, the assistant says a word first: Mistral
+    refuses it otherwise.
+    """
     for before, message in pairwise([{"role": ""}, *messages]):
         if before["role"] == "tool" and message["role"] == "user":
             yield {"role": "assistant", "content": "…"}
@@ -224,10 +296,22 @@ def _with_a_word_between(messages: list[dict[str, Any]]) -> Iterator[dict[str, A
 
 
 def _mark_for_the_cache(messages: list[dict[str, Any]]) -> None:
-    """Claude behind OpenRouter caches what it is told to: the system prompt, and all up to the last two turns."""
+    """Claude behind OpenRouter caches what it is told to: the system prompt, and all up
+    to the last two turns.
+    """
     others = [message for message in messages if message["role"] in ("user", "tool")]
-    for message in (*(one for one in messages[:1] if one["role"] == "system"), *others[-2:]):
+    for message in (
+        *(one for one in messages[:1] if one["role"] == "system"),
+        *others[-2:],
+    ):
         content = message["content"]
-        parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
+        parts = (
+            content
+            if isinstance(content, list)
+            else [{"type": "text", "text": content}]
+        )
         if parts[-1]["text"]:
-            message["content"] = [*parts[:-1], {**parts[-1], "cache_control": _CACHE_MARK}]
+            message["content"] = [
+                *parts[:-1],
+                {**parts[-1], "cache_control": _CACHE_MARK},
+            ]

@@ -1,4 +1,5 @@
-"""A reply in the form of chat completions, put together from its pieces: text, thoughts, calls, and all that is theirs.
+"""A reply in the form of chat completions, put together from its pieces: text,
+thoughts, calls, and all that is theirs.
 
 What servers write is never trusted to have a shape.
 """
@@ -9,7 +10,13 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from cdd_agent.llm.direct.json_values import as_amount, as_dict, as_int, as_list, as_string
+from cdd_agent.llm.direct.json_values import (
+    as_amount,
+    as_dict,
+    as_int,
+    as_list,
+    as_string,
+)
 from cdd_agent.llm.direct.reply_text import ReplyText, whole_characters
 from cdd_agent.llm.direct.reported_failures import read_document
 from cdd_agent.llm.direct.stop_reasons import stop_reason_of
@@ -25,8 +32,10 @@ from cdd_agent.llm.port import (
 )
 
 THOUGHTS = ("reasoning_content", "reasoning", "reasoning_text")
-"""Fields that hold thoughts as text: a server uses one of them, some the same text in two. It wants them back within a
-loop with tools; later it does not read them, or refuses them."""
+"""Fields that hold thoughts as text: a server uses one of them, some the same text in
+two. It wants them back within a loop with tools; later it does not read them, or
+refuses them.
+"""
 
 
 class _CallInPieces(Struct):
@@ -41,12 +50,20 @@ class ToolCallPieces:
     def __init__(self) -> None:
         self._calls: list[_CallInPieces] = []
         self._at: dict[int, _CallInPieces] = {}
-        """The call that a number stands for now: some servers give every call the number 0."""
+        """The call that a number stands for now: some servers give every call the
+        number 0.
+        """
 
     def add(self, index: int | None, id_: str, name: str, arguments: str) -> None:
         """Take a piece; what it leaves out is empty."""
-        call = self._at.get(index) if index is not None else (self._calls[-1] if self._calls else None)
-        if call is None or (name and id_ != call.id and (id_ or index is None or name != call.name)):
+        call = (
+            self._at.get(index)
+            if index is not None
+            else (self._calls[-1] if self._calls else None)
+        )
+        if call is None or (
+            name and id_ != call.id and (id_ or index is None or name != call.name)
+        ):
             # a piece that goes on with the call of its number brings no new name
             call = _CallInPieces(id_ or f"call_{len(self._calls) + 1}", name)
             self._calls.append(call)
@@ -83,7 +100,9 @@ class ChatReply:
         """By the field that they came in."""
         self._details: list[dict[str, Any]] = []
         self._blocks: list[dict[str, Any]] = []
-        """Claude's thoughts with their signatures, where they come beside the text (litellm)."""
+        """Claude's thoughts with their signatures, where they come beside the text
+        (litellm).
+        """
         self._parts: list[dict[str, Any]] = []
         """The content, where it comes as a list with thoughts in it."""
 
@@ -129,14 +148,18 @@ class ChatReply:
 
     @property
     def _data(self) -> ProviderData | None:
-        """The data that the provider wants back; the same thoughts in two fields are sent in one."""
+        """The data that the provider wants back; the same thoughts in two fields are
+        sent in one.
+        """
         message: dict[str, Any] = {}
         if self._details:
             message["reasoning_details"] = self._details
         elif self._thoughts:
             name, pieces = next(iter(self._thoughts.items()))
             message[name] = "".join(pieces)
-        if self._blocks and all(block.get("signature") or block.get("data") for block in self._blocks):
+        if self._blocks and all(
+            block.get("signature") or block.get("data") for block in self._blocks
+        ):
             message["thinking_blocks"] = self._blocks  # all of them or none
         if self._parts:
             message["content"] = self._parts
@@ -144,11 +167,15 @@ class ChatReply:
             message["content"] = "".join(self._text.written)
         if not message and not any(self._extra):
             return None
-        data = json.dumps({"message": message, "calls": self._extra}, ensure_ascii=False)
+        data = json.dumps(
+            {"message": message, "calls": self._extra}, ensure_ascii=False
+        )
         return ProviderData(self._origin, whole_characters(data))
 
     def _content(self, content: object) -> Iterator[ModelEvent]:
-        """A piece of the text, which some send as a list of parts, with their thoughts among them."""
+        """A piece of the text, which some send as a list of parts, with their thoughts
+        among them.
+        """
         if not isinstance(content, list):
             yield from self._text.take(as_string(content))
             return
@@ -156,10 +183,15 @@ class ChatReply:
             if part.get("type") == "text":
                 yield from self._text.take(as_string(part.get("text")))
             elif part.get("type") == "thinking":
-                thought = "".join(as_string(as_dict(one).get("text")) for one in as_list(part.get("thinking")))
+                thought = "".join(
+                    as_string(as_dict(one).get("text"))
+                    for one in as_list(part.get("thinking"))
+                )
                 if thought:
                     yield ThoughtDelta(thought)
-        if self._parts or any(as_dict(part).get("type") == "thinking" for part in content):
+        if self._parts or any(
+            as_dict(part).get("type") == "thinking" for part in content
+        ):
             for part in map(as_dict, content):
                 _join_part(self._parts, part)
 
@@ -187,8 +219,11 @@ class ChatReply:
         self._calls.add(
             index if isinstance(index, int) else None,
             as_string(call.get("id")),
-            as_string(function.get("name")).partition("<|")[0],  # harmony's marks, left by some servers
-            json.dumps(arguments) if isinstance(arguments, dict) else as_string(arguments),
+            # harmony's marks, left by some servers
+            as_string(function.get("name")).partition("<|")[0],
+            json.dumps(arguments)
+            if isinstance(arguments, dict)
+            else as_string(arguments),
         )
         self._extra += [None] * (len(self._calls) - len(self._extra))
         if call.get("extra_content") is not None:
@@ -196,14 +231,22 @@ class ChatReply:
 
 
 def _join_detail(details: list[dict[str, Any]], piece: dict[str, Any]) -> None:
-    """Add a piece of a detail to the one that it goes on with: of the same kind, and the same number if it has one."""
+    """Add a piece of a detail to the one that it goes on with: of the same kind, and
+    the same number if it has one.
+    """
     last = details[-1] if details else None
-    same = last is not None and all(last.get(name) == piece.get(name) for name in ("type", "index"))
+    same = last is not None and all(
+        last.get(name) == piece.get(name) for name in ("type", "index")
+    )
     if last is None or not same or piece.get("type") == "reasoning.encrypted":
         details.append(dict(piece))
         return
     for name, value in piece.items():
-        joins = name in ("text", "summary", "data") and isinstance(last.get(name), str) and isinstance(value, str)
+        joins = (
+            name in ("text", "summary", "data")
+            and isinstance(last.get(name), str)
+            and isinstance(value, str)
+        )
         if joins:
             last[name] += value
         elif value is not None:
@@ -213,8 +256,12 @@ def _join_detail(details: list[dict[str, Any]], piece: dict[str, Any]) -> None:
 def _join_block(blocks: list[dict[str, Any]], piece: dict[str, Any]) -> None:
     """The same of a thinking block, which its signature ends."""
     last = blocks[-1] if blocks else {}
-    if piece.get("type") == last.get("type") == "thinking" and not last.get("signature"):
-        last["thinking"] = as_string(last.get("thinking")) + as_string(piece.get("thinking"))
+    if piece.get("type") == last.get("type") == "thinking" and not last.get(
+        "signature"
+    ):
+        last["thinking"] = as_string(last.get("thinking")) + as_string(
+            piece.get("thinking")
+        )
         last["signature"] = as_string(piece.get("signature"))
     else:
         blocks.append(dict(piece))
@@ -229,21 +276,34 @@ def _join_part(parts: list[dict[str, Any]], piece: dict[str, Any]) -> None:
         for thought in map(as_dict, as_list(piece.get("thinking"))):
             _join_part(last["thinking"], thought)
     else:
-        parts.append({**piece, "thinking": as_list(piece.get("thinking"))} if "thinking" in piece else dict(piece))
+        parts.append(
+            {**piece, "thinking": as_list(piece.get("thinking"))}
+            if "thinking" in piece
+            else dict(piece)
+        )
 
 
 def usage_of(counted: object) -> Usage | None:
     """The tokens of a call, as a provider, or litellm in its place, counted them."""
     facts = as_dict(counted)
-    if all(_count(facts, name) is None for name in ("prompt_tokens", "completion_tokens")):
+    if all(
+        _count(facts, name) is None for name in ("prompt_tokens", "completion_tokens")
+    ):
         return None
-    of_prompt, of_completion = (as_dict(facts.get(f"{name}_tokens_details")) for name in ("prompt", "completion"))
+    of_prompt, of_completion = (
+        as_dict(facts.get(f"{name}_tokens_details"))
+        for name in ("prompt", "completion")
+    )
     return Usage(
         _count(facts, "prompt_tokens") or 0,
         _count(facts, "completion_tokens") or 0,
         usd=as_amount(facts.get("cost")),
-        cached_tokens=_count(of_prompt, "cached_tokens") or _count(facts, "prompt_cache_hit_tokens") or 0,
-        cache_write_tokens=_count(of_prompt, "cache_write_tokens") or _count(facts, "cache_creation_input_tokens") or 0,
+        cached_tokens=_count(of_prompt, "cached_tokens")
+        or _count(facts, "prompt_cache_hit_tokens")
+        or 0,
+        cache_write_tokens=_count(of_prompt, "cache_write_tokens")
+        or _count(facts, "cache_creation_input_tokens")
+        or 0,
         thinking_tokens=_count(of_completion, "reasoning_tokens") or 0,
     )
 

@@ -1,7 +1,9 @@
-"""How providers of chat completions differ: what each wants otherwise than the protocol's own servers do.
+"""How providers of chat completions differ: what each wants otherwise than the
+protocol's own servers do.
 
-What a server does not take is learned from its refusals as well (`ChatCompletions.adapts_to`); here is what is known
-before. `docs/models.md` has the sources.
+What a server does not take is learned from its refusals as well
+(`ChatCompletions.adapts_to`); here is what is known before. `docs/models.md` has the
+sources.
 """
 
 from collections.abc import Mapping
@@ -29,7 +31,8 @@ class Dialect(Struct, frozen=True):
     signs_calls: bool = False
     """Calls are signed; the first of a message must have a signature."""
     needs_own_calls: bool = False
-    """Calls that another model made are refused, as nothing of its own goes with them."""
+    """Calls that another model made are refused, as nothing of its own goes with them.
+    """
     short_ids: bool = False
     """Ids of calls are nine letters or digits."""
     answers_end_rounds: bool = False
@@ -43,40 +46,77 @@ class Dialect(Struct, frozen=True):
 
 
 DIALECTS: Mapping[str, Dialect] = {
-    "openai": Dialect(limit="max_completion_tokens", routes_by_key=True, fixes_sampling=True),
+    "openai": Dialect(
+        limit="max_completion_tokens", routes_by_key=True, fixes_sampling=True
+    ),
     "openrouter": Dialect(states_cost=True),
     "deepseek": Dialect(needs_thoughts=True),
     "moonshot": Dialect(needs_thoughts=True, fixes_sampling=True),
-    "mistral": Dialect(asks_for_usage=False, takes_thoughts=False, short_ids=True, answers_end_rounds=True),
-    "codestral": Dialect(asks_for_usage=False, takes_thoughts=False, short_ids=True, answers_end_rounds=True),
+    "mistral": Dialect(
+        asks_for_usage=False,
+        takes_thoughts=False,
+        short_ids=True,
+        answers_end_rounds=True,
+    ),
+    "codestral": Dialect(
+        asks_for_usage=False,
+        takes_thoughts=False,
+        short_ids=True,
+        answers_end_rounds=True,
+    ),
     "gemini": Dialect(takes_thoughts=False, signs_calls=True),
     "minimax": Dialect(keeps_text=True),
 }
 """By the prefix of the model string."""
 PLAIN = Dialect()
-UNSIGNED: Mapping[str, Any] = {"google": {"thought_signature": "skip_thought_signature_validator"}}
+UNSIGNED: Mapping[str, Any] = {
+    "google": {"thought_signature": "skip_thought_signature_validator"}
+}
 """Stands for a signature on calls that another model made."""
 
 
-def effort_fields(provider: str, model: str, known: KnownModel, effort: Effort) -> dict[str, Any]:
+def effort_fields(
+    provider: str, model: str, known: KnownModel, effort: Effort
+) -> dict[str, Any]:
     """The fields that tell a model of a provider how much to think."""
     match provider:
         case "openrouter" if not known.thinks and known != UNKNOWN:
-            return {}  # by its own list; a route that must take every field would not be found
+            # by its own list; a route that must take every field would not be found
+            return {}
         case "openrouter":
             is_off = effort is Effort.NONE
-            return {"reasoning": {"enabled": False} if is_off else {"effort": openai_word(effort, known)}}
+            return {
+                "reasoning": {"enabled": False}
+                if is_off
+                else {"effort": openai_word(effort, known)}
+            }
         case "deepseek" | "zai":
-            switch = {"thinking": {"type": "disabled" if effort is Effort.NONE else "enabled"}}
-            return {**switch, "reasoning_effort": "max"} if effort is Effort.MAX and provider == "deepseek" else switch
+            switch = {
+                "thinking": {"type": "disabled" if effort is Effort.NONE else "enabled"}
+            }
+            return (
+                {**switch, "reasoning_effort": "max"}
+                if effort is Effort.MAX and provider == "deepseek"
+                else switch
+            )
         case "moonshot" if effort is Effort.NONE:
             return {"thinking": {"type": "disabled"}}
         case "moonshot":
-            return {"reasoning_effort": "high" if effort is Effort.MEDIUM else effort.value}
+            return {
+                "reasoning_effort": "high" if effort is Effort.MEDIUM else effort.value
+            }
         case "mistral" | "codestral":
-            return {"reasoning_effort": "none" if effort in (Effort.NONE, Effort.LOW) else "high"}
+            return {
+                "reasoning_effort": "none"
+                if effort in (Effort.NONE, Effort.LOW)
+                else "high"
+            }
         case "xai":
-            return {"reasoning_effort": "low" if effort in (Effort.NONE, Effort.LOW) else "high"}
+            return {
+                "reasoning_effort": "low"
+                if effort in (Effort.NONE, Effort.LOW)
+                else "high"
+            }
         case "openai" if not known.thinks and model.startswith("gpt-4"):
             return {}
         case "openai":
@@ -87,7 +127,11 @@ def effort_fields(provider: str, model: str, known: KnownModel, effort: Effort) 
 
 def openai_effort(effort: Effort, known: KnownModel) -> str:
     """For OpenAI's own models, of which some cannot but think."""
-    if effort is Effort.NONE and known.thinks and not known.efforts & {"none", "minimal"}:
+    if (
+        effort is Effort.NONE
+        and known.thinks
+        and not known.efforts & {"none", "minimal"}
+    ):
         return "low"
     return openai_word(effort, known)
 
@@ -96,8 +140,14 @@ def openai_word(effort: Effort, known: KnownModel) -> str:
     """OpenAI's word for an effort, as far as the model is known to have one."""
     match effort:
         case Effort.MAX:
-            return next((word for word in ("max", "xhigh") if word in known.efforts), "high")
+            return next(
+                (word for word in ("max", "xhigh") if word in known.efforts), "high"
+            )
         case Effort.NONE:
-            return "minimal" if "minimal" in known.efforts and "none" not in known.efforts else "none"
+            return (
+                "minimal"
+                if "minimal" in known.efforts and "none" not in known.efforts
+                else "none"
+            )
         case _:
             return effort.value

@@ -1,4 +1,6 @@
-"""Server-sent events, read from bytes as they come: however they are cut, the events are the same."""
+"""Server-sent events, read from bytes as they come: however they are cut, the events
+are the same.
+"""
 
 from collections.abc import Iterator
 
@@ -14,9 +16,10 @@ class EventTooLong(Exception):
 class EventStream:
     """Takes bytes, gives the data of whole events.
 
-    Lines end in LF, CRLF or CR; comments, other fields and a byte order mark are left out; the lines of an event's
-    data are joined. What is not UTF-8 is replaced. (httpx-sse would do most of it, but its lines have no limit, and
-    it drops an event that is not followed by an empty line.)
+    Lines end in LF, CRLF or CR; comments, other fields and a byte order mark are left
+    out; the lines of an event's data are joined. What is not UTF-8 is replaced.
+    (httpx-sse would do most of it, but its lines have no limit, and it drops an event
+    that is not followed by an empty line.)
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,6 @@
-"""JSON from servers and models, which is never trusted to have a shape: what is not of a kind is empty."""
+"""JSON from servers and models, which is never trusted to have a shape: what is not of
+a kind is empty.
+"""
 
 import json
 from collections.abc import Mapping
@@ -41,18 +43,31 @@ def as_int(value: object) -> int | None:
 
 
 def as_amount(value: object) -> float | None:
-    """A number that can be an amount: JSON as Python reads it has infinite ones, too."""
-    is_amount = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _LARGEST_AMOUNT
-    return float(value) if is_amount else None  # type: ignore[arg-type]  # it is a number
+    """A number that can be an amount: JSON as Python reads it has infinite ones,
+    too.
+    """
+    is_amount = (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and 0 <= value <= _LARGEST_AMOUNT
+    )
+    # it is a number
+    return float(value) if is_amount else None  # type: ignore[arg-type]
 
 
 def as_text(value: object) -> str:
     """A value for people to read."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return (
+        value
+        if isinstance(value, str)
+        else json.dumps(value, ensure_ascii=False, default=str)
+    )
 
 
 def as_object(arguments: str) -> dict[str, Any]:
-    """A call's arguments as a server takes them back: some refuse a conversation in which a model wrote broken JSON."""
+    """A call's arguments as a server takes them back: some refuse a conversation in
+    which a model wrote broken JSON.
+    """
     written = read_json(arguments)
     if isinstance(written, dict):
         return written
@@ -61,4 +76,8 @@ def as_object(arguments: str) -> dict[str, Any]:
 
 def sendable_arguments(arguments: str) -> str:
     """The same as text: as the model wrote it, where that is an object."""
-    return arguments if isinstance(read_json(arguments), dict) else json.dumps(as_object(arguments))
+    return (
+        arguments
+        if isinstance(read_json(arguments), dict)
+        else json.dumps(as_object(arguments))
+    )

@@ -1,7 +1,8 @@
-"""Models that are asked over httpx, in whichever protocol: a fraction of a second to import, not three.
+"""Models that are asked over httpx, in whichever protocol: a fraction of a second to
+import, not three.
 
-One call, one connection: calls share nothing but the certificates that are trusted. So a model can be used from any
-event loop, and cancelling the call closes the connection.
+One call, one connection: calls share nothing but the certificates that are trusted. So
+a model can be used from any event loop, and cancelling the call closes the connection.
 """
 
 import asyncio
@@ -16,7 +17,12 @@ from typing import TYPE_CHECKING, Any, cast
 from cdd_agent.lean_import import import_without
 from cdd_agent.llm.direct.answers import documents, read_complaint
 from cdd_agent.llm.direct.json_values import as_bytes
-from cdd_agent.llm.direct.protocol import NoReply, ReplyReader, ServerFailed, WireProtocol
+from cdd_agent.llm.direct.protocol import (
+    NoReply,
+    ReplyReader,
+    ServerFailed,
+    WireProtocol,
+)
 from cdd_agent.llm.direct.silent_cut import expect_read_whole, looks_short
 from cdd_agent.llm.failures import Failure, Listener, translated, unfinished
 from cdd_agent.llm.known_models import Price, known_model
@@ -49,7 +55,9 @@ _HEADERS = {"Content-Type": "application/json", "User-Agent": f"cdd-agent/{VERSI
 class DirectModel:
     """A model at an endpoint, asked in a protocol that it speaks."""
 
-    def __init__(self, name: str, endpoint: Endpoint, options: ModelOptions = NO_OPTIONS) -> None:
+    def __init__(
+        self, name: str, endpoint: Endpoint, options: ModelOptions = NO_OPTIONS
+    ) -> None:
         self.name = name
         self.endpoint = endpoint
         self.options = options
@@ -81,7 +89,9 @@ class DirectModel:
 
     @property
     def sees(self) -> bool | None:
-        return self._model_facts.sees() if self.options.sees is None else self.options.sees
+        return (
+            self._model_facts.sees() if self.options.sees is None else self.options.sees
+        )
 
     @property
     def window(self) -> int | None:
@@ -92,10 +102,13 @@ class DirectModel:
         return self._model_facts.facts().price
 
     def warm_up(self) -> None:
-        """Import httpx and read the trusted certificates, in a thread; the first call joins it. Another one asks what
-        the server says of its model."""
+        """Import httpx and read the trusted certificates, in a thread; the first call
+        joins it. Another one asks what the server says of its model.
+        """
         self._model_facts.begin()
-        threading.Thread(target=prepare, args=(self.endpoint.base,), name="import-httpx", daemon=True).start()
+        threading.Thread(
+            target=prepare, args=(self.endpoint.base,), name="import-httpx", daemon=True
+        ).start()
 
     async def reply(self, request: Request, hear: Hear) -> Done:
         outer = sys.exception()
@@ -107,14 +120,25 @@ class DirectModel:
         reader, listener = self.protocol.reader(), Listener(hear)
         try:
             url = _url(self.endpoint.base, self.protocol.path)
-            async with client_for(url, silence_timeout(self._model_facts.known)) as client:
-                while (refusal := await self._ask(client, url, request, reader, listener)) is not None:
+            async with client_for(
+                url, silence_timeout(self._model_facts.known)
+            ) as client:
+                while (
+                    refusal := await self._ask(client, url, request, reader, listener)
+                ) is not None:
                     if not self.protocol.adapts_to(refusal):
                         raise ServerFailed(refusal)
-        except (httpx.HTTPError, httpx.InvalidURL, OSError, ServerFailed, NoReply) as error:
+        except (
+            httpx.HTTPError,
+            httpx.InvalidURL,
+            OSError,
+            ServerFailed,
+            NoReply,
+        ) as error:
             if error is listener.raised:
                 raise
-            if not (reader.finished and isinstance(error, httpx.TransportError)):  # then it came whole all the same
+            # then it came whole all the same
+            if not (reader.finished and isinstance(error, httpx.TransportError)):
                 raise self._error(error, outer, reader) from error
         if not reader.finished:
             raise unfinished(self.name, empty=reader.empty)
@@ -133,11 +157,14 @@ class DirectModel:
         if self._model_facts.shape_requests:
             self._model_facts.facts()
         if self.endpoint.speaks is Speaks.OLLAMA_CHAT:
-            self._model_facts.ask_ollama()  # others may have loaded the model with another window meanwhile
+            # others may have loaded the model with another window meanwhile
+            self._model_facts.ask_ollama()
         self._is_prepared = True
 
     async def _expect_read_whole(self, request: Request, usage: Usage) -> None:
-        """Raises `ContextTooLong` where Ollama has cut the request: it says how much it takes in once it is loaded."""
+        """Raises `ContextTooLong` where Ollama has cut the request: it says how much it
+        takes in once it is loaded.
+        """
         is_short, words = looks_short(request, usage), self._model_facts
         if not words.may_be_ollama or not (is_short or words.facts().window is None):
             return
@@ -146,17 +173,28 @@ class DirectModel:
             expect_read_whole(self.name, request, usage, window)
 
     async def _ask(
-        self, client: "httpx.AsyncClient", url: "httpx.URL", request: Request, reader: ReplyReader, hear: Hear
+        self,
+        client: "httpx.AsyncClient",
+        url: "httpx.URL",
+        request: Request,
+        reader: ReplyReader,
+        hear: Hear,
     ) -> Failure | None:
-        """Send the request and read its reply to the end; the failure where it is refused."""
+        """Send the request and read its reply to the end; the failure where it is
+        refused.
+        """
         import httpx
 
         call = self.protocol.call(request)
         headers = httpx.Headers({**_HEADERS, **self.endpoint.headers, **call.headers})
         headers.update(self.options.headers)  # a name may be written in other letters
         async with (
-            client.stream("POST", url, content=as_bytes(call.body), headers=headers) as response,
-            aclosing(cast("AsyncGenerator[bytes, None]", response.aiter_bytes())) as pieces,
+            client.stream(
+                "POST", url, content=as_bytes(call.body), headers=headers
+            ) as response,
+            aclosing(
+                cast("AsyncGenerator[bytes, None]", response.aiter_bytes())
+            ) as pieces,
         ):
             if not response.is_success:
                 return await read_complaint(response, pieces)
@@ -170,31 +208,48 @@ class DirectModel:
         """Raise before a call that cannot succeed, or cannot even be written."""
         key = self.endpoint.key or ""
         if self.endpoint.lacks_key:
-            raise AuthenticationFailed(f"There is no key for {self.name}.", hint=self.endpoint.key_hint)
+            raise AuthenticationFailed(
+                f"There is no key for {self.name}.", hint=self.endpoint.key_hint
+            )
         if not (key.isascii() and key.isprintable()):
             raise AuthenticationFailed(
-                f"The key for {self.name} has characters that no key has.", hint=self.endpoint.key_hint
+                f"The key for {self.name} has characters that no key has.",
+                hint=self.endpoint.key_hint,
             )
 
-    def _error(self, error: Exception, outer: BaseException | None, reply: ReplyReader) -> ModelError:
+    def _error(
+        self, error: Exception, outer: BaseException | None, reply: ReplyReader
+    ) -> ModelError:
         if isinstance(error, NoReply) and reply.empty:
             return unfinished(self.name, empty=True)
-        failure = error.failure if isinstance(error, ServerFailed) else Failure.of(error, outer)
-        told = translated(failure, self.name, self.endpoint.base, lambda: self.endpoint.key_hint)
-        if self.endpoint.speaks is Speaks.OLLAMA_CHAT and isinstance(told, ModelNotFound) and failure.status == 404:
+        failure = (
+            error.failure
+            if isinstance(error, ServerFailed)
+            else Failure.of(error, outer)
+        )
+        told = translated(
+            failure, self.name, self.endpoint.base, lambda: self.endpoint.key_hint
+        )
+        if (
+            self.endpoint.speaks is Speaks.OLLAMA_CHAT
+            and isinstance(told, ModelNotFound)
+            and failure.status == 404
+        ):
             told.hint = (
-                f"Get it with `ollama pull {self.endpoint.model}`. "
-                f"If it is not Ollama that is at {self.endpoint.base}: other API bases often end in /v1."
+                f"Get it with `ollama pull {self.endpoint.model}`. If it is not Ollama"
+                f" that is at {self.endpoint.base}: other API bases often end in /v1."
             )
         return told
 
 
 def prepare(base: str) -> None:
     """Do what is slow before the first call, once."""
-    import_without(["httpx._main", "h2"], "httpx", "httpcore")  # its command line, and HTTP/2
+    # its command line, and HTTP/2
+    import_without(["httpx._main", "h2"], "httpx", "httpcore")
     import httpx
 
-    with suppress(ImportError):  # what httpx would import in the middle of the first call
+    # what httpx would import in the middle of the first call
+    with suppress(ImportError):
         import_module("anyio._backends._asyncio")
         import_module("httpcore._async.http11")
     with suppress(httpx.InvalidURL, OSError):  # the call says so
@@ -208,7 +263,8 @@ def _url(base: str, end: str = "") -> "httpx.URL":
 
     try:
         url = httpx.URL(base)
-        url.host.encode("idna")  # as the system's resolver does, without a name for its errors
+        # as the system's resolver does, without a name for its errors
+        url.host.encode("idna")
     except UnicodeError as error:
         raise httpx.InvalidURL(str(error)) from error
     if (url.port or 0) > _LAST_PORT:
@@ -217,24 +273,33 @@ def _url(base: str, end: str = "") -> "httpx.URL":
     return url.copy_with(path=path if path.endswith(end) else f"{path}{end}")
 
 
-def client_for(url: "httpx.URL", silence: float = SILENCE_TIMEOUT) -> "httpx.AsyncClient":
+def client_for(
+    url: "httpx.URL", silence: float = SILENCE_TIMEOUT
+) -> "httpx.AsyncClient":
     """A client that waits for a byte as long as `silence` says.
 
     Proxies come from the environment, but none stands between this computer and itself.
-    Redirects are not followed: the key, and what is asked, are for the server that was configured.
+    Redirects are not followed: the key, and what is asked, are for the server that was
+    configured.
     """
     import httpx
 
     try:
         return httpx.AsyncClient(**client_settings(url, silence))
-    except (ValueError, ImportError) as error:  # of proxies that are not written as URLs, or speak SOCKS
+    except (ValueError, ImportError) as error:
+        # of proxies that are not written as URLs, or speak SOCKS
         raise ConnectionFailed(
             "The proxy that the environment names cannot be used.",
-            hint="Check HTTPS_PROXY, HTTP_PROXY and ALL_PROXY; SOCKS needs the package socksio.",
+            hint=(
+                "Check HTTPS_PROXY, HTTP_PROXY and ALL_PROXY; SOCKS needs the package"
+                " socksio."
+            ),
         ) from error
 
 
-def client_settings(url: "httpx.URL", silence: float = SILENCE_TIMEOUT) -> dict[str, Any]:
+def client_settings(
+    url: "httpx.URL", silence: float = SILENCE_TIMEOUT
+) -> dict[str, Any]:
     """How a client of httpx has to be made for an address."""
     import httpx
 
@@ -247,10 +312,16 @@ def client_settings(url: "httpx.URL", silence: float = SILENCE_TIMEOUT) -> dict[
 
 @cache
 def _trusted(nobody: bool) -> ssl.SSLContext:
-    """The certificates that are trusted; reading them takes a while. `nobody`: where none will be met."""
+    """The certificates that are trusted; reading them takes a while. `nobody`: where
+    none will be met.
+    """
     import httpx
 
-    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if nobody else httpx.create_ssl_context()
+    return (
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        if nobody
+        else httpx.create_ssl_context()
+    )
 
 
 def _is_plain_and_local(url: "httpx.URL") -> bool:

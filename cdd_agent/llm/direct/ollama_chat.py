@@ -1,6 +1,8 @@
-"""Ollama's own chat API as JSON: a window as large as the request needs, and no cut without a word.
+"""Ollama's own chat API as JSON: a window as large as the request needs, and no cut
+without a word.
 
-The rules are those of docs.ollama.com (chat, thinking, tool calling, errors) and of the code of its server.
+The rules are those of docs.ollama.com (chat, thinking, tool calling, errors) and of the
+code of its server.
 """
 
 import json
@@ -12,9 +14,21 @@ from msgspec.structs import replace
 
 from cdd_agent.llm.budget import CEILING, estimated_prompt
 from cdd_agent.llm.direct.chat_completions import tools_of
-from cdd_agent.llm.direct.json_values import as_dict, as_int, as_list, as_object, as_string, read_json
+from cdd_agent.llm.direct.json_values import (
+    as_dict,
+    as_int,
+    as_list,
+    as_object,
+    as_string,
+    read_json,
+)
 from cdd_agent.llm.direct.protocol import Call
-from cdd_agent.llm.direct.reply_text import Characters, ReplyText, call_of, whole_characters
+from cdd_agent.llm.direct.reply_text import (
+    Characters,
+    ReplyText,
+    call_of,
+    whole_characters,
+)
 from cdd_agent.llm.direct.reported_failures import read_document
 from cdd_agent.llm.direct.stop_reasons import stop_reason_of
 from cdd_agent.llm.failures import Failure
@@ -40,7 +54,9 @@ _THINK: Mapping[Effort, tuple[bool | str, ...]] = {
     Effort.HIGH: ("high", True),
     Effort.MAX: ("max", "high", True),
 }
-"""How much to think, in the words to try one after the other: older servers know fewer of them."""
+"""How much to think, in the words to try one after the other: older servers know fewer
+of them.
+"""
 _CANNOT_BUT_THINK = re.compile("gpt-oss")
 _THINK_IS_REFUSED = re.compile(r"\bthink(?:ing)?\b")
 
@@ -48,19 +64,24 @@ _THINK_IS_REFUSED = re.compile(r"\bthink(?:ing)?\b")
 class OllamaChat:
     """Ollama, here or elsewhere.
 
-    A window that it has to change makes it load the model anew: so it only grows, in powers of two.
+    A window that it has to change makes it load the model anew: so it only grows, in
+    powers of two.
     """
 
     path = "/api/chat"
 
-    def __init__(self, endpoint: Endpoint, options: ModelOptions, facts: Callable[[], KnownModel]) -> None:
+    def __init__(
+        self, endpoint: Endpoint, options: ModelOptions, facts: Callable[[], KnownModel]
+    ) -> None:
         self._endpoint, self._options, self._facts = endpoint, options, facts
         self._origin = endpoint.origin("ollama")
         self._window = 0
         """The one that was asked for last."""
         self._think: tuple[bool | str, ...] = ()
         if options.effort is not None:
-            always = options.effort is Effort.NONE and _CANNOT_BUT_THINK.search(endpoint.model)
+            always = options.effort is Effort.NONE and _CANNOT_BUT_THINK.search(
+                endpoint.model
+            )
             self._think = _THINK[Effort.LOW if always else options.effort]
 
     def call(self, request: Request) -> Call:
@@ -75,7 +96,8 @@ class OllamaChat:
             "messages": list(_messages(request, self._origin)),
             "stream": True,
             "truncate": False,  # rather an error than a request without its beginning
-            "shift": False,  # and rather a reply that is cut than one that forgets how it began
+            # and rather a reply that is cut than one that forgets how it began
+            "shift": False,
             "options": {**settings, **as_dict(own.pop("options", None))},
         }
         if request.tools:
@@ -88,19 +110,33 @@ class OllamaChat:
         return OllamaReader(self._origin)
 
     def adapts_to(self, failure: Failure) -> bool:
-        """A model that does not think says so, and a server that does not know a level of it, too."""
-        is_refused = failure.status == 400 and bool(self._think) and _THINK_IS_REFUSED.search(failure.all_words)
+        """A model that does not think says so, and a server that does not know a level
+        of it, too.
+        """
+        is_refused = (
+            failure.status == 400
+            and bool(self._think)
+            and _THINK_IS_REFUSED.search(failure.all_words)
+        )
         if is_refused:
-            self._think = () if "does not support" in failure.all_words else self._think[1:]
+            self._think = (
+                () if "does not support" in failure.all_words else self._think[1:]
+            )
         return bool(is_refused)
 
     def _window_for(self, request: Request) -> int:
-        """Room for the request and its reply, and never less than before or than is there anyway."""
+        """Room for the request and its reply, and never less than before or than is
+        there anyway.
+        """
         if self._options.window is not None:
             return self._options.window
         known = self._facts()
-        needed = estimated_prompt(request) + (self._options.max_output_tokens or CEILING)
-        window = max(1 << (needed - 1).bit_length(), known.window_now or 0, self._window)
+        needed = estimated_prompt(request) + (
+            self._options.max_output_tokens or CEILING
+        )
+        window = max(
+            1 << (needed - 1).bit_length(), known.window_now or 0, self._window
+        )
         self._window = min(window, known.window or window)
         return self._window
 
@@ -113,9 +149,17 @@ def _messages(request: Request, origin: str) -> Iterator[dict[str, Any]]:
             content["images"] = [in_base64(picture) for picture in message.pictures]
         if message.tool_calls:
             names |= {call.id: call.name for call in message.tool_calls}
-            content |= as_dict(read_json(message.data_from(origin)))  # the thoughts that led to them
+            # the thoughts that led to them
+            content |= as_dict(read_json(message.data_from(origin)))
             content["tool_calls"] = [
-                {"id": call.id, "function": {"index": index, "name": call.name, "arguments": as_object(call.arguments)}}
+                {
+                    "id": call.id,
+                    "function": {
+                        "index": index,
+                        "name": call.name,
+                        "arguments": as_object(call.arguments),
+                    },
+                }
                 for index, call in enumerate(message.tool_calls)
             ]
         if message.tool_call_id is not None:
@@ -151,13 +195,21 @@ class OllamaReader:
         for call in map(as_dict, as_list(message.get("tool_calls"))):
             made = as_dict(call.get("function"))
             id_ = as_string(call.get("id")) or f"call_{len(self._calls) + 1}"
-            self._calls.append(call_of(id_, made.get("name"), made.get("arguments") or {}))
+            self._calls.append(
+                call_of(id_, made.get("name"), made.get("arguments") or {})
+            )
         if document.get("done") is True:
             word = as_string(document.get("done_reason"))
             reason = stop_reason_of(word)
-            prompt, completion = as_int(document.get("prompt_eval_count")) or 0, as_int(document.get("eval_count")) or 0
-            usage = Usage(prompt, max(completion, 0)) if prompt > 0 else None  # it does not count what it read before
-            self._done = Done(reason, usage, stop_word=word if reason is StopReason.UNKNOWN else "")
+            prompt, completion = (
+                as_int(document.get("prompt_eval_count")) or 0,
+                as_int(document.get("eval_count")) or 0,
+            )
+            # it does not count what it read before
+            usage = Usage(prompt, max(completion, 0)) if prompt > 0 else None
+            self._done = Done(
+                reason, usage, stop_word=word if reason is StopReason.UNKNOWN else ""
+            )
             self.finished = True
 
     def end(self) -> Iterator[ModelEvent]:
@@ -169,5 +221,7 @@ class OllamaReader:
     def done(self) -> Done:
         data = None
         if thoughts := whole_characters("".join(self._thoughts)):
-            data = ProviderData(self._origin, json.dumps({"thinking": thoughts}, ensure_ascii=False))
+            data = ProviderData(
+                self._origin, json.dumps({"thinking": thoughts}, ensure_ascii=False)
+            )
         return replace(self._done, provider_data=data)

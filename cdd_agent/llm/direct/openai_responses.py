@@ -1,7 +1,9 @@
-"""OpenAI's Responses API as JSON, without storage there: all that a model put out goes back as it came.
+"""OpenAI's Responses API as JSON, without storage there: all that a model put out goes
+back as it came.
 
-The rules are those of developers.openai.com/api/docs (reasoning, conversation state, prompt caching) and of the types
-of OpenAI's own client. `response_reader.py` reads the answer.
+The rules are those of developers.openai.com/api/docs (reasoning, conversation state,
+prompt caching) and of the types of OpenAI's own client. `response_reader.py` reads the
+answer.
 """
 
 import re
@@ -11,7 +13,12 @@ from typing import Any
 from uuid import uuid4
 
 from cdd_agent.llm.direct.dialects import openai_effort
-from cdd_agent.llm.direct.json_values import as_dict, as_list, read_json, sendable_arguments
+from cdd_agent.llm.direct.json_values import (
+    as_dict,
+    as_list,
+    read_json,
+    sendable_arguments,
+)
 from cdd_agent.llm.direct.protocol import Call
 from cdd_agent.llm.direct.response_reader import ResponseReader
 from cdd_agent.llm.failures import Failure
@@ -32,9 +39,12 @@ _OPTIONAL = {
     "prompt_cache_key": r"\bprompt_cache_key\b",
     "stream": r"^stream$|verified to stream\b",
 }
-"""Fields, and parts of them, that can be left out where a server refuses them, and how a refusal names them."""
+"""Fields, and parts of them, that can be left out where a server refuses them, and how
+a refusal names them.
+"""
 _REFUSES_ITEMS = re.compile(
-    r"encrypted.content(?! is not supported)|without its required|not persisted|unknown parameter: 'input\[",
+    r"encrypted.content(?! is not supported)|without its required|not persisted|unknown"
+    r" parameter: 'input\[",
     re.IGNORECASE,
 )
 
@@ -44,7 +54,9 @@ class OpenAIResponses:
 
     path = "/responses"
 
-    def __init__(self, name: str, endpoint: Endpoint, options: ModelOptions = NO_OPTIONS) -> None:
+    def __init__(
+        self, name: str, endpoint: Endpoint, options: ModelOptions = NO_OPTIONS
+    ) -> None:
         self._endpoint, self._options = endpoint, options
         self._origin = endpoint.origin("responses")
         self._known = known_model(name)
@@ -54,7 +66,12 @@ class OpenAIResponses:
         self._cache_key = uuid4().hex
 
     def call(self, request: Request) -> Call:
-        system = [message.content for message in takewhile(lambda message: message.role == "system", request.messages)]
+        system = [
+            message.content
+            for message in takewhile(
+                lambda message: message.role == "system", request.messages
+            )
+        ]
         spoken = request.messages[len(system) :]
         body: dict[str, Any] = {
             "model": self._endpoint.model,
@@ -73,11 +90,14 @@ class OpenAIResponses:
                     "name": tool.name,
                     "description": tool.description,
                     "parameters": dict(tool.parameters),
-                    "strict": False,  # the default here would want every parameter to be required
+                    # the default here would want every parameter to be required
+                    "strict": False,
                 }
                 for tool in request.tools
             ]
-        fields = {name: value for name, value in body.items() if name not in self._left_out}
+        fields = {
+            name: value for name, value in body.items() if name not in self._left_out
+        }
         return Call({**fields, **self._options.body}, self._endpoint.bearer)
 
     def reader(self) -> ResponseReader:
@@ -90,7 +110,11 @@ class OpenAIResponses:
         if self._returns_items and _REFUSES_ITEMS.search(words):
             self._returns_items = False
             return True
-        named = {name for name, wording in _OPTIONAL.items() if re.search(wording, words, re.IGNORECASE | re.MULTILINE)}
+        named = {
+            name
+            for name, wording in _OPTIONAL.items()
+            if re.search(wording, words, re.IGNORECASE | re.MULTILINE)
+        }
         refused = named - self._left_out
         self._left_out |= refused
         return bool(refused)
@@ -104,11 +128,17 @@ class OpenAIResponses:
             effort, reasoning = options.effort, dict[str, str]()
             if effort is not None and "reasoning.effort" not in self._left_out:
                 reasoning["effort"] = openai_effort(effort, self._known)
-            if options.watched and effort is not Effort.NONE and "reasoning.summary" not in self._left_out:
+            if (
+                options.watched
+                and effort is not Effort.NONE
+                and "reasoning.summary" not in self._left_out
+            ):
                 reasoning["summary"] = "auto"
             if reasoning:
                 fields["reasoning"] = reasoning
-        if options.temperature is not None and not (self._known.thinks or self._known.refuses_sampling):
+        if options.temperature is not None and not (
+            self._known.thinks or self._known.refuses_sampling
+        ):
             fields["temperature"] = options.temperature
         if options.max_output_tokens is not None:
             fields["max_output_tokens"] = options.max_output_tokens
@@ -117,13 +147,29 @@ class OpenAIResponses:
     def _items(self, message: Message) -> list[dict[str, Any]]:
         if message.role == "tool":
             answered = _call_id(message.tool_call_id or "")
-            return [{"type": "function_call_output", "call_id": answered, "output": message.content}]
+            return [
+                {
+                    "type": "function_call_output",
+                    "call_id": answered,
+                    "output": message.content,
+                }
+            ]
         if message.role != "assistant":
             parts: list[dict[str, Any]] = []
             for picture in message.pictures:
                 parts.append({"type": "input_text", "text": f"{picture.name}:"})
-                parts.append({"type": "input_image", "image_url": data_url(picture), "detail": "auto"})
-            content = [*parts, {"type": "input_text", "text": message.content}] if parts else message.content
+                parts.append(
+                    {
+                        "type": "input_image",
+                        "image_url": data_url(picture),
+                        "detail": "auto",
+                    }
+                )
+            content = (
+                [*parts, {"type": "input_text", "text": message.content}]
+                if parts
+                else message.content
+            )
             return [{"role": message.role, "content": content}]
         if as_they_came := self._as_they_came(message):
             return as_they_came
@@ -137,17 +183,27 @@ class OpenAIResponses:
             for call in message.tool_calls
         ]
         says = message.content or not calls
-        return [*([{"role": "assistant", "content": message.content}] if says else []), *calls]
+        return [
+            *([{"role": "assistant", "content": message.content}] if says else []),
+            *calls,
+        ]
 
     def _as_they_came(self, message: Message) -> list[dict[str, Any]]:
-        """The items of a message, all or none: a call without the reasoning before it is refused, and so is an item
-        whose call nobody answers."""
+        """The items of a message, all or none: a call without the reasoning before it
+        is refused, and so is an item whose call nobody answers.
+        """
         data = message.data_from(self._origin) if self._returns_items else ""
         items = [as_dict(item) for item in as_list(read_json(data))]
-        made = [item.get("call_id") for item in items if item.get("type") == "function_call"]
+        made = [
+            item.get("call_id") for item in items if item.get("type") == "function_call"
+        ]
         return items if made == [call.id for call in message.tool_calls] else []
 
 
 def _call_id(id_: str) -> str:
     """An id as OpenAI takes it: some that other models' calls have are longer."""
-    return id_ if len(id_) <= _LONGEST_CALL_ID else sha256(id_.encode(errors="replace")).hexdigest()
+    return (
+        id_
+        if len(id_) <= _LONGEST_CALL_ID
+        else sha256(id_.encode(errors="replace")).hexdigest()
+    )

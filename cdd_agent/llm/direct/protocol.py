@@ -1,4 +1,6 @@
-"""The wire protocols: ways in which models are asked over HTTP, seen from the one place that sends and receives."""
+"""The wire protocols: ways in which models are asked over HTTP, seen from the one place
+that sends and receives.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
@@ -29,11 +31,15 @@ class ReplyReader(Protocol):
     """Nothing that looks like a reply has come."""
 
     def take(self, text: str) -> Iterator[ModelEvent]:
-        """Give the text of an event, or of a whole answer. Raises `ServerFailed` and `NoReply`."""
+        """Give the text of an event, or of a whole answer. Raises `ServerFailed` and
+        `NoReply`.
+        """
         ...
 
     def end(self) -> Iterator[ModelEvent]:
-        """The rest of the text, and the calls; once, after the last text of a reply that is `finished`."""
+        """The rest of the text, and the calls; once, after the last text of a reply
+        that is `finished`.
+        """
         ...
 
     @property
@@ -52,7 +58,9 @@ class Call(PartlyShown, frozen=True):
 
 
 class WireProtocol(Protocol):
-    """How a request is written and how its answer is read, for one model at one endpoint."""
+    """How a request is written and how its answer is read, for one model at one
+    endpoint.
+    """
 
     @property
     def path(self) -> str:
@@ -68,5 +76,7 @@ class WireProtocol(Protocol):
         ...
 
     def adapts_to(self, failure: Failure) -> bool:
-        """Learn from a refused request; whether the same request, written anew, may be taken."""
+        """Learn from a refused request; whether the same request, written anew, may be
+        taken.
+        """
         ...

@@ -11,7 +11,9 @@ from cdd_agent.llm.text_filter import TextFilter, UnreadableCall
 
 
 class Characters:
-    """Text in pieces, as whole characters: JSON may hold half of one, and some servers cut between the halves."""
+    """Text in pieces, as whole characters: JSON may hold half of one, and some servers
+    cut between the halves.
+    """
 
     def __init__(self) -> None:
         self._half = ""
@@ -29,18 +31,33 @@ class Characters:
 
 
 def whole_characters(text: str) -> str:
-    """Two halves that belong together are one character; one alone is shown as `\ufffd`."""
+    """Two halves that belong together are one character; one alone is shown as
+    `\ufffd`.
+    """
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def call_of(id_: object, name: object, arguments: object) -> ToolCall:
-    """A call as a server sends it: whole characters, and without harmony's marks behind the name, left by some."""
-    written = json.dumps(arguments, ensure_ascii=False) if isinstance(arguments, dict) else as_string(arguments)
-    return ToolCall(*map(whole_characters, (as_string(id_), as_string(name).partition("<|")[0], written)))
+    """A call as a server sends it: whole characters, and without harmony's marks behind
+    the name, left by some.
+    """
+    written = (
+        json.dumps(arguments, ensure_ascii=False)
+        if isinstance(arguments, dict)
+        else as_string(arguments)
+    )
+    return ToolCall(
+        *map(
+            whole_characters,
+            (as_string(id_), as_string(name).partition("<|")[0], written),
+        )
+    )
 
 
 class ReplyText:
-    """Gives the text as it is shown: in whole characters, and with thoughts and calls in it apart."""
+    """Gives the text as it is shown: in whole characters, and with thoughts and calls
+    in it apart.
+    """
 
     def __init__(self) -> None:
         self.written: list[str] = []
@@ -63,11 +80,17 @@ class ReplyText:
         self._filter.has_thought = True
 
     def calls(self) -> tuple[ToolCall, ...]:
-        """The calls that a server left in the text. Raises `ServerFailed` for one that cannot be read."""
+        """The calls that a server left in the text. Raises `ServerFailed` for one that
+        cannot be read.
+        """
         try:
             return self._filter.calls()
         except UnreadableCall as error:
-            raise ServerFailed(Failure(words="a call of a tool that cannot be read", all_words=str(error))) from error
+            raise ServerFailed(
+                Failure(
+                    words="a call of a tool that cannot be read", all_words=str(error)
+                )
+            ) from error
 
     def _said(self, text: str) -> Iterator[TextDelta | ThoughtDelta | WasThought]:
         self.written.append(text)

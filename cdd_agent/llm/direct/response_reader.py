@@ -9,11 +9,23 @@ from typing import Any
 
 from cdd_agent.llm.direct.json_values import as_dict, as_int, as_list, as_string
 from cdd_agent.llm.direct.protocol import ServerFailed
-from cdd_agent.llm.direct.reply_text import Characters, ReplyText, call_of, whole_characters
+from cdd_agent.llm.direct.reply_text import (
+    Characters,
+    ReplyText,
+    call_of,
+    whole_characters,
+)
 from cdd_agent.llm.direct.reported_failures import failure_in, read_document
 from cdd_agent.llm.direct.stop_reasons import stop_reason_of
 from cdd_agent.llm.failures import Failure
-from cdd_agent.llm.port import Done, ModelEvent, ProviderData, StopReason, ThoughtDelta, Usage
+from cdd_agent.llm.port import (
+    Done,
+    ModelEvent,
+    ProviderData,
+    StopReason,
+    ThoughtDelta,
+    Usage,
+)
 
 _PLAIN = frozenset({"message", "function_call"})
 """Items that can be said again in other words, unless they have a phase."""
@@ -53,7 +65,10 @@ class ResponseReader:
         if not (is_whole or kind.startswith("response.")):
             return  # a piece of another kind, as some servers mix in
         self.empty = False
-        index, piece = as_int(document.get("output_index")), as_string(document.get("delta"))
+        index, piece = (
+            as_int(document.get("output_index")),
+            as_string(document.get("delta")),
+        )
         place = len(self._items) if index is None else index
         match kind.removeprefix("response."):
             case "output_text.delta":
@@ -62,13 +77,19 @@ class ResponseReader:
                 self._is_refusal = True
                 yield from self._say(place, piece)
             case "reasoning_summary_text.delta":
-                yield from self._think(place, as_int(document.get("summary_index")) or 0, piece)
+                yield from self._think(
+                    place, as_int(document.get("summary_index")) or 0, piece
+                )
             case "reasoning_text.delta":
-                yield from self._think(place, as_int(document.get("content_index")) or 0, piece)
+                yield from self._think(
+                    place, as_int(document.get("content_index")) or 0, piece
+                )
             case "output_item.done":
                 yield from self._item(place, as_dict(document.get("item")))
             case "completed" | "incomplete" | "failed" | "cancelled" as state:
-                yield from self._finish(as_string(response.get("status")) or state, response)
+                yield from self._finish(
+                    as_string(response.get("status")) or state, response
+                )
             case _ if is_whole:
                 yield from self._finish(as_string(response.get("status")), response)
             case _:
@@ -77,7 +98,10 @@ class ResponseReader:
     def end(self) -> Iterator[ModelEvent]:
         yield from self._text.end()
         made = (item for item in self._output if item.get("type") == "function_call")
-        calls = [call_of(item.get("call_id"), item.get("name"), item.get("arguments")) for item in made]
+        calls = [
+            call_of(item.get("call_id"), item.get("name"), item.get("arguments"))
+            for item in made
+        ]
         if self._stop_reason is StopReason.STOP:
             yield from calls or self._text.calls()
 
@@ -91,16 +115,25 @@ class ResponseReader:
 
     @property
     def _data(self) -> ProviderData | None:
-        """The items, as they are wanted back: reasoning with what came after it, or nothing of either."""
+        """The items, as they are wanted back: reasoning with what came after it, or
+        nothing of either.
+        """
         items = self._output
         while items and items[-1].get("type") == "reasoning":
             items.pop()
         thoughts = [item for item in items if item.get("type") == "reasoning"]
-        if not all(item.get("encrypted_content") or item.get("content") for item in thoughts):
+        if not all(
+            item.get("encrypted_content") or item.get("content") for item in thoughts
+        ):
             return None  # it was not stored, and nobody could read it
-        if all(as_string(item.get("type")) in _PLAIN and not item.get("phase") for item in items):
+        if all(
+            as_string(item.get("type")) in _PLAIN and not item.get("phase")
+            for item in items
+        ):
             return None
-        return ProviderData(self._origin, whole_characters(json.dumps(items, ensure_ascii=False)))
+        return ProviderData(
+            self._origin, whole_characters(json.dumps(items, ensure_ascii=False))
+        )
 
     def _say(self, place: int, piece: str) -> Iterator[ModelEvent]:
         """A piece of the text; what is said in another item begins a paragraph."""
@@ -120,17 +153,25 @@ class ResponseReader:
         yield ThoughtDelta(thought)
 
     def _item(self, place: int, item: dict[str, Any]) -> Iterator[ModelEvent]:
-        """An item that is done; where nothing of it came in pieces, now all of it does."""
+        """An item that is done; where nothing of it came in pieces, now all of it
+        does.
+        """
         if item.get("type") == "function_call" and not as_string(item.get("call_id")):
             item = {**item, "call_id": f"call_{place + 1}"}
         self._items[place] = item
-        parts = [as_dict(part) for name in ("summary", "content") for part in as_list(item.get(name))]
+        parts = [
+            as_dict(part)
+            for name in ("summary", "content")
+            for part in as_list(item.get(name))
+        ]
         self._is_refusal |= any(part.get("type") == "refusal" for part in parts)
         if place in self._shown:
             return
         for number, part in enumerate(parts):
             if item.get("type") == "message":
-                yield from self._say(place, as_string(part.get("text")) or as_string(part.get("refusal")))
+                yield from self._say(
+                    place, as_string(part.get("text")) or as_string(part.get("refusal"))
+                )
             elif item.get("type") == "reasoning":
                 yield from self._think(place, number, as_string(part.get("text")))
 
@@ -144,11 +185,18 @@ class ResponseReader:
         if state == "failed":
             raise ServerFailed(Failure(words="the response failed"))
         self.finished = True
-        if state == "completed" and not any(item.get("status") == "incomplete" for item in self._items.values()):
-            self._stop_reason = StopReason.REFUSED if self._is_refusal else StopReason.STOP
+        if state == "completed" and not any(
+            item.get("status") == "incomplete" for item in self._items.values()
+        ):
+            self._stop_reason = (
+                StopReason.REFUSED if self._is_refusal else StopReason.STOP
+            )
             return
         state = "incomplete" if state == "completed" else state
-        word = as_string(as_dict(response.get("incomplete_details")).get("reason")) or state
+        word = (
+            as_string(as_dict(response.get("incomplete_details")).get("reason"))
+            or state
+        )
         if (reason := stop_reason_of(word)) in (StopReason.LENGTH, StopReason.REFUSED):
             self._stop_reason = reason
         else:
@@ -157,10 +205,14 @@ class ResponseReader:
 
 def _usage(counted: object) -> Usage | None:
     facts = as_dict(counted)
-    prompt, completion = (as_int(facts.get(f"{name}_tokens")) for name in ("input", "output"))
+    prompt, completion = (
+        as_int(facts.get(f"{name}_tokens")) for name in ("input", "output")
+    )
     if prompt is None and completion is None:
         return None
-    of_prompt, of_completion = (as_dict(facts.get(f"{name}_tokens_details")) for name in ("input", "output"))
+    of_prompt, of_completion = (
+        as_dict(facts.get(f"{name}_tokens_details")) for name in ("input", "output")
+    )
     return Usage(
         prompt or 0,
         completion or 0,

@@ -31,7 +31,10 @@ _LOOKS = {
     Tone.WARNING: "$text-warning",
     Tone.ERROR: "$text-error",
 }
-_NOTHING = "There are no runs here. `cdd exec --all planned` in a terminal carries out every ticket that has a plan."
+_NOTHING = (
+    "There are no runs here. `cdd exec --all planned` in a terminal carries out every"
+    " ticket that has a plan."
+)
 
 
 class BoardScreen(Overlay):
@@ -45,7 +48,12 @@ class BoardScreen(Overlay):
         Binding("up", "scroll_rows('scroll_up')", "A line up", show=False),
         Binding("down", "scroll_rows('scroll_down')", "A line down", show=False),
         Binding("pageup", "scroll_rows('scroll_page_up')", "A page up", show=False),
-        Binding("pagedown,space", "scroll_rows('scroll_page_down')", "A page down", show=False),
+        Binding(
+            "pagedown,space",
+            "scroll_rows('scroll_page_down')",
+            "A page down",
+            show=False,
+        ),
         Binding("home", "scroll_rows('scroll_home')", "To the top", show=False),
         Binding("end", "scroll_rows('scroll_end')", "To the end", show=False),
         Binding("q", "close", "Close", show=False),
@@ -65,14 +73,17 @@ class BoardScreen(Overlay):
         self.set_interval(_EVERY, self.look)
 
     def on_resize(self) -> None:
-        self.call_after_refresh(self.look)  # also at the beginning: before, nobody knows how wide it is
+        # also at the beginning: before, nobody knows how wide it is
+        self.call_after_refresh(self.look)
 
     @work(group="board", exclusive=True)
     async def look(self) -> None:
         """Show what there is now."""
         project = self._project
         try:
-            board = await asyncio.to_thread(lambda: board_here(project.root, project.tickets.list()))
+            board = await asyncio.to_thread(
+                lambda: board_here(project.root, project.tickets.list())
+            )
         except CddError as error:
             self.hint(error.message)
             return
@@ -85,7 +96,11 @@ class BoardScreen(Overlay):
             runs.update(_NOTHING)
             return
         lines = table(board, time.time(), max(runs.content_size.width, 20))
-        runs.update(Content("\n").join(Content.styled(text, _LOOKS.get(tone, "")) for text, tone in lines))
+        runs.update(
+            Content("\n").join(
+                Content.styled(text, _LOOKS.get(tone, "")) for text, tone in lines
+            )
+        )
 
     def seen(self) -> Hashable:
         return self.query_one(VerticalScroll).scroll_target_y

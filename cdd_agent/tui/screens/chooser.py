@@ -1,4 +1,6 @@
-"""A list to choose from: typing filters it, the arrows walk through it, Enter takes one."""
+"""A list to choose from: typing filters it, the arrows walk through it, Enter takes
+one.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from cdd_agent.tui.screens.overlay import Overlay
 
 
 class Row(Struct, frozen=True):
-    """One line of a list: what it is, what there is to say of it, and what it is known by to whoever made it."""
+    """One line of a list: what it is, what there is to say of it, and what it is known
+    by to whoever made it.
+    """
 
     key: str
     text: str
@@ -27,8 +31,9 @@ class Row(Struct, frozen=True):
 
 
 def found(rows: Iterable[Row], typed: str) -> list[Row]:
-    """The rows that hold all words that were typed, those first whose text begins with the first or holds them; or else
-    those whose text has the letters in this order."""
+    """The rows that hold all words that were typed, those first whose text begins with
+    the first or holds them; or else those whose text has the letters in this order.
+    """
     words = typed.casefold().split()
     if not words:
         return list(rows)
@@ -39,7 +44,9 @@ def found(rows: Iterable[Row], typed: str) -> list[Row]:
         everything = f"{text} {row.detail.casefold()}"
         if all(word in everything for word in words):
             starts = text.lstrip("/").startswith(words[0].lstrip("/"))
-            ranked.append((0 if starts else 1 if all(word in text for word in words) else 2, row))
+            ranked.append(
+                (0 if starts else 1 if all(word in text for word in words) else 2, row)
+            )
         letters = iter(text)
         if all(letter in letters for word in words for letter in word):
             loose.append(row)
@@ -51,12 +58,17 @@ class Chooser(Overlay):
 
     DEFAULT_CSS = """
     Chooser {
-        & #filter { height: 1; padding: 0 1; background: $surface; text-wrap: nowrap; text-overflow: ellipsis; }
+        & #filter {
+            height: 1; padding: 0 1; background: $surface; text-wrap: nowrap;
+            text-overflow: ellipsis;
+        }
         & OptionList {
-            height: 1fr; border: none; padding: 0 1; background: $background; scrollbar-size-vertical: 1;
+            height: 1fr; border: none; padding: 0 1; background: $background;
+            scrollbar-size-vertical: 1;
             text-wrap: nowrap; text-overflow: ellipsis; overflow-x: hidden;
             & > .option-list--option-highlighted {
-                background: $block-cursor-background; color: $block-cursor-foreground; text-style: bold;
+                background: $block-cursor-background; color: $block-cursor-foreground;
+                text-style: bold;
             }
         }
     }
@@ -69,7 +81,9 @@ class Chooser(Overlay):
         Binding("home", "walk('first')", "The first row", show=False),
         Binding("end", "walk('last')", "The last row", show=False),
         Binding("enter", "choose", "Take the row", show=False),
-        Binding("backspace", "shorten(1)", "Take back a letter of the filter", show=False),
+        Binding(
+            "backspace", "shorten(1)", "Take back a letter of the filter", show=False
+        ),
         Binding("ctrl+u", "shorten(1000000)", "Empty the filter", show=False),
     ]
     KEYS = "type to filter · ↑↓ walk · Enter chooses · Esc closes"
@@ -97,12 +111,18 @@ class Chooser(Overlay):
         self._fill(keep=True)
 
     def show(self, rows: Iterable[Row]) -> None:
-        """Show these rows; the one that is highlighted stays so, as far as it is still there."""
+        """Show these rows; the one that is highlighted stays so, as far as it is still
+        there.
+        """
         self._rows = list(rows)
         self._fill(keep=True)
 
     def seen(self) -> Hashable:
-        return self._typed, self.query_one(OptionList).highlighted, self.query_one(OptionList).scroll_target_y
+        return (
+            self._typed,
+            self.query_one(OptionList).highlighted,
+            self.query_one(OptionList).scroll_target_y,
+        )
 
     @property
     def highlighted(self) -> Row | None:
@@ -139,9 +159,19 @@ class Chooser(Overlay):
         width = max((cell_len(row.text) for row in self._found), default=0)
         width = min(width, max(self.size.width * 11 // 20, 16))
         options.set_options(Option(_line(row, width)) for row in self._found)
-        options.highlighted = self._found.index(before) if before in self._found else 0 if self._found else None
+        options.highlighted = (
+            self._found.index(before)
+            if before in self._found
+            else 0
+            if self._found
+            else None
+        )
         typed = sanitize_for_display(self._typed)
-        line = Content.assemble("› ", (typed, "bold"), "▏") if typed else Content.styled(f"› {self.PROMPT}", "dim")
+        line = (
+            Content.assemble("› ", (typed, "bold"), "▏")
+            if typed
+            else Content.styled(f"› {self.PROMPT}", "dim")
+        )
         self.query_one("#filter", Static).update(line)
         if not self._found and self._rows:
             self.hint(self.NOTHING)
@@ -149,6 +179,12 @@ class Chooser(Overlay):
 
 def _line(row: Row, width: int) -> Content:
     text = sanitize_for_display(row.text)
-    text = set_cell_size(text, width) if cell_len(text) <= width else f"{set_cell_size(text, width - 1)}…"
+    text = (
+        set_cell_size(text, width)
+        if cell_len(text) <= width
+        else f"{set_cell_size(text, width - 1)}…"
+    )
     sign = f"{row.sign} " if row.sign else ""
-    return Content.assemble(sign, (text, "bold"), "  ", sanitize_for_display(row.detail))
+    return Content.assemble(
+        sign, (text, "bold"), "  ", sanitize_for_display(row.detail)
+    )

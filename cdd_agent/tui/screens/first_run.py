@@ -1,4 +1,6 @@
-"""The first steps of somebody without a model: choose one of what is there, and say in a sentence what is wanted."""
+"""The first steps of somebody without a model: choose one of what is there, and say in
+a sentence what is wanted.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from cdd_agent.tui.screens.chooser import Chooser, Row
 from cdd_agent.tui.screens.overlay import Overlay
 
 DEMO = "demo"
-"""Closes the chooser for the demo; otherwise that is the line that chooses a model, or what was typed."""
+"""Closes the chooser for the demo; otherwise that is the line that chooses a model, or
+what was typed.
+"""
 SUGGESTED: Mapping[str, str] = {
     "anthropic": "claude-sonnet-4-5",
     "openai": "gpt-5.2",
@@ -31,33 +35,60 @@ SUGGESTED: Mapping[str, str] = {
     "groq": "openai/gpt-oss-120b",
     "xai": "grok-4",
 }
-"""By provider, a model that can do the work. Where a key is found for another, its model has to be named."""
+"""By provider, a model that can do the work. Where a key is found for another, its
+model has to be named.
+"""
 
 
-def choices(offers: Sequence[OfferedModel], environment: Mapping[str, str] = os.environ) -> Iterator[Row]:
-    """The models of this computer's servers, providers whose key is in the environment, the demo."""
+def choices(
+    offers: Sequence[OfferedModel], environment: Mapping[str, str] = os.environ
+) -> Iterator[Row]:
+    """The models of this computer's servers, providers whose key is in the environment,
+    the demo.
+    """
     for offer in offers:
         line = f"/model {shlex.quote(offer.model)} {shlex.quote(offer.api_base)} --save"
         yield Row(line, offer.name, f"{offer.server}, on this computer")
     for name, model in SUGGESTED.items():
         key = next((key for key in PROVIDERS[name].keys if environment.get(key)), None)
         if key is not None:
-            yield Row(f"/model {name}/{model} --save", f"{name}/{model}", f"with the key in {key}")
-    others = (name for name in PROVIDERS if name not in SUGGESTED and PROVIDERS[name].needs_key)
+            yield Row(
+                f"/model {name}/{model} --save",
+                f"{name}/{model}",
+                f"with the key in {key}",
+            )
+    others = (
+        name
+        for name in PROVIDERS
+        if name not in SUGGESTED and PROVIDERS[name].needs_key
+    )
     for name in others:
-        if key := next((key for key in PROVIDERS[name].keys if environment.get(key)), None):
-            yield Row(f"/model {name}/", f"{name}/…", f"with the key in {key}; you name the model")
-    yield Row(DEMO, "The demo", "a sample project with a scripted model: no key, no network; leaves this shell")
+        if key := next(
+            (key for key in PROVIDERS[name].keys if environment.get(key)), None
+        ):
+            yield Row(
+                f"/model {name}/",
+                f"{name}/…",
+                f"with the key in {key}; you name the model",
+            )
+    yield Row(
+        DEMO,
+        "The demo",
+        "a sample project with a scripted model: no key, no network; leaves this shell",
+    )
 
 
 class FirstRun(Chooser):
-    """Typing is for the prompt, and closes it; so does Escape. An Enter that comes before anybody can have read what it
-    chooses has to be pressed once more."""
+    """Typing is for the prompt, and closes it; so does Escape. An Enter that comes
+    before anybody can have read what it chooses has to be pressed once more.
+    """
 
     KEYS = "↑↓ · Enter uses it, set for this project · Esc: later, by /model"
     PROMPT = "No model is configured yet. Which one is to be asked?"
 
-    def __init__(self, offers: Sequence[OfferedModel], now: Callable[[], float]) -> None:
+    def __init__(
+        self, offers: Sequence[OfferedModel], now: Callable[[], float]
+    ) -> None:
         super().__init__("Welcome to cdd", choices(offers))
         self._now = now
         self._seen_at = now()
@@ -82,7 +113,10 @@ class Wish(Overlay):
     DEFAULT_CSS = """
     Wish {
         & > #overlay { height: 8; }
-        & #words { height: auto; min-height: 1; max-height: 3; padding: 0 1; background: $surface; }
+        & #words {
+            height: auto; min-height: 1; max-height: 3; padding: 0 1;
+            background: $surface;
+        }
         & #about { height: auto; padding: 0 1; }
     }
     """
@@ -99,8 +133,9 @@ class Wish(Overlay):
 
     def content(self) -> Iterator[Widget]:
         yield Static(
-            "In a sentence or two, as you would say it to a colleague. Then Socrates asks what is not clear, the "
-            "Planner makes steps of it, the Executor carries them out: each when you press Enter.",
+            "In a sentence or two, as you would say it to a colleague. Then Socrates"
+            " asks what is not clear, the Planner makes steps of it, the Executor"
+            " carries them out: each when you press Enter.",
             id="about",
             markup=False,
         )
@@ -126,4 +161,6 @@ class Wish(Overlay):
             self.dismiss(self._typed.strip())
 
     def _show(self) -> None:
-        self.query_one("#words", Static).update(Content(f"› {sanitize_for_display(self._typed)}▏"))
+        self.query_one("#words", Static).update(
+            Content(f"› {sanitize_for_display(self._typed)}▏")
+        )

@@ -1,4 +1,6 @@
-"""Help: what the person can do in the situation they are in, then the keys, the commands, and all the rest."""
+"""Help: what the person can do in the situation they are in, then the keys, the
+commands, and all the rest.
+"""
 
 from __future__ import annotations
 
@@ -24,15 +26,22 @@ QUESTION = "question"
 
 
 class HelpScreen(Overlay):
-    """Made from the commands, the agents and the bindings. It opens at its top, which is about `situation`: an agent's
-    name, or `QUESTION`; for any other word it is the keys."""
+    """Made from the commands, the agents and the bindings. It opens at its top, which
+    is about `situation`: an agent's name, or `QUESTION`; for any other word it is the
+    keys.
+    """
 
     DEFAULT_CSS = "HelpScreen Transcript { height: 1fr; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "scroll_text('scroll_up')", "A line up", show=False),
         Binding("down", "scroll_text('scroll_down')", "A line down", show=False),
         Binding("pageup", "scroll_text('scroll_page_up')", "A page up", show=False),
-        Binding("pagedown,space", "scroll_text('scroll_page_down')", "A page down", show=False),
+        Binding(
+            "pagedown,space",
+            "scroll_text('scroll_page_down')",
+            "A page down",
+            show=False,
+        ),
         Binding("home", "scroll_text('scroll_home')", "To the top", show=False),
         Binding("end", "scroll_text('scroll_end')", "To the end", show=False),
         Binding("f1,q,question_mark", "close", "Close", show=False),

@@ -1,12 +1,22 @@
-"""The screens around the work are opened here, and what is chosen on them is done: a line goes into the prompt, a theme
-is used. Imported when the first of them is asked for."""
+"""The screens around the work are opened here, and what is chosen on them is done: a
+line goes into the prompt, a theme is used. Imported when the first of them is asked
+for.
+"""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cdd_agent.tui.themes import AUTOMATIC, THEMES, ThemeChoice, known_theme, remember, remembered, use_theme
+from cdd_agent.tui.themes import (
+    AUTOMATIC,
+    THEMES,
+    ThemeChoice,
+    known_theme,
+    remember,
+    remembered,
+    use_theme,
+)
 from cdd_agent.tui.widgets.prompt import Prompt
 
 if TYPE_CHECKING:
@@ -15,7 +25,9 @@ if TYPE_CHECKING:
 
 
 async def open_screen(app: Shell, name: str, choice: str = "") -> None:
-    """Open a screen over the shell, by the name that `ScreenAsked` has, or do what `theme` says. Raises `CddError`."""
+    """Open a screen over the shell, by the name that `ScreenAsked` has, or do what
+    `theme` says. Raises `CddError`.
+    """
     if name == "theme":
         _choose_theme(app, choice)
         return
@@ -43,7 +55,13 @@ async def open_screen(app: Shell, name: str, choice: str = "") -> None:
         case _:
             from cdd_agent.tui.screens.help import QUESTION, HelpScreen
 
-            situation = QUESTION if app.asking.open is not None else app.home.agent.name if app.home.agent else "chat"
+            situation = (
+                QUESTION
+                if app.asking.open is not None
+                else app.home.agent.name
+                if app.home.agent
+                else "chat"
+            )
             app.push_screen(HelpScreen(choice or situation), app.say_from_screen)
 
 
@@ -52,9 +70,16 @@ def offer_first_steps(app: Shell) -> None:
     from cdd_agent.tui.screens.first_run import FirstRun
 
     session = app.session
-    if session is None or app.screen is not app.home or app.home.prompt.text or app.is_busy:
+    if (
+        session is None
+        or app.screen is not app.home
+        or app.home.prompt.text
+        or app.is_busy
+    ):
         return
-    app.push_screen(FirstRun(session.offers, app.clock.now), partial(_done_with_first_run, app))
+    app.push_screen(
+        FirstRun(session.offers, app.clock.now), partial(_done_with_first_run, app)
+    )
 
 
 def _done_with_first_run(app: Shell, chosen: str | None) -> None:
@@ -94,7 +119,11 @@ def _done_with_wish(app: Shell, words: str | None) -> None:
 
 def _guide(app: Shell, guide: Guide) -> None:
     """Put what comes next into the prompt, unless the person is at something else."""
-    if app.session is None or app.home.prompt.text or (coming := guide.next(app.session)) is None:
+    if (
+        app.session is None
+        or app.home.prompt.text
+        or (coming := guide.next(app.session)) is None
+    ):
         return
     line, hint = coming
     app.home.hints[line] = hint
@@ -114,8 +143,14 @@ def _choose_theme(app: Shell, typed: str) -> None:
     """Use a theme from now on; without a name, say which there are."""
     if not typed:
         now = remembered()
-        which = now.name if now.is_chosen else f"{now.name}, by the terminal's background"
-        app.notify(f"The theme is {which}. /theme {' | '.join((*THEMES, AUTOMATIC))} chooses one.", markup=False)
+        which = (
+            now.name if now.is_chosen else f"{now.name}, by the terminal's background"
+        )
+        app.notify(
+            f"The theme is {which}. /theme {' | '.join((*THEMES, AUTOMATIC))} chooses"
+            " one.",
+            markup=False,
+        )
         return
     name = known_theme(typed)
     if name == AUTOMATIC:

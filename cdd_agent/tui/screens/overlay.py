@@ -1,4 +1,6 @@
-"""A screen over the shell's own: each key has an effect there, or is answered by a hint; Escape closes it."""
+"""A screen over the shell's own: each key has an effect there, or is answered by a
+hint; Escape closes it.
+"""
 
 from __future__ import annotations
 
@@ -20,22 +22,33 @@ from cdd_agent.tui.keys import shown
 
 
 class Overlay(GuardedWidget, ModalScreen[str]):
-    """A heading, something to look at, and a line about the keys, which are its BINDINGS: their descriptions are the
-    words of the help.
+    """A heading, something to look at, and a line about the keys, which are its
+    BINDINGS: their descriptions are the words of the help.
 
-    Closed with a line for the prompt, it is that which the person wants to say; an empty one says nothing.
+    Closed with a line for the prompt, it is that which the person wants to say; an
+    empty one says nothing.
     """
 
     DEFAULT_CSS = """
     Overlay {
         align: center middle;
-        & > #overlay { width: 94%; height: 94%; border: round $primary; background: $background; }
-        & #heading { height: 1; padding: 0 1; text-style: bold; text-wrap: nowrap; text-overflow: ellipsis; }
-        & #keys { height: 1; padding: 0 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
+        & > #overlay {
+            width: 94%; height: 94%; border: round $primary; background: $background;
+        }
+        & #heading {
+            height: 1; padding: 0 1; text-style: bold; text-wrap: nowrap;
+            text-overflow: ellipsis;
+        }
+        & #keys {
+            height: 1; padding: 0 1; color: $text-muted; text-wrap: nowrap;
+            text-overflow: ellipsis;
+        }
     }
     Overlay.-narrow > #overlay { width: 100%; height: 100%; border: none; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "close", "Close", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "close", "Close", show=False)
+    ]
     KEYS: ClassVar[str] = "Esc closes"
     """The line at its bottom."""
 
@@ -53,22 +66,34 @@ class Overlay(GuardedWidget, ModalScreen[str]):
         self.query_one("#heading", Static).update(sanitize_for_display(text))
 
     def hint(self, text: str) -> None:
-        """In place of the line about the keys, until the next one is pressed; without a text, that line again."""
-        self.query_one("#keys", Static).update(Content(sanitize_for_display(text) or self.KEYS))
+        """In place of the line about the keys, until the next one is pressed; without a
+        text, that line again.
+        """
+        self.query_one("#keys", Static).update(
+            Content(sanitize_for_display(text) or self.KEYS)
+        )
 
     def type(self, text: str) -> None:
         """A printable key or a pasted text, which no binding takes."""
 
     def dismiss(self, result: str | None = None) -> AwaitComplete:
-        """Close it; what is not on top any more has been closed, or is covered, and stays."""
+        """Close it; what is not on top any more has been closed, or is covered, and
+        stays.
+        """
         return super().dismiss(result) if self.is_current else AwaitComplete()
 
     def pass_on(self, event: events.Key | events.Paste) -> bool:
-        """Whether another screen is on top by now, which gets what was typed then. It came at once with a key before
-        it, which has closed this screen or opened that one."""
+        """Whether another screen is on top by now, which gets what was typed then. It
+        came at once with a key before it, which has closed this screen or opened that
+        one.
+        """
         if self.is_current:
             return False
-        again = events.Key(event.key, event.character) if isinstance(event, events.Key) else events.Paste(event.text)
+        again = (
+            events.Key(event.key, event.character)
+            if isinstance(event, events.Key)
+            else events.Paste(event.text)
+        )
         again.time = event.time
         self.app.post_message(again)
         return True
@@ -77,7 +102,8 @@ class Overlay(GuardedWidget, ModalScreen[str]):
         event.stop().prevent_default()
         if self.pass_on(event):
             return
-        if event.key == "escape" and not self.query("#keys"):  # a fault has left it empty
+        # a fault has left it empty
+        if event.key == "escape" and not self.query("#keys"):
             self.dismiss("")
             return
         self.hint("")

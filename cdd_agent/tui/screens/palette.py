@@ -1,4 +1,6 @@
-"""Everything that can be done, to be found by its words: commands, tickets, themes, screens, keys."""
+"""Everything that can be done, to be found by its words: commands, tickets, themes,
+screens, keys.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +22,18 @@ if TYPE_CHECKING:
     from cdd_agent.open_project import Project
 
 ACTION = "action:"
-"""Begins what the palette is closed with where that is no line for the prompt, but what the shell does at once; none of
-these changes anything but what one sees."""
+"""Begins what the palette is closed with where that is no line for the prompt, but what
+the shell does at once; none of these changes anything but what one sees.
+"""
 _LEFT_TO_KEYS = ("stop", "leave", "scroll_transcript")
 
 
 class Palette(Chooser):
     """Closed with a line for the prompt, or with an `ACTION`."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+p", "close", "Close", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+p", "close", "Close", show=False)
+    ]
     KEYS = "type to find · Enter takes it into the prompt, runs nothing · Esc closes"
     PROMPT = "a command, a ticket, a key, in words"
 
@@ -49,7 +54,9 @@ class Palette(Chooser):
     async def read_tickets(self) -> None:
         """Offer the tickets, too, each with what is next for it."""
         try:
-            self._tickets = await asyncio.to_thread(lambda: tuple(_ticket_rows(self._project)))
+            self._tickets = await asyncio.to_thread(
+                lambda: tuple(_ticket_rows(self._project))
+            )
         except CddError as error:
             self.hint(error.message)
             return
@@ -78,4 +85,8 @@ def _fixed_rows() -> Iterator[Row]:
 
 def _begun(known: SlashCommand) -> str:
     """The command as it is typed, with room for what it needs."""
-    return f"/{known.name} " if known.usage and not known.usage.startswith("[") else f"/{known.name}"
+    return (
+        f"/{known.name} "
+        if known.usage and not known.usage.startswith("[")
+        else f"/{known.name}"
+    )

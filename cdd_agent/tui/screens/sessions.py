@@ -1,4 +1,6 @@
-"""Earlier sessions, the latest first: when each was, what it is, how far, how it ended. Enter goes on with one."""
+"""Earlier sessions, the latest first: when each was, what it is, how far, how it ended.
+Enter goes on with one.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,10 @@ class SessionsScreen(Chooser):
 
     def __init__(self, sessions: Sequence[SessionView]) -> None:
         now = datetime.now(UTC)
-        super().__init__(f"Earlier sessions: {len(sessions)}", [_row(session, now) for session in sessions])
+        super().__init__(
+            f"Earlier sessions: {len(sessions)}",
+            [_row(session, now) for session in sessions],
+        )
 
 
 def _row(session: SessionView, now: datetime) -> Row:
@@ -30,4 +35,9 @@ def _row(session: SessionView, now: datetime) -> Row:
     name = "chat" if session.agent == "chat" else session.key
     columns = ((f"{when:>10}", 11), (session.progress, 16))
     facts = "".join(set_cell_size(text, width) for text, width in columns)
-    return Row(f"/resume {session.key}", name, f"{facts} {session.last}", _SIGNS.get(session.agent, "·"))
+    return Row(
+        f"/resume {session.key}",
+        name,
+        f"{facts} {session.last}",
+        _SIGNS.get(session.agent, "·"),
+    )

@@ -1,4 +1,6 @@
-"""All settings: the value of each, where it comes from, what it is for; one is changed where it stands."""
+"""All settings: the value of each, where it comes from, what it is for; one is changed
+where it stands.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,13 @@ if TYPE_CHECKING:
 
 
 class SettingsScreen(Chooser):
-    """Enter on a row opens its value for typing; Enter once more checks it and writes the project's file."""
+    """Enter on a row opens its value for typing; Enter once more checks it and writes
+    the project's file.
+    """
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("f5", "close", "Close", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("f5", "close", "Close", show=False)
+    ]
     KEYS = "type to filter · Enter changes it, for this project · Esc closes"
     NOTHING = "No setting is called so."
 
@@ -57,11 +63,17 @@ class SettingsScreen(Chooser):
     def chosen(self, row: Row) -> None:
         setting = self._settings[row.key]
         if setting.can_be_changed:
-            self._edited, self._value = setting, "" if setting.value == "null" else setting.value
+            self._edited, self._value = (
+                setting,
+                "" if setting.value == "null" else setting.value,
+            )
             self._show_value()
         else:
             self._saved += 1
-            self.hint(f"{setting.name} is changed in .cdd/config.yaml: it may hold what nobody should see here")
+            self.hint(
+                f"{setting.name} is changed in .cdd/config.yaml: it may hold what"
+                " nobody should see here"
+            )
 
     def type(self, text: str) -> None:
         if self._edited is None:
@@ -115,8 +127,12 @@ class SettingsScreen(Chooser):
     def _show_value(self) -> None:
         assert self._edited is not None
         name, value = self._edited.name, sanitize_for_display(self._value)
-        self.query_one("#filter", Static).update(Content.assemble(f"{name}: ", (value, "bold"), "▏"))
-        self.hint(f"{self._edited.words} · Enter sets it, empty: the default · Esc: not")
+        self.query_one("#filter", Static).update(
+            Content.assemble(f"{name}: ", (value, "bold"), "▏")
+        )
+        self.hint(
+            f"{self._edited.words} · Enter sets it, empty: the default · Esc: not"
+        )
 
 
 def _row(setting: Setting) -> Row:

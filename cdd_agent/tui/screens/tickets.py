@@ -1,4 +1,6 @@
-"""All tickets: how far each is, what it cost, when it was last touched; Enter offers what is next for one."""
+"""All tickets: how far each is, what it cost, when it was last touched; Enter offers
+what is next for one.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,13 @@ from cdd_agent.errors import CddError
 from cdd_agent.open_project import Project
 from cdd_agent.tui.screens.chooser import Chooser, Row
 
-_SIGNS = {"done": "✓", "in progress": "◐", "failed": "✗", "unreadable": "!", "planned": "○"}
+_SIGNS = {
+    "done": "✓",
+    "in progress": "◐",
+    "failed": "✗",
+    "unreadable": "!",
+    "planned": "○",
+}
 _NEW = Row("/new ", "New ticket", "/new TYPE NAME", "+")
 
 
@@ -75,14 +83,30 @@ def _row(ticket: TicketOverview, now: datetime) -> Row:
     progress = f"{seen.done}/{seen.total}" if seen.total else ""
     money = f"${ticket.usd:.2f}" if ticket.usd else ""
     when = ago(ticket.touched, now) if ticket.touched else ""
-    columns = ((seen.state, 12), (f"{progress:>5}", 6), (f"{money:>7}", 8), (f"{when:>10}", 11))
+    columns = (
+        (seen.state, 12),
+        (f"{progress:>5}", 6),
+        (f"{money:>7}", 8),
+        (f"{when:>10}", 11),
+    )
     facts = "".join(set_cell_size(text, width) for text, width in columns)
     return Row(
-        ticket.next_line, seen.slug, f"{facts} {seen.error or ticket.next_line.split()[0]}", _SIGNS.get(seen.state, "·")
+        ticket.next_line,
+        seen.slug,
+        f"{facts} {seen.error or ticket.next_line.split()[0]}",
+        _SIGNS.get(seen.state, "·"),
     )
 
 
 def _counted(tickets: list[TicketOverview]) -> str:
     states = [ticket.view.state for ticket in tickets]
-    parts = [f"{states.count(state)} {state}" for state in ("in progress", "failed", "planned", "done")]
-    return " · ".join([f"Tickets: {len(tickets)}", *(part for part in parts if not part.startswith("0 "))])
+    parts = [
+        f"{states.count(state)} {state}"
+        for state in ("in progress", "failed", "planned", "done")
+    ]
+    return " · ".join(
+        [
+            f"Tickets: {len(tickets)}",
+            *(part for part in parts if not part.startswith("0 ")),
+        ]
+    )

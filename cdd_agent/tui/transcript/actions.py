@@ -1,4 +1,6 @@
-"""Actions as blocks that fold: a tool's call, files that were written, a check and the tests that failed."""
+"""Actions as blocks that fold: a tool's call, files that were written, a check and the
+tests that failed.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -31,14 +33,26 @@ _DIFF_LINES = 12
 _LAST_LINES = 8
 """Of what a command printed, when it is opened a little."""
 _LONG_COMMAND = 60
-"""Characters from which on a command stands below its header, too: there the end may be cut."""
+"""Characters from which on a command stands below its header, too: there the end may be
+cut.
+"""
 _GLIMPSE = 4
 """Lines that are shown of a check's output while it comes."""
 _OWN_LINES = 20
-"""Of what a command of the person's own prints, while it comes and later: they want to see it."""
+"""Of what a command of the person's own prints, while it comes and later: they want to
+see it.
+"""
 
 
-Shown = ToolFinished | ChangesApplied | OwnCommandStarted | TestsStarted | CommandOutput | TestsFinished | StepDiff
+Shown = (
+    ToolFinished
+    | ChangesApplied
+    | OwnCommandStarted
+    | TestsStarted
+    | CommandOutput
+    | TestsFinished
+    | StepDiff
+)
 
 
 class Actions:
@@ -71,7 +85,9 @@ class Actions:
                 transcript.begin_output(header, glimpse=_OWN_LINES, sample=-_OWN_LINES)
             case TestsStarted(command=command):
                 self._check = command_header(command)
-                transcript.begin_output(self._check, glimpse=_GLIMPSE, sample=-_LAST_LINES)
+                transcript.begin_output(
+                    self._check, glimpse=_GLIMPSE, sample=-_LAST_LINES
+                )
             case CommandOutput(text=text):
                 if not transcript.is_growing:  # something was told in between
                     transcript.begin(BlockKind.OUTPUT)
@@ -83,7 +99,10 @@ class Actions:
                     transcript.settle()
                     transcript.lay_out(check)
                     self._check = None
-                if event.verification is not Verification.PASSED or event.reason != f"`{event.command}` passed":
+                if (
+                    event.verification is not Verification.PASSED
+                    or event.reason != f"`{event.command}` passed"
+                ):
                     self._say(event, Tone.GOOD, Tone.WARNING)
                 else:
                     self._say(event, Tone.WARNING)
@@ -96,13 +115,19 @@ class Actions:
 
     def _say(self, event: Event, *tones: Tone) -> None:
         """Say of an event what it says in one of these tones."""
-        kinds = {Tone.PLAIN: BlockKind.NOTE, Tone.GOOD: BlockKind.GOOD, Tone.WARNING: BlockKind.WARNING}
+        kinds = {
+            Tone.PLAIN: BlockKind.NOTE,
+            Tone.GOOD: BlockKind.GOOD,
+            Tone.WARNING: BlockKind.WARNING,
+        }
         for text, tone in described(event):
             if tone in tones:
                 self._transcript.add(kinds[tone], text)
 
 
-def show_diff(transcript: Transcript, diff: str, opening: Opening = Opening.ALL) -> None:
+def show_diff(
+    transcript: Transcript, diff: str, opening: Opening = Opening.ALL
+) -> None:
     """A unified diff as blocks, one a file."""
     for block in diff_blocks(StepDiff(0, "", diff), transcript.diff_layout):
         block.header.fold.opening = opening
@@ -128,7 +153,11 @@ def tool_blocks(event: ToolFinished, layout: DiffLayout) -> Iterator[Foldable]:
     use = _one_line(tool_use(event))
     if event.files:
         for file in event.files:
-            yield _file_block(use if len(event.files) == 1 else f"edit {_one_line(file.path)}", file, layout)
+            yield _file_block(
+                use if len(event.files) == 1 else f"edit {_one_line(file.path)}",
+                file,
+                layout,
+            )
         return
     is_command = event.tool == "execute_command"
     remarks = [f"exit code {event.exit_code}"] if event.exit_code else []
@@ -137,7 +166,9 @@ def tool_blocks(event: ToolFinished, layout: DiffLayout) -> Iterator[Foldable]:
     if event.exit_code is not None or event.seconds >= 1:
         remarks.append(_in_seconds(event.seconds))
     body, texts = list[TranscriptLine](), list[str]()
-    if is_command and (len(event.target) > _LONG_COMMAND or "\n" in event.target.strip()):
+    if is_command and (
+        len(event.target) > _LONG_COMMAND or "\n" in event.target.strip()
+    ):
         texts.append(event.target)
         body += _words(event.target, "action")
     if event.problem and not event.exit_code:
@@ -155,12 +186,21 @@ def tool_blocks(event: ToolFinished, layout: DiffLayout) -> Iterator[Foldable]:
         title_marks=_verb(use),
         ink="action",
     )
-    yield Foldable(header, body, "\n".join((use, *texts)), sample=-_LAST_LINES if is_command else _LAST_LINES)
+    yield Foldable(
+        header,
+        body,
+        "\n".join((use, *texts)),
+        sample=-_LAST_LINES if is_command else _LAST_LINES,
+    )
 
 
 def written_blocks(event: ChangesApplied, layout: DiffLayout) -> Iterator[Foldable]:
-    """The files that were written, each with what is different in it: folded, as the reply has just shown its code."""
-    verbs = dict.fromkeys(event.created, "create") | dict.fromkeys(event.deleted, "delete")
+    """The files that were written, each with what is different in it: folded, as the
+    reply has just shown its code.
+    """
+    verbs = dict.fromkeys(event.created, "create") | dict.fromkeys(
+        event.deleted, "delete"
+    )
     for file in event.files:
         title = f"{verbs.get(file.path, 'edit')} {_one_line(file.path)}"
         yield _file_block(title, file, layout, Opening.HEADER)
@@ -174,7 +214,13 @@ def net_block(event: ChangesApplied, layout: DiffLayout) -> Foldable:
         body += [*_words(f"{file.path}  {_counts(file)}", "action"), *file.lines]
     count = len(event.files)
     title = f"written: {count} file{'s' * (count != 1)}"
-    header = FoldHeader(fold=Fold(), title=title, remark=lines_changed(event.files), remark_ink="remark", ink="action")
+    header = FoldHeader(
+        fold=Fold(),
+        title=title,
+        remark=lines_changed(event.files),
+        remark_ink="remark",
+        ink="action",
+    )
     return Foldable(header, body, "\n".join([title, *(file.source for file in files)]))
 
 
@@ -183,13 +229,19 @@ def diff_blocks(event: StepDiff, layout: DiffLayout) -> Iterator[Foldable]:
     for file in diff_files(event.diff, layout):
         title = file.path or event.title
         header = FoldHeader(
-            fold=Fold(Opening.ALL), title=title, remark=_counts(file), remark_ink="remark", ink="action strong"
+            fold=Fold(Opening.ALL),
+            title=title,
+            remark=_counts(file),
+            remark_ink="remark",
+            ink="action strong",
         )
         yield Foldable(header, file.lines, file.source)
 
 
 def review_block(text: str, diff: str, answer: str, layout: DiffLayout) -> Foldable:
-    """A question about changes that a person was asked, folded, with their answer; empty where they gave none."""
+    """A question about changes that a person was asked, folded, with their answer;
+    empty where they gave none.
+    """
     asked, *about = text.split("\n")
     remark = f"Your answer: {_one_line(answer)}" if answer else "Not answered"
     body = _words("\n".join(about), "remark") if about else []
@@ -199,14 +251,22 @@ def review_block(text: str, diff: str, answer: str, layout: DiffLayout) -> Folda
     header = FoldHeader(
         fold=Fold(),
         title=f"{title}  {remark}",
-        title_marks=[(len(title) + 2, len(title) + 2 + len(remark), "remark" if answer else "warning")],
+        title_marks=[
+            (
+                len(title) + 2,
+                len(title) + 2 + len(remark),
+                "remark" if answer else "warning",
+            )
+        ],
         ink="action strong",
     )
     return Foldable(header, body, f"{text}\n{diff}{remark}")
 
 
 def failure_blocks(event: TestsFinished) -> Iterator[Foldable]:
-    """The tests that failed, each with the failed assertion, and what its report says when it is opened."""
+    """The tests that failed, each with the failed assertion, and what its report says
+    when it is opened.
+    """
     for failure in event.failures:
         yield _failure_block(failure)
 
@@ -214,7 +274,11 @@ def failure_blocks(event: TestsFinished) -> Iterator[Foldable]:
 def command_header(command: str, opening: Opening = Opening.HEADER) -> FoldHeader:
     """Of a command that runs, and how far it is opened when it is over."""
     return FoldHeader(
-        fold=Fold(opening), title=_one_line(f"$ {command}"), ink="action", title_marks=_verb("$ "), is_over=False
+        fold=Fold(opening),
+        title=_one_line(f"$ {command}"),
+        ink="action",
+        title_marks=_verb("$ "),
+        is_over=False,
     )
 
 
@@ -233,7 +297,9 @@ def _in_seconds(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds >= 1 else f"{seconds:.1f} s"
 
 
-def _file_block(title: str, file: FileDiff, layout: DiffLayout, opening: Opening = Opening.SOME) -> Foldable:
+def _file_block(
+    title: str, file: FileDiff, layout: DiffLayout, opening: Opening = Opening.SOME
+) -> Foldable:
     parsed = diff_files(file.diff, layout)
     header = FoldHeader(
         fold=Fold(opening),
@@ -243,13 +309,24 @@ def _file_block(title: str, file: FileDiff, layout: DiffLayout, opening: Opening
         title_marks=_verb(title),
         ink="action",
     )
-    return Foldable(header, [line for part in parsed for line in part.lines], f"{title}\n{file.diff}", _DIFF_LINES)
+    return Foldable(
+        header,
+        [line for part in parsed for line in part.lines],
+        f"{title}\n{file.diff}",
+        _DIFF_LINES,
+    )
 
 
 def _failure_block(failure: FailedTest) -> Foldable:
-    title = f"✗ {_one_line(failure.test)}" + (" (failed before too)" if failure.is_old else "")
+    title = f"✗ {_one_line(failure.test)}" + (
+        " (failed before too)" if failure.is_old else ""
+    )
     said = _words(failure.message, "problem") if failure.message else []
-    where = _words(failure.place, "remark") if failure.place and failure.place not in failure.message else []
+    where = (
+        _words(failure.place, "remark")
+        if failure.place and failure.place not in failure.message
+        else []
+    )
     header = FoldHeader(
         fold=Fold(Opening.SOME),
         title=title,
@@ -257,7 +334,12 @@ def _failure_block(failure: FailedTest) -> Foldable:
         ink="action" if failure.is_old else "action strong",
     )
     first = [*said, *where]
-    return Foldable(header, [*first, *_output(failure.text)], f"{title}\n{failure.text or failure.message}", len(first))
+    return Foldable(
+        header,
+        [*first, *_output(failure.text)],
+        f"{title}\n{failure.text or failure.message}",
+        len(first),
+    )
 
 
 def _counts(file: DiffOfFile) -> str:
@@ -276,7 +358,12 @@ def _verb(title: str) -> Sequence[Mark]:
 def _words(text: str, ink: str) -> list[TranscriptLine]:
     gutter = (("    ", ""),)
     return [
-        TranscriptLine(text=sanitize_for_display(without_escapes(line)), ink=ink, gutter=gutter, hang=gutter)
+        TranscriptLine(
+            text=sanitize_for_display(without_escapes(line)),
+            ink=ink,
+            gutter=gutter,
+            hang=gutter,
+        )
         for line in text.strip("\n").split("\n")
     ]
 

@@ -1,4 +1,6 @@
-"""The kinds of blocks, the space between them, and the lines of those that are given as a whole."""
+"""The kinds of blocks, the space between them, and the lines of those that are given as
+a whole.
+"""
 
 import re
 from collections.abc import Iterator
@@ -8,7 +10,14 @@ from rich.cells import cell_len
 
 from cdd_agent.sanitize import sanitize_for_display, without_escapes
 from cdd_agent.tui.transcript.bounds import bounded
-from cdd_agent.tui.transcript.lines import Gutter, ItemLine, Mark, Piece, TranscriptLine, blank
+from cdd_agent.tui.transcript.lines import (
+    Gutter,
+    ItemLine,
+    Mark,
+    Piece,
+    TranscriptLine,
+    blank,
+)
 
 
 class BlockKind(StrEnum):
@@ -34,13 +43,18 @@ _GLYPHS = {
     BlockKind.HEADING: "── ",
 }
 _ITEM = re.compile(r" +(?:[^\w\s] )?(?:\d+\. )?")
-"""The beginning of a line of a list, below which nothing stands: its indentation, sign and number."""
+"""The beginning of a line of a list, below which nothing stands: its indentation, sign
+and number.
+"""
 _INLINE_CODE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 
 
 def space_between(above: BlockKind | None, below: BlockKind) -> list[TranscriptLine]:
     """Status blocks stand close together, and so do outputs, and actions."""
-    together = (above is below and below in (BlockKind.OUTPUT, BlockKind.ACTION)) or {above, below} <= _STATUS
+    together = (above is below and below in (BlockKind.OUTPUT, BlockKind.ACTION)) or {
+        above,
+        below,
+    } <= _STATUS
     return [] if above is None or together else [TranscriptLine()]
 
 
@@ -70,7 +84,13 @@ def whole_block(kind: BlockKind, text: str) -> Iterator[TranscriptLine]:
             elif kind is BlockKind.HEADING:
                 shown += " "
             yield TranscriptLine(
-                text=shown, marks=marks, ink=f"{kind}-text", gutter=gutter, hang=hang, fill=fill, is_prose=True
+                text=shown,
+                marks=marks,
+                ink=f"{kind}-text",
+                gutter=gutter,
+                hang=hang,
+                fill=fill,
+                is_prose=True,
             )
             gutter = hang
 

@@ -4,7 +4,9 @@ import re
 from collections.abc import Iterator
 
 MAX_UNSETTLED = 8_000
-"""Characters of source that may stay unsettled. Longer lines, paragraphs and tables are cut."""
+"""Characters of source that may stay unsettled. Longer lines, paragraphs and tables are
+cut.
+"""
 
 _OPEN_ESCAPE = re.compile(r"\x1b[^\x07a-zA-Z]{0,40}\Z")
 

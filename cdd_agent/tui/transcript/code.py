@@ -19,9 +19,11 @@ _UNDECIDED = re.compile(r" {0,3}(`+|~+)")
 
 
 class CodeWindow(Struct, eq=False):
-    """Neighbouring lines of code that are coloured together, when one of them is first drawn.
+    """Neighbouring lines of code that are coloured together, when one of them is first
+    drawn.
 
-    Until its last line has come, each line is coloured by itself, so a stream never colours a line twice.
+    Until its last line has come, each line is coloured by itself, so a stream never
+    colours a line twice.
     """
 
     language: str
@@ -36,7 +38,11 @@ class CodeWindow(Struct, eq=False):
 
     def inks(self, number: int) -> Sequence[Mark]:
         """Of one of its lines."""
-        return _window_inks(self)[number] if self.closed else _line_inks(self.language, self.texts[number])
+        return (
+            _window_inks(self)[number]
+            if self.closed
+            else _line_inks(self.language, self.texts[number])
+        )
 
 
 class _CodeLine(TranscriptLine, eq=False, kw_only=True):
@@ -48,7 +54,11 @@ class _CodeLine(TranscriptLine, eq=False, kw_only=True):
         return self.window.closed
 
     def inks(self) -> Sequence[Mark]:
-        return self.window.inks(self.number) if self.window.closed else _line_inks(self.window.language, self.text)
+        return (
+            self.window.inks(self.number)
+            if self.window.closed
+            else _line_inks(self.window.language, self.text)
+        )
 
 
 @lru_cache(maxsize=32)
@@ -62,7 +72,9 @@ def _line_inks(language: str, text: str) -> list[Mark]:
 
 
 class CodeBlock:
-    """A code block that grows: hands out its lines. An info of `python:src/app.py` gives it a title."""
+    """A code block that grows: hands out its lines. An info of `python:src/app.py`
+    gives it a title.
+    """
 
     def __init__(self, info: str, gutter: Gutter = (), hang: Gutter = ()) -> None:
         language, _, path = info.strip().partition(":")
@@ -79,7 +91,11 @@ class CodeBlock:
         title = sanitize_for_display(self._path)
         return [
             TranscriptLine(
-                text=title, ink="code path", gutter=self._next_gutter(), hang=self._wrapped, fill=(" ", "code")
+                text=title,
+                ink="code path",
+                gutter=self._next_gutter(),
+                hang=self._wrapped,
+                fill=(" ", "code"),
             )
         ]
 
@@ -148,7 +164,9 @@ class CodeFence:
             self._partial = ""
 
     def tail(self, rest: str) -> list[TranscriptLine]:
-        """How the line looks that is being written, with the rest that has not been taken."""
+        """How the line looks that is being written, with the rest that has not been
+        taken.
+        """
         text = self._partial + ("" if _UNDECIDED.fullmatch(rest) else rest)
         return [self._code.preview(text)] if text else []
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from cdd_agent.tui.transcript.lines import Ink, Mark, clip
 
 if TYPE_CHECKING:
-    from pygments.lexer import Lexer  # type: ignore[import-untyped]  # it ships no types
+    # it ships no types
+    from pygments.lexer import Lexer  # type: ignore[import-untyped]
 
 _TOKEN_INKS = {
     "Comment": "comment",
@@ -31,7 +32,9 @@ _TOKEN_INKS = {
 
 
 def coloured(language: str, texts: list[str]) -> list[list[Mark]]:
-    """The marks of each of these neighbouring lines; none if the language is unknown."""
+    """The marks of each of these neighbouring lines; none if the language is
+    unknown.
+    """
     marks: list[list[Mark]] = [[] for _ in texts]
     if (lexer := _lexer(language)) is None:
         return marks
@@ -39,7 +42,9 @@ def coloured(language: str, texts: list[str]) -> list[list[Mark]]:
     for text in texts:
         starts.append(starts[-1] + len(text) + 1)
     first = 0  # the line in which the token begins
-    for begin, token, value in lexer.get_tokens_unprocessed("".join(f"{text}\n" for text in texts)):
+    for begin, token, value in lexer.get_tokens_unprocessed(
+        "".join(f"{text}\n" for text in texts)
+    ):
         if ink := _token_ink(token):
             end = begin + len(value)
             while first < len(texts) and starts[first + 1] <= begin:
@@ -47,7 +52,12 @@ def coloured(language: str, texts: list[str]) -> list[list[Mark]]:
             for number in range(first, len(texts)):
                 if starts[number] >= end:
                     break
-                marks[number] += clip([(begin, end, ink)], starts[number], starts[number + 1] - 1, -starts[number])
+                marks[number] += clip(
+                    [(begin, end, ink)],
+                    starts[number],
+                    starts[number + 1] - 1,
+                    -starts[number],
+                )
     return marks
 
 
@@ -61,8 +71,11 @@ def _token_ink(token: tuple[str, ...]) -> Ink:
 
 @lru_cache(maxsize=64)
 def _lexer(language: str) -> "Lexer | None":
-    from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]  # it ships no types
-    from pygments.util import ClassNotFound  # type: ignore[import-untyped]  # it ships no types
+    # it ships no types
+    from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]
+
+    # it ships no types
+    from pygments.util import ClassNotFound  # type: ignore[import-untyped]
 
     try:
         return get_lexer_by_name(language)

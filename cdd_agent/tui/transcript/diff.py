@@ -1,4 +1,5 @@
-"""The lines of a diff: numbered, coloured by language, the changed words marked; side by side where there is room.
+"""The lines of a diff: numbered, coloured by language, the changed words marked; side
+by side where there is room.
 
 `diff_reading.py` makes them of any unified diff.
 """
@@ -19,7 +20,9 @@ from cdd_agent.tui.transcript.wrapping import wrap
 SIDE_BY_SIDE_WIDTH = 140
 """Cells from which on there is room for two columns."""
 _MOST_WORDS = 120
-"""In which two lines are compared word by word; beyond, what is between their common ends counts as changed."""
+"""In which two lines are compared word by word; beyond, what is between their common
+ends counts as changed.
+"""
 _ALIKE = 0.35
 """From how much in common on, two lines are told as one that changed."""
 WORD = re.compile(r"\w+|\s+|[^\w\s]")
@@ -29,7 +32,9 @@ _WORD_INKS = {"-": "removed-word", "+": "added-word"}
 
 
 class DiffLayout(Struct):
-    """Whether the diffs of a transcript are shown side by side where there is room for it. The lines look here."""
+    """Whether the diffs of a transcript are shown side by side where there is room for
+    it. The lines look here.
+    """
 
     is_side_by_side: bool = True
 
@@ -38,7 +43,9 @@ class DiffLayout(Struct):
 
 
 class DiffLine(TranscriptLine, eq=False, kw_only=True):
-    """A line of a file, as it was or is. Side by side, what was added is shown by the line that it stands beside."""
+    """A line of a file, as it was or is. Side by side, what was added is shown by the
+    line that it stands beside.
+    """
 
     sign: str
     number: int
@@ -63,7 +70,10 @@ class DiffLine(TranscriptLine, eq=False, kw_only=True):
     def rows(self, width: int) -> list[Row]:
         if not self.layout.splits(width):
             self._lines = None
-            return [Row(self, start, end) for start, end in wrap(self.text, self.room(width), by_words=False)]
+            return [
+                Row(self, start, end)
+                for start, end in wrap(self.text, self.room(width), by_words=False)
+            ]
         if self.sign == "+" and self.beside is not None:
             self._lines = ()
             return []
@@ -78,7 +88,12 @@ class DiffLine(TranscriptLine, eq=False, kw_only=True):
             return code
         old, new = (self, self.was) if self.sign == "-" else (self.was, self)
         before, after = changed_words(old.text, new.text)
-        return _on_top(code, before if self.sign == "-" else after, _WORD_INKS[self.sign], len(self.text))
+        return _on_top(
+            code,
+            before if self.sign == "-" else after,
+            _WORD_INKS[self.sign],
+            len(self.text),
+        )
 
 
 class _TwoColumns(TranscriptLine, eq=False, kw_only=True):
@@ -96,11 +111,17 @@ class _Half:
 
     __slots__ = ("gutter", "line", "part", "text")
 
-    def __init__(self, line: DiffLine | None, part: tuple[int, int], number: int, width: int) -> None:
+    def __init__(
+        self, line: DiffLine | None, part: tuple[int, int], number: int, width: int
+    ) -> None:
         self.line, self.part, self.gutter, self.text = line, part, "", ""
         if line is not None:
             start, end = part
-            self.gutter = " " * (line.digits + 1) + "↳ " if start else f"{number:>{line.digits}} {line.sign} "
+            self.gutter = (
+                " " * (line.digits + 1) + "↳ "
+                if start
+                else f"{number:>{line.digits}} {line.sign} "
+            )
             self.text = self.gutter + line.text[start:end]
         self.text += " " * (width - cell_len(self.text))
 
@@ -120,19 +141,43 @@ class _Half:
             yield place, shift + len(self.text), ink
 
 
-def _side_by_side(old: DiffLine | None, new: DiffLine | None, column: int) -> Iterator[TranscriptLine]:
-    """The rows of two lines, of which one may be missing. A line that did not change is on both sides."""
-    parts = [wrap(line.text, max(column - line.digits - 3, 1), by_words=False) if line else [] for line in (old, new)]
-    number = new.number_before if new is not None and new is old else old.number if old else 0
+def _side_by_side(
+    old: DiffLine | None, new: DiffLine | None, column: int
+) -> Iterator[TranscriptLine]:
+    """The rows of two lines, of which one may be missing. A line that did not change is
+    on both sides.
+    """
+    parts = [
+        wrap(line.text, max(column - line.digits - 3, 1), by_words=False)
+        if line
+        else []
+        for line in (old, new)
+    ]
+    number = (
+        new.number_before
+        if new is not None and new is old
+        else old.number
+        if old
+        else 0
+    )
     for left, right in zip_longest(*parts, fillvalue=None):
         halves = (
             _Half(old if left else None, left or (0, 0), number, column),
-            _Half(new if right else None, right or (0, 0), new.number if new else 0, column),
+            _Half(
+                new if right else None,
+                right or (0, 0),
+                new.number if new else 0,
+                column,
+            ),
         )
-        yield _TwoColumns(text=halves[0].text + halves[1].text, halves=halves, by_words=False)
+        yield _TwoColumns(
+            text=halves[0].text + halves[1].text, halves=halves, by_words=False
+        )
 
 
-def _on_top(below: Sequence[Mark], spans: Sequence[tuple[int, int]], ink: Ink, length: int) -> list[Mark]:
+def _on_top(
+    below: Sequence[Mark], spans: Sequence[tuple[int, int]], ink: Ink, length: int
+) -> list[Mark]:
     """The marks, with one more ink on some spans; both are in order."""
     ends = [(start, end) for start, end, _ in below] + list(spans)
     places = sorted({0, length, *(place for span in ends for place in span)})
@@ -143,7 +188,9 @@ def _on_top(below: Sequence[Mark], spans: Sequence[tuple[int, int]], ink: Ink, l
             first += 1
         while over < len(spans) and spans[over][1] <= start:
             over += 1
-        inks = [below[first][2]] if first < len(below) and below[first][0] <= start else []
+        inks = (
+            [below[first][2]] if first < len(below) and below[first][0] <= start else []
+        )
         inks += [ink] if over < len(spans) and spans[over][0] <= start else []
         if inks:
             marks.append((start, end, " ".join(inks)))
@@ -151,21 +198,41 @@ def _on_top(below: Sequence[Mark], spans: Sequence[tuple[int, int]], ink: Ink, l
 
 
 @lru_cache(maxsize=1024)
-def changed_words(before: str, after: str) -> tuple[Sequence[tuple[int, int]], Sequence[tuple[int, int]]]:
-    """Where the words are that two lines do not have in common; nowhere, if they have too little in common."""
+def changed_words(
+    before: str, after: str
+) -> tuple[Sequence[tuple[int, int]], Sequence[tuple[int, int]]]:
+    """Where the words are that two lines do not have in common; nowhere, if they have
+    too little in common.
+    """
     old, new = WORD.findall(before), WORD.findall(after)
-    head = next((n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    head = next(
+        (n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a != b),
+        min(len(old), len(new)),
+    )
     most = min(len(old), len(new)) - head
-    tail = next((n for n, (a, b) in enumerate(zip(reversed(old), reversed(new), strict=False)) if a != b), most)
+    tail = next(
+        (
+            n
+            for n, (a, b) in enumerate(zip(reversed(old), reversed(new), strict=False))
+            if a != b
+        ),
+        most,
+    )
     tail = min(tail, most)
     inner = old[head : len(old) - tail], new[head : len(new) - tail]
     if max(map(len, inner)) > _MOST_WORDS:
         same = [(0, 0, head), (len(old) - tail, len(new) - tail, tail)]
     else:
         matcher = SequenceMatcher(None, *inner, autojunk=False)
-        blocks = [(a + head, b + head, size) for a, b, size in matcher.get_matching_blocks()]
+        blocks = [
+            (a + head, b + head, size) for a, b, size in matcher.get_matching_blocks()
+        ]
         same = [(0, 0, head), *blocks, (len(old) - tail, len(new) - tail, tail)]
-    common = sum(len(word.strip()) for start, _, size in same for word in old[start : start + size])
+    common = sum(
+        len(word.strip())
+        for start, _, size in same
+        for word in old[start : start + size]
+    )
     whole = sum(len(word.strip()) for word in (*old, *new))
     if not whole or 2 * common / whole < _ALIKE:
         return (), ()
@@ -176,7 +243,9 @@ def changed_words(before: str, after: str) -> tuple[Sequence[tuple[int, int]], S
 
 
 def _spans(words: list[str], same: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Where the words are, in characters, that are not among the same; with the space between them."""
+    """Where the words are, in characters, that are not among the same; with the space
+    between them.
+    """
     kept = {place for start, end in same for place in range(start, end)}
     spans, at = list[tuple[int, int]](), 0
     for place, word in enumerate(words):

@@ -1,4 +1,6 @@
-"""A unified diff as text, read into the lines that show it. Whoever wrote it: what is long is cut, and says so."""
+"""A unified diff as text, read into the lines that show it. Whoever wrote it: what is
+long is cut, and says so.
+"""
 
 import re
 from collections.abc import Iterator
@@ -7,7 +9,13 @@ from typing import NamedTuple
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tui.transcript.code import CodeWindow
 from cdd_agent.tui.transcript.colouring import language_of
-from cdd_agent.tui.transcript.diff import LINE_INKS, SIGN_INKS, WORD, DiffLayout, DiffLine
+from cdd_agent.tui.transcript.diff import (
+    LINE_INKS,
+    SIGN_INKS,
+    WORD,
+    DiffLayout,
+    DiffLine,
+)
 from cdd_agent.tui.transcript.lines import Gutter, TranscriptLine
 
 MOST_LINES = 3_000
@@ -34,7 +42,9 @@ class DiffOfFile(NamedTuple):
 
 
 def diff_files(text: str, layout: DiffLayout) -> list[DiffOfFile]:
-    """The files of a unified diff, in its order. What is no diff is shown as it is, in a file without a name."""
+    """The files of a unified diff, in its order. What is no diff is shown as it is, in
+    a file without a name.
+    """
     files, reader = list[DiffOfFile](), _FileReader(layout)
     cut = text[:MOST_TEXT]
     lines = cut.split("\n")
@@ -101,7 +111,11 @@ class _FileReader:
 
     def note(self, text: str) -> None:
         shown = sanitize_for_display(text[:_LONGEST_LINE])
-        self._add(TranscriptLine(text=shown, ink="hunk", gutter=((" " * 4, ""),), hang=((" " * 4, ""),)))
+        self._add(
+            TranscriptLine(
+                text=shown, ink="hunk", gutter=((" " * 4, ""),), hang=((" " * 4, ""),)
+            )
+        )
 
     def file(self) -> list[DiffOfFile]:
         """The file that was read; none, if none was."""
@@ -111,9 +125,21 @@ class _FileReader:
             return []
         if self._left_out:
             self._lines.append(
-                TranscriptLine(text=f"… {self._left_out:,} more lines", ink="hunk", gutter=((" " * 4, ""),))
+                TranscriptLine(
+                    text=f"… {self._left_out:,} more lines",
+                    ink="hunk",
+                    gutter=((" " * 4, ""),),
+                )
             )
-        return [DiffOfFile(self._path, self._added, self._removed, self._lines, "\n".join(self._source) + "\n")]
+        return [
+            DiffOfFile(
+                self._path,
+                self._added,
+                self._removed,
+                self._lines,
+                "\n".join(self._source) + "\n",
+            )
+        ]
 
     @property
     def _path(self) -> str:
@@ -130,11 +156,19 @@ class _FileReader:
         self._old, self._new = int(old), int(new)
         self._old_left, self._new_left = int(old_count or 1), int(new_count or 1)
         self._windows = [CodeWindow(self._language), CodeWindow(self._language)]
-        self._digits = max(len(str(self._old + self._old_left)), len(str(self._new + self._new_left)), 3)
+        self._digits = max(
+            len(str(self._old + self._old_left)),
+            len(str(self._new + self._new_left)),
+            3,
+        )
         if self._has_hunks or section:
             gutter: Gutter = ((f"{'⋯':>{self._digits}}   ", "line-number"),)
             shown = sanitize_for_display(section[:_LONGEST_LINE])
-            self._add(TranscriptLine(text=shown, ink="hunk", gutter=gutter, hang=gutter, by_words=False))
+            self._add(
+                TranscriptLine(
+                    text=shown, ink="hunk", gutter=gutter, hang=gutter, by_words=False
+                )
+            )
         self._has_hunks = True
 
     def _take_code(self, sign: str, text: str) -> None:
@@ -195,7 +229,9 @@ class _FileReader:
             self._left_out += 1
 
     def _pair(self) -> None:
-        """Say of the lines that were removed and added, one after the other, which belong together."""
+        """Say of the lines that were removed and added, one after the other, which
+        belong together.
+        """
         removed, added = self._run
         self._run = ([], [])
         for old, new in zip(removed, added, strict=False):
@@ -212,8 +248,12 @@ class _FileReader:
             window.closed = True
 
 
-def _alike(removed: list[DiffLine], added: list[DiffLine]) -> Iterator[tuple[DiffLine, DiffLine]]:
-    """For each removed line the first one added that has most of its words, in order."""
+def _alike(
+    removed: list[DiffLine], added: list[DiffLine]
+) -> Iterator[tuple[DiffLine, DiffLine]]:
+    """For each removed line the first one added that has most of its words, in
+    order.
+    """
     first = 0
     for old in removed:
         words = set(WORD.findall(old.text))

@@ -1,4 +1,6 @@
-"""The line in which one types what to look for in the transcript. It is there only while one looks."""
+"""The line in which one types what to look for in the transcript. It is there only
+while one looks.
+"""
 
 from collections.abc import Callable, Hashable
 from typing import ClassVar
@@ -17,7 +19,9 @@ _SOON = 0.5
 
 
 _ROOMY = 60
-"""Columns in which the keys stand beside what is looked for; below the prompt they are anyway."""
+"""Columns in which the keys stand beside what is looked for; below the prompt they are
+anyway.
+"""
 
 
 class FindInput(GuardedWidget, Input):
@@ -32,19 +36,29 @@ class FindBar(GuardedWidget, Horizontal):
 
     DEFAULT_CSS = """
     FindBar { height: 1; background: $panel; padding: 0 1; }
-    FindBar FindInput { width: 1fr; border: none; height: 1; padding: 0; background: $panel; }
+    FindBar FindInput {
+        width: 1fr; border: none; height: 1; padding: 0; background: $panel;
+    }
     FindBar FindInput:focus { border: none; }
     FindBar Static { width: auto; color: $text-muted; padding: 0 0 0 1; }
     FindBar #label { padding: 0 1 0 0; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter,down,f3", "step(1)", "The next one", show=False, priority=True),
-        Binding("shift+enter,up,shift+f3", "step(-1)", "The one before", show=False, priority=True),
+        Binding(
+            "shift+enter,up,shift+f3",
+            "step(-1)",
+            "The one before",
+            show=False,
+            priority=True,
+        ),
         Binding("escape", "close", "Close", show=False, priority=True),
     ]
 
     def __init__(self, transcript: Transcript, give_back: Callable[[], object]) -> None:
-        """`give_back` gives the keyboard to whoever has it when nobody looks for anything."""
+        """`give_back` gives the keyboard to whoever has it when nobody looks for
+        anything.
+        """
         super().__init__()
         self._transcript, self._give_back = transcript, give_back
 
@@ -79,13 +93,24 @@ class FindBar(GuardedWidget, Horizontal):
     def action_close(self) -> None:
         if self.is_attached:
             self._transcript.finder.end()
-            if self.query_one(FindInput).has_focus:  # else Textual gives it to any widget
+            # else Textual gives it to any widget
+            if self.query_one(FindInput).has_focus:
                 self._give_back()
             self.remove()
 
     def _say_how_many(self) -> None:
         current, count = self._transcript.finder.found
         looked_for = self.query_one(FindInput).value
-        words = f"{current:,} of {count:,}" if count else "nothing found" if looked_for else ""
-        keys = "Enter next · ↑ previous · Esc closes" if self.app.size.width >= _ROOMY else ""
+        words = (
+            f"{current:,} of {count:,}"
+            if count
+            else "nothing found"
+            if looked_for
+            else ""
+        )
+        keys = (
+            "Enter next · ↑ previous · Esc closes"
+            if self.app.size.width >= _ROOMY
+            else ""
+        )
         self.query_one("#count", Static).update(" · ".join(filter(None, (words, keys))))

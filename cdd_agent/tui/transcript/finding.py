@@ -25,7 +25,9 @@ class Place(NamedTuple):
 
 
 class Search:
-    """A text that is looked for, and where it was found, in the transcript's order. Upper and lower case are one."""
+    """A text that is looked for, and where it was found, in the transcript's order.
+    Upper and lower case are one.
+    """
 
     def __init__(self, text: str) -> None:
         self._pattern = re.compile(re.escape(text), re.IGNORECASE)
@@ -34,17 +36,27 @@ class Search:
         """Of the hits, the one that is looked at."""
 
     def look(self, lines: Iterable[TranscriptLine]) -> None:
-        """Search these lines, anew. The current hit stays the same one, where it is still there."""
+        """Search these lines, anew. The current hit stays the same one, where it is
+        still there.
+        """
         find = self._pattern.findall
         before = self.hits[self.current] if self.hits else None
         self.hits = [
-            Hit(line, nth) for line in lines for nth in range(sum(len(find(part.text)) for part in line.laid_out()))
+            Hit(line, nth)
+            for line in lines
+            for nth in range(sum(len(find(part.text)) for part in line.laid_out()))
         ]
         self.current = self.hits.index(before) if before in self.hits else 0
 
     def place(self, hit: Hit) -> Place | None:
-        """Where it is now; None where the line is laid out otherwise by now, with less of it."""
-        places = [Place(part, start, end) for part in hit.line.laid_out() for start, end in self.spans(part.text)]
+        """Where it is now; None where the line is laid out otherwise by now, with less
+        of it.
+        """
+        places = [
+            Place(part, start, end)
+            for part in hit.line.laid_out()
+            for start, end in self.spans(part.text)
+        ]
         return places[min(hit.nth, len(places) - 1)] if places else None
 
     def spans(self, text: str) -> list[tuple[int, int]]:
@@ -53,12 +65,19 @@ class Search:
 
 
 class Finder:
-    """Looks for a text, and leads from place to place. Blocks that hold one are opened for it."""
+    """Looks for a text, and leads from place to place. Blocks that hold one are opened
+    for it.
+    """
 
     def __init__(
-        self, scrollback: Scrollback, turn: Callable[[Fold, Opening], None], show: Callable[[int | None], None]
+        self,
+        scrollback: Scrollback,
+        turn: Callable[[Fold, Opening], None],
+        show: Callable[[int | None], None],
     ) -> None:
-        """`turn` opens or folds a block; `show` brings a row into sight, if there is one, and draws all anew."""
+        """`turn` opens or folds a block; `show` brings a row into sight, if there is
+        one, and draws all anew.
+        """
         self._scrollback, self._turn, self._show = scrollback, turn, show
         self._search: Search | None = None
         self.is_old = False
@@ -74,14 +93,20 @@ class Finder:
             return
         self._look(search)
         lines = [row.line for row in self._scrollback.rows[top:]]
-        seen = {id(line) for line in lines} | {id(line.fold) for line in lines if isinstance(line, FoldHeader)}
-        in_sight = (not seen.isdisjoint(map(id, _where(hit.line))) for hit in search.hits)
+        seen = {id(line) for line in lines} | {
+            id(line.fold) for line in lines if isinstance(line, FoldHeader)
+        }
+        in_sight = (
+            not seen.isdisjoint(map(id, _where(hit.line))) for hit in search.hits
+        )
         first = (place for place, is_seen in enumerate(in_sight) if is_seen)
         search.current = next(first, max(len(search.hits) - 1, 0))
         self._go()
 
     def step(self, step: int) -> None:
-        """Go to the next place where it is found (1), or to the one before (-1), around the end."""
+        """Go to the next place where it is found (1), or to the one before (-1), around
+        the end.
+        """
         if (search := self._search) is not None:
             if self.is_old:
                 self._look(search)
@@ -89,8 +114,9 @@ class Finder:
             self._go()
 
     def catch_up(self) -> bool:
-        """Look through what has come since it looked last; the current place stays, where it is still there. Whether
-        there was anything."""
+        """Look through what has come since it looked last; the current place stays,
+        where it is still there. Whether there was anything.
+        """
         if (search := self._search) is None or not self.is_old:
             return False
         before = self._hit
@@ -100,9 +126,15 @@ class Finder:
         return True
 
     def end(self) -> None:
-        """Fold what was opened to show what was found, but for the place that was looked at last."""
+        """Fold what was opened to show what was found, but for the place that was
+        looked at last.
+        """
         hit = self._hit
-        stays = hit.line.fold if hit is not None and isinstance(hit.line, FoldedLine) else None
+        stays = (
+            hit.line.fold
+            if hit is not None and isinstance(hit.line, FoldedLine)
+            else None
+        )
         for fold, opening in self._opened.items():
             if fold is not stays:
                 self._turn(fold, opening)
@@ -111,20 +143,36 @@ class Finder:
 
     @property
     def found(self) -> tuple[int, int]:
-        """Which of how many places is the current one, from 1; (0, 0) where there is none."""
+        """Which of how many places is the current one, from 1; (0, 0) where there is
+        none.
+        """
         search = self._search
-        return (search.current + 1, len(search.hits)) if search is not None and search.hits else (0, 0)
+        return (
+            (search.current + 1, len(search.hits))
+            if search is not None and search.hits
+            else (0, 0)
+        )
 
     def marks(self, line: TranscriptLine) -> Iterator[tuple[int, int, bool]]:
         """Where in a line it is, and whether that is the current place."""
         if (search := self._search) is not None:
             current = search.place(self._hit) if self._hit is not None else None
             for start, end in search.spans(line.text):
-                yield start, end, current is not None and current.line is line and current.start == start
+                yield (
+                    start,
+                    end,
+                    current is not None
+                    and current.line is line
+                    and current.start == start,
+                )
 
     @property
     def _hit(self) -> Hit | None:
-        return self._search.hits[self._search.current] if self._search is not None and self._search.hits else None
+        return (
+            self._search.hits[self._search.current]
+            if self._search is not None and self._search.hits
+            else None
+        )
 
     def _look(self, search: Search) -> None:
         search.look(self._scrollback.lines())
@@ -139,9 +187,15 @@ class Finder:
             self._opened.setdefault(hit.line.fold, hit.line.fold.opening)
             self._turn(hit.line.fold, Opening.ALL)
         place = search.place(hit)
-        self._show(None if place is None else self._scrollback.row_of(place.line, place.start))
+        self._show(
+            None if place is None else self._scrollback.row_of(place.line, place.start)
+        )
 
 
 def _where(line: TranscriptLine) -> Iterable[TranscriptLine | Fold]:
     """By what a line is known on the screen; while it is folded, by its fold."""
-    return (line.fold, *line.laid_out()) if isinstance(line, FoldedLine) else line.laid_out()
+    return (
+        (line.fold, *line.laid_out())
+        if isinstance(line, FoldedLine)
+        else line.laid_out()
+    )

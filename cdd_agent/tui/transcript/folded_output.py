@@ -3,7 +3,13 @@
 from collections import deque
 from collections.abc import Sequence
 
-from cdd_agent.tui.transcript.folds import Fold, Foldable, FoldedLine, FoldHeader, Opening
+from cdd_agent.tui.transcript.folds import (
+    Fold,
+    Foldable,
+    FoldedLine,
+    FoldHeader,
+    Opening,
+)
 from cdd_agent.tui.transcript.lines import TranscriptLine
 from cdd_agent.tui.transcript.output import OutputLines
 
@@ -12,12 +18,15 @@ MOST_LINES = 5_000
 
 
 class FoldedOutput:
-    """While it is folded, nothing of it is settled before its end: its header may still change, other blocks may come
-    above it, and of endless output only the last lines are kept. Once opened, it is settled line by line."""
+    """While it is folded, nothing of it is settled before its end: its header may still
+    change, other blocks may come above it, and of endless output only the last lines
+    are kept. Once opened, it is settled line by line.
+    """
 
     def __init__(self, header: FoldHeader, glimpse: int = 0, sample: int = 0) -> None:
-        """Of folded output, so many lines are shown while it comes: a `glimpse`; later, where it is opened a little, a
-        `sample`."""
+        """Of folded output, so many lines are shown while it comes: a `glimpse`; later,
+        where it is opened a little, a `sample`.
+        """
         self.header = header
         self._glimpse, self._sample = glimpse, sample
         self._output = OutputLines()
@@ -71,8 +80,14 @@ class ThoughtsHeader(FoldHeader, eq=False, kw_only=True):
     is_over: bool = False
 
     def lay_out(self, width: int) -> None:
-        hint = "" if self.is_over else f"  Ctrl+T {'folds' if self.fold.opening else 'opens'}"
-        self.title = f"{'Thought for' if self.is_over else 'Thinking …'} {self.measure}{hint}"
+        hint = (
+            ""
+            if self.is_over
+            else f"  Ctrl+T {'folds' if self.fold.opening else 'opens'}"
+        )
+        self.title = (
+            f"{'Thought for' if self.is_over else 'Thinking …'} {self.measure}{hint}"
+        )
         FoldHeader.lay_out(self, width)
 
 

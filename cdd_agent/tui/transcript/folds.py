@@ -1,4 +1,6 @@
-"""Blocks that fold: a header that stays, and below it lines of which all, some or none are shown."""
+"""Blocks that fold: a header that stays, and below it lines of which all, some or none
+are shown.
+"""
 
 from collections.abc import Sequence
 from enum import IntEnum
@@ -6,7 +8,15 @@ from enum import IntEnum
 from msgspec import Struct
 from rich.cells import cell_len, set_cell_size
 
-from cdd_agent.tui.transcript.lines import READING_WIDTH, Ink, Mark, Row, TranscriptLine, blank, clip
+from cdd_agent.tui.transcript.lines import (
+    READING_WIDTH,
+    Ink,
+    Mark,
+    Row,
+    TranscriptLine,
+    blank,
+    clip,
+)
 
 
 class Opening(IntEnum):
@@ -58,14 +68,18 @@ class MoreLine(TranscriptLine, eq=False, kw_only=True):
 
     def rows(self, width: int) -> list[Row]:
         del width
-        return [Row(self, 0, len(self.text))] if self.fold.opening is Opening.SOME else []
+        return (
+            [Row(self, 0, len(self.text))] if self.fold.opening is Opening.SOME else []
+        )
 
     def laid_out(self) -> Sequence[TranscriptLine]:
         return ()  # no text of the block's
 
 
 class FoldHeader(TranscriptLine, eq=False, kw_only=True):
-    """The line that stays. It is always one row: a remark stands at its right, and of a long title the end is cut."""
+    """The line that stays. It is always one row: a remark stands at its right, and of a
+    long title the end is cut.
+    """
 
     fold: Fold
     title: str
@@ -95,12 +109,18 @@ class FoldHeader(TranscriptLine, eq=False, kw_only=True):
         self.marks = list(clip(self.title_marks, 0, len(self.text)))
         if remark:
             self.text = set_cell_size(self.text, room - cell_len(remark)) + remark
-            self.marks.append((len(self.text) - len(remark), len(self.text), self.remark_ink))
+            self.marks.append(
+                (len(self.text) - len(remark), len(self.text), self.remark_ink)
+            )
 
 
 def shortened(text: str, room: int) -> str:
     """The beginning of a text, with a sign that it goes on, in so many cells."""
-    return text if cell_len(text) <= room else f"{set_cell_size(text, max(room - 1, 0)).rstrip()}…"
+    return (
+        text
+        if cell_len(text) <= room
+        else f"{set_cell_size(text, max(room - 1, 0)).rstrip()}…"
+    )
 
 
 class Foldable(Struct, frozen=True):
@@ -111,7 +131,9 @@ class Foldable(Struct, frozen=True):
     source: str
     """All of it as text: what is copied."""
     sample: int = 0
-    """How many lines of the body are worth showing without the others: the first ones, or if negative the last."""
+    """How many lines of the body are worth showing without the others: the first ones,
+    or if negative the last.
+    """
 
     def lines(self) -> list[TranscriptLine]:
         fold, count = self.header.fold, len(self.body)
@@ -119,15 +141,24 @@ class Foldable(Struct, frozen=True):
         fold.has_sample = 0 < abs(self.sample) < count
         if fold.opening is Opening.SOME and not fold.has_sample:
             fold.opening = Opening.ALL
-        first, end = (0, self.sample) if self.sample >= 0 else (count + self.sample, count)
+        first, end = (
+            (0, self.sample) if self.sample >= 0 else (count + self.sample, count)
+        )
         lines: list[TranscriptLine] = [
-            FoldedLine(fold=fold, line=line, since=Opening.SOME if first <= place < end else Opening.ALL)
+            FoldedLine(
+                fold=fold,
+                line=line,
+                since=Opening.SOME if first <= place < end else Opening.ALL,
+            )
             for place, line in enumerate(self.body)
         ]
         if fold.has_sample:
             left = count - abs(self.sample)
             more = MoreLine(
-                fold=fold, text=f"… {left:,} more line{'s' * (left > 1)}", ink="left-out", gutter=((" " * 4, ""),)
+                fold=fold,
+                text=f"… {left:,} more line{'s' * (left > 1)}",
+                ink="left-out",
+                gutter=((" " * 4, ""),),
             )
             lines.insert(end if self.sample > 0 else first, more)
         return [self.header, *lines]

@@ -1,4 +1,6 @@
-"""The text inside Markdown paragraphs, headings and cells: emphasis, code, links, forced breaks."""
+"""The text inside Markdown paragraphs, headings and cells: emphasis, code, links,
+forced breaks.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -33,10 +35,14 @@ def inline_texts(token: "Token") -> list[Cell]:
 def _pieces(token: "Token") -> Iterator[Piece]:
     inks: list[Ink] = []
     address = label = ""  # of the last link; links do not nest
-    children = [child for child in token.children or () if child.type != "text" or child.content]
+    children = [
+        child for child in token.children or () if child.type != "text" or child.content
+    ]
     for index, child in enumerate(children):
         match child.type:
-            case "softbreak" if not inks and _begins_with_a_label(children[index + 1 :]):
+            case "softbreak" if not inks and _begins_with_a_label(
+                children[index + 1 :]
+            ):
                 yield _BREAK
             case "softbreak":
                 yield " ", " ".join(inks)
@@ -65,9 +71,13 @@ def _pieces(token: "Token") -> Iterator[Piece]:
 
 
 def _begins_with_a_label(line: "Sequence[Token]") -> bool:
-    """As `**Type:** feature` does: a list of such lines is meant to be one below the other."""
+    """As `**Type:** feature` does: a list of such lines is meant to be one below the
+    other.
+    """
     kinds = [child.type for child in line[:3]]
-    return kinds == ["strong_open", "text", "strong_close"] and line[1].content.endswith(":")
+    return kinds == ["strong_open", "text", "strong_close"] and line[
+        1
+    ].content.endswith(":")
 
 
 def _address(address: str) -> Iterator[Piece]:

@@ -1,7 +1,8 @@
-"""Styled lines, which know no width, and the rows they are broken into. Nothing here draws.
+"""Styled lines, which know no width, and the rows they are broken into. Nothing here
+draws.
 
-A `TranscriptLine` names its looks with *inks*, words that `looks.py` maps to styles. So a new theme costs nothing, and
-a new width only costs new breaks between rows.
+A `TranscriptLine` names its looks with *inks*, words that `looks.py` maps to styles. So
+a new theme costs nothing, and a new width only costs new breaks between rows.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +17,9 @@ MIN_ROOM = 4
 """Cells that text is given in every row, however narrow the screen is."""
 
 READING_WIDTH = 100
-"""Cells of a row of prose, at most, however wide the screen is; code, output and tables take all there are."""
+"""Cells of a row of prose, at most, however wide the screen is; code, output and tables
+take all there are.
+"""
 
 Ink: TypeAlias = str
 """Names of looks, separated by spaces; empty for plain text."""
@@ -70,7 +73,9 @@ class TranscriptLine(Struct, eq=False, kw_only=True):
         return self.marks
 
     def laid_out(self) -> Sequence["TranscriptLine"]:
-        """The lines that its rows are of: others than itself where they depend on the width."""
+        """The lines that its rows are of: others than itself where they depend on the
+        width.
+        """
         return (self,)
 
     def room(self, width: int) -> int:
@@ -79,17 +84,26 @@ class TranscriptLine(Struct, eq=False, kw_only=True):
         return max(width - sum(cell_len(text) for text, _ in self.gutter), MIN_ROOM)
 
     def rows(self, width: int) -> list[Row]:
-        return [Row(self, start, end) for start, end in wrap(self.text, self.room(width), by_words=self.by_words)]
+        return [
+            Row(self, start, end)
+            for start, end in wrap(self.text, self.room(width), by_words=self.by_words)
+        ]
 
 
 class ItemLine(TranscriptLine, eq=False, kw_only=True):
-    """A line of a list: its further rows, with a wider gutter, stand below its words."""
+    """A line of a list: its further rows, with a wider gutter, stand below its
+    words.
+    """
 
     lead: int
     """Characters that are no words: indentation, sign, number."""
 
     def rows(self, width: int) -> list[Row]:
         beside = cell_len(self.text[: self.lead])
-        words = wrap(self.text[self.lead :], max(self.room(width) - beside, MIN_ROOM), by_words=self.by_words)
+        words = wrap(
+            self.text[self.lead :],
+            max(self.room(width) - beside, MIN_ROOM),
+            by_words=self.by_words,
+        )
         rows = [Row(self, start + self.lead, end + self.lead) for start, end in words]
         return [Row(self, 0, rows[0].end), *rows[1:]]

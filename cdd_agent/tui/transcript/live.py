@@ -13,11 +13,15 @@ from cdd_agent.tui.transcript.output import OutputLines
 from cdd_agent.tui.transcript.scrollback import PART_SIZE, Part
 
 MOST_HELD = 1_000_000
-"""Characters of text that is kept for copying while none of its lines is settled: of more, the last."""
+"""Characters of text that is kept for copying while none of its lines is settled: of
+more, the last.
+"""
 
 
 class LineMaker(Protocol):
-    """Makes lines of text that arrives in chunks. Every way to cut the text gives the same lines."""
+    """Makes lines of text that arrives in chunks. Every way to cut the text gives the
+    same lines.
+    """
 
     def feed(self, text: str) -> list[TranscriptLine]:
         """The lines that are settled by this text."""
@@ -37,9 +41,13 @@ GROWING: dict[BlockKind, Callable[[], LineMaker]] = {
 
 
 class LiveBlock:
-    """Its text waits here until there is time to handle it, in parts of bounded size."""
+    """Its text waits here until there is time to handle it, in parts of bounded
+    size.
+    """
 
-    def __init__(self, kind: BlockKind, above: BlockKind | None, maker: LineMaker | None = None) -> None:
+    def __init__(
+        self, kind: BlockKind, above: BlockKind | None, maker: LineMaker | None = None
+    ) -> None:
         self.kind = kind
         self.begun = False
         """Whether any of its text is in a part."""
@@ -72,7 +80,9 @@ class LiveBlock:
         return bool(self._chunks)
 
     def write(self, text: str) -> None:
-        self._chunks += (text[start : start + PART_SIZE] for start in range(0, len(text), PART_SIZE))
+        self._chunks += (
+            text[start : start + PART_SIZE] for start in range(0, len(text), PART_SIZE)
+        )
 
     def next_part(self) -> Part | None:
         """Handle some of the text that waits; None where nothing is settled by it."""

@@ -1,6 +1,8 @@
 """How each ink looks, in Textual's words for styles, with the variables of themes.
 
-Not by component classes: for each of those Textual applies its whole stylesheet whenever a widget starts."""
+Not by component classes: for each of those Textual applies its whole stylesheet
+whenever a widget starts.
+"""
 
 LOOKS = {
     # Blocks: their glyphs, their text
@@ -66,5 +68,9 @@ LOOKS = {
     "hunk": "italic $text-muted",
 }
 
-WITHOUT_COLOURS = {"hit": "reverse", "news": "reverse", "current": "reverse bold underline"}
+WITHOUT_COLOURS = {
+    "hit": "reverse",
+    "news": "reverse",
+    "current": "reverse bold underline",
+}
 """What stands out by its colours, where there are none."""

@@ -1,6 +1,7 @@
 """The lines of a piece of Markdown that stands by itself.
 
-markdown_it is imported when the first Markdown is met: the shell's start must not wait for it.
+markdown_it is imported when the first Markdown is met: the shell's start must not wait
+for it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -33,7 +34,9 @@ def markdown_lines(source: str) -> list[TranscriptLine]:
 def _parser() -> "MarkdownIt":
     from markdown_it import MarkdownIt
 
-    return MarkdownIt("commonmark", {"html": False, "maxNesting": 100}).enable(["table", "strikethrough"])
+    return MarkdownIt("commonmark", {"html": False, "maxNesting": 100}).enable(
+        ["table", "strikethrough"]
+    )
 
 
 class _Container(Struct):
@@ -68,7 +71,9 @@ class _LineWriter:
                 case "fence" | "code_block":
                     self._leaf(self._code(token))
                 case "hr":
-                    self._leaf([TranscriptLine(fill=("─", "rule"), gutter=self._gutter())])
+                    self._leaf(
+                        [TranscriptLine(fill=("─", "rule"), gutter=self._gutter())]
+                    )
                 case "table_open":
                     self._leaf([self._table(tokens, index)])
                 case "bullet_list_open" | "ordered_list_open":
@@ -76,8 +81,17 @@ class _LineWriter:
                 case "list_item_open":
                     self._enter(self._item(token))
                 case "blockquote_open":
-                    self._enter(_Container(first=_QUOTE_BAR, rest=_QUOTE_BAR, ink="quote", used=False))
-                case "bullet_list_close" | "ordered_list_close" | "list_item_close" | "blockquote_close":
+                    self._enter(
+                        _Container(
+                            first=_QUOTE_BAR, rest=_QUOTE_BAR, ink="quote", used=False
+                        )
+                    )
+                case (
+                    "bullet_list_close"
+                    | "ordered_list_close"
+                    | "list_item_close"
+                    | "blockquote_close"
+                ):
                     self._leave()
 
     def _enter(self, container: _Container) -> None:
@@ -116,19 +130,28 @@ class _LineWriter:
     def _item(self, token: "Token") -> _Container:
         parent = self._open[-1]
         if parent.number is None:
-            depth = sum(container.number is None and not container.first for container in self._open)
+            depth = sum(
+                container.number is None and not container.first
+                for container in self._open
+            )
             marker = f"{_BULLETS[(depth - 1) % len(_BULLETS)]} "
         else:
             marker = f"{parent.number}{token.markup} "
             parent.number += 1
         first = ((marker, "bullet"),)
-        return _Container(first=first, rest=blank(first), tight=parent.tight, used=False)
+        return _Container(
+            first=first, rest=blank(first), tight=parent.tight, used=False
+        )
 
     def _prose(self, inline: "Token", ink: Ink) -> Iterator[TranscriptLine]:
-        ink = " ".join(filter(None, (*(container.ink for container in self._open), ink)))
+        ink = " ".join(
+            filter(None, (*(container.ink for container in self._open), ink))
+        )
         for text, marks in inline_texts(inline):
             gutter, hang = self._gutter(), self._hang()
-            yield TranscriptLine(text=text, marks=marks, ink=ink, gutter=gutter, hang=hang, is_prose=True)
+            yield TranscriptLine(
+                text=text, marks=marks, ink=ink, gutter=gutter, hang=hang, is_prose=True
+            )
 
     def _code(self, token: "Token") -> Iterator[TranscriptLine]:
         code = CodeBlock(token.info, self._gutter(), self._hang())
@@ -140,15 +163,25 @@ class _LineWriter:
     def _table(self, tokens: "Sequence[Token]", start: int) -> TranscriptLine:
         rows: list[list[Cell]] = []
         aligns: list[str] = []
-        for token in takewhile(lambda token: token.type != "table_close", tokens[start:]):
+        for token in takewhile(
+            lambda token: token.type != "table_close", tokens[start:]
+        ):
             match token.type:
                 case "tr_open":
                     rows.append([])
                 case "th_open":
-                    aligns.append(str(token.attrs.get("style", "")).removeprefix("text-align:"))
+                    aligns.append(
+                        str(token.attrs.get("style", "")).removeprefix("text-align:")
+                    )
                 case "inline":
                     rows[-1] += inline_texts(token)
-        return Table(head=rows[0], body=rows[1:], aligns=aligns, gutter=self._gutter(), hang=self._hang())
+        return Table(
+            head=rows[0],
+            body=rows[1:],
+            aligns=aligns,
+            gutter=self._gutter(),
+            hang=self._hang(),
+        )
 
 
 def _list(tokens: "Sequence[Token]", start: int) -> _Container:
@@ -161,4 +194,6 @@ def _list(tokens: "Sequence[Token]", start: int) -> _Container:
             tight = token.hidden
             break
     ordered = opening.type == "ordered_list_open"
-    return _Container(tight=tight, number=int(opening.attrs.get("start", 1)) if ordered else None)
+    return _Container(
+        tight=tight, number=int(opening.attrs.get("start", 1)) if ordered else None
+    )

@@ -1,4 +1,6 @@
-"""Markdown that arrives in chunks: which of it cannot change any more, and is settled."""
+"""Markdown that arrives in chunks: which of it cannot change any more, and is
+settled.
+"""
 
 import re
 
@@ -17,15 +19,18 @@ _ITEM = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)])(?: {1,4}(?! )| |\n)")
 _HEADING = re.compile(r"#{1,6}[ \n]")
 _TABLE_HEAD = re.compile(r"[^\n]*\|[^\n]*\n[ |:-]*-[ |:-]*\n")
 _UNDECIDED = re.compile(r"[\s\-=_#>*+`~|:.)\d]*")
-"""The start of a line that says nothing yet (is `-` an item, a rule?): showing it would make text jump."""
+"""The start of a line that says nothing yet (is `-` an item, a rule?): showing it would
+make text jump.
+"""
 
 
 class MarkdownLines:
-    """Markdown as lines: those that cannot change any more are handed out once; `tail` shows the rest.
+    """Markdown as lines: those that cannot change any more are handed out once; `tail`
+    shows the rest.
 
-    The source is taken apart by its own lines only, never by its chunks, so every way to cut it gives the same
-    lines. It is either in a fence, whose lines are settled one by one, or in a block of another kind, which is
-    parsed as a whole.
+    The source is taken apart by its own lines only, never by its chunks, so every way
+    to cut it gives the same lines. It is either in a fence, whose lines are settled one
+    by one, or in a block of another kind, which is parsed as a whole.
     """
 
     def __init__(self) -> None:
@@ -89,7 +94,9 @@ class MarkdownLines:
         self._mid_line = not line.endswith("\n")
 
     def _begins(self, line: str) -> bool:
-        """Settle what ends before this line. Whether the line itself has nothing to show."""
+        """Settle what ends before this line. Whether the line itself has nothing to
+        show.
+        """
         if self._fence is not None:
             closed = self._fence.is_closed_by(line)
             if closed:
@@ -130,20 +137,33 @@ class MarkdownLines:
 
     def _block_lines(self, source: str) -> list[TranscriptLine]:
         lines = markdown_lines(source) if source.strip() else []
-        return [TranscriptLine(), *lines] if self._gap and not self._continued and lines else lines
+        return (
+            [TranscriptLine(), *lines]
+            if self._gap and not self._continued and lines
+            else lines
+        )
 
     def _cut_block(self) -> None:
-        """Settle the beginning of an overlong block, if possible before an item, a line or a word."""
+        """Settle the beginning of an overlong block, if possible before an item, a line
+        or a word.
+        """
         while len(block := self._block) > MAX_UNSETTLED:
             after_line = block.rfind("\n", 0, MAX_UNSETTLED) + 1
             after_word = block.rfind(" ", MAX_UNSETTLED // 2, MAX_UNSETTLED) + 1
             cut = self._item_start or after_line or after_word or MAX_UNSETTLED
             table_head = _TABLE_HEAD.match(block, 0, MAX_UNSETTLED // 4)
-            self._cut_at(cut, again=table_head[0] if table_head and table_head.end() < cut else "")
+            self._cut_at(
+                cut,
+                again=table_head[0] if table_head and table_head.end() < cut else "",
+            )
 
     def _cut_at(self, cut: int, again: str = "") -> None:
         """Settle the block up to here; what must be said again begins the rest."""
-        beginning, rest, item_indent = self._block[:cut], self._block[cut:], self._item_indent
+        beginning, rest, item_indent = (
+            self._block[:cut],
+            self._block[cut:],
+            self._item_indent,
+        )
         self._block = beginning
         self._settle_block()
         self._block, self._item_indent = again + rest, item_indent

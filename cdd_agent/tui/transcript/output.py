@@ -13,11 +13,15 @@ _BAR: Gutter = (("│ ", "bar"),)
 _RULE_CHARACTERS = frozenset("=-_~*#+!>─━═—")
 _SHORTEST_RULE = 3
 _PROGRESS = re.compile(r" {3,}(\[ *\d+%\])$")
-"""The progress that test runners set flush right on a terminal that is wider than the room beside the bar."""
+"""The progress that test runners set flush right on a terminal that is wider than the
+room beside the bar.
+"""
 
 
 class OutputLines:
-    """Output that arrives in chunks; of a line written over and over, the last state."""
+    """Output that arrives in chunks; of a line written over and over, the last
+    state.
+    """
 
     def __init__(self) -> None:
         self._partial = ""
@@ -38,7 +42,9 @@ class OutputLines:
 
 
 def _last_state(text: str) -> str:
-    """The text that is left on a terminal's line after carriage returns, but for one that may end the line."""
+    """The text that is left on a terminal's line after carriage returns, but for one
+    that may end the line.
+    """
     body = text.removesuffix("\r")
     return body.rpartition("\r")[2] + text[len(body) :]
 
@@ -48,15 +54,21 @@ def _lines(text: str) -> list[TranscriptLine]:
 
 
 def _line(source: str) -> TranscriptLine:
-    text = _PROGRESS.sub(r"  \1", sanitize_for_display(without_escapes(source).expandtabs(8)))
+    text = _PROGRESS.sub(
+        r"  \1", sanitize_for_display(without_escapes(source).expandtabs(8))
+    )
     if rule := _rule_around(text):
         before, after = rule
-        return _OutputRule(text=text, ink="output", gutter=_BAR, hang=_BAR, before=before, after=after)
+        return _OutputRule(
+            text=text, ink="output", gutter=_BAR, hang=_BAR, before=before, after=after
+        )
     return TranscriptLine(text=text, ink="output", gutter=_BAR, hang=_BAR)
 
 
 def _rule_around(text: str) -> tuple[int, int] | None:
-    """How long the rules are at both ends of a line that is a rule, perhaps with words in the middle."""
+    """How long the rules are at both ends of a line that is a rule, perhaps with words
+    in the middle.
+    """
     if text[:1] not in _RULE_CHARACTERS:
         return None
     before = len(text) - len(text.lstrip(text[0]))
@@ -64,13 +76,17 @@ def _rule_around(text: str) -> tuple[int, int] | None:
     words = text[before : len(text) - after]
     if before < _SHORTEST_RULE or (words and after < _SHORTEST_RULE):
         return None
-    if words and not (words[0] == words[-1] == " " and any(character.isalnum() for character in words)):
+    if words and not (
+        words[0] == words[-1] == " " and any(character.isalnum() for character in words)
+    ):
         return None
     return before, after
 
 
 class _OutputRule(TranscriptLine, eq=False, kw_only=True):
-    """A rule such as `==== 5 passed ====`. It is shortened at its ends so that it fits in one row."""
+    """A rule such as `==== 5 passed ====`. It is shortened at its ends so that it fits
+    in one row.
+    """
 
     before: int
     """Characters of the rule before the words, or of all of it if there are none."""
@@ -83,4 +99,7 @@ class _OutputRule(TranscriptLine, eq=False, kw_only=True):
         kept_before = min(self.before, max(kept // 2, kept - self.after))
         first = self.before - kept_before
         shown = self.text[first : len(self.text) - self.after + kept - kept_before]
-        return [Row(self, first + start, first + end) for start, end in wrap(shown, room, by_words=True)]
+        return [
+            Row(self, first + start, first + end)
+            for start, end in wrap(shown, room, by_words=True)
+        ]

@@ -1,4 +1,6 @@
-"""Rows drawn as strips of the screen. Every cell says where in the text it is, so that text can be selected."""
+"""Rows drawn as strips of the screen. Every cell says where in the text it is, so that
+text can be selected.
+"""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -9,7 +11,14 @@ from textual.strip import Strip
 from textual.style import Style as VisualStyle
 from textual.widget import Widget
 
-from cdd_agent.tui.transcript.lines import MIN_ROOM, Gutter, Ink, Row, TranscriptLine, clip
+from cdd_agent.tui.transcript.lines import (
+    MIN_ROOM,
+    Gutter,
+    Ink,
+    Row,
+    TranscriptLine,
+    clip,
+)
 from cdd_agent.tui.transcript.looks import LOOKS, WITHOUT_COLOURS
 
 Overlay = tuple[int, int, Style]
@@ -33,7 +42,9 @@ class RowPainter:
     def blank(self, width: int) -> Strip:
         return Strip.blank(width, self.style(""))
 
-    def strip(self, row: Row, number: int, width: int, overlays: Sequence[Overlay] = ()) -> Strip:
+    def strip(
+        self, row: Row, number: int, width: int, overlays: Sequence[Overlay] = ()
+    ) -> Strip:
         line, start, end = row
         gutter = Strip(self._gutter(line.hang if start else line.gutter, number, width))
         text = Strip(self._text(row, overlays)).apply_offsets(0, number)
@@ -41,15 +52,22 @@ class RowPainter:
         char, ink = line.fill
         if char != " " and end < len(line.text):
             char, ink = " ", ""
-        place = Segment("", Style.from_meta({"offset": (end - start, number)}))  # where the row's end can be selected
+        # where the row's end can be selected
+        place = Segment("", Style.from_meta({"offset": (end - start, number)}))
         fill = Strip([place, Segment(char * max(space, 0), self.style(ink))])
         strip = Strip.join([gutter, text, fill])
         return strip if space >= 0 else strip.crop(0, width)
 
     def _gutter(self, gutter: Gutter, number: int, width: int) -> Iterator[Segment]:
-        """Every cell leads to the beginning of the text, so that a selection holds no gutters."""
+        """Every cell leads to the beginning of the text, so that a selection holds no
+        gutters.
+        """
         place = Style.from_meta({"offset": (0, number)})
-        cells = [Segment(char, self.style(ink) + place) for text, ink in gutter for char in text]
+        cells = [
+            Segment(char, self.style(ink) + place)
+            for text, ink in gutter
+            for char in text
+        ]
         yield from cells[: max(width - MIN_ROOM, 0)]
 
     def style(self, ink: Ink) -> Style:
@@ -57,7 +75,9 @@ class RowPainter:
             looks = [LOOKS[name] for name in ink.split()]
             if self._widget.app.no_color:
                 looks += [WITHOUT_COLOURS.get(name, "") for name in ink.split()]
-            style = sum(map(VisualStyle.parse, looks), start=self._widget.visual_style).rich_style
+            style = sum(
+                map(VisualStyle.parse, looks), start=self._widget.visual_style
+            ).rich_style
             self._styles[ink] = style
         return style
 
@@ -66,16 +86,30 @@ class RowPainter:
         if not overlays:
             yield from self._segments(line, start, end)
             return
-        within = [(max(first, start), min(last, end), style) for first, last, style in overlays]
+        within = [
+            (max(first, start), min(last, end), style)
+            for first, last, style in overlays
+        ]
         within = [(first, last, style) for first, last, style in within if first < last]
-        places = {start, end, *(place for first, last, _ in within for place in (first, last))}
+        places = {
+            start,
+            end,
+            *(place for first, last, _ in within for place in (first, last)),
+        }
         for first, last in pairwise(sorted(places)):
-            styles = [style for begin, stop, style in within if begin <= first and last <= stop]
+            styles = [
+                style
+                for begin, stop, style in within
+                if begin <= first and last <= stop
+            ]
             yield from Segment.apply_style(
-                self._segments(line, first, last), post_style=Style.combine(styles) if styles else None
+                self._segments(line, first, last),
+                post_style=Style.combine(styles) if styles else None,
             )
 
-    def _segments(self, line: TranscriptLine, start: int, end: int) -> Iterator[Segment]:
+    def _segments(
+        self, line: TranscriptLine, start: int, end: int
+    ) -> Iterator[Segment]:
         for begin, stop, ink in clip(line.inks(), start, end):
             if start < begin:
                 yield Segment(line.text[start:begin], self.style(line.ink))

@@ -9,7 +9,9 @@ from urllib.parse import quote
 
 _ADDRESS = re.compile(r"https?://[^\s<>\"'`\x00-\x20]+")
 _AFTER_ADDRESS = ".,;:!?"
-_FILE = re.compile(r"(?<![\w/.@+-])((?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.\w{1,8}):(\d{1,7})(?!\w)")
+_FILE = re.compile(
+    r"(?<![\w/.@+-])((?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.\w{1,8}):(\d{1,7})(?!\w)"
+)
 _TRACEBACK = re.compile(r'File "([^"]{1,500})", line (\d{1,7})')
 _LONGEST_ADDRESS = 2_000
 
@@ -38,7 +40,11 @@ def web_places(text: str) -> Iterator[WebPlace]:
         while address.endswith(")") and address.count(")") > address.count("("):
             address = address[:-1].rstrip(_AFTER_ADDRESS)
         if len(address) <= _LONGEST_ADDRESS:
-            yield WebPlace(found.start(), found.start() + len(address), quote(address, safe="%/:=&?~#+!$,;'@()*[]"))
+            yield WebPlace(
+                found.start(),
+                found.start() + len(address),
+                quote(address, safe="%/:=&?~#+!$,;'@()*[]"),
+            )
 
 
 def file_places(text: str) -> Iterator[FilePlace]:
@@ -63,5 +69,6 @@ def in_project(root: Path, path: str) -> Path | None:
     """The file of that name, where the project has it."""
     try:
         return _known(root, path)
-    except (OSError, ValueError, RuntimeError):  # also a name that no file can have, and links in a circle
+    except (OSError, ValueError, RuntimeError):
+        # also a name that no file can have, and links in a circle
         return None

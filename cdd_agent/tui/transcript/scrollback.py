@@ -1,4 +1,6 @@
-"""The rows that have been written, for one width. Beyond a limit the oldest text is left out, part by part."""
+"""The rows that have been written, for one width. Beyond a limit the oldest text is
+left out, part by part.
+"""
 
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -10,14 +12,17 @@ from cdd_agent.tui.transcript.folds import Fold, Opening
 from cdd_agent.tui.transcript.lines import Row, TranscriptLine
 
 MAX_LINES = 20_000
-"""Rows that are kept, and lines that are folded; beyond, the oldest text is left out."""
+"""Rows that are kept, and lines that are folded; beyond, the oldest text is left out.
+"""
 
 PART_SIZE = 4_000
 """Characters that are handled, and later left out, together."""
 
 
 class Part(Struct):
-    """Some text of a block that was settled together; the unit in which old text is left out."""
+    """Some text of a block that was settled together; the unit in which old text is
+    left out.
+    """
 
     source: str
     lines: list[TranscriptLine]
@@ -66,10 +71,12 @@ class Block(NamedTuple):
 
 
 class Scrollback:
-    """Settled rows; below them those of the live block's tail, which the next change replaces; and below these the
-    blocks that were added while it is live, which are settled when it is.
+    """Settled rows; below them those of the live block's tail, which the next change
+    replaces; and below these the blocks that were added while it is live, which are
+    settled when it is.
 
-    What changes the rows returns by how many of them the rest has moved up, because old ones were left out.
+    What changes the rows returns by how many of them the rest has moved up, because old
+    ones were left out.
     """
 
     def __init__(self, max_rows: int) -> None:
@@ -95,7 +102,9 @@ class Scrollback:
         return self._end_with(tail)
 
     def put_below(self, parts: Iterable[Part]) -> None:
-        """Keep more parts below the live block; they are shown with what is placed next."""
+        """Keep more parts below the live block; they are shown with what is placed
+        next.
+        """
         self._below += parts
         self._break_below()
 
@@ -123,8 +132,10 @@ class Scrollback:
         return self._end_with(tail)
 
     def break_again(self, fold: Fold) -> tuple[int, int]:
-        """Break the lines of a fold again, which is open further or less far. Returns where the first row is that may
-        be another one, and how many more rows there are now; (-1, 0) where it is not among what is settled."""
+        """Break the lines of a fold again, which is open further or less far. Returns
+        where the first row is that may be another one, and how many more rows there are
+        now; (-1, 0) where it is not among what is settled.
+        """
         if any(part.fold is fold for part in self._below):
             self._break_below()
         y, first, more = int(self._left_out), -1, 0
@@ -144,7 +155,9 @@ class Scrollback:
         return first, more
 
     def blocks(self) -> list[Block]:
-        """The settled blocks of which anything is shown, from the first one that is kept from its beginning."""
+        """The settled blocks of which anything is shown, from the first one that is
+        kept from its beginning.
+        """
         return _blocks(self._parts, int(self._left_out))
 
     def blocks_below(self) -> list[Block]:
@@ -153,11 +166,17 @@ class Scrollback:
 
     def row_of(self, line: TranscriptLine, place: int) -> int | None:
         """The row that shows this place of a line."""
-        shown = (y for y, row in enumerate(self.rows) if row.line is line and row.start <= place < max(row.end, 1))
+        shown = (
+            y
+            for y, row in enumerate(self.rows)
+            if row.line is line and row.start <= place < max(row.end, 1)
+        )
         return next(shown, None)
 
     def lines(self) -> Iterator[TranscriptLine]:
-        """All that are settled and kept, folded or not, and those below the live block."""
+        """All that are settled and kept, folded or not, and those below the live
+        block.
+        """
         return (line for part in (*self._parts, *self._below) for line in part.lines)
 
     def clear(self) -> None:
@@ -180,7 +199,11 @@ class Scrollback:
         places = {id(row.line): y for y, row in reversed(list(enumerate(self.rows)))}
         for line, start, _ in reversed(rows):
             if (y := places.get(id(line))) is not None:
-                while y + 1 < len(self.rows) and self.rows[y].line is line and self.rows[y].end <= start:
+                while (
+                    y + 1 < len(self.rows)
+                    and self.rows[y].line is line
+                    and self.rows[y].end <= start
+                ):
                     y += 1
                 return y
         return 0
@@ -191,11 +214,19 @@ class Scrollback:
         self.rows += rows
 
     def _broken(self, lines: Iterable[TranscriptLine]) -> list[Row]:
-        return [row for line in lines for row in line.rows(self.width)] if self.width else []
+        return (
+            [row for line in lines for row in line.rows(self.width)]
+            if self.width
+            else []
+        )
 
     def _keep(self, part: Part) -> None:
         last = self._parts[-1] if self._parts else None
-        if last is None or part.begins or len(last.source) + len(part.source) > PART_SIZE:
+        if (
+            last is None
+            or part.begins
+            or len(last.source) + len(part.source) > PART_SIZE
+        ):
             self._parts.append(part)
             self._weight += part.weight
         else:  # a slow stream comes in very small parts
@@ -217,7 +248,8 @@ class Scrollback:
             part = self._parts.popleft()
             self._weight -= part.weight
             gone += part.rows
-            if part.fold is not None:  # what is left of its block has nothing to be opened by
+            # what is left of its block has nothing to be opened by
+            if part.fold is not None:
                 part.fold.opening = Opening.ALL
         if not gone:
             return 0
@@ -230,7 +262,9 @@ class Scrollback:
         return moved
 
     def _notice(self) -> list[Row]:
-        return TranscriptLine(text="… earlier output is left out", ink="left-out").rows(self.width)[:1]
+        return TranscriptLine(text="… earlier output is left out", ink="left-out").rows(
+            self.width
+        )[:1]
 
 
 def _blocks(parts: Iterable[Part], y: int) -> list[Block]:

@@ -1,7 +1,8 @@
 """The conversation so far: blocks of text of which only the last one can still grow.
 
-Text becomes lines once and lines become rows once; only the rows on the screen are drawn. What the widget is
-given is never markup, and its control characters are shown, not obeyed.
+Text becomes lines once and lines become rows once; only the rows on the screen are
+drawn. What the widget is given is never markup, and its control characters are shown,
+not obeyed.
 """
 
 from bisect import bisect_left, bisect_right
@@ -33,21 +34,31 @@ from cdd_agent.tui.transcript.folds import Fold, Foldable, FoldHeader, MoreLine,
 from cdd_agent.tui.transcript.lines import Row, TranscriptLine
 from cdd_agent.tui.transcript.live import GROWING, LiveBlock
 from cdd_agent.tui.transcript.painting import Overlay, RowPainter
-from cdd_agent.tui.transcript.places import FilePlace, WebPlace, file_places, in_project, web_places
+from cdd_agent.tui.transcript.places import (
+    FilePlace,
+    WebPlace,
+    file_places,
+    in_project,
+    web_places,
+)
 from cdd_agent.tui.transcript.scrollback import MAX_LINES, Block, Part, Scrollback
 
 _CHOSEN = Style(reverse=True)
 """Of the block that is chosen, its first row: seen without colours, too."""
 _FRAME = 0.01
 """Seconds of work on new text before the screen is drawn again."""
-_SCROLLING = frozenset({"up", "down", "home", "end", "ctrl+home", "ctrl+end", "ctrl+up", "ctrl+down"})
+_SCROLLING = frozenset(
+    {"up", "down", "home", "end", "ctrl+home", "ctrl+end", "ctrl+up", "ctrl+down"}
+)
 """Keys that are the transcript's while it has the focus."""
 _ON_A_BLOCK = frozenset({"enter", "left", "right", "ctrl+c"})
 """Keys that are its own while a block is chosen."""
 
 
 class Transcript(GuardedWidget, ScrollView, can_focus=True):
-    """An append-only log. It stays at its end while text arrives, unless the person has scrolled up."""
+    """An append-only log. It stays at its end while text arrives, unless the person has
+    scrolled up.
+    """
 
     ALLOW_SELECT = True
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -86,15 +97,18 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         max_lines: int = MAX_LINES,
         follows: bool = True,
     ) -> None:
-        """`root` is the project's folder: lines of its files can be chosen by a click. It `follows` what comes, or is
-        read from its beginning."""
+        """`root` is the project's folder: lines of its files can be chosen by a click.
+        It `follows` what comes, or is read from its beginning.
+        """
         super().__init__(id=id, classes=classes)
         self._follows = follows
         self._root = root
         self._scrollback = Scrollback(max_lines)
         self._live: LiveBlock | None = None
         self._last_kind: BlockKind | None = None
-        """Of the last block that shows anything, but for the live one and those below it."""
+        """Of the last block that shows anything, but for the live one and those below
+        it.
+        """
         self._last_below: BlockKind | None = None
         """Of the last block that was added below the live one."""
         self._thoughts: ThoughtsHeader | None = None
@@ -102,9 +116,13 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._drawing_is_due = False
         self._following = True
         self._seen = 0
-        """The number of the row below those that were there when the person scrolled up."""
+        """The number of the row below those that were there when the person scrolled
+        up.
+        """
         self._row_offset = 0
-        """Added to a row's place, it gives a number that stays when old rows are left out."""
+        """Added to a row's place, it gives a number that stays when old rows are left
+        out.
+        """
         self._painter = RowPainter(self)
         self._strips: LRUCache[int, Strip] = LRUCache(512)
         self._shows_unfinal = False
@@ -125,7 +143,10 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
                 block.write(text)
                 self._place_below(kind, block.finish())
             elif text.strip():
-                lines = [*space_between(self._kind_below, kind), *whole_block(kind, text)]
+                lines = [
+                    *space_between(self._kind_below, kind),
+                    *whole_block(kind, text),
+                ]
                 self._place_below(kind, [Part(text, lines, begins=True)])
             return
         self.settle()
@@ -145,7 +166,9 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._open(kind)
 
     def write(self, text: str) -> None:
-        """Add to the live block; opens a Markdown block if there is none. It is drawn with the next frame."""
+        """Add to the live block; opens a Markdown block if there is none. It is drawn
+        with the next frame.
+        """
         if self._live is not None and self._live.kind is BlockKind.THOUGHTS:
             self.settle()
         live = self._live or self._open(BlockKind.MARKDOWN)
@@ -153,7 +176,9 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._draw_soon()
 
     def add_foldable(self, block: Foldable, *, above_live: bool = False) -> None:
-        """Append a block that folds; or put it above output that still comes, as long as that is folded."""
+        """Append a block that folds; or put it above output that still comes, as long
+        as that is folded.
+        """
         live = self._live
         if live is not None and is_beside_the_turn():
             lines = [*space_between(self._kind_below, BlockKind.ACTION), *block.lines()]
@@ -170,13 +195,19 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._place([Part(block.source, lines, begins=True, fold=block.header.fold)])
 
     def begin_output(self, header: FoldHeader, *, glimpse: int, sample: int) -> None:
-        """Open a block that grows below a header; `FoldedOutput` says how much of it is shown."""
+        """Open a block that grows below a header; `FoldedOutput` says how much of it is
+        shown.
+        """
         self.settle()
-        self._live = LiveBlock(BlockKind.ACTION, self._last_kind, FoldedOutput(header, glimpse, sample))
+        self._live = LiveBlock(
+            BlockKind.ACTION, self._last_kind, FoldedOutput(header, glimpse, sample)
+        )
         self._place([])
 
     def think(self, text: str, measure: str) -> None:
-        """Add to thoughts, of which only a line with their `measure` is shown until it is opened."""
+        """Add to thoughts, of which only a line with their `measure` is shown until it
+        is opened.
+        """
         if self._live is None or self._live.kind is not BlockKind.THOUGHTS:
             self.begin(BlockKind.THOUGHTS)
         assert self._live is not None
@@ -209,7 +240,9 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self.refresh()
 
     def settle(self) -> None:
-        """Close the live block, if there is one; not beside the turn, whose block it is."""
+        """Close the live block, if there is one; not beside the turn, whose block it
+        is.
+        """
         if (live := self._live) is None or is_beside_the_turn():
             return
         if live.header is not None:
@@ -229,7 +262,9 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._stay_at_end()
 
     def clear(self) -> None:
-        self._live = self._last_kind = self._last_below = self._thoughts = self._chosen = None
+        self._live = self._last_kind = self._last_below = self._thoughts = (
+            self._chosen
+        ) = None
         self._seen = 0
         self._scrollback.clear()
         self.finder.is_old = True
@@ -276,7 +311,9 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         return self._last_below or (self._live.kind if self._live is not None else None)
 
     def _place_below(self, kind: BlockKind, parts: Sequence[Part]) -> None:
-        """Below the live block, which goes on above them: it is not cut by what is told beside it."""
+        """Below the live block, which goes on above them: it is not cut by what is told
+        beside it.
+        """
         self._last_below = kind
         self._scrollback.put_below(parts)
         self._place([])
@@ -294,7 +331,9 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
     # --- blocks, opened and folded
 
     def toggle_thoughts(self) -> None:
-        """Open or fold the last thoughts in sight; if there are none, those nearest above."""
+        """Open or fold the last thoughts in sight; if there are none, those nearest
+        above.
+        """
         bottom = self.scroll_offset.y + self.size.height
         for row in reversed(self._scrollback.rows[:bottom]):
             if isinstance(row.line, ThoughtsHeader):
@@ -302,11 +341,15 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
                 return
 
     def keeps(self, key: str) -> bool:
-        """Whether a key is the transcript's while it has the focus; all others are for the prompt."""
+        """Whether a key is the transcript's while it has the focus; all others are for
+        the prompt.
+        """
         return key in _SCROLLING or (self._chosen is not None and key in _ON_A_BLOCK)
 
     def choose_block(self, step: int) -> None:
-        """Choose the block before the one that is chosen (-1), or after it (1); at first, the last one in sight."""
+        """Choose the block before the one that is chosen (-1), or after it (1); at
+        first, the last one in sight.
+        """
         blocks = self._blocks()
         if self._chosen is not None:
             place = min(max(self._place_of_chosen(blocks) + step, 0), len(blocks) - 1)
@@ -318,7 +361,12 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             self._choose(blocks[place])
 
     def _place_of_chosen(self, blocks: Sequence[Block]) -> int:
-        return bisect_right(blocks, self._chosen_row - self._row_offset, key=lambda block: block.top) - 1
+        return (
+            bisect_right(
+                blocks, self._chosen_row - self._row_offset, key=lambda block: block.top
+            )
+            - 1
+        )
 
     @property
     def chosen_text(self) -> str:
@@ -330,7 +378,11 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         return blocks[place].source if place >= 0 else ""  # it was left out
 
     def seen(self) -> Hashable:
-        shown = self.scroll_target_y, len(self._scrollback.rows), self.diff_layout.is_side_by_side
+        shown = (
+            self.scroll_target_y,
+            len(self._scrollback.rows),
+            self.diff_layout.is_side_by_side,
+        )
         return shown, self._chosen_row, self.finder.found
 
     @property
@@ -339,9 +391,16 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         if self._chosen is None:
             return ""
         others = "Ctrl+C copies it · Ctrl+↑↓ the others"
-        if not isinstance(self._chosen, FoldHeader) or not (fold := self._chosen.fold).has_more:
+        if (
+            not isinstance(self._chosen, FoldHeader)
+            or not (fold := self._chosen.fold).has_more
+        ):
             return f"Nothing to open in this block · {others}"
-        does = {Opening.HEADER: "opens", Opening.SOME: "opens all of", Opening.ALL: "folds"}[fold.opening]
+        does = {
+            Opening.HEADER: "opens",
+            Opening.SOME: "opens all of",
+            Opening.ALL: "folds",
+        }[fold.opening]
         return f"Enter {does} the block · {others}"
 
     def on_blur(self) -> None:
@@ -352,7 +411,10 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             self._turn(self._chosen.fold)
 
     def action_open_block(self) -> None:
-        if isinstance(self._chosen, FoldHeader) and self._chosen.fold.opening is not Opening.ALL:
+        if (
+            isinstance(self._chosen, FoldHeader)
+            and self._chosen.fold.opening is not Opening.ALL
+        ):
             self._turn(self._chosen.fold)
 
     def action_fold_block(self) -> None:
@@ -370,10 +432,22 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
 
     def _blocks(self) -> list[Block]:
         blocks = self._scrollback.blocks()
-        if (live := self._live) is not None and live.header is not None and not live.begun:
-            below = enumerate(self._scrollback.rows[self._scrollback.settled :], self._scrollback.settled)
+        if (
+            (live := self._live) is not None
+            and live.header is not None
+            and not live.begun
+        ):
+            below = enumerate(
+                self._scrollback.rows[self._scrollback.settled :],
+                self._scrollback.settled,
+            )
             top = next(y for y, row in below if row.line is live.header)
-            part = Part(live.rest, [live.header], begins=True, rows=len(self._scrollback.rows) - top)
+            part = Part(
+                live.rest,
+                [live.header],
+                begins=True,
+                rows=len(self._scrollback.rows) - top,
+            )
             blocks.append(Block(top, [part]))
         return blocks + self._scrollback.blocks_below()
 
@@ -392,7 +466,11 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         """The rows have been broken otherwise."""
         if self._chosen is not None:
             line = next(iter(self._chosen.laid_out()), self._chosen)
-            rows = (y for y, row in enumerate(self._scrollback.rows, self._row_offset) if row.line is line)
+            rows = (
+                y
+                for y, row in enumerate(self._scrollback.rows, self._row_offset)
+                if row.line is line
+            )
             self._chosen_row = next(rows, -1)
             if self._chosen_row < 0:  # it was left out
                 self._chosen = None
@@ -407,11 +485,15 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             self.scroll_to(y=end - height, animate=False, force=True)
 
     def _turn(self, fold: Fold, opening: Opening | None = None) -> None:
-        """Open a block further, or as far as told. All above keeps its place; text that still comes is followed."""
+        """Open a block further, or as far as told. All above keeps its place; text that
+        still comes is followed.
+        """
         if not fold.has_more:
             return
         live = self._live.header if self._live is not None else None
-        self._set_following(live is not None and live.fold is fold and self._is_following())
+        self._set_following(
+            live is not None and live.fold is fold and self._is_following()
+        )
         if opening is None:
             fold.turn()
         else:
@@ -430,21 +512,29 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         above = more if 0 <= y < self.scroll_offset.y and not following else 0
         self._show(first, moved=moved, following=following)
         if above or self.scroll_target_y > self.max_scroll_y:
-            self.scroll_to(y=min(self.scroll_target_y + above, self.max_scroll_y), animate=False, force=True)
+            self.scroll_to(
+                y=min(self.scroll_target_y + above, self.max_scroll_y),
+                animate=False,
+                force=True,
+            )
         self._find_chosen_row()
         self.refresh()
 
     # --- finding
 
     def find(self, text: str) -> None:
-        """Look for a text, from what is on the screen on; no text: look for nothing any more."""
+        """Look for a text, from what is on the screen on; no text: look for nothing any
+        more.
+        """
         self.finder.find(text, self.scroll_offset.y)
 
     def _show_found(self, y: int | None) -> None:
         if y is not None:
             self._set_following(False)
             if not self.scroll_offset.y <= y < self.scroll_offset.y + self.size.height:
-                self.scroll_to(y=max(y - self.size.height // 2, 0), animate=False, force=True)
+                self.scroll_to(
+                    y=max(y - self.size.height // 2, 0), animate=False, force=True
+                )
         self._strips.clear()
         self.refresh()
 
@@ -455,7 +545,11 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         rows = self._scrollback.rows
         if offset is None or self.text_selection is not None:
             return
-        if offset.y == self.size.height - 1 and self._new_rows and offset.x >= self.size.width - len(self._news):
+        if (
+            offset.y == self.size.height - 1
+            and self._new_rows
+            and offset.x >= self.size.width - len(self._news)
+        ):
             self.follow()
         elif (y := offset.y + self.scroll_offset.y) < len(rows):
             if event.ctrl:
@@ -467,7 +561,14 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         line, start, end = row
         x -= sum(cell_len(text) for text, _ in (line.hang if start else line.gutter))
         at = (
-            next((place for place in range(start, end) if cell_len(line.text[start : place + 1]) > x), end)
+            next(
+                (
+                    place
+                    for place in range(start, end)
+                    if cell_len(line.text[start : place + 1]) > x
+                ),
+                end,
+            )
             if x >= 0
             else -1
         )
@@ -475,7 +576,9 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             if place.start <= at < place.end:
                 if isinstance(place, WebPlace):
                     self.app.open_url(place.address)
-                elif self._root is not None and (path := in_project(self._root, place.path)):
+                elif self._root is not None and (
+                    path := in_project(self._root, place.path)
+                ):
                     self.post_message(self.FileChosen(path, place.line))
                 return
 
@@ -483,28 +586,39 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         """The places in a line that can be gone to."""
         yield from web_places(line.text)
         if (root := self._root) is not None:
-            yield from (place for place in file_places(line.text) if in_project(root, place.path))
+            yield from (
+                place
+                for place in file_places(line.text)
+                if in_project(root, place.path)
+            )
 
     # --- the part of it that is on the screen
 
     def _show(self, first: int, *, moved: int, following: bool) -> None:
-        """Tell the screen that the rows from `first` on are new, and that all have moved up."""
+        """Tell the screen that the rows from `first` on are new, and that all have
+        moved up.
+        """
         self._row_offset += moved
         self._strips.discard(self._row_offset)  # the notice may have taken this place
         self.virtual_size = Size(self._scrollback.width, len(self._scrollback.rows))
         if following:
             self._stay_at_end()
         elif moved:
-            self.scroll_to(y=max(self.scroll_target_y - moved, 0), animate=False, force=True)
+            self.scroll_to(
+                y=max(self.scroll_target_y - moved, 0), animate=False, force=True
+            )
         top = 0 if self._shows_unfinal else max(first - moved - self.scroll_offset.y, 0)
         if top < self.size.height:
             self._shows_unfinal = False
             self.refresh(Region(0, top, self.size.width, self.size.height - top))
         elif not following:
-            self.refresh(Region(0, self.size.height - 1, self.size.width, 1))  # says how much is new
+            # says how much is new
+            self.refresh(Region(0, self.size.height - 1, self.size.width, 1))
 
     def watch_show_vertical_scrollbar(self, is_shown: bool) -> None:
-        """A bar that was not there when the text scrolled does not know how far it has."""
+        """A bar that was not there when the text scrolled does not know how far it
+        has.
+        """
         if is_shown:
             self.vertical_scrollbar.position = self.scroll_y
 
@@ -513,7 +627,9 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
 
     def _is_following(self) -> bool:
         # The target, not the offset: a person's way up begins with an animation.
-        return self._follows and (self._following or self.scroll_target_y >= self.max_scroll_y)
+        return self._follows and (
+            self._following or self.scroll_target_y >= self.max_scroll_y
+        )
 
     def watch_scroll_target_y(self) -> None:
         self._set_following(self.scroll_target_y >= self.max_scroll_y)
@@ -559,9 +675,12 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._seen = len(self._scrollback.rows) + self._row_offset
         self._show(0, moved=moved, following=following)
         if not following:
-            self.scroll_to(y=self._scrollback.place_of(above), animate=False, force=True)
+            self.scroll_to(
+                y=self._scrollback.place_of(above), animate=False, force=True
+            )
         self._find_chosen_row()
-        if self._live is not None and self._live.is_waiting:  # written before there was a place on the screen
+        # written before there was a place on the screen
+        if self._live is not None and self._live.is_waiting:
             self._draw_soon()
 
     def render_line(self, y: int) -> Strip:
@@ -570,7 +689,9 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             news = self._news
             room = max(self._scrollback.width - len(news), 0)
             chip = Strip([Segment(news, self._painter.style("news"))])
-            strip = Strip.join([strip.crop(0, room), chip]).crop(0, self._scrollback.width)
+            strip = Strip.join([strip.crop(0, room), chip]).crop(
+                0, self._scrollback.width
+            )
         return strip
 
     def _strip(self, y: int) -> Strip:
@@ -588,10 +709,14 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         if span is not None:
             first, last = span
             style = self.screen.get_component_rich_style("screen--selection")
-            overlays.append((row.start + first, row.end if last == -1 else row.start + last, style))
+            overlays.append(
+                (row.start + first, row.end if last == -1 else row.start + last, style)
+            )
         strip = self._painter.strip(row, number, shown.width, overlays)
         if number == self._chosen_row:
-            strip = Strip(Segment.apply_style(strip, post_style=_CHOSEN), strip.cell_length)
+            strip = Strip(
+                Segment.apply_style(strip, post_style=_CHOSEN), strip.cell_length
+            )
         if span is not None:
             return strip
         if settled and row.line.final:
@@ -601,14 +726,20 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         return strip
 
     def _overlays(self, row: Row, number: int) -> Iterator[Overlay]:
-        """The parts of a line that stand out: where it leads, and what was looked for."""
+        """The parts of a line that stand out: where it leads, and what was looked
+        for.
+        """
         for place in self._places(row.line):
             if isinstance(place, WebPlace):
                 yield place.start, place.end, _link(place.address)
             else:
                 yield place.start, place.end, self._painter.style("place")
         for start, end, is_current in self.finder.marks(row.line):
-            yield start, end, self._painter.style("hit current" if is_current else "hit")
+            yield (
+                start,
+                end,
+                self._painter.style("hit current" if is_current else "hit"),
+            )
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
@@ -618,7 +749,9 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
     # --- selection
 
     def get_selection(self, selection: Selection) -> tuple[str, str]:
-        """The selected text without gutters, and without the breaks that only the width has made."""
+        """The selected text without gutters, and without the breaks that only the width
+        has made.
+        """
         rows = self._scrollback.rows
         start, end = selection
         first = max(start.y - self._row_offset, 0) if start else 0
@@ -628,7 +761,11 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             row = rows[y]
             if y > first:
                 above = rows[y - 1]
-                texts.append(row.line.text[above.end : row.start] if above.line is row.line else "\n")
+                texts.append(
+                    row.line.text[above.end : row.start]
+                    if above.line is row.line
+                    else "\n"
+                )
             begin, stop = selection.get_span(y + self._row_offset) or (0, 0)
             text = row.line.text[row.start : row.end]
             texts.append(text[begin : None if stop == -1 else stop])
@@ -653,7 +790,8 @@ if __name__ == "__main__":
     SAMPLE = """\
 # A small change
 
-The slug of a title is made **once**, when the ticket is created; see `Ticket.slug`. Names in other scripts,
+The slug of a title is made **once**, when the ticket is created; see `Ticket.slug`. \
+Names in other scripts,
 such as 票据 or *élan*, keep their letters.
 
 ```python:src/slugs.py
@@ -690,11 +828,17 @@ def slug(title: str) -> str:
                 transcript.write(word)
                 await sleep(0.03)
             transcript.add(
-                BlockKind.OUTPUT, "tests/test_slugs.py ....                        [100%]\n4 passed in 0.02s"
+                BlockKind.OUTPUT,
+                "tests/test_slugs.py ....                        [100%]\n4 passed in"
+                " 0.02s",
             )
             transcript.add(BlockKind.GOOD, "Verified: 4 tests passed.")
-            transcript.add(BlockKind.WARNING, "One file has changes that are not committed.")
-            transcript.add(BlockKind.ERROR, "Step 2 failed: the model's reply holds no change.")
+            transcript.add(
+                BlockKind.WARNING, "One file has changes that are not committed."
+            )
+            transcript.add(
+                BlockKind.ERROR, "Step 2 failed: the model's reply holds no change."
+            )
             transcript.add(BlockKind.NOTE, "Try again with /retry.")
 
     Demo().run()

@@ -6,7 +6,9 @@ from rich.cells import split_graphemes
 
 
 def wrap(text: str, room: int, *, by_words: bool) -> list[tuple[int, int]]:
-    """Where each row of the text starts and ends; spaces at a break between words belong to no row."""
+    """Where each row of the text starts and ends; spaces at a break between words
+    belong to no row.
+    """
     if text.isascii():
         if len(text) <= room:
             return [(0, len(text))]
@@ -36,7 +38,9 @@ def _wrap_wide(
 ) -> Iterator[tuple[int, int]]:
     """As `_wrap_narrow`, in cells. A row may also end beside any wide character."""
     start = used = 0
-    chance = used_at_chance = 0  # the last place to end the row, and the cells used up to it
+    chance = used_at_chance = (
+        0  # the last place to end the row, and the cells used up to it
+    )
     for begin, end, cells in graphemes:
         space = by_words and text[begin:end] == " "
         if space and begin == start > 0:
@@ -46,7 +50,11 @@ def _wrap_wide(
             chance, used_at_chance = begin, used
         if used + cells > room and begin > start:
             cut = chance if by_words and chance > start and not space else begin
-            yield start, start + len(text[start:cut].rstrip(" ") if by_words else text[start:cut])
+            yield (
+                start,
+                start
+                + len(text[start:cut].rstrip(" ") if by_words else text[start:cut]),
+            )
             used -= used_at_chance if cut == chance else used
             start = cut if not space else end
             if space:

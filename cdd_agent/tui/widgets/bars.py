@@ -1,4 +1,6 @@
-"""The two lines that say where one is: above the transcript the project, below it what is going on."""
+"""The two lines that say where one is: above the transcript the project, below it what
+is going on.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,8 +21,10 @@ _TICK = 0.25
 
 
 class TitleBar(GuardedWidget, Widget):
-    """Project, branch, agent, model, tokens and the share of its window in one line. When it is narrow, the last go
-    first; the agent never, and not that all changes are accepted."""
+    """Project, branch, agent, model, tokens and the share of its window in one line.
+    When it is narrow, the last go first; the agent never, and not that all changes are
+    accepted.
+    """
 
     DEFAULT_CSS = """
     TitleBar {
@@ -37,14 +41,18 @@ class TitleBar(GuardedWidget, Widget):
     """The share of the model's window that the last call has taken."""
 
     accepts_all: reactive[bool] = reactive(False)
-    """Changes of this run are written without a question, because the person said so."""
+    """Changes of this run are written without a question, because the person said so.
+    """
 
     def __init__(self, project: str) -> None:
         super().__init__()
         self._project = project
 
     def render(self) -> Content:
-        project, agent = f"  {sanitize_for_display(self._project)}", sanitize_for_display(self.agent)
+        project, agent = (
+            f"  {sanitize_for_display(self._project)}",
+            sanitize_for_display(self.agent),
+        )
         branch = f" ⎇ {sanitize_for_display(self.branch)}" if self.branch else ""
         warning = " · accepts all changes" if self.accepts_all else ""
         model = f" · {sanitize_for_display(self.model)}" if self.model else ""
@@ -71,10 +79,15 @@ class TitleBar(GuardedWidget, Widget):
 
 
 class ActivityBar(GuardedWidget, Widget):
-    """Shows what is being waited for, and since when; otherwise the keys. Redraws itself only while something runs."""
+    """Shows what is being waited for, and since when; otherwise the keys. Redraws
+    itself only while something runs.
+    """
 
     DEFAULT_CSS = """
-    ActivityBar { height: 1; padding: 0 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
+    ActivityBar {
+        height: 1; padding: 0 1; color: $text-muted; text-wrap: nowrap;
+        text-overflow: ellipsis;
+    }
     """
 
     def __init__(self, idle: str) -> None:
@@ -107,8 +120,10 @@ class ActivityBar(GuardedWidget, Widget):
         self.refresh()
 
     def tell_meaning(self, text: str, doing: str = "") -> None:
-        """Say what Enter does with the line in the prompt, in place of the keys; "" brings the keys back. `doing`:
-        it does something else for now, whatever else goes on."""
+        """Say what Enter does with the line in the prompt, in place of the keys; ""
+        brings the keys back. `doing`: it does something else for now, whatever else
+        goes on.
+        """
         self._meaning, self._doing = text, doing
         self.refresh()
 
@@ -127,7 +142,9 @@ class ActivityBar(GuardedWidget, Widget):
         if said := self._said_once or self._doing:
             return Content(sanitize_for_display(said))
         if not self._what:
-            return Content(self._hint or sanitize_for_display(self._meaning) or self._idle)
+            return Content(
+                self._hint or sanitize_for_display(self._meaning) or self._idle
+            )
         seconds = monotonic() - self._since
         frame = _FRAMES[int(seconds / _TICK) % len(_FRAMES)]
         since = f"  {seconds:.0f} s · Esc stops"

@@ -1,5 +1,6 @@
-"""The prompt: where the person types. Enter sends, Up and Down walk through history, Ctrl+R searches it, Tab completes,
-Ctrl+G opens an editor."""
+"""The prompt: where the person types. Enter sends, Up and Down walk through history,
+Ctrl+R searches it, Tab completes, Ctrl+G opens an editor.
+"""
 
 from collections.abc import Callable, Hashable, Sequence
 from os.path import commonprefix
@@ -28,40 +29,51 @@ _MOST_FOUND = 50
 _FELT_HERE = ("up", "down", "tab", "ctrl+r")
 """Keys that have their effect in the prompt, or none."""
 _WIDEST = 30
-"""Columns that are given to candidates, so that their help begins in one column; longer ones push theirs."""
+"""Columns that are given to candidates, so that their help begins in one column; longer
+ones push theirs.
+"""
 _SOON = 0.3
 """Seconds after a key in which a draft is kept on the disk."""
-_SEARCHING = "Searching earlier lines: Enter takes one · Ctrl+R the next older · Esc back"
+_SEARCHING = (
+    "Searching earlier lines: Enter takes one · Ctrl+R the next older · Esc back"
+)
 _NOTHING_FOUND = "No earlier line has that: Enter or Esc ends the search"
 
 
 class Prompt(GuardedWidget, Vertical):
-    """Text area, completions, and the lines that were sent while something else runs and wait for its end.
+    """Text area, completions, and the lines that were sent while something else runs
+    and wait for its end.
 
-    What was typed is never lost: a line that is not sent comes back into the prompt, or is behind Up. No two lines
-    become one.
+    What was typed is never lost: a line that is not sent comes back into the prompt, or
+    is behind Up. No two lines become one.
     """
 
     DEFAULT_CSS = """
     Prompt { height: auto; }
     Prompt OptionList {
-        height: auto; max-height: 12; border: none; padding: 0 1; display: none; background: $panel;
+        height: auto; max-height: 12; border: none; padding: 0 1; display: none;
+        background: $panel;
         scrollbar-size-vertical: 1; text-wrap: nowrap; text-overflow: ellipsis;
     }
     Prompt.-completing OptionList { display: block; }
     Prompt Horizontal { height: auto; background: $surface; padding: 0 1; }
     Prompt Horizontal Static { width: 1; color: $text-accent; text-style: bold; }
     Prompt #waiting {
-        height: auto; max-height: 4; padding: 0 1; display: none; background: $surface; color: $text-muted;
+        height: auto; max-height: 4; padding: 0 1; display: none; background: $surface;
+        color: $text-muted;
         text-wrap: nowrap; text-overflow: ellipsis;
     }
     Prompt.-waiting #waiting { display: block; }
-    Prompt PromptArea { width: 1fr; height: auto; max-height: 6; background: $surface; scrollbar-size-vertical: 1; }
+    Prompt PromptArea {
+        width: 1fr; height: auto; max-height: 6; background: $surface;
+        scrollbar-size-vertical: 1;
+    }
     """
 
     class Submitted(Message):
-        """A line was sent, and is out of the prompt. To be answered by `accepted`, `hold`, `set_aside` or
-        `bring_back`."""
+        """A line was sent, and is out of the prompt. To be answered by `accepted`,
+        `hold`, `set_aside` or `bring_back`.
+        """
 
         def __init__(self, line: str) -> None:
             super().__init__()
@@ -80,7 +92,12 @@ class Prompt(GuardedWidget, Vertical):
     class DoingChanged(Message):
         """Enter does something else by now, though the text is the same."""
 
-    def __init__(self, complete: Callable[[str], list[Completion]], history: PromptHistory, drafts: Drafts) -> None:
+    def __init__(
+        self,
+        complete: Callable[[str], list[Completion]],
+        history: PromptHistory,
+        drafts: Drafts,
+    ) -> None:
         super().__init__()
         self._complete = complete
         self._history = history
@@ -90,13 +107,18 @@ class Prompt(GuardedWidget, Vertical):
         self._aside: list[str] = []
         """Drafts that make room for the answer to a question."""
         self._unsent: list[str] = []
-        """Lines that came back when there was a text in the prompt; they are in the history."""
+        """Lines that came back when there was a text in the prompt; they are in the
+        history.
+        """
         self._found: list[Completion] = []
         """The completions on offer."""
         self._walked = False
-        """The person moved within the completions: Enter takes one instead of sending."""
+        """The person moved within the completions: Enter takes one instead of sending.
+        """
         self._quiet_for: str | None = None
-        """A text for which no completions are wanted: it was just taken from them, or from history."""
+        """A text for which no completions are wanted: it was just taken from them, or
+        from history.
+        """
         self._searched_from: str | None = None
         """The draft from before the search in the history that goes on."""
         self._keeping: Timer | None = None
@@ -139,7 +161,11 @@ class Prompt(GuardedWidget, Vertical):
         """The effect of Enter, in words, where that is not to send the line."""
         if self._searched_from is not None:
             return _SEARCHING if self._found else _NOTHING_FOUND
-        if self.is_completing and self._walked and (taken := self._highlighted) is not None:
+        if (
+            self.is_completing
+            and self._walked
+            and (taken := self._highlighted) is not None
+        ):
             return f"Enter takes {taken.shown} · Esc back"
         return ""
 
@@ -149,7 +175,11 @@ class Prompt(GuardedWidget, Vertical):
         if self.area.is_folded:
             return "Enter sends all of it · Ctrl+O shows what was pasted"
         lines = self.area.document.line_count
-        return f"Enter sends {lines:,} lines · Ctrl+J new line · Ctrl+G editor" if lines > 1 else ""
+        return (
+            f"Enter sends {lines:,} lines · Ctrl+J new line · Ctrl+G editor"
+            if lines > 1
+            else ""
+        )
 
     @property
     def offers(self) -> list[Completion]:
@@ -157,14 +187,20 @@ class Prompt(GuardedWidget, Vertical):
         return self._found if self.has_class("-completing") else []
 
     def replace(self, text: str) -> None:
-        """Put a text into the prompt, the cursor behind it, without offering completions for it."""
+        """Put a text into the prompt, the cursor behind it, without offering
+        completions for it.
+        """
         self.area.put(text)
         self._quiet_for = self.area.text
         self._close()
 
     def offer_again(self) -> None:
         """More is known by now of what a line can become."""
-        if self.area.text != self._quiet_for and self._searched_from is None and not self._walked:
+        if (
+            self.area.text != self._quiet_for
+            and self._searched_from is None
+            and not self._walked
+        ):
             self._offer()
 
     def on_text_area_changed(self) -> None:
@@ -179,7 +215,12 @@ class Prompt(GuardedWidget, Vertical):
         self._take()
 
     def seen(self) -> Hashable:
-        return self.area.seen(), self.classes, self.query_one(OptionList).highlighted, len(self._waiting)
+        return (
+            self.area.seen(),
+            self.classes,
+            self.query_one(OptionList).highlighted,
+            len(self._waiting),
+        )
 
     def _key_pressed(self, key: str) -> None:
         before = self.seen()
@@ -190,7 +231,9 @@ class Prompt(GuardedWidget, Vertical):
     def _do(self, key: str) -> None:
         completing = self.is_completing
         match key:
-            case "enter" if self._searched_from is not None or (completing and self._walked):
+            case "enter" if self._searched_from is not None or (
+                completing and self._walked
+            ):
                 self._take()
             case "enter":
                 self._send()
@@ -200,7 +243,9 @@ class Prompt(GuardedWidget, Vertical):
                 self._search()
             case "ctrl+r":
                 self._walk("down")
-            case "tab" if self._searched_from is not None or (completing and not self._complete_common()):
+            case "tab" if self._searched_from is not None or (
+                completing and not self._complete_common()
+            ):
                 self._take()
             case "tab" if completing:
                 pass
@@ -254,8 +299,9 @@ class Prompt(GuardedWidget, Vertical):
         self._history.add(line)
 
     def bring_back(self, lines: Sequence[str], *, is_typing: bool = False) -> None:
-        """These lines, the first one first, are not sent after all: into the prompt with one, if nothing is there and
-        nobody types; the others are behind Up."""
+        """These lines, the first one first, are not sent after all: into the prompt
+        with one, if nothing is there and nobody types; the others are behind Up.
+        """
         left = [line for line in lines if line.strip()]
         if left and not self.text and not is_typing and not self.is_searching:
             self.replace(left.pop(0))
@@ -265,7 +311,9 @@ class Prompt(GuardedWidget, Vertical):
         self._show_waiting()
 
     def set_aside(self, line: str | None = None) -> None:
-        """Make room for an answer: a line that was sent, or what is in the prompt, comes back after it."""
+        """Make room for an answer: a line that was sent, or what is in the prompt,
+        comes back after it.
+        """
         if line is None:
             line = self.text
             self.replace("")
@@ -284,7 +332,9 @@ class Prompt(GuardedWidget, Vertical):
         self.replace("")
 
     def keep_drafts(self) -> None:
-        """The person leaves: what was typed and not sent is behind Up in the next session."""
+        """The person leaves: what was typed and not sent is behind Up in the next
+        session.
+        """
         for line in self._drafts:
             self._history.add(line)
         self._waiting.clear()
@@ -300,7 +350,9 @@ class Prompt(GuardedWidget, Vertical):
         self._kept.keep(self._drafts)
 
     def _take_over_drafts(self) -> None:
-        """Show the drafts of a shell that was killed as not sent; they are behind Up."""
+        """Show the drafts of a shell that was killed as not sent; they are behind
+        Up.
+        """
         if left := self._kept.left_by_others():
             self.bring_back(left, is_typing=True)
 
@@ -311,7 +363,11 @@ class Prompt(GuardedWidget, Vertical):
 
     @property
     def _drafts(self) -> list[str]:
-        return [line for line in (*self._lines_waiting, *self._aside, self._draft) if line.strip()]
+        return [
+            line
+            for line in (*self._lines_waiting, *self._aside, self._draft)
+            if line.strip()
+        ]
 
     @property
     def _draft(self) -> str:
@@ -323,8 +379,9 @@ class Prompt(GuardedWidget, Vertical):
         return [line for line, _ in self._waiting]
 
     def hold(self, line: str, meant: object) -> None:
-        """The line that was sent has to wait: show it until it is taken, or Escape brings it back. What it `meant` when
-        it was sent is kept beside it."""
+        """The line that was sent has to wait: show it until it is taken, or Escape
+        brings it back. What it `meant` when it was sent is kept beside it.
+        """
         self._waiting.append((line, meant))
         self._show_waiting()
 
@@ -344,7 +401,9 @@ class Prompt(GuardedWidget, Vertical):
         return True
 
     def give_back(self, *, is_typing: bool = False) -> None:
-        """Bring back all lines that wait: they were meant for another end of what ran."""
+        """Bring back all lines that wait: they were meant for another end of what
+        ran.
+        """
         waiting = self._lines_waiting
         self._waiting.clear()
         self.bring_back(waiting, is_typing=is_typing)
@@ -356,7 +415,10 @@ class Prompt(GuardedWidget, Vertical):
             (self._lines_waiting, "⋯", _WAITING),
             (self._aside, "↩", _ASIDE),
         ):
-            rows += [f"{mark} {sanitize_for_display(' '.join(line.split()))}" for line in lines[-3:]]
+            rows += [
+                f"{mark} {sanitize_for_display(' '.join(line.split()))}"
+                for line in lines[-3:]
+            ]
             rows += [label] if lines else []
         self.query_one("#waiting", Static).update("\n".join(rows[-4:]))
         self.set_class(bool(rows), "-waiting")
@@ -387,13 +449,23 @@ class Prompt(GuardedWidget, Vertical):
     @property
     def _highlighted(self) -> Completion | None:
         index = self.query_one(OptionList).highlighted
-        return None if index is None or index >= len(self._found) else self._found[index]
+        return (
+            None if index is None or index >= len(self._found) else self._found[index]
+        )
 
     def _complete_common(self) -> bool:
-        """Type what all completions have in common, if that is more than there is; as in a shell."""
+        """Type what all completions have in common, if that is more than there is; as
+        in a shell.
+        """
         text = self.area.text
-        common = commonprefix([found.line for found in self._found])  # noqa: RUF071  # characters are meant
-        if self._walked or len(self._found) < 2 or not common.startswith(text) or common == text:
+        # characters are meant
+        common = commonprefix([found.line for found in self._found])  # noqa: RUF071
+        if (
+            self._walked
+            or len(self._found) < 2
+            or not common.startswith(text)
+            or common == text
+        ):
             return False
         self.replace(common)
         self._quiet_for = None
@@ -405,7 +477,8 @@ class Prompt(GuardedWidget, Vertical):
         if self._searched_from is not None:
             self.replace(taken.line if taken is not None else self.text)
         elif taken is not None:
-            further = taken.line if taken.line.endswith("/") else f"{taken.line} "  # into a folder, or to the next word
+            # into a folder, or to the next word
+            further = taken.line if taken.line.endswith("/") else f"{taken.line} "
             more = self._complete(further)
             self.replace(further if more else taken.line)
             if more:
@@ -413,7 +486,11 @@ class Prompt(GuardedWidget, Vertical):
                 self._offer()
 
     def _recall(self, key: str) -> None:
-        line = self._history.previous(self.text) if key == "up" else self._history.next(self.text)
+        line = (
+            self._history.previous(self.text)
+            if key == "up"
+            else self._history.next(self.text)
+        )
         if line is not None:
             self.replace(line)
 
@@ -427,9 +504,15 @@ class Prompt(GuardedWidget, Vertical):
 def _rows(found: Sequence[Completion]) -> list[Content]:
     """Each candidate with what it is."""
     shown = [sanitize_for_display(one.shown) for one in found]
-    width = max((cell_len(text) for text in shown if cell_len(text) <= _WIDEST), default=0)
+    width = max(
+        (cell_len(text) for text in shown if cell_len(text) <= _WIDEST), default=0
+    )
     return [
-        Content.assemble(text, " " * (max(width - cell_len(text), 0) + 2), (sanitize_for_display(one.help), "dim"))
+        Content.assemble(
+            text,
+            " " * (max(width - cell_len(text), 0) + 2),
+            (sanitize_for_display(one.help), "dim"),
+        )
         for text, one in zip(shown, found, strict=True)
     ]
 

@@ -1,4 +1,6 @@
-"""The text of the prompt. A long paste is in it as one mark, which can be opened, and goes whole with the line."""
+"""The text of the prompt. A long paste is in it as one mark, which can be opened, and
+goes whole with the line.
+"""
 
 import re
 from collections.abc import Callable, Hashable
@@ -17,8 +19,8 @@ _MOST_LINES, _MOST_CHARACTERS = 10, 4_000
 class PromptArea(GuardedWidget, TextArea):
     """Keys that mean something to the whole prompt are handed to it.
 
-    They are handed over by a call, not by a message: the keys after them may be waiting already, and must not get
-    into the line that Enter sends.
+    They are handed over by a call, not by a message: the keys after them may be waiting
+    already, and must not get into the line that Enter sends.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -41,7 +43,11 @@ class PromptArea(GuardedWidget, TextArea):
     def whole(self) -> str:
         """The text with everything that was pasted."""
         marks = "|".join(map(re.escape, self._pasted))
-        return re.sub(marks, lambda mark: self._pasted[mark[0]], self.text) if marks else self.text
+        return (
+            re.sub(marks, lambda mark: self._pasted[mark[0]], self.text)
+            if marks
+            else self.text
+        )
 
     @property
     def is_folded(self) -> bool:
@@ -51,7 +57,9 @@ class PromptArea(GuardedWidget, TextArea):
         return self.text, self.selection
 
     def put(self, text: str) -> None:
-        """Another text, the cursor behind it. What was pasted in this session stays folded."""
+        """Another text, the cursor behind it. What was pasted in this session stays
+        folded.
+        """
         for mark, pasted in self._pasted.items():
             text = text if mark in self._opened else text.replace(pasted, mark)
         self.text = text
@@ -62,7 +70,11 @@ class PromptArea(GuardedWidget, TextArea):
         lines = len(text.removesuffix("\n").split("\n"))
         if lines > _MOST_LINES or len(text) > _MOST_CHARACTERS:
             event.prevent_default()
-            what = f"{lines:,} lines" if lines > _MOST_LINES else f"{len(text):,} characters"
+            what = (
+                f"{lines:,} lines"
+                if lines > _MOST_LINES
+                else f"{len(text):,} characters"
+            )
             self._replace_via_keyboard(self._mark_for(text, what), *self.selection)
 
     def _mark_for(self, text: str, what: str) -> str:
@@ -85,7 +97,11 @@ class PromptArea(GuardedWidget, TextArea):
 
     def action_undo(self) -> None:
         if self.history.undo_stack:
-            self.move_cursor((0, 0))  # Textual looks for the cursor where it was, in a text that may be shorter by now
+            self.move_cursor(
+                (0, 0)
+                # Textual looks for the cursor where it was, in a text that may be
+                # shorter by now
+            )
         super().action_undo()
 
     def action_redo(self) -> None:
@@ -103,7 +119,9 @@ class PromptArea(GuardedWidget, TextArea):
             super().action_delete_left()
 
     def action_delete_to_start_of_line(self) -> None:
-        """Of the whole line: half a line that was left behind would be sent with the next one."""
+        """Of the whole line: half a line that was left behind would be sent with the
+        next one.
+        """
         row, column = self.cursor_location
         if column and self.selection.is_empty:
             self._delete_via_keyboard((row, 0), (row, column))
@@ -122,12 +140,19 @@ class PromptArea(GuardedWidget, TextArea):
             event.prevent_default().stop()
             self._pressed(event.key)
         elif event.key in self._bindings.key_to_bindings:
-            # Here and now: on Textual's way, letters that are waiting already would get into the text before it.
+            # Here and now: on Textual's way, letters that are waiting already would get
+            # into the text before it.
             event.prevent_default().stop()
             await self.app._check_bindings(event.key)
 
     def _is_for_the_prompt(self, key: str) -> bool:
-        """Up and Down belong to the text while there is a row above or below the cursor, also in a wrapped line."""
+        """Up and Down belong to the text while there is a row above or below the
+        cursor, also in a wrapped line.
+        """
         if key == "up":
             return self.navigator.is_first_wrapped_line(self.cursor_location)
-        return self.navigator.is_last_wrapped_line(self.cursor_location) if key == "down" else True
+        return (
+            self.navigator.is_last_wrapped_line(self.cursor_location)
+            if key == "down"
+            else True
+        )

@@ -1,4 +1,6 @@
-"""A question to the person that one key answers, and the same about changes, with their diffs."""
+"""A question to the person that one key answers, and the same about changes, with their
+diffs.
+"""
 
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -20,23 +22,31 @@ from cdd_agent.tui.transcript.diff import DiffLayout
 from cdd_agent.tui.transcript.widget import Transcript
 
 _AROUND = 6
-"""Rows that are needed beside a question's text: title, plan, what is cut, answers, prompt and activity."""
+"""Rows that are needed beside a question's text: title, plan, what is cut, answers,
+prompt and activity.
+"""
 _ROWS_OF_KEYS = 2
-"""For the answers about changes, which are many; what does not fit is said in fewer words."""
+"""For the answers about changes, which are many; what does not fit is said in fewer
+words.
+"""
 _SCROLLING = ("up", "down", "pageup", "pagedown", "home", "end")
 _MOST_ROWS = 1_000_000
-"""Of a diff: nothing of what a person is asked about is left out because there is much of it."""
+"""Of a diff: nothing of what a person is asked about is left out because there is much
+of it.
+"""
 
 
 if TYPE_CHECKING:
     _Mixin = Widget
 else:
-    _Mixin = object  # of several bases the first widget gives its looks, which this one does not have
+    # of several bases the first widget gives its looks, which this one does not have
+    _Mixin = object
 
 
 class _InSight(_Mixin):
-    """A text on a part of the window at most, so that how to answer it is in sight. Says when another part of it may
-    be."""
+    """A text on a part of the window at most, so that how to answer it is in sight.
+    Says when another part of it may be.
+    """
 
     SHARE = 0.5
     around = _AROUND
@@ -68,7 +78,14 @@ class _InSight(_Mixin):
 
     def move(self, key: str) -> None:
         page, end = self.size.height, self.max_scroll_y
-        by = {"up": -1, "down": 1, "pageup": -page, "pagedown": page, "home": -end, "end": end}[key]
+        by = {
+            "up": -1,
+            "down": 1,
+            "pageup": -page,
+            "pagedown": page,
+            "home": -end,
+            "end": end,
+        }[key]
         self.scroll_to(y=self.scroll_offset.y + by, animate=False, immediate=True)
 
     def seen(self) -> Hashable:
@@ -99,7 +116,9 @@ class _Diffs(_InSight, Transcript, can_focus=False):
 
     @property
     def is_laid_out(self) -> bool:
-        """Its text is broken into rows when its width is known, and then it gets its height."""
+        """Its text is broken into rows when its width is known, and then it gets its
+        height.
+        """
         return 0 < min(self.virtual_size.height, self.room) <= self.size.height
 
     def lay_out_again(self) -> None:
@@ -116,9 +135,11 @@ class _Diffs(_InSight, Transcript, can_focus=False):
 
 
 class Question(GuardedWidget, Vertical):
-    """Shows a question, and how it is answered: each answer by its first letter, typed into the prompt; Esc is no.
+    """Shows a question, and how it is answered: each answer by its first letter, typed
+    into the prompt; Esc is no.
 
-    A text that is too long for the window scrolls. It cannot be agreed to before its end was in sight.
+    A text that is too long for the window scrolls. It cannot be agreed to before its
+    end was in sight.
     """
 
     DEFAULT_CSS = """
@@ -126,7 +147,10 @@ class Question(GuardedWidget, Vertical):
         height: auto; padding: 0 1; border-left: outer $warning; background: $panel;
         _QuestionText { height: auto; scrollbar-size-vertical: 1; }
         Static { width: 1fr; height: auto; }
-        .more { height: 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; display: none; }
+        .more {
+            height: 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis;
+            display: none;
+        }
         .more.-refused { color: $text-error; text-style: bold; }
         .keys { text-style: bold; color: $text-warning; }
     }
@@ -151,8 +175,9 @@ class Question(GuardedWidget, Vertical):
         yield self._keys
 
     def show_keys(self, *, typed: bool, answer: str | None = None) -> None:
-        """How to answer now: by a letter; with something else `typed` in the prompt, when that is out of the way; or
-        this is the `answer`, if nothing follows."""
+        """How to answer now: by a letter; with something else `typed` in the prompt,
+        when that is out of the way; or this is the `answer`, if nothing follows.
+        """
         self._typed, self._answer = typed, answer
         if answer is not None:
             self._keys.update(f"{sanitize_for_display(answer)} …   Enter: at once")
@@ -160,7 +185,9 @@ class Question(GuardedWidget, Vertical):
             self._keys.update(f"Tab, then {self._offered}" if typed else self._offered)
 
     def may_be(self, answer: str) -> bool:
-        """Whether it can be answered so: who has not seen the end cannot agree, and is told."""
+        """Whether it can be answered so: who has not seen the end cannot agree, and is
+        told.
+        """
         self._say_what_is_cut()
         if self._answers[answer] not in (Choice.YES, Choice.ALWAYS) or self._is_read:
             return True
@@ -187,7 +214,9 @@ class Question(GuardedWidget, Vertical):
         return self._view.is_laid_out
 
     def scrolls(self, key: str) -> bool:
-        """The keys that scroll are the text's, not the transcript's, while there is something to scroll."""
+        """The keys that scroll are the text's, not the transcript's, while there is
+        something to scroll.
+        """
         return key in _SCROLLING and self._view.max_scroll_y > 0
 
     def scroll_by(self, key: str) -> None:
@@ -199,7 +228,11 @@ class Question(GuardedWidget, Vertical):
             return
         above, below = self._view.above, self._view.below
         self._is_read = self._is_read or below <= 0
-        sides = [f"{arrow} {_lines(count, 'more ')}" for arrow, count in (("↑", above), ("↓", below)) if count > 0]
+        sides = [
+            f"{arrow} {_lines(count, 'more ')}"
+            for arrow, count in (("↑", above), ("↓", below))
+            if count > 0
+        ]
         self._more.update("   ".join(sides))
         self._more.remove_class("-refused")
         self._more.display = bool(sides)
@@ -210,12 +243,16 @@ def _lines(count: int, more: str = "") -> str:
 
 
 class ReviewQuestion(Question):
-    """A question about changes, one part after the other or all of it. Each word is an answer by its first letter."""
+    """A question about changes, one part after the other or all of it. Each word is an
+    answer by its first letter.
+    """
 
     DEFAULT_CSS = """
     ReviewQuestion {
         .keys { max-height: 2; }
-        .asked { height: 1; text-style: bold; text-wrap: nowrap; text-overflow: ellipsis; }
+        .asked {
+            height: 1; text-style: bold; text-wrap: nowrap; text-overflow: ellipsis;
+        }
     }
     """
 
@@ -232,7 +269,15 @@ class ReviewQuestion(Question):
         yield self._asked
         yield from super().compose()
 
-    def ask(self, text: str, diff: str, words: Mapping[str, Choice], offered: str, *, is_part: bool) -> None:
+    def ask(
+        self,
+        text: str,
+        diff: str,
+        words: Mapping[str, Choice],
+        offered: str,
+        *,
+        is_part: bool,
+    ) -> None:
         """Show another question in its place."""
         first, *about = map(sanitize_for_display, text.split("\n"))
         self._asked.update(first)
@@ -249,12 +294,19 @@ class ReviewQuestion(Question):
     def _fit_keys(self) -> None:
         """The answers in as many words as there is room for."""
         briefly = "   ".join(f"[{word[0]}] {word}" for word in self._answers)
-        said = [f"[{word[0]}] {word}" for word in self._answers if word in ("yes", "no")]
-        letters = "".join(f"[{word[0]}]" for word in self._answers if word not in ("yes", "no"))
+        said = [
+            f"[{word[0]}] {word}" for word in self._answers if word in ("yes", "no")
+        ]
+        letters = "".join(
+            f"[{word[0]}]" for word in self._answers if word not in ("yes", "no")
+        )
         most_briefly = "   ".join(filter(None, (*said, letters)))
-        room = _ROWS_OF_KEYS * self.content_size.width - len("Tab, then ") - 8  # where a row ends, words may not
+        # where a row ends, words may not
+        room = _ROWS_OF_KEYS * self.content_size.width - len("Tab, then ") - 8
         room *= not self.screen.has_class("-low")
-        self._offered = next((text for text in (self._wordy, briefly) if len(text) <= room), most_briefly)
+        self._offered = next(
+            (text for text in (self._wordy, briefly) if len(text) <= room), most_briefly
+        )
 
     def lay_out_again(self) -> None:
         """It is not in sight yet."""

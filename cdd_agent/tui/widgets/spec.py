@@ -1,4 +1,6 @@
-"""The spec that fills up beside a conversation with Socrates; drawn line by line, as the list of steps is."""
+"""The spec that fills up beside a conversation with Socrates; drawn line by line, as
+the list of steps is.
+"""
 
 from collections.abc import Iterator
 from typing import ClassVar, NamedTuple
@@ -25,14 +27,18 @@ class _Row(NamedTuple):
 
 
 class SpecPanel(GuardedWidget, ScrollView, can_focus=False):
-    """Shows what is known of the spec, and what is open. The first line, which stays, is how much of it there is."""
+    """Shows what is known of the spec, and what is open. The first line, which stays,
+    is how much of it there is.
+    """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        f"spec--{look}" for look in ("total", "done", "open", "question", "text", "quiet")
+        f"spec--{look}"
+        for look in ("total", "done", "open", "question", "text", "quiet")
     }
     DEFAULT_CSS = """
     SpecPanel {
-        padding: 0 1; background: $surface; scrollbar-size-vertical: 1; overflow-x: hidden;
+        padding: 0 1; background: $surface; scrollbar-size-vertical: 1;
+        overflow-x: hidden;
         &.-empty { display: none; }
         & > .spec--total { text-style: bold; }
         & > .spec--done { color: $text-success; }
@@ -58,7 +64,9 @@ class SpecPanel(GuardedWidget, ScrollView, can_focus=False):
 
     def _lay_out(self) -> None:
         width = self.scrollable_content_region.width
-        self._rows = list(_rows(self._spec, width)) if self._spec is not None and width else []
+        self._rows = (
+            list(_rows(self._spec, width)) if self._spec is not None and width else []
+        )
         self.virtual_size = Size(width, len(self._rows) + 1)
         self.refresh()
 
@@ -66,7 +74,9 @@ class SpecPanel(GuardedWidget, ScrollView, can_focus=False):
         if y == 0:
             return self._strip(_Row(self._progress(), "total"))
         row = y + self.scroll_offset.y - 1
-        return self._strip(self._rows[row] if row < len(self._rows) else _Row("", "text"))
+        return self._strip(
+            self._rows[row] if row < len(self._rows) else _Row("", "text")
+        )
 
     def _progress(self) -> str:
         parts = list(_parts(self._spec).values()) if self._spec is not None else []
@@ -76,17 +86,23 @@ class SpecPanel(GuardedWidget, ScrollView, can_focus=False):
 
     def _strip(self, row: _Row) -> Strip:
         style = self.get_component_rich_style(f"spec--{row.look}")
-        strip = Strip([Segment(row.text, style)]).adjust_cell_length(self.size.width, style)
+        strip = Strip([Segment(row.text, style)]).adjust_cell_length(
+            self.size.width, style
+        )
         return strip.apply_style(self.rich_style + style)
 
 
 def _parts(spec: SpecShown) -> dict[str, bool]:
-    """Each part that a spec needs, and whether it is there; of criteria, that each can be checked."""
+    """Each part that a spec needs, and whether it is there; of criteria, that each can
+    be checked.
+    """
     missing = {line.partition(":")[0] for line in spec.missing}
     return {
         "Title": "title" not in missing,
         "Description": "description" not in missing,
-        "Acceptance criteria": bool(spec.criteria) and all(item.check for item in spec.criteria),
+        "Acceptance criteria": (
+            bool(spec.criteria) and all(item.check for item in spec.criteria)
+        ),
     }
 
 
@@ -113,18 +129,31 @@ def _rows(spec: SpecShown, width: int) -> Iterator[_Row]:
             yield from _text(question, width, "  · ")
     if spec.not_written:
         yield _Row("", "text")
-        yield from _text(f"Not in spec.yaml yet: {named_fields(spec.not_written)}", width, "", "quiet")
+        yield from _text(
+            f"Not in spec.yaml yet: {named_fields(spec.not_written)}",
+            width,
+            "",
+            "quiet",
+        )
 
 
 def _head(name: str, done: bool) -> _Row:
     return _Row(f"{_DONE if done else _OPEN} {name}", "done" if done else "open")
 
 
-def _text(text: str, width: int, first: str = "  ", look: str = "text") -> Iterator[_Row]:
+def _text(
+    text: str, width: int, first: str = "  ", look: str = "text"
+) -> Iterator[_Row]:
     """A text in so many cells, of which the first rows are shown."""
     room = max(width - len(first), 1)
-    lines = [sanitize_for_display(line.strip()) for line in text.splitlines() if line.strip()]
-    rows = [line[start:end] for line in lines for start, end in wrap(line, room - 1, by_words=True)]
+    lines = [
+        sanitize_for_display(line.strip()) for line in text.splitlines() if line.strip()
+    ]
+    rows = [
+        line[start:end]
+        for line in lines
+        for start, end in wrap(line, room - 1, by_words=True)
+    ]
     shown = rows[:_MOST_ROWS]
     if len(rows) > len(shown):
         shown[-1] = f"{shown[-1]}…"

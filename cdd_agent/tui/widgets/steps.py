@@ -1,7 +1,8 @@
-"""The plan as a list of steps: where each one stands, what it took, what was seen of it, what it waits for.
+"""The plan as a list of steps: where each one stands, what it took, what was seen of
+it, what it waits for.
 
-Drawn line by line, so that its length does not matter. Where there is room for all titles in full, they are; otherwise
-each step has one row.
+Drawn line by line, so that its length does not matter. Where there is room for all
+titles in full, they are; otherwise each step has one row.
 """
 
 from collections.abc import Hashable, Iterable
@@ -30,7 +31,8 @@ _TITLE = 0.55
 
 
 class StepList(GuardedWidget, ScrollView, can_focus=True):
-    """Shows where the run is. The first line, which stays when the list scrolls, is the progress of the whole.
+    """Shows where the run is. The first line, which stays when the list scrolls, is the
+    progress of the whole.
 
     With the focus, the arrows walk through the steps and Enter opens one.
     """
@@ -46,7 +48,8 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
     }
     DEFAULT_CSS = """
     StepList {
-        padding: 0 1; background: $surface; scrollbar-size-vertical: 1; overflow-x: hidden;
+        padding: 0 1; background: $surface; scrollbar-size-vertical: 1;
+        overflow-x: hidden;
         & > .steps--pending { color: $text-muted; }
         & > .steps--in_progress { color: $text-accent; text-style: bold; }
         & > .steps--completed { color: $text-success; }
@@ -80,9 +83,13 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         """The numbers of the steps that are not over."""
         self._former_cost = self._total = NO_COST
         self._in_full: list[tuple[StepView, str]] = []
-        """The rows of titles that are longer than one; empty where there is no room for them."""
+        """The rows of titles that are longer than one; empty where there is no room for
+        them.
+        """
         self._cursor: int | None = None
-        """The step that the person has walked to, by its place; None: the one that matters now."""
+        """The step that the person has walked to, by its place; None: the one that
+        matters now.
+        """
         self._is_folded = False
         self.display = False
 
@@ -94,7 +101,9 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         return self._selected, self.display
 
     def show(self, steps: Iterable[StepView], former_cost: Cost = NO_COST) -> None:
-        """Show these steps, and the cost of the run with that of former ones; without steps the list is hidden."""
+        """Show these steps, and the cost of the run with that of former ones; without
+        steps the list is hidden.
+        """
         self._steps, self._former_cost = list(steps), former_cost
         self._to_do = {step.number for step in self._steps if not step.status.is_over}
         self.display = bool(self._steps) and not self._is_folded
@@ -146,7 +155,13 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         self._follow()
 
     def begin(self, event: StepStarted) -> None:
-        self._change(event.step, status=StepStatus.IN_PROGRESS, attempts=event.attempt, evidence=None, seconds=None)
+        self._change(
+            event.step,
+            status=StepStatus.IN_PROGRESS,
+            attempts=event.attempt,
+            evidence=None,
+            seconds=None,
+        )
 
     def finish(self, event: StepFinished) -> None:
         self._change(
@@ -165,7 +180,9 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
 
     def spend(self, number: int, cost: Cost) -> None:
         """One more call was made for a step."""
-        before = next((step.cost for step in self._steps if step.number == number), NO_COST)
+        before = next(
+            (step.cost for step in self._steps if step.number == number), NO_COST
+        )
         self._change(number, cost=before + cost)
         self._add_up()
 
@@ -177,7 +194,9 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
             if step.number == number:
                 changed = replace(step, **update)
                 self._steps[index] = changed
-                (self._to_do.discard if changed.status.is_over else self._to_do.add)(number)
+                (self._to_do.discard if changed.status.is_over else self._to_do.add)(
+                    number
+                )
         self._lay_out()
         self._follow()
 
@@ -185,7 +204,9 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         self.walk(by)
 
     def walk(self, by: int) -> int | None:
-        """Go to the step so many places further on; its number. There may be no steps any more."""
+        """Go to the step so many places further on; its number. There may be no steps
+        any more.
+        """
         if not self._steps:
             return None
         self._cursor = min(max(self._selected + by, 0), len(self._steps) - 1)
@@ -213,7 +234,13 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         if y == 0:
-            return self._strip([Segment(self._progress(), self.get_component_rich_style("steps--total"))])
+            return self._strip(
+                [
+                    Segment(
+                        self._progress(), self.get_component_rich_style("steps--total")
+                    )
+                ]
+            )
         row = y + self.scroll_offset.y
         if self._in_full and row <= len(self._in_full):
             step, text = self._in_full[row - 1]
@@ -236,7 +263,9 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         if title.cell_length > left:
             title = Strip([*title.crop(0, max(left - 1, 0)), Segment("…", style)])
         title = title.adjust_cell_length(left, style)
-        return self._strip([*title, Segment(f" {facts}", style)] if facts else list(title), style)
+        return self._strip(
+            [*title, Segment(f" {facts}", style)] if facts else list(title), style
+        )
 
     def _lay_out(self) -> None:
         self._in_full = []
@@ -260,10 +289,16 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         width = min(10, max(self._room - cell_len(counted), 0))
         filled = width * done // total if total else 0
         bar = f"{counted}{'━' * filled}{'╌' * (width - filled)}"
-        return f"{bar}  {cost}" if cost and cell_len(bar) + cell_len(cost) + 2 <= self._room else bar
+        return (
+            f"{bar}  {cost}"
+            if cost and cell_len(bar) + cell_len(cost) + 2 <= self._room
+            else bar
+        )
 
     def _facts(self, step: StepView, text: str) -> str:
-        """The facts beside the title, as many as there is room for: the money goes first."""
+        """The facts beside the title, as many as there is room for: the money goes
+        first.
+        """
         facts, cost = self._known(step), in_short(step.cost)
         room = self._room
         for candidate in (" ".join(filter(None, (facts, cost))), facts):
@@ -273,17 +308,31 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         return ""
 
     def _known(self, step: StepView) -> str:
-        """In a few cells: what a step took, what was seen of its tests, how often it was tried; or its dependencies."""
+        """In a few cells: what a step took, what was seen of its tests, how often it
+        was tried; or its dependencies.
+        """
         if step.status is StepStatus.PENDING:
             waits = [number for number in step.depends_on if number in self._to_do]
             if not waits:
                 return ""
-            return "← all" if len(waits) > 2 and len(waits) == len(self._steps) - 1 else f"← {_few(waits)}"
-        facts = [_span(step.seconds)] if step.seconds is not None and step.status is not StepStatus.SKIPPED else []
+            return (
+                "← all"
+                if len(waits) > 2 and len(waits) == len(self._steps) - 1
+                else f"← {_few(waits)}"
+            )
+        facts = (
+            [_span(step.seconds)]
+            if step.seconds is not None and step.status is not StepStatus.SKIPPED
+            else []
+        )
         if (seen := step.evidence) is not None and seen.passed is not None:
             facts += [f"{seen.passed}✓"]
             facts += [f"+{seen.fixed + seen.new}"] if seen.fixed + seen.new else []
-            facts += [f"{seen.failed - seen.old_failures}✗"] if seen.failed > seen.old_failures else []
+            facts += (
+                [f"{seen.failed - seen.old_failures}✗"]
+                if seen.failed > seen.old_failures
+                else []
+            )
         facts += [f"↻{step.attempts}"] if step.attempts > 1 else []
         return " ".join(facts)
 
@@ -296,32 +345,53 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         strip = Strip(segments)
         if strip.cell_length > self._room:
             strip = strip.crop(0, self._room)
-        return strip.adjust_cell_length(self._room, style).apply_style(self.rich_style + (style or Style()))
+        return strip.adjust_cell_length(self._room, style).apply_style(
+            self.rich_style + (style or Style())
+        )
 
     def _follow(self) -> None:
-        """Keep the step that matters now in view, once it is known how much of the list is."""
+        """Keep the step that matters now in view, once it is known how much of the list
+        is.
+        """
         self.call_after_refresh(self._show_selected)
 
     @property
     def _selected(self) -> int:
-        """The place of the step that the person is at, or else of the one that matters now."""
+        """The place of the step that the person is at, or else of the one that matters
+        now.
+        """
         if self._cursor is not None:
             return self._cursor
         now = (StepStatus.IN_PROGRESS, StepStatus.FAILED)
-        current = next((i for i, step in enumerate(self._steps) if step.status in now), None)
+        current = next(
+            (i for i, step in enumerate(self._steps) if step.status in now), None
+        )
         if current is None:
-            current = next((i for i, step in enumerate(self._steps) if not step.status.is_over), len(self._steps) - 1)
+            current = next(
+                (i for i, step in enumerate(self._steps) if not step.status.is_over),
+                len(self._steps) - 1,
+            )
         return current
 
     def _show_selected(self) -> None:
         place = self._selected
         if self._in_full and place < len(self._steps):
-            place = next(row for row, (step, _) in enumerate(self._in_full) if step is self._steps[place])
-        self.scroll_to(y=max(place + 1 - self.size.height // 2, 0), animate=False, immediate=True)
+            place = next(
+                row
+                for row, (step, _) in enumerate(self._in_full)
+                if step is self._steps[place]
+            )
+        self.scroll_to(
+            y=max(place + 1 - self.size.height // 2, 0), animate=False, immediate=True
+        )
 
 
 def _remark(step: StepView) -> str:
-    return REMARKS.get(step.verification, "") if step.status is StepStatus.COMPLETED else ""
+    return (
+        REMARKS.get(step.verification, "")
+        if step.status is StepStatus.COMPLETED
+        else ""
+    )
 
 
 def _sign(step: StepView) -> str:

@@ -1,6 +1,8 @@
-"""`cargo test`, read from what it prints: only Rust's nightly tells of tests in another form.
+"""`cargo test`, read from what it prints: only Rust's nightly tells of tests in another
+form.
 
-Cargo says on one stream which program of tests it starts, and the program on another what became of its tests.
+Cargo says on one stream which program of tests it starts, and the program on another
+what became of its tests.
 """
 
 from collections import Counter
@@ -14,24 +16,78 @@ from cdd_agent.files.manifests import Manifests, ManifestUnreadable, parsed, sec
 from cdd_agent.late_regex import late_regex
 from cdd_agent.verification.outcomes import Result, Results, Selection, SuiteRun
 from cdd_agent.verification.paths import paths_and_options
-from cdd_agent.verification.runner import Matters, Reported, Reporting, ReportUnreadable, TestRunner, whole
+from cdd_agent.verification.runner import (
+    Matters,
+    Reported,
+    Reporting,
+    ReportUnreadable,
+    TestRunner,
+    whole,
+)
 from cdd_agent.verification.test_id import TestId
 
 _COLOUR = late_regex(r"\x1b\[[\d;]*m")
-_STARTED = late_regex(r" *Running (?:unittests )?(\S.*) \((?:.*[/\\])?(.+)-[0-9a-f]{8,}(?:\.exe)?\)")
+_STARTED = late_regex(
+    r" *Running (?:unittests )?(\S.*) \((?:.*[/\\])?(.+)-[0-9a-f]{8,}(?:\.exe)?\)"
+)
 _STARTED_DOC_TESTS = late_regex(r" *Doc-tests (\S+)")
 _COUNT = late_regex(r"running (\d{1,9}) tests?")
-_TEST = late_regex(r"test (.+?)(?: - should panic)? \.\.\. (ok|FAILED|ignored)(?:, .*| \(.*| <.*)?")
-_END = late_regex(r"test result: (?:ok|FAILED)\. (\d{1,9}) passed; (\d{1,9}) failed; (\d{1,9}) ignored; ")
+_TEST = late_regex(
+    r"test (.+?)(?: - should panic)? \.\.\. (ok|FAILED|ignored)(?:, .*| \(.*| <.*)?"
+)
+_END = late_regex(
+    r"test result: (?:ok|FAILED)\. (\d{1,9}) passed; (\d{1,9}) failed; (\d{1,9})"
+    r" ignored; "
+)
 _TEXT = late_regex(r"---- (.+) stdout ----")
 _DOC_TEST = late_regex(r"(.+?) - (.*?)\(line (\d{1,9})\)(?: - .*)?")
 _RESULTS = {"ok": Result.PASSED, "FAILED": Result.FAILED, "ignored": Result.SKIPPED}
-_PLAIN = ("--no-fail-fast", "--release", "-r", "--locked", "--offline", "--frozen", "--verbose", "-v", "-vv")
-_WITH_VALUE = (
-    *("-p", "--package", "--exclude", "--test", "--bin", "--example", "--bench", "--features", "-F", "--target"),
-    *("--manifest-path", "--profile", "-j", "--jobs", "--target-dir", "--color", "--config", "-Z"),
+_PLAIN = (
+    "--no-fail-fast",
+    "--release",
+    "-r",
+    "--locked",
+    "--offline",
+    "--frozen",
+    "--verbose",
+    "-v",
+    "-vv",
 )
-_CONFLICTS = ("-q", "--quiet", "--no-run", "--message-format", "--help", "-h", "--list", "--format", "--nocapture")
+_WITH_VALUE = (
+    *(
+        "-p",
+        "--package",
+        "--exclude",
+        "--test",
+        "--bin",
+        "--example",
+        "--bench",
+        "--features",
+        "-F",
+        "--target",
+    ),
+    *(
+        "--manifest-path",
+        "--profile",
+        "-j",
+        "--jobs",
+        "--target-dir",
+        "--color",
+        "--config",
+        "-Z",
+    ),
+)
+_CONFLICTS = (
+    "-q",
+    "--quiet",
+    "--no-run",
+    "--message-format",
+    "--help",
+    "-h",
+    "--list",
+    "--format",
+    "--nocapture",
+)
 
 
 class Cargo(TestRunner):
@@ -55,11 +111,20 @@ class Cargo(TestRunner):
         return Reporting((*argv[:end], *more, *argv[end:]))
 
     def selection(self, argv: Sequence[str], root: Path) -> Selection:
-        """Its words name parts of tests' names, and no files: only the same words ask for the same tests."""
-        return Selection((), paths_and_options(self.words(argv), root / "\0", _PLAIN, _WITH_VALUE).options)
+        """Its words name parts of tests' names, and no files: only the same words ask
+        for the same tests.
+        """
+        return Selection(
+            (),
+            paths_and_options(
+                self.words(argv), root / "\0", _PLAIN, _WITH_VALUE
+            ).options,
+        )
 
     def read(self, reported: Reported, selection: Selection, root: Path) -> SuiteRun:
-        return read_output(reported.data("stdout"), reported.data("stderr"), selection, root)
+        return read_output(
+            reported.data("stdout"), reported.data("stderr"), selection, root
+        )
 
     def what_matters(self, path: PurePosixPath) -> Matters | None:
         if path.parts[0] == ".cargo":
@@ -82,8 +147,12 @@ class _Block(Struct):
         return seen[Result.PASSED], seen[Result.FAILED], seen[Result.SKIPPED]
 
 
-def read_output(stdout: bytes, stderr: bytes, selection: Selection, root: Path) -> SuiteRun:
-    """Read both streams of `cargo test`. Raises `ReportUnreadable` where they do not fit together."""
+def read_output(
+    stdout: bytes, stderr: bytes, selection: Selection, root: Path
+) -> SuiteRun:
+    """Read both streams of `cargo test`. Raises `ReportUnreadable` where they do not
+    fit together.
+    """
     blocks = list(_blocks(_lines(stdout)))
     said = [line.rstrip("\r") for line in _lines(stderr)]
     started = [program for line in said if (program := _STARTED.fullmatch(line))]
@@ -100,17 +169,26 @@ def read_output(stdout: bytes, stderr: bytes, selection: Selection, root: Path) 
         raise ReportUnreadable("it tells of one program of tests twice")
     for file, block in zip(files, blocks, strict=False):
         for test, result in block.tests:
-            found.add(str(sources.inside(file, test)), result, "".join(block.texts.get(test, ())))
+            found.add(
+                str(sources.inside(file, test)),
+                result,
+                "".join(block.texts.get(test, ())),
+            )
     _read_doc_tests(others, found)
     return found.run(selection, is_finished=all(block.is_finished for block in blocks))
 
 
 def _lines(data: bytes) -> list[str]:
-    return [_COLOUR.sub("", line) for line in data.decode("utf-8", errors="replace").split("\n")]
+    return [
+        _COLOUR.sub("", line)
+        for line in data.decode("utf-8", errors="replace").split("\n")
+    ]
 
 
 def _blocks(lines: Sequence[str]) -> list[_Block]:
-    """The output of each program. Of a block, as many lines as it says tell of a test, and then comes its end."""
+    """The output of each program. Of a block, as many lines as it says tell of a test,
+    and then comes its end.
+    """
     blocks: list[_Block] = []
     block: _Block | None = None
     text: list[str] = []
@@ -123,8 +201,12 @@ def _blocks(lines: Sequence[str]) -> list[_Block]:
             if test := _TEST.fullmatch(line):
                 block.tests.append((test[1], _RESULTS[test[2]]))
             elif line and " has been running for over " not in line:
-                raise ReportUnreadable(f"a line of it is none that tells of a test: {line[:80]!r}")
-        elif (end := _END.match(line)) and tuple(map(int, end.groups())) == block.counts:
+                raise ReportUnreadable(
+                    f"a line of it is none that tells of a test: {line[:80]!r}"
+                )
+        elif (end := _END.match(line)) and tuple(
+            map(int, end.groups())
+        ) == block.counts:
             block.is_finished, block = True, None
         elif named := _TEXT.fullmatch(line):
             text = block.texts.setdefault(named[1], [])
@@ -134,14 +216,28 @@ def _blocks(lines: Sequence[str]) -> list[_Block]:
 
 
 def _read_doc_tests(blocks: Sequence[_Block], found: Results) -> None:
-    """The tests of one item are numbered in their order, as lines are not the same from run to run."""
+    """The tests of one item are numbered in their order, as lines are not the same from
+    run to run.
+    """
     told: list[tuple[str, str, int, Result, str]] = []
-    for test, result, text in ((*test, block.texts.get(test[0], ())) for block in blocks for test in block.tests):
+    for test, result, text in (
+        (*test, block.texts.get(test[0], ()))
+        for block in blocks
+        for test in block.tests
+    ):
         doc_test = _DOC_TEST.fullmatch(test)
         if doc_test is None:
             raise ReportUnreadable("it does not tell which program which tests are of")
         item = doc_test[2].strip() or "(module)"
-        told.append((doc_test[1].replace("\\", "/"), item, int(doc_test[3]), result, "".join(text)))
+        told.append(
+            (
+                doc_test[1].replace("\\", "/"),
+                item,
+                int(doc_test[3]),
+                result,
+                "".join(text),
+            )
+        )
     seen = Counter[tuple[str, str]]()
     for file, item, _, result, words in sorted(told):
         seen[file, item] += 1
@@ -150,7 +246,9 @@ def _read_doc_tests(blocks: Sequence[_Block], found: Results) -> None:
 
 
 class _Sources:
-    """The files of a project's packages. A program's source is told as it is in its package."""
+    """The files of a project's packages. A program's source is told as it is in its
+    package.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -158,7 +256,10 @@ class _Sources:
         """The folder of the package that the last program was of."""
         patterns = ("Cargo.toml", "*/Cargo.toml", "*/*/Cargo.toml", "*/*/*/Cargo.toml")
         files = [file for pattern in patterns for file in sorted(root.glob(pattern))]
-        found = [(file.parent.relative_to(self.root).as_posix(), _package(file.parent)) for file in files]
+        found = [
+            (file.parent.relative_to(self.root).as_posix(), _package(file.parent))
+            for file in files
+        ]
         self.packages = {
             folder: str(package.get("name", "")).replace("-", "_")
             for folder, package in found
@@ -167,22 +268,34 @@ class _Sources:
 
     def of(self, source: str, crate: str) -> str:
         """The file of a program, from the root."""
-        able = [folder for folder in self.packages if (self.root / folder / source).is_file()]
+        able = [
+            folder
+            for folder in self.packages
+            if (self.root / folder / source).is_file()
+        ]
         named = [folder for folder in able if self.packages[folder] == crate]
         if len(named) == 1 or len(able) == 1:
             self.current = (named or able)[0]
         elif self.current not in able:
-            raise ReportUnreadable(f"it does not tell which package's {source[:80]} was run")
+            raise ReportUnreadable(
+                f"it does not tell which package's {source[:80]} was run"
+            )
         return str(PurePosixPath(self.current or ".") / source)
 
     def inside(self, file: str, test: str) -> TestId:
         """The test by the file of its module, where it is the usual one."""
         *modules, name = test.split("::")
         place = PurePosixPath(file)
-        folder = place.parent if place.stem in ("lib", "main", "mod") else place.with_suffix("")
+        folder = (
+            place.parent
+            if place.stem in ("lib", "main", "mod")
+            else place.with_suffix("")
+        )
         while modules:
             candidates = (folder / f"{modules[0]}.rs", folder / modules[0] / "mod.rs")
-            found = next((path for path in candidates if (self.root / path).is_file()), None)
+            found = next(
+                (path for path in candidates if (self.root / path).is_file()), None
+            )
             if found is None:
                 break
             place, folder = found, folder / modules.pop(0)
@@ -197,7 +310,9 @@ def _package(folder: Path) -> Mapping[str, Any]:
 
 
 def _test_keys(text: str) -> object:
-    """Of a `Cargo.toml`, the keys that decide which tests there are, and what runs them."""
+    """Of a `Cargo.toml`, the keys that decide which tests there are, and what runs
+    them.
+    """
     try:
         content = parsed("Cargo.toml", text)
     except ManifestUnreadable:

@@ -12,11 +12,26 @@ from typing import Any
 from msgspec import Struct, field
 
 from cdd_agent.verification.outcomes import Result, Results, Selection, SuiteRun
-from cdd_agent.verification.runner import Reported, Reporting, ReportUnreadable, TestRunner
+from cdd_agent.verification.runner import (
+    Reported,
+    Reporting,
+    ReportUnreadable,
+    TestRunner,
+)
 from cdd_agent.verification.test_id import TestId
 
 _PLAIN = ("-v", "-race", "-cover", "-failfast", "-json")
-_CONFLICTS = ("-json", "-c", "-exec", "-bench", "-fuzz", "-list", "-h", "-help", "-args")
+_CONFLICTS = (
+    "-json",
+    "-c",
+    "-exec",
+    "-bench",
+    "-fuzz",
+    "-list",
+    "-h",
+    "-help",
+    "-args",
+)
 _RESULTS = {"pass": Result.PASSED, "fail": Result.FAILED, "skip": Result.SKIPPED}
 _NOT_BUILT = re.compile(r"FAIL\t(\S+) \[(?:build|setup) failed\]")
 _TEST = re.compile(r"^func\s+((?:Test|Example|Fuzz|Benchmark)\w*)\s*\(", re.MULTILINE)
@@ -32,21 +47,35 @@ class Go(TestRunner):
     about_report = ("{",)
 
     def place(self, argv: Sequence[str]) -> int | None:
-        is_test = len(argv) > 1 and PurePath(argv[0]).name in ("go", "go.exe") and argv[1] == "test"
+        is_test = (
+            len(argv) > 1
+            and PurePath(argv[0]).name in ("go", "go.exe")
+            and argv[1] == "test"
+        )
         return 1 if is_test else None
 
     def reporting(self, argv: Sequence[str], report: Path) -> Reporting | None:
         del report
-        if any(word.replace("--", "-", 1).partition("=")[0] in _CONFLICTS for word in argv):
+        if any(
+            word.replace("--", "-", 1).partition("=")[0] in _CONFLICTS for word in argv
+        ):
             return None
-        words = (word for word in argv[2:] if word.replace("--", "-", 1).partition("=")[0] != "-failfast")
+        words = (
+            word
+            for word in argv[2:]
+            if word.replace("--", "-", 1).partition("=")[0] != "-failfast"
+        )
         return Reporting((*argv[:2], "-json", *words))
 
     def selection(self, argv: Sequence[str], root: Path) -> Selection:
         """Only `folder/...` names all that is in a folder."""
         del root
         words = [word for word in self.words(argv) if word not in _PLAIN]
-        paths = [normpath(word.removesuffix("...")) for word in words if re.fullmatch(r"\.?/?([\w.-]+/)*\.\.\.", word)]
+        paths = [
+            normpath(word.removesuffix("..."))
+            for word in words
+            if re.fullmatch(r"\.?/?([\w.-]+/)*\.\.\.", word)
+        ]
         options = [word for word in words if not word.endswith("...")]
         return Selection(tuple(sorted(set(paths))), tuple(options))
 
@@ -77,11 +106,20 @@ def read_report(data: bytes, selection: Selection, root: Path) -> SuiteRun:
     packages: dict[str, _Package] = defaultdict(_Package)
     for line in data.decode("utf-8", errors="replace").split("\n"):
         match _event(line):
-            case {"Package": str(name), "Action": "output", "Output": str(said), **more}:
+            case {
+                "Package": str(name),
+                "Action": "output",
+                "Output": str(said),
+                **more,
+            }:
                 packages[name].said[str(more.get("Test", ""))].append(said)
             case {"Package": str(name), "Action": "run", "Test": str(test)}:
                 packages[name].begun.add(test)
-            case {"Package": str(name), "Action": "pass" | "fail" | "skip" as ended, "Test": str(test)}:
+            case {
+                "Package": str(name),
+                "Action": "pass" | "fail" | "skip" as ended,
+                "Test": str(test),
+            }:
                 packages[name].tests[test] = _RESULTS[ended]
             case {"Package": str(name), "Action": "pass" | "fail" | "skip" as ended}:
                 packages[name].result = _RESULTS[ended]
@@ -98,9 +136,17 @@ def read_report(data: bytes, selection: Selection, root: Path) -> SuiteRun:
         for test, result in package.tests.items():
             words = "".join(package.said[test]) if result is Result.FAILED else ""
             found.add(str(TestId(folder.file_of(test), test)), result, words)
-        is_finished = is_finished and package.result is not None and package.begun <= package.tests.keys()
-        if package.result is Result.FAILED and Result.FAILED not in package.tests.values():
-            for file in folder.test_files or (folder.path,):  # it could not be built, or failed beside its tests
+        is_finished = (
+            is_finished
+            and package.result is not None
+            and package.begun <= package.tests.keys()
+        )
+        if (
+            package.result is Result.FAILED
+            and Result.FAILED not in package.tests.values()
+        ):
+            # it could not be built, or failed beside its tests
+            for file in folder.test_files or (folder.path,):
                 found.add(file, Result.FAILED, "".join(package.said[""]))
     return found.run(selection, is_finished=is_finished)
 
@@ -137,7 +183,11 @@ class _Modules(Struct, frozen=True, dict=True):
         path = self._path(package)
         files = sorted((self.root / path).glob("*_test.go")) if path != package else []
         names = [file.relative_to(self.root).as_posix() for file in files]
-        declared = {test: name for file, name in zip(files, names, strict=True) for test in _TEST.findall(_text(file))}
+        declared = {
+            test: name
+            for file, name in zip(files, names, strict=True)
+            for test in _TEST.findall(_text(file))
+        }
         return _Folder(path, declared, tuple(names))
 
     def _path(self, package: str) -> str:
@@ -145,16 +195,30 @@ class _Modules(Struct, frozen=True, dict=True):
         for module, folder in self._by_length:
             if package == module or package.startswith(f"{module}/"):
                 path = normpath(f"{folder}/{package[len(module) + 1 :]}")
-                if ".." not in PurePosixPath(path).parts and (self.root / path).is_dir():
+                if (
+                    ".." not in PurePosixPath(path).parts
+                    and (self.root / path).is_dir()
+                ):
                     return path
         return package
 
     @cached_property
     def _by_length(self) -> list[tuple[str, str]]:
         """Each module with its folder, the longest name first."""
-        files = [file for pattern in ("go.mod", "*/go.mod", "*/*/go.mod") for file in self.root.glob(pattern)]
-        named = [(re.search(r"^module\s+(\S+)", _text(file), re.MULTILINE), file.parent) for file in files]
-        found = [(name[1].strip('"'), folder.relative_to(self.root).as_posix()) for name, folder in named if name]
+        files = [
+            file
+            for pattern in ("go.mod", "*/go.mod", "*/*/go.mod")
+            for file in self.root.glob(pattern)
+        ]
+        named = [
+            (re.search(r"^module\s+(\S+)", _text(file), re.MULTILINE), file.parent)
+            for file in files
+        ]
+        found = [
+            (name[1].strip('"'), folder.relative_to(self.root).as_posix())
+            for name, folder in named
+            if name
+        ]
         return sorted(found, key=lambda module: -len(module[0]))
 
 

@@ -7,14 +7,39 @@ from typing import Any, ClassVar
 
 from cdd_agent.verification.outcomes import Result, Results, Selection, SuiteRun
 from cdd_agent.verification.paths import from_root, paths_and_options
-from cdd_agent.verification.runner import Matters, Reported, Reporting, ReportUnreadable, TestRunner, whole
+from cdd_agent.verification.runner import (
+    Matters,
+    Reported,
+    Reporting,
+    ReportUnreadable,
+    TestRunner,
+    whole,
+)
 from cdd_agent.verification.runners.javascript import place_of_tool
 from cdd_agent.verification.settings import package_json
 from cdd_agent.verification.test_id import TestId
 
 _WITH_VALUE = (
-    *("-t", "--testNamePattern", "-c", "--config", "--project", "--selectProjects", "--root", "-r", "--rootDir"),
-    *("--dir", "--exclude", "--testPathIgnorePatterns", "--shard", "--mode", "--environment", "--env"),
+    *(
+        "-t",
+        "--testNamePattern",
+        "-c",
+        "--config",
+        "--project",
+        "--selectProjects",
+        "--root",
+        "-r",
+        "--rootDir",
+    ),
+    *(
+        "--dir",
+        "--exclude",
+        "--testPathIgnorePatterns",
+        "--shard",
+        "--mode",
+        "--environment",
+        "--env",
+    ),
 )
 _RESULTS = {
     "passed": Result.PASSED,
@@ -40,13 +65,21 @@ class _Jestlike(TestRunner):
         return read_report(reported.data(), selection, root)
 
     def shown(self, line: str, report: Path) -> str:
-        is_about_report = line.startswith(self.about_report) and report.name in line and report.parent.name in line
+        is_about_report = (
+            line.startswith(self.about_report)
+            and report.name in line
+            and report.parent.name in line
+        )
         return "" if is_about_report else line
 
     def what_matters(self, path: PurePosixPath) -> Matters | None:
         if path.name == "package.json":
             return package_json
-        return whole if path.stem in (f"{self.name}.config", f"{self.name}.workspace") else None
+        return (
+            whole
+            if path.stem in (f"{self.name}.config", f"{self.name}.workspace")
+            else None
+        )
 
 
 class Jest(_Jestlike):
@@ -70,18 +103,42 @@ class Vitest(_Jestlike):
 
     name = "vitest"
     about_report = ("JSON report written to",)
-    plain = ("run", "--run", "--coverage", "--no-coverage", "--silent", "--color", "--no-color")
+    plain = (
+        "run",
+        "--run",
+        "--coverage",
+        "--no-coverage",
+        "--silent",
+        "--color",
+        "--no-color",
+    )
 
     def reporting(self, argv: Sequence[str], report: Path) -> Reporting | None:
         if any(map(_conflicts, argv)) or "bench" in argv or "list" in argv:
             return None
-        # these replace what its config says; with `--outputFile.json`, one file there for all reporters would win
-        added = ("--reporter=default", "--reporter=json", f"--outputFile={report}", "--bail=0")
+        # these replace what its config says; with `--outputFile.json`, one file there
+        # for all reporters would win
+        added = (
+            "--reporter=default",
+            "--reporter=json",
+            f"--outputFile={report}",
+            "--bail=0",
+        )
         return Reporting((*argv, *added))
 
 
 _CONFLICTS = (
-    *("--", "--json", "--outputFile", "--reporter", "--reporters", "--watch", "--watchAll", "-w", "--listTests"),
+    *(
+        "--",
+        "--json",
+        "--outputFile",
+        "--reporter",
+        "--reporters",
+        "--watch",
+        "--watchAll",
+        "-w",
+        "--listTests",
+    ),
     *("--showConfig", "--help", "-h", "--version", "-v"),
 )
 
@@ -101,8 +158,16 @@ def read_report(data: bytes, selection: Selection, root: Path) -> SuiteRun:
             _read_file(file, root, found)
         told = content["numTotalTests"]
         is_finished = content.get("wasInterrupted", False) is False
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise ReportUnreadable(f"it is not what jest and vitest write: {type(error).__name__}") from error
+    except (
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ) as error:
+        raise ReportUnreadable(
+            f"it is not what jest and vitest write: {type(error).__name__}"
+        ) from error
     if told != sum(len(file["assertionResults"]) for file in files):
         raise ReportUnreadable("it does not hold as many tests as it says")
     return found.run(selection, is_finished=is_finished)
@@ -115,5 +180,7 @@ def _read_file(file: Any, root: Path, found: Results) -> None:
         name = " > ".join(map(str, (*test["ancestorTitles"], test["title"])))
         text = "\n".join(map(str, test.get("failureMessages") or ()))
         found.add(str(TestId(path, name)), _RESULTS[test["status"]], text)
-    if file["status"] == "failed" and not any(_RESULTS[test["status"]] is Result.FAILED for test in tests):
+    if file["status"] == "failed" and not any(
+        _RESULTS[test["status"]] is Result.FAILED for test in tests
+    ):
         found.add(path, Result.FAILED, str(file.get("message") or ""))

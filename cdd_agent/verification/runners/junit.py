@@ -1,5 +1,6 @@
-"""Reading pytest's report on each test, in JUnit's form. A project's own code may have written it: nothing is taken for
-granted."""
+"""Reading pytest's report on each test, in JUnit's form. A project's own code may have
+written it: nothing is taken for granted.
+"""
 
 from collections.abc import Mapping
 from xml.parsers import expat
@@ -9,7 +10,8 @@ from cdd_agent.verification.runner import ReportUnreadable
 
 
 def read_report(data: bytes) -> SuiteRun:
-    """Read pytest's report in JUnit's form. What is no plain XML (entities, a document type) is refused.
+    """Read pytest's report in JUnit's form. What is no plain XML (entities, a document
+    type) is refused.
 
     Raises `ReportUnreadable`.
     """
@@ -46,7 +48,11 @@ class _ReportReader:
                 raise ReportUnreadable(f"it is not a report of tests but {tag[:80]!r}")
         match tag:
             case "testcase" if not attributes.get("name"):
-                self._test, self.finished = "", False  # what pytest writes for a test that it never saw the end of
+                # what pytest writes for a test that it never saw the end of
+                self._test, self.finished = (
+                    "",
+                    False,
+                )
             case "testcase":
                 self._test = _test_id(attributes)
                 self.found.add(self._test, Result.PASSED)
@@ -67,9 +73,11 @@ class _ReportReader:
 
 
 def _test_id(attributes: Mapping[str, str]) -> str:
-    """The id that people write, from the module and classes as a dotted name, and the file where the code is.
+    """The id that people write, from the module and classes as a dotted name, and the
+    file where the code is.
 
-    That is another file for an inherited test; then the first name with a capital is taken for the class.
+    That is another file for an inherited test; then the first name with a capital is
+    taken for the class.
     """
     name, dotted = attributes["name"], attributes.get("classname", "")
     file = attributes.get("file", "").replace("\\", "/")
@@ -80,6 +88,9 @@ def _test_id(attributes: Mapping[str, str]) -> str:
         classes = dotted[len(module) + 1 :].split(".")
     else:
         words = dotted.split(".")
-        length = next((index for index, word in enumerate(words) if word[:1].isupper()), len(words))
+        length = next(
+            (index for index, word in enumerate(words) if word[:1].isupper()),
+            len(words),
+        )
         file, classes = f"{'/'.join(words[:length])}.py", words[length:]
     return "::".join(word for word in (file, *classes, name) if word)

@@ -1,4 +1,6 @@
-"""Reading reports in lines of JSON: what our own reporters write, which some runners are given."""
+"""Reading reports in lines of JSON: what our own reporters write, which some runners
+are given.
+"""
 
 import json
 from pathlib import Path
@@ -14,7 +16,8 @@ INJECTED = Path(__file__).parent / "injected"
 
 
 def read_lines(data: bytes, selection: Selection, root: Path, between: str) -> SuiteRun:
-    """Read a report whose last line says that it is whole; `between` stands between the names of a test.
+    """Read a report whose last line says that it is whole; `between` stands between the
+    names of a test.
 
     Raises `ReportUnreadable`.
     """
@@ -27,9 +30,21 @@ def read_lines(data: bytes, selection: Selection, root: Path, between: str) -> S
             if is_finished := told.get("end") is True:
                 continue
             path = from_root(told["file"], root)
-            names = [] if told["names"] == [told["file"]] else [str(name) for name in told["names"]]
+            names = (
+                []
+                if told["names"] == [told["file"]]
+                else [str(name) for name in told["names"]]
+            )
             result, text = Result(told["result"]), str(told.get("text", ""))
-        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-            raise ReportUnreadable(f"a line of it is none that tells of a test: {type(error).__name__}") from error
+        except (
+            ValueError,
+            LookupError,
+            TypeError,
+            AttributeError,
+            RecursionError,
+        ) as error:
+            raise ReportUnreadable(
+                f"a line of it is none that tells of a test: {type(error).__name__}"
+            ) from error
         found.add(str(TestId(path, between.join(names))), result, text)
     return found.run(selection, is_finished=is_finished)

@@ -1,4 +1,6 @@
-"""`node --test`, given a reporter of ours by way of `NODE_OPTIONS`, so that it may be started by a script."""
+"""`node --test`, given a reporter of ours by way of `NODE_OPTIONS`, so that it may be
+started by a script.
+"""
 
 import os
 from collections.abc import Sequence
@@ -11,8 +13,21 @@ from cdd_agent.verification.runners.javascript import place_of_tool
 from cdd_agent.verification.runners.lines import INJECTED, read_lines
 from cdd_agent.verification.settings import package_json
 
-_PLAIN = ("--test", "--enable-source-maps", "--no-warnings", "--experimental-test-coverage")
-_WITH_VALUE = ("--import", "-r", "--require", "--loader", "--test-name-pattern", "--test-skip-pattern", "--test-shard")
+_PLAIN = (
+    "--test",
+    "--enable-source-maps",
+    "--no-warnings",
+    "--experimental-test-coverage",
+)
+_WITH_VALUE = (
+    "--import",
+    "-r",
+    "--require",
+    "--loader",
+    "--test-name-pattern",
+    "--test-skip-pattern",
+    "--test-shard",
+)
 
 
 class Node(TestRunner):
@@ -27,7 +42,10 @@ class Node(TestRunner):
 
     def reporting(self, argv: Sequence[str], report: Path) -> Reporting | None:
         own = os.environ.get("NODE_OPTIONS", "")
-        if any(word.startswith(("--test-reporter", "--watch")) for word in (*argv, *own.split())):
+        if any(
+            word.startswith(("--test-reporter", "--watch"))
+            for word in (*argv, *own.split())
+        ):
             return None
         added = (
             "--test-reporter=spec",
@@ -35,8 +53,13 @@ class Node(TestRunner):
             f"--test-reporter={(INJECTED / 'node_reporter.mjs').as_uri()}",
             f"--test-reporter-destination={report}",
         )
-        quoted = ('"' + option.replace("\\", "\\\\").replace('"', '\\"') + '"' for option in added)
-        return Reporting(tuple(argv), {"NODE_OPTIONS": " ".join(filter(None, (own, *quoted)))})
+        quoted = (
+            '"' + option.replace("\\", "\\\\").replace('"', '\\"') + '"'
+            for option in added
+        )
+        return Reporting(
+            tuple(argv), {"NODE_OPTIONS": " ".join(filter(None, (own, *quoted)))}
+        )
 
     def selection(self, argv: Sequence[str], root: Path) -> Selection:
         return paths_and_options(self.words(argv), root, _PLAIN, _WITH_VALUE)

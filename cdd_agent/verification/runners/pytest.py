@@ -15,7 +15,18 @@ from cdd_agent.verification.runners.junit import read_report
 from cdd_agent.verification.test_id import TestId
 
 _LAUNCHERS = (
-    *("python", "coverage", "hatch", "pdm", "pipenv", "pixi", "poetry", "rye", "uv", "uvx"),
+    *(
+        "python",
+        "coverage",
+        "hatch",
+        "pdm",
+        "pipenv",
+        "pixi",
+        "poetry",
+        "rye",
+        "uv",
+        "uvx",
+    ),
     *("env", "nice", "timeout", "xvfb-run"),
 )
 _NEAR = 8
@@ -24,18 +35,42 @@ _NEAR = 8
 # Options that choose no tests: they change what is printed, measured or stopped at.
 _PLAIN = late_regex(
     r"""
-      -[qvslx]+ | -r\w+ | -n(\d+|auto|logical) | --(quiet|verbose|exitfirst|showlocals|full-trace|no-header|no-summary)
-    | --(tb|color|durations|durations-min|maxfail|capture|show-capture|verbosity|code-highlight|numprocesses|dist
-      |junitxml|junit-xml|junit-prefix|cov|cov-report|cov-config|cov-fail-under|html|log-level|log-cli-level)=.*
+      -[qvslx]+ | -r\w+ | -n(\d+|auto|logical)
+    | --(quiet|verbose|exitfirst|showlocals|full-trace|no-header|no-summary)
+    | --(tb|color|durations|durations-min|maxfail|capture|show-capture|verbosity
+      |code-highlight|numprocesses|dist|junitxml|junit-xml|junit-prefix
+      |cov|cov-report|cov-config|cov-fail-under|html|log-level|log-cli-level)=.*
     | --(cov|no-cov|cov-append|cov-branch|no-cov-on-fail|self-contained-html|instafail)
     """,
     re.VERBOSE,
 )
 _PLAIN_WITH_VALUE = (
-    *("-n", "-r", "--tb", "--color", "--durations", "--maxfail", "--capture", "--junitxml", "--junit-xml"),
+    *(
+        "-n",
+        "-r",
+        "--tb",
+        "--color",
+        "--durations",
+        "--maxfail",
+        "--capture",
+        "--junitxml",
+        "--junit-xml",
+    ),
 )
 _WITH_VALUE = (
-    *("-k", "-m", "-o", "-p", "-c", "-W", "--deselect", "--ignore", "--ignore-glob", "--rootdir", "--confcutdir"),
+    *(
+        "-k",
+        "-m",
+        "-o",
+        "-p",
+        "-c",
+        "-W",
+        "--deselect",
+        "--ignore",
+        "--ignore-glob",
+        "--rootdir",
+        "--confcutdir",
+    ),
 )
 
 
@@ -43,22 +78,36 @@ class Pytest(TestRunner):
     """Pytest, also by way of `python -m`, poetry, uv and the like."""
 
     name = "pytest"
-    ends_with = frozenset((0, 1, 5))  # https://docs.pytest.org/en/stable/reference/exit-codes.html
+    # https://docs.pytest.org/en/stable/reference/exit-codes.html
+    ends_with = frozenset((0, 1, 5))
     nothing_ran = 5
     always_reports = True
     about_report = ("-",)
 
     def place(self, argv: Sequence[str]) -> int | None:
         names = [PurePath(word).name.removesuffix(".exe") for word in argv[:_NEAR]]
-        place = next((index for index, name in enumerate(names) if name in ("pytest", "py.test")), None)
+        place = next(
+            (
+                index
+                for index, name in enumerate(names)
+                if name in ("pytest", "py.test")
+            ),
+            None,
+        )
         if place is None or place == 0:
             return place
         starter = "python" if re.fullmatch(r"python[\d.]*", names[0]) else names[0]
-        is_meant = argv[place - 1] == "-m" or argv[place] != names[place] or starter not in ("python", "coverage")
+        is_meant = (
+            argv[place - 1] == "-m"
+            or argv[place] != names[place]
+            or starter not in ("python", "coverage")
+        )
         return place if starter in _LAUNCHERS and is_meant else None
 
     def reporting(self, argv: Sequence[str], report: Path) -> Reporting:
-        """With words that come last, so that they win over the project's settings and the command's own."""
+        """With words that come last, so that they win over the project's settings and
+        the command's own.
+        """
         added = (
             *("-o", "junit_family=xunit1"),  # the form that names each test's file
             *("-o", "junit_logging=no"),
@@ -89,20 +138,34 @@ class Pytest(TestRunner):
         return Selection(tuple(sorted(set(paths))), tuple(sorted(options)))
 
     def read(self, reported: Reported, selection: Selection, root: Path) -> SuiteRun:
-        return _named_from(root, replace(read_report(reported.data()), selection=selection))
+        return _named_from(
+            root, replace(read_report(reported.data()), selection=selection)
+        )
 
     def shown(self, line: str, report: Path) -> str:
-        """Without the line in which pytest says where its report is, which is nobody's business."""
-        return "" if re.fullmatch(rf"-+ generated xml file: {re.escape(str(report))} -+\s*", line) else line
+        """Without the line in which pytest says where its report is, which is nobody's
+        business.
+        """
+        return (
+            ""
+            if re.fullmatch(
+                rf"-+ generated xml file: {re.escape(str(report))} -+\s*", line
+            )
+            else line
+        )
 
     def what_matters(self, path: PurePosixPath) -> Matters | None:
         return pytest_settings.what_matters(path)
 
 
 def _named_from(root: Path, run: SuiteRun) -> SuiteRun:
-    """The run with ids that start at the project's root. Pytest's own root may be a folder in it, or one around it."""
+    """The run with ids that start at the project's root. Pytest's own root may be a
+    folder in it, or one around it.
+    """
     paths = [TestId.parse(path).file for path in run.selection.paths]
-    around = (folder for path in paths for folder in (root / path, *(root / path).parents))
+    around = (
+        folder for path in paths for folder in (root / path, *(root / path).parents)
+    )
     for base in dict.fromkeys((root, *around, *root.parents)):
         if base.is_relative_to(root):
             inner = "" if base == root else f"{base.relative_to(root).as_posix()}/"
@@ -111,7 +174,9 @@ def _named_from(root: Path, run: SuiteRun) -> SuiteRun:
             outer = f"{root.relative_to(base).as_posix()}/"
             names = {test: test.removeprefix(outer) for test in run.results}
         files = {TestId.parse(name).file for name in names.values()}
-        if all(exists(root / file) for file in files) and all(is_in(file, paths or ["."]) for file in files):
+        if all(exists(root / file) for file in files) and all(
+            is_in(file, paths or ["."]) for file in files
+        ):
             return replace(
                 run,
                 results={names[test]: result for test, result in run.results.items()},

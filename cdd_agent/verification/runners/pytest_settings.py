@@ -1,4 +1,6 @@
-"""The files that pytest goes by: its settings, its hooks, and modules that it would take for its own."""
+"""The files that pytest goes by: its settings, its hooks, and modules that it would
+take for its own.
+"""
 
 import ast
 from functools import partial
@@ -12,7 +14,15 @@ _FOUND_BEFORE_PYTEST = ("pytest", "_pytest", "pluggy", "sitecustomize", "usercus
 """Modules that a run may take from the project instead of from its environment."""
 _STEERING_NAMES = ("collect_ignore", "collect_ignore_glob", "pytest_plugins")
 _STEERING_MODULES = ("_pytest", "pluggy", "atexit")
-_STEERING_CALLS = ("os._exit", "sys.exit", "pytest.exit", "pytest.hookimpl", "exit", "setattr", "SystemExit")
+_STEERING_CALLS = (
+    "os._exit",
+    "sys.exit",
+    "pytest.exit",
+    "pytest.hookimpl",
+    "exit",
+    "setattr",
+    "SystemExit",
+)
 
 
 def what_matters(path: PurePosixPath) -> Matters | None:
@@ -26,7 +36,10 @@ def what_matters(path: PurePosixPath) -> Matters | None:
             return partial(_section, name="tool:pytest")
         case "tox.ini":
             return partial(_section, name="pytest")
-        case name if name in _SETTINGS or path.parts[0].removesuffix(".py") in _FOUND_BEFORE_PYTEST:
+        case name if (
+            name in _SETTINGS
+            or path.parts[0].removesuffix(".py") in _FOUND_BEFORE_PYTEST
+        ):
             return whole
         case _:
             return None
@@ -35,7 +48,9 @@ def what_matters(path: PurePosixPath) -> Matters | None:
 def _steering(conftest: str) -> object:
     """The statements of a conftest that go beyond fixtures and helpers."""
     try:
-        return {ast.dump(node) for node in ast.walk(ast.parse(conftest)) if _steers(node)}
+        return {
+            ast.dump(node) for node in ast.walk(ast.parse(conftest)) if _steers(node)
+        }
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return conftest
 
@@ -45,11 +60,19 @@ def _steers(node: ast.AST) -> bool:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
             return name.startswith("pytest_")
         case ast.Assign() | ast.AnnAssign() | ast.AugAssign():
-            return any(isinstance(part, ast.Name) and _is_for_pytest(part.id) for part in ast.walk(node))
+            return any(
+                isinstance(part, ast.Name) and _is_for_pytest(part.id)
+                for part in ast.walk(node)
+            )
         case ast.Import(names=names):
-            return any(alias.name.partition(".")[0] in _STEERING_MODULES for alias in names)
+            return any(
+                alias.name.partition(".")[0] in _STEERING_MODULES for alias in names
+            )
         case ast.ImportFrom(module=str(module), names=names):
-            brings_hooks = any(_is_for_pytest(alias.asname or alias.name) or alias.name == "*" for alias in names)
+            brings_hooks = any(
+                _is_for_pytest(alias.asname or alias.name) or alias.name == "*"
+                for alias in names
+            )
             return brings_hooks or module.partition(".")[0] in _STEERING_MODULES
         case ast.Call(func=called) | ast.Raise(exc=ast.Name() as called):
             return ast.unparse(called) in _STEERING_CALLS

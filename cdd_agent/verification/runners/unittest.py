@@ -6,14 +6,52 @@ from pathlib import Path, PurePath, PurePosixPath
 
 from cdd_agent.verification.outcomes import Selection, SuiteRun
 from cdd_agent.verification.paths import paths_and_options
-from cdd_agent.verification.runner import Matters, Reported, Reporting, TestRunner, whole
+from cdd_agent.verification.runner import (
+    Matters,
+    Reported,
+    Reporting,
+    TestRunner,
+    whole,
+)
 from cdd_agent.verification.runners.lines import INJECTED, read_lines
 
-_LAUNCHERS = ("coverage", "hatch", "pdm", "pipenv", "pixi", "poetry", "rye", "uv", "env", "nice", "timeout")
+_LAUNCHERS = (
+    "coverage",
+    "hatch",
+    "pdm",
+    "pipenv",
+    "pixi",
+    "poetry",
+    "rye",
+    "uv",
+    "env",
+    "nice",
+    "timeout",
+)
 _NEAR = 8
 """How many words of a command may come before `unittest`."""
-_PLAIN = ("-v", "--verbose", "-q", "--quiet", "-f", "--failfast", "-b", "--buffer", "-c", "--catch", "--locals")
-_WITH_VALUE = ("-s", "--start-directory", "-t", "--top-level-directory", "-p", "--pattern", "-k")
+_PLAIN = (
+    "-v",
+    "--verbose",
+    "-q",
+    "--quiet",
+    "-f",
+    "--failfast",
+    "-b",
+    "--buffer",
+    "-c",
+    "--catch",
+    "--locals",
+)
+_WITH_VALUE = (
+    "-s",
+    "--start-directory",
+    "-t",
+    "--top-level-directory",
+    "-p",
+    "--pattern",
+    "-k",
+)
 _FOUND_BEFORE_UNITTEST = ("unittest", "sitecustomize", "usercustomize")
 """Modules that a run may take from the project instead of from Python."""
 
@@ -29,9 +67,20 @@ class Unittest(TestRunner):
     def place(self, argv: Sequence[str]) -> int | None:
         """The word `unittest` after `-m`."""
         near = list(argv[:_NEAR])
-        place = next((at for at in range(1, len(near)) if near[at] == "unittest" and near[at - 1] == "-m"), None)
+        place = next(
+            (
+                at
+                for at in range(1, len(near))
+                if near[at] == "unittest" and near[at - 1] == "-m"
+            ),
+            None,
+        )
         starter = PurePath(near[0]).name.removesuffix(".exe") if near else ""
-        return place if starter in _LAUNCHERS or re.fullmatch(r"python[\d.]*", starter) else None
+        return (
+            place
+            if starter in _LAUNCHERS or re.fullmatch(r"python[\d.]*", starter)
+            else None
+        )
 
     def reporting(self, argv: Sequence[str], report: Path) -> Reporting | None:
         """Our program in the place of `-m unittest`."""
@@ -48,4 +97,8 @@ class Unittest(TestRunner):
         return read_lines(reported.data(), selection, root, "::")
 
     def what_matters(self, path: PurePosixPath) -> Matters | None:
-        return whole if path.parts[0].removesuffix(".py") in _FOUND_BEFORE_UNITTEST else None
+        return (
+            whole
+            if path.parts[0].removesuffix(".py") in _FOUND_BEFORE_UNITTEST
+            else None
+        )

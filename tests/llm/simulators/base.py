@@ -1,6 +1,8 @@
-"""Providers on loopback, as strict as the real ones: they refuse what those refuse, and bill as they do.
+"""Providers on loopback, as strict as the real ones: they refuse what those refuse, and
+bill as they do.
 
-Each simulator plays a list of `Said`, one a request, and keeps what it was sent. A token is a character of JSON here.
+Each simulator plays a list of `Said`, one a request, and keeps what it was sent. A
+token is a character of JSON here.
 """
 
 import json
@@ -19,7 +21,9 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Said:
-    """The simulated model's answer to one request; `calls` are names of tools and their arguments."""
+    """The simulated model's answer to one request; `calls` are names of tools and their
+    arguments.
+    """
 
     text: str = ""
     thinking: str = ""
@@ -67,7 +71,9 @@ class Sent:
 
 @dataclass
 class Simulator:
-    """The part that all have in common: it listens, plays the script, and writes events."""
+    """The part that all have in common: it listens, plays the script, and writes
+    events.
+    """
 
     script: list[Said]
     sent: list[Sent] = field(default_factory=list)
@@ -76,7 +82,9 @@ class Simulator:
     number: int = field(default_factory=count(1).__next__)
     """No two give the same ids and signatures."""
     opaque: list[str] = field(default_factory=list)
-    """Things that were given and that only the model which made them can read: signatures, encrypted thoughts."""
+    """Things that were given and that only the model which made them can read:
+    signatures, encrypted thoughts.
+    """
 
     def check(self, sent: Sent) -> None:
         """Raises `Refused`."""
@@ -91,7 +99,13 @@ class Simulator:
         del path
 
     def refusal(self, refused: Refused) -> Json:
-        return {"error": {"message": refused.message, "type": "invalid_request_error", **refused.body}}
+        return {
+            "error": {
+                "message": refused.message,
+                "type": "invalid_request_error",
+                **refused.body,
+            }
+        }
 
     def __enter__(self) -> Self:
         simulator = self
@@ -123,12 +137,17 @@ class Simulator:
                 """Tests say what they saw."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.01}
+        )
         self._thread.start()
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._server.shutdown()
         self._server.server_close()
@@ -145,7 +164,11 @@ class Simulator:
             self.check(sent)
         except Refused as refused:
             self.refusals.append(refused.message)
-            return refused.status, "application/json", json.dumps(self.refusal(refused)).encode()
+            return (
+                refused.status,
+                "application/json",
+                json.dumps(self.refusal(refused)).encode(),
+            )
         said = self.script[len(self.bills)]
         return 200, "text/event-stream", "".join(self.answer(sent, said)).encode()
 
@@ -160,14 +183,23 @@ def pieces(text: str, size: int = 7) -> list[str]:
 
 
 def expect_picture(media_type: str, data: str, *, largest: int = 20 * 2**20) -> None:
-    """Raises `Refused` for what is no picture of a kind that providers take, or is called another kind than it is."""
+    """Raises `Refused` for what is no picture of a kind that providers take, or is
+    called another kind than it is.
+    """
     expect(media_type in _MARKS, f"Invalid image media type: {media_type}")
-    expect(len(data) <= largest, f"image exceeds {largest // 2**20} MB maximum: {len(data)} bytes > {largest} bytes")
+    expect(
+        len(data) <= largest,
+        f"image exceeds {largest // 2**20} MB maximum: {len(data)} bytes > {largest}"
+        " bytes",
+    )
     try:
         content = b64decode(data, validate=True)
     except ValueError:
         raise Refused("image.source.base64: invalid base64 data") from None
-    expect(re.match(_MARKS[media_type], content, re.DOTALL), f"The image does not match the media type {media_type}")
+    expect(
+        re.match(_MARKS[media_type], content, re.DOTALL),
+        f"The image does not match the media type {media_type}",
+    )
 
 
 _MARKS = {
@@ -198,7 +230,9 @@ class PrefixCache:
 
     def longest(self, blocks: list[str], ends: Iterable[int]) -> int:
         """How many of the blocks, up to one of `ends`, are known as a prefix."""
-        return max((end for end in ends if _key(blocks[:end]) in self._known), default=0)
+        return max(
+            (end for end in ends if _key(blocks[:end]) in self._known), default=0
+        )
 
     def remember(self, blocks: list[str], ends: Iterable[int]) -> None:
         self._known |= {_key(blocks[:end]) for end in ends}

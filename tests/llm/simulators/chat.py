@@ -1,4 +1,6 @@
-"""Providers of chat completions, each with the rules that its own documentation and its refusals tell."""
+"""Providers of chat completions, each with the rules that its own documentation and its
+refusals tell.
+"""
 
 import json
 import re
@@ -21,12 +23,22 @@ from tests.llm.simulators.base import (
 )
 
 _MESSAGE_FIELDS = {"role", "content", "tool_calls", "tool_call_id", "name"}
-_BODY_FIELDS = {"model", "messages", "tools", "stream", "stream_options", "temperature", "max_tokens"}
+_BODY_FIELDS = {
+    "model",
+    "messages",
+    "tools",
+    "stream",
+    "stream_options",
+    "temperature",
+    "max_tokens",
+}
 
 
 @dataclass
 class Chat(Simulator):
-    """Rules that all check: roles, and calls with their answers. Caching is by itself, by messages."""
+    """Rules that all check: roles, and calls with their answers. Caching is by itself,
+    by messages.
+    """
 
     cache: PrefixCache = field(default_factory=PrefixCache)
     body_fields: frozenset[str] = frozenset(_BODY_FIELDS)
@@ -40,33 +52,60 @@ class Chat(Simulator):
     def check(self, sent: Sent) -> None:
         body = sent.body
         expect(sent.path == "/v1/chat/completions", "not found", 404)
-        expect(sent.headers.get("authorization") == "Bearer a-key", "Incorrect API key provided", 401)
+        expect(
+            sent.headers.get("authorization") == "Bearer a-key",
+            "Incorrect API key provided",
+            401,
+        )
         extra = sorted(body.keys() - self.body_fields)
-        expect(not extra, f"Unknown name {extra}: Cannot find field. (extra_forbidden)", self.status_of_extra)
+        expect(
+            not extra,
+            f"Unknown name {extra}: Cannot find field. (extra_forbidden)",
+            self.status_of_extra,
+        )
         open_calls: list[str] = []
         for message in body["messages"]:
             extra = sorted(message.keys() - self.message_fields)
-            expect(not extra, f"messages: {extra} extra_forbidden", self.status_of_extra)
+            expect(
+                not extra, f"messages: {extra} extra_forbidden", self.status_of_extra
+            )
             self.check_content(message)
             if message["role"] == "tool":
-                expect(message["tool_call_id"] in open_calls, "tool_call_id does not belong to a call")
+                expect(
+                    message["tool_call_id"] in open_calls,
+                    "tool_call_id does not belong to a call",
+                )
                 open_calls.remove(message["tool_call_id"])
                 continue
-            expect(not open_calls, "An assistant message with 'tool_calls' must be followed by tool messages")
+            expect(
+                not open_calls,
+                "An assistant message with 'tool_calls' must be followed by tool"
+                " messages",
+            )
             open_calls = [call["id"] for call in message.get("tool_calls", [])]
-        expect(not open_calls, "An assistant message with 'tool_calls' must be followed by tool messages")
-        expect(body["messages"][-1]["role"] in ("user", "tool"), "the last message must be of user or tool")
+        expect(
+            not open_calls,
+            "An assistant message with 'tool_calls' must be followed by tool messages",
+        )
+        expect(
+            body["messages"][-1]["role"] in ("user", "tool"),
+            "the last message must be of user or tool",
+        )
         self.check_dialect(body)
 
     def check_content(self, message: Json) -> None:
         parts = message["content"] if isinstance(message["content"], list) else []
         for number, part in enumerate(parts):
             if part["type"] == "image_url":
-                expect(message["role"] == "user", "Image URLs are only allowed for messages with role 'user'")
+                expect(
+                    message["role"] == "user",
+                    "Image URLs are only allowed for messages with role 'user'",
+                )
                 expect(
                     self.sees,
-                    "Failed to deserialize the JSON body into the target type: "
-                    f"messages: content[{number}]: unknown variant `image_url`, expected `text`",
+                    "Failed to deserialize the JSON body into the target type:"
+                    f" messages: content[{number}]: unknown variant `image_url`,"
+                    " expected `text`",
                 )
                 expect_data_url(part["image_url"]["url"])
 
@@ -85,10 +124,24 @@ class Chat(Simulator):
         for piece in pieces(said.text):
             yield {"content": piece}
         for number, (name, arguments) in enumerate(said.calls):
-            call = {"index": number, "id": self.call_id(turn, number), "type": "function"}
-            yield {"tool_calls": [{**call, "function": {"name": name, "arguments": ""}, **self.extra(turn, number)}]}
+            call = {
+                "index": number,
+                "id": self.call_id(turn, number),
+                "type": "function",
+            }
+            yield {
+                "tool_calls": [
+                    {
+                        **call,
+                        "function": {"name": name, "arguments": ""},
+                        **self.extra(turn, number),
+                    }
+                ]
+            }
             for piece in pieces(json.dumps(arguments)):
-                yield {"tool_calls": [{"index": number, "function": {"arguments": piece}}]}
+                yield {
+                    "tool_calls": [{"index": number, "function": {"arguments": piece}}]
+                }
 
     def extra(self, turn: int, number: int) -> Json:
         return {}
@@ -97,7 +150,10 @@ class Chat(Simulator):
         return {
             "prompt_tokens": bill.prompt,
             "completion_tokens": bill.completion,
-            "prompt_tokens_details": {"cached_tokens": bill.cached, "cache_write_tokens": bill.written},
+            "prompt_tokens_details": {
+                "cached_tokens": bill.cached,
+                "cache_write_tokens": bill.written,
+            },
             "completion_tokens_details": {"reasoning_tokens": bill.reasoning},
         }
 
@@ -108,10 +164,15 @@ class Chat(Simulator):
         yield ": keep-alive\n\n"
         yield event({"choices": []})
         for delta in self.deltas(said, turn):
-            yield event({"choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
+            yield event(
+                {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+            )
         stop = said.stop or ("tool_calls" if said.calls else "stop")
         yield event({"choices": [{"index": 0, "delta": {}, "finish_reason": stop}]})
-        if sent.body.get("stream_options", {}).get("include_usage") or "stream_options" not in self.body_fields:
+        if (
+            sent.body.get("stream_options", {}).get("include_usage")
+            or "stream_options" not in self.body_fields
+        ):
             yield event({"choices": [], "usage": self.usage(bill)})
         yield "data: [DONE]\n\n"
         if said.calls:
@@ -119,12 +180,21 @@ class Chat(Simulator):
 
     def bill(self, body: Json, said: Said) -> Bill:
         """A prefix that was sent before is read from the cache."""
-        blocks = [json.dumps(body.get("tools", [])), *(json.dumps(message) for message in body["messages"])]
+        blocks = [
+            json.dumps(body.get("tools", [])),
+            *(json.dumps(message) for message in body["messages"]),
+        ]
         read = self.cache.longest(blocks, range(1, len(blocks) + 1))
         self.cache.remember(blocks, range(1, len(blocks) + 1))
         sizes = [len(block) for block in blocks]
         thought = len(said.thinking)
-        return Bill(sum(sizes[read:]), sum(sizes[:read]), 0, thought + len(said.text) + size(said.calls), thought)
+        return Bill(
+            sum(sizes[read:]),
+            sum(sizes[:read]),
+            0,
+            thought + len(said.text) + size(said.calls),
+            thought,
+        )
 
 
 def _with_calls(body: Json) -> Iterator[tuple[int, Json]]:
@@ -135,26 +205,37 @@ def _with_calls(body: Json) -> Iterator[tuple[int, Json]]:
 
 def _this_turn(body: Json) -> int:
     """Where the current turn begins: after the last words of a person."""
-    return max((n for n, message in enumerate(body["messages"]) if message["role"] == "user"), default=0)
+    return max(
+        (n for n, message in enumerate(body["messages"]) if message["role"] == "user"),
+        default=0,
+    )
 
 
 @dataclass
 class DeepSeek(Chat):
-    """Thoughts of messages with calls have to come back, word for word, in all later requests. It takes no pictures."""
+    """Thoughts of messages with calls have to come back, word for word, in all later
+    requests. It takes no pictures.
+    """
 
     sees: bool = False
 
     message_fields: frozenset[str] = frozenset(_MESSAGE_FIELDS | {"reasoning_content"})
-    body_fields: frozenset[str] = frozenset(_BODY_FIELDS | {"thinking", "reasoning_effort"})
+    body_fields: frozenset[str] = frozenset(
+        _BODY_FIELDS | {"thinking", "reasoning_effort"}
+    )
 
     def check_dialect(self, body: Json) -> None:
         for _, message in _with_calls(body):
             expect(
                 "reasoning_content" in message,
-                "The reasoning_content in the thinking mode must be passed back to the API.",
+                "The reasoning_content in the thinking mode must be passed back to the"
+                " API.",
             )
             known = self.issued.get(message["tool_calls"][0]["id"])
-            expect(known is None or known.thinking == message["reasoning_content"], "reasoning_content was changed")
+            expect(
+                known is None or known.thinking == message["reasoning_content"],
+                "reasoning_content was changed",
+            )
 
     def usage(self, bill: Bill) -> Json:
         return {
@@ -172,35 +253,49 @@ class Kimi(DeepSeek):
 
     sees: bool = True
 
-    body_fields: frozenset[str] = frozenset(_BODY_FIELDS - {"temperature"} | {"reasoning_effort", "thinking"})
+    body_fields: frozenset[str] = frozenset(
+        _BODY_FIELDS - {"temperature"} | {"reasoning_effort", "thinking"}
+    )
 
     def check_dialect(self, body: Json) -> None:
         for number, message in _with_calls(body):
             expect(
                 "reasoning_content" in message,
-                "thinking is enabled but reasoning_content is missing in assistant tool call message "
-                f"at index {number}",
+                "thinking is enabled but reasoning_content is missing in assistant"
+                f" tool call message at index {number}",
             )
 
 
 @dataclass
 class Mistral(Chat):
-    """Knows no field but its own; ids of nine characters; after a tool the assistant speaks."""
+    """Knows no field but its own; ids of nine characters; after a tool the assistant
+    speaks.
+    """
 
     status_of_extra: int = 422
-    body_fields: frozenset[str] = frozenset(_BODY_FIELDS - {"stream_options"} | {"reasoning_effort"})
+    body_fields: frozenset[str] = frozenset(
+        _BODY_FIELDS - {"stream_options"} | {"reasoning_effort"}
+    )
 
     def check_dialect(self, body: Json) -> None:
-        for before, message in zip(body["messages"], body["messages"][1:], strict=False):
+        for before, message in zip(
+            body["messages"], body["messages"][1:], strict=False
+        ):
             expect(
                 (before["role"], message["role"]) != ("tool", "user"),
                 "Unexpected role 'user' after role 'tool' (3230)",
             )
         for _, message in _with_calls(body):
             for call in message["tool_calls"]:
-                expect(re.fullmatch("[a-zA-Z0-9]{9}", call["id"]), "Tool call id has to be a-z, A-Z, 0-9 (3280)")
+                expect(
+                    re.fullmatch("[a-zA-Z0-9]{9}", call["id"]),
+                    "Tool call id has to be a-z, A-Z, 0-9 (3280)",
+                )
             is_own = message["tool_calls"][0]["id"] in self.issued
-            expect(not is_own or isinstance(message["content"], list), "the thinking of a message with calls is gone")
+            expect(
+                not is_own or isinstance(message["content"], list),
+                "the thinking of a message with calls is gone",
+            )
 
     def call_id(self, turn: int, number: int) -> str:
         return f"a{self.number % 10_000:04}{turn:02}{number:02}"
@@ -209,7 +304,14 @@ class Mistral(Chat):
         for delta in super().deltas(said, turn):
             match delta:
                 case {"reasoning_content": text}:
-                    yield {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": text}]}]}
+                    yield {
+                        "content": [
+                            {
+                                "type": "thinking",
+                                "thinking": [{"type": "text", "text": text}],
+                            }
+                        ]
+                    }
                 case {"content": text} if said.thinking:
                     yield {"content": [{"type": "text", "text": text}]}
                 case _:
@@ -225,17 +327,25 @@ class Mistral(Chat):
 
 @dataclass
 class Gemini(Chat):
-    """By Google's compatible endpoint: the first call of each message of this turn has its signature.
+    """By Google's compatible endpoint: the first call of each message of this turn has
+    its signature.
 
     Thoughts are shown to those who ask.
     """
 
-    body_fields: frozenset[str] = frozenset(_BODY_FIELDS | {"reasoning_effort", "extra_body"})
+    body_fields: frozenset[str] = frozenset(
+        _BODY_FIELDS | {"reasoning_effort", "extra_body"}
+    )
     shows_thoughts: bool = False
 
     def refusal(self, refused: Any) -> Json:
-        body = {"code": refused.status, "message": refused.message, "status": "INVALID_ARGUMENT"}
-        return [{"error": body}]  # type: ignore[return-value]  # a list with one object, as Google sends it
+        body = {
+            "code": refused.status,
+            "message": refused.message,
+            "status": "INVALID_ARGUMENT",
+        }
+        # a list with one object, as Google sends it
+        return [{"error": body}]  # type: ignore[return-value]
 
     def check_dialect(self, body: Json) -> None:
         config = body.get("extra_body", {}).get("google", {}).get("thinking_config", {})
@@ -244,8 +354,15 @@ class Gemini(Chat):
             if number < _this_turn(body):
                 continue
             first = message["tool_calls"][0]
-            signature = first.get("extra_content", {}).get("google", {}).get("thought_signature")
-            expect(signature, "Function call is missing a thought_signature in functionCall parts.")
+            signature = (
+                first.get("extra_content", {})
+                .get("google", {})
+                .get("thought_signature")
+            )
+            expect(
+                signature,
+                "Function call is missing a thought_signature in functionCall parts.",
+            )
             known = signature in (*self.opaque, "skip_thought_signature_validator")
             expect(known, "Corrupted thought signature.")
 
@@ -266,32 +383,56 @@ class Gemini(Chat):
 
 @dataclass
 class OpenRouter(Chat):
-    """With Gemini behind it: details of thoughts come back whole; it tells what a call cost."""
+    """With Gemini behind it: details of thoughts come back whole; it tells what a call
+    cost.
+    """
 
-    message_fields: frozenset[str] = frozenset(_MESSAGE_FIELDS | {"reasoning_details", "reasoning"})
+    message_fields: frozenset[str] = frozenset(
+        _MESSAGE_FIELDS | {"reasoning_details", "reasoning"}
+    )
     body_fields: frozenset[str] = frozenset(_BODY_FIELDS | {"reasoning", "usage"})
     dollars: list[float] = field(default_factory=list)
 
     def check_dialect(self, body: Json) -> None:
         for _, message in _with_calls(body):
             details = message.get("reasoning_details")
-            expect(details, "Gemini models require OpenRouter reasoning details to be preserved in each request.")
-            expect(details[-1].get("data") in self.opaque, "Corrupted reasoning details")
+            expect(
+                details,
+                "Gemini models require OpenRouter reasoning details to be preserved in"
+                " each request.",
+            )
+            expect(
+                details[-1].get("data") in self.opaque, "Corrupted reasoning details"
+            )
             text = "".join(detail.get("text", "") for detail in details)
             known = self.issued.get(message["tool_calls"][0]["id"])
-            expect(known is None or known.thinking == text, "Corrupted reasoning details")
+            expect(
+                known is None or known.thinking == text, "Corrupted reasoning details"
+            )
 
     def deltas(self, said: Said, turn: int) -> Iterator[Json]:
         for piece in pieces(said.thinking):
-            detail = {"type": "reasoning.text", "text": piece, "format": "google-gemini-v1", "index": 0}
+            detail = {
+                "type": "reasoning.text",
+                "text": piece,
+                "format": "google-gemini-v1",
+                "index": 0,
+            }
             yield {"reasoning": piece, "reasoning_details": [detail]}
         self.opaque.append(f"encrypted-{self.number}-{turn}")
-        hidden = {"type": "reasoning.encrypted", "data": self.opaque[-1], "format": "google-gemini-v1", "index": 1}
+        hidden = {
+            "type": "reasoning.encrypted",
+            "data": self.opaque[-1],
+            "format": "google-gemini-v1",
+            "index": 1,
+        }
         yield {"reasoning_details": [hidden]}
         yield from Chat.deltas(self, Said(said.text, "", said.calls), turn)
 
     def usage(self, bill: Bill) -> Json:
-        self.dollars.append(round((bill.plain + bill.cached / 10 + 5 * bill.completion) / 1e6, 9))
+        self.dollars.append(
+            round((bill.plain + bill.cached / 10 + 5 * bill.completion) / 1e6, 9)
+        )
         return {**super().usage(bill), "cost": self.dollars[-1]}
 
 
@@ -307,10 +448,20 @@ class ClaudeBehindOpenRouter(OpenRouter):
         blocks = [json.dumps(body.get("tools", []))]
         marks = []
         for message in body["messages"]:
-            parts = message["content"] if isinstance(message["content"], list) else [{"text": message["content"]}]
+            parts = (
+                message["content"]
+                if isinstance(message["content"], list)
+                else [{"text": message["content"]}]
+            )
             marked = any("cache_control" in part for part in parts)
-            bare = ({name: value for name, value in part.items() if name != "cache_control"} for part in parts)
-            blocks.append(message["role"] + "".join(part.get("text") or json.dumps(part) for part in bare))
+            bare = (
+                {name: value for name, value in part.items() if name != "cache_control"}
+                for part in parts
+            )
+            blocks.append(
+                message["role"]
+                + "".join(part.get("text") or json.dumps(part) for part in bare)
+            )
             marks += [len(blocks)] if marked else []
         read = self.cache.longest(blocks, range(1, len(blocks) + 1))
         self.cache.remember(blocks, marks)
@@ -318,11 +469,21 @@ class ClaudeBehindOpenRouter(OpenRouter):
         sizes = [len(block) for block in blocks]
         thought = len(said.thinking)
         done = thought + len(said.text) + size(said.calls)
-        return Bill(sum(sizes[max(read, written) :]), sum(sizes[:read]), sum(sizes[read:written]), done, thought)
+        return Bill(
+            sum(sizes[max(read, written) :]),
+            sum(sizes[:read]),
+            sum(sizes[read:written]),
+            done,
+            thought,
+        )
 
 
 def _parts(body: Json) -> list[Json]:
-    contents = [message["content"] for message in body["messages"] if isinstance(message["content"], list)]
+    contents = [
+        message["content"]
+        for message in body["messages"]
+        if isinstance(message["content"], list)
+    ]
     return [part for content in contents for part in content]
 
 
@@ -333,11 +494,21 @@ class MiniMax(Chat):
     def check_dialect(self, body: Json) -> None:
         for _, message in _with_calls(body):
             known = self.issued.get(message["tool_calls"][0]["id"])
-            whole = f"<think>\n{known.thinking}\n</think>\n{known.text}" if known else message["content"]
-            expect(message["content"] == whole, "thoughts of a message with calls are gone")
+            whole = (
+                f"<think>\n{known.thinking}\n</think>\n{known.text}"
+                if known
+                else message["content"]
+            )
+            expect(
+                message["content"] == whole, "thoughts of a message with calls are gone"
+            )
 
     def deltas(self, said: Said, turn: int) -> Iterator[Json]:
-        whole = f"<think>\n{said.thinking}\n</think>\n{said.text}" if said.thinking else said.text
+        whole = (
+            f"<think>\n{said.thinking}\n</think>\n{said.text}"
+            if said.thinking
+            else said.text
+        )
         yield from Chat.deltas(self, Said(whole, "", said.calls), turn)
 
 
@@ -357,7 +528,8 @@ class OpenAIChat(Chat):
     """GPT-5: no `max_tokens`, no sampling, no thoughts."""
 
     body_fields: frozenset[str] = frozenset(
-        _BODY_FIELDS - {"temperature", "max_tokens"} | {"reasoning_effort", "prompt_cache_key", "max_completion_tokens"}
+        _BODY_FIELDS - {"temperature", "max_tokens"}
+        | {"reasoning_effort", "prompt_cache_key", "max_completion_tokens"}
     )
 
     def delta_of_thoughts(self, piece: str, turn: int) -> Json:
@@ -371,6 +543,7 @@ class OpenAIChatWithoutThoughts(OpenAIChat):
     def check_dialect(self, body: Json) -> None:
         expect(
             not body.get("tools") or body.get("reasoning_effort") == "none",
-            "Function tools with reasoning_effort are not supported for gpt-5.6 in /v1/chat/completions. "
-            "To use function tools, use /v1/responses or set reasoning_effort to 'none'.",
+            "Function tools with reasoning_effort are not supported for gpt-5.6 in"
+            " /v1/chat/completions. To use function tools, use /v1/responses or set"
+            " reasoning_effort to 'none'.",
         )

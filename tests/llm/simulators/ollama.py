@@ -1,4 +1,6 @@
-"""Ollama behind its chat completions: what is longer than its window loses its beginning, without a word."""
+"""Ollama behind its chat completions: what is longer than its window loses its
+beginning, without a word.
+"""
 
 import json
 from collections.abc import Iterator
@@ -13,12 +15,16 @@ _CHARACTERS = 4
 
 @dataclass
 class Ollama(Chat):
-    """`/v1` takes no `num_ctx` and ignores what it does not know. A token is four characters here."""
+    """`/v1` takes no `num_ctx` and ignores what it does not know. A token is four
+    characters here.
+    """
 
     model: str = "qwen3:8b"
     window: int = 4096
     drops_messages: bool = False
-    """The oldest messages go first, until the rest fits, as with models that have no half of a window to keep."""
+    """The oldest messages go first, until the rest fits, as with models that have no
+    half of a window to keep.
+    """
     tells: bool = True
     """It has `/api/ps`."""
     read: str = ""
@@ -26,14 +32,27 @@ class Ollama(Chat):
 
     def check(self, sent: Sent) -> None:
         expect(sent.path == "/v1/chat/completions", "404 page not found", 404)
-        expect(sent.body["model"] == self.model, f"model '{sent.body['model']}' not found", 404)
-        expect(all(isinstance(message["content"], str) for message in sent.body["messages"]), "invalid message format")
+        expect(
+            sent.body["model"] == self.model,
+            f"model '{sent.body['model']}' not found",
+            404,
+        )
+        expect(
+            all(
+                isinstance(message["content"], str) for message in sent.body["messages"]
+            ),
+            "invalid message format",
+        )
 
     def get(self, path: str) -> Json | None:
         """Only what is loaded, as after the first request, is told."""
         if path != "/api/ps" or not self.tells:
             return None
-        loaded = {"name": self.model, "model": self.model, "context_length": self.window}
+        loaded = {
+            "name": self.model,
+            "model": self.model,
+            "context_length": self.window,
+        }
         return {"models": [loaded] if self.bills else []}
 
     def bill(self, body: Json, said: Said) -> Bill:

@@ -1,4 +1,6 @@
-"""Ollama's own API: it makes as large a window as it is told to, and reads types as strictly as Go does."""
+"""Ollama's own API: it makes as large a window as it is told to, and reads types as
+strictly as Go does.
+"""
 
 import json
 from collections.abc import Iterator
@@ -14,10 +16,12 @@ _LEVELS = ("low", "medium", "high", "max")
 
 @dataclass
 class OllamaChat(Simulator):
-    """`/api/chat`, `/api/show` and `/api/ps`. What a request does not say is as the server has it; fields that it does
-    not know are ignored, and what is longer than the window loses its beginning unless `truncate` is false.
+    """`/api/chat`, `/api/show` and `/api/ps`. What a request does not say is as the
+    server has it; fields that it does not know are ignored, and what is longer than the
+    window loses its beginning unless `truncate` is false.
 
-    That results name their tools and thoughts of calls come back is no rule of the server's, but of its templates.
+    That results name their tools and thoughts of calls come back is no rule of the
+    server's, but of its templates.
     """
 
     model: str = "qwen3:8b"
@@ -65,15 +69,26 @@ class OllamaChat(Simulator):
             return {"object": "list", "data": [{"id": self.model, "object": "model"}]}
         if path != "/api/ps":
             return None
-        loaded = {"name": self.model, "model": self.model, "context_length": self.window}
+        loaded = {
+            "name": self.model,
+            "model": self.model,
+            "context_length": self.window,
+        }
         return {"models": [loaded] if self.window else []}
 
     def _shown(self) -> Json:
         return {
             **({"remote_host": "https://ollama.com:443"} if self.is_remote else {}),
             "parameters": self.parameters,
-            "model_info": {"general.architecture": "qwen3", "qwen3.context_length": self.own_window},
-            "capabilities": ["completion", "tools", *(["thinking"] if self.thinks else [])],
+            "model_info": {
+                "general.architecture": "qwen3",
+                "qwen3.context_length": self.own_window,
+            },
+            "capabilities": [
+                "completion",
+                "tools",
+                *(["thinking"] if self.thinks else []),
+            ],
         }
 
     def check(self, sent: Sent) -> None:
@@ -85,29 +100,54 @@ class OllamaChat(Simulator):
         think = body.get("think")
         if isinstance(think, str):
             words = ", ".join(f'"{level}"' for level in self.levels)
-            expect(think in self.levels, f'invalid think value: "{think}" (must be {words}, true, or false)')
+            expect(
+                think in self.levels,
+                f'invalid think value: "{think}" (must be {words}, true, or false)',
+            )
         expect(self.thinks or not think, f'"{self.model}" does not support thinking')
         options = body.get("options", {})
-        expect(isinstance(options.get("num_ctx", 0), int), 'option "num_ctx" must be of type integer')
+        expect(
+            isinstance(options.get("num_ctx", 0), int),
+            'option "num_ctx" must be of type integer',
+        )
         self._load(options)
         whole = len(_prompt(body)) // _CHARACTERS
         if self.knows_truncate and body.get("truncate") is False:
             words = (
-                f"request ({whole} tokens) exceeds the available context size ({self.window} tokens), try increasing it"
+                f"request ({whole} tokens) exceeds the available context size"
+                f" ({self.window} tokens), try increasing it"
             )
-            error = {"error": {"code": 400, "message": words, "type": "exceed_context_size_error"}}
+            error = {
+                "error": {
+                    "code": 400,
+                    "message": words,
+                    "type": "exceed_context_size_error",
+                }
+            }
             expect(whole < self.window, json.dumps(error))
 
     def _check_message(self, message: Json) -> None:
-        expect(isinstance(message["content"], str), "json: cannot unmarshal array into Message.content of type string")
+        expect(
+            isinstance(message["content"], str),
+            "json: cannot unmarshal array into Message.content of type string",
+        )
         calls = message.get("tool_calls", [])
         for call in calls:
             is_object = isinstance(call["function"]["arguments"], dict)
-            expect(is_object, "json: cannot unmarshal string into Go struct field arguments of type orderedmap.Map")
+            expect(
+                is_object,
+                "json: cannot unmarshal string into Go struct field arguments of type"
+                " orderedmap.Map",
+            )
         if message["role"] == "tool":
             expect(message.get("tool_name"), "nobody knows which tool this is from")
-        if calls and (known := self.issued.get(json.dumps(calls[0]["function"]["arguments"]))):
-            expect(message.get("thinking", "") == known.thinking, "the thoughts of a message with calls are gone")
+        if calls and (
+            known := self.issued.get(json.dumps(calls[0]["function"]["arguments"]))
+        ):
+            expect(
+                message.get("thinking", "") == known.thinking,
+                "the thoughts of a message with calls are gone",
+            )
 
     def _load(self, options: Json) -> None:
         """Another window than the loaded model has, and it is loaded anew."""
@@ -136,9 +176,18 @@ class OllamaChat(Simulator):
         for piece in pieces(said.text):
             yield self._line({"content": piece})
         for number, (name, arguments) in enumerate(said.calls):
-            made: Json = {"function": {"index": number, "name": name, "arguments": arguments}}
-            yield self._line({"content": "", "tool_calls": [made | self._id(turn, number)]})
-        last = {"done": True, "done_reason": said.stop or "stop", "total_duration": 9_000, "load_duration": 1_000}
+            made: Json = {
+                "function": {"index": number, "name": name, "arguments": arguments}
+            }
+            yield self._line(
+                {"content": "", "tool_calls": [made | self._id(turn, number)]}
+            )
+        last = {
+            "done": True,
+            "done_reason": said.stop or "stop",
+            "total_duration": 9_000,
+            "load_duration": 1_000,
+        }
         counted = {"prompt_eval_count": bill.prompt, "eval_count": bill.completion}
         yield self._line({"content": ""}, {**last, **counted})
         if said.calls:
@@ -148,7 +197,11 @@ class OllamaChat(Simulator):
         return {"id": f"call_{self.number}{turn}{number}"} if self.has_ids else {}
 
     def _line(self, message: Json, more: Json | None = None) -> str:
-        said = {"model": self.model, "message": {"role": "assistant", **message}, "done": False}
+        said = {
+            "model": self.model,
+            "message": {"role": "assistant", **message},
+            "done": False,
+        }
         return f"{json.dumps({**said, **(more or {})})}\n"
 
 

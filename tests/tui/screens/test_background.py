@@ -10,14 +10,28 @@ from cdd_agent.tui.themes import ThemeChoice, remembered
 from tests.projects import Sandbox
 from tests.terminals import Terminal
 
-pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:This process .* is multi-threaded:DeprecationWarning"
+)
 
 
-def test_the_terminals_answer_chooses_the_theme_and_is_not_typed(sandbox: Sandbox) -> None:
+def test_the_terminals_answer_chooses_the_theme_and_is_not_typed(
+    sandbox: Sandbox,
+) -> None:
     (sandbox.root / ".cdd").mkdir()
-    terminal = Terminal(sandbox.root, sys.executable, "-m", "cdd_agent", "--model", "script:none.yaml", size=(80, 24))
+    terminal = Terminal(
+        sandbox.root,
+        sys.executable,
+        "-m",
+        "cdd_agent",
+        "--model",
+        "script:none.yaml",
+        size=(80, 24),
+    )
     try:
-        terminal.until(lambda: QUESTION.encode() in terminal.seen and "❯".encode() in terminal.seen)
+        terminal.until(
+            lambda: QUESTION.encode() in terminal.seen and "❯".encode() in terminal.seen
+        )
         os.write(terminal.master, b"\x1b]11;rgb:fdfd/f6f6/e3e3\x1b\\")
         terminal.until(lambda: remembered({}) == ThemeChoice("light"))
         terminal.type("/exit")

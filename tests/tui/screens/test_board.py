@@ -20,19 +20,34 @@ from tests.tui.test_snapshots import OPENING, shop, showing
 __all__ = ["shop"]
 
 
-async def test_it_follows_what_another_process_saves_and_fits_a_narrow_terminal(sandbox: Sandbox) -> None:
+async def test_it_follows_what_another_process_saves_and_fits_a_narrow_terminal(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(Step("a.txt"))
     folder = folder_of(sandbox.root)
     folder.mkdir(parents=True)
     lock = TicketLock.take(folder, folder.name, "2026-11-21T10:00:00+00:00")
-    row = replace(Row(TicketJob("feature-words")), state=RunState.RUNNING, done=1, total=3, steps={2: "Make [b]it"})
+    row = replace(
+        Row(TicketJob("feature-words")),
+        state=RunState.RUNNING,
+        done=1,
+        total=3,
+        steps={2: "Make [b]it"},
+    )
     save_board(folder, Board({row.job.name: row}))
     async with person_at(sandbox, size=(40, 20)) as person:
         await person.say("/board")
-        await person.until(lambda: isinstance(person.app.screen, BoardScreen) and "Make [b]it" in person.screen)
+        await person.until(
+            lambda: (
+                isinstance(person.app.screen, BoardScreen)
+                and "Make [b]it" in person.screen
+            )
+        )
         assert "◐ feature-words" in person.screen
         assert "1/3" in person.screen
-        save_board(folder, Board({row.job.name: replace(row, state=RunState.DONE, done=3)}))
+        save_board(
+            folder, Board({row.job.name: replace(row, state=RunState.DONE, done=3)})
+        )
         await person.until(lambda: "✓ feature-words" in person.screen)
         await person.press("escape")
         await person.until(lambda: person.app.screen is person.app.home)
@@ -41,7 +56,13 @@ async def test_it_follows_what_another_process_saves_and_fits_a_narrow_terminal(
 
 ROWS = (
     Row(
-        TicketJob("feature-user-auth"), RunState.DONE, 7, 7, tests=(44, 0), costs={1: Cost(120_300, 0.412)}, earlier=312
+        TicketJob("feature-user-auth"),
+        RunState.DONE,
+        7,
+        7,
+        tests=(44, 0),
+        costs={1: Cost(120_300, 0.412)},
+        earlier=312,
     ),
     Row(
         TicketJob("feature-monthly-report"),
@@ -53,13 +74,25 @@ ROWS = (
         costs={1: Cost(8_100, 0.02)},
         earlier=41,
     ),
-    Row(TicketJob("bug-rounding"), RunState.FAILED, 0, 2, {1: "Round half to even"}, why="1 test failed", earlier=9),
+    Row(
+        TicketJob("bug-rounding"),
+        RunState.FAILED,
+        0,
+        2,
+        {1: "Round half to even"},
+        why="1 test failed",
+        earlier=9,
+    ),
     Row(TicketJob("chore-names"), total=3),
 )
 
 
-@pytest.mark.parametrize("size", [(40, 20), (80, 24), (120, 40)], ids=lambda size: f"{size[0]}x{size[1]}")
-def test_the_board(shop: Sandbox, snap_compare: Callable[..., bool], size: tuple[int, int]) -> None:
+@pytest.mark.parametrize(
+    "size", [(40, 20), (80, 24), (120, 40)], ids=lambda size: f"{size[0]}x{size[1]}"
+)
+def test_the_board(
+    shop: Sandbox, snap_compare: Callable[..., bool], size: tuple[int, int]
+) -> None:
     folder = folder_of(shop.root)
     folder.mkdir(parents=True)
     save_board(folder, Board({row.job.name: row for row in ROWS}))
@@ -73,5 +106,7 @@ def test_the_board(shop: Sandbox, snap_compare: Callable[..., bool], size: tuple
             await pilot.pause(0.01)
         await pilot.pause()
 
-    assert snap_compare(shell(shop, opening=OPENING), run_before=look, terminal_size=size)
+    assert snap_compare(
+        shell(shop, opening=OPENING), run_before=look, terminal_size=size
+    )
     lock.release()

@@ -1,4 +1,6 @@
-"""The way of somebody who has nothing yet: a model, their words, a ticket; each by a key that they mean."""
+"""The way of somebody who has nothing yet: a model, their words, a ticket; each by a
+key that they mean.
+"""
 
 from collections.abc import Sequence
 
@@ -16,7 +18,9 @@ from tests.agents.asking import asks
 from tests.projects import Sandbox, no_servers
 from tests.tui.person import Person, person_at
 
-SERVER = LocalServer("Ollama", "http://127.0.0.1:11434/v1", ("qwen3-coder:30b", "llama3.2"))
+SERVER = LocalServer(
+    "Ollama", "http://127.0.0.1:11434/v1", ("qwen3-coder:30b", "llama3.2")
+)
 WORDS = "I want to export the monthly report as CSV"
 SLUG = "feature-export-monthly-report-as-csv"
 
@@ -32,12 +36,23 @@ async def first_run(person: Person) -> FirstRun:
 
 
 async def home(person: Person) -> None:
-    await person.until(lambda: person.app.screen is person.app.home and not person.is_waiting)
+    await person.until(
+        lambda: person.app.screen is person.app.home and not person.is_waiting
+    )
 
 
 def test_what_is_found_is_offered_and_of_a_key_only_its_name() -> None:
     offers = [OfferedModel("my model", "LM Studio", "http://127.0.0.1:1234/v1")]
-    found = list(choices(offers, {"OPENAI_API_KEY": "sk-secret", "CEREBRAS_API_KEY": "csk-secret", "XAI_API_KEY": ""}))
+    found = list(
+        choices(
+            offers,
+            {
+                "OPENAI_API_KEY": "sk-secret",
+                "CEREBRAS_API_KEY": "csk-secret",
+                "XAI_API_KEY": "",
+            },
+        )
+    )
     assert [row.key for row in found] == [
         "/model 'openai/my model' http://127.0.0.1:1234/v1 --save",
         f"/model openai/{SUGGESTED['openai']} --save",
@@ -54,7 +69,9 @@ def test_what_is_suggested_is_known(provider: str) -> None:
     assert PROVIDERS[provider].needs_key
 
 
-async def test_arrows_and_enter_choose_a_model_for_the_project(sandbox: Sandbox) -> None:
+async def test_arrows_and_enter_choose_a_model_for_the_project(
+    sandbox: Sandbox,
+) -> None:
     async with person_at(sandbox, find_servers=servers, helps_to_begin=True) as person:
         await first_run(person)
         await person.rest()
@@ -84,7 +101,9 @@ async def test_an_enter_that_was_on_its_way_chooses_nothing(sandbox: Sandbox) ->
 
 
 @pytest.mark.parametrize("key", ["escape", "w"])
-async def test_escape_and_typing_leave_it_and_it_does_not_come_back(sandbox: Sandbox, key: str) -> None:
+async def test_escape_and_typing_leave_it_and_it_does_not_come_back(
+    sandbox: Sandbox, key: str
+) -> None:
     async with person_at(sandbox, find_servers=servers, helps_to_begin=True) as person:
         await first_run(person)
         await person.press(key)
@@ -97,7 +116,9 @@ async def test_escape_and_typing_leave_it_and_it_does_not_come_back(sandbox: San
         assert load_config(sandbox.root, {}).model is None
 
 
-async def test_what_is_typed_at_once_closes_it_and_is_all_in_the_prompt(sandbox: Sandbox) -> None:
+async def test_what_is_typed_at_once_closes_it_and_is_all_in_the_prompt(
+    sandbox: Sandbox,
+) -> None:
     async with person_at(sandbox, find_servers=servers, helps_to_begin=True) as person:
         await first_run(person)
         person.at_once(*"/boarx", "backspace", "d")
@@ -107,7 +128,9 @@ async def test_what_is_typed_at_once_closes_it_and_is_all_in_the_prompt(sandbox:
         await person.until(lambda: isinstance(person.app.screen, BoardScreen))
 
 
-async def test_a_key_that_comes_twice_at_once_closes_only_one_screen(sandbox: Sandbox) -> None:
+async def test_a_key_that_comes_twice_at_once_closes_only_one_screen(
+    sandbox: Sandbox,
+) -> None:
     async with person_at(sandbox) as person:
         below, above = HelpScreen("chat"), Wish()
         for screen in (below, above):
@@ -122,7 +145,9 @@ async def test_a_key_that_comes_twice_at_once_closes_only_one_screen(sandbox: Sa
 
 
 async def test_nobody_who_types_already_is_interrupted(sandbox: Sandbox) -> None:
-    async with person_at(sandbox, find_servers=no_servers, helps_to_begin=False) as person:
+    async with person_at(
+        sandbox, find_servers=no_servers, helps_to_begin=False
+    ) as person:
         from cdd_agent.tui.screens.opening import offer_first_steps
 
         await person.type("wh")
@@ -133,7 +158,9 @@ async def test_nobody_who_types_already_is_interrupted(sandbox: Sandbox) -> None
 
 
 async def test_the_demo_is_what_the_shell_is_left_for(sandbox: Sandbox) -> None:
-    async with person_at(sandbox, find_servers=no_servers, helps_to_begin=True) as person:
+    async with person_at(
+        sandbox, find_servers=no_servers, helps_to_begin=True
+    ) as person:
         await first_run(person)
         await person.rest()
         await person.press("end", "enter")
@@ -141,7 +168,9 @@ async def test_the_demo_is_what_the_shell_is_left_for(sandbox: Sandbox) -> None:
     assert person.app.wants_demo
 
 
-async def test_what_is_wanted_becomes_a_ticket_and_each_step_is_an_enter(sandbox: Sandbox) -> None:
+async def test_what_is_wanted_becomes_a_ticket_and_each_step_is_an_enter(
+    sandbox: Sandbox,
+) -> None:
     (sandbox.root / ".cdd").mkdir()
     sandbox.flags = {}
     sandbox.replies(asks("Which months?"))
@@ -155,7 +184,11 @@ async def test_what_is_wanted_becomes_a_ticket_and_each_step_is_an_enter(sandbox
         await person.until(lambda: isinstance(person.app.screen, Wish))
         await person.press("enter")
         assert "Enter does nothing here" in person.screen
-        await person.press(*("space" if letter == " " else letter for letter in f"{WORDS}x"), "backspace", "enter")
+        await person.press(
+            *("space" if letter == " " else letter for letter in f"{WORDS}x"),
+            "backspace",
+            "enter",
+        )
         await home(person)
         assert (sandbox.root / "tickets" / SLUG / "spec.yaml").exists()
         await person.until(lambda: person.prompt.text == f"/socrates {SLUG}")
@@ -192,5 +225,7 @@ async def test_somebody_at_something_else_is_let_be(sandbox: Sandbox) -> None:
         ("x" * 300, f"/new feature {'x' * 48}"),
     ],
 )
-def test_a_ticket_is_named_by_the_words_that_say_something(words: str, line: str) -> None:
+def test_a_ticket_is_named_by_the_words_that_say_something(
+    words: str, line: str
+) -> None:
     assert Guide(words).first_line == line

@@ -20,7 +20,9 @@ async def helped(person: Person) -> str:
 async def shown(person: Person) -> str:
     await person.until(lambda: isinstance(person.app.screen, HelpScreen))
     transcript = person.app.screen.query_one(Transcript)
-    await person.until(lambda: transcript.max_scroll_y > 0 and transcript.scroll_offset.y == 0)
+    await person.until(
+        lambda: transcript.max_scroll_y > 0 and transcript.scroll_offset.y == 0
+    )
     return transcript.plain_text()
 
 
@@ -33,7 +35,9 @@ async def shown(person: Person) -> str:
         (f"/socrates {SLUG}", "With Socrates"),
     ],
 )
-async def test_it_begins_with_the_situation(sandbox: Sandbox, line: str, first: str) -> None:
+async def test_it_begins_with_the_situation(
+    sandbox: Sandbox, line: str, first: str
+) -> None:
     sandbox.write(Step("a.txt"))
     async with person_at(sandbox, line) as person:
         text = await helped(person)
@@ -43,9 +47,13 @@ async def test_it_begins_with_the_situation(sandbox: Sandbox, line: str, first: 
         assert person.app.focused is person.prompt.area
 
 
-async def test_with_a_question_open_it_is_about_that_and_the_question_stays(sandbox: Sandbox) -> None:
+async def test_with_a_question_open_it_is_about_that_and_the_question_stays(
+    sandbox: Sandbox,
+) -> None:
     async with person_at(sandbox) as person:
-        asked = person.app.run_worker(person.app.asking.approve(CommandProposed("ls", "Because")))
+        asked = person.app.run_worker(
+            person.app.asking.approve(CommandProposed("ls", "Because"))
+        )
         await person.until_asked()
         text = await helped(person)
         assert text.startswith("A question is open")
@@ -56,7 +64,9 @@ async def test_with_a_question_open_it_is_about_that_and_the_question_stays(sand
         await asked.wait()
 
 
-async def test_the_command_opens_it_too_and_of_an_agent_at_what_that_understands(sandbox: Sandbox) -> None:
+async def test_the_command_opens_it_too_and_of_an_agent_at_what_that_understands(
+    sandbox: Sandbox,
+) -> None:
     async with person_at(sandbox) as person:
         await person.say("/help planner")
         assert (await shown(person)).startswith("With the Planner")
@@ -81,10 +91,17 @@ async def test_a_question_mark_reaches_the_prompt(sandbox: Sandbox) -> None:
         assert person.prompt.text == "?"
 
 
-@pytest.mark.parametrize("situation", ["chat", "executor", "planner", "socrates", "question", "keys"])
+@pytest.mark.parametrize(
+    "situation", ["chat", "executor", "planner", "socrates", "question", "keys"]
+)
 def test_nothing_is_missing_and_nothing_there_twice(situation: str) -> None:
     titles = [title for title, _ in sections(situation)]
     assert len(titles) == len(set(titles)) == 14
     text = "\n".join(text for _, text in sections(situation))
-    for binding in (*Shell.BINDINGS, *PromptArea.BINDINGS, *Transcript.BINDINGS, *FindBar.BINDINGS):
+    for binding in (
+        *Shell.BINDINGS,
+        *PromptArea.BINDINGS,
+        *Transcript.BINDINGS,
+        *FindBar.BINDINGS,
+    ):
         assert getattr(binding, "description", "") in text

@@ -1,4 +1,6 @@
-"""Whatever is bound has words, and docs/shell.md has the same; on the screens around the work no key is silent."""
+"""Whatever is bound has words, and docs/shell.md has the same; on the screens around
+the work no key is silent.
+"""
 
 import re
 from collections.abc import Iterator
@@ -25,14 +27,46 @@ from tests.tui.screens.reading import has_read
 from tests.tui.test_keys import without_hints
 
 DOCS = Path(__file__).parents[3] / "docs" / "shell.md"
-SCREENS = {"ctrl+p": Palette, "f1": HelpScreen, "f4": TicketsScreen, "f5": SettingsScreen}
+SCREENS = {
+    "ctrl+p": Palette,
+    "f1": HelpScreen,
+    "f4": TicketsScreen,
+    "f5": SettingsScreen,
+}
 KEYS = (
     *("a", "x", "7", "?", " ", "é"),
-    *("up", "down", "left", "right", "home", "end", "pageup", "pagedown", "tab", "shift+tab", "backspace", "delete"),
+    *(
+        "up",
+        "down",
+        "left",
+        "right",
+        "home",
+        "end",
+        "pageup",
+        "pagedown",
+        "tab",
+        "shift+tab",
+        "backspace",
+        "delete",
+    ),
     *(f"f{number}" for number in range(1, 13)),
     *(f"ctrl+{letter}" for letter in "agkopnrtu"),
 )
-FEW = ("a", "7", "é", "up", "left", "end", "pagedown", "tab", "backspace", "f3", "f9", "ctrl+a", "ctrl+u")
+FEW = (
+    "a",
+    "7",
+    "é",
+    "up",
+    "left",
+    "end",
+    "pagedown",
+    "tab",
+    "backspace",
+    "f3",
+    "f9",
+    "ctrl+a",
+    "ctrl+u",
+)
 """Of each kind some: after these, Escape is pressed too."""
 
 
@@ -52,14 +86,20 @@ FEW = ("a", "7", "é", "up", "left", "end", "pagedown", "tab", "backspace", "f3"
         FindBar,
     ],
 )
-def test_every_binding_has_words(kind: type[Shell | Overlay | PromptArea | Transcript | FindBar]) -> None:
+def test_every_binding_has_words(
+    kind: type[Shell | Overlay | PromptArea | Transcript | FindBar],
+) -> None:
     for binding in kind.BINDINGS:
         assert isinstance(binding, Binding)
         assert binding.description.strip(), binding
 
 
 def _documented() -> Iterator[tuple[str, str]]:
-    table = DOCS.read_text(encoding="utf-8").partition("\n## Keys\n")[2].partition("\n## ")[0]
+    table = (
+        DOCS.read_text(encoding="utf-8")
+        .partition("\n## Keys\n")[2]
+        .partition("\n## ")[0]
+    )
     for keys, words in re.findall(r"^\| (.+?) \| (.+?) \|$", table, re.MULTILINE)[1:]:
         yield keys.replace("\\_", "_"), words
 
@@ -81,11 +121,17 @@ def test_keys_are_named_as_people_read_them() -> None:
 async def seen(person: Person) -> tuple[object, ...]:
     await person.pilot.pause()
     strips = person.app.screen._compositor.render_strips()
-    return person.app.screen, [(part.text, part.style) for strip in strips for part in strip], person.prompt.text
+    return (
+        person.app.screen,
+        [(part.text, part.style) for strip in strips for part in strip],
+        person.prompt.text,
+    )
 
 
 @pytest.mark.parametrize("opens", SCREENS)
-@pytest.mark.parametrize(("size", "keys"), [((120, 40), KEYS), ((24, 8), FEW)], ids=["large", "small"])
+@pytest.mark.parametrize(
+    ("size", "keys"), [((120, 40), KEYS), ((24, 8), FEW)], ids=["large", "small"]
+)
 async def test_no_key_is_silent_and_escape_always_closes(
     sandbox: Sandbox, opens: str, size: tuple[int, int], keys: tuple[str, ...]
 ) -> None:
@@ -94,7 +140,12 @@ async def test_no_key_is_silent_and_escape_always_closes(
         for key in keys:
             if not isinstance(person.app.screen, SCREENS[opens]):
                 await person.press(opens)
-                await person.until(lambda: isinstance(person.app.screen, SCREENS[opens]) and has_read(person))
+                await person.until(
+                    lambda: (
+                        isinstance(person.app.screen, SCREENS[opens])
+                        and has_read(person)
+                    )
+                )
             without_hints(person)
             person.prompt.replace("a draft")
             before = await seen(person)
@@ -110,10 +161,14 @@ async def test_no_key_is_silent_and_escape_always_closes(
 
 
 @pytest.mark.parametrize("opens", SCREENS)
-async def test_a_key_that_does_nothing_says_so_and_which_ones_do(sandbox: Sandbox, opens: str) -> None:
+async def test_a_key_that_does_nothing_says_so_and_which_ones_do(
+    sandbox: Sandbox, opens: str
+) -> None:
     async with person_at(sandbox, size=(160, 24)) as person:
         await person.press(opens)
-        await person.until(lambda: isinstance(person.app.screen, SCREENS[opens]) and has_read(person))
+        await person.until(
+            lambda: isinstance(person.app.screen, SCREENS[opens]) and has_read(person)
+        )
         await person.press("f9")
         await person.until(lambda: "F9 does nothing here" in person.screen)
         assert "Esc closes" in person.screen

@@ -28,13 +28,21 @@ LOOKS = [
     ((80, 24), "light", ""),
 ]
 everywhere = pytest.mark.parametrize(
-    ("size", "theme", "colours"), LOOKS, ids=[f"{w}x{h}-{theme}{'' if c else '-16'}" for (w, h), theme, c in LOOKS]
+    ("size", "theme", "colours"),
+    LOOKS,
+    ids=[f"{w}x{h}-{theme}{'' if c else '-16'}" for (w, h), theme, c in LOOKS],
 )
 Look = tuple[tuple[int, int], str]
 
 
 @pytest.fixture
-def look(size: tuple[int, int], theme: str, colours: str, shop: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Look:
+def look(
+    size: tuple[int, int],
+    theme: str,
+    colours: str,
+    shop: Sandbox,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Look:
     monkeypatch.setenv("COLORTERM", colours)
     monkeypatch.setenv("TERM", "xterm-256color" if colours else "xterm")
     for number, name in enumerate((SLUG, "feature-login", "bug-rounding")):
@@ -52,7 +60,9 @@ class Noon(datetime):
         return cls.fromtimestamp(1_700_005_400, UTC)
 
 
-def doing(theme: str, do: Callable[[Shell, Pilot[None]], Awaitable[None]]) -> Callable[[Pilot[None]], Awaitable[None]]:
+def doing(
+    theme: str, do: Callable[[Shell, Pilot[None]], Awaitable[None]]
+) -> Callable[[Pilot[None]], Awaitable[None]]:
     async def run(pilot: Pilot[None]) -> None:
         await showing()(pilot)
         app = pilot.app
@@ -74,7 +84,10 @@ async def at_rest(app: Shell, pilot: Pilot[None]) -> None:
 def pressing(*keys: str) -> Callable[[Shell, Pilot[None]], Awaitable[None]]:
     async def press(app: Shell, pilot: Pilot[None]) -> None:
         await pilot.press(*keys[:1])
-        while not isinstance(app.screen, Palette | TicketsScreen | SettingsScreen) and keys[0] != "f1":
+        while (
+            not isinstance(app.screen, Palette | TicketsScreen | SettingsScreen)
+            and keys[0] != "f1"
+        ):
             await pilot.pause(0.01)
         await at_rest(app, pilot)
         await pilot.press(*keys[1:])
@@ -82,9 +95,16 @@ def pressing(*keys: str) -> Callable[[Shell, Pilot[None]], Awaitable[None]]:
     return press
 
 
-def snap(compare: Compare, shop: Sandbox, look: Look, do: Callable[[Shell, Pilot[None]], Awaitable[None]]) -> bool:
+def snap(
+    compare: Compare,
+    shop: Sandbox,
+    look: Look,
+    do: Callable[[Shell, Pilot[None]], Awaitable[None]],
+) -> bool:
     size, theme = look
-    return compare(shell(shop, opening=OPENING), run_before=doing(theme, do), terminal_size=size)
+    return compare(
+        shell(shop, opening=OPENING), run_before=doing(theme, do), terminal_size=size
+    )
 
 
 @everywhere
@@ -110,19 +130,28 @@ def test_tickets(shop: Sandbox, look: Look, snap_compare: Compare) -> None:
 @everywhere
 def test_settings(shop: Sandbox, look: Look, snap_compare: Compare) -> None:
     shop.flags = {"max_attempts": 5}
-    (shop.root / ".cdd" / "config.yaml").write_text("approval: ask\nbudget:\n  usd: 2\n")
+    (shop.root / ".cdd" / "config.yaml").write_text(
+        "approval: ask\nbudget:\n  usd: 2\n"
+    )
     assert snap(snap_compare, shop, look, pressing("f5", "down"))
 
 
 OFFERS = (
     OfferedModel("qwen3-coder:30b", "Ollama", "http://127.0.0.1:11434"),
-    OfferedModel("mistralai/devstral-small-2507", "LM Studio", "http://127.0.0.1:1234/v1"),
+    OfferedModel(
+        "mistralai/devstral-small-2507", "LM Studio", "http://127.0.0.1:1234/v1"
+    ),
 )
 
 
 @everywhere
-def test_the_first_run(shop: Sandbox, look: Look, snap_compare: Compare, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cdd_agent.tui.screens.first_run.choices.__defaults__", ({"ANTHROPIC_API_KEY": "a"},))
+def test_the_first_run(
+    shop: Sandbox, look: Look, snap_compare: Compare, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "cdd_agent.tui.screens.first_run.choices.__defaults__",
+        ({"ANTHROPIC_API_KEY": "a"},),
+    )
 
     async def offer(app: Shell, pilot: Pilot[None]) -> None:
         app.push_screen(FirstRun(OFFERS, lambda: 0.0))

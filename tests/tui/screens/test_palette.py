@@ -13,7 +13,9 @@ from tests.tui.screens.reading import has_read
 
 async def palette(person: Person) -> Palette:
     await person.press("ctrl+p")
-    await person.until(lambda: isinstance(person.app.screen, Palette) and has_read(person))
+    await person.until(
+        lambda: isinstance(person.app.screen, Palette) and has_read(person)
+    )
     assert isinstance(person.app.screen, Palette)
     return person.app.screen
 
@@ -39,7 +41,9 @@ async def test_a_command_or_a_ticket_is_put_into_the_prompt_and_not_run(
     async with person_at(sandbox) as person:
         person.prompt.replace("a draft")
         await palette(person)
-        await person.press(*("space" if letter == " " else letter for letter in typed), "enter")
+        await person.press(
+            *("space" if letter == " " else letter for letter in typed), "enter"
+        )
         await back(person)
         assert person.prompt.text == line
         assert person.app.focused is person.prompt.area
@@ -50,7 +54,7 @@ async def test_a_command_or_a_ticket_is_put_into_the_prompt_and_not_run(
         assert person.prompt.text == "a draft"
 
 
-async def test_a_ticket_without_a_complete_spec_is_offered_to_socrates_and_one_with_it_to_the_planner(
+async def test_without_a_complete_spec_a_ticket_goes_to_socrates_else_to_the_planner(
     sandbox: Sandbox,
 ) -> None:
     sandbox.write(Step("a.txt"))
@@ -58,7 +62,9 @@ async def test_a_ticket_without_a_complete_spec_is_offered_to_socrates_and_one_w
     async with person_at(sandbox) as person:
         screen = await palette(person)
         await person.press(*SLUG)
-        assert screen.highlighted == Row(f"/plan {SLUG}", f"/plan {SLUG}", "ticket · spec")
+        assert screen.highlighted == Row(
+            f"/plan {SLUG}", f"/plan {SLUG}", "ticket · spec"
+        )
         (sandbox.ticket / "spec.yaml").write_text("title: Only a title\n")
         await person.press("escape")
         screen = await palette(person)
@@ -67,12 +73,18 @@ async def test_a_ticket_without_a_complete_spec_is_offered_to_socrates_and_one_w
         assert screen.highlighted.key == f"/socrates {SLUG}"
 
 
-async def test_a_screen_is_shown_at_once_and_nothing_of_textuals_own_is_there(sandbox: Sandbox) -> None:
+async def test_a_screen_is_shown_at_once_and_nothing_of_textuals_own_is_there(
+    sandbox: Sandbox,
+) -> None:
     sandbox.write(Step("a.txt"))
     async with person_at(sandbox) as person:
         screen = await palette(person)
         texts = [row.text.lower() for row in screen._rows]
-        assert not [text for text in texts if any(word in text for word in ("quit", "screenshot", "maximize"))]
+        assert not [
+            text
+            for text in texts
+            if any(word in text for word in ("quit", "screenshot", "maximize"))
+        ]
         await person.press(*"help", "down", "enter")
         await person.until(lambda: isinstance(person.app.screen, HelpScreen))
         await person.press("escape")
@@ -83,7 +95,9 @@ async def test_a_screen_is_shown_at_once_and_nothing_of_textuals_own_is_there(sa
         await person.until(lambda: isinstance(person.app.screen, CriteriaScreen))
 
 
-async def test_a_click_chooses_and_escape_leaves_everything_as_it_was(sandbox: Sandbox) -> None:
+async def test_a_click_chooses_and_escape_leaves_everything_as_it_was(
+    sandbox: Sandbox,
+) -> None:
     async with person_at(sandbox) as person:
         person.prompt.replace("a draft")
         await palette(person)
@@ -110,7 +124,11 @@ async def test_it_opens_while_a_turn_runs_and_stops_nothing(sandbox: Sandbox) ->
         await person.until(lambda: not person.is_waiting)
 
 
-ROWS = (Row("/exec", "/exec SLUG", "Carry out a plan"), Row("/plan", "/plan SLUG", "Make one"), Row("k", "Help", "F1"))
+ROWS = (
+    Row("/exec", "/exec SLUG", "Carry out a plan"),
+    Row("/plan", "/plan SLUG", "Make one"),
+    Row("k", "Help", "F1"),
+)
 
 
 @pytest.mark.parametrize(
@@ -125,5 +143,7 @@ ROWS = (Row("/exec", "/exec SLUG", "Carry out a plan"), Row("/plan", "/plan SLUG
         ("zzz", []),
     ],
 )
-def test_what_begins_with_the_words_comes_first_and_letters_in_order_last(typed: str, keys: list[str]) -> None:
+def test_what_begins_with_the_words_comes_first_and_letters_in_order_last(
+    typed: str, keys: list[str]
+) -> None:
     assert [row.key for row in found(ROWS, typed)] == keys

@@ -31,7 +31,9 @@ def config(sandbox: Sandbox) -> Path:
 
 async def settings(person: Person) -> SettingsScreen:
     await person.press("f5")
-    await person.until(lambda: isinstance(person.app.screen, SettingsScreen) and has_read(person))
+    await person.until(
+        lambda: isinstance(person.app.screen, SettingsScreen) and has_read(person)
+    )
     assert isinstance(person.app.screen, SettingsScreen)
     return person.app.screen
 
@@ -39,7 +41,9 @@ async def settings(person: Person) -> SettingsScreen:
 async def put(person: Person, name: str, value: str) -> None:
     """Go to a setting, and type another value for it."""
     await person.press("ctrl+u", *name, "enter", "ctrl+u")
-    await person.press(*("space" if letter == " " else letter for letter in value), "enter")
+    await person.press(
+        *("space" if letter == " " else letter for letter in value), "enter"
+    )
     await person.until(lambda: has_read(person))
 
 
@@ -48,7 +52,9 @@ def leaves(settings: Struct, prefix: str = "") -> set[str]:
     for name in settings.__struct_fields__:
         value = getattr(settings, name)
         is_section = isinstance(value, Struct) and name != "models"
-        found |= leaves(value, f"{prefix}{name}.") if is_section else {f"{prefix}{name}"}
+        found |= (
+            leaves(value, f"{prefix}{name}.") if is_section else {f"{prefix}{name}"}
+        )
     return found
 
 
@@ -56,12 +62,17 @@ def test_every_setting_is_there() -> None:
     assert set(words_of_settings()) == leaves(Config())
 
 
-def test_where_each_comes_from(sandbox: Sandbox, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_each_comes_from(
+    sandbox: Sandbox, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     user_file().parent.mkdir(parents=True, exist_ok=True)
     user_file().write_text("test_timeout: 20\napproval: auto\n")
     monkeypatch.setenv("CDD_EFFORT", "low")
     sandbox.flags = {"max_attempts": 7}
-    found = {setting.name: (setting.value, setting.origin) for setting in settings_of(sandbox.project)}
+    found = {
+        setting.name: (setting.value, setting.origin)
+        for setting in settings_of(sandbox.project)
+    }
     assert found["approval"] == ("ask", "project")
     assert found["budget.usd"] == ("2.0", "project")
     assert found["budget.tokens"] == ("null", "default")
@@ -70,7 +81,9 @@ def test_where_each_comes_from(sandbox: Sandbox, config: Path, monkeypatch: pyte
     assert found["max_attempts"] == ("7", "session")
 
 
-async def test_what_may_hold_a_secret_is_neither_shown_nor_changed_here(sandbox: Sandbox, config: Path) -> None:
+async def test_what_may_hold_a_secret_is_neither_shown_nor_changed_here(
+    sandbox: Sandbox, config: Path
+) -> None:
     config.write_text("request:\n  headers:\n    X-Key: sk-very-secret\n")
     async with person_at(sandbox, size=(120, 40)) as person:
         await settings(person)
@@ -80,7 +93,9 @@ async def test_what_may_hold_a_secret_is_neither_shown_nor_changed_here(sandbox:
         assert "is changed in .cdd/config.yaml" in person.screen
 
 
-async def test_a_change_is_written_and_holds_and_the_comments_stay(sandbox: Sandbox, config: Path) -> None:
+async def test_a_change_is_written_and_holds_and_the_comments_stay(
+    sandbox: Sandbox, config: Path
+) -> None:
     async with person_at(sandbox) as person:
         await settings(person)
         await put(person, "approval", "auto")
@@ -89,11 +104,17 @@ async def test_a_change_is_written_and_holds_and_the_comments_stay(sandbox: Sand
         assert person.app.session is not None
         now = person.app.session.project.config
         assert (now.approval, now.budget.usd, now.max_attempts) == ("auto", 3.5, 9)
-    assert config.read_text() == FILE.replace("ask ", '"auto" ').replace("usd: 2", "usd: 3.5") + "max_attempts: 9\n"
+    assert (
+        config.read_text()
+        == FILE.replace("ask ", '"auto" ').replace("usd: 2", "usd: 3.5")
+        + "max_attempts: 9\n"
+    )
     assert load_config(sandbox.root, {}) == now
 
 
-async def test_a_wrong_value_is_told_and_changes_nothing(sandbox: Sandbox, config: Path) -> None:
+async def test_a_wrong_value_is_told_and_changes_nothing(
+    sandbox: Sandbox, config: Path
+) -> None:
     async with person_at(sandbox, size=(160, 30)) as person:
         await settings(person)
         for name, value, allowed in (
@@ -117,7 +138,9 @@ async def test_nothing_means_the_default(sandbox: Sandbox, config: Path) -> None
     assert load_config(sandbox.root, {}).approval == "edits"
 
 
-async def test_escape_leaves_the_value_first_then_the_screen(sandbox: Sandbox, config: Path) -> None:
+async def test_escape_leaves_the_value_first_then_the_screen(
+    sandbox: Sandbox, config: Path
+) -> None:
     async with person_at(sandbox) as person:
         screen = await settings(person)
         await person.press(*"approval", "enter", *"x", "escape")
@@ -130,7 +153,9 @@ async def test_escape_leaves_the_value_first_then_the_screen(sandbox: Sandbox, c
 async def test_a_folder_that_is_no_project_becomes_one(sandbox: Sandbox) -> None:
     async with person_at(sandbox) as person:
         await person.say("/settings")
-        await person.until(lambda: isinstance(person.app.screen, SettingsScreen) and has_read(person))
+        await person.until(
+            lambda: isinstance(person.app.screen, SettingsScreen) and has_read(person)
+        )
         await put(person, "approval", "ask")
     assert load_config(sandbox.root, {}).approval == "ask"
     assert "# model: anthropic" in (sandbox.root / ".cdd" / "config.yaml").read_text()

@@ -1,4 +1,6 @@
-"""Themes: chosen by the person or by the terminal's background, remembered, readable in each."""
+"""Themes: chosen by the person or by the terminal's background, remembered, readable in
+each.
+"""
 
 import json
 import os
@@ -14,7 +16,14 @@ from textual.message import Message
 
 from cdd_agent.files.state_folder import state_folder
 from cdd_agent.tui.background import BackgroundTold
-from cdd_agent.tui.themes import THEMES, ThemeChoice, by_background, remember, remembered, use_theme
+from cdd_agent.tui.themes import (
+    THEMES,
+    ThemeChoice,
+    by_background,
+    remember,
+    remembered,
+    use_theme,
+)
 from tests.projects import SLUG, Sandbox, Step
 from tests.tui.person import Person, person_at
 
@@ -35,7 +44,9 @@ async def drawn_in(person: Person, name: str) -> None:
     await person.until(lambda: person.app.theme == name)
 
 
-async def test_what_is_chosen_is_used_at_once_and_at_the_next_start(sandbox: Sandbox) -> None:
+async def test_what_is_chosen_is_used_at_once_and_at_the_next_start(
+    sandbox: Sandbox,
+) -> None:
     async with person_at(sandbox) as person:
         assert person.app.theme == "textual-dark"
         await person.say("/theme light")
@@ -59,7 +70,9 @@ async def test_the_palette_changes_it_too(sandbox: Sandbox) -> None:
         assert remembered() == ThemeChoice("light", is_chosen=True)
 
 
-async def test_unless_one_is_chosen_it_is_that_of_the_background_and_auto_goes_back_to_it(sandbox: Sandbox) -> None:
+async def test_the_theme_follows_the_background_until_one_is_chosen_and_after_auto(
+    sandbox: Sandbox,
+) -> None:
     async with person_at(sandbox) as person:
         person.app.post_message(BackgroundTold("rgb:fafa/fafa/fafa"))
         await drawn_in(person, "textual-light")
@@ -72,7 +85,9 @@ async def test_unless_one_is_chosen_it_is_that_of_the_background_and_auto_goes_b
         assert remembered() == ThemeChoice("dark")
 
 
-async def test_a_name_that_there_is_not_and_none_at_all_are_answered(sandbox: Sandbox) -> None:
+async def test_a_name_that_there_is_not_and_none_at_all_are_answered(
+    sandbox: Sandbox,
+) -> None:
     async with person_at(sandbox) as person:
         for line in ("/theme neon", "/theme"):
             person.app.clear_notifications()
@@ -91,13 +106,22 @@ def test_a_file_that_says_nothing_is_passed_over(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "name"), [("15;0", "dark"), ("0;15", "light"), ("0;default;7", "light"), ("", "dark"), ("x;y", "dark")]
+    ("value", "name"),
+    [
+        ("15;0", "dark"),
+        ("0;15", "light"),
+        ("0;default;7", "light"),
+        ("", "dark"),
+        ("x;y", "dark"),
+    ],
 )
 def test_the_environment_may_say_what_the_background_is(value: str, name: str) -> None:
     assert remembered({"COLORFGBG": value}) == ThemeChoice(name)
 
 
-@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root writes everywhere")
+@pytest.mark.skipif(
+    os.name == "nt" or os.geteuid() == 0, reason="root writes everywhere"
+)
 def test_where_the_disk_refuses_nothing_fails() -> None:
     state_folder().parent.mkdir(parents=True, exist_ok=True)
     state_folder().parent.chmod(0o500)
@@ -122,7 +146,9 @@ def test_it_is_kept_as_json() -> None:
         ("rgb:zz/00/00", None),
     ],
 )
-def test_a_background_is_read_as_terminals_write_it(colour: str, name: str | None) -> None:
+def test_a_background_is_read_as_terminals_write_it(
+    colour: str, name: str | None
+) -> None:
     assert by_background(colour) == name
 
 
@@ -139,7 +165,9 @@ def read(pieces: Iterable[str]) -> list[Message]:
 @pytest.mark.skipif(os.name == "nt", reason="a terminal of another kind")
 @pytest.mark.parametrize("end", ["\x1b\\", "\x07"])
 @pytest.mark.parametrize("at", range(2, 25))
-def test_an_answer_between_keys_is_taken_out_wherever_it_is_cut(at: int, end: str) -> None:
+def test_an_answer_between_keys_is_taken_out_wherever_it_is_cut(
+    at: int, end: str
+) -> None:
     answer = ANSWER.removesuffix("\x1b\\") + end
     messages = read(["a", answer[:at], answer[at:], "b"])
     keys = [message.key for message in messages if isinstance(message, events.Key)]
@@ -149,7 +177,9 @@ def test_an_answer_between_keys_is_taken_out_wherever_it_is_cut(at: int, end: st
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a terminal of another kind")
-def test_keys_that_begin_like_an_answer_stay_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_that_begin_like_an_answer_stay_keys(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from cdd_agent.tui import asking_driver
 
     parser = asking_driver.BackgroundParser()
@@ -169,7 +199,10 @@ def contrast(front: Color, back: Color) -> float:
     def luminance(colour: Color) -> float:
         assert colour.triplet is not None
         parts = [part / 255 for part in colour.triplet]
-        red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+        red, green, blue = (
+            part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+            for part in parts
+        )
         return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
     darker, lighter = sorted((luminance(front), luminance(back)))
@@ -184,7 +217,9 @@ SCREENS = ("", "f1", "f4", "ctrl+p")
 async def test_all_that_is_drawn_can_be_read(
     sandbox: Sandbox, name: str, colours: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The text of each screen stands out from what is behind it; in sixteen colours they are not the same one."""
+    """The text of each screen stands out from what is behind it; in sixteen colours
+    they are not the same one.
+    """
     if colours == "none":
         monkeypatch.setenv("NO_COLOR", "1")
     elif colours == "standard":
@@ -198,7 +233,11 @@ async def test_all_that_is_drawn_can_be_read(
             await person.pilot.pause()
             for strip in person.app.screen._compositor.render_strips():
                 for text, style, _ in strip:
-                    if not text.strip(" │─┼╭╮╰╯━╌▏▁▂▃▄▅▆▇█") or style is None or style.color is None:
+                    if (
+                        not text.strip(" │─┼╭╮╰╯━╌▏▁▂▃▄▅▆▇█")
+                        or style is None
+                        or style.color is None
+                    ):
                         continue
                     front, back = style.color, style.bgcolor
                     if colours == "standard":
@@ -206,7 +245,9 @@ async def test_all_that_is_drawn_can_be_read(
                         back = back.downgrade(ColorSystem.STANDARD) if back else back
                         assert front != back or front.is_default, (key, text)
                     elif back is not None and front.triplet and back.triplet:
-                        assert contrast(front, back) >= (4.5 if name == "contrast" else 2.5), (key, text, style)
+                        assert contrast(front, back) >= (
+                            4.5 if name == "contrast" else 2.5
+                        ), (key, text, style)
             await person.press("escape")
 
 
@@ -217,12 +258,21 @@ async def test_without_colours_there_are_none_and_what_is_chosen_or_found_is_see
     sandbox.write(Step("a.txt"))
 
     def standing_out() -> str:
-        segments = [part for strip in person.app.screen._compositor.render_strips() for part in strip]
+        segments = [
+            part
+            for strip in person.app.screen._compositor.render_strips()
+            for part in strip
+        ]
         for text, style, _ in segments:
             colours = (style.color, style.bgcolor) if style is not None else ()
-            assert all(colour is None or colour.is_default for colour in colours), (text, style)
+            assert all(colour is None or colour.is_default for colour in colours), (
+                text,
+                style,
+            )
         return "|".join(
-            text.strip() for text, style, _ in segments if style is not None and (style.reverse or style.underline)
+            text.strip()
+            for text, style, _ in segments
+            if style is not None and (style.reverse or style.underline)
         )
 
     async with person_at(sandbox, f"/exec {SLUG}") as person:

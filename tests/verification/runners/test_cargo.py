@@ -89,7 +89,9 @@ def test_each_test_is_bound_to_the_program_that_it_is_in(root: Path) -> None:
         "src/lib.rs::doc test > add #2": Result.PASSED,
         "src/lib.rs::doc test > add #3": Result.PASSED,
     }
-    assert run.texts["src/lib.rs::tests::fails"].startswith("test x ... ok\nno such thing\n")
+    assert run.texts["src/lib.rs::tests::fails"].startswith(
+        "test x ... ok\nno such thing\n"
+    )
     assert run.is_finished
 
 
@@ -104,7 +106,12 @@ WORKSPACE = b"""\
      Running unittests src/lib.rs (target/debug/deps/beta-04b5d311d386c8df)
      Running tests/api.rs (target/debug/deps/api-978ebbe21f306116)
 """
-ONE = b"\nrunning 1 test\ntest t ... ok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n"
+ONE = (
+    b"\n"
+    b"running 1 test\n"
+    b"test t ... ok\n\n"
+    b"test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n"
+)
 
 
 def test_in_a_workspace_each_package_has_its_own(tmp_path: Path) -> None:
@@ -114,17 +121,32 @@ def test_in_a_workspace_each_package_has_its_own(tmp_path: Path) -> None:
             (tmp_path / name / file).touch()
         (tmp_path / name / "Cargo.toml").write_text(f'[package]\nname = "{name}"\n')
     (tmp_path / "Cargo.toml").write_text('[workspace]\nmembers = ["alpha", "beta"]\n')
-    files = ("alpha/src/lib.rs", "alpha/tests/api.rs", "beta/src/lib.rs", "beta/tests/api.rs")
-    assert set(read(ONE * 4, WORKSPACE, tmp_path).results) == {f"{file}::t" for file in files}
-    for headers in (WORKSPACE.splitlines(keepends=True)[1], WORKSPACE.splitlines(keepends=True)[0] * 2):
+    files = (
+        "alpha/src/lib.rs",
+        "alpha/tests/api.rs",
+        "beta/src/lib.rs",
+        "beta/tests/api.rs",
+    )
+    assert set(read(ONE * 4, WORKSPACE, tmp_path).results) == {
+        f"{file}::t" for file in files
+    }
+    for headers in (
+        WORKSPACE.splitlines(keepends=True)[1],
+        WORKSPACE.splitlines(keepends=True)[0] * 2,
+    ):
         with pytest.raises(ReportUnreadable):  # of which package is it?
             read(ONE * headers.count(b"\n"), headers, tmp_path)
 
 
 def test_a_program_that_was_ended_makes_a_run_unfinished(root: Path) -> None:
-    end = STDOUT.index(b"test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.09s")
+    end = STDOUT.index(
+        b"test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out;"
+        b" finished in 0.09s"
+    )
     assert not read(STDOUT[:end], STDERR, root).is_finished
-    forged = STDOUT.replace(b"2 passed; 1 failed; 1 ignored", b"4 passed; 0 failed; 0 ignored")
+    forged = STDOUT.replace(
+        b"2 passed; 1 failed; 1 ignored", b"4 passed; 0 failed; 0 ignored"
+    )
     with contextlib.suppress(ReportUnreadable):
         assert not read(forged, STDERR, root).is_finished
 
@@ -135,20 +157,32 @@ def test_a_program_that_was_ended_makes_a_run_unfinished(root: Path) -> None:
         (b"", STDERR),
         (STDOUT, b""),
         (STDOUT, STDERR.replace(b"   Doc-tests calc_x\n", b"")),
-        (STDOUT, STDERR.replace(b"     Running tests/api.rs (target/debug/deps/api-905619b4324e9254)\n", b"")),
+        (
+            STDOUT,
+            STDERR.replace(
+                b"     Running tests/api.rs (target/debug/deps/api-905619b4324e9254)\n",
+                b"",
+            ),
+        ),
         (STDOUT.replace(b"test api ... ok\n", b""), STDERR),
         (STDOUT.replace(b"test api ... ok\n", b"test api ... hello\nok\n"), STDERR),
         (STDOUT.replace(b"running 1 test\n", b"running 999999999 tests\n"), STDERR),
         (STDOUT.replace(b" - add (line 9)", b""), STDERR),
     ],
 )
-def test_what_does_not_fit_together_is_refused(root: Path, stdout: bytes, stderr: bytes) -> None:
+def test_what_does_not_fit_together_is_refused(
+    root: Path, stdout: bytes, stderr: bytes
+) -> None:
     with pytest.raises(ReportUnreadable):
         read(stdout, stderr, root)
 
 
-@given(st.binary(max_size=100), st.integers(0, len(STDOUT)), st.integers(0, len(STDERR)))
-def test_any_bytes_are_a_report_or_refused(root: Path, data: bytes, out: int, err: int) -> None:
+@given(
+    st.binary(max_size=100), st.integers(0, len(STDOUT)), st.integers(0, len(STDERR))
+)
+def test_any_bytes_are_a_report_or_refused(
+    root: Path, data: bytes, out: int, err: int
+) -> None:
     for stdout, stderr in (
         (data, data),
         (STDOUT[:out] + data + STDOUT[out:], STDERR),
@@ -163,9 +197,23 @@ def test_the_words_for_the_report() -> None:
     cargo, report = Cargo(), Path("/r/report")
     made = cargo.reporting(["cargo", "test", "adds", "--", "--test-threads=1"], report)
     assert made
-    assert made.argv == ("cargo", "test", "adds", "--no-fail-fast", "--", "--test-threads=1")
-    for words in (["-q"], ["--no-run"], ["--", "--nocapture"], ["--message-format=json"]):
+    assert made.argv == (
+        "cargo",
+        "test",
+        "adds",
+        "--no-fail-fast",
+        "--",
+        "--test-threads=1",
+    )
+    for words in (
+        ["-q"],
+        ["--no-run"],
+        ["--", "--nocapture"],
+        ["--message-format=json"],
+    ):
         assert cargo.reporting(["cargo", "test", *words], report) is None
     assert cargo.recognises(["cargo", "+nightly", "test"])
     assert not cargo.recognises(["cargo", "build"])
-    assert cargo.selection(["cargo", "test", "-p", "alpha", "-v"], Path("/x")) == Selection((), ("-p alpha",))
+    assert cargo.selection(
+        ["cargo", "test", "-p", "alpha", "-v"], Path("/x")
+    ) == Selection((), ("-p alpha",))

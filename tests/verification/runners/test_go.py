@@ -72,7 +72,10 @@ def test_each_test_is_known_by_the_file_that_declares_it(root: Path) -> None:
 
 
 def test_newer_go_tells_of_what_could_not_be_built_in_another_way(root: Path) -> None:
-    assert read(NEWER, root).results == {"bad/b_test.go": Result.FAILED, "bad/c_test.go": Result.FAILED}
+    assert read(NEWER, root).results == {
+        "bad/b_test.go": Result.FAILED,
+        "bad/c_test.go": Result.FAILED,
+    }
 
 
 def test_a_package_that_fails_beside_its_tests_has_failed(root: Path) -> None:
@@ -93,20 +96,34 @@ def test_so_does_a_test_without_an_end(root: Path) -> None:
 
 
 def test_a_package_that_is_nowhere_keeps_its_name(root: Path) -> None:
-    assert set(read(RECORDED.replace(b"example.com/calc/parser", b"other/../../x"), root).results) >= {
-        "other/../../x::TestParse"
-    }
+    assert set(
+        read(
+            RECORDED.replace(b"example.com/calc/parser", b"other/../../x"), root
+        ).results
+    ) >= {"other/../../x::TestParse"}
 
 
-@pytest.mark.parametrize("data", [b"", b"ok\n", b"{", b"{}\n", b"[" * 100_000, b'{"Action": "pass"}\n'])
+@pytest.mark.parametrize(
+    "data", [b"", b"ok\n", b"{", b"{}\n", b"[" * 100_000, b'{"Action": "pass"}\n']
+)
 def test_what_tells_of_no_package_is_refused(root: Path, data: bytes) -> None:
     with pytest.raises(ReportUnreadable):
         read(data, root)
 
 
-@given(st.binary(max_size=200), st.integers(0, len(RECORDED)), st.sampled_from([b"null", b"[]", b"1", b'"run"']))
-def test_any_bytes_are_a_report_or_refused(root: Path, data: bytes, at: int, value: bytes) -> None:
-    for candidate in (data, RECORDED[:at] + data + RECORDED[at:], RECORDED.replace(b'"TestAdd"', value)):
+@given(
+    st.binary(max_size=200),
+    st.integers(0, len(RECORDED)),
+    st.sampled_from([b"null", b"[]", b"1", b'"run"']),
+)
+def test_any_bytes_are_a_report_or_refused(
+    root: Path, data: bytes, at: int, value: bytes
+) -> None:
+    for candidate in (
+        data,
+        RECORDED[:at] + data + RECORDED[at:],
+        RECORDED.replace(b'"TestAdd"', value),
+    ):
         with contextlib.suppress(ReportUnreadable):
             assert isinstance(read(candidate, root), SuiteRun)
 

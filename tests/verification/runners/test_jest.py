@@ -22,14 +22,34 @@ CONTENT: dict[str, Any] = {
             "status": "failed",
             "message": "● adding › fails",
             "assertionResults": [
-                {"ancestorTitles": ["adding"], "title": "two numbers", "status": "passed", "failureMessages": []},
-                {"ancestorTitles": ["adding"], "title": "fails", "status": "failed", "failureMessages": ["1 is not 2"]},
+                {
+                    "ancestorTitles": ["adding"],
+                    "title": "two numbers",
+                    "status": "passed",
+                    "failureMessages": [],
+                },
+                {
+                    "ancestorTitles": ["adding"],
+                    "title": "fails",
+                    "status": "failed",
+                    "failureMessages": ["1 is not 2"],
+                },
                 {"ancestorTitles": [], "title": "off", "status": "pending"},
                 {"ancestorTitles": [], "title": "later", "status": "todo"},
             ],
         },
-        {"name": "/project/test/b.test.js", "status": "failed", "message": "no module", "assertionResults": []},
-        {"name": "/project/test/c.test.js", "status": "passed", "message": "", "assertionResults": []},
+        {
+            "name": "/project/test/b.test.js",
+            "status": "failed",
+            "message": "no module",
+            "assertionResults": [],
+        },
+        {
+            "name": "/project/test/c.test.js",
+            "status": "passed",
+            "message": "",
+            "assertionResults": [],
+        },
     ],
     "wasInterrupted": False,
 }
@@ -49,12 +69,17 @@ def test_each_test_is_known_by_its_file_its_groups_and_its_title() -> None:
         "test/a.test.js::later": Result.SKIPPED,
         "test/b.test.js": Result.FAILED,
     }
-    assert run.texts == {"test/a.test.js::adding > fails": "1 is not 2", "test/b.test.js": "no module"}
+    assert run.texts == {
+        "test/a.test.js::adding > fails": "1 is not 2",
+        "test/b.test.js": "no module",
+    }
     assert run.is_finished
 
 
 def test_an_interrupted_run_did_not_come_to_its_end() -> None:
-    assert not read(json.dumps({**CONTENT, "wasInterrupted": True}).encode()).is_finished
+    assert not read(
+        json.dumps({**CONTENT, "wasInterrupted": True}).encode()
+    ).is_finished
 
 
 @pytest.mark.parametrize(
@@ -84,7 +109,11 @@ VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inner: (
         st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from([*CONTENT, "name", "status", "assertionResults", "title"]), inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from([*CONTENT, "name", "status", "assertionResults", "title"]),
+            inner,
+            max_size=4,
+        )
     ),
     max_leaves=12,
 )
@@ -100,29 +129,52 @@ def test_any_bytes_are_a_report_or_refused(data: bytes, value: object) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["jest", "npx jest test", "/x/node_modules/.bin/jest", "node node_modules/jest/bin/jest.js", "yarn jest --ci"],
+    [
+        "jest",
+        "npx jest test",
+        "/x/node_modules/.bin/jest",
+        "node node_modules/jest/bin/jest.js",
+        "yarn jest --ci",
+    ],
 )
 def test_jest_is_known(command: str) -> None:
     assert Jest().recognises(command.split())
 
 
 @pytest.mark.parametrize(
-    "command", ["", "cat jest", "node run.js jest", "npm run jest", "npx vitest", "docker run jest"]
+    "command",
+    [
+        "",
+        "cat jest",
+        "node run.js jest",
+        "npm run jest",
+        "npx vitest",
+        "docker run jest",
+    ],
 )
 def test_what_only_names_jest_is_not(command: str) -> None:
     assert not Jest().recognises(command.split())
 
 
 @pytest.mark.parametrize(
-    "command", ["jest --json", "jest --outputFile=x", "jest --watch", "vitest --reporter=junit", "vitest -- x"]
+    "command",
+    [
+        "jest --json",
+        "jest --outputFile=x",
+        "jest --watch",
+        "vitest --reporter=junit",
+        "vitest -- x",
+    ],
 )
 def test_a_report_of_the_persons_own_is_left_alone(command: str) -> None:
     runner = Jest() if command.startswith("jest") else Vitest()
     assert runner.reporting(command.split(), Path("/r/report")) is None
 
 
-def test_the_report_is_written_where_it_was_asked_for_whatever_the_projects_settings_say() -> None:
-    """A vitest config may name one file for all reporters, and then no file for one reporter counts."""
+def test_jest_writes_the_report_where_asked_whatever_the_settings_say() -> None:
+    """A vitest config may name one file for all reporters, and then no file for one
+    reporter counts.
+    """
     reporting = Vitest().reporting(["vitest", "run"], Path("/r/report"))
     assert reporting
     assert "--outputFile=/r/report" in reporting.argv
@@ -147,7 +199,9 @@ def test_where_the_report_is_is_not_told() -> None:
         ("nowhere", Selection((), ("nowhere",))),
     ],
 )
-def test_what_a_command_selects(tmp_path: Path, words: str, selection: Selection) -> None:
+def test_what_a_command_selects(
+    tmp_path: Path, words: str, selection: Selection
+) -> None:
     (tmp_path / "test").mkdir()
     (tmp_path / "test/a.test.js").touch()
     assert Vitest().selection(["npx", "vitest", *words.split()], tmp_path) == selection

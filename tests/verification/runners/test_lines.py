@@ -36,7 +36,9 @@ def test_each_line_is_a_test() -> None:
 
 
 @pytest.mark.parametrize("left", [1, 2, 3])
-def test_a_report_without_its_last_line_is_of_a_run_that_was_cut_short(left: int) -> None:
+def test_a_report_without_its_last_line_is_of_a_run_that_was_cut_short(
+    left: int,
+) -> None:
     run = read(b"".join(WHOLE.splitlines(keepends=True)[:left]))
     assert len(run.results) == left
     assert not run.is_finished

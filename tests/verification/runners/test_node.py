@@ -23,7 +23,10 @@ describe('adding', () => {
   it.todo('later');
 });
 test('top', async (t) => { await t.test('inner', () => {}); });
-describe('hooks', () => { before(() => { throw new Error('hook') }); it('never runs', () => {}); });
+describe('hooks', () => {
+  before(() => { throw new Error('hook') });
+  it('never runs', () => {});
+});
 """
 
 
@@ -32,15 +35,24 @@ def test_each_test_is_known_in_its_groups(tmp_path: Path) -> None:
     root = tmp_path / "a project"
     (root / "test").mkdir(parents=True)
     (root / "test/a.test.mjs").write_text(TESTS)
-    (root / "test/b.test.mjs").write_text("import test from 'node:test';\ntest('two numbers', () => {});\n")
+    (root / "test/b.test.mjs").write_text(
+        "import test from 'node:test';\ntest('two numbers', () => {});\n"
+    )
     (root / "test/broken.test.mjs").write_text("import './nothing.mjs';\n")
     argv = ["node", "--test"]
     reporting = RUNNER.reporting(argv, tmp_path / "report")
     assert reporting
     done = subprocess.run(
-        reporting.argv, cwd=root, env={**os.environ, **reporting.env}, capture_output=True, text=True, timeout=60
+        reporting.argv,
+        cwd=root,
+        env={**os.environ, **reporting.env},
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
-    run = RUNNER.read(Reported(tmp_path, CommandResult("", "", done.returncode)), Selection(), root)
+    run = RUNNER.read(
+        Reported(tmp_path, CommandResult("", "", done.returncode)), Selection(), root
+    )
     group = "test/a.test.mjs::adding"
     expected = {
         f"{group} > two numbers": Result.PASSED,
@@ -69,7 +81,9 @@ def test_the_persons_own_options_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     assert RUNNER.reporting(["node", "--test"], Path("/r")) is None
 
 
-@pytest.mark.parametrize("words", ["--test-reporter=junit", "--test-reporter dot", "--watch"])
+@pytest.mark.parametrize(
+    "words", ["--test-reporter=junit", "--test-reporter dot", "--watch"]
+)
 def test_a_report_of_the_persons_own_is_left_alone(words: str) -> None:
     assert RUNNER.reporting(["node", "--test", *words.split()], Path("/r")) is None
 

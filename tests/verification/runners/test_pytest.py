@@ -1,4 +1,6 @@
-"""Pytest is made to tell of each test, whatever a project's settings say, and its ids are the same from run to run."""
+"""Pytest is made to tell of each test, whatever a project's settings say, and its ids
+are the same from run to run.
+"""
 
 import os
 import re
@@ -41,7 +43,9 @@ def ran(root: Path, *words: str, **env: str) -> SuiteRun:
 
 
 def read_back(folder: Path, argv: Sequence[str], root: Path) -> SuiteRun:
-    return RUNNER.read(Reported(folder, CommandResult("", "", 0)), RUNNER.selection(argv, root), root)
+    return RUNNER.read(
+        Reported(folder, CommandResult("", "", 0)), RUNNER.selection(argv, root), root
+    )
 
 
 @pytest.mark.parametrize(
@@ -87,22 +91,39 @@ def test_what_only_names_pytest_is_not(command: str) -> None:
     ("words", "paths", "options"),
     [
         ("", (), ()),
-        ("-q -vv -x -rA --tb=short --tb short -n 4 -n4 --maxfail 3 --durations=5 --cov --cov-report=xml", (), ()),
+        (
+            (
+                "-q -vv -x -rA --tb=short --tb short -n 4 -n4 --maxfail 3 --durations=5"
+                " --cov --cov-report=xml"
+            ),
+            (),
+            (),
+        ),
         ("--junitxml=own.xml --junit-xml other.xml --color=yes", (), ()),
         ("tests", ("tests",), ()),
         ("./tests/ tests/test_a.py", ("tests", "tests/test_a.py"), ()),
-        ("tests/test_a.py::TestK::test_x[a/b]", ("tests/test_a.py::TestK::test_x[a/b]",), ()),
+        (
+            "tests/test_a.py::TestK::test_x[a/b]",
+            ("tests/test_a.py::TestK::test_x[a/b]",),
+            (),
+        ),
         ("{root}/tests/test_a.py", ("tests/test_a.py",), ()),
         (".", (".",), ()),
         ("-k tests -m slow", (), ("-k tests", "-m slow")),
         ("-m slow -k tests", (), ("-k tests", "-m slow")),
         ("--lf tests", ("tests",), ("--lf",)),
-        ("-W error --runslow --ds settings", (), ("--ds", "--runslow", "-W error", "settings")),
+        (
+            "-W error --runslow --ds settings",
+            (),
+            ("--ds", "--runslow", "-W error", "settings"),
+        ),
         ("-q -- tests", ("tests",), ()),
         ("nowhere/test_a.py", (), ("nowhere/test_a.py",)),
     ],
 )
-def test_what_a_command_selects(tmp_path: Path, words: str, paths: tuple[str, ...], options: tuple[str, ...]) -> None:
+def test_what_a_command_selects(
+    tmp_path: Path, words: str, paths: tuple[str, ...], options: tuple[str, ...]
+) -> None:
     files(tmp_path, {"tests/test_a.py": ""})
     argv = ["python", "-m", "pytest", *words.format(root=tmp_path).split()]
     assert RUNNER.selection(argv, tmp_path) == Selection(paths, options)
@@ -112,7 +133,10 @@ def test_the_words_for_the_report_come_last_but_before_names_alone() -> None:
     last = RUNNER.reporting(["pytest", "-q", "--junitxml=own.xml"], Path("r.xml")).argv
     assert last[:3] == ("pytest", "-q", "--junitxml=own.xml")
     assert last[-1] == "--junitxml=r.xml"
-    assert RUNNER.reporting(["pytest", "--", "tests"], Path("r.xml")).argv[-2:] == ("--", "tests")
+    assert RUNNER.reporting(["pytest", "--", "tests"], Path("r.xml")).argv[-2:] == (
+        "--",
+        "tests",
+    )
 
 
 def test_where_the_report_is_is_not_told() -> None:
@@ -156,7 +180,8 @@ def test_xpass_strict(): pass
 FAILED = ("test_sub", "test_exit", "test_teardown", "test_xpass_strict")
 SETTINGS = """\
 [pytest]
-addopts = -x --maxfail=1 --junitxml=own.xml -o junit_family=xunit2 --strict-config --strict-markers
+addopts = -x --maxfail=1 --junitxml=own.xml -o junit_family=xunit2
+    --strict-config --strict-markers
 junit_logging = all
 """
 
@@ -168,18 +193,29 @@ def test_the_ids_are_those_that_pytest_prints(tmp_path: Path) -> None:
             "tests/sub/test_a.py": TESTS,
             "tests/sub/base.py": "class Base:\n    def test_inherited(self): pass\n",
             "tests/test_broken.py": "import nothing_here\n",
-            "tests/test_whole.py": "import pytest\npytest.skip('no', allow_module_level=True)\n",
+            "tests/test_whole.py": (
+                "import pytest\npytest.skip('no', allow_module_level=True)\n"
+            ),
             "pytest.ini": SETTINGS,
         },
     )
-    listed = subprocess.run([*PYTEST, "--collect-only", "--maxfail=0"], cwd=root, capture_output=True, text=True).stdout
+    listed = subprocess.run(
+        [*PYTEST, "--collect-only", "--maxfail=0"],
+        cwd=root,
+        capture_output=True,
+        text=True,
+    ).stdout
     tests = set(re.findall(r"^\S+::.+$", listed, re.MULTILINE))
     run = ran(root)
     assert {test for test in run.results if "::" in test} == tests
     assert run.results["tests/test_broken.py"] is Result.FAILED
     assert run.results["tests/test_whole.py"] is Result.SKIPPED
-    assert {test.rpartition("::")[2] for test in run.having(Result.FAILED) if "::" in test} == set(FAILED)
-    assert {test.rpartition("::")[2] for test in run.having(Result.SKIPPED) if "::" in test} == {
+    assert {
+        test.rpartition("::")[2] for test in run.having(Result.FAILED) if "::" in test
+    } == set(FAILED)
+    assert {
+        test.rpartition("::")[2] for test in run.having(Result.SKIPPED) if "::" in test
+    } == {
         "test_skip",
         "test_xfail",
     }
@@ -189,7 +225,12 @@ def test_the_ids_are_those_that_pytest_prints(tmp_path: Path) -> None:
 
 def test_with_workers_the_ids_are_the_same(tmp_path: Path) -> None:
     root = files(
-        tmp_path / "p", {"tests/test_a.py": "class TestK:\n    def test_x(self): pass\ndef test_y(): assert 0\n"}
+        tmp_path / "p",
+        {
+            "tests/test_a.py": (
+                "class TestK:\n    def test_x(self): pass\ndef test_y(): assert 0\n"
+            )
+        },
     )
     alone = ran(root).results
     assert len(alone) == 2
@@ -209,8 +250,17 @@ def test_with_workers_the_ids_are_the_same(tmp_path: Path) -> None:
 def test_ids_start_at_the_projects_root_also_where_pytests_own_is_elsewhere(
     tmp_path: Path, settings: str, root: str, words: list[str]
 ) -> None:
-    files(tmp_path, {settings: "[pytest]\n", "pkg/tests/test_a.py": "def test_x(): pass\n", "tests/test_a.py": ""})
-    expected = "pkg/tests/test_a.py::test_x" if root == "." else "tests/test_a.py::test_x"
+    files(
+        tmp_path,
+        {
+            settings: "[pytest]\n",
+            "pkg/tests/test_a.py": "def test_x(): pass\n",
+            "tests/test_a.py": "",
+        },
+    )
+    expected = (
+        "pkg/tests/test_a.py::test_x" if root == "." else "tests/test_a.py::test_x"
+    )
     assert set(ran(tmp_path / root, *words).results) == {expected}
 
 

@@ -1,6 +1,8 @@
-"""Real projects with their real tools: each test is known, and a step is judged by what became of each.
+"""Real projects with their real tools: each test is known, and a step is judged by what
+became of each.
 
-Where a tool is not installed, its stories are skipped. Jest and vitest are looked for on the PATH.
+Where a tool is not installed, its stories are skipped. Jest and vitest are looked for
+on the PATH.
 """
 
 import os
@@ -57,14 +59,20 @@ describe('calc', () => {
 JS_ADDS = "  it('adds two', () => { if (add(1, 2) !== 3) throw new Error('add') });\n"
 JS = {
     "code": "calc.mjs",
-    "code_text": "export const add = (a, b) => a + b;\nexport const sub = (a, b) => a + b;\n",
+    "code_text": (
+        "export const add = (a, b) => a + b;\nexport const sub = (a, b) => a + b;\n"
+    ),
     "tests": "test/calc.test.mjs",
     "adds": "test/calc.test.mjs::calc > adds two",
     "subtracts": "test/calc.test.mjs::calc > subtracts",
     "remove": JS_ADDS,
     "skip": ("it('adds", "it.skip('adds"),
 }
-NODE_TEST = f"import {{describe, it}} from 'node:test';\nimport {{add, sub}} from '../calc.mjs';\n{JS_TEST}"
+NODE_TEST = (
+    "import {describe, it} from 'node:test';\n"
+    "import {add, sub} from '../calc.mjs';\n"
+    f"{JS_TEST}"
+)
 CJS = {
     **JS,
     "code": "calc.js",
@@ -80,21 +88,31 @@ KINDS = {
         "calc.py",
         "def add(a, b):\n    return a + b\n\n\ndef sub(a, b):\n    return a + b\n",
         "test_calc.py",
-        "import unittest\nfrom calc import add, sub\n\n\nclass TestCalc(unittest.TestCase):\n"
-        "    def test_add(self):\n        self.assertEqual(add(1, 2), 3)\n\n"
-        "    def test_sub(self):\n        self.assertEqual(sub(2, 1), 1)\n",
+        "import unittest\n"
+        "from calc import add, sub\n\n\n"
+        "class TestCalc(unittest.TestCase):\n"
+        "    def test_add(self):\n"
+        "        self.assertEqual(add(1, 2), 3)\n\n"
+        "    def test_sub(self):\n"
+        "        self.assertEqual(sub(2, 1), 1)\n",
         "test_calc.py::TestCalc::test_add",
         "test_calc.py::TestCalc::test_sub",
         "    def test_add(self):\n        self.assertEqual(add(1, 2), 3)\n\n",
         ("    def test_add", "    @unittest.skip('no')\n    def test_add"),
         {},
     ),
-    "node": Kind(tool="node", command="node --test", tests_text=NODE_TEST, others={}, **JS),
+    "node": Kind(
+        tool="node", command="node --test", tests_text=NODE_TEST, others={}, **JS
+    ),
     "npm": Kind(
         tool="npm",
         command="npm test",
         tests_text=NODE_TEST,
-        others={"package.json": '{"scripts": {"test": "FORCE_COLOR=0 node --test test/calc.test.mjs"}}'},
+        others={
+            "package.json": (
+                '{"scripts": {"test": "FORCE_COLOR=0 node --test test/calc.test.mjs"}}'
+            )
+        },
         **JS,
     ),
     "jest": Kind(
@@ -122,22 +140,41 @@ KINDS = {
         "go",
         "go test ./...",
         "calc.go",
-        "package calc\n\nfunc Add(a, b int) int { return a + b }\nfunc Sub(a, b int) int { return a + b }\n",
+        "package calc\n\n"
+        "func Add(a, b int) int { return a + b }\n"
+        "func Sub(a, b int) int { return a + b }\n",
         "calc_test.go",
-        'package calc\n\nimport "testing"\n\n'
-        'func TestAdd(t *testing.T) {\n\tif Add(1, 2) != 3 {\n\t\tt.Fatal("add")\n\t}\n}\n\n'
-        'func TestSub(t *testing.T) {\n\tif Sub(2, 1) != 1 {\n\t\tt.Fatal("sub")\n\t}\n}\n',
+        "package calc\n\n"
+        'import "testing"\n\n'
+        "func TestAdd(t *testing.T) {\n"
+        "\tif Add(1, 2) != 3 {\n"
+        '\t\tt.Fatal("add")\n'
+        "\t}\n"
+        "}\n\n"
+        "func TestSub(t *testing.T) {\n"
+        "\tif Sub(2, 1) != 1 {\n"
+        '\t\tt.Fatal("sub")\n'
+        "\t}\n"
+        "}\n",
         "calc_test.go::TestAdd",
         "calc_test.go::TestSub",
-        'func TestAdd(t *testing.T) {\n\tif Add(1, 2) != 3 {\n\t\tt.Fatal("add")\n\t}\n}\n\n',
-        ("func TestAdd(t *testing.T) {\n", 'func TestAdd(t *testing.T) {\n\tt.Skip("no")\n'),
+        "func TestAdd(t *testing.T) {\n"
+        "\tif Add(1, 2) != 3 {\n"
+        '\t\tt.Fatal("add")\n'
+        "\t}\n"
+        "}\n\n",
+        (
+            "func TestAdd(t *testing.T) {\n",
+            'func TestAdd(t *testing.T) {\n\tt.Skip("no")\n',
+        ),
         {"go.mod": "module example.com/calc\n\ngo 1.18\n"},
     ),
     "cargo": Kind(
         "cargo",
         "cargo test",
         "src/lib.rs",
-        "pub fn add(a: i32, b: i32) -> i32 { a + b }\npub fn sub(a: i32, b: i32) -> i32 { a + b }\n",
+        "pub fn add(a: i32, b: i32) -> i32 { a + b }\n"
+        "pub fn sub(a: i32, b: i32) -> i32 { a + b }\n",
         "tests/calc.rs",
         "#[test]\nfn adds() { assert_eq!(calc::add(1, 2), 3); }\n\n"
         "#[test]\nfn subtracts() { assert_eq!(calc::sub(2, 1), 1); }\n",
@@ -145,7 +182,11 @@ KINDS = {
         "tests/calc.rs::subtracts",
         "#[test]\nfn adds() { assert_eq!(calc::add(1, 2), 3); }\n\n",
         ("#[test]\nfn adds", "#[test]\n#[ignore]\nfn adds"),
-        {"Cargo.toml": '[package]\nname = "calc"\nversion = "0.1.0"\nedition = "2021"\n'},
+        {
+            "Cargo.toml": (
+                '[package]\nname = "calc"\nversion = "0.1.0"\nedition = "2021"\n'
+            )
+        },
     ),
 }
 
@@ -173,7 +214,9 @@ class Project:
         return await run_check(self.check, self.commands, 300, self.root.parent)
 
     async def before(self) -> Before:
-        baseline, _ = await take_baseline(1, self.check, self.commands, 300, self.root.parent)
+        baseline, _ = await take_baseline(
+            1, self.check, self.commands, 300, self.root.parent
+        )
         assert baseline.tests
         return Before(baseline, Reference().after(baseline.tests))
 
@@ -185,20 +228,35 @@ class Project:
 def is_installed(tool: str) -> bool:
     """Also a launcher may be there, such as rustup's, that has nothing to launch."""
     asks = [tool, "version" if tool == "go" else "--version"]
-    return shutil.which(tool) is not None and subprocess.run(asks, capture_output=True, check=False).returncode == 0
+    return (
+        shutil.which(tool) is not None
+        and subprocess.run(asks, capture_output=True, check=False).returncode == 0
+    )
 
 
 @pytest.fixture(params=KINDS)
-def project(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+def project(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Project:
     kind = KINDS[request.param]
-    for name, folder in (("RUSTUP_HOME", ".rustup"), ("CARGO_HOME", ".cargo"), ("GOCACHE", ".cache/go-build")):
+    for name, folder in (
+        ("RUSTUP_HOME", ".rustup"),
+        ("CARGO_HOME", ".cargo"),
+        ("GOCACHE", ".cache/go-build"),
+    ):
         monkeypatch.setenv(name, os.environ.get(name, str(HOME / folder)))
     if kind.tool != "python" and not is_installed(kind.tool):
         pytest.skip(f"{kind.tool} is not installed")
     monkeypatch.setenv("npm_config_update_notifier", "false")
-    monkeypatch.setenv("PATH", os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])))
+    monkeypatch.setenv(
+        "PATH", os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    )
     project = Project(tmp_path / "a project", kind)
-    for path, text in {kind.code: kind.code_text, kind.tests: kind.tests_text, **kind.others}.items():
+    for path, text in {
+        kind.code: kind.code_text,
+        kind.tests: kind.tests_text,
+        **kind.others,
+    }.items():
         project.write(path, text)
     return project
 
@@ -206,7 +264,10 @@ def project(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
 async def test_each_test_is_told_of_and_its_id_stays(project: Project) -> None:
     ran = await project.ran()
     assert ran.tests
-    assert ran.tests.results == {project.kind.adds: PASSED, project.kind.subtracts: FAILED}, ran.output
+    assert ran.tests.results == {
+        project.kind.adds: PASSED,
+        project.kind.subtracts: FAILED,
+    }, ran.output
     assert ran.tests.is_finished
     assert ran.tests.texts[project.kind.subtracts]
     assert "report" not in ran.output
@@ -250,13 +311,26 @@ async def test_what_cannot_be_read_fails_and_passes_nothing(project: Project) ->
 
 
 @pytest.mark.skipif(shutil.which("vitest") is None, reason="vitest is not installed")
-@pytest.mark.parametrize("output", ["'own.json'", "{json: 'own.json', junit: 'own.xml'}"])
-async def test_reporters_of_a_vitest_config_do_not_get_in_the_way(tmp_path: Path, output: str) -> None:
-    """Their files are not written for a check, and the check's report is not written into one of them."""
+@pytest.mark.parametrize(
+    "output", ["'own.json'", "{json: 'own.json', junit: 'own.xml'}"]
+)
+async def test_reporters_of_a_vitest_config_do_not_get_in_the_way(
+    tmp_path: Path, output: str
+) -> None:
+    """Their files are not written for a check, and the check's report is not written
+    into one of them.
+    """
     project = Project(tmp_path / "a project", KINDS["vitest"])
     kind = project.kind
-    config = f"export default {{test: {{reporters: ['json', 'junit'], outputFile: {output}}}}}"
-    for path, text in {kind.code: kind.code_text, kind.tests: kind.tests_text, "vitest.config.mjs": config}.items():
+    config = (
+        "export default {test: {reporters: ['json', 'junit'], outputFile:"
+        f" {output}}}}}"
+    )
+    for path, text in {
+        kind.code: kind.code_text,
+        kind.tests: kind.tests_text,
+        "vitest.config.mjs": config,
+    }.items():
         project.write(path, text)
     ran = await project.ran()
     assert ran.tests
@@ -270,12 +344,21 @@ EXITS = {
     "cargo": ("assert_eq!(calc::add(1, 2), 3);", "std::process::exit(0);"),
     "go": (
         '"testing"\n\nfunc TestAdd',
-        '(\n\t"os"\n\t"testing"\n)\n\nfunc TestMain(m *testing.M) { os.Exit(0) }\n\nfunc TestAdd',
+        (
+            "(\n"
+            '\t"os"\n'
+            '\t"testing"\n'
+            ")\n\n"
+            "func TestMain(m *testing.M) { os.Exit(0) }\n\n"
+            "func TestAdd"
+        ),
     ),
 }
 
 
-async def test_a_program_that_a_test_ends_with_zero_passes_nothing(project: Project) -> None:
+async def test_a_program_that_a_test_ends_with_zero_passes_nothing(
+    project: Project,
+) -> None:
     before, kind = await project.before(), project.kind
     text = kind.tests_text.replace(*EXITS.get(kind.tool, EXIT_IN_JS))
     assert text != kind.tests_text

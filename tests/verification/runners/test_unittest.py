@@ -81,11 +81,22 @@ def ran(root: Path, *words: str) -> SuiteRun:
     reporting = RUNNER.reporting(argv, report)
     assert reporting
     plain = subprocess.run(argv, cwd=root, capture_output=True, timeout=60).returncode
-    assert subprocess.run(reporting.argv, cwd=root, capture_output=True, timeout=60).returncode == plain
-    return RUNNER.read(Reported(root.parent, CommandResult("", "", plain)), RUNNER.selection(argv, root), root)
+    assert (
+        subprocess.run(
+            reporting.argv, cwd=root, capture_output=True, timeout=60
+        ).returncode
+        == plain
+    )
+    return RUNNER.read(
+        Reported(root.parent, CommandResult("", "", plain)),
+        RUNNER.selection(argv, root),
+        root,
+    )
 
 
-@pytest.mark.parametrize("words", ["", "-f -b", "discover -s tests -t .", "tests.test_a tests.test_broken"])
+@pytest.mark.parametrize(
+    "words", ["", "-f -b", "discover -s tests -t .", "tests.test_a tests.test_broken"]
+)
 def test_each_test_is_known_however_it_is_found(tmp_path: Path, words: str) -> None:
     run = ran(written(tmp_path / "p", FILES), *words.split())
     assert run.results == SEEN
@@ -94,7 +105,9 @@ def test_each_test_is_known_however_it_is_found(tmp_path: Path, words: str) -> N
     assert run.is_finished
 
 
-def test_a_test_that_ends_the_program_leaves_a_report_without_an_end(tmp_path: Path) -> None:
+def test_a_test_that_ends_the_program_leaves_a_report_without_an_end(
+    tmp_path: Path,
+) -> None:
     tests = "    def test_a(self): pass\n    def test_b(self): os._exit(0)\n"
     text = f"import os, unittest\nclass T(unittest.TestCase):\n{tests}"
     run = ran(written(tmp_path / "p", {"test_x.py": text}))
@@ -107,10 +120,18 @@ def test_a_module_that_ends_the_program_leaves_none(tmp_path: Path) -> None:
         ran(written(tmp_path / "p", {"test_x.py": "import os\nos._exit(0)\n"}))
 
 
-def test_modules_come_from_the_project_and_not_from_where_our_program_is(tmp_path: Path) -> None:
-    text = "import unittest, helper\nclass T(unittest.TestCase):\n    def test_a(self): pass\n"
+def test_modules_come_from_the_project_and_not_from_where_our_program_is(
+    tmp_path: Path,
+) -> None:
+    text = (
+        "import unittest, helper\n"
+        "class T(unittest.TestCase):\n"
+        "    def test_a(self): pass\n"
+    )
     files = {"helper.py": "x = 1\n", "test_x.py": text}
-    assert ran(written(tmp_path / "p", files)).results == {"test_x.py::T::test_a": Result.PASSED}
+    assert ran(written(tmp_path / "p", files)).results == {
+        "test_x.py::T::test_a": Result.PASSED
+    }
 
 
 @pytest.mark.parametrize(
@@ -132,5 +153,16 @@ def test_unittest_is_known(command: str, known: bool) -> None:
 
 def test_what_a_command_selects(tmp_path: Path) -> None:
     written(tmp_path, {"tests/test_a.py": ""})
-    argv = ["python", "-m", "unittest", "-v", "tests/test_a.py", "-s", "tests", "tests.test_a"]
-    assert RUNNER.selection(argv, tmp_path) == Selection(("tests/test_a.py",), ("-s tests", "tests.test_a"))
+    argv = [
+        "python",
+        "-m",
+        "unittest",
+        "-v",
+        "tests/test_a.py",
+        "-s",
+        "tests",
+        "tests.test_a",
+    ]
+    assert RUNNER.selection(argv, tmp_path) == Selection(
+        ("tests/test_a.py",), ("-s tests", "tests.test_a")
+    )

@@ -1,6 +1,8 @@
-"""Runs unittest as `python -m unittest` does, and reports on each test in lines of JSON.
+"""Runs unittest as `python -m unittest` does, and reports on each test in lines of
+JSON.
 
-This is run by the project's own Python: `unittest_report.py REPORT [the words of unittest]`.
+This is run by the project's own Python:
+`unittest_report.py REPORT [the words of unittest]`.
 """
 
 import json
@@ -65,14 +67,16 @@ class _Runner(unittest.TextTestRunner):
     resultclass = _Result  # type: ignore[assignment]
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**{**options, "failfast": False})  # the other tests are to be known, too
+        # the other tests are to be known, too
+        super().__init__(**{**options, "failfast": False})
 
 
 def _place(test: Any) -> tuple[str, list[str]]:
     """The file that a test is in, and its names there."""
     if isinstance(test, _FailedTest):  # a module that cannot be imported
         name: str = test._testMethodName
-        asked = (word for word in sys.argv[1:] if word.endswith(f".{name}"))  # of such a word only its end is told
+        # of such a word only its end is told
+        asked = (word for word in sys.argv[1:] if word.endswith(f".{name}"))
         return next(filter(None, map(_file_of_module, (name, *asked))), name), []
     if isinstance(test, unittest.TestCase):
         doctest = getattr(test, "_dt_test", None)
@@ -80,8 +84,12 @@ def _place(test: Any) -> tuple[str, list[str]]:
             return os.path.abspath(doctest.filename or doctest.name), [doctest.name]
         kind = type(test)
         file = getattr(sys.modules.get(kind.__module__), "__file__", None)
-        return os.path.abspath(file) if file else kind.__module__, [*kind.__qualname__.split("."), test._testMethodName]
-    dotted = str(test).partition("(")[2].rstrip(")").split(".")  # `setUpClass (tests.test_a.TestK)`
+        return os.path.abspath(file) if file else kind.__module__, [
+            *kind.__qualname__.split("."),
+            test._testMethodName,
+        ]
+    # `setUpClass (tests.test_a.TestK)`
+    dotted = str(test).partition("(")[2].rstrip(")").split(".")
     for length in range(len(dotted), 0, -1):
         file = getattr(sys.modules.get(".".join(dotted[:length])), "__file__", None)
         if file:
@@ -92,13 +100,19 @@ def _place(test: Any) -> tuple[str, list[str]]:
 def _file_of_module(name: str) -> str:
     path = os.path.join(*name.split("."))
     candidates = (
-        os.path.join(base or ".", file) for base in sys.path for file in (f"{path}.py", f"{path}/__init__.py")
+        os.path.join(base or ".", file)
+        for base in sys.path
+        for file in (f"{path}.py", f"{path}/__init__.py")
     )
-    return next((os.path.abspath(file) for file in candidates if os.path.isfile(file)), "")
+    return next(
+        (os.path.abspath(file) for file in candidates if os.path.isfile(file)), ""
+    )
 
 
 if __name__ == "__main__":
-    if sys.path and os.path.abspath(sys.path[0]) == os.path.dirname(os.path.abspath(__file__)):
+    if sys.path and os.path.abspath(sys.path[0]) == os.path.dirname(
+        os.path.abspath(__file__)
+    ):
         sys.path[0] = os.getcwd()  # as with `-m`
     with open(sys.argv.pop(1), "w", encoding="utf-8") as _Result.report:
         sys.argv[0] = "python -m unittest"
