@@ -1,7 +1,9 @@
-"""Makes the pictures of the documentation, from runs of the shell with scripted models. Run with `make picture`.
+"""Makes the pictures of the documentation, from runs of the shell with scripted models.
+Run with `make picture`.
 
-`shell.svg`, in the README, is the demo up to its third step, which fails at first. Those of the tutorial are made where
-it shows them: what it says to type is typed, line by line.
+`shell.svg`, in the README, is the demo up to its third step, which fails at first.
+Those of the tutorial are made where it shows them: what it says to type is typed, line
+by line.
 """
 
 import asyncio
@@ -27,7 +29,9 @@ from cdd_agent.tui.widgets.prompt import Prompt
 from cdd_agent.wiring import Wiring, open_project
 
 _DOCS = Path(__file__).parent
-_TYPED_OR_SHOWN = re.compile(r"^❯ (?P<line>.+)$|^!\[[^]]*\]\((?P<picture>tutorial/[\w-]+\.svg)\)$", re.MULTILINE)
+_TYPED_OR_SHOWN = re.compile(
+    r"^❯ (?P<line>.+)$|^!\[[^]]*\]\((?P<picture>tutorial/[\w-]+\.svg)\)$", re.MULTILINE
+)
 
 
 @dataclass
@@ -49,13 +53,19 @@ class Person:
         await self.pilot.pause(0.5)
 
     def save(self, name: str) -> None:
-        (_DOCS / name).write_text(self.shell.export_screenshot(title="cdd"), encoding="utf-8")
+        (_DOCS / name).write_text(
+            self.shell.export_screenshot(title="cdd"), encoding="utf-8"
+        )
 
 
 @asynccontextmanager
-async def person_in(root: Path, size: tuple[int, int], model: str | None = None) -> AsyncIterator[Person]:
+async def person_in(
+    root: Path, size: tuple[int, int], model: str | None = None
+) -> AsyncIterator[Person]:
     def opened(frontend: Frontend, emit: Emit) -> tuple[Session, tuple[Notice, ...]]:
-        return Wiring(open_project(root, {"model": model} if model else {}), frontend, emit).session, ()
+        return Wiring(
+            open_project(root, {"model": model} if model else {}), frontend, emit
+        ).session, ()
 
     shell = Shell(root, opened)
     async with shell.run_test(size=size) as pilot:
@@ -83,13 +93,17 @@ async def draw_tutorial(root: Path) -> None:
 
 
 def main() -> None:
-    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # what happens to be installed here is of no interest
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = (
+        "1"  # what happens to be installed here is of no interest
+    )
     with tempfile.TemporaryDirectory() as folder:
         sample = shutil.move(copy_sample(), Path(folder) / "tally")
         asyncio.run(draw_demo(sample))
         project = Path(folder) / "reading-time"
         project.mkdir()
-        subprocess.run(["git", "init", "--quiet", "--initial-branch=main"], cwd=project, check=True)
+        subprocess.run(
+            ["git", "init", "--quiet", "--initial-branch=main"], cwd=project, check=True
+        )
         asyncio.run(draw_tutorial(project))
 
 

@@ -13,9 +13,10 @@ import pytest
 from _pytest.unraisableexception import gc_collect_iterations_key
 from hypothesis import HealthCheck, settings
 
-from tests.forked_pytest import quick_pytest
-from tests.patience import be_patient
-from tests.projects import Begin, Copied, Sandbox
+from tests.support.forked_pytest import quick_pytest
+from tests.support.kinds import choose_sample, mark_unit_tests
+from tests.support.patience import be_patient
+from tests.support.projects import Begin, Copied, Sandbox
 
 # of a job in the background; what we start would inherit it
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -50,6 +51,32 @@ settings.register_profile("many", _PATIENT, max_examples=4_000)
 settings.load_profile("same")
 be_patient()
 gc.disable()  # until all tests are collected: what is made till then stays to the end
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--sample", type=float, help="run only this share of the tests, from 0 to 1"
+    )
+    parser.addoption(
+        "--sample-seed", default="", help="a text: another one, another sample"
+    )
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Sample what is left after other options deselected tests, hence last."""
+    share: float | None = config.getoption("--sample")
+    if share is None:
+        return
+    chosen, others = choose_sample(items, share, config.getoption("--sample-seed"))
+    config.hook.pytest_deselected(items=others)
+    items[:] = chosen
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    mark_unit_tests([item])
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -21,7 +21,8 @@ from cdd_agent.llm.port import Request
 from cdd_agent.open_project import Project
 from cdd_agent.tickets.plan_reader import read_plan
 from cdd_agent.version import VERSION
-from tests.commandline import (
+from tests.llm.server import Answer, LoopbackServer, failure
+from tests.support.commandline import (
     STEPS,
     cdd,
     events,
@@ -30,8 +31,7 @@ from tests.commandline import (
     started,
     without_override,
 )
-from tests.llm.server import Answer, LoopbackServer, failure
-from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.support.projects import SLUG, Sandbox, Step, check, says
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ from cdd_agent.llm.port import Message, Request
 from cdd_agent.llm.providers import PROVIDERS
 from cdd_agent.llm.scripted import ScriptedModel
 from tests.git.test_status import git
-from tests.screens import Screen
-from tests.terminals import CDD, Terminal
+from tests.support.screens import Screen
+from tests.support.terminals import CDD, Terminal
 
 REPOSITORY = Path(__file__).parents[1]
 KEYS = sorted(

@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from cdd_agent.cli.examining import examine
-from tests.commandline import STEPS, cdd, process, script
 from tests.llm.listing import answering, listing
-from tests.projects import Sandbox
+from tests.support.commandline import STEPS, cdd, process, script
+from tests.support.projects import Sandbox
 
 
 def test_doctor_says_what_is_missing(

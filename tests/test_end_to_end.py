@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from cdd_agent.cli.main import main
-from tests.forked import ran
 from tests.llm.server import Answer, LoopbackServer, failure
+from tests.support.forked import ran
 
 USED_UP = "You have used up this hour."
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.commandline import (
+from tests.git.test_status import git
+from tests.support.commandline import (
     STEPS,
     cdd,
     events,
@@ -20,8 +21,7 @@ from tests.commandline import (
     wait_for,
     without_override,
 )
-from tests.git.test_status import git
-from tests.projects import SLUG, Sandbox, Step, says
+from tests.support.projects import SLUG, Sandbox, Step, says
 
 
 def test_exec_waits_for_a_provider_and_ends_with_75_where_that_would_be_too_long(

@@ -25,10 +25,10 @@ from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.printer import PlainPrinter
 from cdd_agent.session import Session
 from cdd_agent.tickets.store import TicketStore
-from tests.forked import ran
-from tests.injecting import fail_once
-from tests.projects import SLUG, Sandbox, Step, check, says
-from tests.reviews import review_of
+from tests.support.forked import ran
+from tests.support.injecting import fail_once
+from tests.support.projects import SLUG, Sandbox, Step, check, says
+from tests.support.reviews import review_of
 
 TWO = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
 
@@ -151,7 +151,7 @@ def test_a_line_without_an_end_and_odd_bytes_are_lines(sandbox: Sandbox) -> None
 
 
 if os.name != "nt":
-    from tests.terminals import CDD, PATIENCE, Terminal
+    from tests.support.terminals import CDD, PATIENCE, Terminal
 
     @pytest.fixture
     def terminal(sandbox: Sandbox) -> Iterator[Callable[..., Terminal]]:

@@ -13,8 +13,8 @@ from cdd_agent.events import About
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.plan_reader import read_plan
 from tests.agents.test_planner import GOOD_STEPS, SPEC, asking, plan, step
-from tests.forked import Forked
-from tests.projects import SLUG, Sandbox, Step
+from tests.support.forked import Forked
+from tests.support.projects import SLUG, Sandbox, Step
 
 
 @pytest.fixture

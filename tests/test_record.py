@@ -7,7 +7,7 @@ import pytest
 
 from cdd_agent.cli.main import main
 from cdd_agent.tickets.status import StepStatus
-from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.support.projects import SLUG, Sandbox, Step, check, says
 
 STEPS = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
 

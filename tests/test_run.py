@@ -15,7 +15,7 @@ import yaml
 
 from cdd_agent.cli.main import main
 from cdd_agent.engine.action_plan import INTERRUPTED, STOPPED
-from tests.terminals import CDD, Terminal
+from tests.support.terminals import CDD, Terminal
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:This process .* is multi-threaded:DeprecationWarning"

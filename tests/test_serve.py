@@ -21,7 +21,7 @@ import pytest
 from cdd_agent.cli.main import main
 from cdd_agent.cli.serve import warning
 from cdd_agent.errors import ExitCode
-from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.support.projects import SLUG, Sandbox, Step, check, says
 
 PATIENCE = 180.0
 SLOW = (

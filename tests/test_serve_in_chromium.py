@@ -12,7 +12,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tests.projects import SLUG
+from tests.support.projects import SLUG
 from tests.test_serve import PATIENCE, Served, browser, served
 
 __all__ = ["browser", "served"]

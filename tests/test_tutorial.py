@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.cli.main import main
-from tests.forked import ran
-from tests.screens import Screen
-from tests.terminals import CDD, Terminal
+from tests.support.forked import ran
+from tests.support.screens import Screen
+from tests.support.terminals import CDD, Terminal
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:This process .* is multi-threaded:DeprecationWarning"

@@ -46,8 +46,8 @@ from cdd_agent.redaction import Redactor
 from cdd_agent.session import Session
 from cdd_agent.wiring import NoModel, Wiring
 from tests.agents.asking import TEMPLATE, asks
-from tests.listening import collect, stop_at, tell
-from tests.projects import SLUG, Sandbox, Step, check, notice, noticed, says
+from tests.support.listening import collect, stop_at, tell
+from tests.support.projects import SLUG, Sandbox, Step, check, notice, noticed, says
 
 QUESTION = "what is the answer to it?"
 AGAIN = "what did I ask?"

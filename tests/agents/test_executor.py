@@ -28,8 +28,8 @@ from cdd_agent.events import (
 from cdd_agent.llm.port import AuthenticationFailed, ToolCall
 from cdd_agent.llm.scripted import ScriptedReply
 from cdd_agent.session import Session
-from tests.listening import collect, stop_at
-from tests.projects import SLUG, Sandbox, Step, check, notice, noticed, says
+from tests.support.listening import collect, stop_at
+from tests.support.projects import SLUG, Sandbox, Step, check, notice, noticed, says
 
 GUIDANCE = "skip the header please"
 

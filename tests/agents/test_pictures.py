@@ -22,9 +22,9 @@ from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.session import Session
 from tests.agents.asking import TEMPLATE, asks
 from tests.agents.test_chat import asked_last, files
-from tests.listening import collect, tell
-from tests.pictures import jpeg, png
-from tests.projects import SLUG, Sandbox
+from tests.support.listening import collect, tell
+from tests.support.pictures import jpeg, png
+from tests.support.projects import SLUG, Sandbox
 
 SHOT = png(60, 40)
 CONTENT = b64encode(SHOT).decode()

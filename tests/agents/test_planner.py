@@ -39,8 +39,8 @@ from cdd_agent.tickets.plan_reader import read_plan
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.spec_file import SpecTooLarge
 from cdd_agent.wiring import NoModel, Wiring, open_commands
-from tests.listening import collect, stop_at, tell
-from tests.projects import SLUG, Sandbox, Step, check, notice, noticed, says
+from tests.support.listening import collect, stop_at, tell
+from tests.support.projects import SLUG, Sandbox, Step, check, notice, noticed, says
 
 OWN_TITLE = "My own words"
 BETTER = "Write b.txt well"

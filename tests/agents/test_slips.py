@@ -33,8 +33,8 @@ from tests.agents.test_words import (
     cases,
     say,
 )
-from tests.listening import collect
-from tests.projects import SLUG, Sandbox, says
+from tests.support.listening import collect
+from tests.support.projects import SLUG, Sandbox, says
 
 BY_OTHERS = {
     *(

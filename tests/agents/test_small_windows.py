@@ -22,8 +22,8 @@ from cdd_agent.session import Session
 from cdd_agent.tickets.spec import TicketSpec
 from tests.agents.asking import TEMPLATE, asks
 from tests.agents.test_planner import SPEC, changes, plan, step
-from tests.listening import collect, told_to
-from tests.projects import SLUG, Sandbox, Step, noticed
+from tests.support.listening import collect, told_to
+from tests.support.projects import SLUG, Sandbox, Step, noticed
 
 WISHES = [f"Make it version {number}." for number in range(6)]
 NEW_WORDS = "very best words"

@@ -35,8 +35,8 @@ from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.spec_file import SpecTooLarge
 from cdd_agent.wiring import NoModel, Wiring
 from tests.agents.asking import COMPLETE, TEMPLATE, asks, looks, shown, streamed, told
-from tests.listening import collect, stop_at, tell
-from tests.projects import SLUG, SPEC, Sandbox, Step, notice, noticed
+from tests.support.listening import collect, stop_at, tell
+from tests.support.projects import SLUG, SPEC, Sandbox, Step, notice, noticed
 
 TITLE = "Say words"
 RULE = "Words are lower case."
@@ -591,8 +591,8 @@ from pathlib import Path
 from cdd_agent.commands.registry import handle
 from cdd_agent.events import ReplyDelta
 from tests.agents.asking import asks
-from tests.listening import told_to, collect, tell, stop_at
-from tests.projects import Sandbox
+from tests.support.listening import told_to, collect, tell, stop_at
+from tests.support.projects import Sandbox
 asked = asks("Who?", title="Say words"), asks("What for?")
 sandbox = Sandbox(Path({str(tmp_path)!r})).replies(*asked)
 def die(event):

@@ -15,8 +15,8 @@ from cdd_agent.errors import BadInput
 from cdd_agent.events import About, StepStarted
 from cdd_agent.session import Session
 from cdd_agent.tickets.plan_reader import read_plan
-from tests.listening import collect, stop_at
-from tests.projects import SLUG, Sandbox, Step, check, noticed, run_all, says
+from tests.support.listening import collect, stop_at
+from tests.support.projects import SLUG, Sandbox, Step, check, noticed, run_all, says
 
 THREE = (
     Step("a.txt", check("a.txt")),

@@ -32,8 +32,8 @@ from cdd_agent.session import Session
 from cdd_agent.wording import described
 from tests.agents.asking import COMPLETE, asks
 from tests.agents.test_planner import plan as planned
-from tests.listening import collect, tell
-from tests.projects import SLUG, Sandbox, Step, check, notice, noticed, says
+from tests.support.listening import collect, tell
+from tests.support.projects import SLUG, Sandbox, Step, check, notice, noticed, says
 
 WHY = "it can wait"
 

@@ -24,7 +24,7 @@ from cdd_agent.redaction import Redactor
 from cdd_agent.version import VERSION
 from cdd_agent.wiring import open_own_tree
 from tests.llm.server import Answer as ModelAnswer
-from tests.projects import SLUG, Sandbox, says
+from tests.support.projects import SLUG, Sandbox, says
 from tests.travel.copies import STEPS, git
 
 Question = Mapping[str, Any]

@@ -24,7 +24,7 @@ import pytest
 from cdd_agent.llm.port import Request
 from tests.cluster.machines import good, made_project
 from tests.llm.server import Answer, LoopbackServer
-from tests.projects import SLUG, Sandbox, Step, plan
+from tests.support.projects import SLUG, Sandbox, Step, plan
 from tests.travel.copies import STEPS, git
 
 GENEROUS = 180.0

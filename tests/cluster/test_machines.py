@@ -25,7 +25,7 @@ from cdd_agent.fleet.place import TicketJob
 from cdd_agent.travel.came_back import CameBack
 from tests.cluster.machines import Machine, Question, good, made_project, opened_desk
 from tests.llm.server import Answer, LoopbackServer
-from tests.projects import SLUG, Sandbox, says
+from tests.support.projects import SLUG, Sandbox, says
 from tests.travel.copies import cdd, files, git
 
 KEY = "key-of-the-worker-0123456789"

@@ -8,8 +8,8 @@ from cdd_agent.commands.code_context import is_words
 from cdd_agent.commands.registry import handle, hint_for
 from cdd_agent.errors import CddError
 from cdd_agent.events import About, Answer
-from tests.listening import collect
-from tests.projects import SLUG, Sandbox, Step, notice, says
+from tests.support.listening import collect
+from tests.support.projects import SLUG, Sandbox, Step, notice, says
 
 LIMITS = "class RateLimiter:\n    def allows(self, client):\n        return True\n"
 

@@ -25,8 +25,8 @@ from cdd_agent.llm.wrapper import ModelWrapper
 from cdd_agent.printer import TextPrinter
 from cdd_agent.session import Session
 from tests.commands.completions import completions
-from tests.listening import collect
-from tests.projects import SLUG, Sandbox, Step, check, notice, noticed, says
+from tests.support.listening import collect
+from tests.support.projects import SLUG, Sandbox, Step, check, notice, noticed, says
 
 
 async def say(session: Session, line: str) -> list[Event]:

@@ -8,7 +8,7 @@ from cdd_agent.commands.completing import complete
 from cdd_agent.llm.local_servers import LocalServer
 from cdd_agent.llm.providers import PROVIDERS
 from tests.commands.completions import completions
-from tests.projects import SLUG, SPEC, Sandbox, Step
+from tests.support.projects import SLUG, SPEC, Sandbox, Step
 
 
 @pytest.fixture(autouse=True)

@@ -3,8 +3,8 @@
 from cdd_agent.commands.registry import handle
 from cdd_agent.events import Event, Notice
 from cdd_agent.session import Session
-from tests.listening import collect
-from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.support.listening import collect
+from tests.support.projects import SLUG, Sandbox, Step, check, says
 
 
 async def first_words(session: Session) -> str:

@@ -18,8 +18,8 @@ from cdd_agent.files.atomic import NotWritten
 from cdd_agent.open_project import Project, open_project
 from cdd_agent.tickets.spec import TicketType
 from cdd_agent.tickets.store import TicketStore
-from tests.listening import collect
-from tests.projects import Sandbox, noticed
+from tests.support.listening import collect
+from tests.support.projects import Sandbox, noticed
 
 MADE = [".cdd/.gitignore", ".cdd/config.yaml", "tickets/.gitkeep", "AGENTS.md"]
 

@@ -13,8 +13,8 @@ from cdd_agent.commands.registry import handle
 from cdd_agent.errors import BadInput
 from cdd_agent.events import TicketsListed
 from cdd_agent.session import Session
-from tests.listening import collect
-from tests.projects import SLUG, Copied, Sandbox, Step, check, says
+from tests.support.listening import collect
+from tests.support.projects import SLUG, Copied, Sandbox, Step, check, says
 
 
 async def slugs(session: Session, line: str) -> list[str]:

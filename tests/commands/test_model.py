@@ -26,8 +26,8 @@ from cdd_agent.session import Session
 from cdd_agent.wiring import Wiring
 from cdd_agent.wording import described
 from tests.commands.completions import completions
-from tests.listening import collect, tell, told_to
-from tests.projects import SLUG, Sandbox, Step, check, notice, says
+from tests.support.listening import collect, tell, told_to
+from tests.support.projects import SLUG, Sandbox, Step, check, notice, says
 
 ODD = "SmolLM2 135M.gguf"
 OWN = "max_attempts: 5  # mine"

@@ -7,8 +7,8 @@ import pytest
 from cdd_agent.commands.registry import handle
 from cdd_agent.errors import BadInput
 from cdd_agent.events import Notice, Tone
-from tests.listening import collect
-from tests.projects import Sandbox
+from tests.support.listening import collect
+from tests.support.projects import Sandbox
 
 SLUG = "bug-no-words"
 DEPLOY = "How to deploy"

@@ -15,8 +15,8 @@ from cdd_agent.events import (
     OwnCommandStarted,
 )
 from cdd_agent.session import Session
-from tests.listening import collect, stop_at
-from tests.projects import SLUG, Sandbox, Step, check
+from tests.support.listening import collect, stop_at
+from tests.support.projects import SLUG, Sandbox, Step, check
 
 PIPE = "ls *.txt | tr a b && X=1 && echo $X"
 FAILS = "echo out; echo err >&2; exit 3"

@@ -24,8 +24,8 @@ from cdd_agent.session import Session
 from cdd_agent.wording import described
 from tests.agents.asking import TEMPLATE, asks
 from tests.engine.tool_steps import calls, read
-from tests.listening import collect
-from tests.projects import SLUG, Copied, Sandbox, Step, check, noticed, says
+from tests.support.listening import collect
+from tests.support.projects import SLUG, Copied, Sandbox, Step, check, noticed, says
 
 TWO = Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1")
 

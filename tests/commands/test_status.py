@@ -12,8 +12,8 @@ from cdd_agent.errors import BadInput
 from cdd_agent.events import PlanOpened, SpecOpened
 from cdd_agent.tickets.spec import TicketType
 from cdd_agent.wording import described
-from tests.listening import collect
-from tests.projects import SLUG, SPEC, Sandbox, Step
+from tests.support.listening import collect
+from tests.support.projects import SLUG, SPEC, Sandbox, Step
 
 
 async def spec_opened(sandbox: Sandbox, slug: str) -> SpecOpened:

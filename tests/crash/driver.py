@@ -21,8 +21,8 @@ from cdd_agent.cli.main import main as cdd
 from tests.crash.points import Death, Point, Watch
 from tests.crash.story import STORIES, Reviewer, Story, Storyteller
 from tests.crash.views import contents
-from tests.processes import take_environment
-from tests.projects import SLUG
+from tests.support.processes import take_environment
+from tests.support.projects import SLUG
 
 SETTINGS = ("CDD_", "HIVE_", "GIT_", "XDG_")
 """How the names of variables begin that would say something to a run."""

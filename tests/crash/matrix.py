@@ -19,7 +19,7 @@ from cdd_agent.errors import ExitCode
 from tests.crash import driver, views
 from tests.crash.points import Death, Point
 from tests.crash.story import STORIES, git
-from tests.processes import PROCESSES
+from tests.support.processes import PROCESSES
 
 _SECONDS = 120.0
 """Within which a run, and what it started, has to be over."""

@@ -18,7 +18,7 @@ from cdd_agent.frontend import Nobody, Reviewed
 from cdd_agent.llm.known_models import FREE, Price
 from cdd_agent.llm.port import Done, Hear, Request, TextDelta, ToolCall
 from tests.crash.points import MODEL_CALLED, MODEL_HALFWAY
-from tests.projects import SLUG, SPEC, Step, check, plan, says
+from tests.support.projects import SLUG, SPEC, Step, check, plan, says
 
 _STEP = re.compile(r"^# Step (\d+) of \d+:", re.MULTILINE)
 _REPAIR = LAST_FAILED

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.crash.points import Death, Point, Watch
-from tests.processes import PROCESSES
+from tests.support.processes import PROCESSES
 
 if os.name != "posix":
     pytest.skip("a process ends itself by SIGKILL there", allow_module_level=True)

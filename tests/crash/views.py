@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.crash.story import git
-from tests.projects import SLUG
+from tests.support.projects import SLUG
 
 _STATE = Path("tickets") / SLUG / "execution-state.json"
 _OWN = (Path(".git"), Path(".cdd/runs"), Path(".cdd/cache"), _STATE)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cdd_agent.llm.port import QuotaUsedUp
-from tests.projects import Sandbox, Step, plan, run_all
+from tests.support.projects import Sandbox, Step, plan, run_all
 
 CALC = "def add(a, b):\n    return a + b\n\n\ndef sub(a, b):\n    return a + b\n"
 """`sub` adds, so its test fails."""

@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 
 from tests.engine.calculator import begin, calculator
-from tests.projects import Sandbox
+from tests.support.projects import Sandbox
 
 
 @pytest_asyncio.fixture(scope="session")

@@ -13,8 +13,8 @@ import psutil
 
 from tests.crash.driver import SETTINGS
 from tests.crash.points import Death, Point, Watch
-from tests.processes import PROCESSES, take_environment
-from tests.projects import Sandbox
+from tests.support.processes import PROCESSES, take_environment
+from tests.support.projects import Sandbox
 
 Do = Literal["run", "skip", "skip keep", "undo", "redo"]
 _SECONDS = 120.0

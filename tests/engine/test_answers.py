@@ -8,8 +8,8 @@ from cdd_agent.commands.registry import handle
 from cdd_agent.edits.review import Review
 from cdd_agent.events import Choice, PersonAnswered, Proposal, to_json
 from cdd_agent.frontend import Nobody, Reviewed
-from tests.listening import collect
-from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.support.listening import collect
+from tests.support.projects import SLUG, Sandbox, Step, check, says
 
 
 class Person(Nobody):

@@ -43,9 +43,9 @@ from tests.engine.calculator import (
     calculator,
     gives,
 )
-from tests.listening import collect, stop_at
-from tests.projects import SLUG, Sandbox, Step, check, run_all, says
-from tests.time_of_loops import leap_when
+from tests.support.listening import collect, stop_at
+from tests.support.projects import SLUG, Sandbox, Step, check, run_all, says
+from tests.support.time_of_loops import leap_when
 
 
 def names(error: str | None) -> list[str]:

@@ -34,10 +34,10 @@ from cdd_agent.events import (
 from cdd_agent.llm.port import AuthenticationFailed, QuotaUsedUp
 from cdd_agent.llm.scripted import ScriptedReply
 from cdd_agent.tickets.status import StepStatus
-from tests.commandline import process, script, wait_for
 from tests.engine.tool_steps import calls, create, execute, read, replace
-from tests.listening import collect, stop_at, told_to
-from tests.projects import SLUG, Sandbox, Step, check, run_all, says
+from tests.support.commandline import process, script, wait_for
+from tests.support.listening import collect, stop_at, told_to
+from tests.support.projects import SLUG, Sandbox, Step, check, run_all, says
 
 T = TypeVar("T")
 _CHECK = """\

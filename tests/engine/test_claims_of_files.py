@@ -12,7 +12,7 @@ from cdd_agent.edits.parse import parse_reply
 from cdd_agent.engine import step_check
 from cdd_agent.events import AttemptFailed, Notice, StepFinished
 from tests.engine.test_engine import of
-from tests.projects import Sandbox, Step, run_all
+from tests.support.projects import Sandbox, Step, run_all
 
 A = "```text:a.txt\nx\n```\n"
 

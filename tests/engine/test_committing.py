@@ -13,8 +13,8 @@ import pytest
 from cdd_agent.errors import CddError, ExitCode
 from cdd_agent.events import About, StepCommitted, StepsUndone
 from tests.engine.tool_steps import FORMAT, calls, create, execute, run_with
-from tests.listening import collect
-from tests.projects import SLUG, Sandbox, Step, check, notice, run_all, says
+from tests.support.listening import collect
+from tests.support.projects import SLUG, Sandbox, Step, check, notice, run_all, says
 
 TWO = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
 REPLIES = (says("a.txt", "good"), says("b.txt", "good"))
@@ -180,7 +180,7 @@ def test_a_kill_between_the_commit_and_its_note_makes_no_second_one(
         "from pathlib import Path\n"
         "from cdd_agent.tickets.state import ExecutionState\n"
         "from tests.engine.test_committing import REPLIES\n"
-        "from tests.projects import Sandbox, run_all\n"
+        "from tests.support.projects import Sandbox, run_all\n"
         "ExecutionState.completed = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
         f"sandbox = Sandbox(Path({str(repository.root)!r}), flags={{'commit':"
         " 'step'}).replies(*REPLIES)\n"

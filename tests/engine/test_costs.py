@@ -23,8 +23,8 @@ from cdd_agent.llm.known_models import Price
 from cdd_agent.llm.port import ConnectionFailed, Done, Hear, Request
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.tickets.status import Cost
-from tests.listening import collect, stop_at
-from tests.projects import SLUG, Sandbox, Step, check, run_all, says
+from tests.support.listening import collect, stop_at
+from tests.support.projects import SLUG, Sandbox, Step, check, run_all, says
 
 TWO = Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1")
 GOOD = says("a.txt", "good"), says("b.txt", "good")

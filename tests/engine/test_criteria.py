@@ -13,7 +13,7 @@ from cdd_agent.redaction import Redactor
 from cdd_agent.tui.criteria_screen import CriteriaScreen
 from cdd_agent.tui.transcript.widget import Transcript
 from tests.engine.calculator import ADD, CALC, FIXED, SUB, calculator, gives
-from tests.projects import SLUG, SPEC, Sandbox, Step, run_all, says
+from tests.support.projects import SLUG, SPEC, Sandbox, Step, run_all, says
 from tests.tui.person import person_at
 
 CRITERIA = SPEC.replace(

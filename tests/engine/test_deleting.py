@@ -10,7 +10,7 @@ from cdd_agent.edits.review import Review
 from cdd_agent.events import AttemptFailed, ChangesApplied, StepFinished
 from cdd_agent.wording import question
 from tests.engine.test_engine import of
-from tests.projects import Sandbox, Step, run_all
+from tests.support.projects import Sandbox, Step, run_all
 
 DELETE = "*** Begin Patch\n*** Delete File: old.txt\n*** End Patch\n"
 

@@ -17,7 +17,7 @@ from tests.engine.tool_steps import (
     run,
     stopped_after,
 )
-from tests.projects import Sandbox, Step, run_all, says
+from tests.support.projects import Sandbox, Step, run_all, says
 
 RESEARCH = Step(None)
 

@@ -35,8 +35,8 @@ from cdd_agent.git.restore import held
 from cdd_agent.llm.port import AuthenticationFailed, RateLimited, StopReason
 from cdd_agent.llm.scripted import ScriptedReply
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
-from tests.listening import collect, stop_at, told_to
-from tests.projects import SLUG, Sandbox, Step, check, notice, run_all, says
+from tests.support.listening import collect, stop_at, told_to
+from tests.support.projects import SLUG, Sandbox, Step, check, notice, run_all, says
 
 DESCRIPTION = "Word for word *this*."
 SAYS_BAD = "it says bad"

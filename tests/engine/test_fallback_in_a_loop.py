@@ -11,11 +11,11 @@ from cdd_agent.cli.main import main
 from cdd_agent.events import ModelReplaced
 from cdd_agent.llm.direct.model import DirectModel
 from cdd_agent.llm.providers import endpoint_of
-from tests.listening import collect
 from tests.llm.simulators.anthropic import Anthropic
 from tests.llm.simulators.base import Said, Sent, Simulator, expect
 from tests.llm.simulators.chat import DeepSeek
-from tests.projects import SLUG, Sandbox, Step, check
+from tests.support.listening import collect
+from tests.support.projects import SLUG, Sandbox, Step, check
 
 FIRST, SECOND = "deepseek/deepseek-v4", "anthropic/claude-opus-5"
 LOOKS = Said("I look.", "Perhaps it is there.", (("read_file", {"path": "notes.txt"}),))

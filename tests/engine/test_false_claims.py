@@ -21,7 +21,7 @@ from tests.engine.calculator import (
     calculator,
     gives,
 )
-from tests.projects import Sandbox, Step, run_all
+from tests.support.projects import Sandbox, Step, run_all
 
 
 @dataclass(frozen=True)

@@ -32,9 +32,9 @@ from cdd_agent.llm.port import (
 from cdd_agent.llm.scripted import ScriptedReply
 from cdd_agent.tickets.status import StepStatus
 from tests.engine.tool_steps import calls, read
-from tests.listening import collect, stop_at
 from tests.llm.server import Answer, LoopbackServer, directly, failure
-from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.support.listening import collect, stop_at
+from tests.support.projects import SLUG, Sandbox, Step, check, says
 
 WHY = "No money is left."
 

@@ -23,7 +23,7 @@ from tests.engine.tool_steps import (
     replace,
     run,
 )
-from tests.projects import SLUG, Sandbox
+from tests.support.projects import SLUG, Sandbox
 
 GONE = [ConnectionFailed("gone")] * 9
 

@@ -34,8 +34,8 @@ from cdd_agent.events import (
 from cdd_agent.files.atomic import NotRead, NotWritten
 from cdd_agent.llm.port import Usage
 from cdd_agent.tickets.status import StepStatus, Verification
-from tests.listening import collect, stop_at
-from tests.projects import Sandbox, Step, check, says
+from tests.support.listening import collect, stop_at
+from tests.support.projects import Sandbox, Step, check, says
 
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 EVENTS: list[Event] = [

@@ -13,7 +13,7 @@ from cdd_agent.edits.newer_syntax import KNOWN_PYTHON
 from cdd_agent.events import About, AttemptFailed, Notice
 from cdd_agent.project.interpreters import OURS
 from tests.engine.test_engine import of
-from tests.projects import Sandbox, Step, check, run_all, says
+from tests.support.projects import Sandbox, Step, check, run_all, says
 
 pytestmark = pytest.mark.skipif(
     OURS >= KNOWN_PYTHON, reason="this Python reads all that is known"

@@ -12,9 +12,9 @@ from cdd_agent.engine.undo import ChangesUnknown
 from cdd_agent.errors import BadInput
 from cdd_agent.events import About, Event, RunFinished, StepStarted, StepsUndone
 from cdd_agent.wording import described
-from tests.forked import ran
-from tests.listening import collect, told_to
-from tests.projects import SLUG, Sandbox, Step, check, notice, run_all, says
+from tests.support.forked import ran
+from tests.support.listening import collect, told_to
+from tests.support.projects import SLUG, Sandbox, Step, check, notice, run_all, says
 
 FOUR = tuple(Step(f"{name}.txt", check(f"{name}.txt")) for name in "abcd")
 PROMISED = (

@@ -11,8 +11,8 @@ from cdd_agent.llm.port import Picture, PicturesRefused
 from cdd_agent.tickets.status import StepStatus
 from tests.engine.test_prompt import prompt_of
 from tests.engine.tool_steps import calls, create, finished, read, run, stopped_after
-from tests.pictures import png
-from tests.projects import Sandbox, Step, check, says
+from tests.support.pictures import png
+from tests.support.projects import Sandbox, Step, check, says
 
 SHOT = png(60, 40)
 STEP = Step("a.txt", check("a.txt"), also=("shot.png",))

@@ -15,8 +15,8 @@ from cdd_agent.llm.port import ContextTooLong, ToolCall
 from cdd_agent.llm.scripted import ScriptedReply
 from cdd_agent.project.rules import RULES_FOR_AGENTS
 from cdd_agent.tickets.status import StepStatus
-from tests.listening import collect
-from tests.projects import SPEC, Sandbox, Step, check, noticed, says
+from tests.support.listening import collect
+from tests.support.projects import SPEC, Sandbox, Step, check, noticed, says
 
 OWN = "own.py"
 

@@ -8,8 +8,8 @@ from cdd_agent.commands.registry import handle
 from cdd_agent.engine.log import RunLog
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events import CommandOutput, Event
-from tests.listening import stop_at
-from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.support.listening import stop_at
+from tests.support.projects import SLUG, Sandbox, Step, check, says
 
 SECRET = "kM9hunter2-hunter2-4242xyz"
 HALF = SECRET[:16]

@@ -20,8 +20,8 @@ from cdd_agent.events import About, AttemptFailed, Event, PromptMade, ReplyFinis
 from cdd_agent.llm.budget import estimated_prompt, estimated_tokens
 from cdd_agent.tickets.status import StepStatus
 from tests.engine.tool_steps import answers, calls, finished, problems, replace, run
-from tests.listening import collect, stop_at
-from tests.projects import Sandbox, Step, noticed
+from tests.support.listening import collect, stop_at
+from tests.support.projects import Sandbox, Step, noticed
 
 FILLING = "".join(
     f"def filling_{number}(value):\n    return value + {number}\n\n\n"

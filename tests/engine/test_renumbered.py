@@ -24,8 +24,8 @@ from cdd_agent.events import (
 )
 from cdd_agent.tickets.state import ExecutionState, save_state
 from tests.engine.test_undo import again, back, diff
-from tests.listening import collect, told_to
-from tests.projects import (
+from tests.support.listening import collect, told_to
+from tests.support.projects import (
     SLUG,
     Copied,
     Sandbox,

@@ -48,8 +48,8 @@ from cdd_agent.events import (
 from cdd_agent.llm.port import AuthenticationFailed, Usage
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
-from tests.listening import stop_at
-from tests.projects import Sandbox, Step, check, says
+from tests.support.listening import stop_at
+from tests.support.projects import Sandbox, Step, check, says
 
 # --- What a run took ------------------------------------------------------------------
 

@@ -21,8 +21,8 @@ from cdd_agent.events import (
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 from cdd_agent.wording import described
 from tests.engine.calculator import CALC, FIXED, calculator, gives
-from tests.listening import collect
-from tests.projects import SLUG, Sandbox, Step, check, run_all, says
+from tests.support.listening import collect
+from tests.support.projects import SLUG, Sandbox, Step, check, run_all, says
 
 VERIFIED, LOOSE, LAST = (
     Step("a.txt", check("a.txt")),

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.events import Event, TestsStarted
-from tests.listening import collect, told_to
-from tests.projects import Sandbox, Step, check, says
+from tests.support.listening import collect, told_to
+from tests.support.projects import Sandbox, Step, check, says
 
 WRONG = says("vendor/a.txt", "wrong")
 

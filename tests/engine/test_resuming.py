@@ -19,9 +19,9 @@ from cdd_agent.engine.lock import LockGone
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.events import About, ChangesPutBack, Event, StepStarted
 from cdd_agent.git.command import NoGit
-from tests.forked import ran
-from tests.listening import collect, told_to
-from tests.projects import (
+from tests.support.forked import ran
+from tests.support.listening import collect, told_to
+from tests.support.projects import (
     SLUG,
     Copied,
     Sandbox,
@@ -308,7 +308,7 @@ def test_the_lock_of_a_dead_process_is_taken_over(sandbox: Sandbox) -> None:
     code = (
         "import os, signal\n"
         "from pathlib import Path\n"
-        "from tests.projects import Sandbox\n"
+        "from tests.support.projects import Sandbox\n"
         f"Sandbox(Path({str(sandbox.root)!r})).engine()\n"
         "os.kill(os.getpid(), signal.SIGKILL)"
     )

@@ -24,8 +24,8 @@ from cdd_agent.events import (
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.state import ExecutionState, read_state
 from tests.engine.tool_steps import calls, create
-from tests.listening import collect
-from tests.projects import SLUG, Sandbox, Step, check, run_all, says
+from tests.support.listening import collect
+from tests.support.projects import SLUG, Sandbox, Step, check, run_all, says
 
 TWO = Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1")
 SECRET = "correct-horse-battery-7431"

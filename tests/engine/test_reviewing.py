@@ -28,8 +28,8 @@ from cdd_agent.frontend import Nobody, Reviewed
 from cdd_agent.llm.port import ConnectionFailed
 from tests.crash.story import git
 from tests.engine.tool_steps import answers, calls, create, execute, read, replace
-from tests.listening import collect, stop_at
-from tests.projects import Sandbox, Step, check, run_all, says
+from tests.support.listening import collect, stop_at
+from tests.support.projects import Sandbox, Step, check, run_all, says
 
 Answer = Callable[[Review], Reviewed]
 

@@ -30,8 +30,8 @@ from cdd_agent.events import (
 from cdd_agent.frontend import Nobody, Reviewed
 from cdd_agent.llm.port import ToolCall
 from tests.engine.together import Together, WithTools, carried_out, project_in
-from tests.listening import collect, stop_at, told_to
-from tests.projects import SLUG, Sandbox, Step, check, noticed, says
+from tests.support.listening import collect, stop_at, told_to
+from tests.support.projects import SLUG, Sandbox, Step, check, noticed, says
 from tests.travel.copies import git
 
 

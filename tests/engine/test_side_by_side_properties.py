@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.engine.together import Together, carried_out, project_in
-from tests.projects import Step, says
+from tests.support.projects import Step, says
 
 RUNS = max(3, settings().max_examples // 25)
 THERE, NEW = ("w", "x", "y"), ("z",)

@@ -8,8 +8,8 @@ import pytest
 from cdd_agent.events import Event, GuidanceTaken, ToolFinished
 from cdd_agent.llm.scripted import ScriptedReply
 from tests.engine.tool_steps import STEP, calls, create, finished, read, replace
-from tests.listening import collect, stop_at, told_to
-from tests.projects import Sandbox, says
+from tests.support.listening import collect, stop_at, told_to
+from tests.support.projects import Sandbox, says
 
 WORDS = "Say it in lower case."
 

@@ -11,7 +11,7 @@ from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.verification.outcomes import Result
 from tests.engine.calculator import ADD, FIXED, SUB, calculator, gives
-from tests.projects import SLUG, Copied, Sandbox, Step, run_all
+from tests.support.projects import SLUG, Copied, Sandbox, Step, run_all
 
 PASSED, FAILED = Result.PASSED, Result.FAILED
 MULTIPLIES = f"{FIXED}\n\ndef mul(a, b):\n    return a * b\n"

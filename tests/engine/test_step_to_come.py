@@ -11,8 +11,8 @@ import pytest
 from cdd_agent.events import Event, RunFinished
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.wording import described
-from tests.listening import collect, told_to
-from tests.projects import Sandbox, Step, check, run_all, says
+from tests.support.listening import collect, told_to
+from tests.support.projects import Sandbox, Step, check, run_all, says
 
 TWO = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
 GOOD = (says("a.txt", "good"), says("b.txt", "good"))

@@ -21,8 +21,8 @@ from tests.engine.calculator import (
     gives,
 )
 from tests.engine.tool_steps import calls, execute, finished, run, stopped_after
-from tests.listening import collect
-from tests.projects import Sandbox, Step, run_all
+from tests.support.listening import collect
+from tests.support.projects import Sandbox, Step, run_all
 
 BARE = "test_command: python check.py\n"
 """A check that says nothing of single tests, and is content without any."""

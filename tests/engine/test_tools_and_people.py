@@ -32,8 +32,8 @@ from tests.engine.tool_steps import (
     run_with,
     stopped_after,
 )
-from tests.listening import collect
-from tests.projects import Sandbox, Step, says
+from tests.support.listening import collect
+from tests.support.projects import Sandbox, Step, says
 
 LONG = "a line of it\n" * 5_000
 

@@ -50,8 +50,8 @@ from tests.engine.tool_steps import (
     run,
     stopped_after,
 )
-from tests.listening import collect, stop_at
-from tests.projects import Sandbox, Step, check, noticed, says
+from tests.support.listening import collect, stop_at
+from tests.support.projects import Sandbox, Step, check, noticed, says
 
 WITH_TOOLS = Path(prompt.__file__).with_name("tools.md").read_text().strip()
 

@@ -28,9 +28,9 @@ from cdd_agent.events import (
 )
 from cdd_agent.git.restore import CheckpointGone
 from cdd_agent.llm.port import ModelError
-from tests.forked import ran
-from tests.listening import collect
-from tests.projects import Sandbox, Step, check, notice, run_all, says
+from tests.support.forked import ran
+from tests.support.listening import collect
+from tests.support.projects import Sandbox, Step, check, notice, run_all, says
 
 BY_HAND = "good, by hand\n"
 

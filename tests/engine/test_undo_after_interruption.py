@@ -30,8 +30,8 @@ from tests.engine.tool_steps import (
     run_with,
     stopped_after,
 )
-from tests.listening import collect, stop_at
-from tests.projects import Sandbox, Step, check, notice, says
+from tests.support.listening import collect, stop_at
+from tests.support.projects import Sandbox, Step, check, notice, says
 
 GONE = [ConnectionFailed("gone")] * 9
 MAKE = "python -c \"open('made.txt', 'w').write('by a command\\n')\""

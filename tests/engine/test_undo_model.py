@@ -34,8 +34,8 @@ from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.status import StepStatus
 from tests.crash.points import Death
 from tests.engine.dying import Do, Orders
-from tests.listening import collect, told_to
-from tests.projects import Sandbox, Step, says
+from tests.support.listening import collect, told_to
+from tests.support.projects import Sandbox, Step, says
 
 T = TypeVar("T")
 RUNS = max(3, settings().max_examples // 25)

@@ -9,8 +9,8 @@ import pytest
 
 from cdd_agent.engine.undo import NotCarriedOut
 from cdd_agent.events import StepsUndone
-from tests.listening import collect
-from tests.projects import Begin, Copied, Sandbox, Step, run_all, says
+from tests.support.listening import collect
+from tests.support.projects import Begin, Copied, Sandbox, Step, run_all, says
 
 STEPS = (Step("a.txt"), Step("a.txt", also=("b.txt",)), Step("c.txt"))
 REPLIES = (

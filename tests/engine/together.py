@@ -18,8 +18,8 @@ from cdd_agent.llm.port import (
     ToolCall,
     Usage,
 )
-from tests.listening import collect, told_to
-from tests.projects import Sandbox
+from tests.support.listening import collect, told_to
+from tests.support.projects import Sandbox
 from tests.travel.copies import git
 
 _STEP = re.compile(r"^# Step (\d+) of \d+:", re.MULTILINE)

@@ -7,8 +7,8 @@ from cdd_agent.engine.engine import Engine
 from cdd_agent.events import Event, StepFinished, ToolFinished
 from cdd_agent.llm.port import ToolCall
 from cdd_agent.llm.scripted import ScriptedReply
-from tests.listening import collect, stop_at, told_to
-from tests.projects import Sandbox, Step, check
+from tests.support.listening import collect, stop_at, told_to
+from tests.support.projects import Sandbox, Step, check
 
 STEP = Step("a.txt", check("a.txt"))
 FORMAT = (

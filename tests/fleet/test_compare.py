@@ -8,7 +8,7 @@ import pytest
 
 from cdd_agent.cli.compare import name_of
 from tests.fleet.tickets import GOOD, ONE_STEP, cdd, events, project, script, tree
-from tests.projects import says
+from tests.support.projects import says
 from tests.travel.copies import git
 
 

@@ -23,7 +23,7 @@ from cdd_agent.fleet.place import TicketJob
 from cdd_agent.tickets.status import Cost
 from cdd_agent.tickets.store import TicketStore
 from tests.fleet.tickets import ONE_STEP, cdd, project, script, tree
-from tests.projects import says
+from tests.support.projects import says
 
 SLUGS = ("bug-a", "bug-b", "bug-c")
 

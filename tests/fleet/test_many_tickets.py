@@ -14,7 +14,6 @@ from cdd_agent.fleet.board import RunState
 from cdd_agent.fleet.known import board_here, folder_of
 from cdd_agent.llm.shared import Shared
 from cdd_agent.tickets.store import TicketStore
-from tests.commandline import wait_for
 from tests.fleet.tickets import (
     GOOD,
     ONE_STEP,
@@ -25,7 +24,8 @@ from tests.fleet.tickets import (
     script,
     tree,
 )
-from tests.projects import Step, check, says
+from tests.support.commandline import wait_for
+from tests.support.projects import Step, check, says
 from tests.travel.copies import files, git
 
 SLOW_ONCE = (

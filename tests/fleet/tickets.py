@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cdd_agent.cli.main import main
-from tests.projects import SPEC, Step, check, plan, says
+from tests.support.projects import SPEC, Step, check, plan, says
 from tests.travel.copies import git
 
 GOOD = says("a.txt", "good")

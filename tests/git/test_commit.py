@@ -13,7 +13,7 @@ import pytest
 
 from cdd_agent.git.commit import CommitRefused, already_committed, commit_files
 from cdd_agent.git.commit_message import CommitMessage
-from tests.commandline import wait_for
+from tests.support.commandline import wait_for
 
 MESSAGE = CommitMessage(
     "Create the user model",

@@ -33,7 +33,7 @@ from cdd_agent.llm.port import (
 )
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.llm.wrapper import ModelWrapper, RejectEmpty
-from tests.replies import all_of, stopped
+from tests.support.replies import all_of, stopped
 
 # 3 words, which are the script's tokens
 REQUEST = Request((Message("user", "Say hello, please."),))

@@ -36,8 +36,8 @@ from cdd_agent.llm.script_file import read_script
 from cdd_agent.llm.scripted import NoReplyLeft, ScriptedModel, ScriptedReply
 from cdd_agent.redaction import Redactor
 from tests.files.test_kept_files import spoilt
-from tests.replies import all_of, stopped
-from tests.time_of_loops import leap
+from tests.support.replies import all_of, stopped
+from tests.support.time_of_loops import leap
 
 KEPT = Path(__file__).parent / "kept" / "cassette.jsonl"
 SECRET = "hunter2-hunter2-42"

@@ -48,7 +48,7 @@ from cdd_agent.llm.providers import Speaks
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.tools.read_only import read_only_tools
 from tests.llm.server import Answer, LoopbackServer, Recorded, directly, failure
-from tests.replies import all_of, stopped
+from tests.support.replies import all_of, stopped
 
 # litellm's and OpenAI's own warnings: litellm silences them itself, at import; pytest
 # puts its own filters back for every test.

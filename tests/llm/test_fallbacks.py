@@ -36,7 +36,7 @@ from cdd_agent.llm.port import (
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.wiring import equipped, make_model, with_fallbacks
 from tests.llm.server import Answer, LoopbackServer, failure
-from tests.projects import FakeTime
+from tests.support.projects import FakeTime
 
 REQUEST = Request((Message("user", "Say hello."),))
 

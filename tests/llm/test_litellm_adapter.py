@@ -27,7 +27,7 @@ from tests.llm.server import Answer, LoopbackServer, failure
 from tests.llm.simulators.anthropic import Anthropic
 from tests.llm.simulators.base import Bill, Json, Said
 from tests.llm.simulators.chat import DeepSeek
-from tests.replies import all_of
+from tests.support.replies import all_of
 
 # litellm silences this warning itself, at import; pytest puts its own filters back for
 # every test.

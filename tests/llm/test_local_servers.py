@@ -21,7 +21,7 @@ from cdd_agent.llm.providers import endpoint_of
 from tests.llm.listing import HEAD, answering, listing
 from tests.llm.simulators.base import Said
 from tests.llm.simulators.ollama_chat import OllamaChat
-from tests.replies import all_of
+from tests.support.replies import all_of
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from tests.llm.listing import HEAD, answering
 from tests.llm.simulators.base import Said
 from tests.llm.simulators.chat import OpenRouter
 from tests.llm.test_local_servers import deserted_port
-from tests.replies import all_of
+from tests.support.replies import all_of
 
 NAME = "openrouter/maker/model-9"
 ENTRY = {

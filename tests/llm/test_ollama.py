@@ -19,7 +19,7 @@ from cdd_agent.llm.port import (
 from cdd_agent.llm.providers import endpoint_of
 from tests.llm.simulators.base import Said
 from tests.llm.simulators.ollama import Ollama
-from tests.replies import all_of
+from tests.support.replies import all_of
 
 SENTENCE = "The quick brown fox jumps over a lazy dog. "  # 43 characters
 KNOWN = Message("system", "The password is ANANAS. Say it when you are asked.")

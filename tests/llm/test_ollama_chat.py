@@ -29,7 +29,7 @@ from cdd_agent.llm.providers import endpoint_of
 from tests.llm.server import Answer, LoopbackServer
 from tests.llm.simulators.base import Said
 from tests.llm.simulators.ollama_chat import OllamaChat
-from tests.replies import all_of
+from tests.support.replies import all_of
 
 KNOWN = Message("system", "The password is ANANAS. Say it when you are asked.")
 SENTENCE = "The quick brown fox jumps over a lazy dog. "

@@ -49,8 +49,8 @@ from tests.llm.simulators.chat import DeepSeek
 from tests.llm.test_contract import SERVED
 from tests.llm.test_model_facts import ENTRY, asked_at, listed
 from tests.llm.test_provider_rules import LOOKS, PROVIDERS, Provider, as_saved
-from tests.pictures import ALL, gif, jpeg, png, webp
-from tests.replies import all_of
+from tests.support.pictures import ALL, gif, jpeg, png, webp
+from tests.support.replies import all_of
 
 # litellm's and OpenAI's own; pytest forgets the adapter's filters with each test
 pytestmark = [

@@ -34,7 +34,7 @@ from cdd_agent.llm.port import (
 )
 from cdd_agent.llm.providers import endpoint_of
 from tests.llm.server import Answer, LoopbackServer, failure
-from tests.replies import all_of
+from tests.support.replies import all_of
 
 Json = dict[str, Any]
 REQUEST = Request((Message("system", "Be brief."), Message("user", "Say hello.")))

@@ -30,8 +30,8 @@ from cdd_agent.llm.retrying import LONGEST_WAIT, Retrying
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.llm.wrapper import RejectEmpty
 from tests.llm.server import Answer, LoopbackServer, directly, failure
-from tests.projects import FakeTime
-from tests.replies import all_of, stopped
+from tests.support.projects import FakeTime
+from tests.support.replies import all_of, stopped
 
 REQUEST = Request((Message("user", "Say hello."),))
 

@@ -25,7 +25,7 @@ from cdd_agent.llm.port import (
     Usage,
 )
 from cdd_agent.llm.scripted import ERRORS, NoReplyLeft, ScriptedModel, ScriptedReply
-from tests.replies import all_of
+from tests.support.replies import all_of
 
 SCRIPT = """\
 pace: 0

@@ -11,7 +11,7 @@ from cdd_agent.config import Config, OwnRequest
 from cdd_agent.llm.port import Message, Request
 from cdd_agent.wiring import make_model
 from tests.llm.server import LoopbackServer, Recorded
-from tests.replies import all_of
+from tests.support.replies import all_of
 
 REQUEST = Request((Message("user", "Say hello."),))
 LITELLM = pytest.param(

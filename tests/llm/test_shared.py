@@ -22,8 +22,8 @@ from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.shared import Shared
 from cdd_agent.llm.wrapper import ModelWrapper
 from cdd_agent.threads import in_thread
-from tests.projects import FakeTime
-from tests.replies import all_of
+from tests.support.projects import FakeTime
+from tests.support.replies import all_of
 
 REQUEST = Request((Message("user", "Say hello."),))
 

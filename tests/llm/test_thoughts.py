@@ -34,7 +34,7 @@ from tests.llm.server import Answer, LoopbackServer, directly
 from tests.llm.simulators.anthropic import Anthropic
 from tests.llm.simulators.base import Said, Simulator
 from tests.llm.simulators.chat import DeepSeek
-from tests.replies import all_of
+from tests.support.replies import all_of
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning"),

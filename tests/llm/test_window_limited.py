@@ -8,8 +8,8 @@ from cdd_agent.llm.port import ContextTooLong, Message, NotAReply, Request
 from cdd_agent.llm.window_limited import WindowLimited
 from tests.llm.server import Answer, LoopbackServer
 from tests.llm.test_direct import model_at
-from tests.projects import Sandbox, Step, run_all
-from tests.replies import all_of
+from tests.support.projects import Sandbox, Step, run_all
+from tests.support.replies import all_of
 
 NOTHING = Answer(raw="", content_type="text/event-stream")
 LONG = Request((Message("user", "a word " * 1_000),))

@@ -29,7 +29,7 @@ from cdd_agent.llm.port import (
 )
 from cdd_agent.llm.providers import endpoint_of
 from tests.model.conftest import Server
-from tests.replies import all_of
+from tests.support.replies import all_of
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning"),

@@ -21,8 +21,8 @@ from cdd_agent.process.policy import (
 from cdd_agent.process.programs import as_started, find_program
 from cdd_agent.process.run import CommandResult, Hear, OutputChunk, unheard
 from tests.process.programs import posix, script
-from tests.promised import NOT_ALLOWED, NOT_FOUND, TIMED_OUT
-from tests.time_of_loops import leap
+from tests.support.promised import NOT_ALLOWED, NOT_FOUND, TIMED_OUT
+from tests.support.time_of_loops import leap
 
 USERS = "the user's own"
 

@@ -28,8 +28,8 @@ from cdd_agent.process.run import (
     run_command,
     shell_argv,
 )
-from tests.promised import NOT_FOUND
-from tests.time_of_loops import leap
+from tests.support.promised import NOT_FOUND
+from tests.support.time_of_loops import leap
 
 PATIENCE = 180.0
 

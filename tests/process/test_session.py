@@ -12,7 +12,7 @@ import pytest
 
 from cdd_agent.process.policy import ALWAYS_ALLOWED
 from cdd_agent.process.session import execute_command_tool
-from tests.promised import NOT_ALLOWED
+from tests.support.promised import NOT_ALLOWED
 
 posix = pytest.mark.skipif(os.name != "posix", reason="a POSIX shell and its programs")
 WRITE = 'python -c \'open("a.txt", "w").write("x")\''

@@ -16,7 +16,7 @@ from cdd_agent.files.paths import PathRefused
 from cdd_agent.files.read import SourceMissing, SourceUnreadable, read_source
 from cdd_agent.project import search
 from cdd_agent.project.search import PatternRefused, glob_files, grep_files, list_files
-from tests.time_of_loops import leap
+from tests.support.time_of_loops import leap
 
 TREE = {
     ".gitignore": "*.log\nbuild/\n",

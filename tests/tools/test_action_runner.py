@@ -32,8 +32,8 @@ from cdd_agent.tools import action_runner as run
 from cdd_agent.tools.action_runner import ActionRunner
 from cdd_agent.web.pages import PageReader
 from cdd_agent.web.search import ScriptedSearcher, SearchResult, WebSearchError
-from tests.promised import NOT_FOUND, TIMED_OUT
-from tests.time_of_loops import leap
+from tests.support.promised import NOT_FOUND, TIMED_OUT
+from tests.support.time_of_loops import leap
 from tests.web.server import Answer, PageServer
 
 SUCCESS, FAILURE, COMPLETED = (

@@ -22,7 +22,7 @@ from cdd_agent.tools.base import Tool
 from cdd_agent.tools.read_only import ReadArguments, ReadFileTool, read_only_tools
 from cdd_agent.web.pages import PageReader
 from cdd_agent.web.search import ScriptedSearcher, SearchResult
-from tests.promised import NOT_ALLOWED, NOT_FOUND, NOT_STARTED, TIMED_OUT
+from tests.support.promised import NOT_ALLOWED, NOT_FOUND, NOT_STARTED, TIMED_OUT
 
 WHEN = re.compile(r"\bUse it\s(when|for)\b")
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from cdd_agent.cli.main import main
 from cdd_agent.process.ending import MARK
-from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.support.projects import SLUG, Sandbox, Step, check, says
 
 STEPS = (
     Step("a.txt", check("a.txt")),

@@ -18,7 +18,7 @@ from cdd_agent.git.remote import Address, Remote
 from cdd_agent.travel import arrival, reference
 from cdd_agent.travel.arrival import Arrival
 from cdd_agent.travel.reference import NotARun, RunReference
-from tests.projects import SLUG, Sandbox
+from tests.support.projects import SLUG, Sandbox
 from tests.travel.conftest import at_home
 from tests.travel.copies import REFERENCE, Copies, cdd, files, git
 

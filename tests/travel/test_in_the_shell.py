@@ -23,8 +23,8 @@ from cdd_agent.session import Session
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.travel import keeping
 from cdd_agent.wiring import open_travel
-from tests.listening import collect, stop_at, tell, told_to
-from tests.projects import SLUG, Sandbox, noticed
+from tests.support.listening import collect, stop_at, tell, told_to
+from tests.support.projects import SLUG, Sandbox, noticed
 from tests.travel.copies import GOOD, Copies, files
 
 

@@ -15,8 +15,8 @@ import pytest
 from cdd_agent.cli.main import main
 from cdd_agent.engine.whereabouts import Phase, load_whereabouts
 from tests.crash.points import Death, Point, Watch
-from tests.processes import PROCESSES, take_environment
-from tests.projects import SLUG, Sandbox, Step, check
+from tests.support.processes import PROCESSES, take_environment
+from tests.support.projects import SLUG, Sandbox, Step, check
 from tests.travel.copies import GOOD, REFERENCE, Copies, cdd, files, git, run, scripted
 
 KILLS = int(os.environ.get("CDD_TEST_KILLS", "3"))

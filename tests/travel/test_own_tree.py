@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.support.projects import SLUG, Sandbox, Step, check, says
 from tests.travel.conftest import at_home
 from tests.travel.copies import (
     GOOD,

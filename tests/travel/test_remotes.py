@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.engine.whereabouts import load_whereabouts
-from tests.projects import SLUG
+from tests.support.projects import SLUG
 from tests.travel.copies import GOOD, REFERENCE, Copies, cdd, git, run
 from tests.travel.http_remote import NAME, PASSWORD, served
 

@@ -17,8 +17,8 @@ from cdd_agent.travel.keeping import lease_kept
 from cdd_agent.travel.lease import DURATION
 from cdd_agent.travel.travelling import Travel
 from cdd_agent.wiring import open_travel
-from tests.listening import tell
-from tests.projects import SLUG, Sandbox
+from tests.support.listening import tell
+from tests.support.projects import SLUG, Sandbox
 from tests.travel.copies import GOOD, Copies, cdd, run
 
 ROUNDS = 4

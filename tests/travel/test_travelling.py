@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from cdd_agent.engine.whereabouts import load_whereabouts, save_whereabouts
 from cdd_agent.travel.lease import DURATION
-from tests.projects import SLUG, Sandbox, says
+from tests.support.projects import SLUG, Sandbox, says
 from tests.travel.copies import (
     GOOD,
     STEPS,

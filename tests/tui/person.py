@@ -22,7 +22,7 @@ from cdd_agent.tui.widgets.bars import ActivityBar, TitleBar
 from cdd_agent.tui.widgets.prompt import Prompt
 from cdd_agent.tui.widgets.steps import StepList
 from cdd_agent.wiring import Wiring
-from tests.projects import Sandbox
+from tests.support.projects import Sandbox
 
 PATIENCE = 180.0
 """Seconds that something may take; a test that waits longer fails."""

@@ -25,7 +25,7 @@ from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.folds import FoldHeader
 from cdd_agent.tui.transcript.widget import Transcript
 from tests.engine.tool_steps import calls, execute, replace
-from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.support.projects import SLUG, Sandbox, Step, check, says
 from tests.tui.person import person_at
 from tests.tui.test_transcript import numbered, screen, shown
 

@@ -14,7 +14,7 @@ from cdd_agent.events import AgentChanged, PlanOpened, StepFinished, StepView
 from cdd_agent.llm.budget import Spent
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.attention import Attention, TerminalKind
-from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.support.projects import SLUG, Sandbox, Step, check, says
 from tests.tui.person import Person, person_at
 
 KNOWS_ALL = TerminalKind(titles=True, desktop="osc777", progress=True)

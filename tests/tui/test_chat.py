@@ -11,7 +11,7 @@ from cdd_agent.events import ModelReplaced
 from cdd_agent.llm.port import ToolCall
 from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.tui.widgets.question import Question
-from tests.projects import SLUG, Sandbox, Step, check
+from tests.support.projects import SLUG, Sandbox, Step, check
 from tests.tui.person import person_at
 from tests.tui.test_prompt import completions
 

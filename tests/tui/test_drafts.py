@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.tui.drafts import Drafts
-from tests.projects import Sandbox
-from tests.screens import Screen
-from tests.terminals import CDD, Terminal
+from tests.support.projects import Sandbox
+from tests.support.screens import Screen
+from tests.support.terminals import CDD, Terminal
 from tests.tui.person import person_at
 
 

@@ -34,9 +34,9 @@ from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.bars import ActivityBar, TitleBar
 from cdd_agent.tui.widgets.steps import StepList
 from tests.agents.asking import asks
-from tests.injecting import Injected
-from tests.projects import SLUG, Sandbox, Step, check, says
-from tests.reviews import review_of
+from tests.support.injecting import Injected
+from tests.support.projects import SLUG, Sandbox, Step, check, says
+from tests.support.reviews import review_of
 from tests.tui.person import Person, person_at
 from tests.tui.test_faults import works
 from tests.tui.test_reviewing import TWO_FILES

@@ -20,8 +20,8 @@ from cdd_agent.tui.widgets.bars import ActivityBar, TitleBar
 from cdd_agent.tui.widgets.prompt import Prompt, PromptArea
 from cdd_agent.tui.widgets.question import Question
 from cdd_agent.tui.widgets.steps import StepList
-from tests.injecting import SECRET, Injected, fail_once
-from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.support.injecting import SECRET, Injected, fail_once
+from tests.support.projects import SLUG, Sandbox, Step, check, says
 from tests.tui.person import Person, person_at
 
 

@@ -17,7 +17,7 @@ from cdd_agent.tui.transcript.folds import Opening
 from cdd_agent.tui.transcript.lines import TranscriptLine
 from cdd_agent.tui.transcript.places import file_places, in_project, web_places
 from cdd_agent.tui.transcript.widget import Transcript
-from tests.projects import Sandbox
+from tests.support.projects import Sandbox
 from tests.tui.person import Person, person_at
 from tests.tui.test_blocks import LINES, block
 from tests.tui.test_transcript import numbered, screen, shown, text

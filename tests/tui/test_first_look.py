@@ -10,7 +10,7 @@ from cdd_agent.config import load_config
 from cdd_agent.events import ModelChosen, ModelsFound, TicketsListed
 from cdd_agent.llm.local_servers import LocalServer, find_local_servers
 from tests.llm.listing import answering, listing
-from tests.projects import Sandbox
+from tests.support.projects import Sandbox
 from tests.tui.person import person_at
 
 

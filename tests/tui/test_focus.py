@@ -14,7 +14,7 @@ from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.bars import TitleBar
 from cdd_agent.tui.widgets.question import Question
 from cdd_agent.tui.widgets.steps import StepList
-from tests.projects import SLUG, Sandbox, Step
+from tests.support.projects import SLUG, Sandbox, Step
 from tests.tui.person import Person, person_at
 from tests.tui.test_blocks import LINES, block
 from tests.tui.test_stopping import is_as_before, streaming

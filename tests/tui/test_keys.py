@@ -27,8 +27,8 @@ from cdd_agent.tui.step_screen import StepScreen
 from cdd_agent.tui.timeline_screen import TimelineScreen
 from cdd_agent.tui.transcript.find_bar import FindInput
 from cdd_agent.tui.transcript.widget import Transcript
-from tests.projects import SLUG, Sandbox, Step
-from tests.reviews import review_of
+from tests.support.projects import SLUG, Sandbox, Step
+from tests.support.reviews import review_of
 from tests.tui.person import Person, person_at
 from tests.tui.test_focus import FOCI, Move
 from tests.tui.test_snapshots import ATTEMPT, PLAN_STEP

@@ -31,7 +31,7 @@ from cdd_agent.tui.criteria_screen import CriteriaScreen
 from cdd_agent.tui.screens.sessions import SessionsScreen
 from cdd_agent.tui.step_screen import StepScreen
 from cdd_agent.tui.transcript.blocks import BlockKind
-from tests.projects import Sandbox
+from tests.support.projects import Sandbox
 from tests.tui.person import shell
 from tests.tui.test_snapshots import (
     ATTEMPT,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from textual import events
 
-from tests.projects import Sandbox
+from tests.support.projects import Sandbox
 from tests.tui.person import Person, person_at
 
 LONG = "\n".join(f"line {number}" for number in range(1, 43))

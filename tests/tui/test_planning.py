@@ -11,7 +11,7 @@ from tests.agents.test_planner import (
     plan,
     step,
 )
-from tests.projects import SLUG, Sandbox, notice
+from tests.support.projects import SLUG, Sandbox, notice
 from tests.tui.person import person_at
 
 UNREADABLE = "whatever is done"

@@ -4,7 +4,7 @@ import pytest
 from textual import events
 from textual.widgets import OptionList
 
-from tests.projects import SLUG, SPEC, Sandbox, Step
+from tests.support.projects import SLUG, SPEC, Sandbox, Step
 from tests.tui.person import Person, person_at
 
 

@@ -17,7 +17,7 @@ from cdd_agent.events import (
 )
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.question import Question
-from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.support.projects import SLUG, Sandbox, Step, check, says
 from tests.tui.person import Person, person_at
 
 INSTEAD = "use tabs instead"

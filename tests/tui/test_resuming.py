@@ -7,7 +7,7 @@ import pytest
 from cdd_agent.events import SessionRestored
 from cdd_agent.tui.screens.sessions import SessionsScreen
 from cdd_agent.tui.transcript.widget import Transcript
-from tests.projects import SLUG, Copied, Sandbox, Step, check, says
+from tests.support.projects import SLUG, Copied, Sandbox, Step, check, says
 from tests.tui.person import Person, person_at
 
 TWO = Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1")

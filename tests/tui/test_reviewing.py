@@ -17,8 +17,8 @@ from cdd_agent.frontend import REST, Reviewed
 from cdd_agent.tui import editor
 from cdd_agent.tui.transcript.diff import SIDE_BY_SIDE_WIDTH
 from cdd_agent.tui.widgets.question import ReviewQuestion
-from tests.projects import SLUG, Sandbox, Step, check, says
-from tests.reviews import review_of
+from tests.support.projects import SLUG, Sandbox, Step, check, says
+from tests.support.reviews import review_of
 from tests.tui.person import Person, person_at
 
 OLD = "".join(f"line {number}\n" for number in range(1, 31))

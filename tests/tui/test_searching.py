@@ -3,7 +3,7 @@
 import pytest
 
 from cdd_agent.events import CommandProposed
-from tests.projects import Sandbox
+from tests.support.projects import Sandbox
 from tests.tui.person import Person, person_at
 
 

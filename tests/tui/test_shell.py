@@ -20,7 +20,17 @@ from cdd_agent.llm.port import AuthenticationFailed
 from cdd_agent.tickets.status import Verification
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.wording import REMARKS
-from tests.projects import SLUG, SPEC, Sandbox, Step, check, notice, noticed, plan, says
+from tests.support.projects import (
+    SLUG,
+    SPEC,
+    Sandbox,
+    Step,
+    check,
+    notice,
+    noticed,
+    plan,
+    says,
+)
 from tests.tui.person import Person, person_at
 
 WHY = "it can wait"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from cdd_agent.events import StepFinished
 from tests.engine.together import Together, project_in
-from tests.projects import SLUG, Step, says
+from tests.support.projects import SLUG, Step, says
 from tests.tui.person import person_at
 
 

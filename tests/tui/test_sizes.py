@@ -10,9 +10,9 @@ from time import monotonic
 import pytest
 
 from cdd_agent.frontend import REST
-from tests.projects import SLUG, Sandbox, Step, check, says
-from tests.screens import Screen
-from tests.terminals import CDD, Terminal, resize
+from tests.support.projects import SLUG, Sandbox, Step, check, says
+from tests.support.screens import Screen
+from tests.support.terminals import CDD, Terminal, resize
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:This process .* is multi-threaded:DeprecationWarning"

@@ -62,8 +62,8 @@ from cdd_agent.tui.widgets.prompt import Prompt
 from cdd_agent.verification.outcomes import Result
 from cdd_agent.wiring import NO_MODEL_HINT
 from tests.agents.asking import TEMPLATE, asks, looks
-from tests.projects import SPEC, Sandbox
-from tests.reviews import review_of
+from tests.support.projects import SPEC, Sandbox
+from tests.support.reviews import review_of
 from tests.tui.person import FingerTime, opened, shell
 
 Compare = Callable[..., bool]

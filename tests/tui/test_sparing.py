@@ -23,7 +23,7 @@ from textual.strip import Strip
 from cdd_agent.events import ReplyDelta, ReplyStarted, StepView
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.sparing import SentScreen
-from tests.projects import Sandbox
+from tests.support.projects import Sandbox
 from tests.tui.person import opened, shell
 
 SIZE = Size(12, 6)

@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 from cdd_agent.events import About, CriterionView, SpecShown
 from cdd_agent.tui.widgets.spec import SpecPanel
 from tests.agents.asking import COMPLETE, TEMPLATE, asks
-from tests.projects import SLUG, Sandbox, noticed
+from tests.support.projects import SLUG, Sandbox, noticed
 from tests.tui.person import person_at
 
 EMPTY = SpecShown(

@@ -25,7 +25,7 @@ from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.session import Session
 from cdd_agent.tui.criteria_screen import CriteriaScreen
 from tests.engine.tool_steps import calls, create
-from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.support.projects import SLUG, Sandbox, Step, check, says
 from tests.tui.person import PATIENCE, Person, opened, person_at, shell
 from tests.tui.test_stopping import streaming
 

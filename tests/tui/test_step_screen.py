@@ -18,7 +18,7 @@ from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.find_bar import FindBar
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.steps import StepList
-from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.support.projects import SLUG, Sandbox, Step, check, says
 from tests.tui.person import Person, person_at
 
 GUIDANCE = "Write it in lower case, please."

@@ -10,8 +10,8 @@ from textual import events
 
 from cdd_agent.events import About
 from cdd_agent.llm.scripted import ScriptedModel
-from tests.listening import collect
-from tests.projects import SLUG, Sandbox, Step, check, notice, says
+from tests.support.listening import collect
+from tests.support.projects import SLUG, Sandbox, Step, check, notice, says
 from tests.tui.person import Person, person_at
 
 LINES = "use a table\nand a chart"

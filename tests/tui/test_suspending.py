@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.projects import Sandbox
-from tests.screens import Screen
-from tests.terminals import Terminal
+from tests.support.projects import Sandbox
+from tests.support.screens import Screen
+from tests.support.terminals import Terminal
 from tests.tui.person import Person, person_at
 
 pytestmark = pytest.mark.filterwarnings(

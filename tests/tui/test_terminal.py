@@ -10,9 +10,9 @@ from contextlib import suppress
 import pytest
 
 from cdd_agent.errors import ExitCode
-from tests.projects import SLUG, Sandbox, Step, says
-from tests.screens import Screen
-from tests.terminals import CDD, PATIENCE, Terminal
+from tests.support.projects import SLUG, Sandbox, Step, says
+from tests.support.screens import Screen
+from tests.support.terminals import CDD, PATIENCE, Terminal
 
 if os.name == "posix":
     import pty

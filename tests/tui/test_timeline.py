@@ -7,7 +7,7 @@ import asyncio
 from cdd_agent.events import UndoPreview
 from cdd_agent.tui.timeline_screen import TimelineScreen
 from cdd_agent.tui.transcript.widget import Transcript
-from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.support.projects import SLUG, Sandbox, Step, check, says
 from tests.tui.person import Person, person_at
 
 STEPS = (

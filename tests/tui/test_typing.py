@@ -18,8 +18,8 @@ from cdd_agent.events import ActionProposed, Choice, CommandProposed, Proposal
 from cdd_agent.frontend import REST
 from cdd_agent.tui.answering import Answering, KeyClock
 from cdd_agent.tui.widgets.question import Question
-from tests.projects import SLUG, Sandbox, Step, check, says
-from tests.reviews import review_of
+from tests.support.projects import SLUG, Sandbox, Step, check, says
+from tests.support.reviews import review_of
 from tests.tui.person import FingerTime, Person, person_at, shell
 from tests.tui.person import opened as session_opened
 

@@ -12,7 +12,7 @@ import pytest
 from cdd_agent.llm.direct.model import DirectModel
 from cdd_agent.llm.providers import endpoint_of
 from tests.llm.server import LoopbackServer, failure
-from tests.projects import SLUG, FakeTime, Sandbox, Step, check, says
+from tests.support.projects import SLUG, FakeTime, Sandbox, Step, check, says
 from tests.tui.person import Person, person_at
 
 LIMIT = (

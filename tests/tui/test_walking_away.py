@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 import psutil
 import pytest
 
-from tests.projects import SLUG, Sandbox, Step, check, says
-from tests.screens import Screen
-from tests.terminals import CDD, Terminal
+from tests.support.projects import SLUG, Sandbox, Step, check, says
+from tests.support.screens import Screen
+from tests.support.terminals import CDD, Terminal
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:This process .* is multi-threaded:DeprecationWarning"

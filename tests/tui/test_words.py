@@ -4,7 +4,7 @@ step starts no other.
 
 import pytest
 
-from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.support.projects import SLUG, Sandbox, Step, check, says
 from tests.tui.person import Person, person_at
 from tests.tui.test_stopping import streaming
 

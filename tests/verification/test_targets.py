@@ -13,7 +13,7 @@ from cdd_agent.tickets.plan import AffectedFile, PlanStep
 from cdd_agent.verification.before import Agenda
 from cdd_agent.verification.targets import Assignment, Targets
 from tests.engine.calculator import CALC, FIXED, SUB, TEST_SUB, TESTS, calculator, gives
-from tests.projects import SPEC, Sandbox, Step, run_all, says
+from tests.support.projects import SPEC, Sandbox, Step, run_all, says
 
 FILES = {
     "tests/test_calc.py": (

@@ -28,8 +28,8 @@ from cdd_agent.verification.outcomes import Reference, Result, SuiteRun
 from cdd_agent.verification.taken_away import TestChanges
 from cdd_agent.verification.test_id import TestId
 from cdd_agent.verification.verdict import Verdict, Work, judge, useful_end, verify
-from tests.listening import collect
-from tests.projects import Sandbox, Step, says
+from tests.support.listening import collect
+from tests.support.projects import Sandbox, Step, says
 
 
 def program(folder: Path, name: str) -> Path:

@@ -15,9 +15,9 @@ from cdd_agent.session import Session
 from cdd_agent.wiring import Wiring
 from tests.agents.asking import COMPLETE, TEMPLATE, asks
 from tests.agents.test_planner import SPEC, plan
-from tests.listening import tell, told_to
-from tests.pictures import png
-from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.support.listening import tell, told_to
+from tests.support.pictures import png
+from tests.support.projects import SLUG, Sandbox, Step, check, says
 
 TWO = (Step("a.txt", check("a.txt")), Step("b.txt", "none", "Step 1"))
 Typed = tuple[str, list[str]]

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from cdd_agent.cli.main import main
-from tests.projects import SLUG, Sandbox, Step, check, says
+from tests.support.projects import SLUG, Sandbox, Step, check, says
 
 
 def cdd(

@@ -20,9 +20,9 @@ from cdd_agent.llm.recorded_call import RecordedCall
 from cdd_agent.llm.retrying import Retrying
 from cdd_agent.llm.scripted import NoReplyLeft, ScriptedModel
 from tests.llm.test_ollama_chat import OllamaChat, model_at
-from tests.pictures import png
-from tests.projects import FakeTime
-from tests.replies import all_of
+from tests.support.pictures import png
+from tests.support.projects import FakeTime
+from tests.support.replies import all_of
 
 ONE = Request((Message("system", "Be brief."), Message("user", "one")))
 SAVED = "What was done is saved, and the next run goes on from there."

@@ -8,8 +8,8 @@ from tests.agents.asking import TEMPLATE, asks
 from tests.agents.test_planner import SPEC, changes, plan
 from tests.engine.calculator import BROKEN, FIXED, calculator, gives
 from tests.engine.test_prompt import prompt_of
-from tests.pictures import png
-from tests.projects import SLUG, Sandbox, Step, check, run_all, says
+from tests.support.pictures import png
+from tests.support.projects import SLUG, Sandbox, Step, check, run_all, says
 
 STEP = """\
 # Files of the project

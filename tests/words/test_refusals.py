@@ -8,7 +8,7 @@ import pytest
 
 from cdd_agent.events import StepFinished, ToolFinished
 from tests.engine.tool_steps import calls, create, execute, replace
-from tests.projects import SLUG, Sandbox, Step, check, run_all, says
+from tests.support.projects import SLUG, Sandbox, Step, check, run_all, says
 
 
 def block(path: str, find: str, replacement: str) -> str:

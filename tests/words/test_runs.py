@@ -9,8 +9,8 @@ import pytest
 
 from cdd_agent.errors import CddError
 from cdd_agent.events import Event, Notice
-from tests.listening import collect
-from tests.projects import Copied, Sandbox, Step, check, run_all, says
+from tests.support.listening import collect
+from tests.support.projects import Copied, Sandbox, Step, check, run_all, says
 
 FIRST, SECOND = Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1")
 

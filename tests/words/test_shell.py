@@ -21,8 +21,8 @@ from cdd_agent.tui.step_screen import StepScreen
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.wording import answers, question
 from tests.agents.asking import TEMPLATE, asks
-from tests.projects import SLUG, Sandbox, Step, check, says
-from tests.reviews import review_of
+from tests.support.projects import SLUG, Sandbox, Step, check, says
+from tests.support.reviews import review_of
 from tests.tui.person import person_at
 from tests.tui.resting import keys_take_no_time
 from tests.words.examples import RUN

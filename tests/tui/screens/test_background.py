@@ -7,8 +7,8 @@ import pytest
 
 from cdd_agent.tui.asking_driver import QUESTION
 from cdd_agent.tui.themes import ThemeChoice, remembered
-from tests.projects import Sandbox
-from tests.terminals import Terminal
+from tests.support.projects import Sandbox
+from tests.support.terminals import Terminal
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:This process .* is multi-threaded:DeprecationWarning"

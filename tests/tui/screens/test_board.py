@@ -13,7 +13,7 @@ from cdd_agent.fleet.known import folder_of, save_board
 from cdd_agent.fleet.place import TicketJob
 from cdd_agent.tickets.status import Cost
 from cdd_agent.tui.screens.board import BoardScreen
-from tests.projects import Sandbox, Step
+from tests.support.projects import Sandbox, Step
 from tests.tui.person import person_at, shell
 from tests.tui.test_snapshots import OPENING, shop, showing
 

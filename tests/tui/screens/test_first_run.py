@@ -15,7 +15,7 @@ from cdd_agent.tui.screens.board import BoardScreen
 from cdd_agent.tui.screens.first_run import DEMO, SUGGESTED, FirstRun, Wish, choices
 from cdd_agent.tui.screens.help import HelpScreen
 from tests.agents.asking import asks
-from tests.projects import Sandbox, no_servers
+from tests.support.projects import Sandbox, no_servers
 from tests.tui.person import Person, person_at
 
 SERVER = LocalServer(

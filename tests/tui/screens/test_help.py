@@ -8,7 +8,7 @@ from cdd_agent.tui.screens.help import HelpScreen, sections
 from cdd_agent.tui.transcript.find_bar import FindBar
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.prompt_area import PromptArea
-from tests.projects import SLUG, Sandbox, Step
+from tests.support.projects import SLUG, Sandbox, Step
 from tests.tui.person import Person, person_at
 
 

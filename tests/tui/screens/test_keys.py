@@ -21,7 +21,7 @@ from cdd_agent.tui.screens.tickets import TicketsScreen
 from cdd_agent.tui.transcript.find_bar import FindBar
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.prompt_area import PromptArea
-from tests.projects import Sandbox, Step
+from tests.support.projects import Sandbox, Step
 from tests.tui.person import Person, person_at
 from tests.tui.screens.reading import has_read
 from tests.tui.test_keys import without_hints

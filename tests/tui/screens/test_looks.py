@@ -14,7 +14,7 @@ from cdd_agent.tui.screens.palette import Palette
 from cdd_agent.tui.screens.settings import SettingsScreen
 from cdd_agent.tui.screens.tickets import TicketsScreen
 from cdd_agent.tui.themes import use_theme
-from tests.projects import Sandbox
+from tests.support.projects import Sandbox
 from tests.tui.person import shell
 from tests.tui.test_snapshots import OPENING, SLUG, shop, showing
 

@@ -6,7 +6,7 @@ from cdd_agent.tui.criteria_screen import CriteriaScreen
 from cdd_agent.tui.screens.chooser import Row, found
 from cdd_agent.tui.screens.help import HelpScreen
 from cdd_agent.tui.screens.palette import Palette
-from tests.projects import SLUG, Sandbox, Step
+from tests.support.projects import SLUG, Sandbox, Step
 from tests.tui.person import Person, person_at
 from tests.tui.screens.reading import has_read
 

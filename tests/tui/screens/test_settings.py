@@ -8,7 +8,7 @@ from msgspec import Struct
 from cdd_agent.commands.settings import settings_of, words_of_settings
 from cdd_agent.config import Config, load_config, user_file
 from cdd_agent.tui.screens.settings import SettingsScreen
-from tests.projects import Sandbox
+from tests.support.projects import Sandbox
 from tests.tui.person import Person, person_at
 from tests.tui.screens.reading import has_read
 

@@ -28,7 +28,7 @@ from cdd_agent.tui.step_screen import StepScreen
 from cdd_agent.tui.themes import use_theme
 from cdd_agent.tui.timeline_screen import TimelineScreen
 from cdd_agent.tui.transcript.find_bar import FindInput
-from tests.projects import Sandbox
+from tests.support.projects import Sandbox
 from tests.tui.person import shell
 from tests.tui.screens.test_looks import OFFERS, Noon
 from tests.tui.test_snapshots import (

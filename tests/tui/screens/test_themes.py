@@ -24,7 +24,7 @@ from cdd_agent.tui.themes import (
     remembered,
     use_theme,
 )
-from tests.projects import SLUG, Sandbox, Step
+from tests.support.projects import SLUG, Sandbox, Step
 from tests.tui.person import Person, person_at
 
 

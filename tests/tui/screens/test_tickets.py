@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from cdd_agent.tui.screens.tickets import TicketsScreen, ago
-from tests.projects import SLUG, SPEC, Sandbox, Step, check, says
+from tests.support.projects import SLUG, SPEC, Sandbox, Step, check, says
 from tests.tui.person import Person, person_at
 from tests.tui.screens.reading import has_read
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.forked import Forked
+from tests.support.forked import Forked
 
 if os.name == "nt":
     pytest.skip("needs a pseudo-terminal", allow_module_level=True)
@@ -52,7 +52,7 @@ class Terminal:
             os.chdir(root)
             os.environ |= {
                 "TERM": "xterm-256color",
-                "PYTHONPATH": str(Path(__file__).parents[1]),
+                "PYTHONPATH": str(Path(__file__).parents[2]),
             }
             if size is not None:
                 columns, rows = size

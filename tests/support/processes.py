@@ -18,7 +18,7 @@ PROCESSES.set_forkserver_preload(
     [
         *(
             "tests.crash.driver",
-            "tests.projects",
+            "tests.support.projects",
             "cdd_agent.cli.working",
             "cdd_agent.travel.travelling",
         ),
@@ -27,13 +27,13 @@ PROCESSES.set_forkserver_preload(
             "cdd_agent.cli.plain",
             "cdd_agent.tui.app",
             "cdd_agent.wiring",
-            "tests.forked",
+            "tests.support.forked",
         ),
         *(
             "cdd_agent.agents.base",
             "cdd_agent.engine.step_check",
             "cdd_agent.edits.build",
-            "tests.patience",
+            "tests.support.patience",
         ),
         *(
             "cdd_agent.engine.report_page",

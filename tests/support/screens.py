@@ -4,7 +4,7 @@ import re
 
 import pyte
 
-from tests.terminals import Terminal
+from tests.support.terminals import Terminal
 
 _NOT_FOR_PYTE = re.compile(rb"\x1b\[[<>=?][0-9;]*\$?[a-zA-Z]|\x1b\[[0-9;]*t")
 """Private modes, of which only the other screen matters, and window operations: pyte

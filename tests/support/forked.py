@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Thread
 from typing import IO, Any
 
-from tests.processes import PROCESSES, take_environment
+from tests.support.processes import PROCESSES, take_environment
 
 PATIENCE = 180.0
 
@@ -168,7 +168,7 @@ def _be_cdd(
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
     signal.signal(signal.SIGINT, signal.default_int_handler)
     from cdd_agent.cli.main import main
-    from tests.patience import be_patient
+    from tests.support.patience import be_patient
 
     be_patient()
     code = main()

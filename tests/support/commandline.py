@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from cdd_agent.cli.main import main
-from tests.forked import Forked
-from tests.projects import Sandbox, Step, check
+from tests.support.forked import Forked
+from tests.support.projects import Sandbox, Step, check
 
 STEPS = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
 
@@ -45,7 +45,7 @@ def started(
     return subprocess.run(
         [sys.executable, "-m", "cdd_agent", *arguments],
         cwd=sandbox.root,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), **environment},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), **environment},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -20,7 +20,7 @@ from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
 from cdd_agent.open_project import Project, open_project
 from cdd_agent.session import FindServers, Session
 from cdd_agent.wiring import Wiring
-from tests.listening import collect, tell
+from tests.support.listening import collect, tell
 
 # As in an environment that was activated: `python` in a check is the one that runs the
 # tests.
