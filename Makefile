@@ -1,5 +1,6 @@
-# Needs python3 (3.11 or later), git and make; everything else is installed into .venv, with hashes: what running needs
-# from requirements-run.lock, and for developing the rest from requirements.lock.
+# Needs python3 (3.11 or later), git and make. pip installs uv into .venv, and uv installs
+# everything else there, with hashes: the program's dependencies from
+# requirements-run.lock, the developers' tools from requirements.lock.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -13,21 +14,33 @@ MODEL_READY := $(MODEL_VENV)/.ready
 # Half of the time is waiting for programs.
 PYTEST := $(BIN)/pytest --dist loadgroup -n $$((2 * $$(getconf _NPROCESSORS_ONLN)))
 
-.PHONY: demo test ready-to-test test-fast test-crash test-mutations test-model check format bench picture models lock clean
+.PHONY: demo test test-all test-sample ready-to-test test-fast test-crash test-mutations test-model check format bench picture models lock clean
 
 demo: $(RUNS)           ## the main job, on a sample project: no key, no network (ARGS=--headless: without the screen)
 	@$(BIN)/cdd demo $(ARGS)
 
-test: $(READY)          ## everything that must be clean at every commit
+test: $(READY)          ## style, types and layers, then the unit tests and stories: must be clean at every commit
 	@$(MAKE) --no-print-directory --jobs 2 ready-to-test
-	@$(PYTEST)
+	@$(PYTEST) -m "unit or story"
+
+test-all: $(READY)      ## every test that needs no tools or model, with many more Hypothesis examples
+	@$(MAKE) --no-print-directory --jobs 2 ready-to-test
+	@$(PYTEST) -m "not (real or model)" --hypothesis-profile many
+
+# Each commit gets a different sample.
+SEED ?= $(shell git rev-parse HEAD)
+
+test-sample: $(READY)   ## a sample of the slow tests that `make test` leaves out (SEED=text: another sample)
+	@$(PYTEST) -m "not (unit or story or real or model)" --sample $(SAMPLE) --sample-seed $(SEED)
+
+SAMPLE := 0.3
 
 ready-to-test: check $(COMPILED)
 
 FAST := actions dialogue edits files process project tickets tools verification web
 
 test-fast: $(READY)     ## while you work: the folders without the engine, the models and the shell
-	@$(PYTEST) $(FAST:%=tests/%) $(ARGS)
+	@$(PYTEST) $(FAST:%=tests/%) -m "unit or story" $(ARGS)
 
 test-crash: $(READY)    ## a run killed at every one of its points, and resumed (the tests take a sample)
 	@$(BIN)/pytest tests/crash -n auto --all-kill-points
@@ -74,35 +87,30 @@ picture: $(READY)       ## the pictures of the documentation, from runs of the d
 models: $(READY)        ## the table of known models, from the litellm that is installed
 	@$(BIN)/python tools/known_models.py
 
-lock: $(READY)          ## take newer versions of the dependencies into requirements.lock and requirements-run.lock
-	@$(BIN)/pip install --quiet uv
-	@$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --no-header --python-version 3.11 \
-		--group dev pyproject.toml --output-file requirements.lock
-	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 \
-		--group install --constraint requirements.lock pyproject.toml --output-file requirements-run.lock
+lock: $(READY)          ## take newer versions of the dependencies into the three lock files
+	@echo "uv>=0.13" | $(BIN)/uv pip compile --quiet --upgrade $(LOCK) - --output-file requirements-uv.lock
+	@$(BIN)/uv pip compile --quiet --upgrade $(LOCK) --group dev pyproject.toml --output-file requirements.lock
+	@$(BIN)/uv pip compile --quiet $(LOCK) --group install --constraint requirements.lock pyproject.toml \
+		--output-file requirements-run.lock
 
-# $(call install,ARGUMENTS): pip, with the name of each package as it comes; fails where pip does.
-define install
-	@{ PYTHONUNBUFFERED=1 $(BIN)/pip install --disable-pip-version-check $(1) || echo failed; } | awk '\
-		/^Collecting / { split($$2, word, "="); printf "%s ", word[1]; fflush() } \
-		/^Installing / { print "... installing"; fflush() } \
-		$$0 == "failed" { exit 1 }'
-endef
+LOCK := --universal --generate-hashes --no-header --python-version 3.11
 
-# A lock file has all that is needed, so that nothing is left to find out.
-LOCKED := --no-compile --no-deps --require-hashes --requirement
+UV := $(BIN)/uv pip install --quiet --python $(BIN)/python
+# The lock files are complete, so nothing has to be resolved.
+LOCKED := --no-deps --require-hashes --requirement
 
-$(RUNS): pyproject.toml requirements-run.lock
-	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "cdd-agent needs Python 3.11 or later; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12 ...")'
-	@echo "Setting up $(VENV) with what running needs (downloaded the first time: about a minute) ..."
+$(RUNS): pyproject.toml requirements-uv.lock requirements-run.lock
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "cdd-shell needs Python 3.11 or later; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12 ...")'
+	@echo "Setting up $(VENV): $$(grep -c == requirements-run.lock) packages ..."
 	@$(PYTHON) -m venv $(VENV)
-	$(call install,$(LOCKED) requirements-run.lock)
-	$(call install,--no-deps --no-build-isolation --editable .)
+	@$(BIN)/pip install --quiet --disable-pip-version-check $(LOCKED) requirements-uv.lock
+	@$(UV) $(LOCKED) requirements-run.lock
+	@$(UV) --no-deps --no-build-isolation --editable .
 	@touch $@
 
 $(READY): $(RUNS) requirements.lock
-	@echo "Adding to $(VENV) what developing needs ..."
-	$(call install,$(LOCKED) requirements.lock)
+	@echo "Adding the tools for developing ..."
+	@$(UV) $(LOCKED) requirements.lock
 	@touch $@
 
 # All that the tests import: else each worker would compile it for itself. What cannot be imported the tests will tell.
