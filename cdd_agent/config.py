@@ -762,7 +762,7 @@ def _complaint(fault: Fault, content: Any, where: Any) -> str:
         names = (
             f"allowed are {', '.join(fault.allowed)}"
             if section
-            else "all are in the README, under Settings"
+            else "the settings are listed in docs/settings.md"
         )
         hint = f"did you mean {near}? {names[:1].upper()}{names[1:]}" if near else names
         return f"{where(fault.place)}: there is no setting `{name}`; {hint}"

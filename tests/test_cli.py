@@ -243,9 +243,10 @@ def test_help_lists_the_commands_as_one_gets_to_know_them(
     assert commands_in_help(capsys) == COMMANDS
 
 
-def test_the_readme_names_every_command() -> None:
-    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
-    assert [command for command in COMMANDS if f"`cdd {command}" not in readme] == []
+def test_the_page_of_commands_names_every_command() -> None:
+    page = Path(__file__).parents[1] / "docs" / "commands.md"
+    text = page.read_text(encoding="utf-8")
+    assert [command for command in COMMANDS if f"`cdd {command}" not in text] == []
 
 
 def test_a_slash_command_with_a_form_for_the_terminal_is_a_command_of_cdd(

@@ -18,6 +18,8 @@ from pathlib import Path
 
 import psutil
 
+from tests.support.kinds import SLOW
+
 _NOT_COPIED = shutil.ignore_patterns(".*", "*.svg", "benchmarks")
 _SHOWN_OUTPUT = 2000
 
@@ -97,8 +99,9 @@ def untouched(
 
 
 def _tested(copy: Path, arguments: Sequence[str], limit: float) -> Tried:
-    """KILLED where a test fails. The copy's package is used also by programs that the
-    tests start.
+    """Run unit tests and stories, and return KILLED if one fails.
+
+    Programs that the tests start use the copy's package, too.
     """
     temporary = copy.parent / "tmp"
     temporary.mkdir()
@@ -116,6 +119,8 @@ def _tested(copy: Path, arguments: Sequence[str], limit: float) -> Tried:
         "-p",
         "no:cacheprovider",
         "--tb=short",
+        "-m",
+        f"not ({' or '.join(sorted(SLOW))})",
         *arguments,
     ]
     output = copy.parent / "output.txt"
