@@ -1,13 +1,12 @@
 """Which of many names a typed text may mean."""
 
-import pytest
-
 from cdd_agent.completion import fitting
+from tests.support.tables import each_row
 
 NAMES = ("exec", "exit", "context", "status", "feature-user-auth", "bug-auth-token")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("typed", "best", "good"),
     [
         ("ex", ["exec", "exit"], ["exec", "exit", "context"]),

@@ -33,6 +33,7 @@ from cdd_agent.errors import BadInput
 from cdd_agent.forms import read
 from cdd_agent.llm.direct.protocol import Call
 from cdd_agent.llm.options import ModelOptions
+from tests.support.tables import each_row
 
 ALL = """\
 model: anthropic/claude-sonnet-4-5
@@ -85,7 +86,7 @@ def test_the_page_has_every_setting_once_and_no_other() -> None:
     assert set(documented) == set(Config.__struct_fields__)
 
 
-@pytest.mark.parametrize(("key", "default"), _documented())
+@each_row(("key", "default"), _documented())
 def test_the_page_has_the_defaults(key: str, default: str) -> None:
     value = getattr(Config(), key)
     if default.startswith("`") or default.isdecimal():
@@ -97,7 +98,7 @@ def test_the_page_has_the_defaults(key: str, default: str) -> None:
         assert value in (None, (), Models(), OwnRequest())
 
 
-@pytest.mark.parametrize("text", ["", "# nothing\n", "---\n", "\ufeffmodel: x\n"])
+@each_row("text", ["", "# nothing\n", "---\n", "\ufeffmodel: x\n"])
 def test_an_empty_file_or_a_byte_order_mark_is_fine(tmp_path: Path, text: str) -> None:
     assert load_config(write(tmp_path, text), {}).max_attempts == 3
 
@@ -155,7 +156,7 @@ OF_ALL = Config(
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("own", "what_differs"),
     [
         ({}, {}),
@@ -208,7 +209,7 @@ def test_sections_too_are_merged_key_by_key_and_of_lists_the_later_wins(
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     "address",
     [
         "localhost:1234",
@@ -241,7 +242,7 @@ def test_an_api_base_that_is_no_address_is_refused_wherever_it_stands(
         load_config(tmp_path, {"api_base": address}, {})
 
 
-@pytest.mark.parametrize(
+@each_row(
     "address",
     ["http://127.0.0.1:11434/v1", "https://models.example", "http://[::1]:8000/v1/"],
 )
@@ -249,10 +250,8 @@ def test_an_api_base_may_be_any_web_address(tmp_path: Path, address: str) -> Non
     assert load_config(tmp_path, {"api_base": f" {address} "}, {}).api_base == address
 
 
-@pytest.mark.parametrize(
-    "name", ["CDD_ENABLE_UNSAFE_COMMANDS", "HIVE_ENABLE_UNSAFE_COMMANDS"]
-)
-@pytest.mark.parametrize(
+@each_row("name", ["CDD_ENABLE_UNSAFE_COMMANDS", "HIVE_ENABLE_UNSAFE_COMMANDS"])
+@each_row(
     ("value", "mode"),
     [
         ("true", "unsafe"),
@@ -286,13 +285,13 @@ RUN_OTHERS = """
 """
 
 
-@pytest.mark.parametrize("name", RUN_OTHERS.split())
+@each_row("name", RUN_OTHERS.split())
 def test_what_runs_anything_may_not_be_on_the_list(tmp_path: Path, name: str) -> None:
     with pytest.raises(BadInput, match=f"`{name}`"):
         load_config(write(tmp_path, f"commands: {{allow: [npm, {name}]}}\n"), {})
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
     [
         "npm",
@@ -313,7 +312,7 @@ def test_ordinary_programs_may_be_on_the_list(tmp_path: Path, name: str) -> None
     assert not runs_others(name)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "line", "words"),
     [
         (
@@ -442,7 +441,7 @@ def test_all_that_is_wrong_is_told_at_once_a_line_each(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("key", "text", "value"),
     [
         ("max_attempts", "7", 7),
@@ -467,7 +466,7 @@ def test_numbers_and_yes_and_no_may_be_texts_as_variables_and_flags_are(
         assert type(getattr(config, key)) is type(value)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "setting", "value"),
     [
         ("commit: off\n", "commit", "off"),
@@ -523,7 +522,7 @@ def test_all_wrong_variables_are_named(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "meant"),
     [
         ("CDD_MODLE", "did you mean CDD_MODEL?"),
@@ -544,7 +543,7 @@ def test_a_misspelt_variable_is_told(tmp_path: Path, name: str, meant: str) -> N
     assert load_config(tmp_path, {}, {name: ""}) == Config()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name", ["CDD_HOME", "CDD_MODULE", "CDD_VERSION", "CDDMODEL", "CDD_", "CDD_DEBUG"]
 )
 def test_a_variable_that_is_like_none_may_be_another_programs(
@@ -663,13 +662,13 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+@each_row("text", HOSTILE.values(), ids=HOSTILE)
 def test_a_hostile_file_is_refused_quickly(tmp_path: Path, text: str) -> None:
     with pytest.raises(BadInput, match=r"config\.yaml"):
         load_config(write(tmp_path, text), {})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("before", "after"),
     [
         ("", "model: openai/a:1\n"),
@@ -700,7 +699,7 @@ def test_a_setting_is_changed_in_its_line_and_nothing_else(
     assert changed_text(before, "config.yaml", {"model": "openai/a:1"}) == after
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "{record: a}\n",
@@ -735,8 +734,8 @@ def test_any_name_is_written_so_that_it_is_read_as_itself(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere it is asked itself")
-@pytest.mark.parametrize("told", ["", "  ", "relative/folder", "/somewhere/else"])
-@pytest.mark.parametrize("home", ["/home/ada", "", "relative"])
+@each_row("told", ["", "  ", "relative/folder", "/somewhere/else"])
+@each_row("home", ["/home/ada", "", "relative"])
 def test_the_users_own_settings_are_where_platformdirs_has_them(
     told: str, home: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

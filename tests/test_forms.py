@@ -19,6 +19,7 @@ from cdd_agent.forms import (
     read_json,
     schema_of,
 )
+from tests.support.tables import each_row
 
 
 class Part(Struct, frozen=True, forbid_unknown_fields=True):
@@ -57,7 +58,7 @@ def faults(value: object, form: type = Whole) -> list[str]:
     return [str(fault) for fault in caught.value.faults]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("number", "value"),
     [
         *(
@@ -87,7 +88,7 @@ def test_a_whole_number_is_taken_in_these_spellings(number: int, value: object) 
     assert given_as("numbers", [value]) == (number,)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "value",
     [
         *(
@@ -133,7 +134,7 @@ def test_and_in_no_others(value: object) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "values"),
     [
         (
@@ -165,7 +166,7 @@ def test_yes_and_no_are_taken_in_these_spellings(
     assert {given_as("is_new", value) for value in values} == {answer}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "value",
     [
         2,
@@ -191,7 +192,7 @@ def test_no_other_word_is_yes_or_no(value: object) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "value", "made"),
     [
         ("pattern", "", ""),
@@ -216,7 +217,7 @@ def test_a_value_of_the_right_kind_is_taken_as_it_is(
     assert given_as(name, value) == made
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "fault"),
     [
         ({}, "`title` is missing"),
@@ -347,7 +348,7 @@ def test_a_rule_of_a_part_is_told_with_its_place() -> None:
     )  # of a form that ignores what it does not know
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "{",
@@ -483,7 +484,7 @@ def test_another_spelling_is_read_as_what_it_means() -> None:
     assert faults({"part": ""}, Placed) == ["`part.name` is empty"]
 
 
-@pytest.mark.parametrize("value", [2.5, "2.5", " 2.5 ", "25e-1"])
+@each_row("value", [2.5, "2.5", " 2.5 ", "25e-1"])
 def test_a_number_may_be_written_as_text(value: object) -> None:
     assert read(Placed, {"weight": value}).weight == 2.5
     assert (

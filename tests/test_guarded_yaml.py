@@ -6,6 +6,7 @@ import pytest
 
 from cdd_agent.errors import BadInput
 from cdd_agent.guarded_yaml import read_node
+from tests.support.tables import each_row
 
 SPELLINGS = {
     "lists in brackets": lambda levels: "[" * levels + "]" * levels,
@@ -19,10 +20,8 @@ SPELLINGS = {
 MOST = 49
 
 
-@pytest.mark.parametrize("spelling", SPELLINGS)
-@pytest.mark.parametrize(
-    "before", ["", "# *\n"], ids=["plainly small", "looked through"]
-)
+@each_row("spelling", SPELLINGS)
+@each_row("before", ["", "# *\n"], ids=["plainly small", "looked through"])
 def test_so_many_levels_are_read_and_no_more(spelling: str, before: str) -> None:
     text = SPELLINGS[spelling]
     assert read_node(before + text(MOST), "a.yaml") is not None

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from cdd_agent.redaction import Redactor
+from tests.support.tables import each_row
 
 TOKEN = "c29tZSByYW5kb20gYnl0ZXM"
 REDACTOR = Redactor(
@@ -54,8 +55,8 @@ CREDENTIALS = [
 ]
 
 
-@pytest.mark.parametrize("secret", CREDENTIALS, ids=lambda secret: secret[:12])
-@pytest.mark.parametrize(
+@each_row("secret", CREDENTIALS, ids=lambda secret: secret[:12])
+@each_row(
     "around", ["{}", "key={}\n", '{{"key": "{}"}}', "a {}, b", "line\\n{} b", "(`{}`)"]
 )
 def test_what_has_the_shape_of_a_credential_is_redacted(
@@ -64,7 +65,7 @@ def test_what_has_the_shape_of_a_credential_is_redacted(
     assert REDACTOR.redact(around.format(secret)) == around.format("[redacted]")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "redacted"),
     [
         (f"Bearer {TOKEN}!", "Bearer [redacted: DEPLOY_TOKEN]!"),
@@ -86,7 +87,7 @@ def test_the_value_of_a_secret_variable_and_the_password_of_an_address_are_redac
     assert REDACTOR.redact(redacted) == redacted
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "",
@@ -220,7 +221,7 @@ def test_a_stream_that_has_ended_can_begin_anew() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     "part",
     [
         "sk-",

@@ -26,6 +26,7 @@ from cdd_agent.actions.model import (
     SearchTextNotFoundError,
 )
 from cdd_agent.forms import NotOfForm, read
+from tests.support.tables import each_row
 
 SUMMARY = RunSummary(ActionStatus.SUCCESS, datetime(2026, 11, 21, 10, tzinfo=UTC), 1.25)
 ENVIRONMENT = RunEnvironment("Linux 6", "/srv/shop")
@@ -54,7 +55,7 @@ def test_what_is_not_said_has_its_default() -> None:
     assert ParsePlanAction().to_json() == {"action": "parse_plan"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "fields"),
     [
         (ExecuteAction, {"command": ""}),
@@ -85,7 +86,7 @@ def test_an_action_that_says_nothing_cannot_be_made(
         read(kind, fields)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("source", "remote"),
     [
         ("http://a.b", True),
@@ -102,18 +103,18 @@ def test_a_source_is_remote_when_it_is_an_address_of_the_web(
     assert ReadAction(source=source).is_remote() is remote
 
 
-@pytest.mark.parametrize("status", ["SUCCESS", "FAILURE", "COMPLETED"])
+@each_row("status", ["SUCCESS", "FAILURE", "COMPLETED"])
 def test_a_result_has_one_of_three_statuses(status: Any) -> None:
     assert ActionResult(ParsePlanAction(), status).status is ActionStatus(status)
 
 
-@pytest.mark.parametrize("status", ["success", "DONE", "", None, 1])
+@each_row("status", ["success", "DONE", "", None, 1])
 def test_another_status_is_refused(status: Any) -> None:
     with pytest.raises(ValueError, match="ActionStatus"):
         ActionResult(ParsePlanAction(), status)
 
 
-@pytest.mark.parametrize("logs", [None, "log", {}, ["log"], [None]])
+@each_row("logs", [None, "log", {}, ["log"], [None]])
 def test_a_report_is_made_of_results(logs: Any) -> None:
     with pytest.raises(TypeError, match="list of ActionResult"):
         ExecutionReport(SUMMARY, ENVIRONMENT, logs)

@@ -19,6 +19,7 @@ from cdd_agent.actions.model import (
 )
 from cdd_agent.actions.plan import ActionPlan, ActionPlanRefused
 from cdd_agent.errors import ExitCode
+from tests.support.tables import each_row
 
 
 def actions(text: str) -> list[Action]:
@@ -59,7 +60,7 @@ def test_all_six_kinds_are_read() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "- ls -la",
@@ -127,7 +128,7 @@ def test_an_empty_text_is_a_text_where_it_means_something() -> None:
     assert empty == [CreateFileAction(file_path="a")]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "message"),
     [
         ("", "p.yaml: the plan is empty"),

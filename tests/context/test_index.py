@@ -22,6 +22,7 @@ from cdd_agent.dialogue import looking
 from cdd_agent.files.walk import walk
 from cdd_agent.threads import in_thread
 from tests.context.projects import committed, git, made, paths, ranked
+from tests.support.tables import each_row
 
 
 def found(project: ProjectMap, text: str = "a range") -> set[str]:
@@ -471,7 +472,7 @@ def test_a_cache_that_somebody_else_made_is_not_opened(
     )
 
 
-@pytest.mark.parametrize("link", [".cdd", ".cdd/cache"])
+@each_row("link", [".cdd", ".cdd/cache"])
 def test_a_cache_folder_that_leads_elsewhere_is_not_used(
     tmp_path: Path, link: str
 ) -> None:

@@ -11,6 +11,7 @@ from cdd_agent.edits.changes import ChangeSet, FileChange, changed_meanwhile
 from cdd_agent.edits.model import ReplyRefused, WholeFile
 from cdd_agent.edits.policy import EditPolicy
 from cdd_agent.files.atomic import digest
+from tests.support.tables import each_row
 
 CHANGED = re.escape(changed_meanwhile(PurePosixPath("x")).message.removeprefix("x"))
 
@@ -55,7 +56,7 @@ def test_new_and_changed_files_are_told_apart_and_unchanged_ones_left_out(
     assert (tmp_path / "old.py").read_text() == "x = 2\n"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "path",
     [
         "../x.py",
@@ -100,7 +101,7 @@ def test_a_file_that_changed_since_it_was_shown_is_not_replaced(tmp_path: Path) 
         change_set(tmp_path, [WholeFile("a.py", "new\n")], EditPolicy(shown))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         "# ... rest of the code unchanged ...",
@@ -220,7 +221,7 @@ def test_where_one_is_changed_while_another_is_written_that_one_is_taken_back(
     assert (tmp_path / "a.txt").read_bytes() == b"1"
 
 
-@pytest.mark.parametrize("target", ["file.txt", "nowhere.txt"])
+@each_row("target", ["file.txt", "nowhere.txt"])
 def test_a_link_is_not_written_through(tmp_path: Path, target: str) -> None:
     (tmp_path / "file.txt").write_text("precious\n")
     (tmp_path / "link.txt").symlink_to(target)

@@ -29,6 +29,7 @@ from cdd_agent.edits.model import (
 from cdd_agent.edits.parse import parse_reply
 from cdd_agent.edits.policy import EditPolicy
 from cdd_agent.files.atomic import digest
+from tests.support.tables import each_row
 
 TEN = "".join(f"line {number}\n" for number in range(1, 11))
 SHOWN: Ranges = ((1, 2), (5, 7))
@@ -51,7 +52,7 @@ def after(changes: ChangeSet) -> str:
     return (change.after or b"").decode()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("find", "new"),
     [
         ("line 5", "five"),
@@ -74,7 +75,7 @@ def test_what_was_shown_can_be_changed(tmp_path: Path, find: str, new: str) -> N
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("find", "new", "lines"),
     [
         ("line 3", "three", ((3, 3),)),
@@ -141,9 +142,7 @@ def test_who_calls_tools_is_told_to_read_them(tmp_path: Path) -> None:
         change_set(tmp_path, [TextReplacement("a.txt", "line 9", "nine")], terms)
 
 
-@pytest.mark.parametrize(
-    "form", ["{:>5}  {}", "{}: {}", "{} | {}", "{}\t{}", "  {}│{}"]
-)
+@each_row("form", ["{:>5}  {}", "{}: {}", "{} | {}", "{}\t{}", "  {}│{}"])
 def test_numbers_that_a_model_has_copied_do_no_harm(tmp_path: Path, form: str) -> None:
     body = "def f():\n    a = 1\n\n    return a\n"
     (tmp_path / "a.py").write_text("import os\n\n\n" + body)

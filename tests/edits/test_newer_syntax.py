@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import cdd_agent
 from cdd_agent.edits.newer_syntax import older_python, older_toml
+from tests.support.tables import each_row
 
 NEWER = [
     "type X = int\n",
@@ -70,18 +71,18 @@ def reads(source: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("source", NEWER)
+@each_row("source", NEWER)
 def test_newer_python_is_read_when_it_is_spelled_as_it_was_before(source: str) -> None:
     assert reads(older_python(source))
 
 
-@pytest.mark.parametrize("source", WRONG)
+@each_row("source", WRONG)
 def test_what_is_wrong_in_every_version_stays_wrong(source: str) -> None:
     assert not reads(older_python(source))
 
 
-@pytest.mark.parametrize("source", NEWER)
-@pytest.mark.parametrize(
+@each_row("source", NEWER)
+@each_row(
     "more", ["\nx = (\n", "\n)\n", '\nx = "\n', "\n  x\n", "\ndef f(:\n    pass\n"]
 )
 def test_beside_newer_syntax_a_fault_is_still_one(source: str, more: str) -> None:
@@ -110,7 +111,7 @@ TOML = [
 ]
 
 
-@pytest.mark.parametrize("text", TOML)
+@each_row("text", TOML)
 def test_newer_toml_is_read_when_it_is_spelled_as_it_was_before(text: str) -> None:
     assert tomllib.loads(older_toml(text))
 
@@ -120,7 +121,7 @@ def test_and_says_the_same() -> None:
     assert tomllib.loads(older_toml(TOML[1])) == {"a": "\x1b[0m A \\e"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "a = {\n b = 1\n c = 2\n}\n",

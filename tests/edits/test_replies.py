@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from cdd_agent.edits.model import Edit, ReplyRefused, WholeFile
 from cdd_agent.edits.parse import parse_reply
+from tests.support.tables import each_row
 
 
 def edits(text: str) -> tuple[Edit, ...]:
@@ -37,7 +38,7 @@ def test_files_are_taken_exactly_and_the_rest_is_not() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "",
@@ -68,7 +69,7 @@ def test_a_longer_fence_may_hold_fences() -> None:
     assert edits(text) == (WholeFile("README.md", "# Hi\n```bash\nls\n```\n"),)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "reason"),
     [
         ("```python:a.py\nx = (1,\n", "never closed"),

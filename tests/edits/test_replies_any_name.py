@@ -10,6 +10,7 @@ from cdd_agent.edits.formats.known import NOTHING_KNOWN, KnownNames
 from cdd_agent.edits.model import ReplyRefused
 from cdd_agent.edits.parse import parse_reply
 from tests.edits.names_of_projects import NAMES
+from tests.support.tables import each_row
 
 BODY = "hello 1\n"
 SAYING = {
@@ -86,14 +87,14 @@ def test_what_the_project_has_is_a_file_in_every_form(project: Path, form: str) 
     ] == []
 
 
-@pytest.mark.parametrize("form", [*SAYING, *NAMING, *OTHERS])
+@each_row("form", [*SAYING, *NAMING, *OTHERS])
 def test_what_the_task_lists_is_a_file_in_every_form(form: str) -> None:
     text = (SAYING | NAMING | OTHERS)[form]
     known = KnownNames(listed=frozenset(NAMES))
     assert [name for name in NAMES[::9] if outcome(text, name, known) != "file"] == []
 
 
-@pytest.mark.parametrize("form", NAMING)
+@each_row("form", NAMING)
 def test_what_the_words_of_the_task_name_is_never_dropped(form: str) -> None:
     dropped: list[str] = []
     for name in NAMES[::9]:
@@ -103,7 +104,7 @@ def test_what_the_words_of_the_task_name_is_never_dropped(form: str) -> None:
     assert dropped == []
 
 
-@pytest.mark.parametrize("form", SAYING)
+@each_row("form", SAYING)
 def test_what_a_form_says_to_be_a_file_is_one_whatever_its_name(form: str) -> None:
     others = {
         name for name in NAMES if outcome(SAYING[form], name, NOTHING_KNOWN) != "file"
@@ -116,7 +117,7 @@ def test_what_a_form_says_to_be_a_file_is_one_whatever_its_name(form: str) -> No
     } == set()
 
 
-@pytest.mark.parametrize("form", NAMING)
+@each_row("form", NAMING)
 def test_a_new_name_that_could_be_a_title_is_a_file_or_told(form: str) -> None:
     outcomes = {name: outcome(NAMING[form], name, NOTHING_KNOWN) for name in NAMES}
     assert {name for name, what in outcomes.items() if what == "dropped"} <= TITLES
@@ -133,7 +134,7 @@ def test_a_language_that_is_a_file_too_is_told_where_the_file_is_there(
         assert outcome("```{}\n" + BODY + "```\n", name, NOTHING_KNOWN) == "dropped"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "### Usage\n```\nx\n```\n",
@@ -165,9 +166,7 @@ def test_explanation_is_neither_a_file_nor_told(tmp_path: Path, text: str) -> No
     assert (reply.edits, reply.doubts) == ((), ())
 
 
-@pytest.mark.parametrize(
-    "line", ["install:", "**install**", "`install`:", "### install"]
-)
+@each_row("line", ["install:", "**install**", "`install`:", "### install"])
 def test_commands_below_a_word_are_no_file_even_where_one_is_called_so(
     tmp_path: Path, line: str
 ) -> None:
@@ -217,10 +216,8 @@ TITLING = [
 """All that may be the title of a block that is no file."""
 
 
-@pytest.mark.parametrize(
-    "form", [*TITLING, "### {}\n```sh\nx\n```\n", "`{}`\n```sh\nx\n```\n"]
-)
-@pytest.mark.parametrize("name", ["tools/lint", "NEWS"])
+@each_row("form", [*TITLING, "### {}\n```sh\nx\n```\n", "`{}`\n```sh\nx\n```\n"])
+@each_row("name", ["tools/lint", "NEWS"])
 def test_a_new_name_without_a_suffix_is_a_file_where_the_task_says_so(
     tmp_path: Path, form: str, name: str
 ) -> None:
@@ -233,10 +230,8 @@ def test_a_new_name_without_a_suffix_is_a_file_where_the_task_says_so(
     assert is_told_to_be == ("told" if name == "NEWS" and "sh\n" in form else "file")
 
 
-@pytest.mark.parametrize("form", [*TITLING, "```text {}\n" + BODY + "```\n"])
-@pytest.mark.parametrize(
-    "folder", ["src/handlers", "src", "./src/handlers", "etc/conf.d"]
-)
+@each_row("form", [*TITLING, "```text {}\n" + BODY + "```\n"])
+@each_row("folder", ["src/handlers", "src", "./src/handlers", "etc/conf.d"])
 def test_a_folder_is_no_file_even_where_the_task_names_it(
     tmp_path: Path, form: str, folder: str
 ) -> None:
@@ -256,7 +251,7 @@ def test_a_form_that_says_of_a_folder_that_it_is_a_file_is_left_to_be_refused() 
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name", ["", "/", "..", "../x", "a\0b", "x" * 5000, "\ud800", "~", "a/../../b"]
 )
 def test_any_text_can_be_asked_about(tmp_path: Path, name: str) -> None:

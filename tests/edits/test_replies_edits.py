@@ -8,6 +8,7 @@ import pytest
 
 from cdd_agent.edits.model import ReplyRefused
 from tests.edits.applying import CALC, PROJECT, Refused, apply, expected, tree, write
+from tests.support.tables import each_row
 
 Outcome = dict[str, str | None] | Refused
 SUM = CALC.replace("return a + b", "return sum((a, b))")
@@ -642,7 +643,7 @@ MIXED: dict[str, tuple[str, Outcome]] = {
 }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reply", "outcome"),
     [
         pytest.param(*case, id=f"{form}: {name}")

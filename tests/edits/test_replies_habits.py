@@ -10,6 +10,7 @@ import pytest
 from cdd_agent.edits.model import ReplyRefused
 from cdd_agent.edits.parse import parse_reply
 from tests.edits.applying import PROJECT, Refused, apply, expected, tree, write
+from tests.support.tables import each_row
 
 Outcome = dict[str, str | None] | Refused
 AREA = "class Shape:\n    def area(self):\n        x = 1\n        return x\n"
@@ -231,7 +232,7 @@ CASES: dict[str, tuple[str, Outcome]] = {
 }
 
 
-@pytest.mark.parametrize(("reply", "outcome"), CASES.values(), ids=CASES.keys())
+@each_row(("reply", "outcome"), CASES.values(), ids=CASES.keys())
 def test_habits(tmp_path: Path, reply: str, outcome: Outcome) -> None:
     write(tmp_path, FILES)
     if isinstance(outcome, Refused):
@@ -292,7 +293,7 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("path", ELSEWHERE)
+@each_row("path", ELSEWHERE)
 def test_a_path_out_of_the_project_is_refused_with_its_name_and_never_made_one_of_it(
     tmp_path: Path, path: str
 ) -> None:
@@ -312,7 +313,7 @@ def test_a_path_out_of_the_project_is_refused_with_its_name_and_never_made_one_o
     } == {}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "comment", ["# /etc/x.py", "//etc/x.js", "// /etc/x.js", "//etc/x", "# ~/x.py"]
 )
 def test_a_first_comment_that_leads_elsewhere_is_refused(
@@ -323,7 +324,7 @@ def test_a_first_comment_that_leads_elsewhere_is_refused(
     assert tree(tmp_path) == {}
 
 
-@pytest.mark.parametrize("line", ["### /users", "`/api/login`:", "**/users/{id}**"])
+@each_row("line", ["### /users", "`/api/login`:", "**/users/{id}**"])
 def test_an_address_of_a_server_is_no_path_to_refuse(tmp_path: Path, line: str) -> None:
     write(tmp_path, PROJECT)
     apply(tmp_path, f"```py:n.py\nx = 1\n```\n\n{line}\n\n```json\n{{}}\n```\n")
@@ -343,7 +344,7 @@ CRLF = {
 }
 
 
-@pytest.mark.parametrize("reply", CRLF.values(), ids=CRLF.keys())
+@each_row("reply", CRLF.values(), ids=CRLF.keys())
 def test_a_new_file_with_crlf_keeps_it(tmp_path: Path, reply: str) -> None:
     apply(tmp_path, reply)
     assert tree(tmp_path) == {"n.txt": "a\r\nb\r\n"}

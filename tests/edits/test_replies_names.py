@@ -4,10 +4,9 @@ first comments.
 
 from pathlib import Path
 
-import pytest
-
 from cdd_agent.edits.parse import parse_reply
 from tests.edits.applying import CALC, PROJECT, apply, expected, tree, write
+from tests.support.tables import each_row
 
 CHANGED = CALC.replace("return a + b", "return b + a")
 FILE = f"```python:src/calc.py\n{CHANGED}```\n"
@@ -20,8 +19,8 @@ def paths(text: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("language", ["", "js", "python"])
-@pytest.mark.parametrize(
+@each_row("language", ["", "js", "python"])
+@each_row(
     "line",
     [
         "Input/Output",
@@ -63,7 +62,7 @@ def test_a_line_that_names_no_whole_file_makes_none(
     assert tree(tmp_path) == expected({"src/calc.py": CHANGED})
 
 
-@pytest.mark.parametrize(
+@each_row(
     "info",
     [
         "bash:Terminal",
@@ -89,7 +88,7 @@ def test_an_info_string_that_names_no_whole_file_makes_none(info: str) -> None:
     assert paths(f"```{info}\nx = 1\n```\n\n{FILE}") == ["src/calc.py"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "comment",
     [
         "# I/O",
@@ -108,7 +107,7 @@ def test_a_first_comment_that_only_looks_like_a_path_makes_no_file(
     assert paths(f"```python\n{comment}\nx = 1\n```\n\n{FILE}") == ["src/calc.py"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         "### File 1: src/new.py",
@@ -148,7 +147,7 @@ def test_more_lines_that_name_the_file(line: str) -> None:
     assert paths(f"I do.\n\n{line}\n```python\nx = 1\n```\n") == ["src/new.py"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "info",
     [
         "python {file: src/new.py}",
@@ -170,7 +169,7 @@ def test_more_info_strings_that_name_the_file(info: str) -> None:
     assert paths(f"```{info}\nx = 1\n```\n") == ["src/new.py"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("language", "comment", "path"),
     [
         ("dockerfile", "# Dockerfile", "Dockerfile"),
@@ -215,8 +214,8 @@ NAMED = [
 ]
 
 
-@pytest.mark.parametrize("form", NAMED)
-@pytest.mark.parametrize(
+@each_row("form", NAMED)
+@each_row(
     ("language", "path"),
     [
         ("nix", "flake.nix"),
@@ -246,7 +245,7 @@ def test_a_file_with_a_rarer_name_is_named_in_every_way(
     assert paths(f"I do.\n\n{opening}\nx = 1\n```\n") == [path]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "opening",
     [
         "```js:express.js",
@@ -272,7 +271,7 @@ def test_a_file_that_is_called_like_a_library_is_named_by_what_a_heading_is_not(
     ) == ["src/calc.py"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "note",
     [
         "updated with the new function",
@@ -287,7 +286,7 @@ def test_a_note_on_what_is_new_in_a_whole_file(note: str) -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         '<file path="src/new.py">',

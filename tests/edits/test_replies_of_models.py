@@ -9,6 +9,7 @@ import pytest
 from cdd_agent.edits.model import ReplyRefused
 from tests.edits.applying import CALC, PROJECT, Refused, apply, expected, tree, write
 from tests.edits.test_replies_edits import ADD, HUNK, NAMES, SUM, block
+from tests.support.tables import each_row
 
 Outcome = dict[str, str | None] | Refused
 Case = tuple[str, Outcome] | tuple[str, Outcome, dict[str, str]]
@@ -543,7 +544,7 @@ PATCHES: dict[str, Case] = {
 }
 
 
-@pytest.mark.parametrize(
+@each_row(
     "case",
     [
         pytest.param(case, id=f"{form}: {name}")
@@ -570,7 +571,7 @@ def test_replies_of_models(tmp_path: Path, case: Case) -> None:
         assert tree(tmp_path) == expected(outcome, project)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "remark",
     [
         "# ... (rest of the code remains the same)",
@@ -619,7 +620,7 @@ def test_a_remark_that_stands_for_lines_is_refused(tmp_path: Path, remark: str) 
         )
 
 
-@pytest.mark.parametrize(
+@each_row(
     "remark",
     [
         "{/* ... existing JSX ... */}",
@@ -639,7 +640,7 @@ def test_a_remark_in_another_language_is_refused(tmp_path: Path, remark: str) ->
         apply(tmp_path, f"```jsx:o.jsx\nlet y\n{remark}\n```\n")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "remark",
     [
         "# Existing rows stay as they are",
@@ -655,7 +656,7 @@ def test_where_no_line_goes_no_remark_stands_for_one(
     assert tree(tmp_path) == expected({"src/calc.py": f"{remark}\n{CALC}"})
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         "# existing file",
@@ -693,9 +694,7 @@ def test_a_line_is_no_remark_where_no_fewer_lines_come_than_go(
         assert tree(tmp_path)[f"{name}.py"] == after
 
 
-@pytest.mark.parametrize(
-    "remark", ["# existing file", "# unchanged", "# remaining lines"]
-)
+@each_row("remark", ["# existing file", "# unchanged", "# remaining lines"])
 def test_a_remark_in_a_block_is_one_where_more_lines_go_than_come(
     tmp_path: Path, remark: str
 ) -> None:
@@ -708,9 +707,7 @@ def test_a_remark_in_a_block_is_one_where_more_lines_go_than_come(
         )
 
 
-@pytest.mark.parametrize(
-    "head", ["old mode 100644\nnew mode 100755\n", "new file mode 100755\n"]
-)
+@each_row("head", ["old mode 100644\nnew mode 100755\n", "new file mode 100755\n"])
 def test_a_diff_that_changes_permissions_is_told_that_they_stay(
     tmp_path: Path, head: str
 ) -> None:

@@ -4,10 +4,9 @@ import contextlib
 import time
 from pathlib import Path
 
-import pytest
-
 from cdd_agent.edits.model import ReplyRefused
 from tests.edits.applying import apply, write
+from tests.support.tables import each_row
 
 SPACES = "a" + " " * 200_000 + "b"
 LINES = "".join(f"line {number} of words\n" for number in range(5_000))
@@ -110,7 +109,7 @@ CASES: dict[str, tuple[str, str]] = {
 }
 
 
-@pytest.mark.parametrize(("reply", "file"), CASES.values(), ids=CASES.keys())
+@each_row(("reply", "file"), CASES.values(), ids=CASES.keys())
 def test_time_does_not_explode(tmp_path: Path, reply: str, file: str) -> None:
     write(tmp_path, {"a.txt": file, "b.yaml": "a: 1\n"})
     begun = time.process_time()

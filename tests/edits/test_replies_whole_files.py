@@ -10,11 +10,12 @@ import pytest
 from cdd_agent.edits.model import ReplyRefused, WholeFile
 from cdd_agent.edits.parse import parse_reply
 from tests.edits.applying import PROJECT, Refused, apply, expected, tree, write
+from tests.support.tables import each_row
 
 NEW = "VALUE = 1\n"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "info",
     [
         "python:src/new.py",
@@ -52,7 +53,7 @@ def test_the_info_string_names_the_file(info: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         "src/new.py",
@@ -92,13 +93,13 @@ def test_the_info_string_names_the_file(info: str) -> None:
         '"src/new.py"',
     ],
 )
-@pytest.mark.parametrize("between", ["\n", "\n\n"])
+@each_row("between", ["\n", "\n\n"])
 def test_the_line_before_names_the_file(line: str, between: str) -> None:
     text = f"I make it.\n\n{line}{between}```python\n{NEW}```\n"
     assert parse_reply(text).edits == (WholeFile("src/new.py", NEW),)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("language", "comment"),
     [
         ("python", "# src/new.py"),
@@ -130,7 +131,7 @@ def test_json_has_no_comments_so_the_name_is_not_its_content() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "```\nls\n```",
@@ -294,7 +295,7 @@ FENCES: dict[str, tuple[str, dict[str, str | None] | Refused]] = {
 }
 
 
-@pytest.mark.parametrize(("reply", "outcome"), FENCES.values(), ids=FENCES.keys())
+@each_row(("reply", "outcome"), FENCES.values(), ids=FENCES.keys())
 def test_fences(
     tmp_path: Path, reply: str, outcome: dict[str, str | None] | Refused
 ) -> None:
@@ -314,7 +315,7 @@ def test_the_final_newline_follows_the_habit_of_the_file(tmp_path: Path) -> None
     assert tree(tmp_path) == {"a.txt": "two", "b.txt": "two\n"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("before", "after", "is_refused"),
     [
         (20, 10, False),

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from cdd_agent.actions.model import MultipleMatchesFoundError, SearchTextNotFoundError
 from cdd_agent.edits.model import Hint, Replacement
 from cdd_agent.edits.search import TextDraft, as_lines, replaced_once
+from tests.support.tables import each_row
 
 
 def edited(content: bytes | str, find: str, new: str, hint: Hint = Hint()) -> bytes:  # noqa: B008
@@ -24,7 +25,7 @@ def total(items):
 """
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("before", "find", "new", "after"),
     [
         ("a\nb\nc\n", "b", "x", "a\nx\nc\n"),
@@ -87,7 +88,7 @@ def test_a_text_is_found(
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("before", "find"),
     [
         ("a\nb\n", "c"),
@@ -113,7 +114,7 @@ def test_the_closest_lines_are_told_with_their_numbers() -> None:
     assert "    4  " in caught.value.closest
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("before", "find"),
     [
         ("a\nb\na\n", "a"),
@@ -141,13 +142,13 @@ def total(items):
 """Only its first and its last lines are those of `LONG`."""
 
 
-@pytest.mark.parametrize("before", [LONG + ALIKE, ALIKE + LONG, ALIKE + LONG + UNLIKE])
+@each_row("before", [LONG + ALIKE, ALIKE + LONG, ALIKE + LONG + UNLIKE])
 def test_a_place_that_is_nearly_as_close_stops_a_close_match(before: str) -> None:
     with pytest.raises(SearchTextNotFoundError):
         edited(before, SUMS_ALL, "x")
 
 
-@pytest.mark.parametrize("before", [LONG + UNLIKE, UNLIKE + LONG])
+@each_row("before", [LONG + UNLIKE, UNLIKE + LONG])
 def test_a_place_that_only_begins_alike_does_not(before: str) -> None:
     assert edited(before, SUMS_ALL, "x") == before.replace(LONG, "x\n").encode()
 
@@ -162,9 +163,7 @@ def test_a_close_match_needs_three_lines() -> None:
     assert edited(f"import os\n{TWO}", f"import os\n{find}", "x") == b"x\n"
 
 
-@pytest.mark.parametrize(
-    ("quoted", "is_found"), [("collect_rests()", True), ("write_it_down", False)]
-)
+@each_row(("quoted", "is_found"), [("collect_rests()", True), ("write_it_down", False)])
 def test_a_line_that_is_only_quoted_has_to_be_like_the_files(
     quoted: str, is_found: bool
 ) -> None:
@@ -193,7 +192,7 @@ def test_a_hint_is_of_the_lines_as_they_were_before_the_edits() -> None:
     assert draft.content == b"y\nz\na\nb\nc\n"
 
 
-@pytest.mark.parametrize("content", [b"ab ab\n", b"ab\nab\n", b"abab", b"x\r\nab ab"])
+@each_row("content", [b"ab ab\n", b"ab\nab\n", b"abab", b"x\r\nab ab"])
 def test_a_part_of_a_line_with_two_places_is_never_decided_between(
     content: bytes,
 ) -> None:
@@ -206,7 +205,7 @@ def test_a_better_rung_decides_before_a_worse_one_is_looked_at() -> None:
     assert edited("a \n  a\n", "a", "x") == b"x\n  a\n"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("hint", "after"),
     [
         (Hint(line=1), "x\nb\na\n"),
@@ -218,13 +217,13 @@ def test_a_hint_decides_between_places(hint: Hint, after: str) -> None:
     assert edited("a\nb\na\n", "a", "x", hint) == after.encode()
 
 
-@pytest.mark.parametrize("hint", [Hint(line=2), Hint(after=("c",)), Hint(after=("a",))])
+@each_row("hint", [Hint(line=2), Hint(after=("c",)), Hint(after=("a",))])
 def test_a_wrong_hint_decides_nothing(hint: Hint) -> None:
     with pytest.raises(MultipleMatchesFoundError):
         edited("a\nb\na\n", "a", "x", hint)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("before", "find", "new"),
     [
         ("x = 2\n", "x = 1", "x = 2"),
@@ -241,9 +240,7 @@ def test_what_is_done_already_is_not_done_again(
     assert replaced_once(before.encode(), find, new) is None
 
 
-@pytest.mark.parametrize(
-    ("before", "new"), [("}\n", "}"), ("y\n", ""), ("x = 2\nx = 2\n", "x = 2")]
-)
+@each_row(("before", "new"), [("}\n", "}"), ("y\n", ""), ("x = 2\nx = 2\n", "x = 2")])
 def test_what_says_nothing_is_no_sign_that_it_was_done(before: str, new: str) -> None:
     with pytest.raises(SearchTextNotFoundError):
         edited(before, "x = 1\n}", new)

@@ -24,6 +24,7 @@ from cdd_agent.files.atomic import (
     remove_leftovers,
     write_atomic,
 )
+from tests.support.tables import each_row
 
 
 def _put(place: Path, data: bytes) -> None:
@@ -63,7 +64,7 @@ def test_a_write_that_fails_leaves_the_old_content_and_no_other_file(
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "write", [write_atomic, create_exclusive, _put], ids=["replaced", "created", "put"]
 )
 def test_a_file_is_synced_before_it_gets_its_name_and_its_folder_afterwards(

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.files.index import FileIndex
+from tests.support.tables import each_row
 
 
 def made(root: Path, *paths: str) -> FileIndex:
@@ -28,7 +29,7 @@ PATHS = (
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("typed", "found"),
     [
         (

@@ -11,6 +11,7 @@ import pytest
 from cdd_agent.engine.attempt import AttemptFailure, Shown
 from cdd_agent.errors import BadInput
 from cdd_agent.files.json_file import as_json, aside_of, set_aside
+from tests.support.tables import each_row
 
 
 def test_what_was_saved_is_read_back(tmp_path: Path) -> None:
@@ -20,7 +21,7 @@ def test_what_was_saved_is_read_back(tmp_path: Path) -> None:
     assert Shown.load(tmp_path / "none.json") is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text", ["", "{", "[]", '{"step": "1"}', '{"step": "1", "files": {}, "more": 1}']
 )
 def test_what_is_damaged_is_told_and_stays(tmp_path: Path, text: str) -> None:

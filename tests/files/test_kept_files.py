@@ -26,6 +26,7 @@ from cdd_agent.travel.came_back import CameBack
 from cdd_agent.travel.lease import Lease
 from cdd_agent.travel.parcel import Manifest
 from cdd_agent.verification.baseline import Baseline
+from tests.support.tables import each_row
 
 KEPT = Path(__file__).with_name("kept")
 FORMS: dict[str, type[JsonFile]] = {
@@ -65,7 +66,7 @@ def test_every_file_of_it_is_read_here() -> None:
     } == FORMS.keys() | OF_AGENTS.keys() | others
 
 
-@pytest.mark.parametrize("name", FORMS)
+@each_row("name", FORMS)
 def test_it_is_written_as_it_was(tmp_path: Path, name: str) -> None:
     value = FORMS[name].load(KEPT / name)
     assert value is not None
@@ -75,7 +76,7 @@ def test_it_is_written_as_it_was(tmp_path: Path, name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", OF_AGENTS)
+@each_row("name", OF_AGENTS)
 def test_so_is_what_an_agent_keeps(name: str) -> None:
     data = (KEPT / name).read_bytes()
     assert as_json(from_json(data, OF_AGENTS[name])) == data.rstrip(b"\n")

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.files.manifests import Manifests, ManifestUnreadable, parsed, section
+from tests.support.tables import each_row
 
 
 def test_what_is_not_there_is_empty(tmp_path: Path) -> None:
@@ -29,7 +30,7 @@ def test_toml_and_json_are_told_from_each_other_by_the_name(tmp_path: Path) -> N
     assert section(manifests.content("package.json"), "scripts") == {"test": "jest"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "data"),
     [
         ("pyproject.toml", b"[a"),

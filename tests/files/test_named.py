@@ -2,11 +2,11 @@
 however they are written.
 """
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cdd_agent.files.named import NamedFile, named_files, names_in
+from tests.support.tables import each_row
 
 PATHS = (
     *(
@@ -49,19 +49,19 @@ def paths_in(text: str) -> list[str]:
     return [file.paths[0] for file in named_files(text, PATHS) if len(file.paths) == 1]
 
 
-@pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize(
+@each_row("path", PATHS)
+@each_row(
     "form", ["Change `{}`.", "Change `./{}`, please", "`{}`", "``{}``: all of it\nnext"]
 )
 def test_every_file_can_be_named_in_back_ticks(form: str, path: str) -> None:
     assert paths_in(form.format(path)) == [path]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "path",
     [path for path in PATHS if " " not in path and path not in ("gradlew", "run")],
 )
-@pytest.mark.parametrize(
+@each_row(
     "form",
     ["Remove {}.", "Move {}, then test", "**{}**: more", '"{}"', "- see {}:12", "{}"],
 )
@@ -70,7 +70,7 @@ def test_most_can_be_named_in_plain_words(form: str, path: str) -> None:
         assert paths_in(form.format(path)) == [path]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "named"),
     [
         ("Add a field to `user.py`.", ["src/shop/models/user.py"]),
@@ -88,7 +88,7 @@ def test_a_part_is_enough_where_it_is_the_only_one(text: str, named: list[str]) 
     assert paths_in(text) == named
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         *(

@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cdd_agent.files.paths import PathRefused, confine, confine_folder, find_root
+from tests.support.tables import each_row
 
 OUTSIDE = [
     "/etc/passwd",
@@ -35,13 +36,13 @@ OUTSIDE = [
 ]
 
 
-@pytest.mark.parametrize("text", OUTSIDE)
+@each_row("text", OUTSIDE)
 def test_what_leaves_the_project_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(PathRefused):
         confine(tmp_path, text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "path"),
     [
         ("a.py", "a.py"),
@@ -69,7 +70,7 @@ def test_a_link_that_leads_outside_is_refused(tmp_path: Path) -> None:
     assert confine(root, "fine/x.py") == PurePosixPath("fine/x.py")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "path"),
     [
         ("", "."),
@@ -127,7 +128,7 @@ OUTSIDE_FOLDERS = [
 ]
 
 
-@pytest.mark.parametrize("text", OUTSIDE_FOLDERS)
+@each_row("text", OUTSIDE_FOLDERS)
 def test_a_folder_that_leaves_the_project_or_is_none_is_refused(
     tmp_path: Path, text: str
 ) -> None:
@@ -148,8 +149,8 @@ def test_a_root_behind_a_link_is_the_folder_that_it_leads_to(tmp_path: Path) -> 
         confine_folder(tmp_path / "root", "..")
 
 
-@pytest.mark.parametrize("judge", [confine, confine_folder])
-@pytest.mark.parametrize("text", ["a", "b/x", "self", "self/x/y", "into"])
+@each_row("judge", [confine, confine_folder])
+@each_row("text", ["a", "b/x", "self", "self/x/y", "into"])
 def test_links_in_a_circle_are_refused(
     tmp_path: Path, judge: Callable[[Path, str], PurePosixPath], text: str
 ) -> None:
@@ -197,7 +198,7 @@ def test_the_root_is_the_nearest_cdd_folder_then_git_then_here(tmp_path: Path) -
     assert find_root(inner) == tmp_path / "repo" / "package"
 
 
-@pytest.mark.parametrize("text", ["a/../b", "a/b/..", "a/./../b"])
+@each_row("text", ["a/../b", "a/b/..", "a/./../b"])
 def test_a_path_that_goes_up_is_refused_also_where_it_stays_inside(
     tmp_path: Path, text: str
 ) -> None:

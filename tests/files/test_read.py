@@ -16,6 +16,7 @@ from cdd_agent.files.read import (
     locate,
     read_source,
 )
+from tests.support.tables import each_row
 
 
 def test_a_file_is_its_text(tmp_path: Path) -> None:
@@ -33,7 +34,7 @@ def test_a_file_is_its_text(tmp_path: Path) -> None:
     assert source.as_text() == source.text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("data", "start", "end", "text"),
     [
         (b"1\n2\n3\n", 1, 1, "1\n"),
@@ -58,7 +59,7 @@ def test_lines_are_counted_from_one_and_both_ends_are_included(
     assert (source.text, source.cut) == (text, False)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("start", "end", "message"),
     [
         (4, None, "a has only 3 lines"),
@@ -91,8 +92,8 @@ def test_a_long_file_is_cut_and_says_so(tmp_path: Path) -> None:
     assert read_source(tmp_path, "a", 2, 3, limit=5).cut
 
 
-@pytest.mark.parametrize("text", ["x" * 100, "é" * 100, "日" * 100, "😀" * 100])
-@pytest.mark.parametrize("limit", [1, 99, 100, 101])
+@each_row("text", ["x" * 100, "é" * 100, "日" * 100, "😀" * 100])
+@each_row("limit", [1, 99, 100, 101])
 def test_a_cut_never_breaks_a_character(tmp_path: Path, text: str, limit: int) -> None:
     (tmp_path / "a").write_text(text)
     source = read_source(tmp_path, "a", limit=limit)
@@ -127,7 +128,7 @@ def test_one_endless_line_is_no_problem(tmp_path: Path) -> None:
         read_source(tmp_path, "a", 2)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("data", "text", "replaced"),
     [
         (b"caf\xe9\n", "caf\ufffd\n", True),
@@ -146,7 +147,7 @@ def test_what_is_not_utf8_is_replaced_and_said(
     assert ("not UTF-8" in source.as_text()) is replaced
 
 
-@pytest.mark.parametrize(
+@each_row(
     "data",
     [
         b"\x89PNG\r\n\0\0",
@@ -190,7 +191,7 @@ def test_a_folder_is_what_is_directly_in_it(tmp_path: Path) -> None:
     assert read_source(tmp_path, "./src/").text == read_source(tmp_path, "src").text
 
 
-@pytest.mark.parametrize("text", [".", "./", "./.", ".\\"])
+@each_row("text", [".", "./", "./.", ".\\"])
 def test_the_project_itself_is_a_folder(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.py").touch()
     source = read_source(tmp_path, text)
@@ -268,7 +269,7 @@ def test_what_may_not_be_read_is_an_error(tmp_path: Path) -> None:
 # Outside, and secrets
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "/etc/passwd",
@@ -314,7 +315,7 @@ def test_links_in_a_circle_are_an_error(tmp_path: Path) -> None:
         read_source(tmp_path, "a")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text", [".git", ".git/config", "sub/.git/config", ".GIT/config", "link/config"]
 )
 def test_what_belongs_to_git_is_not_shown(tmp_path: Path, text: str) -> None:
@@ -338,7 +339,7 @@ def test_a_file_that_holds_secrets_by_its_name_or_its_links_is_not_shown(
             read_source(tmp_path, name)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("names", "secret"),
     [
         (

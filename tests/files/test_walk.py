@@ -14,6 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cdd_agent.files.walk import Kind, open_file, walk
+from tests.support.tables import each_row
 
 
 def git(folder: Path, *arguments: str) -> bytes:
@@ -47,7 +48,7 @@ def listed_by_git(root: Path) -> set[str]:
 # What git ignores
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("ignore", "left"),
     [
         ("", "a.log a.py build/keep/a.log build/x.py src/a.log src/build"),
@@ -392,7 +393,7 @@ def test_a_closed_folder_is_named(tmp_path: Path) -> None:
         (tmp_path / "closed").chmod(0o700)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "shown"),
     [
         (b"caf\xe9", "caf\ufffd"),
@@ -472,7 +473,7 @@ def test_a_large_project_is_walked_like_a_small_one(tmp_path: Path) -> None:
 # The pieces
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         "*a*a*a*a*a*a*a*a*a*b",
@@ -490,7 +491,7 @@ def test_no_line_takes_long(tmp_path: Path, line: str) -> None:
     assert files(tmp_path) == {".gitignore", name}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "left"),
     [
         # many stars are no reason to pass a line over

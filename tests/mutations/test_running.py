@@ -17,6 +17,7 @@ from tests.mutations.running import (
     untouched,
 )
 from tests.mutations.table import MUTATIONS
+from tests.support.tables import each_row
 
 PACKAGE = Path(__file__).parents[2] / "cdd_agent"
 SOURCE = "def double(number):\n    return number * 2\n"
@@ -63,7 +64,7 @@ def fault(change: tuple[str, str], test: str = "") -> Mutation:
     return Mutation("doubles", "sums.py", *change, f"tests/test_sums.py{test}")
 
 
-@pytest.mark.parametrize("mutation", MUTATIONS, ids=str)
+@each_row("mutation", MUTATIONS, ids=str)
 def test_each_mutation_is_of_the_program_as_it_is(mutation: Mutation) -> None:
     text = (PACKAGE / mutation.file).read_text()
     compile(mutated(text, mutation), mutation.file, "exec")
@@ -71,7 +72,7 @@ def test_each_mutation_is_of_the_program_as_it_is(mutation: Mutation) -> None:
         assert (PACKAGE.parent / test.partition("::")[0]).is_file(), test
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "times"),
     [(("a / b", "a"), 0), (("number", "n"), 2), ((TRIPLE[0], TRIPLE[0]), 1)],
 )

@@ -27,6 +27,7 @@ from cdd_agent.project.context import (
     repo_tree,
 )
 from cdd_agent.project.search import glob_files, list_files
+from tests.support.tables import each_row
 
 
 def touch(root: Path, *names: str) -> Path:
@@ -127,7 +128,7 @@ def test_a_long_file_is_cut_and_says_so(tmp_path: Path) -> None:
     assert len(context.gitignore_content) < 11_000
 
 
-@pytest.mark.parametrize("text", ["../x", "/etc/passwd", "", "a\0b"])
+@each_row("text", ["../x", "/etc/passwd", "", "a\0b"])
 def test_a_path_outside_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(PathRefused):
         project_context(tmp_path, ["a.py", text])

@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-import pytest
-
 from cdd_agent.project.profile import Profile, profile
+from tests.support.tables import each_row
 
 
 def profile_of(root: Path, files: dict[str, str]) -> Profile:
@@ -21,7 +20,7 @@ def test_a_folder_without_such_files_has_its_own_name_and_no_commands(
     assert not any(found.commands.values())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("files", "commands"),
     [
         ({"pyproject.toml": "[project]\nname='a'"}, {"set up": ["pip install -e ."]}),
@@ -77,7 +76,7 @@ def test_commands_are_those_that_the_files_speak_of(
     assert {purpose: found[purpose] for purpose in commands} == commands
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("files", "name", "description"),
     [
         (
@@ -106,7 +105,7 @@ def test_name_and_description_are_found(
     assert (found.name, found.description) == (name or tmp_path.name, description)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "text"),
     [
         ("pyproject.toml", "[a"),

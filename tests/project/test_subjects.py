@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdd_agent.project.subjects import TestFile, is_test_file
+from tests.support.tables import each_row
 
 
 def tie(
@@ -17,7 +18,7 @@ def tie(
     return TestFile.read(root, test, before).tie(root, PurePosixPath(path))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("test", "text", "path"),
     [
         ("tests/test_it.py", "import calc", "calc.py"),
@@ -66,7 +67,7 @@ def test_a_test_is_for_what_it_imports(
     assert tie(tmp_path, test, text, path) == f"it imports {path}"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("test", "text", "path"),
     [
         ("tests/test_it.py", "import json", "src/app/json.py"),
@@ -87,7 +88,7 @@ def test_and_for_nothing_that_only_looks_like_it(
     assert tie(tmp_path, test, text, path) == ""
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("test", "path"),
     [
         ("tests/test_parser.py", "parser.py"),
@@ -108,7 +109,7 @@ def test_a_test_is_for_what_it_is_named_after(
     assert tie(tmp_path, test, "", path).endswith(f" {path}")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("test", "path"),
     [
         ("tests/test_parser.py", "parsers.py"),
@@ -163,7 +164,7 @@ def test_any_text_can_be_looked_into(
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "is_one"),
     [
         ("tests/test_a.py", True),

@@ -19,6 +19,7 @@ from cdd_agent.project.unfilled import (
     without_unfilled,
 )
 from cdd_agent.tickets.store import TicketStore
+from tests.support.tables import each_row
 
 BESIDE = "- Set up: uv sync"
 
@@ -60,7 +61,7 @@ def test_what_is_filled_in_stays_with_its_heading(
     assert "<" not in rules
 
 
-@pytest.mark.parametrize("place", PLACES)
+@each_row("place", PLACES)
 def test_a_place_is_known_on_a_line_that_a_formatter_broke_or_a_person_wrote_beside(
     place: str,
 ) -> None:
@@ -73,7 +74,7 @@ def test_a_place_is_known_on_a_line_that_a_formatter_broke_or_a_person_wrote_bes
     assert filled == f"# A\n\n{BESIDE}"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "rule",
     [
         "- Branches are called `<ticket>-<what>`.\n",

@@ -17,6 +17,7 @@ from cdd_agent.tickets.plan import (
 from cdd_agent.tickets.plan_reader import read_plan
 from cdd_agent.tickets.plan_writer import write_plan
 from cdd_agent.tickets.step_matching import fingerprint
+from tests.support.tables import each_row
 
 FORM = "Use this form:\n\nFiles: a.py"
 WORDS = "Simple words about it."
@@ -236,7 +237,7 @@ def test_a_plan_as_json_has_the_promised_keys() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "heading",
     [
         *(
@@ -259,7 +260,7 @@ def test_a_step_heading_is_read_in_many_forms(heading: str) -> None:
     assert step_of("", heading).number == 2
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "numbers"),
     [
         *[
@@ -296,7 +297,7 @@ def test_dependencies_are_read_in_many_forms(
     assert step_of(f"**Dependencies:** {written}").dependencies == numbers
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "files"),
     [
         ("- `a.py` (new)", [("a.py", "new")]),
@@ -324,7 +325,7 @@ def test_affected_files_are_read_in_many_forms(
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "words",
     [
         *(
@@ -347,7 +348,7 @@ def test_affected_files_are_read_in_many_forms(
         ),
     ],
 )
-@pytest.mark.parametrize(
+@each_row(
     "form",
     [
         "**Files Affected:** {}",
@@ -360,7 +361,7 @@ def test_no_files_are_said_in_many_words(form: str, words: str) -> None:
     assert step_of(form.format(words)) == PlanStep(2, "Title")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "command"),
     [
         *[
@@ -386,7 +387,7 @@ def test_verify_is_read_in_many_forms(written: str, command: str | None) -> None
     assert step_of(f"**Verify:**{written}").verify == command
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "criteria", "description"),
     [
         *[
@@ -413,7 +414,7 @@ def test_criteria_are_read_in_many_forms_and_other_words_stay_text(
     assert (step.serves, step.description) == (criteria, description)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "label",
     [
         "**Complexity:** ",
@@ -445,7 +446,7 @@ LABELLED = """\
 """
 
 
-@pytest.mark.parametrize(
+@each_row(
     "label",
     [r"\1:", r"*\1:*", r"*\1*:", r"_\1:_", r"`\1`:", r"- \1:", r"2. *\1:*", r"  \1 :"],
 )
@@ -455,7 +456,7 @@ def test_labels_need_not_be_bold(label: str) -> None:
     assert step_of(written.partition("\n")[2]) == step_of(LABELLED.partition("\n")[2])
 
 
-@pytest.mark.parametrize("rule", ["\n---", "\n\n---"])
+@each_row("rule", ["\n---", "\n\n---"])
 def test_the_top_of_a_plan_and_rules_between_its_parts_are_read_without_bold_labels_too(
     rule: str,
 ) -> None:
@@ -477,12 +478,12 @@ def test_a_plain_line_beside_bold_labels_is_text() -> None:
     assert (step.description, step.files_affected) == (FORM, ())
 
 
-@pytest.mark.parametrize("end", ["\r\n", "\r"])
+@each_row("end", ["\r\n", "\r"])
 def test_line_ends_and_a_byte_order_mark_make_no_difference(end: str) -> None:
     assert read_plan("\ufeff" + PLAN.replace("\n", end)) == read_plan(PLAN)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "hidden",
     [
         "```\n### Step 9: x\n**Verify:** x\n```",
@@ -509,7 +510,7 @@ def test_text_without_a_label_is_the_description() -> None:
     assert step.description == "First.\n\nSecond."
 
 
-@pytest.mark.parametrize("place", ["## Overview", "## Risks"])
+@each_row("place", ["## Overview", "## Risks"])
 def test_unknown_sections_break_nothing(place: str) -> None:
     plan = read_plan(PLAN.replace(place, f"## Notes\n\nWords.\n\n{place}"))
 
@@ -556,7 +557,7 @@ def test_a_step_knows_its_line() -> None:
     assert step.line == 1 + heading
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "problems"),
     [
         ("# Nothing", ["1: no steps"]),
@@ -613,7 +614,7 @@ def test_dependencies_that_cannot_be_read_are_refused_with_their_line() -> None:
         read_plan(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fence", "command"),
     [
         ("make a\nmake b", "make a && make b"),
@@ -627,9 +628,7 @@ def test_every_line_of_a_fenced_check_has_to_succeed_and_comments_are_none(
     assert (step_of(f"**Verify:**\n```bash\n{fence}\n```").verify or "") == command
 
 
-@pytest.mark.parametrize(
-    "label", ["Complexity", "Estimated Time", "Dependencies", "Verify"]
-)
+@each_row("label", ["Complexity", "Estimated Time", "Dependencies", "Verify"])
 def test_a_paragraph_apart_from_a_label_is_text_and_not_its_value(label: str) -> None:
     apart = step_of(f"**{label}:**\n\n{WORDS}")
     assert apart == PlanStep(2, "Title", description=WORDS)

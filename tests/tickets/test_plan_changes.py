@@ -28,6 +28,7 @@ from cdd_agent.tickets.plan_editor import PlanTextLost, edit_plan
 from cdd_agent.tickets.plan_reader import read_plan
 from cdd_agent.tickets.plan_writer import step_block, write_plan
 from cdd_agent.tickets.spec import TicketSpec
+from tests.support.tables import each_row
 from tests.tickets.test_plan import PLANS
 
 THIRD = ["## Step 3 - The mail", "Mail it."]
@@ -134,7 +135,7 @@ def test_a_step_is_split_and_the_others_keep_their_words() -> None:
     assert BY_HAND[: BY_HAND.index("## Step 1")] == after[: after.index("## Step 1")]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("after", "order"), [(0, [4, 1, 2, 3]), (2, [1, 2, 4, 3]), (None, [1, 2, 3, 4])]
 )
 def test_a_new_step_stands_where_it_is_to(after: int | None, order: list[int]) -> None:
@@ -209,10 +210,8 @@ def test_overview_risks_and_totals_are_put_in_where_there_are_none() -> None:
     assert after == expected
 
 
-@pytest.mark.parametrize("end", ["\r\n", "\n"])
-@pytest.mark.parametrize(
-    "text", [BY_HAND, BY_HAND.rstrip(), "### Step 1: A\n### Step 2: B"]
-)
+@each_row("end", ["\r\n", "\n"])
+@each_row("text", [BY_HAND, BY_HAND.rstrip(), "### Step 1: A\n### Step 2: B"])
 def test_line_ends_are_those_of_the_file(text: str, end: str) -> None:
     written = text.replace("\n", end)
     after = refined(written, steps=[draft(9, after=2), draft(1)])
@@ -280,7 +279,7 @@ def test_any_change_of_any_plan_is_written_and_the_steps_that_stay_keep_their_by
         assert step_block(step) in after
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("values", "reason"),
     [
         ({"steps": [draft(1, "Other")]}, "step 1 is done and stays as it is"),
@@ -363,7 +362,7 @@ def test_a_change_is_carried_over_to_a_plan_that_was_edited_meanwhile() -> None:
     assert (merged.overview, merged.risks) == ("Brief.", ("r",))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("edit", "reason"),
     [
         (("Mail it.", "Send it."), "step 3 was edited meanwhile"),

@@ -3,8 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
-
 from cdd_agent.tickets.plan import AffectedFile, ImplementationPlan, PlanStep, Problem
 from cdd_agent.tickets.plan_check import (
     ProjectFiles,
@@ -14,6 +12,7 @@ from cdd_agent.tickets.plan_check import (
 )
 from cdd_agent.tickets.plan_reader import read_plan
 from cdd_agent.tickets.spec import TicketSpec
+from tests.support.tables import each_row
 
 SPEC = TicketSpec(
     "Sign in",
@@ -53,7 +52,7 @@ def found(
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("steps", "there"),
     [
         ([step(1, "a.py new")], ""),
@@ -79,7 +78,7 @@ def test_a_sound_plan_has_no_problems(steps: list[PlanStep], there: str) -> None
     assert found(*steps, there=there) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("steps", "there", "problems"),
     [
         ([step(1, "a.py"), step(2, "a.py new")], "", [("edited_before_created", 1)]),
@@ -118,7 +117,7 @@ def test_what_would_go_wrong_is_found(
     assert found(*steps, there=there) == problems
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("time", "is_wide"),
     [
         ("8 hours", False),
@@ -135,7 +134,7 @@ def test_a_step_of_more_than_a_days_work_is_wide(time: str, is_wide: bool) -> No
     assert (found(wide) == [("too_wide", 1)]) is is_wide
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("verify", "file", "is_told"),
     [(None, "a.py", True), ("none", "a.py", True), ("none", "", False)],
 )

@@ -12,6 +12,7 @@ from cdd_agent.tickets.plan_editor import PlanTextLost, edit_plan
 from cdd_agent.tickets.plan_fence import plan_lines
 from cdd_agent.tickets.plan_reader import read_plan
 from cdd_agent.tickets.plan_writer import write_plan
+from tests.support.tables import each_row
 from tests.tickets.test_plan import PLAN, PLANS
 
 PLAIN = read_plan(PLAN)
@@ -19,16 +20,16 @@ PLAN_WITH_BARE_BLOCK = PLAN.replace("```markdown\n### Step 9: not a step", "```\
 PLAN_WITH_LAST_BLOCK = PLAN.replace("Two\n  lines", "Two:\n  ```sh\n  make\n  ```")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "plan",
     [PLAN, PLAN_WITH_BARE_BLOCK, PLAN_WITH_LAST_BLOCK],
     ids=["info", "bare", "last"],
 )
-@pytest.mark.parametrize(
+@each_row(
     "opening",
     ["```markdown", "````Markdown", "~~~", "```", "``` markdown plan.md", " ```md"],
 )
-@pytest.mark.parametrize(
+@each_row(
     ("before", "after"),
     [
         ("", ""),
@@ -57,7 +58,7 @@ def test_every_plan_is_read_in_a_fence_that_is_long_enough(
     assert read_plan(f"{marks}markdown\n{text}{marks}\n") == plan
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "```python\n### Step 1: not a plan\n```\n",
@@ -85,7 +86,7 @@ def test_a_step_has_its_line_in_the_file() -> None:
         assert text.split("\n")[step.line - 1].startswith(f"### Step {step.number}:")
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@each_row("end", ["\n", "\r\n"])
 def test_a_change_is_made_inside_the_block(end: str) -> None:
     text = f"Hello.\n\n```markdown\n{PLAN}```\n\nBye.".replace("\n", end)
     wanted = replace(PLAIN, overview="Other.", risks=("r",))

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
 from cdd_agent.tickets.spec import TicketSpec, TicketType
+from tests.support.tables import each_row
 
 TEMPLATES = Path(__file__).parents[2] / "cdd_agent" / "tickets" / "templates"
 SPEC = """
@@ -130,7 +131,7 @@ def test_the_description_is_joined_from_older_keys() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "criteria"),
     [
         ("[a, b]", ("a", "b")),
@@ -160,7 +161,7 @@ def test_criteria_are_read_in_many_forms(
     assert TicketSpec.from_yaml(text).acceptance_criteria == criteria
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "scope"),
     [
         ("{api: [a, b], ui: c}", {"api": ("a", "b"), "ui": ("c",)}),
@@ -177,7 +178,7 @@ def test_the_scope_is_read_in_many_forms(
     assert TicketSpec.from_yaml(text).implementation_scope == scope
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "notes"),
     [
         ("[a, b]", "- a\n- b"),
@@ -190,7 +191,7 @@ def test_technical_notes_are_read_in_many_forms(written: str, notes: str) -> Non
     assert TicketSpec.from_yaml(text).technical_notes == notes
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("slug", "kind"),
     [("bug-x", "bug"), ("spike-y", "spike"), ("login", "feature"), ("", "feature")],
 )
@@ -198,7 +199,7 @@ def test_a_type_that_is_not_said_comes_from_the_slug(slug: str, kind: str) -> No
     assert TicketSpec.from_yaml("title: x", slug=slug).type == kind
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "message"),
     [
         ("", "s.yaml: the file is empty"),
@@ -251,7 +252,7 @@ def test_every_type_has_a_template_and_every_template_a_type() -> None:
     assert {file.stem for file in TEMPLATES.glob("*.yaml")} == set(TicketType)
 
 
-@pytest.mark.parametrize("kind", TicketType)
+@each_row("kind", TicketType)
 def test_a_template_is_a_spec_of_its_type_in_which_all_is_missing(
     kind: TicketType,
 ) -> None:
@@ -268,8 +269,8 @@ def test_a_template_is_a_spec_of_its_type_in_which_all_is_missing(
     assert spec.is_blank
 
 
-@pytest.mark.parametrize("kind", TicketType)
-@pytest.mark.parametrize("key", ["title", "description", "acceptance_criteria"])
+@each_row("kind", TicketType)
+@each_row("key", ["title", "description", "acceptance_criteria"])
 def test_a_template_in_which_one_thing_is_written_misses_the_others(
     kind: TicketType, key: str
 ) -> None:
@@ -282,7 +283,7 @@ def test_a_template_in_which_one_thing_is_written_misses_the_others(
     assert not spec.is_blank
 
 
-@pytest.mark.parametrize(
+@each_row(
     "title", ["Sort a List<String>", "Fix <Button>", "What to do?", "[x] is not closed"]
 )
 def test_what_a_person_wrote_is_no_placeholder(title: str) -> None:
@@ -294,7 +295,7 @@ def test_what_a_person_wrote_is_no_placeholder(title: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     "title",
     [
         "",

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from cdd_agent.errors import BadInput
 from cdd_agent.tickets.spec import FIELDS, TicketSpec, TicketType
 from cdd_agent.tickets.spec_editor import SpecNotWritable, SpecText, edit_spec
+from tests.support.tables import each_row
 
 TEMPLATES = Path(__file__).parents[2] / "cdd_agent" / "tickets" / "templates"
 TEXT = """\
@@ -86,7 +87,7 @@ def test_criteria_change_one_by_one() -> None:
     assert added == ["    - It takes at most 1 s", "    - A locked user is told"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "fields", "expected"),
     [
         (
@@ -145,7 +146,7 @@ def test_new_keys_go_where_templates_have_them() -> None:
     )
 
 
-@pytest.mark.parametrize("kind", TicketType)
+@each_row("kind", TicketType)
 def test_a_template_keeps_its_comments(kind: TicketType) -> None:
     text = (TEMPLATES / f"{kind}.yaml").read_text(encoding="utf-8")
     new = changed(
@@ -162,7 +163,7 @@ def test_a_template_keeps_its_comments(kind: TicketType) -> None:
     assert any(line.startswith("priority: medium # ") for line in new.splitlines())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "new"),
     [
         (
@@ -188,7 +189,7 @@ def test_any_layout_is_kept(text: str, new: str) -> None:
     assert changed(text, technical_notes="a\nb") == new
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "{title: x, owner: Ada}\n",
@@ -203,7 +204,7 @@ def test_a_file_that_cannot_be_changed_safely_is_refused(text: str) -> None:
         changed(text, title="y z")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("new", "reason"),
     [
         ("title: [\n", "flow node"),

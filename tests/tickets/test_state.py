@@ -21,6 +21,7 @@ from cdd_agent.tickets.state import (
     save_state,
 )
 from cdd_agent.tickets.status import Cost, RunStatus, StepStatus, Verification
+from tests.support.tables import each_row
 
 SLUG = "feature-user-auth"
 NOW = datetime(2026, 11, 21, 10, tzinfo=UTC)
@@ -119,7 +120,7 @@ def test_the_status_in_the_file_is_ignored() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "",
@@ -162,7 +163,7 @@ WRONG_STEP_VALUES: dict[str, tuple[Any, ...]] = {
 }
 
 
-@pytest.mark.parametrize("key", WRONG_VALUES)
+@each_row("key", WRONG_VALUES)
 def test_a_promised_key_that_is_missing_or_wrong_makes_the_file_unreadable(
     key: str,
 ) -> None:
@@ -173,8 +174,8 @@ def test_a_promised_key_that_is_missing_or_wrong_makes_the_file_unreadable(
     _assert_unreadable(content, key)
 
 
-@pytest.mark.parametrize("place", ["step_executions", "former_steps"])
-@pytest.mark.parametrize("key", WRONG_STEP_VALUES)
+@each_row("place", ["step_executions", "former_steps"])
+@each_row("key", WRONG_STEP_VALUES)
 def test_so_does_a_promised_key_of_a_step(place: str, key: str) -> None:
     content = json.loads(PROMISED)
     step = content["step_executions"]["1"]

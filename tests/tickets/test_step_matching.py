@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from cdd_agent.errors import BadInput
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.step_matching import StepIdentity, fingerprint, match_steps
+from tests.support.tables import each_row
 
 
 def step(number: int, words: str) -> PlanStep:
@@ -29,7 +30,7 @@ def known(words: dict[int, str]) -> dict[int, StepIdentity]:
     }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("now", "done", "begun", "former", "expected"),
     [
         pytest.param("a b c", {1: "a", 2: "b"}, {}, {}, {1: 1, 2: 2}, id="as it was"),
@@ -184,7 +185,7 @@ def test_steps_are_recognised_by_their_words(
     assert {old: new for old, new in found.items() if old in expected} == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("now", "done", "said"),
     [
         pytest.param(
@@ -228,7 +229,7 @@ def test_what_is_unclear_is_refused_and_named(
 UNKNOWN = StepIdentity()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("now", "done", "begun"),
     [
         pytest.param("x a b", {2: "b"}, {}, id="another was moved"),
@@ -256,7 +257,7 @@ def test_a_step_without_words_that_is_not_done_is_nobodys_loss() -> None:
     ) == {1: 1, 2: 3}
 
 
-@pytest.mark.parametrize("now", ["a b", "a b:new", "z b x"])
+@each_row("now", ["a b", "a b:new", "z b x"])
 def test_where_no_other_was_moved_its_number_counts(now: str) -> None:
     assert match_steps(
         plan(*now.split()), {1: UNKNOWN} | known({2: "b"}), {1, 2}, {}

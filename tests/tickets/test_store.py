@@ -7,6 +7,7 @@ import pytest
 
 from cdd_agent.errors import BadInput
 from cdd_agent.tickets.store import Ticket, TicketStore
+from tests.support.tables import each_row
 
 
 @pytest.fixture
@@ -140,7 +141,7 @@ def test_a_link_out_of_the_project_is_outside(
         store.find("link/bug-theirs")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "slug"),
     [
         ("User Auth", "feature-user-auth"),
@@ -159,7 +160,7 @@ def test_a_name_becomes_a_slug(tmp_path: Path, name: str, slug: str) -> None:
     assert list(ticket.folder.iterdir()) == [ticket.spec_path]
 
 
-@pytest.mark.parametrize("name", ["", "!!!", "日本", "feature", "x" * 101])
+@each_row("name", ["", "!!!", "日本", "feature", "x" * 101])
 def test_a_name_that_makes_no_slug_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(BadInput):
         TicketStore(tmp_path).create("feature", name)

@@ -1,9 +1,8 @@
 """Failed tests as people are told of them: the assertion first."""
 
-import pytest
-
 from cdd_agent.verification.failures import failed_tests
 from cdd_agent.verification.outcomes import Result, SuiteRun
+from tests.support.tables import each_row
 
 PYTEST = """\
 self = <tests.test_auth.TestAuth object>
@@ -34,7 +33,7 @@ Received: 500
 """
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("test", "text", "message", "place"),
     [
         (

@@ -2,11 +2,10 @@
 
 from pathlib import Path, PurePosixPath
 
-import pytest
-
 from cdd_agent.edits.changes import FileChange
 from cdd_agent.verification.harness import changes_of_harness, conftests
 from cdd_agent.verification.invocation import invocation
+from tests.support.tables import each_row
 
 PYTEST = invocation(["pytest"], Path())
 FIXTURES = (
@@ -32,7 +31,7 @@ def change(path: str, before: str | None, after: str) -> FileChange:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "before", "after"),
     [
         ("pytest.ini", None, "[pytest]\n"),
@@ -82,7 +81,7 @@ def test_what_pytest_goes_by(path: str, before: str | None, after: str) -> None:
         assert changes_of_harness([change(path, before, after)], runs) == (path,)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "before", "after"),
     [
         ("conftest.py", None, FIXTURES),
@@ -119,7 +118,7 @@ def test_what_decides_nothing(path: str, before: str | None, after: str) -> None
         assert changes_of_harness([change(path, before, after)], runs) == ()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "before", "after"),
     [
         (

@@ -3,12 +3,11 @@
 import json
 from pathlib import Path, PurePosixPath
 
-import pytest
-
 from cdd_agent.edits.changes import FileChange
 from cdd_agent.verification.harness import changes_of_harness
 from cdd_agent.verification.invocation import Invocation, invocation
 from cdd_agent.verification.outcomes import Selection
+from tests.support.tables import each_row
 
 REPORT = Path("/r/report")
 
@@ -20,7 +19,7 @@ def of(root: Path, script: str, command: str = "npm test") -> Invocation | None:
     return invocation(command.split(), root)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("script", "runner"),
     [
         ("jest --ci", "jest"),
@@ -46,7 +45,7 @@ def test_a_script_of_one_plain_command_is_looked_into(
     assert (found.runner.name if found else None) == runner
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "words"),
     [
         ("npm test", ["npm", "test", "--", "--json"]),
@@ -70,7 +69,7 @@ def test_words_go_through_to_the_script(
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     "command",
     [
         "npm test a.test.js",
@@ -85,7 +84,7 @@ def test_other_commands_come_to_no_runner(tmp_path: Path, command: str) -> None:
     assert of(tmp_path, "jest", command) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     ["", "[", "[]", '{"scripts": []}', '{"scripts": {"test": 1}}', "[" * 100_000, "\0"],
 )

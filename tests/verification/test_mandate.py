@@ -2,11 +2,10 @@
 
 from time import process_time
 
-import pytest
-
 from cdd_agent.tickets.plan import AffectedFile, PlanStep
 from cdd_agent.verification.mandate import StepMandate
 from cdd_agent.verification.test_id import TestId
+from tests.support.tables import each_row
 
 TEST = TestId.parse("tests/test_user.py::TestLogin::test_old[1]")
 
@@ -20,7 +19,7 @@ def asked(
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "Remove `test_old`.",
@@ -48,7 +47,7 @@ def test_a_sentence_that_names_the_test_allows_it(text: str) -> None:
     assert not asked(text).to_remove(TestId.parse("tests/test_other.py::test_other"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "",
@@ -88,7 +87,7 @@ def test_skipping_is_asked_for_in_its_own_words() -> None:
     assert not asked("Skip it.").to_skip(TEST)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("note", "gone"),
     [
         ("deleted", True),
@@ -125,7 +124,7 @@ def test_files_are_named_beside_the_step_or_in_its_words() -> None:
     assert plain.names_file("conftest.py")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "Make test_old pass.",
@@ -148,7 +147,7 @@ def test_a_test_is_named_by_its_file_its_class_or_its_own_name(text: str) -> Non
     assert not asked(text).names_test(TestId.parse("tests/test_other.py::test_other"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "",
@@ -175,7 +174,7 @@ def test_what_could_not_be_collected_is_named_by_the_tests_in_it() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "test_old fails until step 3.",
@@ -204,7 +203,7 @@ def test_a_step_may_leave_a_test_red_if_it_says_so(text: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "test_old fails until step 1.",
@@ -225,7 +224,7 @@ def test_that_it_fails_is_no_leave(text: str) -> None:
     assert not asked(text).lets_fail(TEST, (), later=[2, 3])
 
 
-@pytest.mark.parametrize("words", ["fail until ", "add "])
+@each_row("words", ["fail until ", "add "])
 def test_repeated_words_of_a_leave_are_read_in_time_that_their_number_explains(
     words: str,
 ) -> None:
@@ -240,7 +239,7 @@ def test_repeated_words_of_a_leave_are_read_in_time_that_their_number_explains(
 SENTENCE = TestId.parse("test/calc.test.js::calc > adds two numbers")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "Shorten `docs/user guide.md`.",
@@ -297,7 +296,7 @@ def test_a_test_whose_name_is_a_sentence_is_named_by_it() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     ["Make TestAdd pass.", "Fix what calc_test.go shows.", "Remove TestAdd/negative."],
 )

@@ -15,6 +15,7 @@ from cdd_agent.verification.outcomes import (
     is_in,
 )
 from cdd_agent.verification.test_id import TestId
+from tests.support.tables import each_row
 
 PASSED, FAILED, SKIPPED = Result.PASSED, Result.FAILED, Result.SKIPPED
 
@@ -93,7 +94,7 @@ def test_a_skipped_test_that_was_written_so_is_noticed() -> None:
     ).skipped == (A,)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("selection", "gone"),
     [
         (Selection(), (A, B)),
@@ -125,7 +126,7 @@ def test_a_command_that_ran_before_has_to_run_the_same_tests_again() -> None:
 JS = "test/a.test.js::calc > "
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("title", "rows"),
     [
         ("adds %i and %i", ["adds 1 and 2", "adds 1 and 3"]),
@@ -175,7 +176,7 @@ def test_a_file_that_was_mended_may_not_break_again() -> None:
     assert reference.compare(seen({FILE: FAILED})).new_failures == (FILE,)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("place", "inside"),
     [
         (".", True),

@@ -14,6 +14,7 @@ from cdd_agent.verification.mandate import StepMandate
 from cdd_agent.verification.taken_away import TestChanges, Versions, compare
 from cdd_agent.verification.testcode import Place, place_of
 from cdd_agent.verification.testcode_plain import read_plainly
+from tests.support.tables import each_row
 
 
 @dataclass(frozen=True)
@@ -583,13 +584,13 @@ TAKEN = {
 }
 
 
-@pytest.mark.parametrize(("path", "before", "after"), TAKEN.values(), ids=TAKEN)
+@each_row(("path", "before", "after"), TAKEN.values(), ids=TAKEN)
 def test_what_is_taken_away_is_found(path: str, before: str, after: str | None) -> None:
     assert lost(became(path, before, after))
     assert lost(became(path, before, before)) == 0
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
     ["tests/calc_old.py", "tests/test_calc.py.bak", "old/test_calc.txt", "src/calc.py"],
 )
@@ -786,7 +787,7 @@ HONEST = {
 }
 
 
-@pytest.mark.parametrize(("path", "before", "after"), HONEST.values(), ids=HONEST)
+@each_row(("path", "before", "after"), HONEST.values(), ids=HONEST)
 def test_honest_work_on_tests_is_not_blamed(
     path: str, before: str, after: str | None
 ) -> None:
@@ -867,7 +868,7 @@ def test_the_step_may_ask_for_it() -> None:
     assert expected == 0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "place"),
     [
         ("test_a.py", Place.NAMED),
@@ -927,7 +928,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize(("suffix", "around", "piece"), HOSTILE.values(), ids=HOSTILE)
+@each_row(("suffix", "around", "piece"), HOSTILE.values(), ids=HOSTILE)
 def test_hostile_text_takes_no_longer_than_its_length_explains(
     suffix: str, around: str, piece: str
 ) -> None:

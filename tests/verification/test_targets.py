@@ -14,6 +14,7 @@ from cdd_agent.verification.before import Agenda
 from cdd_agent.verification.targets import Assignment, Targets
 from tests.engine.calculator import CALC, FIXED, SUB, TEST_SUB, TESTS, calculator, gives
 from tests.support.projects import SPEC, Sandbox, Step, run_all, says
+from tests.support.tables import each_row
 
 FILES = {
     "tests/test_calc.py": (
@@ -216,7 +217,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@each_row("case", CASES.values(), ids=CASES)
 def test_which_tests_a_step_is_about(tmp_path: Path, case: Case) -> None:
     for path, text in FILES.items():
         (tmp_path / path).parent.mkdir(exist_ok=True)

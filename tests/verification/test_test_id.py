@@ -1,13 +1,13 @@
 """Names of tests: read in one place, and the same from run to run."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cdd_agent.verification.test_id import TestId
+from tests.support.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "test", "parts"),
     [
         (
@@ -53,7 +53,7 @@ def test_a_declared_test_is_found_within_its_module() -> None:
     assert not run.ends_with(TestId("src/lib.rs"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("title", "row", "is_row"),
     [
         ("adds %i", "adds 1", True),

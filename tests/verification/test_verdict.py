@@ -30,6 +30,7 @@ from cdd_agent.verification.test_id import TestId
 from cdd_agent.verification.verdict import Verdict, Work, judge, useful_end, verify
 from tests.support.listening import collect
 from tests.support.projects import Sandbox, Step, says
+from tests.support.tables import each_row
 
 
 def program(folder: Path, name: str) -> Path:
@@ -59,7 +60,7 @@ def project(tmp_path: Path, **files: str) -> Path:
     return root
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "content", "command"),
     [
         ("package_dot_json", '{"scripts": {"test": "vitest"}}', "npm test"),
@@ -76,7 +77,7 @@ def test_the_tests_are_found_by_what_the_project_holds(
     assert check.shown == command
 
 
-@pytest.mark.parametrize(
+@each_row(
     "files",
     [
         {},
@@ -186,7 +187,7 @@ FOR_A_SHELL = [
 ]
 
 
-@pytest.mark.parametrize("command", FOR_A_SHELL)
+@each_row("command", FOR_A_SHELL)
 def test_a_check_that_needs_a_shell_is_refused_with_a_way_out(
     tmp_path: Path, command: str
 ) -> None:
@@ -217,7 +218,7 @@ def test_the_persons_own_command_may_be_any_program(
     assert parse_command("missing-tester -v", tmp_path).argv == ("missing-tester", "-v")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("files", "test_command", "command"),
     [
         (
@@ -254,7 +255,7 @@ def test_in_a_poetry_project_a_plan_may_name_poetry(
     assert check_for(by_poetry, None, CommandRunner(root))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("test_command", "command", "words"),
     [
         (None, "npm test", "`npm` is not on the list"),
@@ -292,7 +293,7 @@ def test_an_unreadable_project_file_is_no_matter_for_a_step_with_its_own_check(
         check_for(step(None), None, CommandRunner(root))
 
 
-@pytest.mark.parametrize("command", ["'open", "", "  "])
+@each_row("command", ["'open", "", "  "])
 def test_a_check_that_cannot_be_read_is_bad_input(tmp_path: Path, command: str) -> None:
     with pytest.raises(BadInput):
         parse_command(command, tmp_path)
@@ -302,7 +303,7 @@ async def outcome(command: str, root: Path, limit: float = 60) -> Verdict:
     return await verify(parse_command(command, root), CommandRunner(root), limit, root)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("test", "verification", "words"),
     [
         ("def test_x(): assert True", Verification.PASSED, "passed"),
@@ -451,7 +452,7 @@ def test_without_a_report_the_exit_code_decides_and_the_reason_says_so(
     )
 
 
-@pytest.mark.parametrize("command", ["pytest", "python -m unittest"])
+@each_row("command", ["pytest", "python -m unittest"])
 def test_a_runner_that_always_reports_passes_nothing_without(
     tmp_path: Path, command: str
 ) -> None:
@@ -472,7 +473,7 @@ def test_where_tests_were_told_of_before_a_run_without_a_report_is_no_pass(
     assert verdict.verification is None
 
 
-@pytest.mark.parametrize("command", ["jest --json", "jest other.test.js", "npm test"])
+@each_row("command", ["jest --json", "jest other.test.js", "npm test"])
 def test_a_command_that_could_not_tell_of_them_passes_by_its_exit_code(
     tmp_path: Path, command: str
 ) -> None:

@@ -24,6 +24,7 @@ from cdd_agent.web.addresses import Address, is_public, system_resolve
 from cdd_agent.web.pages import Page, PageReader, PageUnreadable
 from cdd_agent.web.readable import readable
 from cdd_agent.web.transport import trusted
+from tests.support.tables import each_row
 from tests.web.server import Answer, PageServer, redirect
 
 READER = PageReader(allow_private=True, time_limit=120)
@@ -93,7 +94,7 @@ class TestText:
         )
         assert page == Page(expected)
 
-    @pytest.mark.parametrize(
+    @each_row(
         "media_type",
         [
             "text/plain",
@@ -109,7 +110,7 @@ class TestText:
         page = await read(Answer(text.encode(), f"{media_type}; charset=utf-8"))
         assert page == Page(text)
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("body", "content_type", "text"),
         [
             ("ü".encode("latin-1"), "text/plain; charset=iso-8859-1", "ü"),
@@ -136,7 +137,7 @@ class TestText:
         page = await read(Answer(body, content_type))
         assert page.text == text if text is not None else page.text.endswith("Я")
 
-    @pytest.mark.parametrize("content_type", ["text/plain", "text/html"])
+    @each_row("content_type", ["text/plain", "text/html"])
     async def test_nothing_in_the_text_steers_a_terminal(
         self, content_type: str
     ) -> None:
@@ -162,7 +163,7 @@ class TestText:
             await read(Answer(b"name = 1", "application/octet-stream"))
         ).text == "name = 1"
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("body", "content_type"),
         [
             (b"%PDF", "application/pdf"),
@@ -204,7 +205,7 @@ class TestHostileMarkup:
         )
         assert (await read(Answer(body))).text == "deep & down"
 
-    @pytest.mark.parametrize(
+    @each_row(
         "html",
         [
             "<a " * 300_000,
@@ -378,7 +379,7 @@ class TestCompression:
         assert page.cut
         assert peak < 40_000_000
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("body", "encoding"),
         [
             (gzip.compress(b"whole" * 100)[:-9], "gzip"),
@@ -443,7 +444,7 @@ class TestServers:
                 None,
             ]
 
-    @pytest.mark.parametrize(
+    @each_row(
         "status",
         ["404 Not Found", "403 Forbidden", "500 Oops", "301 Moved", "304 Not Modified"],
     )
@@ -453,7 +454,7 @@ class TestServers:
             in (await refusal(Answer(b"<h1>Sorry</h1>", status=status))).message
         )
 
-    @pytest.mark.parametrize(
+    @each_row(
         "raw",
         [
             b"",
@@ -506,7 +507,7 @@ class TestServers:
         ) as server:
             assert (await READER.read(server.url())).text == "here"
 
-    @pytest.mark.parametrize(
+    @each_row(
         "to",
         [
             "file:///etc/passwd",
@@ -632,11 +633,11 @@ class TestPrivatePlaces:
     swap it after that.
     """
 
-    @pytest.mark.parametrize("address", PRIVATE)
+    @each_row("address", PRIVATE)
     def test_an_address_that_is_not_public(self, address: str) -> None:
         assert not is_public(ip_address(address))
 
-    @pytest.mark.parametrize(
+    @each_row(
         "address",
         [
             "1.1.1.1",
@@ -649,7 +650,7 @@ class TestPrivatePlaces:
     def test_an_address_that_is_public(self, address: str) -> None:
         assert is_public(ip_address(address))
 
-    @pytest.mark.parametrize(
+    @each_row(
         "host",
         [
             "127.0.0.1",
@@ -746,7 +747,7 @@ class TestPrivatePlaces:
             ):
                 await PageReader(resolve=resolve).read("http://gone.example/")
 
-    @pytest.mark.parametrize("host", ["a" * 64 + ".example", "a..example"])
+    @each_row("host", ["a" * 64 + ".example", "a..example"])
     async def test_a_name_that_no_system_looks_up_is_told(self, host: str) -> None:
         with pytest.raises(PageUnreadable, match="No address was found"):
             await PageReader().read(f"http://{host}/")
@@ -755,7 +756,7 @@ class TestPrivatePlaces:
         assert await system_resolve("127.0.0.1") == (ip_address("127.0.0.1"),)
         assert await system_resolve("::1") == (ip_address("::1"),)
 
-    @pytest.mark.parametrize(
+    @each_row(
         "url",
         [
             "",

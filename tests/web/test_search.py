@@ -23,13 +23,14 @@ from cdd_agent.web.search import (
     WebSearchError,
     research,
 )
+from tests.support.tables import each_row
 
 DOCS = SearchResult("Textual", "https://textual.example/", "Terminal apps.")
 FORUM = SearchResult("A question", "https://forum.example/1")
 
 
 class TestValues:
-    @pytest.mark.parametrize(
+    @each_row(
         ("value", "name"),
         [
             (DOCS, "url"),
@@ -178,9 +179,7 @@ class TestDdgs:
         )
         assert await searcher.search("q") == QueryResult("q")
 
-    @pytest.mark.parametrize(
-        "name", ["DDGSException", "RatelimitException", "TimeoutException"]
-    )
+    @each_row("name", ["DDGSException", "RatelimitException", "TimeoutException"])
     async def test_an_error_of_the_library_is_a_search_error(self, name: str) -> None:
         from ddgs import exceptions
 
@@ -190,7 +189,7 @@ class TestDdgs:
         assert caught.value.original_exception is original
         assert caught.value.message.isprintable()
 
-    @pytest.mark.parametrize("error", [KeyError("href"), OSError("x"), RuntimeError()])
+    @each_row("error", [KeyError("href"), OSError("x"), RuntimeError()])
     async def test_whatever_else_it_raises_too(self, error: Exception) -> None:
         with pytest.raises(WebSearchError) as caught:
             await DdgsSearcher(lambda: Client(error=error)).search("q")

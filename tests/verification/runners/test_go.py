@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from cdd_agent.verification.outcomes import Result, Selection, SuiteRun
 from cdd_agent.verification.runner import ReportUnreadable
 from cdd_agent.verification.runners.go import Go, read_report
+from tests.support.tables import each_row
 
 RECORDED = b"""\
 {"Action":"run","Package":"example.com/calc","Test":"TestAdd"}
@@ -151,7 +152,7 @@ def test_the_words_for_the_report() -> None:
     assert not go.recognises(["go", "vet"])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "selection"),
     [
         ("./... -v", Selection((".",))),

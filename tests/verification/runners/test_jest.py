@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from cdd_agent.verification.outcomes import Result, Selection, SuiteRun
 from cdd_agent.verification.runner import ReportUnreadable
 from cdd_agent.verification.runners.jest import Jest, Vitest, read_report
+from tests.support.tables import each_row
 
 ROOT = Path("/project")
 CONTENT: dict[str, Any] = {
@@ -82,7 +83,7 @@ def test_an_interrupted_run_did_not_come_to_its_end() -> None:
     ).is_finished
 
 
-@pytest.mark.parametrize(
+@each_row(
     "data",
     [
         b"",
@@ -127,7 +128,7 @@ def test_any_bytes_are_a_report_or_refused(data: bytes, value: object) -> None:
             assert isinstance(read(candidate), SuiteRun)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "command",
     [
         "jest",
@@ -141,7 +142,7 @@ def test_jest_is_known(command: str) -> None:
     assert Jest().recognises(command.split())
 
 
-@pytest.mark.parametrize(
+@each_row(
     "command",
     [
         "",
@@ -156,7 +157,7 @@ def test_what_only_names_jest_is_not(command: str) -> None:
     assert not Jest().recognises(command.split())
 
 
-@pytest.mark.parametrize(
+@each_row(
     "command",
     [
         "jest --json",
@@ -187,7 +188,7 @@ def test_where_the_report_is_is_not_told() -> None:
     assert Jest().shown("Test results written to: own.json\n", report) != ""
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "selection"),
     [
         ("", Selection()),

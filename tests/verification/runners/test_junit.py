@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from cdd_agent.verification.outcomes import Result, SuiteRun
 from cdd_agent.verification.runner import ReportUnreadable
 from cdd_agent.verification.runners.junit import read_report
+from tests.support.tables import each_row
 
 PASSED, FAILED, SKIPPED = Result.PASSED, Result.FAILED, Result.SKIPPED
 
@@ -176,7 +177,7 @@ BOMB = b"""<?xml version="1.0"?><!DOCTYPE lolz [<!ENTITY a "aaaaaaaaaa">
 <testsuites><testsuite><testcase name="&c;"/></testsuite></testsuites>"""
 
 
-@pytest.mark.parametrize(
+@each_row(
     "data",
     [
         b"",

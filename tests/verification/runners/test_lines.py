@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from cdd_agent.verification.outcomes import Result, Selection, SuiteRun
 from cdd_agent.verification.runner import ReportUnreadable
 from cdd_agent.verification.runners.lines import read_lines
+from tests.support.tables import each_row
 
 ROOT = Path("/project")
 WHOLE = b"""\
@@ -35,7 +36,7 @@ def test_each_line_is_a_test() -> None:
     assert run.is_finished
 
 
-@pytest.mark.parametrize("left", [1, 2, 3])
+@each_row("left", [1, 2, 3])
 def test_a_report_without_its_last_line_is_of_a_run_that_was_cut_short(
     left: int,
 ) -> None:
@@ -44,7 +45,7 @@ def test_a_report_without_its_last_line_is_of_a_run_that_was_cut_short(
     assert not run.is_finished
 
 
-@pytest.mark.parametrize(
+@each_row(
     "data",
     [
         b"",

@@ -11,6 +11,7 @@ from cdd_agent.process.run import CommandResult
 from cdd_agent.verification.outcomes import Result, Selection
 from cdd_agent.verification.runner import Reported
 from cdd_agent.verification.runners.node import Node
+from tests.support.tables import each_row
 
 RUNNER = Node()
 TESTS = """\
@@ -81,14 +82,12 @@ def test_the_persons_own_options_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     assert RUNNER.reporting(["node", "--test"], Path("/r")) is None
 
 
-@pytest.mark.parametrize(
-    "words", ["--test-reporter=junit", "--test-reporter dot", "--watch"]
-)
+@each_row("words", ["--test-reporter=junit", "--test-reporter dot", "--watch"])
 def test_a_report_of_the_persons_own_is_left_alone(words: str) -> None:
     assert RUNNER.reporting(["node", "--test", *words.split()], Path("/r")) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "known"),
     [
         ("node --test", True),

@@ -16,6 +16,7 @@ from cdd_agent.process.run import CommandResult
 from cdd_agent.verification.outcomes import Result, Selection, SuiteRun
 from cdd_agent.verification.runner import Reported, ReportUnreadable
 from cdd_agent.verification.runners.pytest import Pytest
+from tests.support.tables import each_row
 
 RUNNER = Pytest()
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
@@ -48,7 +49,7 @@ def read_back(folder: Path, argv: Sequence[str], root: Path) -> SuiteRun:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     "command",
     [
         "pytest",
@@ -69,7 +70,7 @@ def test_pytest_is_known(command: str) -> None:
     assert RUNNER.recognises(command.split())
 
 
-@pytest.mark.parametrize(
+@each_row(
     "command",
     [
         "npm test",
@@ -87,7 +88,7 @@ def test_what_only_names_pytest_is_not(command: str) -> None:
     assert not RUNNER.recognises(command.split())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "paths", "options"),
     [
         ("", (), ()),
@@ -237,7 +238,7 @@ def test_with_workers_the_ids_are_the_same(tmp_path: Path) -> None:
     assert ran(root, "-p", "xdist", "-n", "1", PYTEST_ADDOPTS="-x").results == alone
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("settings", "root", "words"),
     [
         ("pytest.ini", ".", ["pkg/tests"]),

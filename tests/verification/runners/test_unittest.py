@@ -10,6 +10,7 @@ from cdd_agent.process.run import CommandResult
 from cdd_agent.verification.outcomes import Result, Selection, SuiteRun
 from cdd_agent.verification.runner import Reported, ReportUnreadable
 from cdd_agent.verification.runners.unittest import Unittest
+from tests.support.tables import each_row
 
 RUNNER = Unittest()
 TESTS = """\
@@ -94,7 +95,7 @@ def ran(root: Path, *words: str) -> SuiteRun:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     "words", ["", "-f -b", "discover -s tests -t .", "tests.test_a tests.test_broken"]
 )
 def test_each_test_is_known_however_it_is_found(tmp_path: Path, words: str) -> None:
@@ -134,7 +135,7 @@ def test_modules_come_from_the_project_and_not_from_where_our_program_is(
     }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "known"),
     [
         ("python -m unittest", True),
