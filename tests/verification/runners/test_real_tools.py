@@ -234,7 +234,16 @@ def is_installed(tool: str) -> bool:
     )
 
 
-@pytest.fixture(params=KINDS)
+def marked_kinds() -> list[object]:
+    """Return the kinds, marked by whether their tool must be installed."""
+    kinds = []
+    for name, kind in KINDS.items():
+        mark = pytest.mark.story if kind.tool == "python" else pytest.mark.real
+        kinds.append(pytest.param(name, marks=mark))
+    return kinds
+
+
+@pytest.fixture(params=marked_kinds())
 def project(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Project:
@@ -310,6 +319,7 @@ async def test_what_cannot_be_read_fails_and_passes_nothing(project: Project) ->
     assert (await project.judged(before)).verification is None
 
 
+@pytest.mark.real
 @pytest.mark.skipif(shutil.which("vitest") is None, reason="vitest is not installed")
 @pytest.mark.parametrize(
     "output", ["'own.json'", "{json: 'own.json', junit: 'own.xml'}"]
