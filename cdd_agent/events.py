@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from cdd_agent.tickets.state import ExecutionState, StepExecution
 
 
-# ------------------------------------------------------------------------------
 # what is said
 
 
@@ -210,7 +209,6 @@ class Answer(Struct, frozen=True):
 Words = Notice | Answer
 
 
-# ------------------------------------------------------------------------------
 # the shell
 
 
@@ -336,7 +334,6 @@ ShellEvent = (
 )
 
 
-# ------------------------------------------------------------------------------
 # tickets, their specs and plans
 
 
@@ -557,7 +554,6 @@ TicketEvent = (
 )
 
 
-# ------------------------------------------------------------------------------
 # a model's replies
 
 
@@ -722,7 +718,6 @@ ReplyEvent = (
 )
 
 
-# ------------------------------------------------------------------------------
 # what a person is asked first
 
 
@@ -802,7 +797,6 @@ AskingEvent = (
 )
 
 
-# ------------------------------------------------------------------------------
 # a run
 
 
@@ -1166,7 +1160,6 @@ RunEvent = (
 )
 
 
-# ------------------------------------------------------------------------------
 # an action plan
 
 
@@ -1207,7 +1200,6 @@ class ActionsFinished(Struct, frozen=True):
 ActionEvent = ActionStarted | ActionOutput | ActionFinished | ActionsFinished
 
 
-# ------------------------------------------------------------------------------
 # all of them
 
 Event = (

@@ -343,7 +343,6 @@ def _reason(error: yaml.MarkedYAMLError) -> str:
     return " ".join(filter(None, [error.context, error.problem]))
 
 
-# ------------------------------------------------------------------------------
 # text
 
 

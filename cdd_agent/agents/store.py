@@ -72,7 +72,6 @@ def without_secrets(
     )
 
 
-# ------------------------------------------------------------------------------
 # work on a ticket
 
 
@@ -162,7 +161,6 @@ class AgentFile(Struct, Generic[Form]):
         self.news = (Notice(text, Tone.WARNING, about=About.SET_ASIDE),)
 
 
-# ------------------------------------------------------------------------------
 # chat
 
 
@@ -389,7 +387,6 @@ def read_conversation(file: Path) -> tuple[tuple[Message, ...], int]:
     return messages, damaged
 
 
-# ------------------------------------------------------------------------------
 # who was active last
 
 

@@ -182,7 +182,6 @@ class _Place(Struct, frozen=True):
 
 _Finder = Callable[[_Text], Iterator[_Place]]
 
-# ------------------------------------------------------------------------------
 # `it("…", () => { … })`
 
 _BLOCK = late_regex(
@@ -273,7 +272,6 @@ def _after_space(text: str, place: int) -> int:
     return place
 
 
-# ------------------------------------------------------------------------------
 # functions and macros
 
 
@@ -436,7 +434,6 @@ def _bats(text: _Text) -> Iterator[_Place]:
         )
 
 
-# ------------------------------------------------------------------------------
 # blocks by indentation
 
 _INDENTED = late_regex(
@@ -493,7 +490,6 @@ def _indented(text: _Text, *, ended: bool) -> Iterator[_Place]:
         )
 
 
-# ------------------------------------------------------------------------------
 # languages
 
 

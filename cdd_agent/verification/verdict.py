@@ -412,7 +412,6 @@ def _notes_on_test_files(work: Work) -> Iterator[str]:
         )
 
 
-# ------------------------------------------------------------------------------
 # words
 
 _BY_EXIT_CODE = "by its exit code alone, as its tests left no report that can be used"
