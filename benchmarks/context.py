@@ -32,7 +32,8 @@ import psutil
 from cdd_agent.context.places import RankedFile, in_order
 from cdd_agent.context.project_map import ProjectMap
 from cdd_agent.context.query import Query
-from cdd_agent.files.walk import Kind, open_file, walk
+from cdd_agent.files.regular_files import open_file
+from cdd_agent.files.walk import Kind, walk
 from cdd_agent.project.subjects import is_test_file
 
 LOOKED_AT = 1_500

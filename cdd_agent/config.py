@@ -6,6 +6,7 @@ line and what is allowed.
 """
 
 import contextlib
+import difflib
 import json
 import math
 import os
@@ -17,9 +18,11 @@ from typing import Annotated, Any, Literal, get_args
 
 from msgspec import UNSET, Meta, UnsetType, field
 from msgspec.structs import replace
+from platformdirs import user_config_path
 
 from cdd_agent.errors import BadInput
 from cdd_agent.forms import Fault, NotOfForm, Respelled, read
+from cdd_agent.guarded_yaml import read_file, read_mapping
 from cdd_agent.partly_shown import PartlyShown
 from cdd_agent.web_address import web_address
 
@@ -428,8 +431,6 @@ def set_in_file(path: Path) -> frozenset[str]:
     """The names of the settings that a file sets, those in sections as `budget.usd`.
     Raises `BadInput`.
     """
-    from cdd_agent.guarded_yaml import read_file, read_mapping
-
     text = read_file(path)
     entries = read_mapping(text, str(path), "a config") if text is not None else {}
     names = set(map(str, entries))
@@ -560,8 +561,6 @@ def changed_text(text: str, source: str, changes: Mapping[str, object]) -> str:
     end. Raises `BadInput`, which says which lines to write, where the file is written
     in a way in which that cannot be done line by line.
     """
-    from cdd_agent.guarded_yaml import read_mapping
-
     before = {
         key: entry.value(source)
         for key, entry in read_mapping(text, source, "a config").items()
@@ -610,8 +609,6 @@ def _with_section(text: str, source: str, key: str, changes: Any) -> str:
     """With other values for some keys of a section that has a key on each line; new
     ones become its first.
     """
-    from cdd_agent.guarded_yaml import read_mapping
-
     for name, value in changes.items():
         section = read_mapping(text, source, "a config")[key]
         if entry := section.entries(source).get(name):
@@ -628,8 +625,6 @@ def _with_section(text: str, source: str, key: str, changes: Any) -> str:
 
 
 def _with_line(text: str, source: str, key: str, value: object) -> str:
-    from cdd_agent.guarded_yaml import read_mapping
-
     if entry := read_mapping(text, source, "a config").get(key):
         return _with_value(text, entry.node, value)
     lines = text.split("\n")
@@ -695,15 +690,11 @@ def user_file() -> Path:
             / "cdd-agent"
             / "config.yaml"
         )
-    from platformdirs import user_config_path
-
     return user_config_path("cdd-agent") / "config.yaml"
 
 
 def _from_file(path: Path) -> dict[str, Any]:
     """The keys that a file sets, valid ones. A missing or empty file sets none."""
-    from cdd_agent.guarded_yaml import read_file, read_mapping
-
     text = read_file(path)
     entries = read_mapping(text, str(path), "a config") if text is not None else {}
     content = {key: entry.value(str(path)) for key, entry in entries.items()}
@@ -790,8 +781,6 @@ def _complaint(fault: Fault, content: Any, where: Any) -> str:
 
 def _near(name: str, known: Iterable[str], likeness: float = 0.6) -> list[str]:
     """The names that it may be a misspelling of, the likeliest first; two at most."""
-    import difflib
-
     return difflib.get_close_matches(name, sorted(known), n=2, cutoff=likeness)
 
 

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from msgspec import Struct, to_builtins
 
 from cdd_agent.edits.file_diff import FileDiff, LeftOut
+from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.llm.port import PromptShare, Usage
+from cdd_agent.tickets.state import edited_steps, unproven_steps
 from cdd_agent.tickets.status import (
     NO_COST,
     Cost,
@@ -30,7 +32,6 @@ from cdd_agent.tickets.status import (
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from cdd_agent.llm.local_servers import OfferedModel
     from cdd_agent.tickets.plan import ImplementationPlan, PlanStep, Problem
     from cdd_agent.tickets.state import ExecutionState, StepExecution
 
@@ -484,11 +485,6 @@ class PlanOpened(Struct, frozen=True):
     def of(
         cls, title: str, plan: ImplementationPlan, state: ExecutionState
     ) -> PlanOpened:
-        # this module is read before anything is run
-        from cdd_agent.tickets.state import (
-            edited_steps,
-        )
-
         changed = frozenset(edited_steps(plan, state))
         steps = (
             StepView.of(
@@ -1106,11 +1102,6 @@ class RunFinished(Struct, frozen=True):
         state: ExecutionState,
         require: Literal["verified"] | None = None,
     ) -> RunFinished:
-        # this module is read before anything is run
-        from cdd_agent.tickets.state import (
-            unproven_steps,
-        )
-
         found = unproven_steps(plan, state)
         steps = [state.step(step.number) for step in plan.steps]
         worked = [step.seconds for step in steps if step.seconds is not None]

@@ -12,6 +12,7 @@ from time import monotonic
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import append_line, ignore_runs
 from cdd_agent.files.state_folder import state_folder
+from cdd_agent.redaction import Redactor
 
 _AGAIN = 10.0
 """Seconds in which the same fault is not told again: a screen is drawn often."""
@@ -41,8 +42,6 @@ class FaultLog:
 
     def write(self, error: BaseException) -> str:
         """Keep its traceback, and say in a line what happened and where that is."""
-        from cdd_agent.redaction import Redactor  # not for the shell's first screen
-
         self.count += 1
         redactor = Redactor.of_environment(())
         first = str(error).strip().partition("\n")[0][:200]

@@ -11,9 +11,11 @@ import json
 import os
 import sys
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol, TextIO
+from typing import Protocol, TextIO
 
 from msgspec.structs import replace
+from rich.console import Console
+from rich.text import Text
 
 from cdd_agent.engine.side_events import SideSteps
 from cdd_agent.events import (
@@ -47,9 +49,6 @@ from cdd_agent.events import (
 from cdd_agent.sanitize import sanitize_for_display, without_escapes
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.wording import described, tool_use
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 TONES = {
     Tone.PLAIN: ("", ""),
@@ -305,8 +304,6 @@ class TextPrinter:
 
     def _wait(self, text: str) -> None:
         if self._live:
-            from rich.text import Text
-
             self._live.update(Text(sanitize_for_display(text)))
             self._live.start()
 
@@ -316,16 +313,12 @@ class TextPrinter:
 
 
 def _console(*, to_stderr: bool = False) -> Console:
-    from rich.console import Console
-
     return Console(
         stderr=to_stderr, highlight=False, markup=False, emoji=False, soft_wrap=True
     )
 
 
 def _print(console: Console, text: str, style: str = "", end: str = "\n") -> None:
-    from rich.text import Text
-
     console.print(Text(text, style), end=end)
 
 

@@ -15,7 +15,6 @@ from typing import Any, TypeVar, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cdd_agent.late_regex import late_regex
 from cdd_agent.secret_names import is_secret_name
 
 _SHORTEST = 8
@@ -143,7 +142,7 @@ _SHAPES, _BEGUN = (
     f"|{'|'.join(map(form, _PLACED_ANYWHERE))})"
     for form, length in ((_whole, 2), (_begun, 1))
 )
-_BEGINNING = late_regex(rf"{_BEGUN}\Z")
+_BEGINNING = re.compile(rf"{_BEGUN}\Z")
 
 
 class Redactor:

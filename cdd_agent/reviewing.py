@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING
 
+from cdd_agent.edits.review import Review
 from cdd_agent.errors import BadInput
 from cdd_agent.events import Choice
 from cdd_agent.frontend import Reviewed
@@ -20,9 +20,6 @@ from cdd_agent.process.editor import copies, editor_argv, read_back
 from cdd_agent.process.run import run_in_foreground
 from cdd_agent.threads import in_thread
 from cdd_agent.wording import part_in_words, question
-
-if TYPE_CHECKING:
-    from cdd_agent.edits.review import Review
 
 YES, NO, FILES, HUNKS, EDIT, ALL, BACK, QUIT = (
     "yes",

@@ -11,27 +11,40 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cdd_agent.agents.base import Agent, GeneralAgent, Meaning
+from cdd_agent.agents.mention_completion import files_to_mention
+from cdd_agent.agents.plan_desk import PlanDesk
+from cdd_agent.agents.step_editing import StepEditing
 from cdd_agent.agents.store import LastActive
+from cdd_agent.agents.words import shell_name
 from cdd_agent.config import Config
+from cdd_agent.context.finder import CodeFinder
+from cdd_agent.engine.lock import TicketLock
+from cdd_agent.engine.steering import Take
+from cdd_agent.engine.step_details import StepDetails, step_details
+from cdd_agent.engine.timeline import Timeline, timeline
+from cdd_agent.engine.whereabouts import RunElsewhere, in_its_tree
 from cdd_agent.errors import BadInput, CddError
-from cdd_agent.events import About, AgentChanged, Emit, ModelsFound, Notice
+from cdd_agent.events import (
+    About,
+    AgentChanged,
+    Emit,
+    ModelsFound,
+    Notice,
+    PromptMade,
+    UndoPreview,
+)
+from cdd_agent.files.index import FileIndex
 from cdd_agent.llm.budget import Tally
+from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.open_project import Project
+from cdd_agent.redaction import Redactor
+from cdd_agent.tickets.state import load_state
 from cdd_agent.tickets.status import RunStatus
 from cdd_agent.tickets.store import Ticket
 
 if TYPE_CHECKING:
-    from cdd_agent.agents.base import Agent, GeneralAgent, Meaning
-    from cdd_agent.agents.plan_desk import PlanDesk
-    from cdd_agent.agents.step_editing import StepEditing
-    from cdd_agent.context.finder import CodeFinder
-    from cdd_agent.engine.lock import TicketLock
-    from cdd_agent.engine.steering import Take
-    from cdd_agent.engine.step_details import StepDetails
-    from cdd_agent.engine.timeline import Timeline
-    from cdd_agent.events import PromptMade, UndoPreview
-    from cdd_agent.files.index import FileIndex
-    from cdd_agent.llm.local_servers import LocalServer, OfferedModel
+    from cdd_agent.llm.local_servers import LocalServer
 
 
 Opener = Callable[..., "Agent"]
@@ -106,8 +119,6 @@ class Session(Struct, eq=False, dict=True):
         """The files of the project that a line can mention, for finding them while it
         is typed.
         """
-        from cdd_agent.agents.mention_completion import files_to_mention
-
         return files_to_mention(self.project.root)
 
     def can_engage(self, name: str) -> bool:
@@ -116,8 +127,6 @@ class Session(Struct, eq=False, dict=True):
 
     async def look_for_models(self) -> ModelsFound:
         """The models that servers on this computer offer now."""
-        from cdd_agent.llm.local_servers import OfferedModel
-
         servers = await self.find_servers()
         self.offers = tuple(
             OfferedModel(model, server.name, server.api_base)
@@ -168,11 +177,6 @@ class Session(Struct, eq=False, dict=True):
         self.agent, self._worked_on = agent, ticket.slug
         self._remember(LastActive(agent=agent.name, ticket=ticket.slug))
         self.emit(AgentChanged(agent.name, agent.ticket_slug))
-        # not for the shell's first screen
-        from cdd_agent.engine.whereabouts import (
-            RunElsewhere,
-        )
-
         try:
             await agent.begin()
         except RunElsewhere:  # there is nothing to be said to it here
@@ -185,11 +189,6 @@ class Session(Struct, eq=False, dict=True):
         """Say a word to a ticket's run. Whoever is active stays so, however it ends;
         `is_look`: nothing is changed.
         """
-        # not for the shell's first screen
-        from cdd_agent.engine.whereabouts import (
-            in_its_tree,
-        )
-
         active = (
             self.agent
             if self.agent is not None and self.agent.ticket_slug == ticket.slug
@@ -226,9 +225,6 @@ class Session(Struct, eq=False, dict=True):
 
     def timeline(self) -> Timeline:
         """The run of the ticket that is worked on. Raises `BadInput`."""
-        from cdd_agent.engine.timeline import timeline
-        from cdd_agent.engine.whereabouts import in_its_tree
-
         if self.last_ticket is None:
             raise BadInput("No ticket is open", hint="`/exec SLUG` opens one.")
         return timeline(in_its_tree(self.project.tickets.find(self.last_ticket)))
@@ -237,11 +233,8 @@ class Session(Struct, eq=False, dict=True):
         """The effect of going back to before a step of the ticket that is worked on.
         Raises `CddError`.
         """
-        # not for the shell's first screen
-        from cdd_agent.agents.executor import (
-            ExecutorAgent,
-        )
-        from cdd_agent.engine.whereabouts import in_its_tree
+        # late: the Executor brings the whole engine
+        from cdd_agent.agents.executor import ExecutorAgent  # noqa: PLC0415
 
         if isinstance(self.agent, ExecutorAgent):
             return await self.agent.preview_undo(number)
@@ -262,10 +255,6 @@ class Session(Struct, eq=False, dict=True):
         """All that is known of a step of a ticket, or of the one that is worked on.
         Raises `BadInput`.
         """
-        from cdd_agent.engine.step_details import step_details
-        from cdd_agent.engine.whereabouts import in_its_tree
-        from cdd_agent.redaction import Redactor
-
         slug = slug or self.last_ticket
         if slug is None:
             raise BadInput("No ticket is open")
@@ -277,8 +266,6 @@ class Session(Struct, eq=False, dict=True):
         """To edit a step's text in a ticket's plan. Raises `BadInput` where there is no
         such ticket.
         """
-        from cdd_agent.agents.step_editing import StepEditing
-
         ticket = self.project.tickets.find(slug)
 
         def held() -> TicketLock | None:
@@ -293,7 +280,8 @@ class Session(Struct, eq=False, dict=True):
         """A ticket's plan was edited here, and no turn runs: its run goes on by what it
         says now. Raises `BadInput`.
         """
-        from cdd_agent.agents.executor import ExecutorAgent
+        # late: the Executor brings the whole engine
+        from cdd_agent.agents.executor import ExecutorAgent  # noqa: PLC0415
 
         if isinstance(self.agent, ExecutorAgent) and self.agent.ticket_slug == slug:
             self.agent.take_up_plan()
@@ -335,8 +323,6 @@ class Session(Struct, eq=False, dict=True):
             self.leave()
 
     async def _chat(self, line: str) -> None:
-        from cdd_agent.agents.words import shell_name
-
         match line.strip().lower():
             case "":
                 return
@@ -384,9 +370,6 @@ class Session(Struct, eq=False, dict=True):
             ticket = self.project.tickets.find(last.ticket)
             if last.agent != "executor":
                 return last
-            from cdd_agent.engine.whereabouts import in_its_tree
-            from cdd_agent.tickets.state import load_state
-
             ticket = in_its_tree(ticket)
             state = load_state(ticket.state_path, ticket.slug, ticket.read_plan())
         except CddError:

@@ -11,21 +11,21 @@ import threading
 from collections.abc import Awaitable
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from rich.console import Console
 
+from cdd_agent.edits.review import Review
 from cdd_agent.errors import NotApproved
 from cdd_agent.events import ActionProposed, Choice, Proposal
 from cdd_agent.frontend import Frontend, Reviewed
+from cdd_agent.reviewing import review_in_words
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.threads import in_thread
 from cdd_agent.wording import answers, question
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from cdd_agent.edits.review import Review
+if sys.platform != "win32":
+    import termios
 
 _LONGEST_ANSWER = 1_000_000
 """Bytes of a line from a pipe."""
@@ -47,8 +47,6 @@ class Terminal:
 
     @cached_property
     def _console(self) -> Console:
-        from rich.console import Console  # slow to import, and most runs ask nothing
-
         return Console(
             stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True
         )
@@ -69,8 +67,6 @@ class Terminal:
             self._show("Type one of the letters.")
 
     async def review(self, review: Review) -> Reviewed:
-        from cdd_agent.reviewing import review_in_words
-
         def answer(offered: str) -> Awaitable[str]:
             forget_what_was_typed(self._keyboard)
             return self._line(offered)
@@ -113,9 +109,7 @@ class Terminal:
 
 def forget_what_was_typed(keyboard: int) -> None:
     """A yes that was typed before the question came is no answer to it."""
-    try:
-        import termios
-    except ImportError:  # Windows has no such thing
+    if sys.platform == "win32":
         return
     with suppress(termios.error):
         termios.tcflush(keyboard, termios.TCIFLUSH)

@@ -1,7 +1,7 @@
 """The composition root: from a folder and its settings to real adapters and a session.
 
-What a run needs is imported when one is opened; a shell that nobody has asked for
-anything yet stays small.
+The engine and the models' adapters are imported when they are first needed, so a shell
+that runs no plan stays small.
 """
 
 from __future__ import annotations
@@ -9,44 +9,75 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import cache, cached_property, partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from cdd_agent.agents.base import Agent
+from cdd_agent.agents.chat import ChatAgent, ChatTools
+from cdd_agent.agents.plan_desk import PlanDesk
+from cdd_agent.agents.planner import PlannerAgent
+from cdd_agent.agents.planning import Planning
+from cdd_agent.agents.planning_notes import NAME, PlanningNotes
+from cdd_agent.agents.socrates import SocratesAgent
+from cdd_agent.agents.store import AgentFile
+from cdd_agent.commands.registry import commands
 from cdd_agent.config import ROLES, Config, Role, fallbacks_of, of_role, provider_of
+from cdd_agent.context.finder import CodeFinder
+from cdd_agent.edits.changes import ChangeSet
+from cdd_agent.edits.review import Review
+from cdd_agent.engine.approval import Approval, ask_about
+from cdd_agent.engine.effort import effort_of
+from cdd_agent.engine.history import no_part
+from cdd_agent.engine.lock import TicketLock
+from cdd_agent.engine.record import RunRecord
+from cdd_agent.engine.recording import Recorder
+from cdd_agent.engine.whereabouts import CAME_BACK, load_whereabouts
 from cdd_agent.errors import BadInput, CddError
+from cdd_agent.events import (
+    Choice,
+    CommandProposed,
+    Emit,
+    Event,
+    PersonAnswered,
+    PromptMade,
+    Proposal,
+    ReplyLost,
+)
 from cdd_agent.frontend import AnswersTold, Frontend
 from cdd_agent.llm.budget import Budgeted, Limit, Spent, Tally, ToldWhileItRuns
+from cdd_agent.llm.cassette import Recorded
+from cdd_agent.llm.fallbacks import WithFallbacks
+from cdd_agent.llm.options import Effort, ModelOptions
 from cdd_agent.llm.port import Model, Usage
+from cdd_agent.llm.providers import PROVIDERS, Endpoint, endpoint_of
 from cdd_agent.llm.retrying import Clock, Retrying
-from cdd_agent.llm.wrapper import SwappableModel
+from cdd_agent.llm.scripted import ScriptedModel
+from cdd_agent.llm.shared import Shared
+from cdd_agent.llm.window_limited import WindowLimited
+from cdd_agent.llm.wrapper import RejectEmpty, SwappableModel
 from cdd_agent.open_project import Project
+from cdd_agent.process.policy import CommandRunner, Permission, Permit
+from cdd_agent.redaction import Redactor
 from cdd_agent.session import FindServers, Session
 from cdd_agent.tickets.store import Ticket, TicketStore
+from cdd_agent.tools.acting import acting_tools
+from cdd_agent.tools.action_runner import ActionRunner
+from cdd_agent.tools.read_only import read_only_tools
+from cdd_agent.travel.came_back import put_what_came_back
+from cdd_agent.travel.keeping import lease_kept
+from cdd_agent.travel.landing import Landing
+from cdd_agent.travel.own_tree import OwnTree
+from cdd_agent.travel.travelling import Travel
+from cdd_agent.web.search import DdgsSearcher
+from cdd_agent.wording import question
 
 if TYPE_CHECKING:
-    from cdd_agent.agents.base import Agent
-    from cdd_agent.agents.chat import ChatAgent, ChatTools
-    from cdd_agent.agents.plan_desk import PlanDesk
-    from cdd_agent.agents.planning import Planning
-    from cdd_agent.context.finder import CodeFinder
-    from cdd_agent.edits.review import Review
     from cdd_agent.engine.engine import Engine
-    from cdd_agent.engine.lock import TicketLock
-    from cdd_agent.engine.record import RunRecord
-    from cdd_agent.events import Emit, Event, Proposal
     from cdd_agent.llm.local_servers import LocalServer
-    from cdd_agent.llm.options import ModelOptions
-    from cdd_agent.llm.providers import Endpoint
-    from cdd_agent.llm.shared import Shared
-    from cdd_agent.process.policy import CommandRunner, Permit
-    from cdd_agent.redaction import Redactor
-    from cdd_agent.tools.action_runner import ActionRunner
-    from cdd_agent.travel.landing import Landing
-    from cdd_agent.travel.own_tree import OwnTree
-    from cdd_agent.travel.travelling import Travel
 
 _SCRIPT, _REPLAY = "script:", "replay:"
 _LONGEST_QUESTION = 100_000
@@ -64,7 +95,8 @@ a key is read from the environment that the shell was started in."""
 
 
 async def _local_servers() -> Sequence[LocalServer]:
-    from cdd_agent.llm.local_servers import find_local_servers
+    # late: httpx takes 50 ms to import
+    from cdd_agent.llm.local_servers import find_local_servers  # noqa: PLC0415
 
     return await find_local_servers()
 
@@ -116,8 +148,6 @@ class Wiring(Struct, frozen=True, dict=True):
 
     def tell(self, event: Event) -> None:
         """The `emit` of the agents; the session remembers the last prompt."""
-        from cdd_agent.events import PromptMade
-
         if isinstance(event, PromptMade):
             self.session.last_prompt = event
         self.emit(event)
@@ -125,8 +155,6 @@ class Wiring(Struct, frozen=True, dict=True):
     @cached_property
     def slash(self) -> Collection[str]:
         """The names of the shell's commands."""
-        from cdd_agent.commands.registry import commands
-
         return tuple(commands())
 
     @cached_property
@@ -137,8 +165,6 @@ class Wiring(Struct, frozen=True, dict=True):
     @cached_property
     def code(self) -> CodeFinder:
         """One map of the project for the whole session, made when it is first asked."""
-        from cdd_agent.context.finder import CodeFinder
-
         return CodeFinder(self.project.root, self.project.tickets.folders)
 
     def open_executor(
@@ -149,7 +175,8 @@ class Wiring(Struct, frozen=True, dict=True):
         is_visit: bool = False,
         lock: TicketLock | None = None,
     ) -> Agent:
-        from cdd_agent.agents.executor import ExecutorAgent
+        # late: the engine; a shell that runs no plan stays small
+        from cdd_agent.agents.executor import ExecutorAgent  # noqa: PLC0415
 
         engine = self.engine(ticket, start_over=start_over, lock=lock)
         if not is_visit:
@@ -171,8 +198,6 @@ class Wiring(Struct, frozen=True, dict=True):
         await open_landing(project, own, self.frontend, self.tell).land(rebase=rebase)
 
     def open_socrates(self, ticket: Ticket, *, start_over: bool = False) -> Agent:
-        from cdd_agent.agents.socrates import SocratesAgent
-
         def of_this_ticket(spent: Spent, lost: Callable[[Usage], None]) -> Model:
             config = of_role(self.session.project.config, "socrates")
             model = self.equipped("socrates", config, spent=spent, lost=lost)
@@ -193,16 +218,12 @@ class Wiring(Struct, frozen=True, dict=True):
         )
 
     def open_planner(self, ticket: Ticket) -> Agent:
-        from cdd_agent.agents.planner import PlannerAgent
-
         return PlannerAgent(self.planning(ticket), self.slash)
 
     def open_chat(self) -> ChatAgent:
         """The general agent. Its model and its tools are made when they are first
         needed.
         """
-        from cdd_agent.agents.chat import ChatAgent
-
         project = self.session.project
         config = of_role(project.config, "chat")
         model = cache(lambda: self.equipped("chat", config))
@@ -218,13 +239,6 @@ class Wiring(Struct, frozen=True, dict=True):
         made when it is asked, and has the budget to itself. Raises `BadInput` for a
         spec that is not complete, and when another process is at work on the ticket.
         """
-        from cdd_agent.agents.planning import Planning
-        from cdd_agent.agents.planning_notes import NAME, PlanningNotes
-        from cdd_agent.agents.store import AgentFile
-        from cdd_agent.engine.recording import Recorder
-        from cdd_agent.events import ReplyLost
-        from cdd_agent.tools.read_only import read_only_tools
-
         project = self.session.project
         config = of_role(project.config, "planner")
         desk = open_desk(project, ticket, self.commands)
@@ -256,19 +270,13 @@ class Wiring(Struct, frozen=True, dict=True):
         model is made when a reply is needed. A ticket in a tree of its run's own is
         that of another project with the same settings. Raises `BadInput`.
         """
-        from cdd_agent.engine.approval import Approval
-        from cdd_agent.engine.effort import effort_of
-        from cdd_agent.engine.engine import Engine
-        from cdd_agent.engine.record import RunRecord
-        from cdd_agent.engine.step import StepRunner
-        from cdd_agent.events import PersonAnswered
-        from cdd_agent.wording import question
+        # late: the engine; a shell that runs no plan stays small
+        from cdd_agent.engine.engine import Engine  # noqa: PLC0415
+        from cdd_agent.engine.step import StepRunner  # noqa: PLC0415
 
         project, code, commands = self.session.project, self.code, self.commands
         config, root = of_role(project.config, "executor"), ticket.root
         if root != project.root:
-            from cdd_agent.context.finder import CodeFinder
-
             config = replace(config, commit="step")
             tickets = TicketStore(root, project.config.tickets_dir)
             project = replace(project, root=root, tickets=tickets)
@@ -374,9 +382,6 @@ def open_desk(project: Project, ticket: Ticket, commands: CommandRunner) -> Plan
     """Where a ticket's plan is read, compiled and written. Nothing is written by
     opening it.
     """
-    from cdd_agent.agents.plan_desk import PlanDesk
-    from cdd_agent.engine.record import RunRecord
-
     config, root = project.config, project.root
     record = RunRecord.of(root, ticket.slug, _redactor(config))
     return PlanDesk(root, ticket, record, commands, config.test_command)
@@ -388,14 +393,6 @@ def _chat_tools(
     """All but asking the person, who reads along anyway; and searching only where there
     is something to search with.
     """
-    from importlib.util import find_spec
-
-    from cdd_agent.agents.chat import ChatTools
-    from cdd_agent.edits.changes import ChangeSet
-    from cdd_agent.engine.approval import ask_about
-    from cdd_agent.tools.acting import acting_tools
-    from cdd_agent.tools.read_only import read_only_tools
-
     written: list[ChangeSet] = []
     redactor = _redactor(project.config)
 
@@ -430,8 +427,6 @@ def _chat_tools(
 
 def open_travel(project: Project, ticket: Ticket, emit: Emit) -> Travel:
     """A run's way to another copy of the project, and from there."""
-    from cdd_agent.travel.travelling import Travel
-
     config = of_role(project.config, "executor")
     return Travel.of(
         project.root, ticket, _redactor(config), emit, _own(project, config)
@@ -443,17 +438,10 @@ async def open_own_tree(project: Project, ticket: Ticket, name: str = "") -> Own
     of the ticket. What came back of the run from another machine is put into it. Raises
     `BadInput`.
     """
-    from cdd_agent.engine.history import no_part
-    from cdd_agent.engine.record import RunRecord
-    from cdd_agent.engine.whereabouts import CAME_BACK
-    from cdd_agent.travel.own_tree import OwnTree
-
     config = of_role(project.config, "executor")
     record = RunRecord.of(project.root, name or ticket.slug, _redactor(config))
     own = await OwnTree.of(record, ticket)
     if (record.folder / CAME_BACK).exists():
-        from cdd_agent.travel.came_back import put_what_came_back
-
         await put_what_came_back(
             own,
             no_part(own.root, (*_own(project, config), ticket.shown(ticket.folder))),
@@ -463,12 +451,8 @@ async def open_own_tree(project: Project, ticket: Ticket, name: str = "") -> Own
 
 def keeping_lease(record: RunRecord, emit: Emit) -> AbstractAsyncContextManager[None]:
     """Around work on a run: see `lease_kept`."""
-    from cdd_agent.engine.whereabouts import load_whereabouts
-
     if load_whereabouts(record.folder) is None:  # it never travelled
         return nullcontext()
-    from cdd_agent.travel.keeping import lease_kept
-
     return lease_kept(record, emit)
 
 
@@ -476,11 +460,6 @@ def open_landing(
     project: Project, own: OwnTree, frontend: Frontend, emit: Emit
 ) -> Landing:
     """Brings the work in a run's own tree over to the person's."""
-    from cdd_agent.engine.history import no_part
-    from cdd_agent.engine.record import RunRecord
-    from cdd_agent.process.policy import CommandRunner
-    from cdd_agent.travel.landing import Landing
-
     config = of_role(project.config, "executor")
     permit = _permit_of(frontend)
     record = RunRecord.of(own.root, own.ticket.slug, own.record.redactor)
@@ -513,8 +492,6 @@ def _own(project: Project, config: Config) -> list[str]:
 
 def _redactor(config: Config) -> Redactor:
     """Takes secrets out of all that is kept or shown."""
-    from cdd_agent.redaction import Redactor
-
     return Redactor.of_environment(config.commands.hide_env)
 
 
@@ -533,9 +510,6 @@ def equipped(
     around that, so that every call it makes is one that the budget allowed. Raises
     `BadInput` for an unknown price.
     """
-    from cdd_agent.llm.fallbacks import WithFallbacks
-    from cdd_agent.llm.wrapper import RejectEmpty
-
     limit = shared.limit if shared else Limit(config.budget.tokens, config.budget.usd)
     account = (
         shared.account(spent or Spent())
@@ -571,8 +545,6 @@ def equipped(
 
 
 def _sized(model: Model, config: Config) -> Model:
-    from cdd_agent.llm.window_limited import WindowLimited
-
     return (
         WindowLimited(model, config.context_window) if config.context_window else model
     )
@@ -592,15 +564,10 @@ def prepare_model(engine: Engine) -> None:
 
 def open_commands(project: Project, frontend: Frontend) -> CommandRunner:
     """A runner of commands in a project, under its settings."""
-    from cdd_agent.process.policy import CommandRunner
-
     return CommandRunner(project.root, project.config.commands, _permit_of(frontend))
 
 
 def _permit_of(frontend: Frontend) -> Permit:
-    from cdd_agent.events import Choice, CommandProposed
-    from cdd_agent.process.policy import Permission
-
     permissions = {Choice.YES: Permission.YES, Choice.ALWAYS: Permission.ALWAYS}
 
     async def permit(command: str, reason: str) -> Permission:
@@ -616,9 +583,8 @@ def open_runner(
     """A runner of actions in a project, under its settings; with `commands` that are
     open already, or its own.
     """
-    from cdd_agent.tools.action_runner import ActionRunner
-    from cdd_agent.web.pages import PageReader
-    from cdd_agent.web.search import DdgsSearcher
+    # late: httpx takes 50 ms to import
+    from cdd_agent.web.pages import PageReader  # noqa: PLC0415
 
     return ActionRunner(
         project.root,
@@ -641,8 +607,6 @@ def make_model(config: Config, root: Path, *, watched: bool) -> Model:
     model = _adapter(config, root, watched=watched)
     if config.record is None:
         return model
-    from cdd_agent.llm.cassette import Recorded
-
     return Recorded(model, root / config.record, _redactor(config))
 
 
@@ -652,8 +616,6 @@ def with_fallbacks(model: Model, config: Config, root: Path, *, watched: bool) -
     """
     if not config.fallbacks:
         return model
-    from cdd_agent.llm.fallbacks import WithFallbacks
-
     # its record has what the others said
     if config.model and config.model.startswith(_REPLAY):
         return WithFallbacks(model, [model for _ in fallbacks_of(config)])
@@ -681,17 +643,20 @@ def _adapter(config: Config, root: Path, *, watched: bool) -> Model:
     if config.model is None:
         raise NoModel
     if config.model.startswith((_SCRIPT, _REPLAY)):
-        from cdd_agent.llm.scripted import ScriptedModel
-
         script = root / config.model.removeprefix(_SCRIPT).removeprefix(_REPLAY)
         scripted = ScriptedModel.from_file(script, _redactor(config), in_time=watched)
         scripted.sees = scripted.sees if config.pictures is None else config.pictures
         return scripted
     if endpoint := direct_endpoint(config):
-        from cdd_agent.llm.direct.model import DirectModel
+        # late: httpx takes 50 ms to import
+        from cdd_agent.llm.direct.model import DirectModel  # noqa: PLC0415
 
         return DirectModel(config.model, endpoint, _options(config, watched=watched))
-    from cdd_agent.llm.litellm_adapter import LitellmModel, expect_provider
+    # late: litellm takes seconds to import
+    from cdd_agent.llm.litellm_adapter import (  # noqa: PLC0415
+        LitellmModel,
+        expect_provider,
+    )
 
     expect_provider(config.model, config.api_base)
     return LitellmModel(
@@ -700,8 +665,6 @@ def _adapter(config: Config, root: Path, *, watched: bool) -> Model:
 
 
 def _options(config: Config, *, watched: bool) -> ModelOptions:
-    from cdd_agent.llm.options import Effort, ModelOptions
-
     return ModelOptions(
         Effort(config.effort) if config.effort else None,
         config.temperature,
@@ -718,8 +681,6 @@ def direct_endpoint(config: Config) -> Endpoint | None:
     """Where the configured model is asked directly; None where litellm asks it. Raises
     `BadInput`.
     """
-    from cdd_agent.llm.providers import PROVIDERS, endpoint_of
-
     if config.model is None or config.model_adapter == "litellm":
         return None
     endpoint = endpoint_of(config.model, config.api_base)

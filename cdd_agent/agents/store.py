@@ -12,12 +12,16 @@ import os
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, Self, TypeVar
+from typing import Generic, Self, TypeVar
 
 from msgspec import Struct, convert, to_builtins
 from msgspec.structs import replace
 
+from cdd_agent.agents.mentions import as_typed
+from cdd_agent.agents.retelling import retold
 from cdd_agent.engine.lock import TicketLock
+from cdd_agent.engine.record import RunRecord
+from cdd_agent.engine.retelling import MOST_EVENTS, shortened
 from cdd_agent.errors import CddError
 from cdd_agent.events import (
     About,
@@ -40,10 +44,7 @@ from cdd_agent.files.atomic import (
 )
 from cdd_agent.files.json_file import JsonFile, as_json, from_json, set_aside
 from cdd_agent.llm.port import Message
-
-if TYPE_CHECKING:
-    from cdd_agent.engine.record import RunRecord
-    from cdd_agent.redaction import Redactor
+from cdd_agent.redaction import Redactor
 
 Form = TypeVar("Form", bound=Struct)
 _CONVERSATIONS = Path(".cdd") / "conversations"
@@ -215,12 +216,6 @@ class Conversation:
 
         It goes on in a file of its own: another shell may still write the old one.
         """
-        # the shell's first screen shows sooner
-        from cdd_agent.agents.retelling import (
-            retold,
-        )
-        from cdd_agent.engine.retelling import MOST_EVENTS
-
         files = [file for file in self._files() if key_of(file).startswith(key)]
         for file in [] if self.messages and not key else reversed(files):
             messages, damaged = read_conversation(file)
@@ -330,9 +325,6 @@ class _Look(Struct, frozen=True):
 
 
 def _look(file: Path) -> _Look:
-    from cdd_agent.agents.mentions import as_typed
-    from cdd_agent.engine.retelling import shortened
-
     began = touched = datetime.fromtimestamp(0, UTC)
     messages: tuple[Message, ...] = ()
     goes_on, is_whole = "", False

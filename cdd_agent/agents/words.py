@@ -10,8 +10,6 @@ import difflib
 import re
 from collections.abc import Callable, Collection
 
-from cdd_agent.late_regex import late_regex
-
 
 def _set(words: str) -> frozenset[str]:
     return frozenset(words.split())
@@ -39,9 +37,9 @@ _AFTER_A_NAME = _set(
     " will with would"
 )
 """Words that make a sentence of a program's name: `git must be optional`."""
-_BEFORE_A_COMMAND = late_regex(r"\$\s|[A-Za-z_]\w*=\S*\s|(?:\.{1,2}|~)/")
+_BEFORE_A_COMMAND = re.compile(r"\$\s|[A-Za-z_]\w*=\S*\s|(?:\.{1,2}|~)/")
 """A prompt, a variable, a path."""
-_AS_IN_A_TERMINAL = late_regex(r"(?:^|\s)--?\w|&&|\|\||\s\|\s|\s>>?\s")
+_AS_IN_A_TERMINAL = re.compile(r"(?:^|\s)--?\w|&&|\|\||\s\|\s|\s>>?\s")
 """An option, an operator."""
 _SMALL = _set("""
     a about after again all already also am an and any are as at back be because been
@@ -70,7 +68,7 @@ _MORE_TO_COME = _set("""
     while who whose why will with without would your
     """)
 """Words that a sentence hardly ever ends with."""
-_ASKS = late_regex(
+_ASKS = re.compile(
     r"(?:what|why|who|whose|how)\b"
     r"|(?:where|when|which)\s+(?:is|are|was|were|do|does|did|will|would|can|could"
     r"|should|has|have)\b"
@@ -81,8 +79,8 @@ _ASKS = late_regex(
 )
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff"
 """Letters of scripts that put no spaces between words: two of them count as one."""
-_WORD = late_regex(rf"[{_UNSPACED}]{{1,2}}|[^\s{_UNSPACED}]+")
-_BREAK = late_regex(r"\s+because\s|[,.;:!–—]\s|\s-\s", re.IGNORECASE)
+_WORD = re.compile(rf"[{_UNSPACED}]{{1,2}}|[^\s{_UNSPACED}]+")
+_BREAK = re.compile(r"\s+because\s|[,.;:!–—]\s|\s-\s", re.IGNORECASE)
 """Where the reason for a command can begin."""
 _FEWEST_WORDS = 3
 """Of guidance."""

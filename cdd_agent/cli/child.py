@@ -42,7 +42,7 @@ _NEEDED = (
     *(
         "cdd_agent.context.project_map",
         "cdd_agent.engine.report_page",
-        "cdd_agent.files.file_lock",
+        "filelock",
         "psutil",
         "httpx",
     ),

@@ -24,13 +24,9 @@ from cdd_agent.config import (
 )
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.files.paths import find_root
-from cdd_agent.git.status import current_branch
-from cdd_agent.llm.local_servers import (
-    USUAL_PORTS,
-    OfferedModel,
-    find_local_servers,
-    models_at,
-)
+from cdd_agent.git.branch import current_branch
+from cdd_agent.llm.local_servers import USUAL_PORTS, find_local_servers, models_at
+from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.llm.port import ModelError
 from cdd_agent.open_project import Project, open_project
 from cdd_agent.verification.checks import detect, parse_command

@@ -26,7 +26,6 @@ from cdd_agent.commands.terminal import (
     TerminalForm,
     declared,
 )
-from cdd_agent.lean_import import import_without
 from cdd_agent.version import VERSION
 
 _FIRST = ("demo", "init", "new", "list", "status", "plan", "exec", "criteria", "board")
@@ -150,8 +149,6 @@ def _find(name: str) -> tuple[TerminalForm, Run]:
     assert known.terminal is not None
 
     def run(options: Namespace) -> int:
-        # `typing` has all that it needs of that
-        import_without(["typing_extensions"], "msgspec")
         from cdd_agent.cli.slash import run_slash_command
 
         return run_slash_command(known, options)

@@ -8,7 +8,6 @@ import shlex
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -117,8 +116,6 @@ def _opened(
     from cdd_agent.cli.without_screen import open_project_of
     from cdd_agent.wiring import NO_MODEL_HINT, Wiring
 
-    # for drafts: else the first key that is kept would wait for it
-    import_module("cdd_agent.files.file_lock")
     project = open_project_of(options, "model", "api_base", "record")
     notices = [Notice(note)]
     if not (project.root / ".cdd").is_dir():

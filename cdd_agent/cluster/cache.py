@@ -12,11 +12,11 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from filelock import FileLock, Timeout
 from msgspec import Struct
 from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
-from cdd_agent.files.file_lock import FileLock, Timeout
 from cdd_agent.git.command import CONFIG, Git
 
 _KNOWN = "refs/cdd/have"

@@ -19,6 +19,7 @@ from typing import Any
 from distributed import Queue, get_client, get_worker
 
 from cdd_agent.cluster.words import Answer, ClientFailed, ClientGone
+from cdd_agent.cluster.worker import carry_out as carried_out
 from cdd_agent.version import VERSION
 
 _LOOK = 5.0
@@ -27,8 +28,6 @@ _LOOK = 5.0
 
 def carry_out(order: dict[str, Any]) -> dict[str, Any]:
     """Carry a ticket's run out; how it ended, as an `Over` in plain values."""
-    from cdd_agent.cluster.worker import carry_out as carried_out
-
     worker = get_worker()
     line = Line(str(order["inbox"]), str(order["ticket"]), float(order["patience"]))
     try:

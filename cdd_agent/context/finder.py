@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from threading import Lock, Timer
-from typing import TYPE_CHECKING
 
 from cdd_agent.context.places import RankedFile
+from cdd_agent.context.project_map import ProjectMap
 from cdd_agent.context.query import Query
 from cdd_agent.errors import CddError
 from cdd_agent.files.read import read_source
-
-if TYPE_CHECKING:
-    from cdd_agent.context.project_map import ProjectMap
 
 _IDLE_SECONDS = 30.0
 """After a question, until what the map holds is given back."""
@@ -40,11 +37,6 @@ class CodeFinder:
 
     @property
     def _map(self) -> ProjectMap:
-        # most steps name their files, and need no map
-        from cdd_agent.context.project_map import (
-            ProjectMap,
-        )
-
         with self._making:
             self._made = self._made or ProjectMap(self._root, self._own)
             return self._made

@@ -13,7 +13,8 @@ from cdd_agent.context.cache import Cache, Stamp
 from cdd_agent.context.intake import NUMBER, take_over
 from cdd_agent.context.source import LARGEST, Handwritten
 from cdd_agent.files.read import holds_secrets
-from cdd_agent.files.walk import Kind, read_small, walk
+from cdd_agent.files.regular_files import read_small
+from cdd_agent.files.walk import Kind, walk
 from cdd_agent.process.run import run_command
 from cdd_agent.threads import stop_if_left, waited_for
 

@@ -15,7 +15,7 @@ from cdd_agent.context.cache import Cache, FileRow, Stamp
 from cdd_agent.context.links import last_name
 from cdd_agent.context.source import LARGEST, read_as_source
 from cdd_agent.context.terms import DEFINED, PLACED, as_terms, imported, marked
-from cdd_agent.files.walk import read_beginning
+from cdd_agent.files.regular_files import read_beginning
 
 _FEW = 500
 """Files whose words are learned as they come; of more, all words are learned anew at

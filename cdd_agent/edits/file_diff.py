@@ -1,5 +1,7 @@
 """How one file changed, as people are shown it."""
 
+from difflib import unified_diff
+
 from msgspec import Struct
 
 LONGEST_DIFF = 200_000
@@ -23,11 +25,6 @@ class FileDiff(Struct, frozen=True):
     @classmethod
     def of(cls, path: str, before: bytes | None, after: bytes | None) -> "FileDiff":
         """None: it was not there, or is not there any more."""
-        # events, which hold such values, are read before anything is run
-        from difflib import (
-            unified_diff,
-        )
-
         size = max(len(data or b"") for data in (before, after))
         old, new = (
             (data or b"").decode("utf-8", errors="replace").splitlines()

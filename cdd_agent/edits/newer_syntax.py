@@ -11,9 +11,7 @@ import re
 import warnings
 from collections.abc import Callable
 
-from cdd_agent.late_regex import late_regex
-
-_TOKEN = late_regex(
+_TOKEN = re.compile(
     r"""
       (?P<comment> \#[^\n]* )
     | (?P<prefix> [A-Za-z]{0,3} ) (?P<quote> \"\"\" | ''' | " | ' )
@@ -34,11 +32,11 @@ KNOWN_PYTHON = (3, 14)
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 _DEEPEST = 20
 """Strings within each other."""
-_GENERIC = late_regex(
+_GENERIC = re.compile(
     r"^[ \t]*(?:(?:async[ \t]+)?def|class|type)[ \t]+\w+[ \t]*(?=\[)", re.MULTILINE
 )
-_ALIAS = late_regex(r"^([ \t]*)type[ \t]+(\w+[ \t]*=)", re.MULTILINE)
-_EXCEPT = late_regex(
+_ALIAS = re.compile(r"^([ \t]*)type[ \t]+(\w+[ \t]*=)", re.MULTILINE)
+_EXCEPT = re.compile(
     r"^([ \t]*except\*?"
     r"[ \t]++)((?:(?!\bas\b)[^\n:#]){1,300},(?:(?!\bas\b)[^\n:#]){1,300}?)([ \t]*:)",
     re.MULTILINE,
@@ -192,7 +190,7 @@ def _without_parameters(text: str) -> str:
     return "".join(out) + text[at:]
 
 
-_TOML_TOKEN = late_regex(
+_TOML_TOKEN = re.compile(
     r'''
       (?P<basic> """(?:\\.|(?!""").)*"{3,5} | "(?:\\.|[^"\\\n])*" )
     | (?P<literal> \'\'\'.*?\'{3,5} | '[^'\n]*' )
@@ -202,8 +200,8 @@ _TOML_TOKEN = late_regex(
     ''',
     re.VERBOSE | re.DOTALL,
 )
-_ESCAPE = late_regex(r"\\(?:(?P<escape>e)|x(?P<byte>[0-9A-Fa-f]{2})|.)", re.DOTALL)
-_SHORT_TIME = late_regex(r"(?<![\w:.-])((?:\d{4}-\d\d-\d\d[Tt ])?\d\d:\d\d)(?![:\d])")
+_ESCAPE = re.compile(r"\\(?:(?P<escape>e)|x(?P<byte>[0-9A-Fa-f]{2})|.)", re.DOTALL)
+_SHORT_TIME = re.compile(r"(?<![\w:.-])((?:\d{4}-\d\d-\d\d[Tt ])?\d\d:\d\d)(?![:\d])")
 
 
 def older_toml(text: str) -> str:

@@ -16,7 +16,6 @@ from msgspec import Struct
 from cdd_agent.edits.model import PartialEdits, ReplyRefused
 from cdd_agent.edits.newer_syntax import KNOWN_PYTHON, OLDER
 from cdd_agent.guarded_yaml import LOADER
-from cdd_agent.late_regex import late_regex
 from cdd_agent.project.interpreters import OURS, allows, opinion
 
 _DOTS = r"[\(\[<{]*\s*(?:\.\.\.|…)"
@@ -34,7 +33,7 @@ _THINGS = (
     r"|html|body|lines?)"
 )
 _COMMENT = r"^\s*+(?:#+|//+|\{?/\*+|--|;|%|<!--|\*)\s*+(?:[-=~]{2,}\s*+)?"
-_ELISION = late_regex(
+_ELISION = re.compile(
     rf"{_COMMENT}(?:"
     rf"{_DOTS}\W*$"  # a comment of nothing but dots
     rf"|{_DOTS}.*\b{_REST}\b.*"
@@ -46,7 +45,7 @@ _ELISION = late_regex(
     re.IGNORECASE,
 )
 """A line that says that others are left out."""
-_CAPTION = late_regex(
+_CAPTION = re.compile(
     rf"{_COMMENT}[\(\[<{{]*(?:"
     rf"(?:(?:your|all|the|other|existing|previous|original|remaining|unchanged)\s+)*"
     rf"(?:existing|previous|original|remaining|unchanged)\s+{_THINGS}(?:\s+(?:here"
@@ -59,8 +58,8 @@ _CAPTION = late_regex(
     re.IGNORECASE,
 )
 """A comment that may stand for lines, or be about those below it."""
-_NUMBERED = late_regex(r"^\s*(\d{1,7})(?:\s*[|:→]|\t)")
-_MARK = late_regex(
+_NUMBERED = re.compile(r"^\s*(\d{1,7})(?:\s*[|:→]|\t)")
+_MARK = re.compile(
     r"^(?:<{3,}|={3,}|>{3,})(?=\s*$|\s*(?:SEARCH|ORIGINAL|HEAD|REPLACE|UPDATED)\b| \w)",
     re.IGNORECASE,
 )
@@ -72,13 +71,13 @@ _SHORT = 10
 _LARGEST_CHECKED = 1_000_000
 _LARGEST_YAML = 200_000
 _DEEPEST_YAML = 200
-_TEMPLATE = late_regex(r"\{\{|\{%|<%|\$\{[\w.]+\}|@@?\w+@@?|__[a-z]+(?:_[a-z]+)*__\}")
+_TEMPLATE = re.compile(r"\{\{|\{%|<%|\$\{[\w.]+\}|@@?\w+@@?|__[a-z]+(?:_[a-z]+)*__\}")
 
-_MEANT_TO_BE_WRONG = late_regex(
+_MEANT_TO_BE_WRONG = re.compile(
     r"(?:^|[\W_])(?:bad|broken|invalid|malformed|syntax_?error)(?:$|[\W_])",
     re.IGNORECASE,
 )
-_WITH_COMMENTS = late_regex(
+_WITH_COMMENTS = re.compile(
     r"(?:^|/)(?:(?:ts|js)config|\.eslintrc|devcontainer|\.swcrc|\.babelrc)[^/]*$|(?:^"
     r"|/)\.vscode/"
     r"|(?:^|/)(?:(?:ts|type)doc|tslint|babel\.config|turbo|biome|deno|wrangler|angular"

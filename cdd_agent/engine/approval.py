@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.edits.file_diff import LeftOut
 from cdd_agent.edits.model import ReplyRefused
+from cdd_agent.edits.review import Review
 from cdd_agent.edits.targets import Protected
 from cdd_agent.errors import BadInput
 from cdd_agent.events import AcceptingAll, ChangesReviewed, Choice, Emit
@@ -66,8 +67,6 @@ async def ask_about(
     asked until what they take can be written: a hunk may need another one, and an edit
     may be wrong. Raises `NotApproved` where there is nobody.
     """
-    from cdd_agent.edits.review import Review
-
     review = await asyncio.to_thread(Review.of, step, changes)
     while True:
         answer = await person.review(review)

@@ -4,12 +4,13 @@ that was no good.
 What it wrote is in its journal (`journal.py`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from cdd_agent.edits.changes import ChangeSet
 from cdd_agent.edits.excerpts import Ranges
 from cdd_agent.engine.approval import KeptAnswers
 from cdd_agent.engine.journal import Journal
@@ -28,6 +29,7 @@ from cdd_agent.git.diff import Change
 from cdd_agent.git.restore import Contents, Piece
 from cdd_agent.llm.port import Message, PromptShare
 from cdd_agent.redaction import Redactor
+from cdd_agent.tickets.status import Evidence, Verification
 from cdd_agent.verification.outcomes import Reference, Result, SuiteRun
 
 
@@ -80,6 +82,36 @@ class AttemptFailure(JsonFile, frozen=True):
     unseen: frozenset[str] = frozenset()
     lines: dict[str, Ranges] = field(default_factory=dict)
     """The lines that matter of those of them of which not all do."""
+
+
+class AttemptOutcome(Struct, frozen=True):
+    """How an attempt ended. `verification` is None when it failed; `detail` is then
+    what the model should see.
+    """
+
+    changes: ChangeSet
+    verification: Verification | None
+    reason: str = ""
+    """Why it is no better than that."""
+    detail: str = ""
+    unseen: frozenset[str] = frozenset()
+    lines: Mapping[str, Ranges] = field(default_factory=dict)
+    """Of files that are unseen those lines that matter, where not all do."""
+    insufficient: Verification | None = None
+    """How it was verified, where it failed because that is not enough for the run."""
+    evidence: Evidence | None = None
+    """None where no check was made."""
+    is_by_person: bool = False
+    """A person has refused the changes, and said why: the model is asked again, however
+    many attempts it had.
+    """
+
+    @property
+    def failure(self) -> AttemptFailure:
+        """For the next attempt."""
+        return AttemptFailure(
+            detail=self.detail, unseen=self.unseen, lines=dict(self.lines)
+        )
 
 
 class AttemptCheckpoints(JsonFile, frozen=True):

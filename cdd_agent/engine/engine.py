@@ -19,18 +19,22 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import Literal, Self
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cdd_agent.engine.accepted import accepted
+from cdd_agent.engine.attempt import AttemptOutcome
 from cdd_agent.engine.known_before import KnownBefore
 from cdd_agent.engine.load_state import drift
 from cdd_agent.engine.lock import TicketLock
+from cdd_agent.engine.report import Report
+from cdd_agent.engine.report_page import save
 from cdd_agent.engine.run import Run, named
+from cdd_agent.engine.side_by_side import Failed, SideBySide
 from cdd_agent.engine.side_tree import remove_all
-from cdd_agent.engine.step import AttemptOutcome, StepRunner
+from cdd_agent.engine.step import StepRunner
 from cdd_agent.engine.step_commit import step_message
 from cdd_agent.engine.undo import Undoing
 from cdd_agent.errors import (
@@ -68,9 +72,6 @@ from cdd_agent.tickets.state import NO_FILES, Files, StepExecution
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.verification.before import Before
-
-if TYPE_CHECKING:
-    from cdd_agent.engine.side_by_side import Failed, SideBySide
 
 _WAITS_FOR: dict[type[NotApproved | BudgetExhausted | RateLimited], About] = {
     NotApproved: About.NOT_APPROVED,
@@ -178,9 +179,6 @@ class Engine(Struct):
         """
         run = self.run
         if run.state.started_at is not None:
-            from cdd_agent.engine.report import Report
-            from cdd_agent.engine.report_page import save
-
             run.save_costs()
             save(
                 Report.of(run.spec.title, run.plan, run.state, run.record, run.require),
@@ -421,8 +419,6 @@ class Engine(Struct):
         for step in left:  # of what failed, nothing is to be in the trees that are made
             if kept := self.run.restore(step.number):
                 self.edited[step.number] = frozenset(kept)
-        from cdd_agent.engine.side_by_side import SideBySide
-
         side = await SideBySide.of(self, self.jobs, attempts)
         if side is not None:
             self.stopped_by = None

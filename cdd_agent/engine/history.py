@@ -17,7 +17,6 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -30,9 +29,7 @@ from cdd_agent.files.json_file import stamp
 from cdd_agent.git.checkpoint import Checkpoint, Checkpoints
 from cdd_agent.git.restore import CheckpointGone, RestoreResult, is_there
 from cdd_agent.project.tree_needs import SHARED
-
-if TYPE_CHECKING:
-    from cdd_agent.verification.taken_away import Versions
+from cdd_agent.verification.taken_away import Versions
 
 STORE = "checkpoints.git"
 
@@ -231,8 +228,6 @@ class History(Struct):
         after, of those that are wanted. Where a checkpoint of an earlier one is gone,
         only what the last one changed is known. Raises `CheckpointGone`.
         """
-        from cdd_agent.verification.taken_away import Versions
-
         try:
             net = await self.net(attempts)
         except CheckpointGone:

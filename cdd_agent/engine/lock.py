@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
+from filelock import FileLock, Timeout
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -22,10 +23,6 @@ from cdd_agent.errors import BadInput
 from cdd_agent.events import About, Emit, Notice, Tone, unheard
 from cdd_agent.files.atomic import read_bytes, remove, write_atomic
 from cdd_agent.process.ending import end_noted
-
-if TYPE_CHECKING:
-    from cdd_agent.files.file_lock import FileLock
-
 
 _LOOK = 0.2
 """Seconds; longer than a look of `others_at_work` has a lock that nobody holds."""
@@ -81,8 +78,6 @@ class TicketLock(Struct, frozen=True):
         """Raises `TicketTaken` when another process has it, or `BadInput` where files
         cannot be locked, or a command of one that was killed cannot be ended.
         """
-        from cdd_agent.files.file_lock import FileLock, Timeout
-
         lock, holder = FileLock(folder / "lock", timeout=_LOOK), folder / "holder.json"
         try:
             lock.acquire()
@@ -156,8 +151,6 @@ def is_at_work(folder: Path) -> bool:
     """Whether somebody is at work on the run that is kept in this folder, as far as
     that can be seen.
     """
-    from cdd_agent.files.file_lock import FileLock, Timeout
-
     if not (folder / "holder.json").exists():
         return False
     try:

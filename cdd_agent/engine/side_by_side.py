@@ -45,12 +45,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from cdd_agent.engine.attempt import AttemptFailure
+from cdd_agent.engine.attempt import AttemptFailure, AttemptOutcome
 from cdd_agent.engine.known_before import KnownBefore
 from cdd_agent.engine.run import named
 from cdd_agent.engine.side_tree import SideTree, SideTrees, remove_all
 from cdd_agent.engine.steering import Steering
-from cdd_agent.engine.step import AttemptOutcome, StepRunner
+from cdd_agent.engine.step import StepRunner
 from cdd_agent.errors import CddError
 from cdd_agent.events import (
     About,

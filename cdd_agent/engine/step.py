@@ -5,7 +5,7 @@ is judged and what it made is checked: `step_check.py`.
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
 
@@ -16,15 +16,14 @@ from cdd_agent.context.finder import CodeFinder
 from cdd_agent.dialogue.looking import told_if_slow
 from cdd_agent.dialogue.token_budget import for_answers, left_out_in_words
 from cdd_agent.dialogue.turns import Added, Dialogue, ToolCalls, Used, definitions
-from cdd_agent.edits.changes import ChangeSet
-from cdd_agent.edits.excerpts import Ranges
 from cdd_agent.edits.model import ReplyRefused
 from cdd_agent.engine.approval import Approval, ChangesRefused
-from cdd_agent.engine.attempt import Attempt, AttemptFailure
+from cdd_agent.engine.attempt import Attempt, AttemptOutcome
 from cdd_agent.engine.history import History
 from cdd_agent.engine.prompt import StepPrompt
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.steering import Steering
+from cdd_agent.engine.step_check import StepChecker, usable_reply
 from cdd_agent.engine.step_tools import StepTools
 from cdd_agent.engine.transaction import Known, StepTransaction
 from cdd_agent.errors import BadInput, CddError, NotApproved
@@ -51,7 +50,6 @@ from cdd_agent.llm.port import (
 )
 from cdd_agent.process.policy import CommandRefused, CommandRunner
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
-from cdd_agent.tickets.status import Evidence, Verification
 from cdd_agent.verification.baseline import is_of_use, take_baseline
 from cdd_agent.verification.checks import Check, check_for, project_check
 
@@ -59,36 +57,6 @@ MakePrompt = Callable[[int | None, int], StepPrompt]
 """Makes the prompt for a window of so many tokens, beside so many for tools and their
 answers; 0: without tools.
 """
-
-
-class AttemptOutcome(Struct, frozen=True):
-    """How an attempt ended. `verification` is None when it failed; `detail` is then
-    what the model should see.
-    """
-
-    changes: ChangeSet
-    verification: Verification | None
-    reason: str = ""
-    """Why it is no better than that."""
-    detail: str = ""
-    unseen: frozenset[str] = frozenset()
-    lines: Mapping[str, Ranges] = field(default_factory=dict)
-    """Of files that are unseen those lines that matter, where not all do."""
-    insufficient: Verification | None = None
-    """How it was verified, where it failed because that is not enough for the run."""
-    evidence: Evidence | None = None
-    """None where no check was made."""
-    is_by_person: bool = False
-    """A person has refused the changes, and said why: the model is asked again, however
-    many attempts it had.
-    """
-
-    @property
-    def failure(self) -> AttemptFailure:
-        """For the next attempt."""
-        return AttemptFailure(
-            detail=self.detail, unseen=self.unseen, lines=dict(self.lines)
-        )
 
 
 async def _nothing_more() -> None:
@@ -198,12 +166,6 @@ class StepRunner(Struct, frozen=True):
         )
         try:
             await self._reply(prompt, transaction)
-            # the first call does not wait for it
-            from cdd_agent.engine.step_check import (
-                checked,
-                usable_reply,
-            )
-
             before = await known()
             reply = await asyncio.to_thread(usable_reply, transaction)
             for doubt in reply.doubts:
@@ -247,8 +209,15 @@ class StepRunner(Struct, frozen=True):
                 )
             )
         try:
-            outcome = await checked(
-                self, transaction, check, before, (*earlier, attempt), reply
+            checker = StepChecker(
+                self.root,
+                self.commands,
+                self.test_command,
+                self.test_timeout,
+                self.emit,
+            )
+            outcome = await checker.check(
+                transaction, check, before, (*earlier, attempt), reply
             )
         except BaseException:
             # the check was stopped, and may have changed files by then

@@ -4,19 +4,21 @@ seen to work?
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from cdd_agent.edits.formats.known import KnownNames
 from cdd_agent.edits.model import Reply, ReplyRefused
 from cdd_agent.edits.parse import parse_reply
-from cdd_agent.engine.attempt import Attempt
-from cdd_agent.engine.step import AttemptOutcome, StepRunner
+from cdd_agent.engine.attempt import Attempt, AttemptOutcome
 from cdd_agent.engine.step_tools import refused_calls
 from cdd_agent.engine.transaction import StepTransaction
 from cdd_agent.errors import BadInput
-from cdd_agent.events import CommandOutput, TestsFinished, TestsStarted
+from cdd_agent.events import CommandOutput, Emit, TestsFinished, TestsStarted
 from cdd_agent.llm.pictures import is_picture
+from cdd_agent.process.policy import CommandRunner
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.before import Before
 from cdd_agent.verification.checks import Check, check_for
@@ -90,97 +92,113 @@ def usable_reply(transaction: StepTransaction) -> Reply:
     return reply
 
 
-async def checked(
-    runner: StepRunner,
-    transaction: StepTransaction,
-    check: Check | None,
-    before: Before,
-    attempts: Sequence[Attempt],
-    reply: Reply,
-) -> AttemptOutcome:
-    """Run the step's check over what was done, if there is one and something to be
-    checked. When the check is over, the attempt's last checkpoint is taken. `attempts`
-    are all at this step of which something may be left.
-    """
-    step, attempt, history = transaction.step, transaction.attempt, transaction.history
-    changes = transaction.changes
+class StepChecker(Struct, frozen=True):
+    """Checks what an attempt at a step did, and judges it."""
 
-    async def is_something() -> bool:
-        """Edits, also such as were there already, or what commands did."""
-        return bool(
-            reply.changes_files
-            or changes.changes
-            or (await history.net([attempt])).changes
-        )
+    root: Path
+    commands: CommandRunner
+    test_command: str | None
+    test_timeout: float
+    emit: Emit
 
-    async def tests() -> TestChanges:
-        """The fate of the tests that were there before the step, but for data that only
-        its check changed: tests tidy up.
+    async def check(
+        self,
+        transaction: StepTransaction,
+        check: Check | None,
+        before: Before,
+        attempts: Sequence[Attempt],
+        reply: Reply,
+    ) -> AttemptOutcome:
+        """Run the step's check, if there is one and the attempt did something.
+
+        Takes the attempt's last checkpoint when the check is over. `attempts` are all
+        attempts at this step that may have left something.
         """
-        await history.after(attempt)
-        versions = await history.versions(
-            attempts, lambda path: place_of(path) is not Place.NONE
+        step, attempt, history = (
+            transaction.step,
+            transaction.attempt,
+            transaction.history,
         )
-        known = {*changes.touched, *await history.by_commands(attempts)}
-        looked_at = tuple(
-            file for file in versions if not is_data(file.path) or file.path in known
-        )
-        return await asyncio.to_thread(compare, looked_at)
+        changes = transaction.changes
 
-    if check is None:
-        try:
-            # the step may have brought the first tests
-            check = check_for(step, runner.test_command, runner.commands)
-        except BadInput as error:  # or settings that nobody can read
+        async def is_something() -> bool:
+            """Edits, also such as were there already, or what commands did."""
+            return bool(
+                reply.changes_files
+                or changes.changes
+                or (await history.net([attempt])).changes
+            )
+
+        async def tests() -> TestChanges:
+            """Compare the tests before the step with those after it. Data that only
+            the check changed does not count: tests tidy up.
+            """
             await history.after(attempt)
-            return AttemptOutcome(changes, None, error.message, error.message)
-    guidance = attempt.all_guidance
-    assignment = Assignment(runner.root, step, before.agenda, guidance, changes)
-    work = Work(
-        changes, StepMandate.by(step, guidance), step.verify is not None, assignment
-    )
-    if check is None or not (step.verify or await is_something()):
-        reason = (
-            "nothing to check"
-            if check
-            else "no check was asked for"
-            if step.verify
-            else "no tests were found"
+            versions = await history.versions(
+                attempts, lambda path: place_of(path) is not Place.NONE
+            )
+            known = {*changes.touched, *await history.by_commands(attempts)}
+            looked_at = tuple(
+                file
+                for file in versions
+                if not is_data(file.path) or file.path in known
+            )
+            return await asyncio.to_thread(compare, looked_at)
+
+        if check is None:
+            try:
+                # the step may have brought the first tests
+                check = check_for(step, self.test_command, self.commands)
+            except BadInput as error:  # or settings that nobody can read
+                await history.after(attempt)
+                return AttemptOutcome(changes, None, error.message, error.message)
+        guidance = attempt.all_guidance
+        assignment = Assignment(self.root, step, before.agenda, guidance, changes)
+        work = Work(
+            changes, StepMandate.by(step, guidance), step.verify is not None, assignment
         )
-        work = replace(work, tests=await tests())
-        refused = () if await is_something() else refused_calls(attempt.dialogue)
-        verdict = judge_unchecked(reason, replace(work, refused=refused))
-    else:
-        runner.emit(TestsStarted(step.number, check.shown))
-        verdict = await verify(
-            check,
-            runner.commands,
-            runner.test_timeout,
-            attempt.folder,
-            before,
-            work,
-            tests,
-            lambda chunk: runner.emit(CommandOutput(step.number, chunk.text)),
+        if check is None or not (step.verify or await is_something()):
+            reason = (
+                "nothing to check"
+                if check
+                else "no check was asked for"
+                if step.verify
+                else "no tests were found"
+            )
+            work = replace(work, tests=await tests())
+            refused = () if await is_something() else refused_calls(attempt.dialogue)
+            verdict = judge_unchecked(reason, replace(work, refused=refused))
+        else:
+            self.emit(TestsStarted(step.number, check.shown))
+            verdict = await verify(
+                check,
+                self.commands,
+                self.test_timeout,
+                attempt.folder,
+                before,
+                work,
+                tests,
+                lambda chunk: self.emit(CommandOutput(step.number, chunk.text)),
+            )
+            attempt.save_output(verdict.output)
+            if verdict.tests is not None:
+                attempt.save_tests(verdict.tests, before.reference)
+        self.emit(_tested(step, check, verdict))
+        if verdict.verification is not None:
+            return AttemptOutcome(
+                changes, verdict.verification, verdict.reason, evidence=verdict.evidence
+            )
+        detail = "\n\n".join(
+            filter(None, (verdict.reason, verdict.advice, useful_end(verdict.output)))
         )
-        attempt.save_output(verdict.output)
-        if verdict.tests is not None:
-            attempt.save_tests(verdict.tests, before.reference)
-    runner.emit(_tested(step, check, verdict))
-    if verdict.verification is not None:
         return AttemptOutcome(
-            changes, verdict.verification, verdict.reason, evidence=verdict.evidence
+            changes,
+            None,
+            verdict.reason,
+            detail,
+            unseen=verdict.to_show,
+            evidence=verdict.evidence,
         )
-    detail = "\n\n".join(
-        filter(None, (verdict.reason, verdict.advice, useful_end(verdict.output)))
-    )
-    return AttemptOutcome(
-        changes,
-        None,
-        verdict.reason,
-        detail,
-        unseen=verdict.to_show,
-        evidence=verdict.evidence,
-    )
 
 
 def _tested(step: PlanStep, check: Check | None, verdict: Verdict) -> TestsFinished:

@@ -16,10 +16,12 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from cdd_agent.edits.build import change_set
 from cdd_agent.edits.changes import ChangeSet, FileChange, changed_meanwhile
 from cdd_agent.edits.excerpts import Ranges, joined, known_after, lines_of
 from cdd_agent.edits.model import BY_CALL, IN_BLOCKS, Edit, ReplyRefused
 from cdd_agent.edits.policy import EditPolicy
+from cdd_agent.edits.review import proposal_digest
 from cdd_agent.edits.targets import Protected
 from cdd_agent.engine.approval import Answer, Approval, ChangesRefused, ask_about
 from cdd_agent.engine.attempt import Attempt, Shown
@@ -192,11 +194,6 @@ class StepTransaction(Struct):
         Raises `ReplyRefused` with reasons for the model, `NotApproved`, `GitUnusable`
         when no checkpoint can be taken, or `BadInput` when the disk refuses.
         """
-        # the first call does not wait for it
-        from cdd_agent.edits.build import (
-            change_set,
-        )
-
         await self._wait_until_known()
         changes = await asyncio.to_thread(
             change_set, self.root, edits, self._policy(), self.protected
@@ -240,8 +237,6 @@ class StepTransaction(Struct):
         interruption. None: nobody has to be asked. Raises `NotApproved` where they want
         nothing of it, and gave no reason.
         """
-        from cdd_agent.edits.review import proposal_digest
-
         answers, proposed, number = (
             self.attempt.answers,
             proposal_digest(changes),

@@ -6,6 +6,9 @@ has none, and is here.
 
 from __future__ import annotations
 
+import hashlib
+import platform
+import secrets
 from contextlib import suppress
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -17,6 +20,7 @@ from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import create_exclusive, read_bytes, remove
 from cdd_agent.files.json_file import JsonFile, Moment
 from cdd_agent.files.state_folder import state_folder
+from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.store import Ticket
 
 MARGIN = timedelta(minutes=5)
@@ -72,11 +76,6 @@ class Whereabouts(JsonFile, frozen=True):
     @property
     def shown(self) -> str:
         """The remote without a password."""
-        # not for a list of tickets of which none is elsewhere
-        from cdd_agent.redaction import (
-            Redactor,
-        )
-
         return Redactor().redact(self.remote)
 
     def expect_here(self, slug: str, holder: str, now: datetime) -> None:
@@ -230,10 +229,6 @@ def copy_id(root: Path) -> str:
     """The name of this copy of a project in leases: another folder or machine has
     another one. Raises `BadInput`.
     """
-    import hashlib
-    import platform
-    import secrets
-
     file = state_folder() / "machine"
     with suppress(FileExistsError):
         if read_bytes(file) is None:

@@ -5,8 +5,11 @@ import errno
 import hashlib
 import os
 import re
+import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+import psutil
 
 from cdd_agent.errors import BadInput
 
@@ -161,8 +164,6 @@ def remove_folder(folder: Path) -> None:
     """Remove a folder with all that is in it, if it is there. Raises `BadInput` when
     the disk refuses.
     """
-    import shutil  # with the archives' libraries, which nobody else needs
-
     try:
         shutil.rmtree(folder)
     except FileNotFoundError:
@@ -292,8 +293,6 @@ def _is_being_written(temporary: Path, pid: int) -> bool:
     """Whether a temporary file belongs to a write that goes on, as far as its process's
     number tells.
     """
-    import psutil  # slow to import, and rarely needed
-
     if pid == os.getpid():
         return temporary in _being_written
     try:

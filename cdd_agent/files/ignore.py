@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from pathspec import GitIgnoreSpec
+
 _MAX_PATTERN = 4096
 """Characters of a line."""
 _MARK = b"\xef\xbb\xbf".decode("ascii", "surrogateescape")
@@ -156,8 +158,6 @@ def _piece_matcher(signs: Sequence[str]) -> Matches:
     if special is None:
         return glob.__eq__
     begin = glob[: special.start()]
-    from pathspec import GitIgnoreSpec  # not for the shell's first screen
-
     if "\\" in signs or _ODD_SET.search(glob := glob.replace("[[]", "\\[")):
         raise ValueError(glob)
     try:

@@ -7,6 +7,7 @@ opened, and nothing that would make the reader wait.
 
 import re
 import stat
+from difflib import get_close_matches
 from io import BufferedReader
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -15,7 +16,8 @@ from msgspec import Struct
 
 from cdd_agent.errors import CddError
 from cdd_agent.files.paths import PathRefused, confine
-from cdd_agent.files.walk import TOP, open_file, walk
+from cdd_agent.files.regular_files import open_file
+from cdd_agent.files.walk import TOP, walk
 
 _LIMIT = 100_000
 """Characters of a file that are shown."""
@@ -269,8 +271,6 @@ def _alike(root: Path, path: PurePosixPath) -> str:
     """A hint at what a missing file was probably meant to be: one of the same name
     elsewhere, or of a similar name.
     """
-    from difflib import get_close_matches
-
     entries = list(islice(walk(root), _CANDIDATES))
     names = {entry.name for entry in entries}
     close = {name for name in names if name.casefold() == path.name.casefold()}

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
+
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes, write_atomic
 
@@ -21,8 +23,6 @@ def json_changed(path: Path) -> Iterator[dict[str, Any]]:
     error; nobody else changes it meanwhile. Raises `BadInput` when the disk refuses, or
     somebody else keeps the file for long.
     """
-    from cdd_agent.files.file_lock import FileLock, Timeout
-
     lock = FileLock(path.with_suffix(".lock"), timeout=_PATIENCE)
     try:
         lock.acquire()

@@ -9,16 +9,15 @@ a tracked file that a pattern names is left out.
 
 import contextlib
 import os
-import stat
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from io import BufferedReader
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from msgspec import Struct
 
 from cdd_agent.files.ignore import IgnoreRules
+from cdd_agent.files.regular_files import git_folder, open_file, read_small
 from cdd_agent.sanitize import sanitize_for_display
 
 _MAX_IGNORE_FILE = 1_000_000
@@ -34,15 +33,6 @@ class Kind(StrEnum):
     """A folder that cannot be looked into."""
 
 
-_CAREFULLY = os.O_RDONLY
-# whichever this system has
-for _name in (
-    "O_NOFOLLOW",
-    "O_NONBLOCK",
-    "O_CLOEXEC",
-    "O_BINARY",
-):
-    _CAREFULLY |= getattr(os, _name, 0)
 _OWN = (".cdd/runs", ".cdd/cache")
 """Folders that this program leaves in a project, and nobody looks for."""
 TOP = PurePosixPath()
@@ -130,65 +120,6 @@ def walk(
             break
         else:
             stack.pop()
-
-
-def git_folder(top: Path) -> Path | None:
-    """The `.git` of a working tree whose top this is, or where a worktree's or
-    submodule's `.git` file points.
-    """
-    git = top / ".git"
-    if _is_folder(git):
-        return git
-    text = read_small(git, 4096).strip()
-    return (
-        top / text.removeprefix("gitdir:").strip()
-        if text.startswith("gitdir:")
-        else None
-    )
-
-
-def open_file(place: Path) -> BufferedReader:
-    """Open a regular file for reading, or raise `OSError`: no link is followed, and no
-    pipe or device is touched.
-    """
-    return os.fdopen(_opened(place), "rb")
-
-
-def read_beginning(place: str, limit: int) -> bytes:
-    """So many bytes of a regular file at most, opened like that: for many small
-    files.
-    """
-    descriptor = _opened(place)
-    try:
-        size = os.fstat(descriptor).st_size
-        data = os.read(descriptor, min(limit, size + 1))
-        # it grows
-        while size < len(data) < limit and (
-            more := os.read(descriptor, limit - len(data))
-        ):
-            data += more
-        return data
-    finally:
-        os.close(descriptor)
-
-
-def read_small(place: Path, limit: int) -> str:
-    """The beginning of a small text file of git's; empty when it cannot be read."""
-    try:
-        with open_file(place.resolve()) as file:
-            return file.read(limit).decode("utf-8", errors="replace")
-    except (OSError, RuntimeError):  # also links in a circle
-        return ""
-
-
-def _opened(place: Path | str) -> int:
-    if not stat.S_ISREG(os.lstat(place).st_mode):
-        raise OSError("not a regular file")
-    descriptor = os.open(place, _CAREFULLY)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # exchanged meanwhile
-        os.close(descriptor)
-        raise OSError("not a regular file")
-    return descriptor
 
 
 def _as_bytes(name: str) -> str:

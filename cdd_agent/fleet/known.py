@@ -10,11 +10,13 @@ import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from msgspec.structs import replace
 
+from cdd_agent.engine.effort import effort_of
 from cdd_agent.engine.lock import is_at_work
+from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.whereabouts import load_own_tree
 from cdd_agent.errors import CddError
 from cdd_agent.events import (
@@ -30,12 +32,11 @@ from cdd_agent.files.json_file import as_short_json, from_json
 from cdd_agent.files.shared_json import json_read
 from cdd_agent.fleet.board import Board, Row, RunState
 from cdd_agent.fleet.place import TicketJob
+from cdd_agent.llm.budget import Spent
+from cdd_agent.redaction import Redactor
+from cdd_agent.tickets.state import load_state
 from cdd_agent.tickets.status import RunStatus, StepStatus
 from cdd_agent.tickets.store import Ticket
-
-if TYPE_CHECKING:
-    from cdd_agent.engine.record import RunRecord
-    from cdd_agent.llm.budget import Spent
 
 _END_OF_LOG = 64 * 1024
 """Bytes in which a run says why it stopped."""
@@ -61,9 +62,6 @@ def record_of(
     landed in the person's. `prefix` is the project's folder in its repository. None
     where it was not begun.
     """
-    from cdd_agent.engine.record import RunRecord
-    from cdd_agent.redaction import Redactor
-
     record = RunRecord.of(root, job.name, Redactor())
     made = load_own_tree(record.folder)
     if made is not None and made.is_made:
@@ -85,8 +83,6 @@ def known(
     """The row of a run as it is now. One that cannot be read is one that waits: who
     carries it out will say why.
     """
-    from cdd_agent.tickets.state import load_state
-
     row = Row(job)
     try:
         if (found := record_of(root, prefix, job, ticket)) is None:
@@ -126,9 +122,6 @@ def spent_before(root: Path, prefix: str, job: TicketJob, ticket: Ticket) -> Spe
     """What a run took so far, by its log. Raises `BadInput` where that cannot be
     read.
     """
-    from cdd_agent.engine.effort import effort_of
-    from cdd_agent.llm.budget import Spent
-
     found = record_of(root, prefix, job, ticket)
     return (
         effort_of(found[0].log.entries()).spent

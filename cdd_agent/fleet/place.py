@@ -5,14 +5,12 @@ others.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct
 
 from cdd_agent.errors import ExitCode
-
-if TYPE_CHECKING:
-    from cdd_agent.llm.budget import Limit
+from cdd_agent.llm.budget import Limit
 
 
 class TicketJob(Struct, frozen=True):

@@ -7,17 +7,14 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 
 from cdd_agent.events import Tone
 from cdd_agent.fleet.board import Board, Row, RunState
+from cdd_agent.llm.budget import Limit
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tickets.status import Cost
-
-if TYPE_CHECKING:
-    from cdd_agent.llm.budget import Limit
 
 _SIGNS = {
     RunState.WAITING: ("○", Tone.QUIET),

@@ -10,17 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cdd_agent.errors import CddError
+from cdd_agent.process.programs import find_program
+from cdd_agent.process.run import WHOLE, CommandResult, child_environment, run_command
+from cdd_agent.process.standing import StandingProgram
 from cdd_agent.sanitize import sanitize_for_display
-
-if TYPE_CHECKING:
-    from cdd_agent.process.run import CommandResult
-    from cdd_agent.process.standing import StandingProgram
 
 CONFIG = (
     "core.fsmonitor=false",
@@ -105,8 +103,6 @@ class Git(Struct, frozen=True):
         """Run one git command, however it ends. The result has all that it wrote; of
         more than `most` characters it has so many, is `cut`, and git is stopped.
         """
-        from cdd_agent.process.run import WHOLE, run_command
-
         result = await run_command(
             ["git", *self._settings, *words],
             cwd=self.folder,
@@ -124,10 +120,6 @@ class Git(Struct, frozen=True):
         """Start a git command that answers what it is asked, until it is closed. Raises
         `NoGit` or `ProgramEnded`.
         """
-        from cdd_agent.process.programs import find_program
-        from cdd_agent.process.run import child_environment
-        from cdd_agent.process.standing import StandingProgram
-
         if (program := find_program("git")) is None:
             raise NoGit
         environment = child_environment({**ENVIRONMENT, **self.env}, hide=self.hide)

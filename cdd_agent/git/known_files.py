@@ -20,7 +20,7 @@ from typing import NamedTuple
 from msgspec import Struct, field
 
 from cdd_agent.files.ignore import IgnoreRules
-from cdd_agent.files.walk import open_file
+from cdd_agent.files.regular_files import open_file
 from cdd_agent.git.objects import FOLDER, GitObjects, TreeItem
 
 MOST_FILES = 20_000

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import shutil
 from pathlib import Path
 
 from msgspec import Struct
@@ -375,8 +376,6 @@ def _move(path: Path, target: Path) -> None:
     try:
         path.replace(target)
     except OSError:
-        import shutil
-
         # a name that git's own cleaning knows
         beside = target.with_name(f"tmp_obj_{target.name}")
         shutil.copyfile(path, beside)

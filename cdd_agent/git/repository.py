@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cdd_agent.files.atomic import read_bytes
-from cdd_agent.files.walk import git_folder, read_small
+from cdd_agent.files.regular_files import git_folder, read_small
 from cdd_agent.git.command import Git
 
 

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.files.atomic import put_file, put_link, remove, remove_leftovers
-from cdd_agent.files.walk import open_file
+from cdd_agent.files.regular_files import open_file
 from cdd_agent.git.diff import Change, TreeEntry
 from cdd_agent.git.known_files import USUAL_PERMISSIONS
 

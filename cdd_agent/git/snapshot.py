@@ -31,7 +31,6 @@ from cdd_agent.git.command import Git, GitUnusable
 from cdd_agent.git.known_files import KnownFiles, Unusual
 from cdd_agent.git.objects import FOLDER, HINT, GitObjects, TreeItem
 from cdd_agent.git.repository import Repository, repository_of
-from cdd_agent.late_regex import late_regex
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.threads import in_thread, to_its_end
 
@@ -59,7 +58,7 @@ CONFIG = (
 # gone, is a pipe or a socket, has a name that git keeps for itself, or is a repository
 # within the project that has no commit yet. And what was to be left out is also
 # ignored.
-_LEFT_OUT = late_regex(
+_LEFT_OUT = re.compile(
     r"""
     ^error:\ '(?P<folder>.*?)/'\ does\ not\ have\ a\ commit\ checked\ out$
     | ^error:\ open\("(?P<file>.*?)"\):

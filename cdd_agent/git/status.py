@@ -1,5 +1,5 @@
-"""A git repository as it is shown: the branch, and, by GitPython's commands, its
-status, its commits, its changes.
+"""A git repository as it is shown, by GitPython's commands: its status, its commits,
+its changes.
 
 Nothing here changes the repository: no lock is taken and the index is not refreshed.
 And nothing that the repository configures is run, because a project that was only
@@ -8,9 +8,6 @@ external diff, no textconv, no signature check, no fetching of what is missing. 
 (as git-lfs has one) cannot be switched off as a whole, so each one that is configured
 is given empty commands; what such a filter would have cleaned is then shown as changed
 when its time stamp is.
-
-The shell shows the branch on its first screen, so what only the questions need is
-imported by them.
 """
 
 from __future__ import annotations
@@ -21,15 +18,14 @@ from typing import TYPE_CHECKING
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.found import Found
-from cdd_agent.files.walk import git_folder, read_small
+from cdd_agent.files.read import holds_secrets, locate
 from cdd_agent.git.command import CONFIG, GitUnusable, NoRepository, refusal
+from cdd_agent.process.run import CommandResult
 from cdd_agent.sanitize import sanitize_for_display
 
 if TYPE_CHECKING:
     from cdd_agent.git.look import LookingGit
-    from cdd_agent.process.run import CommandResult
 
-_REF = "ref: refs/heads/"
 _LIMIT = 100_000
 """Characters of an answer that are shown."""
 _COMMITS = 20
@@ -56,17 +52,6 @@ _PATCH = (
     "--relative",
     "--no-color",
 )
-
-
-def current_branch(root: Path) -> str | None:
-    """The branch checked out at `root`, a short commit when HEAD is detached, or None
-    outside a repository.
-
-    Read from git's files: starting git for a header line costs too much.
-    """
-    git = next(filter(None, map(git_folder, (root, *root.parents))), None)
-    head = read_small(git / "HEAD", 4096).strip() if git else ""
-    return (head.removeprefix(_REF) if head.startswith(_REF) else head[:8]) or None
 
 
 async def git_status(root: Path) -> Found:
@@ -116,8 +101,6 @@ async def git_diff(
 
     Files that hold secrets by their names are left out, and named in the note.
     """
-    from cdd_agent.files.read import holds_secrets
-
     git = await _git(root)
     ask, which = git.diff, ["--cached"] if staged else []
     if commit is not None:
@@ -176,7 +159,8 @@ async def _git(root: Path) -> LookingGit:
     """Git in a project, with nothing that the repository configures, and every filter
     switched off.
     """
-    from cdd_agent.git.look import LookingGit  # GitPython takes 65 ms to import
+    # late: GitPython takes 65 ms to import
+    from cdd_agent.git.look import LookingGit  # noqa: PLC0415
 
     git = LookingGit(root, _CONFIG)
     inside = await git.rev_parse("--is-inside-work-tree", with_exceptions=False)
@@ -220,6 +204,4 @@ def _spec(root: Path, path: str | None) -> str:
     """A path as git must take it: literally, and the whole project where none is
     given.
     """
-    from cdd_agent.files.read import locate
-
     return "." if path is None else f":(literal){locate(root, path)}"

@@ -13,7 +13,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput, BudgetExhausted
-from cdd_agent.llm.known_models import Price
 from cdd_agent.llm.pictures import picture_tokens
 from cdd_agent.llm.port import (
     Done,
@@ -22,6 +21,7 @@ from cdd_agent.llm.port import (
     Model,
     ModelError,
     ModelEvent,
+    Price,
     Request,
     TextDelta,
     ThoughtDelta,

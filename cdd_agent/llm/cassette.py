@@ -23,7 +23,7 @@ from cdd_agent.llm.port import (
 )
 from cdd_agent.llm.recorded_call import as_recorded
 from cdd_agent.llm.script_file import EVENTS
-from cdd_agent.llm.scripted import ERRORS
+from cdd_agent.llm.scripted_reply import ERRORS
 from cdd_agent.llm.wrapper import ModelWrapper
 from cdd_agent.redaction import Redactor
 

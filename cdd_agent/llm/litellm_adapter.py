@@ -16,6 +16,8 @@ from contextlib import aclosing, contextmanager, suppress
 from functools import cache
 from typing import Any
 
+import httpx
+
 from cdd_agent.errors import BadInput
 from cdd_agent.llm.direct.chat_completions import message_of, tools_of
 from cdd_agent.llm.direct.chat_reply import ChatReply
@@ -24,9 +26,9 @@ from cdd_agent.llm.direct.json_values import as_dict, read_json
 from cdd_agent.llm.direct.protocol import ServerFailed
 from cdd_agent.llm.direct.reported_failures import failure_in
 from cdd_agent.llm.failures import Failure, Listener, translated, unfinished
-from cdd_agent.llm.known_models import Price, has_provider, known_model
+from cdd_agent.llm.known_models import has_provider, known_model
 from cdd_agent.llm.options import NO_OPTIONS, ModelOptions
-from cdd_agent.llm.port import Done, Hear, Request
+from cdd_agent.llm.port import Done, Hear, Price, Request
 from cdd_agent.llm.timeouts import CONNECT_TIMEOUT, silence_timeout
 
 DUMMY_KEY = "no-key"
@@ -118,8 +120,6 @@ class LitellmModel:
 
     def _call(self, litellm: Any, request: Request) -> dict[str, Any]:
         """The arguments of `litellm.acompletion`."""
-        import httpx
-
         messages = []
         for message in request.messages:
             content = message_of(message)
@@ -240,7 +240,8 @@ def _import_quietly() -> Any:
     os.environ.setdefault("LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS", "True")
     # otherwise it loads a `.env` above its own folder
     with _environment("LITELLM_MODE", "PRODUCTION"):
-        import litellm
+        # late: it takes seconds, and reads the environment when imported
+        import litellm  # noqa: PLC0415
     # the first call would, for half a second of the event loop
     importlib.import_module("openai.resources")
     litellm.suppress_debug_info = True
@@ -322,8 +323,6 @@ def _vendor_errors(litellm: Any) -> tuple[type[Exception], ...]:
 
     ImportError: some providers need a package that litellm imports at the call.
     """
-    import httpx
-
     return (
         litellm.exceptions.openai.OpenAIError,  # the base of nearly all of litellm's
         httpx.HTTPError,

@@ -9,8 +9,10 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 
+import httpx
 from msgspec import Struct
 
+from cdd_agent.llm.direct.http_client import client_for, prepare
 from cdd_agent.llm.direct.json_values import as_dict, as_string, read_json
 from cdd_agent.llm.port import ConnectionFailed
 from cdd_agent.llm.quoting import quoted
@@ -35,20 +37,6 @@ class LocalServer(Struct, frozen=True):
     name: str
     api_base: str
     models: tuple[str, ...]
-
-
-class OfferedModel(Struct, frozen=True):
-    """One model of a server, and the two settings that choose it."""
-
-    name: str
-    server: str
-    api_base: str
-
-    @property
-    def model(self) -> str:
-        """Ollama's own API is not at the address of the compatible one."""
-        is_ollama = self.server == "Ollama" and not self.api_base.endswith("/v1")
-        return f"{'ollama' if is_ollama else 'openai'}/{self.name}"
 
 
 async def find_local_servers(
@@ -112,15 +100,7 @@ async def _json_at(
     """The JSON that is answered there; None for anything else. Raises
     `ConnectionFailed` where nothing answers.
     """
-    # not for a shell whose model is configured
-    from cdd_agent.llm.direct.model import (
-        client_for,
-        prepare,
-    )
-
     await asyncio.to_thread(prepare, address)
-    import httpx
-
     headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
     if key:
         headers["Authorization"] = f"Bearer {key}"

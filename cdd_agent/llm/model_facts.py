@@ -16,10 +16,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx
 from msgspec import Struct
 from msgspec.structs import replace
+from platformdirs import user_cache_path
 
 from cdd_agent.errors import CddError
+from cdd_agent.files.atomic import write_atomic
+from cdd_agent.llm.direct.http_client import client_settings, prepare
 from cdd_agent.llm.direct.json_values import (
     as_amount,
     as_dict,
@@ -28,7 +32,8 @@ from cdd_agent.llm.direct.json_values import (
     as_string,
     read_json,
 )
-from cdd_agent.llm.known_models import KnownModel, Price
+from cdd_agent.llm.known_models import KnownModel
+from cdd_agent.llm.port import Price
 from cdd_agent.llm.providers import Endpoint, Speaks, is_this_computer
 
 _A_DAY, _AN_HOUR = 86_400.0, 3_600.0
@@ -265,11 +270,7 @@ def fetched(
     """The JSON at an address, or the answer to a `body` of JSON; None where there is
     none, it does not come in time, or it has no end.
     """
-    from cdd_agent.llm.direct.model import client_settings, prepare
-
     prepare(address)
-    import httpx
-
     headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
     sent = None if body is None else json.dumps(body).encode()
     if key:
@@ -317,8 +318,6 @@ class _CachedList(Struct, frozen=True):
 
     def write(self) -> None:
         """Keep it, if the disk takes it: without, it is asked for again."""
-        from cdd_agent.files.atomic import write_atomic
-
         content = {
             "base": self.base,
             "asked_at": self.asked_at,
@@ -329,8 +328,6 @@ class _CachedList(Struct, frozen=True):
 
 
 def _place() -> Path:
-    from platformdirs import user_cache_path
-
     return user_cache_path("cdd-agent") / "openrouter-models.json"
 
 

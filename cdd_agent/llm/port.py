@@ -4,15 +4,13 @@ wrong.
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.errors import CddError, ExitCode
 from cdd_agent.partly_shown import PartlyShown
-
-if TYPE_CHECKING:
-    from cdd_agent.llm.known_models import Price
 
 
 class ToolDefinition(Struct, frozen=True):
@@ -151,6 +149,52 @@ class Usage(Struct, frozen=True):
     """
 
 
+class Price(Struct, frozen=True):
+    """US dollars for a token."""
+
+    prompt: float
+    completion: float
+    cache_read: float | None = None
+    """Of the prompt's tokens that were read from a cache; None: as much as the others.
+    """
+    cache_write: float | None = None
+    """Of those that were written to one."""
+    above: "tuple[int, Price] | None" = None
+    """For a prompt of more tokens than these, another price holds for the whole call.
+    """
+
+    def of(self, usage: Usage) -> float:
+        if self.above is not None and usage.prompt_tokens > self.above[0]:
+            return self.above[1].of(usage)
+        read = self.prompt if self.cache_read is None else self.cache_read
+        write = self.prompt if self.cache_write is None else self.cache_write
+        plain = usage.prompt_tokens - usage.cached_tokens - usage.cache_write_tokens
+        cached = usage.cached_tokens * read + usage.cache_write_tokens * write
+        return (
+            max(plain, 0) * self.prompt
+            + cached
+            + usage.completion_tokens * self.completion
+        )
+
+    def saved(self, usage: Usage) -> float:
+        """How much more the same tokens would have cost without a cache."""
+        return self.of(replace(usage, cached_tokens=0, cache_write_tokens=0)) - self.of(
+            usage
+        )
+
+    def at_most(self, usage: Usage) -> float:
+        """The cost where nobody knows what a cache will do: all of the prompt may be
+        written to it.
+        """
+        return max(
+            self.of(usage),
+            self.of(replace(usage, cache_write_tokens=usage.prompt_tokens)),
+        )
+
+
+FREE = Price(0.0, 0.0)
+
+
 class Done(Struct, frozen=True):
     """How a reply ended."""
 
@@ -223,7 +267,7 @@ class Model(Protocol):
         ...
 
     @property
-    def price(self) -> "Price | None":
+    def price(self) -> Price | None:
         """The price of its tokens; None where that is not known."""
         ...
 

@@ -15,7 +15,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
-from cdd_agent.late_regex import late_regex
 from cdd_agent.llm.known_models import known_model
 from cdd_agent.partly_shown import PartlyShown
 from cdd_agent.web_address import web_address
@@ -81,11 +80,11 @@ PROVIDERS: Mapping[str, Provider] = {
             "OpenAI-Organization": "OPENAI_ORGANIZATION",
             "OpenAI-Project": "OPENAI_PROJECT",
         },
-        by_responses=late_regex(
+        by_responses=re.compile(
             r"^(?!.*-search-)(?:.*(?:codex|-pro\b|deep-research|computer-use)"
             r"|(?:ft:)?gpt-(?:5\.(?:[4-9]|\d\d)|[6-9]|[1-9]\d)(?!\d))"
         ),
-        other_api=late_regex("-instruct"),
+        other_api=re.compile("-instruct"),
     ),
     "anthropic": Provider(
         "https://api.anthropic.com",

@@ -4,7 +4,6 @@ keys, markup or controls.
 
 import re
 
-from cdd_agent.late_regex import late_regex
 from cdd_agent.redaction import Redactor
 
 LONGEST_QUOTE = 300
@@ -30,7 +29,7 @@ _MARKUP = re.compile(
 )
 # Keys without a shape of their own, and parts of keys: told by what stands around them.
 _NAMED = r"[\w-]{0,40}?(?:key|token|secret|passw(?:or)?d|credential|authorization)s?"
-_SAID_TO_BE_A_KEY = late_regex(
+_SAID_TO_BE_A_KEY = re.compile(
     rf"""
       (?<=Bearer\ ) (?!token|auth|key|scheme|realm|error) [^\s"',;)}}\[\]]+
     | (?<=//) [^/@\s\[\]]+ (?=@)                       # user:password@host

@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -23,10 +22,8 @@ from cdd_agent.llm.port import (
     StartedAgain,
     Waiting,
 )
+from cdd_agent.llm.shared import SharedWaits
 from cdd_agent.llm.wrapper import ModelWrapper
-
-if TYPE_CHECKING:
-    from cdd_agent.llm.shared import SharedWaits
 
 LONGEST_WAIT = 120.0
 """Seconds in one go. Who is asked to wait for longer is better told when to come back.

@@ -26,7 +26,7 @@ from cdd_agent.llm.port import (
     WasThought,
 )
 from cdd_agent.llm.recorded_call import RecordedCall
-from cdd_agent.llm.scripted import ERRORS, ScriptedReply
+from cdd_agent.llm.scripted_reply import ERRORS, ScriptedReply
 
 EVENTS: dict[str, type[ModelEvent | Done]] = {
     "text": TextDelta,

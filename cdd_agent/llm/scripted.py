@@ -3,130 +3,30 @@ replay, for a recorded run.
 """
 
 import asyncio
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Self
 
-from msgspec import Struct
-
-from cdd_agent.llm.known_models import FREE, Price
 from cdd_agent.llm.pictures import has_pictures
 from cdd_agent.llm.port import (
-    AuthenticationFailed,
+    FREE,
     BadAnswer,
-    ConnectionFailed,
-    ContextTooLong,
     Done,
     Hear,
     ModelError,
-    ModelEvent,
-    ModelNotFound,
-    PicturesRefused,
-    ProviderData,
-    QuotaUsedUp,
-    RateLimited,
+    Price,
     Request,
-    RequestRejected,
-    StopReason,
-    TextDelta,
-    ThoughtDelta,
-    ToolCall,
-    Usage,
 )
 from cdd_agent.llm.recorded_call import RecordedCall, as_recorded
+from cdd_agent.llm.script_file import read_script
+from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.redaction import Redactor
-
-ERRORS: dict[str, type[ModelError]] = {
-    "authentication_failed": AuthenticationFailed,
-    "model_not_found": ModelNotFound,
-    "request_rejected": RequestRejected,
-    "pictures_refused": PicturesRefused,
-    "context_too_long": ContextTooLong,
-    "rate_limited": RateLimited,
-    "quota_used_up": QuotaUsedUp,
-    "connection_failed": ConnectionFailed,
-    "bad_answer": BadAnswer,
-}
-"""The errors that a script file can name."""
 
 
 class NoReplyLeft(BadAnswer):
     """A script has nothing to say to a request; asking again would not change that."""
 
     is_transient = False
-
-
-class ScriptedReply(Struct, frozen=True):
-    """An entry of a script that was written: a text to say and tools to call, or an
-    error to raise.
-    """
-
-    text: str = ""
-    when: str | None = None
-    """The entry is for a request whose last user message has this text in it; None: for
-    any request.
-    """
-    error: ModelError | None = None
-    stop: StopReason = StopReason.STOP
-    tool_calls: tuple[ToolCall, ...] = ()
-    """Made after the text; none where the reply is cut, as it is with real servers."""
-    cut: int | None = None
-    """The connection breaks after this many characters."""
-    slow: float = 0.0
-    """Seconds until anything comes."""
-    thinking: str = ""
-    """Thoughts that come before the text."""
-    provider_data: ProviderData | None = None
-    """The data that it wants back with its message."""
-
-    @property
-    def is_for_any(self) -> bool:
-        return self.when is None
-
-    @property
-    def goes_again(self) -> bool:
-        return self.when is not None
-
-    @property
-    def with_tools(self) -> bool:
-        return bool(self.tool_calls)
-
-    def fits(self, request: Request) -> bool:
-        said = next(
-            (m.content for m in reversed(request.messages) if m.role == "user"), ""
-        )
-        return self.when is None or self.when in said
-
-    def timeline(
-        self, pace: Callable[[], float]
-    ) -> Iterator[tuple[float, ModelEvent | None]]:
-        """Its pieces at so many characters a second as there are just then, each with
-        the seconds to wait before it.
-        """
-        yield self.slow, None
-        for kind, text in (
-            (ThoughtDelta, self.thinking),
-            (TextDelta, self.text[: self.cut]),
-        ):
-            for piece in pieces(text):
-                speed = pace()
-                yield len(piece) / speed if speed else 0.0, kind(piece)
-        if self.cut is None and self.stop is StopReason.STOP:
-            yield from ((0.0, call) for call in self.tool_calls)
-
-    def end(self, request: Request) -> Done | ModelError:
-        if self.error is not None:
-            return self.error
-        if self.cut is not None:
-            return ConnectionFailed(
-                "The reply broke off, as its script says.", hint="Try again."
-            )
-        # A word is a token here: close enough to show, and the same on every machine.
-        asked = sum(len(message.content.split()) for message in request.messages)
-        thought = len(self.thinking.split())
-        usage = Usage(asked, thought + len(self.text.split()), thinking_tokens=thought)
-        return Done(self.stop, usage, self.provider_data)
 
 
 class ScriptedModel:
@@ -175,11 +75,6 @@ class ScriptedModel:
         """The script in a file, written or recorded. `in_time`: what comes keeps its
         pace. Raises `BadInput`.
         """
-        # scripts made in code need no YAML
-        from cdd_agent.llm.script_file import (
-            read_script,
-        )
-
         pace, script = read_script(path)
         if not in_time:
             pace, script = (
@@ -266,8 +161,3 @@ class ScriptedModel:
         if isinstance(end, ModelError):
             raise end
         return end
-
-
-def pieces(text: str) -> list[str]:
-    """Cut `text` after each word, as models stream it."""
-    return re.findall(r"\S+\s*|\s+", text)

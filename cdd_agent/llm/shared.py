@@ -8,17 +8,15 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from filelock import FileLock, Timeout
 from msgspec import Struct
 
 from cdd_agent.errors import BadInput, BudgetExhausted
 from cdd_agent.files.shared_json import json_changed, json_read
 from cdd_agent.llm.budget import Limit, Spent
 from cdd_agent.llm.port import Usage
-
-if TYPE_CHECKING:
-    from cdd_agent.files.file_lock import FileLock
 
 _LOOK = 0.3
 """Seconds between two looks at whether there is room for a call by now."""
@@ -64,8 +62,6 @@ class Shared(Struct, frozen=True):
         lost whoever began it may take a moment to end. Raises `BadInput` where it does
         not.
         """
-        from cdd_agent.files.file_lock import FileLock, Timeout
-
         lock = FileLock(self.folder / f"{self.name}.run", timeout=_PATIENCE)
         try:
             lock.acquire()

@@ -11,10 +11,9 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 
-from cdd_agent.late_regex import late_regex
 from cdd_agent.llm.port import TextDelta, ThoughtDelta, ToolCall, WasThought
 
-_OPENING = late_regex(
+_OPENING = re.compile(
     r" {0,3}(?:"
     r"<(?P<tag>think|thinking|thoughts?|reasoning|scratchpad)>"
     r"|<\|channel\|>(?P<channel>analysis|commentary|final)[^<\n]*<\|message\|>"
@@ -25,7 +24,7 @@ _OPENING = late_regex(
     re.IGNORECASE,
 )
 _LONGEST_OPENING = 80
-_CODE = late_regex(
+_CODE = re.compile(
     r" {0,3}(?:`{3}|~{3}|<{5}|-{3}|\+{3}|@@|\*{3} |diff |- action|actions:)"
 )
 _CODE_BEGINS = (
@@ -39,14 +38,14 @@ _CODE_BEGINS = (
     "- action",
     "actions:",
 )
-_FENCE = late_regex(r" {0,3}(?P<mark>`{3,}|~{3,})")
-_ORPHAN = late_regex(r"</(?:think|thinking)>[ \t]*\n", re.IGNORECASE)
+_FENCE = re.compile(r" {0,3}(?P<mark>`{3,}|~{3,})")
+_ORPHAN = re.compile(r"</(?:think|thinking)>[ \t]*\n", re.IGNORECASE)
 _CHANNEL_ENDS = ("<|end|>", "<|start|>", "<|channel|>", "<|return|>", "<|call|>")
 _CALL_END = "</tool_call>"
-_FUNCTION = late_regex(
+_FUNCTION = re.compile(
     r"<function=(?P<name>[^>\s]+)>(?P<body>.*?)(?:</function>|\Z)", re.DOTALL
 )
-_PARAMETER = late_regex(
+_PARAMETER = re.compile(
     r"<parameter=(?P<name>[^>\s]+)>\n?(?P<value>.*?)\n?</parameter>", re.DOTALL
 )
 

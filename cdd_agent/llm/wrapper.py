@@ -1,12 +1,12 @@
 """Models around a model: their base class, and the smallest of them."""
 
-from cdd_agent.llm.known_models import Price
 from cdd_agent.llm.port import (
     Done,
     EmptyReply,
     Hear,
     Model,
     ModelEvent,
+    Price,
     Request,
     StopReason,
     TextDelta,

@@ -13,13 +13,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import psutil
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import remove
-
-if TYPE_CHECKING:
-    import psutil
 
 GRACE = 2.0
 """Seconds between asking a process to end and ending it."""
@@ -87,8 +85,6 @@ def _noted_process(note: Path) -> "list[psutil.Process]":
     """The noted process and its children, if it is still that one. Its environment may
     be hidden, or overwritten.
     """
-    import psutil
-
     try:
         pid, when, host = note.read_text().split(maxsplit=2)
         leader = psutil.Process(int(pid))
@@ -109,8 +105,6 @@ def end_marked(
     """End these processes, and whatever carries the mark. Returns those that cannot be
     ended.
     """
-    import psutil
-
     left: list[psutil.Process] = []
     for _ in range(_ROUNDS):
         left = alive({*family, *marked(mark)})
@@ -133,8 +127,6 @@ def marked(mark: str) -> "list[psutil.Process]":
     """The others whose environment carries the mark, as far as the system lets one
     look.
     """
-    import psutil
-
     # a number that it has seen may be another process's by now
     psutil.process_iter.cache_clear()
     every = psutil.process_iter(["environ"])
@@ -149,15 +141,12 @@ def _others(processes: "Iterable[psutil.Process]") -> "list[psutil.Process]":
     """Without this process and those that it runs in, such as a terminal that a command
     has opened.
     """
-    import psutil
-
     own = {os.getpid(), *(one.pid for one in psutil.Process().parents())}
     return [one for one in processes if one.pid not in own]
 
 
 def alive(processes: "Iterable[psutil.Process]") -> "list[psutil.Process]":
     """Without those that ended and only wait for somebody to notice."""
-    import psutil
 
     def is_alive(one: psutil.Process) -> bool:
         try:

@@ -22,12 +22,16 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Literal
 
+import psutil
 from msgspec import Struct, field
 
 from cdd_agent.process.ending import GRACE, MARK, end_marked, noted
 from cdd_agent.process.programs import find_program
 from cdd_agent.secret_names import is_secret_name
 from cdd_agent.threads import in_thread, to_its_end
+
+if sys.platform == "linux":
+    import fcntl
 
 LARGEST_COPY = 64_000_000  # bytes
 _KEPT = 256 * 1024
@@ -295,8 +299,6 @@ def _end_all(process: subprocess.Popen[bytes], mark: str) -> None:
     """The group, and whoever left it: children of its processes, and what carries the
     mark in its environment.
     """
-    import psutil  # slow to import, and rarely needed
-
     family: list[psutil.Process] = []
     with contextlib.suppress(psutil.Error):
         family = psutil.Process(process.pid).children(recursive=True)
@@ -387,13 +389,10 @@ class _Output:
         self, name: StreamName, pipe: IO[bytes], ends_early: bool, copy: "_StreamFile"
     ) -> None:
         decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-        # A program that may write more before it has to wait for this thread is held up
-        # less.
-        # only Linux can, and only within a limit
-        with contextlib.suppress(ImportError, AttributeError, OSError):
-            import fcntl
-
-            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE)
+        # A larger pipe holds the program up less. The system limits its size.
+        if sys.platform == "linux":
+            with contextlib.suppress(OSError):
+                fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE)
         with pipe, copy:
             # Popen's pipes are BufferedReaders
             while not self._closed.is_set() and (data := pipe.read1(_PIPE)):  # type: ignore[attr-defined]

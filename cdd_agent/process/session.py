@@ -6,6 +6,8 @@ import os
 import re
 from pathlib import Path
 
+from platformdirs import user_data_path
+
 from cdd_agent.config import Commands, switched
 from cdd_agent.files.paths import PathRefused, confine_folder
 from cdd_agent.process.policy import CommandRunner, as_tool_answer
@@ -58,7 +60,5 @@ def _session_folder(*ids: str) -> Path:
     if chosen := os.environ.get("CDD_WORKSPACES"):
         base = Path(chosen).absolute()
     else:
-        from platformdirs import user_data_path
-
         base = user_data_path("cdd-agent") / "workspaces"
     return base.resolve() / confine_folder(base, "/".join(ids))

@@ -15,7 +15,7 @@ from msgspec.structs import asdict
 
 from cdd_agent.files.read import SourceMissing, SourceUnreadable, read_source
 from cdd_agent.files.walk import Kind, WalkEntry, walk
-from cdd_agent.git.status import current_branch
+from cdd_agent.git.branch import current_branch
 from cdd_agent.process.programs import find_program
 from cdd_agent.sanitize import fenced, sanitize_for_display
 

@@ -23,7 +23,8 @@ from cdd_agent.files.found import Found
 from cdd_agent.files.ignore import fits
 from cdd_agent.files.paths import confine
 from cdd_agent.files.read import file_mode, holds_secrets, is_binary, locate, resolved
-from cdd_agent.files.walk import Kind, WalkEntry, open_file, walk
+from cdd_agent.files.regular_files import open_file
+from cdd_agent.files.walk import Kind, WalkEntry, walk
 from cdd_agent.process.run import WHOLE, run_command
 
 _FILES, _LINES = 1_000, 200

@@ -7,8 +7,6 @@ Known by their exact words: other text in angle brackets (`Vec<T>`, "branches ar
 
 import re
 
-from cdd_agent.late_regex import late_regex
-
 DESCRIPTION = "<What this is and who uses it, in two or three sentences.>"
 COMMANDS = {
     "set up": "<how to install what is needed>",
@@ -34,7 +32,7 @@ _PLACE = "|".join(  # formatters break lines
     r"\s+".join(map(re.escape, place.split()))
     for place in (DESCRIPTION, *COMMANDS.values(), FOLDER, *CONVENTIONS)
 )
-_LINE = late_regex(
+_LINE = re.compile(
     rf"^[ \t]*(?:[-*+][ \t]+)?(?:[^:\n]*:)?\s*(?:{_PLACE})[ \t]*(?:\n|\Z)", re.MULTILINE
 )
 """A place with nothing beside it but its label, as in `- Build: <…>`."""

@@ -10,6 +10,7 @@ from markdown_it import MarkdownIt
 from msgspec import Struct
 
 from cdd_agent.errors import BadInput
+from cdd_agent.tickets.writable_text import UNWRITABLE
 
 _MAX_NESTING = 100
 # Blocks only: parsing the inline text of every line is the slow part.
@@ -17,26 +18,10 @@ _PARSER = MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING}).disable(
     ["inline", "text_join"]
 )
 
-# NUL is not valid in Markdown, half a surrogate pair not in UTF-8.
-_UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
-_BLANK_LINE = re.compile(r"^[ \t]+$", re.MULTILINE)
 _RULE = re.compile(r"[ \t]*([-*_])(?:[ \t]*\1){2,}[ \t]*")
 _ITEM = re.compile(
     r"(?P<indent>[ \t]*)(?:[-*+•]|[0-9]{1,9}[.)])(?:[ \t]+(?P<text>.*)|$)", re.DOTALL
 )
-
-
-def plain_text(text: str) -> str:
-    """Return `text` as Markdown can hold it: LF line ends, empty blank lines, no
-    surrounding white space.
-    """
-    text = _UNWRITABLE.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
-    return _BLANK_LINE.sub("", text).strip()
-
-
-def one_line(text: str) -> str:
-    """Return `text` on one line, with single spaces."""
-    return " ".join(_UNWRITABLE.sub("", text).split())
 
 
 # Blocks
@@ -106,7 +91,7 @@ class Document(Struct, frozen=True):
 def parse_markdown(text: str) -> Document:
     """Raises `BadInput` for lists and quotes that are nested too deeply."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    text = _UNWRITABLE.sub("", text)
+    text = UNWRITABLE.sub("", text)
     texts = text.split("\n")
     headings: dict[int, Heading] = {}
     code: set[int] = set()

@@ -12,7 +12,7 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import astuple, force_setattr
 
 from cdd_agent.errors import BadInput
-from cdd_agent.tickets.markdown import one_line, plain_text
+from cdd_agent.tickets.writable_text import one_line, plain_text
 
 NO_CHECK = "none"
 """The `verify` of a step that has no check."""

@@ -19,8 +19,8 @@ from cdd_agent.guarded_yaml import (
     described,
     read_mapping,
 )
-from cdd_agent.tickets.markdown import one_line, plain_text
 from cdd_agent.tickets.plan import normalise
+from cdd_agent.tickets.writable_text import one_line, plain_text
 
 FIELDS = (
     "title",

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import create_exclusive, digest
-from cdd_agent.files.walk import read_small
+from cdd_agent.files.regular_files import read_small
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.plan_reader import read_plan
 from cdd_agent.tickets.slugs import shorten, to_kebab

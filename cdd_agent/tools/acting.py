@@ -2,7 +2,7 @@
 them.
 """
 
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from msgspec.structs import replace
 
@@ -18,10 +18,8 @@ from cdd_agent.actions.model import (
 )
 from cdd_agent.config import Commands
 from cdd_agent.process.policy import IShellExecutor, as_tool_answer
+from cdd_agent.tools.action_runner import ActionRunner
 from cdd_agent.tools.base import Answer, Tool
-
-if TYPE_CHECKING:
-    from cdd_agent.tools.action_runner import ActionRunner
 
 
 class RunsActions(Protocol):

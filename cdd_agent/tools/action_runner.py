@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -27,8 +28,10 @@ from cdd_agent.errors import CddError
 from cdd_agent.files.read import read_source
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.process.run import Hear, unheard
-from cdd_agent.web.pages import PageReader
 from cdd_agent.web.search import IWebSearcher, research
+
+if TYPE_CHECKING:
+    from cdd_agent.web.pages import PageReader
 
 Permit = Callable[[ChangeSet], Awaitable[tuple[ChangeSet, str]]]
 """Which of these changes may be written, and what is to be said of the others."""
@@ -45,7 +48,7 @@ class ActionRunner(Struct, frozen=True):
 
     root: Path
     commands: CommandRunner
-    pages: PageReader
+    pages: "PageReader"
     searcher: IWebSearcher
     ask: Callable[[str], Awaitable[str]]
     """Asks the person; raises `NotApproved` where there is nobody."""

@@ -23,6 +23,8 @@ from cdd_agent.engine.whereabouts import (
 from cdd_agent.events import About, Emit, Notice, Tone
 from cdd_agent.git.command import GitUnusable
 from cdd_agent.git.repository import repository_of
+from cdd_agent.travel.lease import Claim
+from cdd_agent.travel.reference import RunReference
 
 _LOOK = 60.0
 """Seconds between two looks at who holds it."""
@@ -54,9 +56,6 @@ async def lease_kept(
     if known is None:
         yield
         return
-    from cdd_agent.travel.lease import Claim
-    from cdd_agent.travel.reference import RunReference
-
     repository = await repository_of(record.root)
     reference = await RunReference.open(
         record.root, record.folder, record.slug, known.remote, now, repository

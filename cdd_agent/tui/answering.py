@@ -12,12 +12,15 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Awaitable, Callable, Iterable
 from math import inf
 from time import monotonic, perf_counter
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from textual.events import Event, Key, Paste
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
 
 _NO = re.compile(r"no?[\s,:]\s*(.*\w.*)", re.IGNORECASE | re.DOTALL)
 """A no with a reason."""

@@ -6,19 +6,14 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Hashable
 from contextlib import suppress
 from functools import partial
 from math import inf
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, messages, work
 from textual.app import App
-from textual.binding import Binding, BindingType
-from textual.driver import Driver
 from textual.geometry import Region
-from textual.screen import Screen
 from textual.widgets import Static
 from textual.worker import Worker, WorkerCancelled, WorkerFailed, WorkerState
 
@@ -45,7 +40,9 @@ from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.answering import KeyClock
 from cdd_agent.tui.asking import Asking
 from cdd_agent.tui.attention import Attention, Calling, TerminalKind
-from cdd_agent.tui.background import BackgroundTold, ask_for_background, asking
+from cdd_agent.tui.background import ask_for_background, asking
+from cdd_agent.tui.bindings import SHELL_BINDINGS
+from cdd_agent.tui.editor import edit_at_line
 from cdd_agent.tui.faults import Guarded, GuardedWidget
 from cdd_agent.tui.home import BESIDE, Home
 from cdd_agent.tui.keys import shown
@@ -67,9 +64,17 @@ from cdd_agent.tui.widgets.question import ReviewQuestion
 from cdd_agent.tui.widgets.steps import StepList
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+    from pathlib import Path
+
+    from textual.binding import BindingType
+    from textual.driver import Driver
+    from textual.screen import Screen
+
     from cdd_agent.agents.base import Agent, Meaning
     from cdd_agent.frontend import Frontend
     from cdd_agent.session import Session
+    from cdd_agent.tui.background_message import BackgroundTold
     from cdd_agent.tui.step_screen import StepScreen
 
     Opened = tuple[Session, tuple[Notice, ...]]
@@ -117,87 +122,7 @@ class Shell(Sparing, Guarded, App[CddError]):
         (110, "-wide"),
     ]
     VERTICAL_BREAKPOINTS = [(0, "-low"), (16, "-high")]  # noqa: RUF012
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "ctrl+c",
-            "stop",
-            "Copy what is selected, or stop what runs; twice: leave",
-            show=False,
-            priority=True,
-        ),
-        Binding("ctrl+d", "leave", "Leave", show=False, priority=True),
-        Binding("ctrl+z", "suspend_process", "Suspend", show=False, priority=True),
-        Binding("f1", "open_screen('help')", "Help", show=False, priority=True),
-        Binding(
-            "ctrl+p",
-            "open_screen('palette')",
-            "Find a command, a ticket, a key",
-            show=False,
-            priority=True,
-        ),
-        Binding(
-            "f4", "open_screen('tickets')", "The tickets", show=False, priority=True
-        ),
-        Binding(
-            "f5", "open_screen('settings')", "The settings", show=False, priority=True
-        ),
-        Binding(
-            "ctrl+t",
-            "toggle_thoughts",
-            "Open or fold thoughts",
-            show=False,
-            priority=True,
-        ),
-        Binding(
-            "f3",
-            "show_criteria",
-            "The ticket's acceptance criteria",
-            show=False,
-            priority=True,
-        ),
-        Binding(
-            "f7", "show_timeline", "The run as a timeline", show=False, priority=True
-        ),
-        Binding(
-            "f2",
-            "toggle_plan",
-            "The plan: go to it, fold it",
-            show=False,
-            priority=True,
-        ),
-        Binding("ctrl+f", "find", "Find in the transcript", show=False, priority=True),
-        Binding(
-            "ctrl+up",
-            "choose_block(-1)",
-            "Choose the block above",
-            show=False,
-            priority=True,
-        ),
-        Binding(
-            "ctrl+down",
-            "choose_block(1)",
-            "Choose the block below",
-            show=False,
-            priority=True,
-        ),
-        Binding(
-            "f6", "turn_diffs", "Diffs side by side, or not", show=False, priority=True
-        ),
-        Binding(
-            "pageup,shift+pageup",
-            "scroll_transcript('page_up')",
-            "A page up",
-            show=False,
-            priority=True,
-        ),
-        Binding(
-            "pagedown,shift+pagedown",
-            "scroll_transcript('page_down')",
-            "A page down",
-            show=False,
-            priority=True,
-        ),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = SHELL_BINDINGS
 
     def __init__(
         self,
@@ -363,10 +288,8 @@ class Shell(Sparing, Guarded, App[CddError]):
         assert self.session is not None
         await self.session.first_look()
         if self._helps_to_begin and self.session.project.config.model is None:
-            # not for the shell's first screen
-            from cdd_agent.tui.screens.opening import (
-                offer_first_steps,
-            )
+            # late: screens are imported when one is opened
+            from cdd_agent.tui.screens.opening import offer_first_steps  # noqa: PLC0415
 
             offer_first_steps(self)
 
@@ -684,20 +607,16 @@ class Shell(Sparing, Guarded, App[CddError]):
             self.home.prompt.keep_drafts()
             self.exit()
         elif isinstance(event, CriteriaShown) and self.session is not None:
-            # not for the shell's first screen
-            from cdd_agent.tui.criteria_screen import (
-                CriteriaScreen,
-            )
+            # late: screens are imported when one is opened
+            from cdd_agent.tui.criteria_screen import CriteriaScreen  # noqa: PLC0415
 
             look_at = partial(self.session.look_at_step, slug=event.ticket_slug)
             self.push_screen(CriteriaScreen(event, look_at))
         elif isinstance(event, ScreenAsked):
             self.action_open_screen(event.screen, event.choice)
         elif isinstance(event, SessionsListed) and event.sessions:
-            # not for the shell's first screen
-            from cdd_agent.tui.screens.sessions import (
-                SessionsScreen,
-            )
+            # late: screens are imported when one is opened
+            from cdd_agent.tui.screens.sessions import SessionsScreen  # noqa: PLC0415
 
             if self.screen is self.home:
                 self.push_screen(SessionsScreen(event.sessions), self._go_on_with)
@@ -857,10 +776,8 @@ class Shell(Sparing, Guarded, App[CddError]):
         """F7: walk along the steps as they were over, and from there back, and forth
         again.
         """
-        # not for the shell's first screen
-        from cdd_agent.tui.timeline_screen import (
-            TimelineScreen,
-        )
+        # late: screens are imported when one is opened
+        from cdd_agent.tui.timeline_screen import TimelineScreen  # noqa: PLC0415
 
         if self.screen is not self.home or self.session is None:
             return
@@ -902,10 +819,8 @@ class Shell(Sparing, Guarded, App[CddError]):
     @work(exclusive=True, group="screens")
     async def action_open_screen(self, name: str, choice: str = "") -> None:
         """One of the screens around the work; also while a turn runs."""
-        # not for the shell's first screen
-        from cdd_agent.tui.screens.opening import (
-            open_screen,
-        )
+        # late: screens are imported when one is opened
+        from cdd_agent.tui.screens.opening import open_screen  # noqa: PLC0415
 
         if self.screen is not self.home:
             return
@@ -946,10 +861,8 @@ class Shell(Sparing, Guarded, App[CddError]):
         """Show all that is known of a step, over the screen, or in place of the step
         that is shown already.
         """
-        # not for the shell's first screen
-        from cdd_agent.tui.step_screen import (
-            StepScreen,
-        )
+        # late: screens are imported when one is opened
+        from cdd_agent.tui.step_screen import StepScreen  # noqa: PLC0415
 
         if self.session is None:
             return
@@ -977,10 +890,8 @@ class Shell(Sparing, Guarded, App[CddError]):
 
     @work(group="editor", exclusive=True)
     async def on_step_screen_edit_asked(self, event: StepScreen.EditAsked) -> None:
-        # not for the shell's first screen
-        from cdd_agent.tui.step_editing import (
-            edit_step,
-        )
+        # late: screens are imported when one is opened
+        from cdd_agent.tui.step_editing import edit_step  # noqa: PLC0415
 
         await edit_step(self, event.ticket_slug, event.number)
 
@@ -1040,11 +951,6 @@ class Shell(Sparing, Guarded, App[CddError]):
 
     @work(group="editor", exclusive=True)
     async def on_transcript_file_chosen(self, event: Transcript.FileChosen) -> None:
-        # not for the shell's first screen
-        from cdd_agent.tui.editor import (
-            edit_at_line,
-        )
-
         try:
             await edit_at_line(self, event.path, event.line)
         except BadInput as error:

@@ -5,7 +5,6 @@ answered by its keys.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from contextlib import contextmanager
 from math import inf
 from typing import TYPE_CHECKING
@@ -16,11 +15,14 @@ from cdd_agent.errors import BadInput
 from cdd_agent.events import Choice, PersonAnswered, Proposal
 from cdd_agent.frontend import REST
 from cdd_agent.tui.answering import Answering, KeyClock
+from cdd_agent.tui.editor import edited_files
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.widgets.question import Question, ReviewQuestion
 from cdd_agent.wording import answers, question
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cdd_agent.edits.review import Review
     from cdd_agent.frontend import Reviewed
     from cdd_agent.reviewing import Reviewing
@@ -69,12 +71,8 @@ class Asking:
         """The `Frontend` port. One question takes the place of the other until it is
         answered as a whole.
         """
-        # not for the shell's first screen
-        from cdd_agent.reviewing import (
-            EDIT,
-            Reviewing,
-            answer_in_words,
-        )
+        # late: a review opens with the first change
+        from cdd_agent.reviewing import EDIT, Reviewing, answer_in_words  # noqa: PLC0415
 
         reviewing = Reviewing(review, may_edit=True)
         async with self._one_at_a_time:
@@ -121,11 +119,6 @@ class Asking:
                 await widget.remove()
 
     async def _edit(self, reviewing: Reviewing) -> None:
-        # not for the shell's first screen
-        from cdd_agent.tui.editor import (
-            edited_files,
-        )
-
         try:
             contents = await edited_files(self._home.app, reviewing.editable)
             await asyncio.to_thread(reviewing.edited, contents)

@@ -15,18 +15,21 @@ import os
 import re
 import select
 import signal
-from collections.abc import Iterable
 from contextlib import suppress
 from time import monotonic
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual._xterm_parser import XTermParser
 from textual.drivers import linux_driver
 from textual.drivers._writer_thread import WriterThread
 from textual.drivers.linux_driver import LinuxDriver
-from textual.message import Message
 
-from cdd_agent.tui.background import BackgroundTold
+from cdd_agent.tui.background_message import BackgroundTold
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from textual.message import Message
 
 QUESTION = "\x1b]11;?\x1b\\"
 _ANSWER = re.compile(r"\x1b\]11;([^\x07\x1b]{1,64})(?:\x07|\x1b\\)")

@@ -9,7 +9,6 @@ it can be turned off (`notifications` in the settings).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import TYPE_CHECKING, Literal
 
@@ -30,6 +29,8 @@ from cdd_agent.tui.recap import Recap
 from cdd_agent.wording import question
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from cdd_agent.config import Notifications
     from cdd_agent.edits.review import Review
     from cdd_agent.frontend import Frontend, Reviewed

@@ -5,12 +5,10 @@ turned green, what they changed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len, set_cell_size
 from textual import work
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 from textual.widget import Widget
@@ -26,6 +24,10 @@ from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.wording import REMARKS, criterion_sign, step_glyph, why
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+    from textual.app import ComposeResult
+
     from cdd_agent.engine.step_details import StepDetails
     from cdd_agent.events import CriteriaShown, CriterionProof
 

@@ -6,16 +6,17 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from filelock import FileLock, Timeout
 
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import ignore_runs
 
 if TYPE_CHECKING:
-    from cdd_agent.files.file_lock import FileLock
+    from collections.abc import Sequence
 
 
 class Drafts:
@@ -77,8 +78,6 @@ class Drafts:
 
 
 def _locked(file: Path) -> FileLock:
-    from cdd_agent.files.file_lock import FileLock
-
     lock = FileLock(file.with_suffix(".lock"), timeout=0)
     lock.acquire()
     return lock
@@ -91,8 +90,6 @@ def _release(lock: FileLock) -> None:
 
 
 def _taken_over(file: Path) -> list[str]:
-    from cdd_agent.files.file_lock import Timeout
-
     try:
         lock = _locked(file)
     except (Timeout, OSError, NotImplementedError):  # its shell lives

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from textual.app import SuspendNotSupported
 
 from cdd_agent.errors import BadInput
 from cdd_agent.process.editor import NAME_ONE, at_line, copies, editor_argv, read_back
@@ -18,6 +18,9 @@ from cdd_agent.process.run import run_in_foreground
 from cdd_agent.threads import in_thread
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
     from textual.app import App
 
 
@@ -61,8 +64,6 @@ async def open_in_editor(
     """Wait until the editor is closed. Raises `BadInput` where it fails, or cannot be
     opened.
     """
-    from textual.app import SuspendNotSupported
-
     failed, code = "", 0
     try:
         with app.batch_update(), app.suspend(), _interrupts_for_others():

@@ -8,12 +8,13 @@ widget goes on.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from textual.strip import Strip
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from textual.geometry import Region
     from textual.message import Message
     from textual.message_pump import MessagePump

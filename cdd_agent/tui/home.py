@@ -4,18 +4,15 @@ them.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual import on
-from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.events import DescendantBlur, DescendantFocus
 from textual.screen import Screen
 
 from cdd_agent.commands.completing import complete
 from cdd_agent.commands.registry import can_run_now, hint_for
-from cdd_agent.completion import Completion
 from cdd_agent.engine.side_events import SideSteps
 from cdd_agent.events import (
     AcceptingAll,
@@ -55,13 +52,14 @@ from cdd_agent.events import (
     ToolStarted,
     cost_of,
 )
-from cdd_agent.git.status import current_branch
+from cdd_agent.git.branch import current_branch
 from cdd_agent.tui.drafts import Drafts
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.history import PromptHistory
 from cdd_agent.tui.keys import shown
+from cdd_agent.tui.restoring import restore
 from cdd_agent.tui.transcript.actions import Actions, review_block
-from cdd_agent.tui.transcript.blocks import BlockKind
+from cdd_agent.tui.transcript.blocks import BLOCKS, BlockKind
 from cdd_agent.tui.transcript.find_bar import FindInput
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.bars import ActivityBar, TitleBar
@@ -71,7 +69,12 @@ from cdd_agent.tui.widgets.steps import StepList
 from cdd_agent.wording import described, spec_in_full, thought, tool_use
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from textual.app import ComposeResult
+
     from cdd_agent.agents.base import Agent
+    from cdd_agent.completion import Completion
     from cdd_agent.session import Session
 
 BESIDE = 100
@@ -79,14 +82,6 @@ BESIDE = 100
 _KEYS = "Enter sends · Ctrl+J new line · Ctrl+R history · Ctrl+G editor · Ctrl+D leaves"
 _IN_CHAT = "Ask, @file, !command, /help ..."
 _AT_WORK = "/status, /diff, /cost ... at once; other lines wait"
-BLOCKS = {
-    Tone.PLAIN: BlockKind.NOTE,
-    Tone.QUIET: BlockKind.OUTPUT,
-    Tone.HEADING: BlockKind.HEADING,
-    Tone.GOOD: BlockKind.GOOD,
-    Tone.WARNING: BlockKind.WARNING,
-    Tone.ERROR: BlockKind.ERROR,
-}
 
 
 class Home(GuardedWidget, Screen[None]):
@@ -240,11 +235,6 @@ class Home(GuardedWidget, Screen[None]):
             case Answer(text=text):
                 transcript.add(BlockKind.MARKDOWN, text)
             case SessionRestored():
-                # not for the shell's first screen
-                from cdd_agent.tui.restoring import (
-                    restore,
-                )
-
                 restore(transcript, event)
             case AgentChanged(agent=agent, ticket_slug=slug):
                 self.bar.agent = f"{agent} · {slug}" if agent else "chat"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -13,6 +12,8 @@ from cdd_agent.events import AgentChanged, Event, StepFinished
 from cdd_agent.tickets.status import StepStatus
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cdd_agent.llm.budget import Spent
 
 _WORDS = {

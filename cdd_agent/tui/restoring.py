@@ -15,9 +15,8 @@ from cdd_agent.events import (
     TestsStarted,
     ToolFinished,
 )
-from cdd_agent.tui.home import BLOCKS
 from cdd_agent.tui.transcript.actions import Actions, reply_block, show_diff
-from cdd_agent.tui.transcript.blocks import BlockKind
+from cdd_agent.tui.transcript.blocks import BLOCKS, BlockKind
 from cdd_agent.tui.transcript.folds import Opening
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.wording import described

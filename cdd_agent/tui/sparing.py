@@ -7,7 +7,6 @@ that is new.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,15 +14,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct, field
 from rich.cells import split_graphemes
 from rich.color import ColorSystem
-from rich.console import Console
 from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
-from textual.geometry import Region, Size
 from textual.strip import Strip
 
 if TYPE_CHECKING:
-    from rich.console import ConsoleOptions, RenderableType, RenderResult
+    from collections.abc import Iterable, Iterator
+
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
     from rich.style import Style
     from textual.app import App
+    from textual.geometry import Region, Size
     from textual.screen import Screen
 
     from cdd_agent.errors import CddError

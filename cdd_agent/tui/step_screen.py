@@ -4,11 +4,9 @@ the changes and the check.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.message import Message
@@ -27,6 +25,10 @@ from cdd_agent.verification.outcomes import Result
 from cdd_agent.wording import REMARKS, in_full, step_glyph, why
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator
+
+    from textual.app import ComposeResult
+
     from cdd_agent.engine.step_details import AttemptDetails, SeenTest, StepDetails
     from cdd_agent.events import StepView
 

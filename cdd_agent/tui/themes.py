@@ -10,9 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
@@ -20,9 +18,13 @@ from textual.color import Color
 from textual.theme import Theme
 
 from cdd_agent.errors import BadInput, CddError
+from cdd_agent.files.atomic import write_atomic
 from cdd_agent.files.state_folder import state_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
     from textual.app import App
 
 AUTOMATIC = "auto"
@@ -94,8 +96,6 @@ def remembered(environment: Mapping[str, str] = os.environ) -> ThemeChoice:
 
 def remember(choice: ThemeChoice) -> None:
     """For the next start; where the disk refuses, that begins as this one did."""
-    from cdd_agent.files.atomic import write_atomic
-
     with suppress(CddError):
         text = json.dumps({"theme": choice.name, "chosen": choice.is_chosen})
         write_atomic(_file(), f"{text}\n".encode())

@@ -5,11 +5,9 @@ and goes back from there.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import work
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.reactive import reactive
@@ -26,6 +24,10 @@ from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.wording import step_glyph, why
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Hashable
+
+    from textual.app import ComposeResult
+
     from cdd_agent.engine.step_details import StepDetails
     from cdd_agent.engine.timeline import Timeline
     from cdd_agent.events import StepView, UndoPreview

@@ -14,31 +14,30 @@ from typing import Self
 
 from msgspec import Struct, field
 
-from cdd_agent.late_regex import late_regex
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.test_id import TestId
 
-_REMOVE = late_regex(
+_REMOVE = re.compile(
     r"(remov|delet|renam|mov|replac)(e|es|ed|ing)|drop(s|ped|ping)?", re.IGNORECASE
 )
-_SHORTEN = late_regex(
+_SHORTEN = re.compile(
     r"\b(remov|delet|renam|mov|replac|reduc|simplif|trim|strip|shorten|shrink|split"
     r"|extract|rewrit|rewrot|empt|clean|drop"
     r"|start(s|ed)? over|from scratch)",
     re.IGNORECASE,
 )
-_SKIP = late_regex(r"skip(s|ped|ping)?|skipif|xfail(s|ed)?", re.IGNORECASE)
-_DENIED = late_regex(
+_SKIP = re.compile(r"skip(s|ped|ping)?|skipif|xfail(s|ed)?", re.IGNORECASE)
+_DENIED = re.compile(
     r"\b(not|never|cannot|without|instead of|rather than)\b|n['’]t\b", re.IGNORECASE
 )
-_SENTENCES = late_regex(r"(?<=[.!?;])\s+|\n\s*\n|\n(?=\s*(?:[-*+]|\d+[.)])\s)")
+_SENTENCES = re.compile(r"(?<=[.!?;])\s+|\n\s*\n|\n(?=\s*(?:[-*+]|\d+[.)])\s)")
 _AROUND = "`'\"*()[]{},;:!?"
 """Signs that only set words off."""
-_IN_BACKTICKS = late_regex(r"`([^`\n]+)`")
-_TEST_FILE = late_regex(r"\.(?:py|go|rs|[cm]?[jt]sx?)(?:::|$)")
+_IN_BACKTICKS = re.compile(r"`([^`\n]+)`")
+_TEST_FILE = re.compile(r"\.(?:py|go|rs|[cm]?[jt]sx?)(?:::|$)")
 """At the end of a word that names a file, perhaps with a test in it."""
-_ITEM = late_regex(r"([-*+]|\d+[.)])\s")
-_ANOTHER_THING = late_regex(
+_ITEM = re.compile(r"([-*+]|\d+[.)])\s")
+_ANOTHER_THING = re.compile(
     r"""
       so | that | which | to | until | because
     | in | from | by | with | as | for | when | where | while
@@ -48,15 +47,15 @@ _ANOTHER_THING = late_regex(
     re.IGNORECASE | re.VERBOSE,
 )
 """A word after which a sentence is no longer about what its verb is done to."""
-_IS = late_regex(r"is|are|as|be|gets|was|were|will|with", re.IGNORECASE)
+_IS = re.compile(r"is|are|as|be|gets|was|were|will|with", re.IGNORECASE)
 _FAR = 12
 """How many words an enumeration may have."""
-_UNTIL_STEP = late_regex(
+_UNTIL_STEP = re.compile(
     r"(?:\b(?:fail\w*|red|broken)\b|(?:\bnot|n['’]t)\s(?:\w+\s){0,2}?"
     r"(?:pass|green)).{0,200}?\b(?:until|till)\b.{0,200}?\bstep\s(\d{1,9})\b",
     re.IGNORECASE | re.DOTALL,
 )
-_MAY_FAIL = late_regex(
+_MAY_FAIL = re.compile(
     r"""
       \b(?:is|are)\sallowed\sto\sfail
     | \bmay\s(?:still\sfail|(?:keep|go\son)\sfailing

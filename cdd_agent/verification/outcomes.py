@@ -5,6 +5,7 @@ A test is known by the text of its `TestId`. What could not be collected has an 
 that of the file or folder, and stands for every test in it.
 """
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from enum import StrEnum
@@ -12,7 +13,6 @@ from pathlib import PurePosixPath
 
 from msgspec import Struct, field
 
-from cdd_agent.late_regex import late_regex
 from cdd_agent.tickets.status import Evidence
 from cdd_agent.verification.test_id import TestId
 from cdd_agent.verification.testcode import CODE
@@ -83,9 +83,9 @@ class SuiteRun(Struct, frozen=True):
 
 _LONGEST_TEXT = 4000
 """Characters kept of what a failure says."""
-_UNSEEN = late_regex("[\0-\x1f\x7f\ud800-\udfff]")
+_UNSEEN = re.compile("[\0-\x1f\x7f\ud800-\udfff]")
 """No part of an id, whatever a report says."""
-_NO_TEXT = late_regex("[\0\ud800-\udfff]")
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _WORST_FIRST = tuple(Result)
 
 

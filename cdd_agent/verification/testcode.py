@@ -13,22 +13,20 @@ from pathlib import PurePosixPath
 
 from msgspec import Struct
 
-from cdd_agent.late_regex import late_regex
-
-_SPOKEN = late_regex(
+_SPOKEN = re.compile(
     r"(?:^|[._-])(?:unit)?(?:tests?|specs?|e2e|cy)(?:[._-]|$)", re.IGNORECASE
 )
-_CAMEL = late_regex(r"^Tests?[A-Z]|\w(Tests?|TestCase|Specs?|(?<=[a-z0-9])IT)$")
-_FOLDER = late_regex(
+_CAMEL = re.compile(r"^Tests?[A-Z]|\w(Tests?|TestCase|Specs?|(?<=[a-z0-9])IT)$")
+_FOLDER = re.compile(
     r"tests?|__tests__|testdata|test[-_]data|__snapshots__|cypress|e2e|.*[-_.]tests?"
     r"|.*\.Tests?|\w*[a-z]Tests?"
 )
-_FOLDER_OF_CODE = late_regex(r"specs?|t")
-_MADE = late_regex(
+_FOLDER_OF_CODE = re.compile(r"specs?|t")
+_MADE = re.compile(
     r"\..*|__pycache__|node_modules|target|build|dist|coverage|htmlcov|vendor"
 )
 """Folders and files beside the tests that are nobody's work."""
-_NO_DATA = late_regex(
+_NO_DATA = re.compile(
     r".*(?:~|\.(?:md|rst|adoc|pyc|pyo|log|orig|rej|tmp|swp|lock|(?:db"
     r"|sqlite3?)(?:-\w+)?))|te?mp|outputs?",
     re.IGNORECASE,

@@ -15,7 +15,6 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cdd_agent.late_regex import late_regex
 from cdd_agent.verification.testcode import CODE, SCRIPTS, Declared, Skipped
 
 _C_COMMENTS = r"//[^\n]*|/\*.*?(?:\*/|\Z)|^[ \t]*\#if\ +0\b.*?(?:^[ \t]*\#endif|\Z)"
@@ -49,7 +48,7 @@ _NOISE_OF_SCRIPTS = _noise(_HASH_COMMENTS, _QUOTED, _SINGLE)
 _NOISE_OF_PHP = _noise(rf"{_C_COMMENTS}|(?:(?<=\s)|^)\#(?!\[)[^\n]*", _QUOTED, _SINGLE)
 _NOISE_OF_LUA = _noise(r"--\[\[.*?(?:\]\]|\Z)|--[^\n]*", _QUOTED, _SINGLE)
 
-_CHECK = late_regex(
+_CHECK = re.compile(
     r"\b(?:\w{0,60}?assert\w*+|ASSERT\w*|EXPECT\w*|CHECK\w*|REQUIRE\w*|expect\w*"
     r"|should\w*|must_\w+|verify\w*|Verify\w*"
     r"|refute\w*|fail\w*|Fail\w*|Error(?:f|Is)?|Fatal(?:f)?|XCT\w+|panic|is_deeply|is"
@@ -59,14 +58,14 @@ _CHECK = late_regex(
     r"|\[\[?\s|\btest\s+[-\"$]|\bThen\b"
 )
 """An assertion in one of these languages, or what may well be one."""
-_IDLE_CHECK = late_regex(
+_IDLE_CHECK = re.compile(
     r"\b(?:expect|\w{0,60}?assert(?:\.\w+)?!?|(?:XCT)?[Aa]ssert(?:\w*True|\w*Equals?)?"
     r"|ASSERT_\w+|EXPECT_\w+|REQUIRE|CHECK)\s*\(\s*"
     r"(?:true|True|TRUE|\d+)(?:\s*,\s*(?:true|True|TRUE|\d+))*\s*\)"
 )
 """An assertion about nothing: `expect(true)`, `assert(1, 1)`."""
-_CALL = late_regex(r"\b([A-Za-z_]\w*+)!?\s*+\(")
-_WORD = late_regex(r"[A-Za-z_]\w*")
+_CALL = re.compile(r"\b([A-Za-z_]\w*+)!?\s*+\(")
+_WORD = re.compile(r"[A-Za-z_]\w*")
 _UNCLOSED = 500
 """Characters that are looked at where a bracket is never closed."""
 _MOST_READ = 4_000_000
@@ -184,7 +183,7 @@ _Finder = Callable[[_Text], Iterator[_Place]]
 
 # `it("…", () => { … })`
 
-_BLOCK = late_regex(
+_BLOCK = re.compile(
     r"(?<![\w$.])(?<!function"
     r" )(?:t\.|Deno\.)?(?P<off>[xf](?=it\b|describe\b|test\b|context\b|specify\b))?"
     r"(?P<word>it|test|specify|testWidgets|test_that|describe|context|suite|group)\b"
@@ -192,8 +191,8 @@ _BLOCK = late_regex(
 )
 _TESTS = ("it", "test", "specify", "testWidgets", "test_that")
 _WITH_TABLE = ("each", "for", "skipIf", "runIf", "if", "failing")
-_FUNCTION = late_regex(r"=>|\bfunction\b")
-_STRING = late_regex(r"""\s*(["'`])""")
+_FUNCTION = re.compile(r"=>|\bfunction\b")
+_STRING = re.compile(r"""\s*(["'`])""")
 
 
 def _blocks(text: _Text) -> Iterator[_Place]:
@@ -296,14 +295,14 @@ def _functions(
         )
 
 
-_MARK = late_regex(
+_MARK = re.compile(
     r"@(?:\w+\.)*(?:Test|ParameterizedTest|RepeatedTest|TestFactory|TestTemplate"
     r"|Property|Theory)\b"
     r"|(?:#?\[)\s*(?:[\w:.]+\s*(?:\([^()\]]*\))?\s*,\s*)*(?:\w+(?:::|\.))*"
     r"(?:test|rstest|test_case|bench|quickcheck|wasm_bindgen_test|proptest|Test|Fact"
     r"|Theory|TestMethod|TestCase|DataTestMethod)\b"
 )
-_NAME = late_regex(r"(?P<name>`[^`\n]+`|\w+)\s*(?:<[^<>]*>)?\s*(?=\()")
+_NAME = re.compile(r"(?P<name>`[^`\n]+`|\w+)\s*(?:<[^<>]*>)?\s*(?=\()")
 
 
 def _marked(text: _Text) -> Iterator[_Place]:
@@ -352,7 +351,7 @@ def _after_boundary(bare: str, place: int) -> int:
     return max(bare.rfind(mark, 0, place) for mark in ";{}") + 1
 
 
-_MACRO = late_regex(
+_MACRO = re.compile(
     r"^[ \t]*(?:TYPED_)?(?:TEST|TEST_F|TEST_P|TEST_CASE\w*|SCENARIO"
     r"|BOOST_\w*TEST_CASE\w*|START_TEST|TEST_METHOD"
     r"|CTEST\d?|UNIT_TEST|SUBCASE|SECTION|ZTEST\w*|MU_TEST|Test|TEST_P)\s*(?=\()",
@@ -382,7 +381,7 @@ def _macros(text: _Text) -> Iterator[_Place]:
             )
 
 
-_PLAIN_C = late_regex(
+_PLAIN_C = re.compile(
     r"^(?:static[ \t]+)?(?:void|int|bool)"
     r"[ \t]+(?P<name>test\w*|\w+_test|should\w*)\s*(?=\()\(",
     re.MULTILINE,
@@ -396,12 +395,12 @@ def _c_functions(text: _Text) -> Iterator[_Place]:
         yield replace(place, marks="", skipped=Skipped.NO if is_called else Skipped.YES)
 
 
-_GO = late_regex(
+_GO = re.compile(
     r"^func\s+(?:\(\s*\w+\s+\*?\w+\s*\)\s*)?(?P<name>(?:Test|Benchmark|Fuzz"
     r"|Example)\w*)\s*\(",
     re.MULTILINE,
 )
-_GO_RUN = late_regex(r"\.Run\s*(?=\(\s*[\"`])")
+_GO_RUN = re.compile(r"\.Run\s*(?=\(\s*[\"`])")
 
 
 def _go_runs(text: _Text) -> Iterator[_Place]:
@@ -412,12 +411,12 @@ def _go_runs(text: _Text) -> Iterator[_Place]:
         yield _Place(found.start(), inside, end, name, "")
 
 
-_JUNIT3 = late_regex(r"\bvoid\s+(?P<name>test\w+)\s*\(")
-_SPOCK = late_regex(r"\bdef\s+(?P<name>\"[^\"\n]*\")\s*\(")
-_SWIFT = late_regex(r"\bfunc\s+(?P<name>test\w*)\s*\(")
-_PHP = late_regex(r"\bfunction\s+(?P<name>test\w*)\s*\(")
-_SHELL = late_regex(r"^\s*(?:function\s+)?(?P<name>test\w*)\s*\(", re.MULTILINE)
-_BATS = late_regex(
+_JUNIT3 = re.compile(r"\bvoid\s+(?P<name>test\w+)\s*\(")
+_SPOCK = re.compile(r"\bdef\s+(?P<name>\"[^\"\n]*\")\s*\(")
+_SWIFT = re.compile(r"\bfunc\s+(?P<name>test\w*)\s*\(")
+_PHP = re.compile(r"\bfunction\s+(?P<name>test\w*)\s*\(")
+_SHELL = re.compile(r"^\s*(?:function\s+)?(?P<name>test\w*)\s*\(", re.MULTILINE)
+_BATS = re.compile(
     r"^\s*@test\s+(?P<name>\"[^\"\n]*\"|'[^'\n]*')\s*(?P<open>\{)", re.MULTILINE
 )
 
@@ -436,7 +435,7 @@ def _bats(text: _Text) -> Iterator[_Place]:
 
 # blocks by indentation
 
-_INDENTED = late_regex(
+_INDENTED = re.compile(
     r"^(?P<indent>[ \t]*)"
     r"(?:@?(?P<off>[xf](?=it\b|describe\b|context\b|specify\b|scenario\b)"
     r"|pending\s+(?=\"))?"
@@ -448,8 +447,8 @@ _INDENTED = late_regex(
 )
 
 
-_LINES_OF_MARKS = late_regex(r"(?:^[ \t]*@[^\n]*\n)+\Z", re.MULTILINE)
-_LINE = late_regex(r"^(?P<indent>[ \t]*)(?P<word>\S+)[^\n]*$", re.MULTILINE)
+_LINES_OF_MARKS = re.compile(r"(?:^[ \t]*@[^\n]*\n)+\Z", re.MULTILINE)
+_LINE = re.compile(r"^(?P<indent>[ \t]*)(?P<word>\S+)[^\n]*$", re.MULTILINE)
 _NEAR = 2000
 """Characters above a declaration in which its marks are looked for."""
 
@@ -539,22 +538,22 @@ _LANGUAGES = {
 }
 _UNKNOWN = _Language(_noise(r"(?!)", r"(?!)"))
 """Nothing is taken for a comment."""
-_SKIP_WITHIN = late_regex(
+_SKIP_WITHIN = re.compile(
     r"\b(?:t|b|this|tc|self|pytest)\s*\.\s*(?:Skip\w*|skip\w*)\s*\(|\b(?:GTEST_SKIP"
     r"|markTestSkipped|markTestIncomplete|XCTSkip\w*)\b"
     r"|\bTEST_IGNORE\w*|\bAssert\.(?:Ignore|Inconclusive)\s*\(|^\s*(?:skip"
     r"|pending)\b(?!\s*[=:.])",
     re.MULTILINE,
 )
-_SKIP_MARK = late_regex(
+_SKIP_MARK = re.compile(
     r"@tag\s*:?skip|@(?:\w+\.)*(?:[sS]kip\w*|xfail|expectedFailure)\b"
     r"|@(?:\w+\.)*(?:Disabled|Ignore|Ignored|DisabledIf\w*|DisabledOn\w*|EnabledIf\w*"
     r"|EnabledOn\w*)\b"
     r"|#\[\s*(?:ignore|cfg_attr\([^\]]*ignore)|\[\s*(?:[^\]\n]*,\s*)?(?:Ignore"
     r"|Explicit|Skip)\b|\bSkip\s*=|\.disabled\("
 )
-_ON_A_CONDITION = late_regex(r"@\w*(?:If|On)\w*|cfg_attr")
-_SKIP_FILE = late_regex(
+_ON_A_CONDITION = re.compile(r"@\w*(?:If|On)\w*|cfg_attr")
+_SKIP_FILE = re.compile(
     r"^//\s*(?:go:build|\+build)\s+ignore\b|^@file:Ignore|^\s*@moduletag\s*:?\s*skip",
     re.MULTILINE,
 )
@@ -660,7 +659,7 @@ def _as_declared(text: _Text, each: _Place, name: str, skipped: Skipped) -> Decl
     )
 
 
-_TABLE = late_regex(
+_TABLE = re.compile(
     r"\beach\b|\bfor\b|\[\]struct|@CsvSource|@\w*Source\b|#\[case|InlineData"
     r"|TestCase\(|dataProvider"
 )
@@ -679,10 +678,10 @@ def _live(text: _Text, each: _Place) -> tuple[str, str]:
     return code, bare
 
 
-_VALUE = late_regex(
+_VALUE = re.compile(
     r"""(?<![\w.])\d[\w.]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`"""
 )
-_SAID = late_regex(
+_SAID = re.compile(
     r"^[\"'`][^\"'`]*(?:%[a-z+#]|\bexpected\b|\bgot\b|\bwant\b)", re.IGNORECASE
 )
 
@@ -692,7 +691,7 @@ def _values(code: str) -> set[str]:
     return {f"'{value[1:-1]}'" if value[0] in "\"'`" else value for value in found}
 
 
-_SPACE = late_regex(r" (?=[^\w ])|(?<=[^\w ]) ")
+_SPACE = re.compile(r" (?=[^\w ])|(?<=[^\w ]) ")
 
 
 def _squeezed(code: str) -> str:

@@ -10,10 +10,9 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from cdd_agent.late_regex import late_regex
 from cdd_agent.verification.testcode import Declared, Skipped
 
-CHECKS = late_regex(
+CHECKS = re.compile(
     r"assert|expect|raises|warns|fail|verify|check|should|compare|validat|match",
     re.IGNORECASE,
 )
@@ -150,7 +149,7 @@ def _as_declared(
     )
 
 
-_NAMES = late_regex(r"\b(id|attr|arg|name)='[^']*'")
+_NAMES = re.compile(r"\b(id|attr|arg|name)='[^']*'")
 
 
 def _live(body: _Statements) -> list[ast.stmt]:
@@ -270,7 +269,7 @@ def _given(mark: ast.expr) -> list[ast.expr]:
     ]
 
 
-_SKIPS = late_regex(r"skip(if|unless|test)?|xfail|expectedfailure", re.IGNORECASE)
+_SKIPS = re.compile(r"skip(if|unless|test)?|xfail|expectedfailure", re.IGNORECASE)
 
 
 def _skip_by(marks: Sequence[ast.expr]) -> Skipped:

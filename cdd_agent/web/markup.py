@@ -1,6 +1,4 @@
-"""HTML → Markdown. Imports bs4 and markdownify: import this when the first page is
-read.
-"""
+"""HTML → Markdown."""
 
 import re
 import time
@@ -12,7 +10,7 @@ from bs4 import BeautifulSoup, Tag, XMLParsedAsHTMLWarning
 from bs4.element import NavigableString, PreformattedString
 from markdownify import MarkdownConverter
 
-from cdd_agent.web.readable import UNREAD
+from cdd_agent.web.unread_tags import UNREAD
 
 _MOST_TAGS = 100_000
 """A tag takes more than a kilobyte."""

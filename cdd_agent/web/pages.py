@@ -7,8 +7,9 @@ import zlib
 from asyncio import timeout
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
+import httpx
 from msgspec import Struct
 
 from cdd_agent.errors import CddError
@@ -17,9 +18,7 @@ from cdd_agent.version import VERSION
 from cdd_agent.web.addresses import Judge, Resolve, is_public, system_resolve
 from cdd_agent.web.body import Body
 from cdd_agent.web.readable import charset_of, may_be_text, one_line, readable
-
-if TYPE_CHECKING:
-    import httpx
+from cdd_agent.web.transport import PinnedTransport
 
 _MOST_REDIRECTS = 5
 _MOST_ADDRESSES = 4
@@ -91,10 +90,6 @@ class PageReader(Struct, frozen=True):
     async def _client(self) -> "httpx.AsyncClient":
         # it takes a while to import httpx and to load the certificates
         def made() -> "httpx.AsyncClient":
-            import httpx
-
-            from cdd_agent.web.transport import PinnedTransport
-
             limit = httpx.Timeout(self.time_limit, connect=_CONNECT_TIMEOUT)
             return httpx.AsyncClient(
                 transport=PinnedTransport(self._addresses),
@@ -115,8 +110,6 @@ class PageReader(Struct, frozen=True):
 
         Not left to httpx: that would read the bodies of redirects, whatever their size.
         """
-        import httpx
-
         try:
             request = client.build_request("GET", url)
         except (httpx.InvalidURL, ValueError) as error:
@@ -236,8 +229,6 @@ def _not_an_address(url: str) -> PageUnreadable:
 
 def _broken(url: str, error: Exception) -> PageUnreadable:
     """An error on the way, in words."""
-    import httpx
-
     reason = one_line(str(error))[:300].rstrip(".") or type(error).__name__
     match error:
         case httpx.ConnectTimeout():

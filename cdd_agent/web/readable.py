@@ -8,6 +8,7 @@ import html
 import re
 
 from cdd_agent.sanitize import UNSEEN
+from cdd_agent.web.unread_tags import UNREAD
 
 _CONTROL = re.compile(f"[{UNSEEN}]")
 _TEXT = re.compile(
@@ -50,19 +51,6 @@ _INLINE = frozenset(
         "strong",
         "sub",
         "sup",
-    }
-)
-UNREAD = frozenset(
-    {
-        "script",
-        "style",
-        "noscript",
-        "template",
-        "svg",
-        "nav",
-        "iframe",
-        "object",
-        "canvas",
     }
 )
 """Elements of HTML that hold nothing to read."""
@@ -114,7 +102,8 @@ def readable(
     if "\0" in text[:4096]:
         return None
     if marked_up:
-        from cdd_agent.web.markup import to_markdown
+        # late: bs4 and markdownify take 0.1 s to import
+        from cdd_agent.web.markup import to_markdown  # noqa: PLC0415
 
         try:
             text = to_markdown(text, base=base, patience=patience)

@@ -117,7 +117,8 @@ def ddgs_client() -> DdgsClient:
     `WebSearchError`: not installed.
     """
     try:
-        from ddgs import DDGS
+        # late: an optional library
+        from ddgs import DDGS  # noqa: PLC0415
     except ImportError as error:
         raise WebSearchError(
             error,

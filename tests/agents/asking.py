@@ -6,7 +6,7 @@ from typing import Any
 
 from cdd_agent.events import Answer, Event, Notice, ReplyDelta, SpecShown
 from cdd_agent.llm.port import ToolCall
-from cdd_agent.llm.scripted import ScriptedReply
+from cdd_agent.llm.scripted_reply import ScriptedReply
 
 TEMPLATE = """\
 # A feature, asked for by Ada.

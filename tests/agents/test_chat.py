@@ -41,7 +41,8 @@ from cdd_agent.llm.port import (
     StopReason,
     ToolCall,
 )
-from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
+from cdd_agent.llm.scripted import ScriptedModel
+from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.redaction import Redactor
 from cdd_agent.session import Session
 from cdd_agent.wiring import NoModel, Wiring

@@ -26,7 +26,7 @@ from cdd_agent.events import (
     ToolFinished,
 )
 from cdd_agent.llm.port import AuthenticationFailed, ToolCall
-from cdd_agent.llm.scripted import ScriptedReply
+from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.session import Session
 from tests.support.listening import collect, stop_at
 from tests.support.projects import SLUG, Sandbox, Step, check, notice, noticed, says

@@ -31,7 +31,7 @@ from cdd_agent.llm.port import (
     ProviderData,
     ToolCall,
 )
-from cdd_agent.llm.scripted import ScriptedReply
+from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.session import Session
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.plan_editor import PlanTextLost

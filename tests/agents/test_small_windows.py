@@ -16,7 +16,7 @@ from cdd_agent.dialogue.token_budget import most_of
 from cdd_agent.events import About, Event, Notice
 from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.port import AuthenticationFailed, ContextTooLong, ToolCall
-from cdd_agent.llm.scripted import ScriptedReply
+from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.project.rules import RULES_FOR_AGENTS
 from cdd_agent.session import Session
 from cdd_agent.tickets.spec import TicketSpec

@@ -18,8 +18,7 @@ from cdd_agent.events import (
     ScreenAsked,
     TicketsListed,
 )
-from cdd_agent.llm.known_models import Price
-from cdd_agent.llm.port import Done, Hear, Request, Usage
+from cdd_agent.llm.port import Done, Hear, Price, Request, Usage
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.wrapper import ModelWrapper
 from cdd_agent.printer import TextPrinter

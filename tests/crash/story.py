@@ -15,8 +15,7 @@ from cdd_agent.edits.review import Review
 from cdd_agent.engine.prompt import LAST_FAILED
 from cdd_agent.events import Choice
 from cdd_agent.frontend import Nobody, Reviewed
-from cdd_agent.llm.known_models import FREE, Price
-from cdd_agent.llm.port import Done, Hear, Request, TextDelta, ToolCall
+from cdd_agent.llm.port import FREE, Done, Hear, Price, Request, TextDelta, ToolCall
 from tests.crash.points import MODEL_CALLED, MODEL_HALFWAY
 from tests.support.projects import SLUG, SPEC, Step, check, plan, says
 

@@ -13,7 +13,8 @@ from cdd_agent.dialogue.structured import NoUsableAnswer, how_to_answer
 from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.events import Notice
 from cdd_agent.llm.port import StopReason, ToolCall
-from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
+from cdd_agent.llm.scripted import ScriptedModel
+from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.tools.read_only import read_only_tools
 from tests.dialogue.talking import answered
 

@@ -43,7 +43,8 @@ from cdd_agent.llm.port import (
     WasThought,
 )
 from cdd_agent.llm.retrying import Retrying
-from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
+from cdd_agent.llm.scripted import ScriptedModel
+from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.tools.acting import acting_tools
 from cdd_agent.tools.action_runner import ActionRunner

@@ -32,7 +32,7 @@ from cdd_agent.events import (
     ToolStarted,
 )
 from cdd_agent.llm.port import AuthenticationFailed, QuotaUsedUp
-from cdd_agent.llm.scripted import ScriptedReply
+from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.tickets.status import StepStatus
 from tests.engine.tool_steps import calls, create, execute, read, replace
 from tests.support.commandline import process, script, wait_for

@@ -19,9 +19,9 @@ from cdd_agent.events import (
     StepFinished,
     beside_the_turn,
 )
-from cdd_agent.llm.known_models import Price
-from cdd_agent.llm.port import ConnectionFailed, Done, Hear, Request
-from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
+from cdd_agent.llm.port import ConnectionFailed, Done, Hear, Price, Request
+from cdd_agent.llm.scripted import ScriptedModel
+from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.tickets.status import Cost
 from tests.support.listening import collect, stop_at
 from tests.support.projects import SLUG, Sandbox, Step, check, run_all, says

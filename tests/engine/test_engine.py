@@ -33,7 +33,7 @@ from cdd_agent.files.atomic import NotWritten, _temporary
 from cdd_agent.frontend import Nobody, Reviewed
 from cdd_agent.git.restore import held
 from cdd_agent.llm.port import AuthenticationFailed, RateLimited, StopReason
-from cdd_agent.llm.scripted import ScriptedReply
+from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 from tests.support.listening import collect, stop_at, told_to
 from tests.support.projects import SLUG, Sandbox, Step, check, notice, run_all, says

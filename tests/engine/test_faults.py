@@ -29,7 +29,7 @@ from cdd_agent.llm.port import (
     RateLimited,
     StopReason,
 )
-from cdd_agent.llm.scripted import ScriptedReply
+from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.tickets.status import StepStatus
 from tests.engine.tool_steps import calls, read
 from tests.llm.server import Answer, LoopbackServer, directly, failure

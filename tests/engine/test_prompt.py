@@ -12,7 +12,7 @@ from cdd_agent.engine.prompt import LAST_REPLY, Earlier, StepPrompt, step_prompt
 from cdd_agent.events import About, Event, Notice, StepFinished
 from cdd_agent.llm.budget import estimated_prompt
 from cdd_agent.llm.port import ContextTooLong, ToolCall
-from cdd_agent.llm.scripted import ScriptedReply
+from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.project.rules import RULES_FOR_AGENTS
 from cdd_agent.tickets.status import StepStatus
 from tests.support.listening import collect

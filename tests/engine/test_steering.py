@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from cdd_agent.events import Event, GuidanceTaken, ToolFinished
-from cdd_agent.llm.scripted import ScriptedReply
+from cdd_agent.llm.scripted_reply import ScriptedReply
 from tests.engine.tool_steps import STEP, calls, create, finished, read, replace
 from tests.support.listening import collect, stop_at, told_to
 from tests.support.projects import Sandbox, says

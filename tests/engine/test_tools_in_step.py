@@ -33,7 +33,7 @@ from cdd_agent.llm.port import (
     StopReason,
     ToolCall,
 )
-from cdd_agent.llm.scripted import ScriptedReply
+from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.tickets.status import StepStatus, Verification
 from tests.crash.story import git
 from tests.engine.tool_steps import (

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cdd_agent.events import Event, StepFinished
-from cdd_agent.llm.known_models import FREE, Price
 from cdd_agent.llm.port import (
+    FREE,
     ConnectionFailed,
     Done,
     Hear,
+    Price,
     Request,
     TextDelta,
     ToolCall,

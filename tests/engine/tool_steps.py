@@ -6,7 +6,7 @@ from collections.abc import Callable
 from cdd_agent.engine.engine import Engine
 from cdd_agent.events import Event, StepFinished, ToolFinished
 from cdd_agent.llm.port import ToolCall
-from cdd_agent.llm.scripted import ScriptedReply
+from cdd_agent.llm.scripted_reply import ScriptedReply
 from tests.support.listening import collect, stop_at, told_to
 from tests.support.projects import Sandbox, Step, check
 

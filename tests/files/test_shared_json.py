@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files import shared_json
-from cdd_agent.files.file_lock import FileLock
 from cdd_agent.files.shared_json import json_changed, json_read
 
 

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cdd_agent.files.walk import Kind, open_file, walk
+from cdd_agent.files.regular_files import open_file
+from cdd_agent.files.walk import Kind, walk
 from tests.support.tables import each_row
 
 

@@ -12,8 +12,9 @@ import pytest
 from cdd_agent.errors import BadInput
 from cdd_agent.files.found import Found
 from cdd_agent.files.paths import PathRefused
+from cdd_agent.git.branch import current_branch
 from cdd_agent.git.command import GitUnusable, NoGit, NoRepository
-from cdd_agent.git.status import current_branch, git_diff, git_log, git_status
+from cdd_agent.git.status import git_diff, git_log, git_status
 
 
 def git(folder: Path, *arguments: str) -> str:

@@ -38,7 +38,8 @@ from cdd_agent.llm.port import (
     ToolCall,
 )
 from cdd_agent.llm.providers import Speaks, endpoint_of
-from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply, pieces
+from cdd_agent.llm.scripted import ScriptedModel
+from cdd_agent.llm.scripted_reply import ScriptedReply, pieces
 from tests.llm.wires import (
     chat_end,
     chat_piece,

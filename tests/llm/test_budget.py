@@ -16,7 +16,7 @@ from cdd_agent.llm.budget import (
     Tally,
     estimated_prompt,
 )
-from cdd_agent.llm.known_models import Price, known_model
+from cdd_agent.llm.known_models import known_model
 from cdd_agent.llm.port import (
     Done,
     EmptyReply,
@@ -24,6 +24,7 @@ from cdd_agent.llm.port import (
     Message,
     ModelError,
     ModelEvent,
+    Price,
     RateLimited,
     Request,
     TextDelta,
@@ -31,7 +32,8 @@ from cdd_agent.llm.port import (
     ToolDefinition,
     Usage,
 )
-from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
+from cdd_agent.llm.scripted import ScriptedModel
+from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.llm.wrapper import ModelWrapper, RejectEmpty
 from tests.support.replies import all_of, stopped
 

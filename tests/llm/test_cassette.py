@@ -33,7 +33,8 @@ from cdd_agent.llm.port import (
 )
 from cdd_agent.llm.recorded_call import RecordedCall
 from cdd_agent.llm.script_file import read_script
-from cdd_agent.llm.scripted import NoReplyLeft, ScriptedModel, ScriptedReply
+from cdd_agent.llm.scripted import NoReplyLeft, ScriptedModel
+from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.redaction import Redactor
 from tests.files.test_kept_files import spoilt
 from tests.support.replies import all_of, stopped

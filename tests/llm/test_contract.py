@@ -45,7 +45,8 @@ from cdd_agent.llm.port import (
     Usage,
 )
 from cdd_agent.llm.providers import Speaks
-from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
+from cdd_agent.llm.scripted import ScriptedModel
+from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.tools.read_only import read_only_tools
 from tests.llm.server import Answer, LoopbackServer, Recorded, directly, failure
 from tests.support.replies import all_of, stopped

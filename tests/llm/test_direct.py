@@ -3,8 +3,6 @@ redirects, keys.
 """
 
 import json
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from itertools import pairwise
 
@@ -532,17 +530,3 @@ async def test_a_conversation_may_hold_what_is_not_unicode() -> None:
         events = await all_of(model_at(server.url), request)
 
     assert isinstance(events[-1], Done)
-
-
-def test_importing_the_adapter_imports_nothing_slow() -> None:
-    code = """
-import sys
-import cdd_agent.llm.direct.model
-print(*{"httpx", "pydantic", "litellm", "yaml"} & sys.modules.keys())
-"""
-    assert (
-        subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True
-        ).stdout
-        == "\n"
-    )

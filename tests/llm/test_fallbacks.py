@@ -33,7 +33,8 @@ from cdd_agent.llm.port import (
     TextDelta,
     Usage,
 )
-from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
+from cdd_agent.llm.scripted import ScriptedModel
+from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.wiring import equipped, make_model, with_fallbacks
 from tests.llm.server import Answer, LoopbackServer, failure
 from tests.support.projects import FakeTime

@@ -15,10 +15,9 @@ from platformdirs import user_cache_path
 
 from cdd_agent.llm.budget import Budgeted, Limit
 from cdd_agent.llm.direct.model import DirectModel
-from cdd_agent.llm.known_models import Price
 from cdd_agent.llm.model_facts import fetched
 from cdd_agent.llm.options import Effort, ModelOptions
-from cdd_agent.llm.port import Message, Model, Request
+from cdd_agent.llm.port import Message, Model, Price, Request
 from cdd_agent.llm.providers import endpoint_of
 from tests.llm.listing import HEAD, answering
 from tests.llm.simulators.base import Said

@@ -15,9 +15,9 @@ from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.events import Event, ReplyFinished, ThinkingDelta
 from cdd_agent.llm.budget import Budgeted, Limit, Tally
 from cdd_agent.llm.direct.model import DirectModel
-from cdd_agent.llm.known_models import Price, known_model
+from cdd_agent.llm.known_models import known_model
 from cdd_agent.llm.options import ModelOptions
-from cdd_agent.llm.port import Message, Usage
+from cdd_agent.llm.port import Message, Price, Usage
 from cdd_agent.llm.providers import endpoint_of
 from cdd_agent.tools.read_only import read_only_tools
 from tests.dialogue.talking import after_rounds, heard

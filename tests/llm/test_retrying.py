@@ -27,7 +27,8 @@ from cdd_agent.llm.port import (
     Waiting,
 )
 from cdd_agent.llm.retrying import LONGEST_WAIT, Retrying
-from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
+from cdd_agent.llm.scripted import ScriptedModel
+from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.llm.wrapper import RejectEmpty
 from tests.llm.server import Answer, LoopbackServer, directly, failure
 from tests.support.projects import FakeTime

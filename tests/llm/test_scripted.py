@@ -24,7 +24,8 @@ from cdd_agent.llm.port import (
     TextDelta,
     Usage,
 )
-from cdd_agent.llm.scripted import ERRORS, NoReplyLeft, ScriptedModel, ScriptedReply
+from cdd_agent.llm.scripted import NoReplyLeft, ScriptedModel
+from cdd_agent.llm.scripted_reply import ERRORS, ScriptedReply
 from tests.support.replies import all_of
 
 SCRIPT = """\

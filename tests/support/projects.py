@@ -16,7 +16,8 @@ from cdd_agent.frontend import Frontend, Nobody
 from cdd_agent.llm.local_servers import LocalServer
 from cdd_agent.llm.port import Model, ModelError
 from cdd_agent.llm.retrying import Clock
-from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
+from cdd_agent.llm.scripted import ScriptedModel
+from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.open_project import Project, open_project
 from cdd_agent.session import FindServers, Session
 from cdd_agent.wiring import Wiring

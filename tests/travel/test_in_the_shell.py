@@ -18,7 +18,7 @@ from cdd_agent.events import (
     StepStarted,
     TicketsListed,
 )
-from cdd_agent.llm.scripted import ScriptedReply
+from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.session import Session
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.travel import keeping

@@ -9,7 +9,8 @@ import pytest
 
 from cdd_agent.events import ModelReplaced
 from cdd_agent.llm.port import ToolCall
-from cdd_agent.llm.scripted import ScriptedModel, ScriptedReply
+from cdd_agent.llm.scripted import ScriptedModel
+from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.tui.widgets.question import Question
 from tests.support.projects import SLUG, Sandbox, Step, check
 from tests.tui.person import person_at

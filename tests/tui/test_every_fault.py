@@ -27,8 +27,8 @@ from cdd_agent.agents.socrates import SocratesAgent
 from cdd_agent.commands.completing import complete
 from cdd_agent.commands.registry import commands
 from cdd_agent.events import ChangesProposed, CommandProposed, SpecShown
-from cdd_agent.llm.local_servers import OfferedModel
-from cdd_agent.tui.background import BackgroundTold
+from cdd_agent.llm.offered_model import OfferedModel
+from cdd_agent.tui.background_message import BackgroundTold
 from cdd_agent.tui.screens.first_run import FirstRun, Wish
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.bars import ActivityBar, TitleBar

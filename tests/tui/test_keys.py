@@ -19,7 +19,7 @@ from cdd_agent.events import (
     StepView,
     UndoPreview,
 )
-from cdd_agent.llm.local_servers import OfferedModel
+from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.criteria_screen import CriteriaScreen
 from cdd_agent.tui.screens.first_run import FirstRun, Wish

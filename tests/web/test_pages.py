@@ -875,17 +875,3 @@ def test_any_path_any_redirect_and_any_body_end_in_a_page_or_in_words(
                     )
 
     asyncio.run(story())
-
-
-def test_start_up_imports_no_library() -> None:
-    """The libraries behind reading take a while to import, and most sessions read no
-    page.
-    """
-    import subprocess
-
-    code = (
-        "import sys, cdd_agent.web.pages, cdd_agent.web.search; print({'httpx', 'bs4',"
-        " 'ddgs'} & set(sys.modules))"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert run.stdout.strip() == "set()"

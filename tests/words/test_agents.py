@@ -10,7 +10,7 @@ from cdd_agent.events import Event, Notice
 from cdd_agent.frontend import Nobody
 from cdd_agent.llm.local_servers import LocalServer
 from cdd_agent.llm.port import PicturesRefused, StopReason
-from cdd_agent.llm.scripted import ScriptedReply
+from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.session import Session
 from cdd_agent.wiring import Wiring
 from tests.agents.asking import COMPLETE, TEMPLATE, asks

@@ -34,7 +34,7 @@ from cdd_agent.events import (
     Tone,
     beside_the_turn,
 )
-from cdd_agent.llm.local_servers import OfferedModel
+from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.printer import PlainPrinter, TextPrinter
 from cdd_agent.tickets.plan import Problem
 from cdd_agent.tickets.status import RunStatus, StepStatus, Unproven, Verification

@@ -28,26 +28,25 @@ from cdd_agent.edits.model import (
     ReplyRefused,
     WholeFile,
 )
-from cdd_agent.late_regex import late_regex
 
-_HUNK = late_regex(
+_HUNK = re.compile(
     r"^@@+(?:\s*-(?P<old>\d+)(?:,(?P<olds>\d+))?"
     r"\s+\+(?P<new>\d+)(?:,(?P<news>\d+))?)?.*$"
 )
-_GIT = late_regex(r'^diff --git (?P<old>"?a/.+?"?) (?P<new>"?b/.+?"?)$')
-_EXTENDED = late_regex(
+_GIT = re.compile(r'^diff --git (?P<old>"?a/.+?"?) (?P<new>"?b/.+?"?)$')
+_EXTENDED = re.compile(
     r"^(?:index [0-9a-f]|old mode |new mode |similarity |dissimilarity |rename |copy"
     r" |deleted file |new file |Index: "
     r"|={20,}$)"
 )
-_MOVED = late_regex(r"^(?P<kind>rename|copy) (?P<end>from|to) (?P<name>.*)$")
-_SIGNATURE = late_regex(r"^\d+\.\d+(\.\d+)*")
-_FENCE = late_regex(r"^(?P<space> ?)(?P<mark>`{3,}|~{3,})(?P<info>.*)$")
-_DATE = late_regex(r"\s\d{4}-\d\d-\d\d[ T]")
+_MOVED = re.compile(r"^(?P<kind>rename|copy) (?P<end>from|to) (?P<name>.*)$")
+_SIGNATURE = re.compile(r"^\d+\.\d+(\.\d+)*")
+_FENCE = re.compile(r"^(?P<space> ?)(?P<mark>`{3,}|~{3,})(?P<info>.*)$")
+_DATE = re.compile(r"\s\d{4}-\d\d-\d\d[ T]")
 _NOWHERE = "/dev/null"
 _BINARY = ("GIT binary patch", "Binary files ")
 _MARKED = (" ", "+", "-", "\\")
-_PROSE = late_regex(r"^(?:[-+] \S|-{3,}\s*$|[^-+])")
+_PROSE = re.compile(r"^(?:[-+] \S|-{3,}\s*$|[^-+])")
 """After a blank line, no line of a hunk that has all its lines: a list, a rule, words.
 """
 _LOOKED_AT = 50

@@ -13,8 +13,8 @@ from collections.abc import Collection, Sequence
 from functools import cache
 from itertools import chain, islice
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
+from markdown_it import MarkdownIt
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -28,12 +28,8 @@ from cdd_agent.edits.formats.naming import (
     mentioned,
     of_edits,
 )
-from cdd_agent.late_regex import late_regex
 
-if TYPE_CHECKING:
-    from markdown_it import MarkdownIt
-
-_OPENING = late_regex(r"^(?P<container>[\s>]*)(?P<mark>`{3,}|~{3,})(?P<info>.*)$")
+_OPENING = re.compile(r"^(?P<container>[\s>]*)(?P<mark>`{3,}|~{3,})(?P<info>.*)$")
 _WRAPPERS = {"", "markdown", "md", "text", "txt", "plaintext"}
 _STAND_INS = (range(0xE000, 0xF900), range(0xF0000, 0xFFFFE))
 """The numbers of characters that mean nothing: a pair that a text does not have hides
@@ -174,8 +170,6 @@ def _parser() -> MarkdownIt:
     """Asked for blocks only; imported when the first reply comes. Indented code is what
     a list makes of a fence.
     """
-    from markdown_it import MarkdownIt
-
     return MarkdownIt("commonmark").disable(["inline", "html_block", "reference"])
 
 

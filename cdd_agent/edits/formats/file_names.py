@@ -11,8 +11,6 @@ import unicodedata
 from enum import IntEnum
 from pathlib import PurePosixPath
 
-from cdd_agent.late_regex import late_regex
-
 
 def _split(*lines: str) -> frozenset[str]:
     return frozenset(word for line in lines for word in line.split())
@@ -102,8 +100,8 @@ _KNOWN = (
 """Suffixes by which a name without a folder is a file's: `os.path` and `example.com`
 are none.
 """
-_PATH = late_regex(r"[\w.@+\[\](){}$~-]+(?:[/\\][\w.@+\[\](){}$~ -]+)*")
-_SUFFIX = late_regex(r"\.[A-Za-z][\w-]{0,14}$")
+_PATH = re.compile(r"[\w.@+\[\](){}$~-]+(?:[/\\][\w.@+\[\](){}$~ -]+)*")
+_SUFFIX = re.compile(r"\.[A-Za-z][\w-]{0,14}$")
 
 
 _CAPTIONS = _split(
@@ -120,17 +118,17 @@ _CAPTIONS = _split(
     "test testing tests text then tip title toml tree types usage use warning why yaml",
 )
 """Words that stand above blocks that are no files."""
-_OPTIONS = late_regex(
+_OPTIONS = re.compile(
     r"(?:no-)?(?:line-?numbers|collapsed-lines|v-pre|wrap|copy|highlight|run)(?:[={"
     r" ].*)?",
     re.IGNORECASE,
 )
 """Options of programs that show code, behind its language."""
-_ABSOLUTE = late_regex(
+_ABSOLUTE = re.compile(
     r"[A-Za-z]:[\\/]|[\\/]|~[\w.-]*(?:[\\/]|$)|file:/|\$\{?HOME\}?/|%\w+%[\\/]",
     re.IGNORECASE,
 )
-_OF_A_SYSTEM = late_regex(
+_OF_A_SYSTEM = re.compile(
     r"[A-Za-z]:[\\/]\w|[\\/]{2}[\w.]|~|(?i:file:/)|\$\{?HOME|%\w+%"
     r"|[\\/](?:bin|boot|dev|etc|home|lib|mnt|opt|proc|root|run|sbin|srv|sys|tmp|usr"
     r"|var|Applications|Library|Users"

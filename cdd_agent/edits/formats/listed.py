@@ -10,20 +10,19 @@ from cdd_agent.actions.plan import ActionPlan, ActionPlanRefused
 from cdd_agent.edits.formats.fences import Fence
 from cdd_agent.edits.formats.form import Form
 from cdd_agent.edits.model import Edit, ReplyRefused, edit_of
-from cdd_agent.late_regex import late_regex
 
 _KIND = rf"(?:{'|'.join(KINDS)})"
 _ITEM = (
     r"(?:- *|\[? *\{ *|- *\{ *)?[\"']?(?:action[\"']?:"
     rf" *[\"']?{_KIND}\b|{_KIND}[\"']?:(?!:))"
 )
-_FIRST = late_regex(
+_FIRST = re.compile(
     rf"^ *+{_ITEM}|^(?:- *|\[ *\{{ *|\{{ *)?[\"']?(?:actions|plan)[\"']?: *(?:\[ *)?$"
 )
 """How a list of actions begins, and one that is not quite one."""
-_UNKNOWN = late_regex(r"^ *+(?:- *|\[? *\{ *|- *\{ *)[\"']?\w+[\"']?:(?: |$)")
-_FIELD = late_regex(r"[\"']?\b(?:file_path|find|replace)[\"']?: ", re.MULTILINE)
-_ALONE = late_regex(rf"^ *- +action: *[\"']?{_KIND}[\"']? *$")
+_UNKNOWN = re.compile(r"^ *+(?:- *|\[? *\{ *|- *\{ *)[\"']?\w+[\"']?:(?: |$)")
+_FIELD = re.compile(r"[\"']?\b(?:file_path|find|replace)[\"']?: ", re.MULTILINE)
+_ALONE = re.compile(rf"^ *- +action: *[\"']?{_KIND}[\"']? *$")
 
 
 class Actions(Form):

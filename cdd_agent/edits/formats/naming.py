@@ -30,20 +30,19 @@ from cdd_agent.edits.formats.file_names import (
     names_file,
 )
 from cdd_agent.edits.formats.known import NOTHING_KNOWN, KnownNames
-from cdd_agent.late_regex import late_regex
 
 _LONGEST = 500
 """Characters of a line that can name a file."""
 _LONGEST_INFO = 2_500
 DIFFS = {"diff", "patch", "udiff"}
 _TITLES = ("title", "name", "src")
-_KEYED = late_regex(
+_KEYED = re.compile(
     r"(?:^|[\s{,:])(?P<key>file_?name|file_?path|file|path|title|name|src)\s*[=:]\s*"
     r"(?:\"([^\"]+)\"|'([^']+)'|((?:[^\s}\"',=]+"
     r" )+[^\s}\"',=]+\.\w+(?=\s*\}?$))|([^\s\"',]+?)(?=\}?(?:[\s,]|$)))",
     re.IGNORECASE,
 )
-_COLON = late_regex(r"^(?P<language>[\w+#.-]*):(?P<path>\S.*)$")
+_COLON = re.compile(r"^(?P<language>[\w+#.-]*):(?P<path>\S.*)$")
 _PARTLY = (
     r"\b(?:parts?|sections?|lines?|only|snippets?|excerpts?|portion|fragment"
     r"|function|method|class)\b"
@@ -52,7 +51,7 @@ _WHOLE = rf"\b(?!(?:(?!\b(?:with|to)\b)[^()\[\]])*{_PARTLY})"
 """Follows words that are said of a whole file: `(updated with the new method)`, but not
 `(updated method)`.
 """
-_NOTE = late_regex(
+_NOTE = re.compile(
     r"(?<!\s)\s*+[\(\[](?:new|updated?|modif(?:y|ied)|edit(?:ed)?|changed?|created?"
     r"|full|complete|add(?:ed)?)"
     rf"{_WHOLE}[^()\[\]]*[\)\]]"
@@ -60,7 +59,7 @@ _NOTE = late_regex(
     rf"|complete){_WHOLE}.*$",
     re.IGNORECASE,
 )
-_LABEL = late_regex(
+_LABEL = re.compile(
     r"^(?!file:/)\**(?:(?:new|full|updated?|modified|complete)\s+)?(?:file\s?name"
     r"|file\s?path|file|path|created?|updated?|modify"
     r"|modified|edit|add|new|write)(?:\s+(?:an?"
@@ -68,28 +67,28 @@ _LABEL = late_regex(
     r"(?:\s*[:=]\**|\**[:=]|\**\s)\s*(?=[\s`*\"'\w./])",
     re.IGNORECASE,
 )
-_LEAD = late_regex(
+_LEAD = re.compile(
     r"^\s*(?:>\s*)*(?:#{1,6}\s+|[-*+]\s+|\(?\d+(?:\.\d+)*[.)]\s+|\d+(?:\.\d+)+\s+"
     r"|step\s+\d+\s*[.:)–—-]\s*"
     r"|[^\w\s!-/:-@\[-`{-~]+\s+)*",
     re.IGNORECASE,
 )
-_RULED = late_regex(
+_RULED = re.compile(
     r"^(?P<rule>={2,}+|-{3,}+|//(?=\s)|<!--)\s*(?P<text>\S+)\s*(?:(?P=rule)|-->|$)$"
 )
-_LINK = late_regex(r"^\[(?P<text>[^\]]+)\]\((?P<target>[^()]*)\)$")
-_TAG = late_regex(
+_LINK = re.compile(r"^\[(?P<text>[^\]]+)\]\((?P<target>[^()]*)\)$")
+_TAG = re.compile(
     r"^<\w*(?:file|document|artifact|code)\w*\s(?:[^<>]*\s)?(?:file_?name|file_?path"
     r"|path|name|src|title)\s*=\s*+"
     r"(?:[\"']\s*+)?(?P<text>[^<>\"'=\s](?:[^<>\"'=]*?[^<>\"'=\s])??)"
     r"(?:\s*+[\"'])?(?:\s+\w+=[^<>]*)?\s*/?>$"
 )
-_IN_TAGS = late_regex(r"^<(?P<tag>\w+)>(?P<text>[^<>]+)</(?P=tag)>$")
-_COMMENT = late_regex(
+_IN_TAGS = re.compile(r"^<(?P<tag>\w+)>(?P<text>[^<>]+)</(?P=tag)>$")
+_COMMENT = re.compile(
     r"^\s*(?:#+|//+|--|;+|%+|/\*+|<!--|\"\"\"|'''"
     r"|\{#)\s*(?P<text>\S(?:.*?\S)??)\s*+(?:\*+/|-->|\"\"\"|'''|#\})?\s*+$"
 )
-_FILE_LABEL = late_regex(
+_FILE_LABEL = re.compile(
     r"^(?!file:/)(?:file\s?name|file\s?path|file|path)\s*[:=]\s*", re.IGNORECASE
 )
 

@@ -7,6 +7,7 @@ with hunks below `@@` lines that may name a line above them, `*** Add File:`,
 is meant.
 """
 
+import re
 from collections.abc import Sequence
 from functools import partial
 
@@ -22,18 +23,17 @@ from cdd_agent.edits.model import (
     ReplyRefused,
     WholeFile,
 )
-from cdd_agent.late_regex import late_regex
 
 _BEGIN, _END = "*** Begin Patch", "*** End Patch"
-_FILE = late_regex(r"^\*\*\* (?P<kind>Update|Add|Delete) File:\s*+(?P<path>.*\S)\s*$")
-_OTHER_FILE = late_regex(r"^\*\*\* \w+ File:")
-_MOVE = late_regex(r"^\*\*\* Move to:\s*+(?P<path>.*\S)\s*$")
+_FILE = re.compile(r"^\*\*\* (?P<kind>Update|Add|Delete) File:\s*+(?P<path>.*\S)\s*$")
+_OTHER_FILE = re.compile(r"^\*\*\* \w+ File:")
+_MOVE = re.compile(r"^\*\*\* Move to:\s*+(?P<path>.*\S)\s*$")
 _UNNAMED = "does not say what is done to which file."
 _NAMES = (
     "Before its lines there is `*** Update File: PATH`, `*** Add File: PATH` or"
     " `*** Delete File: PATH`."
 )
-_RANGE = late_regex(r"^@@\s*-(?P<line>\d+)(?:,\d+)?\s+\+\d+(?:,\d+)?\s*@@")
+_RANGE = re.compile(r"^@@\s*-(?P<line>\d+)(?:,\d+)?\s+\+\d+(?:,\d+)?\s*@@")
 
 
 class Patches(Form):

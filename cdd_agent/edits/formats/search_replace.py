@@ -20,16 +20,15 @@ from cdd_agent.edits.formats.file_names import Grade, grade, is_absolute
 from cdd_agent.edits.formats.form import Form, Span
 from cdd_agent.edits.formats.known import KnownNames
 from cdd_agent.edits.model import Edit, Hint, Replacement, ReplyRefused, WholeFile
-from cdd_agent.late_regex import late_regex
 
-_BEGIN = late_regex(
+_BEGIN = re.compile(
     r"^(?P<indent>[\s>]*?)(?P<mark><{5,9}(?=\s?(?i:SEARCH|ORIGINAL)\b)"
     r"|-{5,9}(?=\s?(?:SEARCH|ORIGINAL)\b))"
     r"\s?\w+:?>?(?P<path>.*)$"
 )
-_END = late_regex(r"^[\s>]*(?P<mark>>{5,9}|\+{5,9})\s?(?i:REPLACE|UPDATED)\b\s*$")
-_START_LINE = late_regex(r"^\s*:start_line:\s*(\d+)\s*$")
-_ABOUT_LINES = late_regex(r"^\s*(?::(?:start|end)_line:\s*\d+|-{5,9})\s*$")
+_END = re.compile(r"^[\s>]*(?P<mark>>{5,9}|\+{5,9})\s?(?i:REPLACE|UPDATED)\b\s*$")
+_START_LINE = re.compile(r"^\s*:start_line:\s*(\d+)\s*$")
+_ABOUT_LINES = re.compile(r"^\s*(?::(?:start|end)_line:\s*\d+|-{5,9})\s*$")
 _HINT = (
     "A block is `<<<<<<< SEARCH`, the lines to find, `=======`, the new lines,"
     " `>>>>>>> REPLACE`."

@@ -4,8 +4,8 @@ without trust in its headers.
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
+import httpx
 from msgspec.structs import replace
 
 from cdd_agent.llm.direct.event_stream import EventStream, EventTooLong
@@ -14,9 +14,6 @@ from cdd_agent.llm.direct.protocol import NoReply
 from cdd_agent.llm.direct.reported_failures import failure_of
 from cdd_agent.llm.failures import Failure
 from cdd_agent.llm.retry_after import seconds_to_wait
-
-if TYPE_CHECKING:
-    import httpx
 
 LONGEST_DOCUMENT = 32 * 2**20
 """Bytes of an answer that is one document."""
@@ -67,8 +64,6 @@ async def read_complaint(
     """The failure that an answer with another status than 200 stands for; `pieces` are
     those of its body.
     """
-    import httpx
-
     body = b""
     with suppress(httpx.HTTPError):  # the status says enough
         async for piece in pieces:

@@ -6,17 +6,21 @@ a model can be used from any event loop, and cancelling the call closes the conn
 """
 
 import asyncio
-import ssl
 import sys
 import threading
-from contextlib import aclosing, suppress
-from functools import cache
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import cast
 
-from cdd_agent.lean_import import import_without
+import httpx
+
 from cdd_agent.llm.direct.answers import documents, read_complaint
+from cdd_agent.llm.direct.anthropic_messages import AnthropicMessages
+from cdd_agent.llm.direct.chat_completions import ChatCompletions
+from cdd_agent.llm.direct.http_client import checked_url, client_for, prepare
 from cdd_agent.llm.direct.json_values import as_bytes
+from cdd_agent.llm.direct.ollama_chat import OllamaChat
+from cdd_agent.llm.direct.openai_responses import OpenAIResponses
 from cdd_agent.llm.direct.protocol import (
     NoReply,
     ReplyReader,
@@ -25,30 +29,23 @@ from cdd_agent.llm.direct.protocol import (
 )
 from cdd_agent.llm.direct.silent_cut import expect_read_whole, looks_short
 from cdd_agent.llm.failures import Failure, Listener, translated, unfinished
-from cdd_agent.llm.known_models import Price, known_model
+from cdd_agent.llm.known_models import known_model
 from cdd_agent.llm.model_facts import ModelFacts
 from cdd_agent.llm.options import NO_OPTIONS, ModelOptions
 from cdd_agent.llm.port import (
     AuthenticationFailed,
-    ConnectionFailed,
     Done,
     Hear,
     ModelError,
     ModelNotFound,
+    Price,
     Request,
     Usage,
 )
-from cdd_agent.llm.providers import Endpoint, Speaks, is_this_computer
-from cdd_agent.llm.timeouts import CONNECT_TIMEOUT, SILENCE_TIMEOUT, silence_timeout
+from cdd_agent.llm.providers import Endpoint, Speaks
+from cdd_agent.llm.timeouts import silence_timeout
 from cdd_agent.version import VERSION
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-    import httpx
-
-
-_LAST_PORT = 65_535
 _HEADERS = {"Content-Type": "application/json", "User-Agent": f"cdd-agent/{VERSION}"}
 
 
@@ -67,20 +64,12 @@ class DirectModel:
         self.protocol: WireProtocol
         match endpoint.speaks:
             case Speaks.CHAT_COMPLETIONS:
-                from cdd_agent.llm.direct.chat_completions import ChatCompletions
-
                 self.protocol = ChatCompletions(endpoint, options, lambda: facts.known)
             case Speaks.OLLAMA_CHAT:
-                from cdd_agent.llm.direct.ollama_chat import OllamaChat
-
                 self.protocol = OllamaChat(endpoint, options, lambda: facts.known)
             case Speaks.ANTHROPIC_MESSAGES:
-                from cdd_agent.llm.direct.anthropic_messages import AnthropicMessages
-
                 self.protocol = AnthropicMessages(name, endpoint, options)
             case Speaks.OPENAI_RESPONSES:
-                from cdd_agent.llm.direct.openai_responses import OpenAIResponses
-
                 self.protocol = OpenAIResponses(name, endpoint, options)
 
     @property
@@ -115,11 +104,9 @@ class DirectModel:
         self._check_key()
         if not self._is_prepared or self.endpoint.speaks is Speaks.OLLAMA_CHAT:
             await asyncio.to_thread(self._prepare)
-        import httpx
-
         reader, listener = self.protocol.reader(), Listener(hear)
         try:
-            url = _url(self.endpoint.base, self.protocol.path)
+            url = checked_url(self.endpoint.base, self.protocol.path)
             async with client_for(
                 url, silence_timeout(self._model_facts.known)
             ) as client:
@@ -183,8 +170,6 @@ class DirectModel:
         """Send the request and read its reply to the end; the failure where it is
         refused.
         """
-        import httpx
-
         call = self.protocol.call(request)
         headers = httpx.Headers({**_HEADERS, **self.endpoint.headers, **call.headers})
         headers.update(self.options.headers)  # a name may be written in other letters
@@ -240,89 +225,3 @@ class DirectModel:
                 f" that is at {self.endpoint.base}: other API bases often end in /v1."
             )
         return told
-
-
-def prepare(base: str) -> None:
-    """Do what is slow before the first call, once."""
-    # its command line, and HTTP/2
-    import_without(["httpx._main", "h2"], "httpx", "httpcore")
-    import httpx
-
-    # what httpx would import in the middle of the first call
-    with suppress(ImportError):
-        import_module("anyio._backends._asyncio")
-        import_module("httpcore._async.http11")
-    with suppress(httpx.InvalidURL, OSError):  # the call says so
-        _trusted(_is_plain_and_local(_url(base)))
-
-
-@cache
-def _url(base: str, end: str = "") -> "httpx.URL":
-    """Where calls go. Raises `InvalidURL`."""
-    import httpx
-
-    try:
-        url = httpx.URL(base)
-        # as the system's resolver does, without a name for its errors
-        url.host.encode("idna")
-    except UnicodeError as error:
-        raise httpx.InvalidURL(str(error)) from error
-    if (url.port or 0) > _LAST_PORT:
-        raise httpx.InvalidURL(f"there is no port {url.port}")
-    path = url.path.rstrip("/")
-    return url.copy_with(path=path if path.endswith(end) else f"{path}{end}")
-
-
-def client_for(
-    url: "httpx.URL", silence: float = SILENCE_TIMEOUT
-) -> "httpx.AsyncClient":
-    """A client that waits for a byte as long as `silence` says.
-
-    Proxies come from the environment, but none stands between this computer and itself.
-    Redirects are not followed: the key, and what is asked, are for the server that was
-    configured.
-    """
-    import httpx
-
-    try:
-        return httpx.AsyncClient(**client_settings(url, silence))
-    except (ValueError, ImportError) as error:
-        # of proxies that are not written as URLs, or speak SOCKS
-        raise ConnectionFailed(
-            "The proxy that the environment names cannot be used.",
-            hint=(
-                "Check HTTPS_PROXY, HTTP_PROXY and ALL_PROXY; SOCKS needs the package"
-                " socksio."
-            ),
-        ) from error
-
-
-def client_settings(
-    url: "httpx.URL", silence: float = SILENCE_TIMEOUT
-) -> dict[str, Any]:
-    """How a client of httpx has to be made for an address."""
-    import httpx
-
-    return {
-        "verify": _trusted(_is_plain_and_local(url)),
-        "trust_env": not is_this_computer(url.host),
-        "timeout": httpx.Timeout(silence, connect=CONNECT_TIMEOUT),
-    }
-
-
-@cache
-def _trusted(nobody: bool) -> ssl.SSLContext:
-    """The certificates that are trusted; reading them takes a while. `nobody`: where
-    none will be met.
-    """
-    import httpx
-
-    return (
-        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        if nobody
-        else httpx.create_ssl_context()
-    )
-
-
-def _is_plain_and_local(url: "httpx.URL") -> bool:
-    return url.scheme == "http" and is_this_computer(url.host)

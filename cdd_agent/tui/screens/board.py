@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Hashable, Iterator
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import work
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.widget import Widget
 from textual.widgets import Static
 
 from cdd_agent.errors import CddError
 from cdd_agent.events import Tone
-from cdd_agent.fleet.board import Board
 from cdd_agent.fleet.known import board_here
 from cdd_agent.fleet.table import table
-from cdd_agent.open_project import Project
 from cdd_agent.tui.screens.overlay import Overlay
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator
+
+    from textual.widget import Widget
+
+    from cdd_agent.fleet.board import Board
+    from cdd_agent.open_project import Project
 
 _EVERY = 1.0
 """Seconds between two looks."""

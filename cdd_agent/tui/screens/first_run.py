@@ -6,20 +6,24 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.widget import Widget
 from textual.widgets import Static
 
 from cdd_agent.frontend import REST
-from cdd_agent.llm.local_servers import OfferedModel
 from cdd_agent.llm.providers import PROVIDERS
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tui.screens.chooser import Chooser, Row
 from cdd_agent.tui.screens.overlay import Overlay
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+
+    from textual.widget import Widget
+
+    from cdd_agent.llm.offered_model import OfferedModel
 
 DEMO = "demo"
 """Closes the chooser for the demo; otherwise that is the line that chooses a model, or

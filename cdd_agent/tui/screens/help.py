@@ -4,17 +4,21 @@ commands, and all the rest.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
-from textual.widget import Widget
 
 from cdd_agent.commands.help import agents_help, commands_help
-from cdd_agent.tui.keys import AT_A_QUESTION, Key, all_of_the_shell, on_screens
+from cdd_agent.tui.key_help import all_of_the_shell, on_screens
+from cdd_agent.tui.keys import AT_A_QUESTION, Key, keys_of
 from cdd_agent.tui.screens.overlay import Overlay
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.widget import Transcript
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Iterator, Mapping
+
+    from textual.widget import Widget
 
 _SITUATIONS: Mapping[str, str] = {
     "chat": "In chat",
@@ -85,7 +89,8 @@ def sections(situation: str) -> Iterator[tuple[str, str]]:
             yield _SITUATIONS[name], text
     if situation != QUESTION:
         yield "When a question is open", _table(AT_A_QUESTION)
-    for title, keys in on_screens().items():
+    on_help = tuple(keys_of(HelpScreen.BINDINGS))
+    for title, keys in {**on_screens(), "Help": on_help}.items():
         yield f"Keys there: {title}", _table(keys)
 
 

@@ -8,6 +8,13 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from cdd_agent.tui.guide import Guide
+from cdd_agent.tui.screens.board import BoardScreen
+from cdd_agent.tui.screens.first_run import DEMO, FirstRun, Wish
+from cdd_agent.tui.screens.help import QUESTION, HelpScreen
+from cdd_agent.tui.screens.palette import ACTION, Palette
+from cdd_agent.tui.screens.settings import SettingsScreen
+from cdd_agent.tui.screens.tickets import TicketsScreen
 from cdd_agent.tui.themes import (
     AUTOMATIC,
     THEMES,
@@ -21,7 +28,6 @@ from cdd_agent.tui.widgets.prompt import Prompt
 
 if TYPE_CHECKING:
     from cdd_agent.tui.app import Shell
-    from cdd_agent.tui.guide import Guide
 
 
 async def open_screen(app: Shell, name: str, choice: str = "") -> None:
@@ -37,24 +43,14 @@ async def open_screen(app: Shell, name: str, choice: str = "") -> None:
         return
     match name:
         case "palette":
-            from cdd_agent.tui.screens.palette import Palette
-
             app.push_screen(Palette(session.project), partial(_done_with_palette, app))
         case "tickets":
-            from cdd_agent.tui.screens.tickets import TicketsScreen
-
             app.push_screen(TicketsScreen(session.project), app.say_from_screen)
         case "board":
-            from cdd_agent.tui.screens.board import BoardScreen
-
             app.push_screen(BoardScreen(session.project), app.say_from_screen)
         case "settings":
-            from cdd_agent.tui.screens.settings import SettingsScreen
-
             app.push_screen(SettingsScreen(session), app.say_from_screen)
         case _:
-            from cdd_agent.tui.screens.help import QUESTION, HelpScreen
-
             situation = (
                 QUESTION
                 if app.asking.open is not None
@@ -67,8 +63,6 @@ async def open_screen(app: Shell, name: str, choice: str = "") -> None:
 
 def offer_first_steps(app: Shell) -> None:
     """The choice of a model, for somebody who has none and is not typing already."""
-    from cdd_agent.tui.screens.first_run import FirstRun
-
     session = app.session
     if (
         session is None
@@ -83,8 +77,6 @@ def offer_first_steps(app: Shell) -> None:
 
 
 def _done_with_first_run(app: Shell, chosen: str | None) -> None:
-    from cdd_agent.tui.screens.first_run import DEMO
-
     if chosen == DEMO:
         app.wants_demo = True
         app.action_leave()
@@ -97,8 +89,6 @@ def _done_with_first_run(app: Shell, chosen: str | None) -> None:
 
 def _ask_for_a_wish(app: Shell) -> None:
     """Once there is a model."""
-    from cdd_agent.tui.screens.first_run import Wish
-
     if app.session is None or app.session.project.config.model is None:
         return
     app.after_turn = None
@@ -107,8 +97,6 @@ def _ask_for_a_wish(app: Shell) -> None:
 
 
 def _done_with_wish(app: Shell, words: str | None) -> None:
-    from cdd_agent.tui.guide import Guide
-
     if words:
         guide = Guide(words)
         app.after_turn = partial(_guide, app, guide)
@@ -132,8 +120,6 @@ def _guide(app: Shell, guide: Guide) -> None:
 
 
 async def _done_with_palette(app: Shell, chosen: str | None) -> None:
-    from cdd_agent.tui.screens.palette import ACTION
-
     app.say_from_screen("" if chosen is None or chosen.startswith(ACTION) else chosen)
     if chosen is not None and chosen.startswith(ACTION):
         await app.run_action(chosen.removeprefix(ACTION), app)

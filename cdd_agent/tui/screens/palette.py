@@ -5,20 +5,22 @@ screens, keys.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import work
 from textual.binding import Binding, BindingType
 
+from cdd_agent.commands.listing import view
 from cdd_agent.commands.overview import next_line
 from cdd_agent.commands.registry import SlashCommand, commands
 from cdd_agent.errors import CddError
-from cdd_agent.tui.keys import everywhere
+from cdd_agent.tui.key_help import everywhere
 from cdd_agent.tui.screens.chooser import Chooser, Row
 from cdd_agent.tui.themes import THEMES
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator
+
     from cdd_agent.open_project import Project
 
 ACTION = "action:"
@@ -64,8 +66,6 @@ class Palette(Chooser):
 
 
 def _ticket_rows(project: Project) -> Iterator[Row]:
-    from cdd_agent.commands.listing import view
-
     for ticket in project.tickets.list():
         seen = view(ticket)
         line = next_line(ticket, seen)

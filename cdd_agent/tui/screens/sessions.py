@@ -4,14 +4,18 @@ Enter goes on with one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from rich.cells import set_cell_size
 
-from cdd_agent.events import SessionView
 from cdd_agent.tui.screens.chooser import Chooser, Row
 from cdd_agent.tui.screens.tickets import ago
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cdd_agent.events import SessionView
 
 _SIGNS = {"chat": "❯", "executor": "◐", "planner": "≡", "socrates": "?"}
 

@@ -5,7 +5,6 @@ where it stands.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import set_cell_size
@@ -20,6 +19,8 @@ from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tui.screens.chooser import Chooser, Row
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from cdd_agent.session import Session
 
 

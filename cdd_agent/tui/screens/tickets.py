@@ -5,9 +5,8 @@ what is next for one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable
 from datetime import UTC, datetime
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import set_cell_size
 from textual import work
@@ -15,8 +14,12 @@ from textual.binding import Binding, BindingType
 
 from cdd_agent.commands.overview import TicketOverview, overviews
 from cdd_agent.errors import CddError
-from cdd_agent.open_project import Project
 from cdd_agent.tui.screens.chooser import Chooser, Row
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from cdd_agent.open_project import Project
 
 _SIGNS = {
     "done": "✓",

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from rich.cells import cell_len
 
+from cdd_agent.events import Tone
 from cdd_agent.sanitize import sanitize_for_display, without_escapes
 from cdd_agent.tui.transcript.bounds import bounded
 from cdd_agent.tui.transcript.lines import (
@@ -32,6 +33,16 @@ class BlockKind(StrEnum):
     """An action: a header that folds what came of it."""
     MARKDOWN = "markdown"
     HEADING = "heading"
+
+
+BLOCKS = {
+    Tone.PLAIN: BlockKind.NOTE,
+    Tone.QUIET: BlockKind.OUTPUT,
+    Tone.HEADING: BlockKind.HEADING,
+    Tone.GOOD: BlockKind.GOOD,
+    Tone.WARNING: BlockKind.WARNING,
+    Tone.ERROR: BlockKind.ERROR,
+}
 
 
 _STATUS = {BlockKind.NOTE, BlockKind.GOOD, BlockKind.WARNING, BlockKind.ERROR}

@@ -1,15 +1,18 @@
-"""The inks of source code, found with pygments.
-
-pygments is imported when the first code is met: the shell's start must not wait for it.
-"""
+"""The inks of source code, found with Pygments."""
 
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
+# Pygments has no types.
+from pygments.lexers import (  # type: ignore[import-untyped]
+    find_lexer_class_for_filename,
+    get_lexer_by_name,
+)
+from pygments.util import ClassNotFound  # type: ignore[import-untyped]
+
 from cdd_agent.tui.transcript.lines import Ink, Mark, clip
 
 if TYPE_CHECKING:
-    # it ships no types
     from pygments.lexer import Lexer  # type: ignore[import-untyped]
 
 _TOKEN_INKS = {
@@ -71,12 +74,6 @@ def _token_ink(token: tuple[str, ...]) -> Ink:
 
 @lru_cache(maxsize=64)
 def _lexer(language: str) -> "Lexer | None":
-    # it ships no types
-    from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]
-
-    # it ships no types
-    from pygments.util import ClassNotFound  # type: ignore[import-untyped]
-
     try:
         return get_lexer_by_name(language)
     except ClassNotFound:
@@ -86,7 +83,5 @@ def _lexer(language: str) -> "Lexer | None":
 @lru_cache(maxsize=256)
 def language_of(path: str) -> str:
     """The language of a file by its name; empty where none is known."""
-    from pygments.lexers import find_lexer_class_for_filename
-
     lexer = find_lexer_class_for_filename(path.rpartition("/")[2])
     return lexer.aliases[0] if lexer is not None and lexer.aliases else ""

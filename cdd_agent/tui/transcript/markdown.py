@@ -9,6 +9,7 @@ from functools import cache
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from markdown_it import MarkdownIt
 from msgspec import Struct
 
 from cdd_agent.tui.transcript.code import CodeBlock
@@ -17,7 +18,6 @@ from cdd_agent.tui.transcript.lines import Gutter, Ink, TranscriptLine, blank
 from cdd_agent.tui.transcript.tables import Cell, Table
 
 if TYPE_CHECKING:
-    from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
 _BULLETS = "•◦▪"
@@ -32,8 +32,6 @@ def markdown_lines(source: str) -> list[TranscriptLine]:
 
 @cache
 def _parser() -> "MarkdownIt":
-    from markdown_it import MarkdownIt
-
     return MarkdownIt("commonmark", {"html": False, "maxNesting": 100}).enable(
         ["table", "strikethrough"]
     )

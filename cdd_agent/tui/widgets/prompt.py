@@ -4,6 +4,7 @@ Ctrl+R searches it, Tab completes, Ctrl+G opens an editor.
 
 from collections.abc import Callable, Hashable, Sequence
 from os.path import commonprefix
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from textual import work
@@ -11,16 +12,19 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.message import Message
-from textual.timer import Timer
 from textual.widgets import OptionList, Static
 
 from cdd_agent.completion import Completion
 from cdd_agent.errors import CddError
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tui.drafts import Drafts
+from cdd_agent.tui.editor import edited
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.history import PromptHistory
 from cdd_agent.tui.widgets.prompt_area import PromptArea
+
+if TYPE_CHECKING:
+    from textual.timer import Timer
 
 _WAITING = "  waits for the end of this · Esc takes it back"
 _ASIDE = "  comes back when the question is answered"
@@ -280,8 +284,6 @@ class Prompt(GuardedWidget, Vertical):
 
     @work(group="editor")
     async def _edit(self) -> None:
-        from cdd_agent.tui.editor import edited  # not for the shell's first screen
-
         self.replace(before := self._draft)
         try:
             text = await edited(self.app, before)

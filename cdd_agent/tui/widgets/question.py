@@ -10,7 +10,6 @@ from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
 from textual.geometry import Size
 from textual.message import Message
-from textual.widget import Widget
 from textual.widgets import Static
 
 from cdd_agent.events import Choice
@@ -37,6 +36,8 @@ of it.
 
 
 if TYPE_CHECKING:
+    from textual.widget import Widget
+
     _Mixin = Widget
 else:
     # of several bases the first widget gives its looks, which this one does not have

@@ -5,6 +5,7 @@ Cargo says on one stream which program of tests it starts, and the program on an
 what became of its tests.
 """
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath, PurePosixPath
@@ -13,7 +14,6 @@ from typing import Any
 from msgspec import Struct, field
 
 from cdd_agent.files.manifests import Manifests, ManifestUnreadable, parsed, section
-from cdd_agent.late_regex import late_regex
 from cdd_agent.verification.outcomes import Result, Results, Selection, SuiteRun
 from cdd_agent.verification.paths import paths_and_options
 from cdd_agent.verification.runner import (
@@ -26,21 +26,21 @@ from cdd_agent.verification.runner import (
 )
 from cdd_agent.verification.test_id import TestId
 
-_COLOUR = late_regex(r"\x1b\[[\d;]*m")
-_STARTED = late_regex(
+_COLOUR = re.compile(r"\x1b\[[\d;]*m")
+_STARTED = re.compile(
     r" *Running (?:unittests )?(\S.*) \((?:.*[/\\])?(.+)-[0-9a-f]{8,}(?:\.exe)?\)"
 )
-_STARTED_DOC_TESTS = late_regex(r" *Doc-tests (\S+)")
-_COUNT = late_regex(r"running (\d{1,9}) tests?")
-_TEST = late_regex(
+_STARTED_DOC_TESTS = re.compile(r" *Doc-tests (\S+)")
+_COUNT = re.compile(r"running (\d{1,9}) tests?")
+_TEST = re.compile(
     r"test (.+?)(?: - should panic)? \.\.\. (ok|FAILED|ignored)(?:, .*| \(.*| <.*)?"
 )
-_END = late_regex(
+_END = re.compile(
     r"test result: (?:ok|FAILED)\. (\d{1,9}) passed; (\d{1,9}) failed; (\d{1,9})"
     r" ignored; "
 )
-_TEXT = late_regex(r"---- (.+) stdout ----")
-_DOC_TEST = late_regex(r"(.+?) - (.*?)\(line (\d{1,9})\)(?: - .*)?")
+_TEXT = re.compile(r"---- (.+) stdout ----")
+_DOC_TEST = re.compile(r"(.+?) - (.*?)\(line (\d{1,9})\)(?: - .*)?")
 _RESULTS = {"ok": Result.PASSED, "FAILED": Result.FAILED, "ignored": Result.SKIPPED}
 _PLAIN = (
     "--no-fail-fast",

@@ -6,7 +6,6 @@ from pathlib import Path, PurePath, PurePosixPath
 
 from msgspec.structs import replace
 
-from cdd_agent.late_regex import late_regex
 from cdd_agent.verification.outcomes import Selection, SuiteRun, is_in
 from cdd_agent.verification.paths import exists, from_root
 from cdd_agent.verification.runner import Matters, Reported, Reporting, TestRunner
@@ -33,7 +32,7 @@ _NEAR = 8
 """How many words of a command may come before `pytest`."""
 
 # Options that choose no tests: they change what is printed, measured or stopped at.
-_PLAIN = late_regex(
+_PLAIN = re.compile(
     r"""
       -[qvslx]+ | -r\w+ | -n(\d+|auto|logical)
     | --(quiet|verbose|exitfirst|showlocals|full-trace|no-header|no-summary)

@@ -3,6 +3,7 @@ take for its own.
 """
 
 import ast
+import configparser
 from functools import partial
 from pathlib import PurePosixPath
 
@@ -93,8 +94,6 @@ def _pytest_table(pyproject: str) -> object:
 
 
 def _section(ini: str, name: str) -> object:
-    import configparser  # few projects have such a file, and it is slow to import
-
     parser = configparser.RawConfigParser(strict=False)
     try:
         parser.read_string(ini)

@@ -8,7 +8,8 @@ import pytest
 
 from cdd_agent.config import load_config
 from cdd_agent.llm.known_models import known_model
-from cdd_agent.llm.local_servers import LocalServer, OfferedModel
+from cdd_agent.llm.local_servers import LocalServer
+from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.llm.providers import PROVIDERS
 from cdd_agent.tui.guide import Guide
 from cdd_agent.tui.screens.board import BoardScreen

@@ -10,7 +10,8 @@ import pytest
 from textual.binding import Binding
 
 from cdd_agent.tui.app import Shell
-from cdd_agent.tui.keys import all_of_the_shell, shown
+from cdd_agent.tui.key_help import all_of_the_shell
+from cdd_agent.tui.keys import shown
 from cdd_agent.tui.screens.chooser import Chooser
 from cdd_agent.tui.screens.first_run import Wish
 from cdd_agent.tui.screens.help import HelpScreen

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from textual.pilot import Pilot
 
-from cdd_agent.llm.local_servers import OfferedModel
+from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.tui.app import Shell
 from cdd_agent.tui.screens.first_run import FirstRun, Wish
 from cdd_agent.tui.screens.palette import Palette

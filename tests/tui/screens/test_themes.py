@@ -15,7 +15,7 @@ from textual.constants import ESCAPE_DELAY
 from textual.message import Message
 
 from cdd_agent.files.state_folder import state_folder
-from cdd_agent.tui.background import BackgroundTold
+from cdd_agent.tui.background_message import BackgroundTold
 from cdd_agent.tui.themes import (
     THEMES,
     ThemeChoice,
