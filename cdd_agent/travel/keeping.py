@@ -50,10 +50,11 @@ async def lease_kept(
     goes on while the lease lasts.
     """
     every = every or _LOOK
-    known, holder = load_whereabouts(record.folder), copy_id(record.root)
+    known = load_whereabouts(record.folder)
     if known is None:
         yield
         return
+    holder = copy_id(record.root)
     from cdd_agent.travel.lease import Claim
     from cdd_agent.travel.reference import RunReference
 
