@@ -11,19 +11,18 @@ import json
 import math
 import os
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 from msgspec import UNSET, Meta, UnsetType, field
 from msgspec.structs import replace
-from platformdirs import user_config_path
 
 from cdd_agent.errors import BadInput
 from cdd_agent.forms import Fault, NotOfForm, Respelled, read
 from cdd_agent.guarded_yaml import read_file, read_mapping
 from cdd_agent.partly_shown import PartlyShown
+from cdd_agent.user_folders import config_folder
 from cdd_agent.web_address import web_address
 
 PROJECT_FILE = Path(".cdd") / "config.yaml"
@@ -375,8 +374,9 @@ def load_config(
     """
     environment = os.environ if environment is None else environment
     merged: dict[str, Any] = {}
-    for file in (user_file(), root / PROJECT_FILE):
-        merged = _merged(merged, _from_file(file))
+    for file in (existing_user_file(), root / PROJECT_FILE):
+        if file is not None:
+            merged = _merged(merged, _from_file(file))
     in_environment = {
         key: value
         for key in _FROM_ENVIRONMENT
@@ -674,23 +674,32 @@ def _is_switched(environment: Mapping[str, str]) -> bool:
     )
 
 
-def user_file() -> Path:
-    """The user's own settings, for all projects: where `CDD_USER_CONFIG` says, or the
-    platform keeps such files.
+def user_file() -> Path | None:
+    """Return the path of the user's settings for all projects, or None without a home.
+
+    It is the file that `CDD_USER_CONFIG` names, or `config.yaml` in the platform's
+    folder. The file may not exist.
     """
     if chosen := os.environ.get(USER_CONFIG):
         return Path(chosen)
-    told, home = (
-        Path(os.environ.get(name, "")) for name in ("XDG_CONFIG_HOME", "HOME")
-    )
-    # platformdirs finds the same, and takes 5 ms to import
-    if sys.platform == "linux" and home.is_absolute():
-        return (
-            (told if told.is_absolute() else home / ".config")
-            / "cdd-agent"
-            / "config.yaml"
-        )
-    return user_config_path("cdd-agent") / "config.yaml"
+    folder = config_folder()
+    return folder / "config.yaml" if folder else None
+
+
+def existing_user_file() -> Path | None:
+    """Return the file of the user's settings, or None if there is none.
+
+    A container often has a `HOME` that its user must not enter, so a folder that
+    cannot be entered has no settings. A file that the user named is always returned.
+    """
+    file = user_file()
+    if file is None or os.environ.get(USER_CONFIG):
+        return file
+    try:
+        file.stat()
+    except OSError:
+        return None
+    return file
 
 
 def _from_file(path: Path) -> dict[str, Any]:

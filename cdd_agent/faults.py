@@ -11,8 +11,8 @@ from time import monotonic
 
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import append_line, ignore_runs
-from cdd_agent.files.state_folder import state_folder
 from cdd_agent.redaction import Redactor
+from cdd_agent.user_folders import state_folder
 
 _AGAIN = 10.0
 """Seconds in which the same fault is not told again: a screen is drawn often."""
@@ -67,9 +67,9 @@ class FaultLog:
         return f"{words}; its traceback could not be kept anywhere"
 
     def _places(self) -> list[Path]:
-        own = state_folder() / "errors.log"
-        return (
-            [self._root / ".cdd" / "runs" / "errors.log", own]
-            if (self._root / ".cdd").is_dir()
-            else [own]
-        )
+        folders = []
+        if (self._root / ".cdd").is_dir():
+            folders.append(self._root / ".cdd" / "runs")
+        if state := state_folder():
+            folders.append(state)
+        return [folder / "errors.log" for folder in folders]

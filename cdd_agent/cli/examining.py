@@ -18,6 +18,7 @@ from cdd_agent.config import (
     Config,
     Models,
     as_lines,
+    existing_user_file,
     fallbacks_of,
     of_role,
     user_file,
@@ -91,8 +92,14 @@ def examine(
     except BadInput as error:
         say(False, "config", error.message)
         return ExitCode.BAD_INPUT
-    if user_file().is_file():
-        say(True, "config", f"{user_file()} (yours, for all projects)")
+    if file := existing_user_file():
+        say(True, "config", f"{file} (yours, for all projects)")
+    elif user_file() is None:
+        say(
+            None,
+            "home",
+            "none, so there are no settings for all projects",
+        )
     tickets = project.tickets.list()
     say(
         bool(tickets) or None,

@@ -8,7 +8,7 @@ it can be removed while no run goes on.
 from __future__ import annotations
 
 import asyncio
-import os
+import platform
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
 from cdd_agent.git.command import CONFIG, Git
+from cdd_agent.user_folders import worker_cache_folder
 
 _KNOWN = "refs/cdd/have"
 _MOST_KNOWN = 200
@@ -28,12 +29,17 @@ _LOOK = 0.1
 
 
 def cache_folder() -> Path:
-    """All projects' caches of this machine."""
-    return (
-        Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        / "cdd"
-        / "cluster"
-    )
+    """Return the folder of all projects' caches on this machine.
+
+    Raises `BadInput` for a worker without a home folder.
+    """
+    folder = worker_cache_folder()
+    if folder is None:
+        raise BadInput(
+            f"The worker on {platform.node()} has no home folder for its cache",
+            hint="Set XDG_CACHE_HOME in the worker's environment to a folder.",
+        )
+    return folder
 
 
 class Cache(Struct, frozen=True):

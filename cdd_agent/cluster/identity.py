@@ -17,6 +17,7 @@ from cdd_agent.git.command import Git
 from cdd_agent.git.repository import repository_of
 from cdd_agent.redaction import Redactor
 from cdd_agent.travel.own_tree import OwnTree
+from cdd_agent.user_folders import home_folder
 
 _NOT_SENT = {"record", "notifications", "approval", "commit", "jobs"}
 
@@ -38,8 +39,8 @@ def settings_to_send(config: Config, root: Path) -> dict[str, Any]:
             "The settings hold what looks like a secret, and so do not travel",
             hint="Put it into the workers' environment.",
         )
-    for folder in (root, Path.home()):
-        if len(folder.parts) > 1 and str(folder) in text:
+    for folder in (root, home_folder()):
+        if folder and len(folder.parts) > 1 and str(folder) in text:
             raise BadInput(
                 f"The settings name {folder}, which is a folder of this machine",
                 hint="Name files from the project's root, and have them committed.",

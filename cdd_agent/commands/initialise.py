@@ -13,6 +13,7 @@ from cdd_agent.events import About, Notice, Tone
 from cdd_agent.files.atomic import create_exclusive, ignore_runs
 from cdd_agent.open_project import Project
 from cdd_agent.tickets.templates import copy_bundled
+from cdd_agent.user_folders import home_folder
 
 # as it is written to the disk, a key with its comment on each line
 CONFIG = """\
@@ -164,18 +165,20 @@ def _created(path: Path, text: str) -> list[Path]:
 
 def _refuse_no_place(root: Path) -> None:
     """Judged by which folder it is, and not by its name: a link to `/etc` is `/etc`."""
-    alone = [Path.home(), Path(root.anchor), *map(Path, _SHARED)]
+    home = home_folder()
+    if home is not None and _is(root, home):
+        raise NoPlace(root, "your home folder")
+    alone = [Path(root.anchor), *map(Path, _SHARED)]
     whole = [
         *map(Path, _SYSTEM),
         *(Path(os.environ[name]) for name in _WINDOWS_SYSTEM if os.environ.get(name)),
     ]
     if drive := os.environ.get("SYSTEMDRIVE"):
         alone.append(Path(f"{drive}/Users"))
-    what = "your home folder" if _is(root, Path.home()) else "a folder of the system"
     if any(_is(root, place) for place in alone) or any(
         _is(folder, place) for folder in (root, *root.parents) for place in whole
     ):
-        raise NoPlace(root, what)
+        raise NoPlace(root, "a folder of the system")
 
 
 def _is(folder: Path, place: Path) -> bool:

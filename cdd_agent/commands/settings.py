@@ -19,10 +19,10 @@ from cdd_agent.config import (
     PROJECT_FILE,
     Config,
     changed_text,
+    existing_user_file,
     load_config,
     set_in_environment,
     set_in_file,
-    user_file,
     with_setting,
 )
 from cdd_agent.files.atomic import write_atomic
@@ -60,10 +60,9 @@ def settings_of(project: Project) -> list[Setting]:
     where one cannot be read.
     """
     stored = load_config(project.root, {})
-    of_user, of_project = (
-        set_in_file(user_file()),
-        set_in_file(project.root / PROJECT_FILE),
-    )
+    user_file = existing_user_file()
+    of_user = set_in_file(user_file) if user_file else frozenset()
+    of_project = set_in_file(project.root / PROJECT_FILE)
     redactor = Redactor.of_environment(project.config.commands.hide_env)
     settings = []
     for name, words in words_of_settings().items():

@@ -20,7 +20,7 @@ from typing import NamedTuple, Self
 from cdd_agent.context.terms import IN_TERMS, taken_apart, term_of
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import create_exclusive
-from cdd_agent.files.state_folder import state_folder
+from cdd_agent.user_folders import state_folder
 
 _FOLDER = Path(".cdd") / "cache"
 _VERSION = 2
@@ -390,18 +390,25 @@ def _place(root: Path) -> Path | None:
         folder.mkdir(exist_ok=True)
         with suppress(FileExistsError), (folder / ".gitignore").open("x") as ignore:
             ignore.write("*\n")
-        name = hmac.new(_secret(), os.fsencode(folder), hashlib.sha256).hexdigest()[:32]
+        secret = _secret()
+        if secret is None:
+            return None
+        name = hmac.new(secret, os.fsencode(folder), hashlib.sha256).hexdigest()[:32]
     except (OSError, BadInput):
         return None
     place = folder / f"map-{name}.sqlite"
     return None if place.is_symlink() else place
 
 
-def _secret() -> bytes:
-    """This person's own, made when it is first needed. Raises `OSError` or
-    `BadInput`.
+def _secret() -> bytes | None:
+    """Return the user's key, created on first use, or None without a home folder.
+
+    Raises `OSError` or `BadInput`.
     """
-    file = state_folder() / "cache-key"
+    folder = state_folder()
+    if folder is None:
+        return None
+    file = folder / "cache-key"
     if not file.exists():
         with suppress(FileExistsError):
             create_exclusive(file, secrets.token_bytes(32), 0o600)

@@ -17,11 +17,11 @@ from pathlib import Path
 from msgspec import field
 
 from cdd_agent.errors import BadInput
-from cdd_agent.files.atomic import create_exclusive, read_bytes, remove
+from cdd_agent.files.atomic import NotRead, create_exclusive, read_bytes, remove
 from cdd_agent.files.json_file import JsonFile, Moment
-from cdd_agent.files.state_folder import state_folder
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.store import Ticket
+from cdd_agent.user_folders import state_folder
 
 MARGIN = timedelta(minutes=5)
 """By how much the clocks of two machines may differ from the true time."""
@@ -229,11 +229,35 @@ def copy_id(root: Path) -> str:
     """The name of this copy of a project in leases: another folder or machine has
     another one. Raises `BadInput`.
     """
-    file = state_folder() / "machine"
-    with suppress(FileExistsError):
-        if read_bytes(file) is None:
-            create_exclusive(file, secrets.token_hex(16).encode(), 0o600)
-    known = (read_bytes(file) or b"").decode(errors="replace")
+    known = _machine_id(root).decode(errors="replace")
     return hashlib.sha256(
         f"{known}\0{platform.node()}\0{root}".encode(errors="surrogateescape")
     ).hexdigest()[:20]
+
+
+def _machine_id(root: Path) -> bytes:
+    """Return a random id of this machine, created on first use.
+
+    It is in the user's state folder. A user without a writable home has it with the
+    project's runs. Raises `BadInput` if neither folder is writable.
+    """
+    files = [root / ".cdd" / "runs" / "machine"]
+    if folder := state_folder():
+        files.insert(0, folder / "machine")
+    for file in files:
+        with suppress(NotRead):
+            if known := read_bytes(file):
+                return known
+    *at_home, in_project = files
+    known = secrets.token_hex(16).encode()
+    for file in at_home:
+        with suppress(BadInput):
+            return _create_once(file, known)
+    return _create_once(in_project, known)
+
+
+def _create_once(file: Path, data: bytes) -> bytes:
+    """Return the file's content, which is `data` unless another process was faster."""
+    with suppress(FileExistsError):
+        create_exclusive(file, data, 0o600)
+    return read_bytes(file) or b""

@@ -19,7 +19,6 @@ from urllib.parse import urlsplit
 import httpx
 from msgspec import Struct
 from msgspec.structs import replace
-from platformdirs import user_cache_path
 
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import write_atomic
@@ -35,6 +34,7 @@ from cdd_agent.llm.direct.json_values import (
 from cdd_agent.llm.known_models import KnownModel
 from cdd_agent.llm.port import Price
 from cdd_agent.llm.providers import Endpoint, Speaks, is_this_computer
+from cdd_agent.user_folders import cache_folder
 
 _A_DAY, _AN_HOUR = 86_400.0, 3_600.0
 _PATIENCE = 3.0
@@ -306,9 +306,9 @@ class _CachedList(Struct, frozen=True):
     @classmethod
     def read(cls, base: str) -> "_CachedList":
         """The list that came from this address, or an empty one."""
-        path, text = _place(), ""
+        path, text = _list_file(), ""
         with suppress(OSError):
-            if path.stat().st_size <= _LONGEST_LIST:
+            if path and path.stat().st_size <= _LONGEST_LIST:
                 text = path.read_text(encoding="utf-8", errors="replace")
         content = as_dict(read_json(text))
         if content.get("base") != base:
@@ -317,18 +317,22 @@ class _CachedList(Struct, frozen=True):
         return cls(base, as_amount(content.get("asked_at")) or 0.0, entries)
 
     def write(self) -> None:
-        """Keep it, if the disk takes it: without, it is asked for again."""
+        """Save the list, if there is a place to. Otherwise it is downloaded again."""
+        path = _list_file()
+        if path is None:
+            return
         content = {
             "base": self.base,
             "asked_at": self.asked_at,
             "data": list(self.entries),
         }
         with suppress(CddError, OSError):
-            write_atomic(_place(), json.dumps(content).encode())
+            write_atomic(path, json.dumps(content).encode())
 
 
-def _place() -> Path:
-    return user_cache_path("cdd-agent") / "openrouter-models.json"
+def _list_file() -> Path | None:
+    folder = cache_folder()
+    return folder / "openrouter-models.json" if folder else None
 
 
 _FIELDS = (

@@ -6,12 +6,11 @@ import os
 import re
 from pathlib import Path
 
-from platformdirs import user_data_path
-
 from cdd_agent.config import Commands, switched
 from cdd_agent.files.paths import PathRefused, confine_folder
 from cdd_agent.process.policy import CommandRunner, as_tool_answer
 from cdd_agent.threads import waited_for
+from cdd_agent.user_folders import data_folder
 
 _ID = re.compile(r"[\w@+=,-]([\w .@+=,-]{0,126}[\w@+=,-])?")
 
@@ -59,6 +58,10 @@ def _session_folder(*ids: str) -> Path:
             )
     if chosen := os.environ.get("CDD_WORKSPACES"):
         base = Path(chosen).absolute()
+    elif folder := data_folder():
+        base = folder / "workspaces"
     else:
-        base = user_data_path("cdd-agent") / "workspaces"
+        raise PathRefused(
+            "there is no home folder for sessions; set CDD_WORKSPACES to a folder"
+        )
     return base.resolve() / confine_folder(base, "/".join(ids))

@@ -52,10 +52,11 @@ async def lease_kept(
     goes on while the lease lasts.
     """
     every = every or _LOOK
-    known, holder = load_whereabouts(record.folder), copy_id(record.root)
+    known = load_whereabouts(record.folder)
     if known is None:
         yield
         return
+    holder = copy_id(record.root)
     repository = await repository_of(record.root)
     reference = await RunReference.open(
         record.root, record.folder, record.slug, known.remote, now, repository

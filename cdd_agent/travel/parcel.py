@@ -41,6 +41,7 @@ from cdd_agent.git.snapshot import Snapshots
 from cdd_agent.redaction import Redactor
 from cdd_agent.threads import in_thread
 from cdd_agent.tickets.store import Ticket
+from cdd_agent.user_folders import home_folder
 from cdd_agent.version import VERSION
 
 MANIFEST = "run.json"
@@ -332,7 +333,10 @@ class Parcel(Struct):
     def _presentable(self, content: bytes) -> bytes:
         """A text without secrets, and without the names of folders of this machine."""
         text = self.redactor.redact(content.decode(errors="replace"))
-        for folder, short in ((self.record.root, "."), (Path.home(), "~")):
+        folders = [(self.record.root, ".")]
+        if home := home_folder():
+            folders.append((home, "~"))
+        for folder, short in folders:
             for name in {str(folder), json.dumps(str(folder))[1:-1]}:
                 if len(folder.parts) > 1 and name in text:
                     if folder == self.record.root:

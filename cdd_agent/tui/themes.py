@@ -19,7 +19,7 @@ from textual.theme import Theme
 
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.files.atomic import write_atomic
-from cdd_agent.files.state_folder import state_folder
+from cdd_agent.user_folders import state_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,8 +85,9 @@ def remembered(environment: Mapping[str, str] = os.environ) -> ThemeChoice:
     """The theme that the person chose, or that fitted the terminal last time; at first
     by its environment, or dark.
     """
+    file = _file()
     with suppress(OSError, ValueError, RecursionError):
-        kept = json.loads(_file().read_bytes())
+        kept = json.loads(file.read_bytes()) if file else None
         if isinstance(kept, dict) and kept.get("theme") in THEMES:
             return ThemeChoice(kept["theme"], kept.get("chosen") is True)
     last = environment.get("COLORFGBG", "").rpartition(";")[2]
@@ -96,9 +97,12 @@ def remembered(environment: Mapping[str, str] = os.environ) -> ThemeChoice:
 
 def remember(choice: ThemeChoice) -> None:
     """For the next start; where the disk refuses, that begins as this one did."""
+    file = _file()
+    if file is None:
+        return
     with suppress(CddError):
         text = json.dumps({"theme": choice.name, "chosen": choice.is_chosen})
-        write_atomic(_file(), f"{text}\n".encode())
+        write_atomic(file, f"{text}\n".encode())
 
 
 def known_theme(name: str) -> str:
@@ -157,5 +161,6 @@ def by_background(colour: str) -> str | None:
     return "light" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "dark"
 
 
-def _file() -> Path:
-    return state_folder() / "theme.json"
+def _file() -> Path | None:
+    folder = state_folder()
+    return folder / "theme.json" if folder else None

@@ -14,7 +14,6 @@ from textual import events
 from textual.constants import ESCAPE_DELAY
 from textual.message import Message
 
-from cdd_agent.files.state_folder import state_folder
 from cdd_agent.tui.background_message import BackgroundTold
 from cdd_agent.tui.themes import (
     THEMES,
@@ -24,6 +23,7 @@ from cdd_agent.tui.themes import (
     remembered,
     use_theme,
 )
+from cdd_agent.user_folders import state_folder
 from tests.support.projects import SLUG, Sandbox, Step
 from tests.tui.person import Person, person_at
 
