@@ -30,6 +30,7 @@ from tests.crash.story import git
 from tests.engine.tool_steps import answers, calls, create, execute, read, replace
 from tests.support.listening import collect, stop_at
 from tests.support.projects import Sandbox, Step, check, run_all, says
+from tests.support.tables import each_row
 
 Answer = Callable[[Review], Reviewed]
 
@@ -194,9 +195,7 @@ async def test_what_cannot_be_written_is_asked_about_again_with_the_reason(
     assert (asking.text("b.py"), asking.text("a.txt")) == ("x = 3\n", NEW)
 
 
-@pytest.mark.parametrize(
-    "answer", [yes, without(1), edit("good, by me\n"), refuse("no such words")]
-)
+@each_row("answer", [yes, without(1), edit("good, by me\n"), refuse("no such words")])
 async def test_nobody_is_asked_twice_about_the_same_reply(
     asking: Sandbox, answer: Answer
 ) -> None:
@@ -436,8 +435,7 @@ def test_any_parts_are_what_is_there_and_an_undo_takes_them_back(
     lines = [b"line %d" % number + end for number in range(1, 32)]
     before = b"".join(lines) + last
     root = tmp_path_factory.mktemp("project")
-    sandbox = Sandbox(root, flags={"approval": "ask"})
-    git(root, "init", "--quiet")
+    sandbox = Sandbox(root, flags={"approval": "ask"}).in_process()
     sandbox.write(Step("a.txt", "none", also=("new.txt", "old.txt (deleted)")))
     (root / "a.txt").write_bytes(before)
     (root / "old.txt").write_bytes(before)
