@@ -29,6 +29,7 @@ from tests.support.forked import ran
 from tests.support.injecting import fail_once
 from tests.support.projects import SLUG, Sandbox, Step, check, says
 from tests.support.reviews import review_of
+from tests.support.tables import each_row
 
 TWO = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
 
@@ -275,7 +276,7 @@ if os.name != "nt":
             )
             os.close(slave)
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("where", "name", "line"),
         [
             (ChatAgent, "say", "hello"),
@@ -347,12 +348,12 @@ if os.name != "nt":
             return (await person.shell.review(question)).choice
         return await person.shell.approve(question)
 
-    @pytest.mark.parametrize(
+    @each_row(
         "question",
         [*QUESTIONS, "Which port?"],
         ids=lambda question: type(question).__name__,
     )
-    @pytest.mark.parametrize("line", ["y", "yes", "Y", "n", "8080"])
+    @each_row("line", ["y", "yes", "Y", "n", "8080"])
     async def test_only_who_has_seen_a_question_answers_it(
         sandbox: Sandbox,
         capsys: pytest.CaptureFixture[str],

@@ -34,6 +34,7 @@ from tests.agents.asking import COMPLETE, asks
 from tests.agents.test_planner import plan as planned
 from tests.support.listening import collect, tell
 from tests.support.projects import SLUG, Sandbox, Step, check, notice, noticed, says
+from tests.support.tables import each_row
 
 WHY = "it can wait"
 
@@ -238,7 +239,7 @@ WORDS = (
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     "around",
     ["{}", "{} please", "{} 30", "please {} this step", "{} because nobody needs it"],
 )
@@ -280,7 +281,7 @@ def test_one_or_two_words_start_a_step_only_as_commands(sandbox: Sandbox) -> Non
         check_it()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         "status\nskip because it is slow",
@@ -301,7 +302,7 @@ def test_a_long_paste_is_guidance_and_is_read_at_once(sandbox: Sandbox) -> None:
         assert agent.meaning(pasted).name == "guidance"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "meant"),
     [
         ("staus", "`status`"),
@@ -327,7 +328,7 @@ async def test_what_is_near_a_command_is_asked_about(
     session.leave()
 
 
-@pytest.mark.parametrize("word", ["quit", "exit", "q", ":q", ":wq", "Quit", " bye "])
+@each_row("word", ["quit", "exit", "q", ":q", ":wq", "Quit", " bye "])
 async def test_words_for_leaving_leave(sandbox: Sandbox, word: str) -> None:
     session = sandbox.write(*THREE).session()
     events = await say(session, f"/exec {SLUG}", word)
@@ -335,7 +336,7 @@ async def test_words_for_leaving_leave(sandbox: Sandbox, word: str) -> None:
     assert f"Left {SLUG}" in told(events)
 
 
-@pytest.mark.parametrize("word", ["help", "?", "HELP"])
+@each_row("word", ["help", "?", "HELP"])
 async def test_words_for_help_show_the_agents_words(
     sandbox: Sandbox, word: str
 ) -> None:
@@ -512,7 +513,7 @@ async def test_after_each_step_the_words_that_can_follow_are_offered(
     session.leave()
 
 
-@pytest.mark.parametrize("last", ["c", "skip", "all"])
+@each_row("last", ["c", "skip", "all"])
 async def test_the_end_of_a_run_says_what_is_left_to_do(
     sandbox: Sandbox, last: str
 ) -> None:
@@ -583,7 +584,7 @@ async def with_planner(sandbox: Sandbox) -> Session:
     return session
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("opened", "line", "meant"),
     [(with_socrates, *case) for case in SOCRATES]
     + [(with_planner, *case) for case in PLANNER],
@@ -605,7 +606,7 @@ async def test_near_a_word_of_socrates_or_the_planner_nobody_is_paid(
     session.leave()
 
 
-@pytest.mark.parametrize("opened", [with_socrates, with_planner])
+@each_row("opened", [with_socrates, with_planner])
 async def test_answers_in_a_word_go_to_the_model(
     sandbox: Sandbox, opened: Opened
 ) -> None:
@@ -678,7 +679,7 @@ ACTIVE = {
 }
 
 
-@pytest.mark.parametrize("active", ACTIVE)
+@each_row("active", ACTIVE)
 async def test_looking_and_going_back_by_slug_leave_the_active_agent_as_it_is(
     done: Sandbox, active: str
 ) -> None:

@@ -26,6 +26,7 @@ from cdd_agent.llm.port import (
 )
 from cdd_agent.llm.scripted import ERRORS, NoReplyLeft, ScriptedModel, ScriptedReply
 from tests.support.replies import all_of
+from tests.support.tables import each_row
 
 SCRIPT = """\
 pace: 0
@@ -177,7 +178,7 @@ async def test_reads_a_script_file(tmp_path: Path) -> None:
     assert last == Done(StopReason.LENGTH, Usage(5, 1))
 
 
-@pytest.mark.parametrize("name", list(ERRORS))
+@each_row("name", list(ERRORS))
 async def test_a_script_can_name_every_error(tmp_path: Path, name: str) -> None:
     path = tmp_path / "script.yaml"
     path.write_text(f"replies:\n  - error: {name}\n")
@@ -188,7 +189,7 @@ async def test_a_script_can_name_every_error(tmp_path: Path, name: str) -> None:
     assert type(raised.value) is ERRORS[name]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "line", "problem"),
     [
         ("", 1, "`replies` is missing"),

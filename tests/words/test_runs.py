@@ -11,6 +11,7 @@ from cdd_agent.errors import CddError
 from cdd_agent.events import Event, Notice
 from tests.support.listening import collect
 from tests.support.projects import Copied, Sandbox, Step, check, run_all, says
+from tests.support.tables import each_row
 
 FIRST, SECOND = Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1")
 
@@ -122,7 +123,7 @@ async def narrow(half: Sandbox) -> list[Event]:
     return await run_all(half.replies(says("b.txt", "x")))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("happens", "said"),
     [
         (
@@ -198,7 +199,7 @@ async def test_what_is_found(
     assert sentences(await happens(half)) == said
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("plan", "why"),
     [
         (
