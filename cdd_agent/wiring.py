@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from cdd_agent.context.finder import CodeFinder
     from cdd_agent.edits.review import Review
     from cdd_agent.engine.engine import Engine
+    from cdd_agent.engine.history import OpenCheckpoints
     from cdd_agent.engine.lock import TicketLock
     from cdd_agent.engine.record import RunRecord
     from cdd_agent.events import Emit, Event, Proposal
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from cdd_agent.llm.options import ModelOptions
     from cdd_agent.llm.providers import Endpoint
     from cdd_agent.llm.shared import Shared
-    from cdd_agent.process.policy import CommandRunner, Permit
+    from cdd_agent.process.policy import CommandRunner, Permit, RunProgram
     from cdd_agent.redaction import Redactor
     from cdd_agent.tools.action_runner import ActionRunner
     from cdd_agent.travel.landing import Landing
@@ -84,6 +85,10 @@ class Wiring(Struct, frozen=True, dict=True):
     clock: Clock | None = None
     watched: bool = True
     """Whether somebody reads along; see `make_model`."""
+    run_program: RunProgram | None = None
+    """Runs the programs of commands and checks in place of real processes."""
+    open_checkpoints: OpenCheckpoints | None = None
+    """Opens the checkpoints of runs elsewhere than in git."""
     shared: Shared | None = None
     """What a run has in common with others that are under way."""
     tally: Tally = field(default_factory=Tally)
@@ -132,7 +137,10 @@ class Wiring(Struct, frozen=True, dict=True):
     @cached_property
     def commands(self) -> CommandRunner:
         """One for the whole session: what was always allowed stays so."""
-        return open_commands(self.project, self.frontend)
+        commands = open_commands(self.project, self.frontend)
+        if self.run_program is not None:
+            commands = replace(commands, run_program=self.run_program)
+        return commands
 
     @cached_property
     def code(self) -> CodeFinder:
@@ -262,6 +270,7 @@ class Wiring(Struct, frozen=True, dict=True):
         from cdd_agent.engine.record import RunRecord
         from cdd_agent.engine.step import StepRunner
         from cdd_agent.events import PersonAnswered
+        from cdd_agent.git.checkpoint import Checkpoints
         from cdd_agent.wording import question
 
         project, code, commands = self.session.project, self.code, self.commands
@@ -315,6 +324,7 @@ class Wiring(Struct, frozen=True, dict=True):
             require=None if config.require == "off" else config.require,
             start_over=start_over,
             lock=lock,
+            open_checkpoints=self.open_checkpoints or Checkpoints.open,
         )
         return engine
 
