@@ -280,6 +280,7 @@ async def test_a_command_off_the_list_is_refused(project: Sandbox) -> None:
 
 async def test_or_asked_about_where_the_settings_say_so(project: Sandbox) -> None:
     project.flags = {"commands": {"mode": "ask"}}
+    project.run_program = None
     events = await say(
         project.replies(
             calls("execute_command", command="rm greet.py"), "Gone."
@@ -292,6 +293,7 @@ async def test_or_asked_about_where_the_settings_say_so(project: Sandbox) -> Non
 
 
 async def test_of_a_command_that_fails_the_exit_code_is_shown(project: Sandbox) -> None:
+    project.run_program = None
     events = await say(
         project.replies(
             calls("execute_command", command="ls none"), "Not there."

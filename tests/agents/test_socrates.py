@@ -584,6 +584,7 @@ async def test_patience_asks_again_when_the_connection_breaks(sandbox: Sandbox) 
     session.leave()
 
 
+@pytest.mark.fork
 async def test_after_a_kill_at_most_the_reply_under_way_is_lost(tmp_path: Path) -> None:
     sandbox = Sandbox(tmp_path).write(spec=TEMPLATE)
     code = f"""

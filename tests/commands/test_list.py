@@ -162,6 +162,7 @@ async def carried_out(sandbox: Sandbox) -> Session:
     return session
 
 
+@pytest.mark.fork
 async def test_a_plan_that_is_done_is_read_again_only_when_it_was_changed(
     sandbox: Sandbox,
 ) -> None:

@@ -89,5 +89,6 @@ def test_a_reply_of_a_megabyte_takes_its_length_in_time(
     text: str, opening: str
 ) -> None:
     began = time.process_time()
-    played(opening + text * (1_000_000 // len(text)), 4)
-    assert time.process_time() - began < 5
+    played(opening + text * (1_000_000 // len(text)), 16)
+    # a tenth of a second on a machine that is not busy
+    assert time.process_time() - began < 2

@@ -291,6 +291,7 @@ def test_a_script_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
         ScriptedModel.from_file(tmp_path / "latin.yaml")
 
 
+@pytest.mark.fork
 def test_the_loopback_server_plays_a_script_file(tmp_path: Path) -> None:
     path = tmp_path / "script.yaml"
     path.write_text(SCRIPT, encoding="utf-8")
