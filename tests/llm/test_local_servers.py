@@ -177,13 +177,13 @@ async def test_entries_that_are_none_are_left_out() -> None:
     ],
 )
 async def test_who_is_slow_is_not_waited_for(pieces: Iterable[bytes]) -> None:
-    with answering(itertools.chain(pieces, itertools.repeat(b"")), pause=0.1) as (
+    with answering(itertools.chain(pieces, itertools.repeat(b"")), pause=0.02) as (
         port,
         _,
     ):
         began = time.monotonic()
         with pytest.raises(ConnectionFailed):
-            await models_at(f"http://127.0.0.1:{port}/v1", patience=0.4)
+            await models_at(f"http://127.0.0.1:{port}/v1", patience=0.1)
         assert time.monotonic() - began < 60
 
 

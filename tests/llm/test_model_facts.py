@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from platformdirs import user_cache_path
 
+from cdd_agent.llm import timeouts
 from cdd_agent.llm.budget import Budgeted, Limit
 from cdd_agent.llm.direct.model import DirectModel
 from cdd_agent.llm.known_models import Price
@@ -190,8 +191,8 @@ def test_what_is_no_list_is_not_kept(answer: bytes) -> None:
 def test_a_server_that_says_nothing_holds_nobody_up_for_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("cdd_agent.llm.model_facts._PATIENCE", 1.0)
-    with answering(itertools.repeat(b""), pause=0.1) as (port, _):
+    monkeypatch.setattr(timeouts, "FACTS_TIMEOUT", 0.2)
+    with answering(itertools.repeat(b""), pause=0.05) as (port, _):
         began = time.monotonic()
         model = asked_at(port)
         model.warm_up()
