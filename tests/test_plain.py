@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +29,7 @@ from tests.support.forked import ran
 from tests.support.injecting import fail_once
 from tests.support.projects import SLUG, Sandbox, Step, check, says
 from tests.support.reviews import review_of
+from tests.support.tables import each_row
 
 TWO = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
 
@@ -49,9 +50,42 @@ def scripted(
 
 
 def piped(sandbox: Sandbox, *lines: str) -> subprocess.CompletedProcess[str]:
+    """What the program itself does with lines from a pipe."""
     return ran(cwd=sandbox.root, typed="".join(f"{line}\n" for line in lines))
 
 
+@dataclass
+class Ended:
+    """The end of a shell, and what it printed."""
+
+    code: ExitCode
+    printed: str
+
+
+TypeLines = Callable[..., Awaitable[Ended]]
+
+
+@pytest.fixture
+def type_lines(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> TypeLines:
+    """A shell of this process reads the lines from a pipe."""
+    sandbox.in_process()
+
+    async def type_them(*lines: str) -> Ended:
+        keyboard, typing = os.pipe()
+        os.write(typing, "".join(f"{line}\n" for line in lines).encode())
+        os.close(typing)
+        shell = PlainShell(PlainPrinter(), keyboard, is_terminal=False)
+        sandbox.frontend = shell
+        try:
+            code = await shell.run(sandbox.session(shell.emit), ())
+        finally:
+            os.close(keyboard)
+        return Ended(code, capsys.readouterr().out)
+
+    return type_them
+
+
+@pytest.mark.fork
 def test_a_run_from_a_pipe(sandbox: Sandbox) -> None:
     scripted(sandbox, says("a.txt", "good", "Here is a."), says("b.txt", "good"))
     ended = piped(
@@ -65,32 +99,34 @@ def test_a_run_from_a_pipe(sandbox: Sandbox) -> None:
     assert " > " not in ended.stdout
 
 
-def test_the_first_line_that_fails_is_the_last_and_says_so_by_its_code(
-    sandbox: Sandbox,
+async def test_the_first_line_that_fails_is_the_last_and_gives_the_code(
+    sandbox: Sandbox, type_lines: TypeLines
 ) -> None:
-    scripted(sandbox)
-    ended = piped(sandbox, "/nonsense", f"/exec {SLUG}")
-    assert ended.returncode == 2
-    assert "/nonsense" in ended.stdout
-    assert "Make a.txt" not in ended.stdout
+    sandbox.write(*TWO)
+    ended = await type_lines("/nonsense", f"/exec {SLUG}")
+    assert ended.code == 2
+    assert "/nonsense" in ended.printed
+    assert "Make a.txt" not in ended.printed
 
 
-def test_the_next_line_answers_a_question(sandbox: Sandbox) -> None:
-    scripted(sandbox, says("a.txt", "good"), approval="ask")
-    assert (
-        piped(
-            sandbox, f"/exec {SLUG}", "continue", "perhaps", "n", "/status"
-        ).returncode
-        == 1
-    )
+async def test_the_next_line_answers_a_question(
+    sandbox: Sandbox, type_lines: TypeLines
+) -> None:
+    sandbox.write(*TWO).replies(*[says("a.txt", "good")] * 2)
+    sandbox.flags = {"approval": "ask"}
+    ended = await type_lines(f"/exec {SLUG}", "continue", "perhaps", "n", "/status")
+    assert ended.code == 1
     assert not (sandbox.root / "a.txt").exists()
-    assert piped(sandbox, f"/exec {SLUG}", "continue", "y").returncode == 0
+    assert (await type_lines(f"/exec {SLUG}", "continue", "y")).code == 0
     assert sandbox.text("a.txt") == "good\n"
 
 
-def test_where_no_answer_comes_nothing_is_done(sandbox: Sandbox) -> None:
-    scripted(sandbox, says("a.txt", "good"), approval="ask")
-    assert piped(sandbox, f"/exec {SLUG}", "continue").returncode == 1
+async def test_where_no_answer_comes_nothing_is_done(
+    sandbox: Sandbox, type_lines: TypeLines
+) -> None:
+    sandbox.write(*TWO).replies(says("a.txt", "good"))
+    sandbox.flags = {"approval": "ask"}
+    assert (await type_lines(f"/exec {SLUG}", "continue")).code == 1
     assert not (sandbox.root / "a.txt").exists()
 
 
@@ -99,12 +135,15 @@ EDIT = "a.txt\n<<<<<<< SEARCH\nline 2\n=======\ngood\n>>>>>>> REPLACE\n"
 EDIT += "<<<<<<< SEARCH\nline 28\n=======\nunwanted\n>>>>>>> REPLACE\n"
 
 
-def test_changes_are_reviewed_in_words(sandbox: Sandbox) -> None:
-    scripted(sandbox, EDIT, approval="ask")
+async def test_changes_are_reviewed_in_words(
+    sandbox: Sandbox, type_lines: TypeLines
+) -> None:
+    sandbox.write(*TWO).replies(EDIT)
+    sandbox.flags = {"approval": "ask"}
     (sandbox.root / "a.txt").write_text(OLD)
     lines = ("h", "perhaps", "y", "b", "y", "n not that", "y")
-    ended = piped(sandbox, f"/exec {SLUG}", "continue", *lines)
-    assert ended.returncode == 0, ended.stdout
+    ended = await type_lines(f"/exec {SLUG}", "continue", *lines)
+    assert ended.code == 0, ended.printed
     assert sandbox.text("a.txt") == OLD.replace("line 2\n", "good\n")
     for said in (
         "change a.txt  +2 −2",
@@ -114,28 +153,28 @@ def test_changes_are_reviewed_in_words(sandbox: Sandbox) -> None:
         "May step 1 write 1 of 2 parts?",
         "left out: a.txt, line 28: not that",
     ):
-        assert said in ended.stdout
-    assert "e  edit" not in ended.stdout  # a pipe has no terminal to lend
+        assert said in ended.printed
+    assert "e  edit" not in ended.printed  # a pipe has no terminal to lend
 
 
-def test_a_reason_and_the_whole_run_from_a_pipe(sandbox: Sandbox) -> None:
-    scripted(
-        sandbox,
-        says("a.txt", "bad"),
-        says("a.txt", "good"),
-        says("b.txt", "good"),
-        approval="ask",
+async def test_a_reason_and_the_whole_run_from_a_pipe(
+    sandbox: Sandbox, type_lines: TypeLines
+) -> None:
+    sandbox.write(*TWO).replies(
+        says("a.txt", "bad"), says("a.txt", "good"), says("b.txt", "good")
     )
-    ended = piped(sandbox, f"/exec {SLUG}", "continue", "n say good", "a", "continue")
-    assert ended.returncode == 0, ended.stdout
+    sandbox.flags = {"approval": "ask"}
+    ended = await type_lines(f"/exec {SLUG}", "continue", "n say good", "a", "continue")
+    assert ended.code == 0, ended.printed
     assert sandbox.statuses() == ["completed", "completed"]
-    assert "Changes are asked about again." in ended.stdout
+    assert "Changes are asked about again." in ended.printed
 
 
-def test_nothing_at_all_is_an_end(sandbox: Sandbox) -> None:
-    assert piped(scripted(sandbox)).returncode == 0
+async def test_nothing_at_all_is_an_end(type_lines: TypeLines) -> None:
+    assert (await type_lines()).code == 0
 
 
+@pytest.mark.fork
 def test_a_line_without_an_end_and_odd_bytes_are_lines(sandbox: Sandbox) -> None:
     scripted(sandbox)
     ended = subprocess.run(
@@ -166,6 +205,7 @@ if os.name != "nt":
         for one in opened:
             one.end()
 
+    @pytest.mark.pty
     def test_on_a_terminal_it_says_what_enter_does_and_runs_it(
         sandbox: Sandbox, terminal: Callable[..., Terminal]
     ) -> None:
@@ -199,6 +239,7 @@ if os.name != "nt":
                 return
         pytest.fail(f"{line} is no answer, however late it comes: {shell.text}")
 
+    @pytest.mark.pty
     def test_a_look_breaks_no_line_of_the_reply(
         sandbox: Sandbox, terminal: Callable[..., Terminal]
     ) -> None:
@@ -231,16 +272,16 @@ if os.name != "nt":
 
     @dataclass
     class AtTerminal:
-        """A shell of this process on a terminal, and somebody who types."""
+        """A shell of this process that takes a pipe for a terminal, and a user."""
 
         shell: PlainShell
         watch: Watch
-        master: int
+        typing: int
         capsys: pytest.CaptureFixture[str]
         seen: str = ""
 
         def type(self, line: str) -> None:
-            os.write(self.master, f"{line}\n".encode())
+            os.write(self.typing, f"{line}\n".encode())
 
         async def until(self, come: Callable[[str], bool]) -> None:
             """Wait for something among what was told since the last time."""
@@ -256,12 +297,12 @@ if os.name != "nt":
     async def at_terminal(
         sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
     ) -> AsyncIterator[AtTerminal]:
-        master, slave = os.openpty()
+        keyboard, typing = os.pipe()
         watch = Watch()
-        shell = PlainShell(PlainPrinter(), slave, is_terminal=True, now=watch)
-        sandbox.frontend = shell
+        shell = PlainShell(PlainPrinter(), keyboard, is_terminal=True, now=watch)
+        sandbox.in_process().frontend = shell
         running = asyncio.create_task(shell.run(sandbox.session(shell.emit), ()))
-        person = AtTerminal(shell, watch, master, capsys)
+        person = AtTerminal(shell, watch, typing, capsys)
         await person.until(lambda told: "chat > " in told)
         try:
             yield person
@@ -269,13 +310,13 @@ if os.name != "nt":
             assert await asyncio.wait_for(running, PATIENCE) == ExitCode.DONE
         finally:
             running.cancel()
-            os.close(master)
+            os.close(typing)
             await asyncio.to_thread(
                 lambda: [t.join() for t in threading.enumerate() if t.name == "lines"]
             )
-            os.close(slave)
+            os.close(keyboard)
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("where", "name", "line"),
         [
             (ChatAgent, "say", "hello"),
@@ -323,7 +364,7 @@ if os.name != "nt":
             await person.until(lambda told: "errors.log" in told)
             person.type("/cost")
             await person.until(lambda told: "This session" in told)
-            assert person.shell._turn is not None
+            assert person.seen.count("chat > ") == 1  # the turn still runs
             sandbox.model.pace = 0
             await person.until(lambda told: "chat > " in told)
             assert "long long" in person.seen
@@ -347,12 +388,12 @@ if os.name != "nt":
             return (await person.shell.review(question)).choice
         return await person.shell.approve(question)
 
-    @pytest.mark.parametrize(
+    @each_row(
         "question",
         [*QUESTIONS, "Which port?"],
         ids=lambda question: type(question).__name__,
     )
-    @pytest.mark.parametrize("line", ["y", "yes", "Y", "n", "8080"])
+    @each_row("line", ["y", "yes", "Y", "n", "8080"])
     async def test_only_who_has_seen_a_question_answers_it(
         sandbox: Sandbox,
         capsys: pytest.CaptureFixture[str],
@@ -395,6 +436,7 @@ if os.name != "nt":
             await person.until(lambda told: "chat > " in told)
         assert not (sandbox.root / "a.txt").exists()
 
+    @pytest.mark.pty
     def test_the_editor_has_the_terminal_to_itself(
         sandbox: Sandbox,
         terminal: Callable[..., Terminal],
@@ -423,6 +465,7 @@ if os.name != "nt":
         shell.type("/status")  # what is typed is read again
         shell.until(lambda: "Plan" in shell.text or "2. Make b.txt" in shell.text)
 
+    @pytest.mark.pty
     def test_ctrl_c_stops_the_turn_and_then_leaves(
         sandbox: Sandbox, terminal: Callable[..., Terminal]
     ) -> None:
@@ -452,6 +495,7 @@ if os.name != "nt":
                 break
         assert shell.code == 0
 
+    @pytest.mark.pty
     def test_the_end_of_the_terminal_is_the_end(
         sandbox: Sandbox, terminal: Callable[..., Terminal]
     ) -> None:
@@ -470,6 +514,7 @@ if os.name != "nt":
         assert sandbox.statuses() == ["pending", "pending"]
 
 
+@pytest.mark.fork
 def test_a_dumb_terminal_gets_lines_by_itself(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -480,26 +525,28 @@ def test_a_dumb_terminal_gets_lines_by_itself(
     assert SLUG in piped(sandbox, "/list").stdout
 
 
-def test_earlier_sessions_are_listed_and_gone_on_with(sandbox: Sandbox) -> None:
-    scripted(sandbox, says("a.txt", "good", "Here is a."))
-    assert (
-        piped(sandbox, f"/exec {SLUG}", "continue", "exit", "hi there").returncode == 0
-    )
-    listed = piped(sandbox, "/resume list")
+async def test_earlier_sessions_are_listed_and_gone_on_with(
+    sandbox: Sandbox, type_lines: TypeLines
+) -> None:
+    sandbox.write(*TWO).replies(says("a.txt", "good", "Here is a."), "Hello.")
+    begun = await type_lines(f"/exec {SLUG}", "continue", "exit", "hi there")
+    assert begun.code == 0
+    listed = await type_lines("/resume list")
     run, chat = (
-        next(line for line in listed.stdout.splitlines() if f"  {word}" in line)
+        next(line for line in listed.printed.splitlines() if f"  {word}" in line)
         for word in (SLUG, "chat-")
     )
     assert "1/2 in progress" in run
-    assert "Here is a." in chat
+    assert "Hello." in chat
 
-    again = piped(sandbox, f"/resume {SLUG}")
-    assert again.returncode == 0, again.stderr
-    assert "> continue" in again.stdout
-    assert "│ Here is a." in again.stdout
-    assert "1 of 2 steps are done already" in again.stdout
+    again = await type_lines(f"/resume {SLUG}")
+    assert again.code == 0
+    assert "> continue" in again.printed
+    assert "│ Here is a." in again.printed
+    assert "1 of 2 steps are done already" in again.printed
 
 
+@pytest.mark.fork
 def test_the_flag_begins_where_one_was_last(sandbox: Sandbox) -> None:
     scripted(sandbox, says("a.txt", "good"), says("b.txt", "good"))
     assert piped(sandbox, f"/exec {SLUG}", "continue").returncode == 0

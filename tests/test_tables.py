@@ -1,10 +1,12 @@
 """Tables of cases that are one test."""
 
 import inspect
+import os
 from pathlib import Path
 
 import pytest
 
+from tests.support.projects import Sandbox
 from tests.support.tables import each_row
 
 
@@ -23,19 +25,38 @@ def test_every_row_runs_and_each_failed_row_is_named() -> None:
     assert seen == [1, 5, 3]
 
 
-def test_each_row_has_an_empty_folder_and_patches_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_each_row_has_separate_folders_sandboxes_and_patches(
+    tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ROW", "outside")
+    (tmp_path / "given").touch()
 
     @each_row("name", ["a", "b"])
-    def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-        assert list(tmp_path.iterdir()) == []
-        (tmp_path / "file").touch()
+    def check(
+        tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, name: str
+    ) -> None:
+        assert sandbox.root == tmp_path
+        assert [path.name for path in tmp_path.iterdir()] == ["given"]
+        (sandbox.root / "file").touch()
+        assert sandbox.flags == {}
+        sandbox.flags["model"] = name
+        assert os.environ["ROW"] == "outside"
         monkeypatch.setenv("ROW", name)
 
-    check(tmp_path=tmp_path, monkeypatch=monkeypatch)
-    assert len(list(tmp_path.iterdir())) == 2
+    check(tmp_path=tmp_path, sandbox=sandbox, monkeypatch=monkeypatch)
+    assert [path.name for path in tmp_path.iterdir()] == ["given"]
+
+
+def test_a_row_that_raises_nothing_is_named_where_it_should_raise() -> None:
+    @each_row("name", [1, 2], ids=["first", "second"])
+    def check(name: int) -> None:
+        with pytest.raises(ValueError, match="never"):
+            assert name
+
+    with pytest.raises(ExceptionGroup) as caught:
+        check()
+    notes = [note for error in caught.value.exceptions for note in error.__notes__]
+    assert notes == ["row 0: first", "row 1: second"]
 
 
 async def test_tables_may_be_stacked_and_asynchronous() -> None:

@@ -12,6 +12,7 @@ from contextlib import suppress
 import httpx
 from msgspec import Struct
 
+from cdd_agent.llm import timeouts
 from cdd_agent.llm.direct.http_client import client_for, prepare
 from cdd_agent.llm.direct.json_values import as_dict, as_string, read_json
 from cdd_agent.llm.port import ConnectionFailed
@@ -23,8 +24,6 @@ USUAL_PORTS: Mapping[str, int] = {
     "llama.cpp": 8080,
     "vLLM": 8000,
 }
-_PATIENCE = 1.0
-"""Seconds for the whole of an answer."""
 _LONGEST_ANSWER = 2_000_000
 _LONGEST_NAME = 200
 
@@ -108,7 +107,9 @@ async def _json_at(
     try:
         url = httpx.URL(address)
         async with (
-            asyncio.timeout(_PATIENCE if patience is None else patience),
+            asyncio.timeout(
+                timeouts.LOCAL_SERVERS_TIMEOUT if patience is None else patience
+            ),
             client_for(url) as client,
             client.stream("GET", url, headers=headers) as answer,
         ):

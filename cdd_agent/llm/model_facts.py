@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import write_atomic
+from cdd_agent.llm import timeouts
 from cdd_agent.llm.direct.http_client import client_settings, prepare
 from cdd_agent.llm.direct.json_values import (
     as_amount,
@@ -37,10 +38,6 @@ from cdd_agent.llm.providers import Endpoint, Speaks, is_this_computer
 from cdd_agent.user_folders import cache_folder
 
 _A_DAY, _AN_HOUR = 86_400.0, 3_600.0
-_PATIENCE = 3.0
-"""Seconds that anybody waits for an answer, from when it was asked for."""
-_PATIENCE_HERE = 1.0
-"""The same for a server on this computer, where requests can do without the answer."""
 _MOST_SILENCES = 2
 """After so many, a server here that was not said to be Ollama is taken for another."""
 _LONGEST_LIST = 16 * 2**20
@@ -71,7 +68,9 @@ class ModelFacts:
             if self._until is not None or not (self._is_here or self.shape_requests):
                 return
             self._until = time.monotonic() + (
-                _PATIENCE if self.shape_requests else _PATIENCE_HERE
+                timeouts.FACTS_TIMEOUT
+                if self.shape_requests
+                else timeouts.LOCAL_FACTS_TIMEOUT
             )
         threading.Thread(target=self._ask, name="ask-about-model", daemon=True).start()
 
@@ -115,7 +114,7 @@ class ModelFacts:
         """How much it takes in now, as it says of a loaded model; None where it does
         not, or is something else.
         """
-        loaded = _loaded_by_ollama(self._endpoint, _PATIENCE_HERE)
+        loaded = _loaded_by_ollama(self._endpoint, timeouts.LOCAL_FACTS_TIMEOUT)
         self._silences = self._silences + 1 if loaded is None else 0
         window = _window_among(loaded, self._endpoint)
         if window is not None and self._endpoint.speaks is Speaks.OLLAMA_CHAT:
@@ -144,7 +143,9 @@ class ModelFacts:
         if 0 <= age < (_A_DAY if found else _AN_HOUR):
             return
         answer = fetched(
-            f"{self._endpoint.base}/models", self._endpoint.key, _PATIENCE * 10
+            f"{self._endpoint.base}/models",
+            self._endpoint.key,
+            timeouts.FACTS_TIMEOUT * 10,
         )
         listed = map(as_dict, as_list(as_dict(answer).get("data")))
         if entries := [
@@ -175,8 +176,10 @@ def window_here(endpoint: Endpoint) -> int | None:
             lambda said: _named(model, said.get("data"), "loaded_context_length", "id"),
         ),
     )
-    end = time.monotonic() + _PATIENCE_HERE
-    if found := _window_among(_loaded_by_ollama(endpoint, _PATIENCE_HERE), endpoint):
+    end = time.monotonic() + timeouts.LOCAL_FACTS_TIMEOUT
+    if found := _window_among(
+        _loaded_by_ollama(endpoint, timeouts.LOCAL_FACTS_TIMEOUT), endpoint
+    ):
         return found
     for path, windows in asked:
         left = end - time.monotonic()
@@ -196,7 +199,7 @@ def _shown_by_ollama(endpoint: Endpoint, known: KnownModel) -> KnownModel:
         fetched(
             f"{endpoint.base}/api/show",
             endpoint.key,
-            _PATIENCE * 10,
+            timeouts.FACTS_TIMEOUT * 10,
             {"model": endpoint.model},
         )
     )
@@ -227,7 +230,7 @@ def sees_here(endpoint: Endpoint) -> bool | None:
     says: llama.cpp, LM Studio and Ollama.
     """
     root, model = endpoint.base.removesuffix("/v1"), endpoint.model
-    end = time.monotonic() + _PATIENCE_HERE
+    end = time.monotonic() + timeouts.LOCAL_FACTS_TIMEOUT
 
     def said(path: str, body: object = None) -> dict[str, Any]:
         left = end - time.monotonic()

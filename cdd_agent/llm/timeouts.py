@@ -10,6 +10,12 @@ THINKING_TIMEOUT = 1_800.0
 """The same of a model that is known to think: its provider may show nothing of that,
 and send nothing meanwhile. A person sees the seconds, and can stop it.
 """
+FACTS_TIMEOUT = 3.0
+"""Until a server has answered a question about its model."""
+LOCAL_FACTS_TIMEOUT = 1.0
+"""The same for a server on this computer, where requests can do without the answer."""
+LOCAL_SERVERS_TIMEOUT = 1.0
+"""For the whole list of models of a server on this computer."""
 
 
 def silence_timeout(model: KnownModel) -> float:

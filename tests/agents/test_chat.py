@@ -49,6 +49,7 @@ from cdd_agent.wiring import NoModel, Wiring
 from tests.agents.asking import TEMPLATE, asks
 from tests.support.listening import collect, stop_at, tell
 from tests.support.projects import SLUG, Sandbox, Step, check, notice, noticed, says
+from tests.support.tables import each_row
 
 QUESTION = "what is the answer to it?"
 AGAIN = "what did I ask?"
@@ -234,7 +235,7 @@ async def test_the_model_learns_why_a_change_was_refused(project: Sandbox) -> No
     assert "another name" in asked_last(project)[-1].content
 
 
-@pytest.mark.parametrize(
+@each_row(
     "path",
     [
         f"tickets/{SLUG}/plan.md",
@@ -280,6 +281,7 @@ async def test_a_command_off_the_list_is_refused(project: Sandbox) -> None:
 
 async def test_or_asked_about_where_the_settings_say_so(project: Sandbox) -> None:
     project.flags = {"commands": {"mode": "ask"}}
+    project.run_program = None
     events = await say(
         project.replies(
             calls("execute_command", command="rm greet.py"), "Gone."
@@ -292,6 +294,7 @@ async def test_or_asked_about_where_the_settings_say_so(project: Sandbox) -> Non
 
 
 async def test_of_a_command_that_fails_the_exit_code_is_shown(project: Sandbox) -> None:
+    project.run_program = None
     events = await say(
         project.replies(
             calls("execute_command", command="ls none"), "Not there."
@@ -328,7 +331,7 @@ def seen_output(events: list[Event]) -> str:
     return "".join(str(getattr(event, "text", "")) for event in events)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "answer"),
     [
         *(
@@ -601,7 +604,7 @@ async def test_the_same_words_said_long_ago_do_not_stay(project: Sandbox) -> Non
     assert asked_last(project)[-1].content == "first"
 
 
-@pytest.mark.parametrize("tool_calls", ["on", "off"])
+@each_row("tool_calls", ["on", "off"])
 async def test_what_the_person_has_just_said_stays_word_for_word(
     project: Sandbox, tool_calls: str
 ) -> None:
@@ -742,7 +745,7 @@ async def test_resume_passes_over_an_agent_whose_ticket_is_gone(
     assert noticed(await say(project.session(), "/resume")) == [About.NOTHING_TO_RESUME]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "content",
     ["", "{", "[]", '{"agent": 1}', '{"agent": "ghost", "ticket": "feature-words"}'],
 )

@@ -30,6 +30,7 @@ from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.session import Session
 from tests.support.listening import collect, stop_at
 from tests.support.projects import SLUG, Sandbox, Step, check, notice, noticed, says
+from tests.support.tables import each_row
 
 GUIDANCE = "skip the header please"
 
@@ -70,7 +71,7 @@ async def test_exec_shows_the_plan_and_how_to_go_on_and_runs_nothing(
     session.leave()
 
 
-@pytest.mark.parametrize("word", ["continue", "c", "next", "n", "", "  ", "CONTINUE"])
+@each_row("word", ["continue", "c", "next", "n", "", "  ", "CONTINUE"])
 async def test_continue_runs_the_next_step(sandbox: Sandbox, word: str) -> None:
     session = sandbox.write(*TWO).replies(says("a.txt", "good")).session()
     events = await say(session, f"/exec {SLUG}", word)
@@ -120,7 +121,7 @@ async def test_all_goes_to_the_end_and_back_to_chat(sandbox: Sandbox) -> None:
     assert session.agent is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("word", "reason", "kept"),
     [
         ("skip", "skipped by the user", False),
@@ -330,7 +331,7 @@ async def test_a_finished_ticket_is_told_and_left(sandbox: Sandbox) -> None:
     ]
 
 
-@pytest.mark.parametrize("plan_is_cut_short", [False, True])
+@each_row("plan_is_cut_short", [False, True])
 async def test_whatever_is_said_where_nothing_is_left_to_do_runs_nothing(
     sandbox: Sandbox, plan_is_cut_short: bool
 ) -> None:

@@ -8,6 +8,7 @@ import pytest
 from cdd_agent.agents.mention_completion import complete_mention, files_to_mention
 from cdd_agent.agents.mentions import with_mentions
 from cdd_agent.events import About
+from tests.support.tables import each_row
 
 ROOM = 100_000
 
@@ -29,7 +30,7 @@ def told(root: Path, line: str) -> str:
     return "\n".join(notice.text for notice in with_mentions(root, line, ROOM).notices)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         "explain @src/app.py",
@@ -51,19 +52,19 @@ def test_a_file_goes_with_the_line(root: Path, line: str) -> None:
     assert "src/app.py" in sent.text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "content"), [('@"my notes.md"', "Remember."), ("@README", "Read me.")]
 )
 def test_names_with_spaces_and_plain_names(root: Path, line: str, content: str) -> None:
     assert content in with_mentions(root, line, ROOM).text
 
 
-@pytest.mark.parametrize("line", ["what is in @src/", "what is in @src"])
+@each_row("line", ["what is in @src/", "what is in @src"])
 def test_of_a_folder_the_listing_goes(root: Path, line: str) -> None:
     assert "```\napp.py\n```" in with_mentions(root, line, ROOM).text
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         "mail me@example.com",
@@ -84,7 +85,7 @@ def test_what_is_no_mention_is_left_alone(root: Path, line: str) -> None:
     assert mentions.notices == ()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "reason"),
     [
         ("@src/nothing.py", "src/nothing.py does not exist"),
@@ -134,7 +135,7 @@ def test_all_files_together_have_so_much_room(root: Path) -> None:
     assert "two.txt" in mentions.notices[1].text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "found"),
     [
         ("explain @sr", ["explain @src/"]),

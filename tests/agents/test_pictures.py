@@ -25,6 +25,7 @@ from tests.agents.test_chat import asked_last, files
 from tests.support.listening import collect, tell
 from tests.support.pictures import jpeg, png
 from tests.support.projects import SLUG, Sandbox
+from tests.support.tables import each_row
 
 SHOT = png(60, 40)
 CONTENT = b64encode(SHOT).decode()
@@ -77,7 +78,7 @@ async def test_text_and_pictures_go_together_and_two_pictures_too(
     assert "RED = 1" in said.content
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("data", "reason"),
     [
         (b"", "is empty"),

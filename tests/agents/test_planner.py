@@ -41,6 +41,7 @@ from cdd_agent.tickets.spec_file import SpecTooLarge
 from cdd_agent.wiring import NoModel, Wiring, open_commands
 from tests.support.listening import collect, stop_at, tell
 from tests.support.projects import SLUG, Sandbox, Step, check, notice, noticed, says
+from tests.support.tables import each_row
 
 OWN_TITLE = "My own words"
 BETTER = "Write b.txt well"
@@ -478,7 +479,7 @@ async def test_an_edit_made_meanwhile_stays_and_a_clash_is_refused(
     assert [step.title for step in written(ticket).steps] == [OWN_TITLE, "Mine"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "before", [(), ("approve", f"/plan {SLUG}", "B is better")], ids=["new", "changed"]
 )
 async def test_a_plan_that_was_written_when_the_process_was_killed_is_approved_again(
@@ -630,7 +631,7 @@ async def test_approve_compiles_again_where_the_spec_has_changed_since(
     assert len(written(ticket).steps) == 2
 
 
-@pytest.mark.parametrize("spec", ["title: [\n", "title: Say words\n", None])
+@each_row("spec", ["title: [\n", "title: Say words\n", None])
 async def test_a_plan_of_a_spec_that_is_none_any_more_is_not_written(
     ticket: Sandbox, spec: str | None
 ) -> None:

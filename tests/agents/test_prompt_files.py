@@ -7,6 +7,7 @@ import pytest
 from cdd_agent.agents import prompt_files
 from cdd_agent.agents.prompt_files import LONGEST, load_prompt
 from cdd_agent.errors import BadInput
+from tests.support.tables import each_row
 
 OWN = "Ask in Größe 12."
 PROMPTS = Path(prompt_files.__file__).parent / "prompts"
@@ -31,7 +32,7 @@ def test_a_projects_own_prompt_takes_its_place(tmp_path: Path) -> None:
     assert load_prompt(tmp_path, "socrates") == OWN
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "reason"),
     [
         (b"", "is empty"),

@@ -6,8 +6,6 @@ after a step has failed.
 import re
 from collections.abc import Awaitable, Callable
 
-import pytest
-
 from cdd_agent.agents.executor import ExecutorAgent
 from cdd_agent.agents.planner import PlannerAgent
 from cdd_agent.agents.socrates import SocratesAgent
@@ -35,6 +33,7 @@ from tests.agents.test_words import (
 )
 from tests.support.listening import collect
 from tests.support.projects import SLUG, Sandbox, says
+from tests.support.tables import each_row
 
 BY_OTHERS = {
     *(
@@ -103,7 +102,10 @@ def mistakes() -> list[str]:
     meant = {word for agent in agents for word in agent.WORDS} | {
         f"/{name}" for name in commands()
     }
-    return sorted((of_words | of_commands | others | BY_OTHERS) - meant)
+    found = (of_words | of_commands | others | BY_OTHERS) - meant
+    # a mistaken name of a model imports litellm, which takes seconds; see
+    # tests/commands/test_model.py
+    return sorted(line for line in found if not line.startswith("/model "))
 
 
 STARTS_OR_WRITES = re.compile(
@@ -179,19 +181,17 @@ async def told_by(session: Session, line: str) -> list[Event]:
         return []  # there is no such command
 
 
-# a mistaken name of a model brings it in, which takes seconds
-@pytest.mark.xdist_group("litellm")
-@pytest.mark.parametrize("opened", OPENED, ids=lambda opened: opened.__name__)
+@each_row("opened", OPENED, ids=lambda opened: opened.__name__)
 async def test_no_mistake_starts_a_step_or_approves_anything(
     sandbox: Sandbox, opened: Callable[[Sandbox], Awaitable[Session]]
 ) -> None:
-    """A third of them with each; all are sent but for those of which it is said that
-    they go to the model.
+    """Try a fifth of the mistakes with each agent. Those that go to the model as words
+    are not sent.
     """
     session = await opened(sandbox)
     agent, before, asked = session.agent, files(sandbox), len(sandbox.model.requests)
     announced, sent = list[str](), 0
-    for line in mistakes()[OPENED.index(opened) :: 3]:
+    for line in mistakes()[OPENED.index(opened) :: 5]:
         said = below(session, line)
         if STARTS_OR_WRITES.search(said):
             announced.append(line)
@@ -211,7 +211,7 @@ async def test_no_mistake_starts_a_step_or_approves_anything(
                 agent, asked = session.agent, len(sandbox.model.requests)
     session.leave()
     assert files(sandbox) == before
-    assert sent > 100
+    assert sent > 70
     assert len(announced) < 10, announced
 
 

@@ -24,6 +24,7 @@ from tests.agents.asking import TEMPLATE, asks
 from tests.agents.test_planner import SPEC, changes, plan, step
 from tests.support.listening import collect, told_to
 from tests.support.projects import SLUG, Sandbox, Step, noticed
+from tests.support.tables import each_row
 
 WISHES = [f"Make it version {number}." for number in range(6)]
 NEW_WORDS = "very best words"
@@ -104,8 +105,8 @@ def fits(sandbox: Sandbox, window: int) -> None:
 # ----------------------------------------------------------------------------- Socrates
 
 
-@pytest.mark.parametrize("window", WINDOWS)
-@pytest.mark.parametrize("tool_calls", ["on", "off"])
+@each_row("window", WINDOWS)
+@each_row("tool_calls", ["on", "off"])
 async def test_socrates_asks_with_what_there_is_room_for(
     busy: Sandbox, window: int, tool_calls: str
 ) -> None:
@@ -179,8 +180,8 @@ async def test_what_tools_showed_goes_before_the_turn_is_given_up(
 # --------------------------------------------------------------------------------- chat
 
 
-@pytest.mark.parametrize("window", WINDOWS)
-@pytest.mark.parametrize("tool_calls", ["on", "off"])
+@each_row("window", WINDOWS)
+@each_row("tool_calls", ["on", "off"])
 async def test_chat_goes_on_and_on_in_a_small_window(
     busy: Sandbox, window: int, tool_calls: str
 ) -> None:
@@ -246,8 +247,8 @@ def specified(busy: Sandbox) -> Sandbox:
     return busy
 
 
-@pytest.mark.parametrize("window", WINDOWS)
-@pytest.mark.parametrize("tool_calls", ["on", "off"])
+@each_row("window", WINDOWS)
+@each_row("tool_calls", ["on", "off"])
 async def test_the_planner_plans_with_what_there_is_room_for(
     specified: Sandbox, window: int, tool_calls: str
 ) -> None:
@@ -313,7 +314,7 @@ async def test_a_new_spec_is_not_forgotten_with_what_was_said_before(
 # ---------------------------------------------------------------- questions about a run
 
 
-@pytest.mark.parametrize("window", WINDOWS)
+@each_row("window", WINDOWS)
 async def test_a_question_about_a_run_is_told_what_there_is_room_for(
     busy: Sandbox, window: int
 ) -> None:

@@ -38,6 +38,7 @@ from cdd_agent.wiring import NoModel, Wiring
 from tests.agents.asking import COMPLETE, TEMPLATE, asks, looks, shown, streamed, told
 from tests.support.listening import collect, stop_at, tell
 from tests.support.projects import SLUG, SPEC, Sandbox, Step, notice, noticed
+from tests.support.tables import each_row
 
 TITLE = "Say words"
 RULE = "Words are lower case."
@@ -151,7 +152,7 @@ async def test_a_model_that_wants_to_write_code_has_no_tool_for_it(
     session.leave()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wrong", "reason"),
     [
         ("Who-needs-it?", "There is no code block of `json`"),
@@ -208,7 +209,7 @@ async def test_a_model_that_never_gives_json_is_an_error_and_nothing_said_is_los
     session.leave()
 
 
-@pytest.mark.parametrize("words", ["", "main.py is short. What hurts?"])
+@each_row("words", ["", "main.py is short. What hurts?"])
 async def test_questions_that_are_only_in_the_json_are_shown_and_shown_again(
     sandbox: Sandbox, words: str
 ) -> None:
@@ -279,7 +280,7 @@ async def test_earlier_turns_are_told_in_words_and_facts_are_kept(
     session.leave()
 
 
-@pytest.mark.parametrize(("window", "earliest"), [(None, 4), (24_000, 5)])
+@each_row(("window", "earliest"), [(None, 4), (24_000, 5)])
 async def test_a_very_long_conversation_keeps_its_latest_turns(
     sandbox: Sandbox, window: int | None, earliest: int
 ) -> None:
@@ -584,6 +585,7 @@ async def test_patience_asks_again_when_the_connection_breaks(sandbox: Sandbox) 
     session.leave()
 
 
+@pytest.mark.fork
 async def test_after_a_kill_at_most_the_reply_under_way_is_lost(tmp_path: Path) -> None:
     sandbox = Sandbox(tmp_path).write(spec=TEMPLATE)
     code = f"""
@@ -622,7 +624,7 @@ asyncio.run(main())
     session.leave()
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b"\xff\0", b'{"version": 2}'])
+@each_row("damage", [b"", b"{", b"[]", b"\xff\0", b'{"version": 2}'])
 async def test_a_damaged_record_is_set_aside_and_told(
     sandbox: Sandbox, damage: bytes
 ) -> None:
@@ -780,7 +782,7 @@ async def test_a_run_that_is_started_over_leaves_the_conversation(
     session.leave()
 
 
-@pytest.mark.parametrize("content", [None, "", "# mine\n"])
+@each_row("content", [None, "", "# mine\n"])
 async def test_what_was_said_outlives_a_file_that_is_gone(
     sandbox: Sandbox, content: str | None
 ) -> None:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -12,6 +11,7 @@ from cdd_agent.agents.spec_draft import Criterion, Draft, Proposal
 from cdd_agent.llm.port import Message
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.spec import FIELDS, TicketSpec
+from tests.support.tables import each_row
 
 FILE = TicketSpec(
     title="Say words",
@@ -112,7 +112,7 @@ def test_each_field_is_the_persons_where_they_changed_it_and_the_drafts_elsewher
     assert met.met(now, met.digests) == (met, ())
 
 
-@pytest.mark.parametrize(("most", "kept"), [(1000, 3), (25, 2), (1, 1)])
+@each_row(("most", "kept"), [(1000, 3), (25, 2), (1, 1)])
 def test_a_long_conversation_begins_with_a_persons_words(most: int, kept: int) -> None:
     turns = [
         message

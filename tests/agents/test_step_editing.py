@@ -17,6 +17,7 @@ from cdd_agent.session import Session
 from cdd_agent.tickets.plan_reader import read_plan
 from tests.support.listening import collect, stop_at
 from tests.support.projects import SLUG, Sandbox, Step, check, noticed, run_all, says
+from tests.support.tables import each_row
 
 THREE = (
     Step("a.txt", check("a.txt")),
@@ -70,10 +71,9 @@ def test_only_the_steps_own_lines_are_given_and_changed(
     assert kept.read_text() == text
 
 
-@pytest.mark.parametrize("end", ["\r\n", "\n"])
-def test_line_ends_stay_as_the_plan_has_them(
-    three: Sandbox, session: Session, end: str
-) -> None:
+@each_row("end", ["\r\n", "\n"])
+def test_line_ends_stay_as_the_plan_has_them(three: Sandbox, end: str) -> None:
+    session = three.session()
     before = plan_md(three).read_text().replace("\n", end).encode()
     plan_md(three).write_bytes(before)
     edited(session, 2, lambda text: text.replace("of b.", "of b\nand c.")).finish()
@@ -100,7 +100,7 @@ def test_a_plan_that_is_a_code_block_stays_one(
     assert "```text\ngood\n```" in steps[1].description
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "why"),
     [
         (lambda text: text.replace("Step 2:", "Step 7:"), "has to be step 2"),
@@ -125,8 +125,9 @@ def test_a_plan_that_is_a_code_block_stays_one(
     ],
 )
 def test_what_does_not_compile_is_told_not_written_and_offered_again(
-    three: Sandbox, session: Session, change: Callable[[str], str], why: str
+    three: Sandbox, change: Callable[[str], str], why: str
 ) -> None:
+    session = three.session()
     before = plan_md(three).read_text()
     editing = edited(session, 2, change)
     theirs = editing.file.read_text()

@@ -10,6 +10,7 @@ from cdd_agent.errors import CddError
 from cdd_agent.events import About, Answer
 from tests.support.listening import collect
 from tests.support.projects import SLUG, Sandbox, Step, notice, says
+from tests.support.tables import each_row
 
 LIMITS = "class RateLimiter:\n    def allows(self, client):\n        return True\n"
 
@@ -110,7 +111,7 @@ async def test_files_are_pinned_and_left_out_for_the_run(service: Sandbox) -> No
     session.leave()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         "/context +nothing.py",

@@ -26,6 +26,7 @@ from cdd_agent.session import Session
 from tests.commands.completions import completions
 from tests.support.listening import collect
 from tests.support.projects import SLUG, Sandbox, Step, check, notice, noticed, says
+from tests.support.tables import each_row
 
 
 async def say(session: Session, line: str) -> list[Event]:
@@ -112,7 +113,7 @@ class Caching(ModelWrapper):
         return replace(await self.inner.reply(request, hear), usage=usage)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("price", "says_of_run"),
     [
         (
@@ -156,7 +157,7 @@ async def test_cost_shows_what_the_cache_saved(
     session.leave()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("agent", "word"),
     [
         ("socrates", "`summary`"),
@@ -303,7 +304,7 @@ async def test_resume_goes_on_with_the_run_that_was_left_last(sandbox: Sandbox) 
     session.leave()
 
 
-@pytest.mark.parametrize("word", ["undo", "redo", "diff"])
+@each_row("word", ["undo", "redo", "diff"])
 async def test_what_is_no_step_s_number_is_refused_and_does_not_mean_the_last_one(
     sandbox: Sandbox, word: str
 ) -> None:

@@ -9,6 +9,7 @@ from cdd_agent.llm.local_servers import LocalServer
 from cdd_agent.llm.providers import PROVIDERS
 from tests.commands.completions import completions
 from tests.support.projects import SLUG, SPEC, Sandbox, Step
+from tests.support.tables import each_row
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +45,7 @@ def test_a_command_is_offered_with_its_arguments_and_what_it_does(
     assert all(offered.values())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("typed", "offered"),
     [("/ex", ["/exec", "/exit"]), ("/tus", ["/status"]), ("/cst", ["/cost"])],
 )

@@ -20,6 +20,7 @@ from cdd_agent.tickets.spec import TicketType
 from cdd_agent.tickets.store import TicketStore
 from tests.support.listening import collect
 from tests.support.projects import Sandbox, noticed
+from tests.support.tables import each_row
 
 MADE = [".cdd/.gitignore", ".cdd/config.yaml", "tickets/.gitkeep", "AGENTS.md"]
 
@@ -131,7 +132,7 @@ def test_another_tickets_dir_is_used(tmp_path: Path) -> None:
     assert "`work/items/`" in (tmp_path / "AGENTS.md").read_text()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "place",
     ["/", "/usr", "/etc", "/bin", "/var", "/etc/cdd/project", "/usr/bin", "/tmp", "~"],
 )
@@ -173,7 +174,7 @@ def test_home_as_the_root_of_everything_below_it_says_what_to_do() -> None:
     assert not (home / ".cdd").exists()
 
 
-@pytest.mark.parametrize("way", [".cdd", "tickets"])
+@each_row("way", [".cdd", "tickets"])
 def test_a_file_in_the_way_is_told(tmp_path: Path, way: str) -> None:
     (tmp_path / way).write_text("a file")
     with pytest.raises(NotWritten):
@@ -203,7 +204,7 @@ def test_agents_md_takes_the_test_command_that_is_set(tmp_path: Path) -> None:
     assert "`tox -e fast`" in (tmp_path / "AGENTS.md").read_text()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "text"),
     [("pyproject.toml", "[project"), ("package.json", "{"), ("go.mod", "\xff")],
 )
@@ -217,7 +218,7 @@ def test_a_file_that_cannot_be_read_is_told_and_stops_nothing(
 
 
 @pytest.mark.skipif(os.name != "posix", reason="names of files are text there")
-@pytest.mark.parametrize("name", ["", "package.json"])
+@each_row("name", ["", "package.json"])
 def test_what_is_no_text_in_a_name_or_description_is_replaced(
     tmp_path: Path, name: str
 ) -> None:

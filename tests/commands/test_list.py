@@ -15,6 +15,7 @@ from cdd_agent.events import TicketsListed
 from cdd_agent.session import Session
 from tests.support.listening import collect
 from tests.support.projects import SLUG, Copied, Sandbox, Step, check, says
+from tests.support.tables import each_row
 
 
 async def slugs(session: Session, line: str) -> list[str]:
@@ -36,7 +37,7 @@ async def session(copied: Copied) -> Session:
     return (await copied(two_tickets)).session()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "expected"),
     [
         ("/list", ["bug-rounding", SLUG]),
@@ -63,7 +64,7 @@ async def test_an_unknown_state_is_told_with_those_there_are(session: Session) -
     assert "in-progress" in caught.value.hint
 
 
-@pytest.mark.parametrize("words", ["bug feature", "failed done", "bug bug"])
+@each_row("words", ["bug feature", "failed done", "bug bug"])
 async def test_two_of_a_kind_are_refused(session: Session, words: str) -> None:
     with pytest.raises(BadInput, match=r"A ticket has one (type|state), not"):
         await slugs(session, f"/list {words}")
@@ -75,7 +76,7 @@ async def states(session: Session, line: str = "/list") -> dict[str, str]:
     return {ticket.slug: ticket.state for ticket in listed.tickets}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("spec", "state"),
     [
         (b"", "empty"),
@@ -161,6 +162,7 @@ async def carried_out(sandbox: Sandbox) -> Session:
     return session
 
 
+@pytest.mark.fork
 async def test_a_plan_that_is_done_is_read_again_only_when_it_was_changed(
     sandbox: Sandbox,
 ) -> None:

@@ -28,6 +28,7 @@ from cdd_agent.wording import described
 from tests.commands.completions import completions
 from tests.support.listening import collect, tell, told_to
 from tests.support.projects import SLUG, Sandbox, Step, check, notice, says
+from tests.support.tables import each_row
 
 ODD = "SmolLM2 135M.gguf"
 OWN = "max_attempts: 5  # mine"
@@ -77,7 +78,7 @@ async def test_where_no_server_runs_it_says_where_it_looked(sandbox: Sandbox) ->
     assert all(f"{name} at port {port}" in looked for name, port in USUAL_PORTS.items())
 
 
-@pytest.mark.parametrize("typed", ["2", "llama3.2", "openai/llama3.2"])
+@each_row("typed", ["2", "llama3.2", "openai/llama3.2"])
 async def test_a_found_model_is_chosen_by_number_or_name_for_the_session(
     sandbox: Sandbox, typed: str
 ) -> None:
@@ -102,7 +103,7 @@ async def test_another_provider_s_model_is_not_asked_at_the_old_one_s_address(
     assert await say(session, f"/model {claude}") == [ModelChosen(claude, None)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "words"),
     [
         ("/model 3", "no model 3"),
@@ -128,7 +129,7 @@ async def test_what_cannot_be_chosen_changes_nothing(
 
 # which alone knows what it does not know, and takes seconds to import
 @pytest.mark.xdist_group("litellm")
-@pytest.mark.parametrize("name", ["nix", "nix/foo", "nix http://127.0.0.1:9/v1"])
+@each_row("name", ["nix", "nix/foo", "nix http://127.0.0.1:9/v1"])
 async def test_a_name_that_nobody_knows_is_refused_at_once(
     sandbox: Sandbox, name: str
 ) -> None:
@@ -221,7 +222,7 @@ async def test_a_run_that_is_open_goes_on_with_the_role_s_new_model(
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("before", "after"),
     [
         ("", 'models: {"planner": "script:b.yaml"}\n'),
@@ -290,7 +291,7 @@ async def test_a_role_goes_back_to_the_project_s_model_and_address(
     assert chosen == ModelChosen("openai/c", None, role="planner")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "before",
     [
         "planner: openai/b",

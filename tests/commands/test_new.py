@@ -9,6 +9,7 @@ from cdd_agent.errors import BadInput
 from cdd_agent.events import Notice, Tone
 from tests.support.listening import collect
 from tests.support.projects import Sandbox
+from tests.support.tables import each_row
 
 SLUG = "bug-no-words"
 DEPLOY = "How to deploy"
@@ -66,7 +67,7 @@ async def test_docs_that_lead_out_of_the_project_are_refused(
     assert list(elsewhere.iterdir()) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "page"),
     [
         ("../../etc/passwd", "etc-passwd.md"),
@@ -83,8 +84,8 @@ async def test_an_odd_name_of_a_page_becomes_a_plain_one(
     assert made == [page or "con-guide.md"]
 
 
-@pytest.mark.parametrize("kind", ["bug", "documentation guide"])
-@pytest.mark.parametrize(
+@each_row("kind", ["bug", "documentation guide"])
+@each_row(
     ("name", "reason"),
     [
         ("''", "no letters"),
@@ -103,7 +104,7 @@ async def test_a_name_that_cannot_be_used_is_told_and_nothing_is_made(
     assert list(sandbox.root.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["con", "NUL", "com1", "lpt9.md", "Aux"])
+@each_row("name", ["con", "NUL", "com1", "lpt9.md", "Aux"])
 async def test_a_page_is_not_named_as_windows_does_not_let_it(
     sandbox: Sandbox, name: str
 ) -> None:
@@ -113,7 +114,7 @@ async def test_a_page_is_not_named_as_windows_does_not_let_it(
     assert "bug-" in await say(sandbox, f"/new bug {name}")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "message"),
     [
         (

@@ -17,6 +17,7 @@ from cdd_agent.events import (
 from cdd_agent.session import Session
 from tests.support.listening import collect, stop_at
 from tests.support.projects import SLUG, Sandbox, Step, check
+from tests.support.tables import each_row
 
 PIPE = "ls *.txt | tr a b && X=1 && echo $X"
 FAILS = "echo out; echo err >&2; exit 3"
@@ -58,7 +59,7 @@ async def test_the_model_learns_what_it_printed(sandbox: Sandbox) -> None:
     assert told.endswith("\n\nand?")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "result"),
     [
         ("false", "Exit code 1"),
@@ -131,7 +132,7 @@ async def test_who_stops_listening_ends_it_and_the_model_learns_that(
     assert "begun\n" in told
 
 
-@pytest.mark.parametrize("line", ["!", "!  "])
+@each_row("line", ["!", "!  "])
 async def test_an_empty_one_says_what_it_is_for(sandbox: Sandbox, line: str) -> None:
     (notice,) = await say(sandbox.session(), line)
     assert isinstance(notice, Notice)

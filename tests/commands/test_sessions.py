@@ -26,6 +26,7 @@ from tests.agents.asking import TEMPLATE, asks
 from tests.engine.tool_steps import calls, read
 from tests.support.listening import collect
 from tests.support.projects import SLUG, Copied, Sandbox, Step, check, noticed, says
+from tests.support.tables import each_row
 
 TWO = Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1")
 
@@ -143,7 +144,7 @@ async def test_a_run_is_chosen_by_its_ticket(worked: Sandbox) -> None:
     session.leave()
 
 
-@pytest.mark.parametrize("name", ["chat-1999", "no-such-ticket", SLUG])
+@each_row("name", ["chat-1999", "no-such-ticket", SLUG])
 async def test_what_is_not_there_is_said(sandbox: Sandbox, name: str) -> None:
     sandbox.write(*TWO)
     with pytest.raises(BadInput):

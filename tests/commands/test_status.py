@@ -14,6 +14,7 @@ from cdd_agent.tickets.spec import TicketType
 from cdd_agent.wording import described
 from tests.support.listening import collect
 from tests.support.projects import SLUG, SPEC, Sandbox, Step
+from tests.support.tables import each_row
 
 
 async def spec_opened(sandbox: Sandbox, slug: str) -> SpecOpened:
@@ -35,7 +36,7 @@ def spec(sandbox: Sandbox, text: str) -> None:
     (sandbox.ticket / "spec.yaml").write_text(text)
 
 
-@pytest.mark.parametrize("kind", TicketType)
+@each_row("kind", TicketType)
 async def test_a_new_ticket_misses_everything(sandbox: Sandbox, kind: str) -> None:
     slug = sandbox.project.tickets.create(kind, "a").slug
     opened = await spec_opened(sandbox, slug)

@@ -4,14 +4,13 @@ out has its name in it.
 
 from pathlib import Path
 
-import pytest
-
 from cdd_agent.dialogue.fitted_prompt import FittedPrompt, PromptPart, fit
 from cdd_agent.dialogue.token_budget import most_of
 from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.llm.port import Message
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.tools.read_only import read_only_tools
+from tests.support.tables import each_row
 
 SAID = tuple(Message("user", f"Word {number}. " * 40) for number in range(8))
 PARTS = (
@@ -49,7 +48,7 @@ def test_with_room_everything_is_said_in_the_order_in_which_it_is_read(
     assert len(prompt.dialogue.tools) == 4
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("window", "left_out"),
     [
         (3_000, ()),
@@ -84,7 +83,7 @@ def test_a_brief_form_leaves_nothing_out() -> None:
     assert prompt.left_out == ()
 
 
-@pytest.mark.parametrize("window", [100, 1_000])
+@each_row("window", [100, 1_000])
 def test_what_must_be_said_is_said_in_its_smallest_form_at_least(window: int) -> None:
     prompt = fitted(window, PromptPart(SAID, "what was said", smaller=[SAID[-1:]]))
     assert prompt.messages[1:] == SAID[-1:]

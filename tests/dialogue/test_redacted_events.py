@@ -4,8 +4,6 @@ between.
 
 from itertools import pairwise
 
-import pytest
-
 from cdd_agent.dialogue.redacted_events import RedactedEvents
 from cdd_agent.events import (
     ActionOutput,
@@ -27,6 +25,7 @@ from cdd_agent.events import (
     beside_the_turn,
 )
 from cdd_agent.redaction import Redactor
+from tests.support.tables import each_row
 
 SECRET = "horse-battery-staple-42"
 TEXT = f"before {SECRET} after"
@@ -49,10 +48,8 @@ def of(step: int, text: str, kind: type[Event]) -> Event:
     return kind(step, text)  # type: ignore[arg-type, call-arg]
 
 
-@pytest.mark.parametrize("look", LOOKS, ids=lambda event: type(event).__name__)
-@pytest.mark.parametrize(
-    "kind", [ReplyDelta, ThinkingDelta, CommandOutput, ActionOutput]
-)
+@each_row("look", LOOKS, ids=lambda event: type(event).__name__)
+@each_row("kind", [ReplyDelta, ThinkingDelta, CommandOutput, ActionOutput])
 def test_a_look_ends_no_stream(kind: type[Event], look: Event) -> None:
     for cut in CUTS:
         told = list[Event]()

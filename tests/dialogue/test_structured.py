@@ -17,6 +17,7 @@ from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.tools.read_only import read_only_tools
 from tests.dialogue.talking import answered
+from tests.support.tables import each_row
 
 
 class Finding(Struct, forbid_unknown_fields=True):
@@ -44,7 +45,7 @@ async def test_the_value_comes_with_the_words_before_it() -> None:
     assert '"count"' in model.requests[0].messages[0].content
 
 
-@pytest.mark.parametrize(
+@each_row(
     "reply",
     [
         GOOD,
@@ -59,7 +60,7 @@ async def test_small_faults_of_form_are_overlooked(reply: str) -> None:
     assert result.structured.value == Finding(title="files", count=2)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wrong", "reason"),
     [
         ("No JSON at all.", "There is no code block of `json`"),
@@ -116,7 +117,7 @@ async def test_a_value_that_was_right_in_form_is_not_lost_to_a_worse_one() -> No
     assert result.structured.value.count == 1
 
 
-@pytest.mark.parametrize("is_native", [True, False])
+@each_row("is_native", [True, False])
 async def test_tools_can_be_used_before_the_answer(
     tmp_path: Path, is_native: bool
 ) -> None:
@@ -143,7 +144,7 @@ def test_the_schema_in_the_prompt_keeps_properties_that_are_called_title() -> No
     assert "Finding" not in words
 
 
-@pytest.mark.parametrize(
+@each_row(
     "hostile",
     [
         '{"title": "files", "count": NaN}',
@@ -157,7 +158,7 @@ def test_the_schema_in_the_prompt_keeps_properties_that_are_called_title() -> No
     ],
     ids=lambda text: text[:30],
 )
-@pytest.mark.parametrize("is_fenced", [True, False])
+@each_row("is_fenced", [True, False])
 async def test_hostile_json_is_a_wrong_answer_told_briefly(
     hostile: str, is_fenced: bool
 ) -> None:

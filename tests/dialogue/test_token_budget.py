@@ -16,6 +16,7 @@ from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.tools.read_only import read_only_tools
 from tests.dialogue.talking import ASKED, answered, heard
+from tests.support.tables import each_row
 
 
 class Fruit(Struct):
@@ -57,7 +58,7 @@ async def test_what_does_not_fit_is_refused_before_any_call(root: Path) -> None:
     assert model.requests == []
 
 
-@pytest.mark.parametrize("tool_calls", ["on", "off"])
+@each_row("tool_calls", ["on", "off"])
 async def test_an_answer_takes_half_of_what_is_left_at_most_and_says_what_is_missing(
     root: Path, tool_calls: ToolCalls
 ) -> None:
@@ -109,7 +110,7 @@ def test_tools_are_offered_as_far_as_there_is_room(root: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("tool_calls", ["on", "off"])
+@each_row("tool_calls", ["on", "off"])
 def test_without_room_no_tool_is_offered(root: Path, tool_calls: ToolCalls) -> None:
     talk, _ = talking(root, 8_000, tool_calls=tool_calls)
     none = talk.with_tools_that_fit(TokenBudget(1_000, 700), 0)

@@ -52,6 +52,7 @@ from cdd_agent.tools.read_only import read_only_tools
 from cdd_agent.web.pages import PageReader
 from cdd_agent.web.search import ScriptedSearcher
 from tests.dialogue.talking import ASKED, heard
+from tests.support.tables import each_row
 
 LOOKS = "Let me look."
 SAYS = "It says alpha."
@@ -189,7 +190,7 @@ async def test_a_server_that_knows_no_tools_is_asked_in_words(root: Path) -> Non
     assert [bool(request.tools) for request in model.requests] == [True, False, False]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("error", "tool_calls"),
     [
         (ContextTooLong("too long"), "auto"),
@@ -208,7 +209,7 @@ async def test_other_refusals_are_told(
     assert len(model.requests) == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "arguments", "problem"),
     [
         (
@@ -236,7 +237,7 @@ async def test_a_wrong_call_is_answered_with_what_is_wrong(
     assert result.turn.text == "I see."
 
 
-@pytest.mark.parametrize(
+@each_row(
     "block",
     ["not json", "[]", '"text"', '{"name": "read_file"}', "null", "[" * 100_000],
 )
@@ -383,7 +384,7 @@ async def test_the_very_same_call_is_not_made_for_ever(root: Path) -> None:
     assert " 3 times" in problems[3]
 
 
-@pytest.mark.parametrize("stop", [StopReason.LENGTH, StopReason.REFUSED])
+@each_row("stop", [StopReason.LENGTH, StopReason.REFUSED])
 async def test_a_reply_that_is_not_whole_says_so_and_calls_nothing(
     root: Path, stop: StopReason
 ) -> None:
@@ -536,7 +537,7 @@ async def test_native_calls_that_nobody_offered_are_not_sent_back(root: Path) ->
     assert model.requests[1].messages[-2].content.count("```tool") == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     "call",
     [
         ToolCall("1", "x" * 1_000_000, "{}"),

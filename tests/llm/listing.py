@@ -47,7 +47,7 @@ def answering(
 
     with Server(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(
-            target=server.serve_forever, args=(0.02,), daemon=True
+            target=server.serve_forever, args=(0.002,), daemon=True
         )
         thread.start()
         try:

@@ -210,7 +210,7 @@ class LoopbackServer:
         self.requests: list[Recorded] = []
         self._http = _HttpServer(("127.0.0.1", port), self)
         self._thread = threading.Thread(
-            target=self._http.serve_forever, args=(0.02,), daemon=True
+            target=self._http.serve_forever, args=(0.002,), daemon=True
         )
 
     @property
@@ -254,6 +254,8 @@ class _HttpServer(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    # otherwise a reply waits 40 ms for the acknowledgement of its head
+    disable_nagle_algorithm = True
 
     def do_POST(self) -> None:
         owner = cast("_HttpServer", self.server).owner

@@ -36,6 +36,7 @@ from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.llm.wrapper import ModelWrapper, RejectEmpty
 from tests.support.replies import all_of, stopped
+from tests.support.tables import each_row
 
 # 3 words, which are the script's tokens
 REQUEST = Request((Message("user", "Say hello, please."),))
@@ -215,7 +216,7 @@ async def test_calls_of_tools_are_a_part_of_the_reply() -> None:
     assert done == Done(usage=Usage(PROMPT, 12, estimated=True))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name", ["anthropic/claude-sonnet-4-5", "openai/gpt-5", "gemini/gemini-2.5-pro"]
 )
 def test_the_prices_of_well_known_models_are_known(name: str) -> None:
@@ -224,9 +225,7 @@ def test_the_prices_of_well_known_models_are_known(name: str) -> None:
     assert 0 < price.prompt < price.completion < 0.001
 
 
-@pytest.mark.parametrize(
-    "name", ["openai/my-own", "mistral/gpt-5", "", "gpt-5-of-mine"]
-)
+@each_row("name", ["openai/my-own", "mistral/gpt-5", "", "gpt-5-of-mine"])
 def test_other_prices_are_not_guessed(name: str) -> None:
     assert known_model(name).price is None
 

@@ -38,6 +38,7 @@ from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.redaction import Redactor
 from tests.files.test_kept_files import spoilt
 from tests.support.replies import all_of, stopped
+from tests.support.tables import each_row
 from tests.support.time_of_loops import leap
 
 KEPT = Path(__file__).parent / "kept" / "cassette.jsonl"
@@ -188,7 +189,7 @@ async def test_a_torn_line_is_passed_over_and_harms_no_later_one(path: Path) -> 
     assert await heard(replayed(path), "two")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "words"),
     [
         (None, "is not there"),

@@ -50,6 +50,7 @@ from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.tools.read_only import read_only_tools
 from tests.llm.server import Answer, LoopbackServer, Recorded, directly, failure
 from tests.support.replies import all_of, stopped
+from tests.support.tables import each_row
 
 # litellm's and OpenAI's own warnings: litellm silences them itself, at import; pytest
 # puts its own filters back for every test.
@@ -87,14 +88,23 @@ SERVED = {
     "messages": by_messages,
     "ollama": by_ollama_chat,
 }
-CHAT_COMPLETIONS = [
-    pytest.param("litellm", marks=pytest.mark.xdist_group("litellm")),
-    "direct",
-]
-ADAPTERS = [*CHAT_COMPLETIONS, "responses", "messages", "ollama"]
-in_chat_completions = pytest.mark.parametrize("served", CHAT_COMPLETIONS, indirect=True)
+# One worker alone imports litellm, which takes seconds.
+SAMPLED_LITELLM = pytest.param("litellm", marks=pytest.mark.xdist_group("litellm"))
+LITELLM = pytest.param(
+    "litellm", marks=[pytest.mark.adapters, pytest.mark.xdist_group("litellm")]
+)
+DIRECT = ["direct", "responses", "messages", "ollama"]
+ADAPTERS = [LITELLM, *DIRECT]
+sampled = pytest.mark.parametrize("served", [SAMPLED_LITELLM, *DIRECT], indirect=True)
+sampled_model = pytest.mark.parametrize(
+    "model", ["scripted", SAMPLED_LITELLM, *DIRECT], indirect=True
+)
+"""Both mark rules that `make test` tries with litellm too."""
+in_chat_completions = pytest.mark.parametrize(
+    "served", [SAMPLED_LITELLM, "direct"], indirect=True
+)
 with_words_of_others = pytest.mark.parametrize(
-    "served", [*CHAT_COMPLETIONS, "messages", "ollama"], indirect=True
+    "served", [LITELLM, "direct", "messages", "ollama"], indirect=True
 )
 
 
@@ -127,10 +137,12 @@ async def events_of(
     return await all_of(model, request)
 
 
+@sampled_model
 def text_of(events: list[ModelEvent]) -> str:
     return "".join(event.text for event in events if isinstance(event, TextDelta))
 
 
+@sampled_model
 async def test_text_arrives_in_pieces_and_one_done_is_last(model: MakeModel) -> None:
     events = await events_of(model(["Hello there, you."]))
 
@@ -144,7 +156,8 @@ async def test_usage_is_what_the_provider_counted(model: MakeModel) -> None:
     assert last == Done(StopReason.STOP, Usage(prompt_tokens=4, completion_tokens=2))
 
 
-@pytest.mark.parametrize("reason", list(StopReason))
+@sampled_model
+@each_row("reason", list(StopReason))
 async def test_says_why_the_model_stopped(model: MakeModel, reason: StopReason) -> None:
     *_, last = await events_of(model([ScriptedReply("Hello", stop=reason)]))
 
@@ -175,7 +188,7 @@ async def test_after_an_unknown_word_a_reply_is_not_whole_and_its_calls_are_not_
 
 
 @with_words_of_others
-@pytest.mark.parametrize(
+@each_row(
     ("word", "reason"),
     [
         *(
@@ -202,7 +215,7 @@ async def test_words_of_many_providers_are_known(
     assert (last.stop_reason, last.stop_word) == (reason, "")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "word",
     [
         "error",
@@ -226,12 +239,12 @@ async def test_an_empty_reply_is_just_done(model: MakeModel) -> None:
     assert [type(event) for event in events] == [Done]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "reply",
     [
         "Grüße, 世界! \N{ROCKET}\n",
         "  indented\n\n\ttabs  and  spaces \r\n",
-        f"{'=' * 79}\n" * 2_500,
+        f"{'=' * 999}\n" * 200,
     ],
     ids=["not ASCII", "white space", "200 kB"],
 )
@@ -239,7 +252,7 @@ async def test_a_reply_arrives_as_it_was_written(model: MakeModel, reply: str) -
     assert text_of(await events_of(model([reply]))) == reply
 
 
-@pytest.mark.parametrize(
+@each_row(
     "error",
     [
         AuthenticationFailed,
@@ -298,7 +311,8 @@ CALLS = (
 )
 
 
-@pytest.mark.parametrize("text", ["", "Let me look."])
+@sampled_model
+@each_row("text", ["", "Let me look."])
 async def test_tool_calls_come_whole_after_the_text(
     model: MakeModel, text: str
 ) -> None:
@@ -316,7 +330,7 @@ async def test_tool_calls_come_whole_after_the_text(
     assert events[-1].stop_reason is StopReason.STOP
 
 
-@pytest.mark.parametrize("stop", [StopReason.LENGTH, StopReason.REFUSED])
+@each_row("stop", [StopReason.LENGTH, StopReason.REFUSED])
 async def test_no_tool_call_of_a_reply_that_was_cut_is_given(
     model: MakeModel, stop: StopReason
 ) -> None:
@@ -336,6 +350,7 @@ async def failure_of(model: Model) -> ModelError:
     return raised.value
 
 
+@sampled
 async def failure_on(served: MakeServed, answer: Answer) -> ModelError:
     """The outcome of the server's `answer`, after exactly one request."""
     with LoopbackServer([answer]) as server:
@@ -367,7 +382,7 @@ async def test_a_conversation_with_tools_is_sent_as_it_is(served: MakeServed) ->
     )
 
 
-@pytest.mark.parametrize(("text", "size"), [("naïve ├──", 16), ("half: \ud83d", 12)])
+@each_row(("text", "size"), [("naïve ├──", 16), ("half: \ud83d", 12)])
 async def test_a_request_is_sent_in_few_bytes_whatever_is_in_it(
     text: str, size: int
 ) -> None:
@@ -417,7 +432,8 @@ async def test_no_tools_are_spoken_of_where_there_are_none(served: MakeServed) -
 REJECTED, LATER, BAD = ExitCode.FAILED, ExitCode.COME_BACK_LATER, ExitCode.BAD_INPUT
 
 
-@pytest.mark.parametrize(
+@sampled
+@each_row(
     ("answer", "becomes", "exit_code", "says"),
     [
         (failure(401, "Wrong key."), AuthenticationFailed, BAD, "(401): Wrong key."),
@@ -509,7 +525,7 @@ async def test_the_hint_says_how_long_to_wait(served: MakeServed) -> None:
     assert error.retry_after == 7
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("base", "becomes"),
     [
         ("http://127.0.0.1:9/v1", ConnectionFailed),
@@ -529,11 +545,11 @@ async def test_a_server_that_is_not_there(
     assert base.removesuffix("/v1") in error.hint
 
 
-@pytest.mark.parametrize("answer", [Answer("a b", wait=60), Answer("a b", pause=60)])
+@each_row("answer", [Answer("a b", wait=60), Answer("a b", pause=60)])
 async def test_silence_is_a_failed_connection(
     served: MakeServed, answer: Answer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(timeouts, "SILENCE_TIMEOUT", 0.2)
+    monkeypatch.setattr(timeouts, "SILENCE_TIMEOUT", 0.05)
 
     error = await failure_on(served, answer)
 
@@ -541,7 +557,8 @@ async def test_silence_is_a_failed_connection(
     assert len(error.message) < 80  # no words of a library
 
 
-@pytest.mark.parametrize(
+@sampled
+@each_row(
     "leak",
     [
         "Incorrect API key provided: sk-proj-Ab3.",
@@ -590,12 +607,13 @@ async def test_what_the_caller_was_handling_does_not_count(served: MakeServed) -
     assert type(error) is BadAnswer
 
 
+@sampled
 async def ended(recorded: Recorded) -> bool:
     return await asyncio.to_thread(recorded.ended.wait, 60)
 
 
 async def test_cancelling_at_a_piece_closes_the_connection(served: MakeServed) -> None:
-    with LoopbackServer([Answer("word " * 50, pause=0.05)]) as server:
+    with LoopbackServer([Answer("word " * 50, pause=0.02)]) as server:
         assert await stopped(served(server.url), REQUEST) == [TextDelta("word ")]
 
         assert await ended(server.requests[0])
@@ -608,7 +626,7 @@ async def test_what_the_listener_raises_is_no_failure_of_the_model_and_ends_the_
     def hear(event: ModelEvent) -> None:
         raise BrokenPipeError("whoever read the output has left")
 
-    with LoopbackServer([Answer("word " * 50, pause=0.05)]) as server:
+    with LoopbackServer([Answer("word " * 50, pause=0.02)]) as server:
         with pytest.raises(BrokenPipeError):
             await served(server.url).reply(REQUEST, hear)
 
@@ -627,18 +645,13 @@ async def test_a_reply_that_is_stopped_by_its_budget_closes_the_connection(
     assert server.requests[0].client_left
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [Answer("word " * 50, wait=0.3, pause=0.05), Answer("word " * 50, pause=0.05)],
-)
-async def test_cancelling_closes_the_connection(
-    served: MakeServed, answer: Answer
+async def test_cancelling_before_the_reply_closes_the_connection(
+    served: MakeServed,
 ) -> None:
-    with LoopbackServer([answer]) as server:
+    with LoopbackServer([Answer("word " * 50, wait=0.1, pause=0.02)]) as server:
         call = asyncio.create_task(events_of(served(server.url)))
         while not server.requests:
             await asyncio.sleep(0.01)
-        await asyncio.sleep(0.1)
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
@@ -674,7 +687,7 @@ SAID = {
 }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reader", "documents"),
     [
         (
@@ -777,11 +790,11 @@ KINDS = {
     ),
     "ollama": ("",),
     "responses": (
-        "output_text.delta",
-        "output_item.done",
-        "reasoning_text.delta",
-        "completed",
-        "incomplete",
+        "response.output_text.delta",
+        "response.output_item.done",
+        "response.reasoning_text.delta",
+        "response.completed",
+        "response.incomplete",
     ),
 }
 READERS: dict[str, Callable[[], ReplyReader]] = {
@@ -806,28 +819,19 @@ PIECE = st.tuples(
 )
 
 
-@pytest.mark.parametrize("protocol", READERS)
 @given(st.lists(PIECE, max_size=4))
 @example(
     [(1, {"item": {"type": []}, "content_block": {"type": []}, "index": 1}), (3, {})]
 )
 def test_whatever_shape_pieces_have_they_break_nothing(
-    protocol: str, pieces: list[tuple[int, dict[str, object]]]
+    pieces: list[tuple[int, dict[str, object]]],
 ) -> None:
-    kinds, reader = KINDS[protocol], READERS[protocol]()
-    for number, fields in pieces:
-        kind = kinds[number % len(kinds)]
-        list(
-            reader.take(
-                json.dumps(
-                    {
-                        **fields,
-                        "type": f"response.{kind}" if protocol == "responses" else kind,
-                    }
-                )
-            )
-        )
+    for protocol, make_reader in READERS.items():
+        kinds, reader = KINDS[protocol], make_reader()
+        for number, fields in pieces:
+            kind = kinds[number % len(kinds)]
+            list(reader.take(json.dumps({**fields, "type": kind})))
 
-    list(reader.end())
-    if (data := reader.done.provider_data) is not None:
-        data.data.encode()
+        list(reader.end())
+        if (data := reader.done.provider_data) is not None:
+            data.data.encode()

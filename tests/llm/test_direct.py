@@ -37,6 +37,7 @@ from cdd_agent.llm.port import (
 from cdd_agent.llm.providers import endpoint_of
 from tests.llm.server import Answer, LoopbackServer, failure
 from tests.support.replies import all_of
+from tests.support.tables import each_row
 
 MODEL = "openai/test-model"
 REQUEST = Request((Message("user", "Say hello."),))
@@ -101,7 +102,7 @@ async def test_lines_are_the_same_however_they_are_cut(places: list[int]) -> Non
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body",
     [
         sse(HELLO, STOP, "[DONE]"),
@@ -151,7 +152,7 @@ async def test_servers_write_a_reply_in_many_ways(body: str) -> None:
         ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "becomes", "says"),
     [
         ("", NotAReply, "not a model's reply"),
@@ -221,7 +222,7 @@ async def test_what_is_no_reply_has_a_name(
     assert error.hint
 
 
-@pytest.mark.parametrize(
+@each_row(
     "wording",
     [
         "This model's maximum context length is 8192 tokens.",
@@ -261,7 +262,7 @@ async def test_a_context_that_is_too_long_is_known_by_its_wordings(
     assert type(await failure_on(failure(429, wording))) is ContextTooLong
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "says"),
     [
         ('{"error": "No such model."}', "(404): No such model."),
@@ -297,7 +298,7 @@ async def test_a_whole_reply_counts_although_the_connection_breaks_then() -> Non
     assert events == [TextDelta("a "), TextDelta("b"), Done()]
 
 
-@pytest.mark.parametrize("status", [400, 422])
+@each_row("status", [400, 422])
 async def test_a_server_that_cannot_count_is_asked_again_without_it(
     status: int,
 ) -> None:
@@ -334,7 +335,7 @@ A, B = ToolCall("a", "read", '{"x": 1}'), ToolCall("b", "list", "{}")
 BEGUN = [piece(0, "a", "read"), piece(1, "b", "list")]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "pieces",
     [
         [
@@ -432,7 +433,7 @@ async def test_any_cutting_of_the_bytes_gives_the_same_events(cuts: list[int]) -
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "base",
     [
         "http://127.0.0.1:99999/v1",
@@ -490,7 +491,7 @@ async def test_a_proxy_that_cannot_be_used_is_told(
     assert "ALL_PROXY" in raised.value.hint
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("key", "sent"),
     [("a-key-for-tests", "Bearer a-key-for-tests"), (" k \n", "Bearer k"), ("", None)],
 )
@@ -513,7 +514,7 @@ async def test_a_missing_key_is_named_before_anything_is_sent() -> None:
     assert "GROQ_API_KEY" in raised.value.hint
 
 
-@pytest.mark.parametrize("key", ["sk-\N{CYRILLIC SMALL LETTER A}bc", "sk-a\nsk-b"])
+@each_row("key", ["sk-\N{CYRILLIC SMALL LETTER A}bc", "sk-a\nsk-b"])
 async def test_a_key_that_no_header_can_hold_is_not_shown(
     key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

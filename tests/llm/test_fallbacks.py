@@ -38,6 +38,7 @@ from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.wiring import equipped, make_model, with_fallbacks
 from tests.llm.server import Answer, LoopbackServer, failure
 from tests.support.projects import FakeTime
+from tests.support.tables import each_row
 
 REQUEST = Request((Message("user", "Say hello."),))
 
@@ -96,7 +97,7 @@ async def answer_of(model: Model, events: list[ModelEvent | Done]) -> str:
     return "".join(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "error",
     [
         RateLimited("busy"),
@@ -115,7 +116,7 @@ async def test_where_a_provider_is_out_the_next_model_answers_and_that_is_told(
     assert told.reason == error.message
 
 
-@pytest.mark.parametrize(
+@each_row(
     "error",
     [
         AuthenticationFailed("wrong key"),
@@ -234,7 +235,7 @@ async def test_the_budget_is_that_of_all_of_them_together() -> None:
         await answer_of(model, [])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "words", "code"),
     [
         (402, "Insufficient credits. Add more using https://openrouter.ai", None),

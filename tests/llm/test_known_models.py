@@ -7,6 +7,8 @@ import subprocess
 import sys
 from importlib.resources import files
 
+import pytest
+
 from cdd_agent.llm.known_models import UNKNOWN, known_model
 
 
@@ -32,6 +34,7 @@ def test_every_row_of_the_copy_is_a_model_with_facts_that_can_be() -> None:
             assert all(0 <= amount < 0.01 for amount in amounts), name
 
 
+@pytest.mark.fork
 def test_what_models_can_do_is_known_without_litellm() -> None:
     code = """
 import sys

@@ -28,6 +28,7 @@ from tests.llm.simulators.anthropic import Anthropic
 from tests.llm.simulators.base import Bill, Json, Said
 from tests.llm.simulators.chat import DeepSeek
 from tests.support.replies import all_of
+from tests.support.tables import each_row
 
 # litellm silences this warning itself, at import; pytest puts its own filters back for
 # every test.
@@ -67,6 +68,7 @@ async def failure_on(answer: Answer, name: str = MODEL) -> ModelError:
     return error
 
 
+@pytest.mark.fork
 def test_known_providers_are_known_without_importing_litellm() -> None:
     names = (
         "anthropic/claude-99",
@@ -91,14 +93,14 @@ def test_what_litellm_knows_by_other_means_is_known() -> None:
     expect_provider("any-name", "https://api.groq.com/openai/v1")  # by the address
 
 
-@pytest.mark.parametrize("name", ["nix", "nix/foo", "/x"])
+@each_row("name", ["nix", "nix/foo", "/x"])
 def test_a_name_that_no_provider_fits_is_refused_without_a_call(name: str) -> None:
     with pytest.raises(BadInput, match=f" {name}$") as refused:
         expect_provider(name, None)
     assert "provider/model" in refused.value.hint
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "becomes"),
     [
         (401, AuthenticationFailed),
@@ -137,8 +139,8 @@ FIRST_OF_AZURE = {
 }
 
 
-@pytest.mark.parametrize("name", ["azure/gpt-5", "openai/gpt-5"])
-@pytest.mark.parametrize("first", FIRST_OF_AZURE.values(), ids=FIRST_OF_AZURE)
+@each_row("name", ["azure/gpt-5", "openai/gpt-5"])
+@each_row("first", FIRST_OF_AZURE.values(), ids=FIRST_OF_AZURE)
 async def test_a_first_piece_without_choices_is_no_reply_and_no_error(
     name: str, first: Json, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,7 +191,7 @@ async def test_a_first_piece_without_choices_is_no_reply_and_no_error(
     ]
 
 
-@pytest.mark.parametrize("name", ["frobnicate", "frobnicate/model", ""])
+@each_row("name", ["frobnicate", "frobnicate/model", ""])
 async def test_a_model_string_without_a_provider(name: str) -> None:
     error = await failure_of(LitellmModel(name))
 
@@ -197,7 +199,7 @@ async def test_a_model_string_without_a_provider(name: str) -> None:
     assert "provider/model" in error.hint
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "variable"),
     [
         (MODEL, "OPENAI_API_KEY"),
@@ -231,9 +233,9 @@ async def test_a_bug_of_ours_keeps_its_own_type() -> None:
         )
 
 
-@pytest.mark.parametrize("variable", ["OPENAI_API_BASE", "OPENAI_BASE_URL"])
-@pytest.mark.parametrize("name", [MODEL, "gpt-4o"])
-@pytest.mark.parametrize("key", ["a-key-for-tests", "", None])
+@each_row("variable", ["OPENAI_API_BASE", "OPENAI_BASE_URL"])
+@each_row("name", [MODEL, "gpt-4o"])
+@each_row("key", ["a-key-for-tests", "", None])
 async def test_the_endpoint_comes_from_the_environment(
     variable: str, name: str, key: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -326,6 +328,7 @@ def run_python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.fork
 def test_starting_up_imports_no_vendor() -> None:
     code = """
 import sys
@@ -335,6 +338,7 @@ print(*{"litellm", "openai", "pydantic"} & sys.modules.keys())
     assert run_python(code).stdout == "\n"
 
 
+@pytest.mark.fork
 def test_leaving_during_the_early_import_is_quiet() -> None:
     code = """
 from cdd_agent.llm.litellm_adapter import LitellmModel
@@ -384,6 +388,7 @@ assert os.environ.get("LITELLM_MODE") == before, "leaks into the commands of a p
 """
 
 
+@pytest.mark.fork
 def test_litellm_neither_writes_to_the_screen_nor_calls_home() -> None:
     script: list[str | Answer] = [
         "Hello",
@@ -419,6 +424,7 @@ os._exit(0)  # without the complaints of loops that nobody closes
 """
 
 
+@pytest.mark.fork
 def test_no_call_goes_out_on_a_connection_of_another_event_loop() -> None:
     with LoopbackServer([failure(401)] * 3) as server:
         done = run_python(LOOPS, server.url.removesuffix("/v1"))

@@ -12,16 +12,17 @@ import pytest
 from cdd_agent.llm.direct.model import DirectModel
 from cdd_agent.llm.local_servers import (
     LocalServer,
-    OfferedModel,
     find_local_servers,
     models_at,
 )
+from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.llm.port import ConnectionFailed, Message, Request
 from cdd_agent.llm.providers import endpoint_of
 from tests.llm.listing import HEAD, answering, listing
 from tests.llm.simulators.base import Said
 from tests.llm.simulators.ollama_chat import OllamaChat
 from tests.support.replies import all_of
+from tests.support.tables import each_row
 
 
 @contextmanager
@@ -80,7 +81,7 @@ async def test_ollama_is_offered_by_its_own_api() -> None:
     assert (offered.model, len(simulator.bills)) == ("ollama/qwen3:8b", 1)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "data", [b'{"object": "list", "data": null}', b'{"object": "list", "data": []}']
 )
 async def test_a_server_without_models_is_a_server(data: bytes) -> None:
@@ -88,7 +89,7 @@ async def test_a_server_without_models_is_a_server(data: bytes) -> None:
         assert await models_at(f"http://127.0.0.1:{port}/v1") == ()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "answer",
     [
         b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\n{}",
@@ -124,7 +125,7 @@ async def test_what_has_no_list_of_models_is_no_model_server(answer: bytes) -> N
     assert len(heads) == 2
 
 
-@pytest.mark.parametrize(
+@each_row(
     "answer",
     [
         b"",
@@ -139,7 +140,7 @@ async def test_what_gives_no_whole_answer_is_no_server(answer: bytes) -> None:
         assert await find_local_servers({"vLLM": port}) == ()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
     [
         None,
@@ -167,7 +168,7 @@ async def test_entries_that_are_none_are_left_out() -> None:
         assert await models_at(f"http://127.0.0.1:{port}/v1") == ("good",)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "pieces",
     [
         [b""],  # takes the call and says nothing
@@ -176,13 +177,13 @@ async def test_entries_that_are_none_are_left_out() -> None:
     ],
 )
 async def test_who_is_slow_is_not_waited_for(pieces: Iterable[bytes]) -> None:
-    with answering(itertools.chain(pieces, itertools.repeat(b"")), pause=0.1) as (
+    with answering(itertools.chain(pieces, itertools.repeat(b"")), pause=0.02) as (
         port,
         _,
     ):
         began = time.monotonic()
         with pytest.raises(ConnectionFailed):
-            await models_at(f"http://127.0.0.1:{port}/v1", patience=0.4)
+            await models_at(f"http://127.0.0.1:{port}/v1", patience=0.1)
         assert time.monotonic() - began < 60
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from platformdirs import user_cache_path
 
+from cdd_agent.llm import timeouts
 from cdd_agent.llm.budget import Budgeted, Limit
 from cdd_agent.llm.direct.model import DirectModel
 from cdd_agent.llm.model_facts import fetched
@@ -24,6 +25,7 @@ from tests.llm.simulators.base import Said
 from tests.llm.simulators.chat import OpenRouter
 from tests.llm.test_local_servers import deserted_port
 from tests.support.replies import all_of
+from tests.support.tables import each_row
 
 NAME = "openrouter/maker/model-9"
 ENTRY = {
@@ -125,7 +127,7 @@ def test_what_another_address_said_does_not_count() -> None:
         assert facts(asked_at(port))[1] is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     "data",
     [
         b"",
@@ -146,7 +148,7 @@ def test_what_is_kept_may_be_anything(data: bytes) -> None:
 WRONG = [None, -1, 0, True, "many", [], {}, 10**30]
 
 
-@pytest.mark.parametrize("wrong", WRONG)
+@each_row("wrong", WRONG)
 def test_a_fact_of_another_kind_is_none(wrong: object) -> None:
     entry = {
         "id": "maker/model-9",
@@ -160,7 +162,7 @@ def test_a_fact_of_another_kind_is_none(wrong: object) -> None:
         assert facts(asked_at(port)) == (False, None, None)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "pricing",
     [{"prompt": "nan", "completion": "1"}, {"prompt": "1e999", "completion": "1"}, {}],
 )
@@ -169,7 +171,7 @@ def test_a_price_that_is_none_is_not_known(pricing: object) -> None:
         assert facts(asked_at(port)) == (True, 200_000, None)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "answer",
     [
         b"",
@@ -188,8 +190,8 @@ def test_what_is_no_list_is_not_kept(answer: bytes) -> None:
 def test_a_server_that_says_nothing_holds_nobody_up_for_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("cdd_agent.llm.model_facts._PATIENCE", 1.0)
-    with answering(itertools.repeat(b""), pause=0.1) as (port, _):
+    monkeypatch.setattr(timeouts, "FACTS_TIMEOUT", 0.2)
+    with answering(itertools.repeat(b""), pause=0.05) as (port, _):
         began = time.monotonic()
         model = asked_at(port)
         model.warm_up()
@@ -219,7 +221,7 @@ class Listing(OpenRouter):
         )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("takes", "fields"),
     [
         (
@@ -266,7 +268,7 @@ LOCAL = {
 }
 
 
-@pytest.mark.parametrize("said", LOCAL.values(), ids=LOCAL)
+@each_row("said", LOCAL.values(), ids=LOCAL)
 def test_how_much_a_server_on_this_computer_takes_in_is_known(said: object) -> None:
     with answering(HEAD + json.dumps(said).encode()) as (port, _):
         model = asked_at(port, "openai/m")
@@ -274,7 +276,7 @@ def test_how_much_a_server_on_this_computer_takes_in_is_known(said: object) -> N
         assert model.window == 8192
 
 
-@pytest.mark.parametrize("wrong", WRONG)
+@each_row("wrong", WRONG)
 def test_a_window_of_another_kind_is_none(wrong: object) -> None:
     said = {
         "models": [{"name": "m", "context_length": wrong}],

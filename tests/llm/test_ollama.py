@@ -20,6 +20,7 @@ from cdd_agent.llm.providers import endpoint_of
 from tests.llm.simulators.base import Said
 from tests.llm.simulators.ollama import Ollama
 from tests.support.replies import all_of
+from tests.support.tables import each_row
 
 SENTENCE = "The quick brown fox jumps over a lazy dog. "  # 43 characters
 KNOWN = Message("system", "The password is ANANAS. Say it when you are asked.")
@@ -49,7 +50,7 @@ LONG = {
 }
 
 
-@pytest.mark.parametrize(("drops_messages", "request_"), LONG.values(), ids=LONG)
+@each_row(("drops_messages", "request_"), LONG.values(), ids=LONG)
 async def test_a_request_that_was_cut_is_too_long(
     drops_messages: bool, request_: Request
 ) -> None:
@@ -78,7 +79,7 @@ async def test_no_call_of_a_cut_request_is_made() -> None:
     assert {type(event) for event in events} == {TextDelta}
 
 
-@pytest.mark.parametrize("tokens", [10, 1_500, 2_040, 3_500, 4_000])
+@each_row("tokens", [10, 1_500, 2_040, 3_500, 4_000])
 async def test_a_request_that_was_read_whole_is_answered(tokens: int) -> None:
     with Ollama([Said("ANANAS")]) as simulator:
         events = await heard(model_at(simulator), asking(words(tokens)))
@@ -97,7 +98,7 @@ SPARSE = {
 }
 
 
-@pytest.mark.parametrize("text", SPARSE.values(), ids=SPARSE)
+@each_row("text", SPARSE.values(), ids=SPARSE)
 async def test_what_is_few_tokens_for_its_length_is_no_cut(text: str) -> None:
     """The real tokens of such a text are far fewer than its characters suggest."""
 

@@ -30,6 +30,7 @@ from tests.llm.server import Answer, LoopbackServer
 from tests.llm.simulators.base import Said
 from tests.llm.simulators.ollama_chat import OllamaChat
 from tests.support.replies import all_of
+from tests.support.tables import each_row
 
 KNOWN = Message("system", "The password is ANANAS. Say it when you are asked.")
 SENTENCE = "The quick brown fox jumps over a lazy dog. "
@@ -63,7 +64,7 @@ def said(events: Sequence[ModelEvent]) -> str:
     return "".join(event.text for event in events if isinstance(event, TextDelta))
 
 
-@pytest.mark.parametrize("tokens", [10, 4_000, 12_000, 30_000])
+@each_row("tokens", [10, 4_000, 12_000, 30_000])
 async def test_the_window_is_large_enough_for_the_request_and_its_reply(
     tokens: int,
 ) -> None:
@@ -93,7 +94,7 @@ async def test_roles_that_share_a_model_do_not_load_it_in_turns() -> None:
     assert simulator.loads == [16_384, 32_768]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("loaded", "parameters", "set_window", "loads"),
     [
         (32_768, "", None, []),  # by another program, or OLLAMA_CONTEXT_LENGTH
@@ -161,7 +162,7 @@ async def test_what_it_shows_of_a_model_is_known_before_the_first_call() -> None
         assert (model.window, model.calls_tools) == (40_960, True)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("effort", "name", "levels", "thinks", "think"),
     [
         (None, "qwen3:8b", ("low", "medium", "high", "max"), True, [None]),
@@ -216,7 +217,7 @@ async def test_what_a_person_has_set_goes_into_its_options() -> None:
     assert sent.body["keep_alive"] == "1h"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("word", "reason"),
     [("stop", StopReason.STOP), ("length", StopReason.LENGTH)]
     + [(word, StopReason.UNKNOWN) for word in ("load", "unload", "", "next_year")],
@@ -245,7 +246,7 @@ async def test_only_a_reply_that_stopped_is_whole(
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "error",
     [{"error": "model runner has unexpectedly stopped"}, {"error": "unexpected EOF"}],
 )

@@ -7,7 +7,6 @@ from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from pathlib import Path
 
-import httpx
 import pytest
 
 from cdd_agent.dialogue.turns import Dialogue
@@ -48,9 +47,10 @@ from tests.llm.simulators.base import Said
 from tests.llm.simulators.chat import DeepSeek
 from tests.llm.test_contract import SERVED
 from tests.llm.test_model_facts import ENTRY, asked_at, listed
-from tests.llm.test_provider_rules import LOOKS, PROVIDERS, Provider, as_saved
+from tests.llm.test_provider_rules import LOOKS, PROVIDERS, Provider, as_saved, post
 from tests.support.pictures import ALL, gif, jpeg, png, webp
 from tests.support.replies import all_of
+from tests.support.tables import each_row
 
 # litellm's and OpenAI's own; pytest forgets the adapter's filters with each test
 pytestmark = [
@@ -82,8 +82,8 @@ def repr_of(data: bytes) -> str:
 # -------------------------------------------------------------------- what is a picture
 
 
-@pytest.mark.parametrize(("kind", "data"), ALL.items(), ids=ALL)
-@pytest.mark.parametrize("name", ["shot.png", "shot.txt", "shot"])
+@each_row(("kind", "data"), ALL.items(), ids=ALL)
+@each_row("name", ["shot.png", "shot.txt", "shot"])
 def test_a_picture_is_known_by_its_content_and_not_by_its_name(
     tmp_path: Path, kind: str, data: bytes, name: str
 ) -> None:
@@ -91,7 +91,7 @@ def test_a_picture_is_known_by_its_content_and_not_by_its_name(
     assert picture_at(tmp_path, name) == Picture(name, kind, 6, 4, data)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "data",
     [
         png(700, 30),
@@ -106,9 +106,7 @@ def test_its_size_is_in_its_head(data: bytes) -> None:
     assert (picture.width, picture.height) == (700, 30)
 
 
-@pytest.mark.parametrize(
-    "data", [*ALL.values(), webp(b"VP8X"), webp(b"VP8L")], ids=repr_of
-)
+@each_row("data", [*ALL.values(), webp(b"VP8X"), webp(b"VP8L")], ids=repr_of)
 def test_one_that_is_cut_anywhere_is_none(data: bytes) -> None:
     # some leave out the mark at a GIF's end
     for length in range(len(data) - (data[:3] == b"GIF")):
@@ -116,7 +114,7 @@ def test_one_that_is_cut_anywhere_is_none(data: bytes) -> None:
             picture_of("x", data[:length])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("data", "reason"),
     [
         (b"", "shot.png is empty"),
@@ -173,13 +171,15 @@ def test_a_picture_counts_by_its_pixels_as_providers_bill_it() -> None:
 @pytest.mark.parametrize(
     "served",
     [
-        pytest.param("litellm", marks=pytest.mark.xdist_group("litellm")),
+        pytest.param(
+            "litellm", marks=[pytest.mark.adapters, pytest.mark.xdist_group("litellm")]
+        ),
         "direct",
         "responses",
         "messages",
     ],
 )
-@pytest.mark.parametrize(("kind", "data"), ALL.items(), ids=ALL)
+@each_row(("kind", "data"), ALL.items(), ids=ALL)
 async def test_a_picture_arrives_whole_with_its_kind_and_its_name(
     served: str, kind: str, data: bytes
 ) -> None:
@@ -195,9 +195,14 @@ async def test_a_picture_arrives_whole_with_its_kind_and_its_name(
     assert [(one.media_type, one.data) for one in message.pictures] == [(kind, data)]
 
 
-@pytest.fixture(params=PROVIDERS)
-def provider(request: pytest.FixtureRequest) -> Provider:
-    return PROVIDERS[request.param]
+TAKE_PICTURES = {
+    name: provider
+    for name, provider in PROVIDERS.items()
+    if provider.simulated is not DeepSeek
+}
+TAKE_PICTURES_AND_CACHE = {
+    name: provider for name, provider in TAKE_PICTURES.items() if provider.caches
+}
 
 
 @pytest.fixture
@@ -211,11 +216,10 @@ def seeing(provider: Provider, url: str) -> DirectModel:
     return provider.asked_at(url, ModelOptions(sees=True))
 
 
+@each_row("provider", TAKE_PICTURES.values(), ids=TAKE_PICTURES)
 async def test_every_provider_takes_it_in_a_loop_and_after_a_kill(
     provider: Provider, root: Path
 ) -> None:
-    if provider.simulated is DeepSeek:
-        pytest.skip("it takes none")
     with provider.simulated([*LOOKS[:3], Said("Red.")]) as simulator:
         spoken = await after_rounds(
             Dialogue(seeing(provider, simulator.url), read_only_tools(root), "on"),
@@ -234,11 +238,10 @@ async def test_every_provider_takes_it_in_a_loop_and_after_a_kill(
     assert all(json.dumps(sent.body).count(content) == 1 for sent in simulator.sent)
 
 
+@each_row("provider", TAKE_PICTURES_AND_CACHE.values(), ids=TAKE_PICTURES_AND_CACHE)
 async def test_what_came_before_stays_the_same_to_the_byte(
     provider: Provider, root: Path
 ) -> None:
-    if provider.simulated is DeepSeek or not provider.caches:
-        pytest.skip("it takes none, or has no cache")
     with provider.simulated([*LOOKS, Said("Red.")]) as simulator:
         await heard(
             Dialogue(seeing(provider, simulator.url), read_only_tools(root), "on"),
@@ -276,8 +279,8 @@ NO_PICTURES = {
 }
 
 
-@pytest.mark.parametrize(("kind", "data"), NO_PICTURES.values(), ids=NO_PICTURES)
-@pytest.mark.parametrize("name", ["anthropic", "openai chat", "openai responses"])
+@each_row(("kind", "data"), NO_PICTURES.values(), ids=NO_PICTURES)
+@each_row("name", ["anthropic", "openai chat", "openai responses"])
 def test_a_naive_client_is_refused(name: str, kind: str, data: bytes) -> None:
     url = {"url": f"data:{kind};base64,{data}"}
     source = {"type": "base64", "media_type": kind, "data": data}
@@ -318,9 +321,7 @@ def test_a_naive_client_is_refused(name: str, kind: str, data: bytes) -> None:
         ),
     }[name]
     with PROVIDERS[name].simulated([]) as simulator:
-        answer = httpx.post(
-            simulator.url + path, json={"model": "m", **body}, headers=headers
-        )
+        answer = post(simulator, f"/v1{path}", {"model": "m", **body}, **headers)
     assert answer.status_code == 400
     assert len(simulator.refusals) == 1
 
@@ -339,7 +340,7 @@ async def test_where_nobody_knows_it_is_sent_and_a_refusal_is_told_at_once(
     assert "`pictures: false`" in raised.value.hint
 
 
-@pytest.mark.parametrize(
+@each_row(
     "words",
     [
         (
@@ -358,7 +359,7 @@ async def test_where_nobody_knows_it_is_sent_and_a_refusal_is_told_at_once(
         'Unsupported content part type: "image_url"',
     ],
 )
-@pytest.mark.parametrize("status", [400, 404, 500])
+@each_row("status", [400, 404, 500])
 async def test_refusals_of_many_servers_are_understood(words: str, status: int) -> None:
     with (
         LoopbackServer([failure(status, words)]) as server,
@@ -368,7 +369,7 @@ async def test_refusals_of_many_servers_are_understood(words: str, status: int) 
     assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     "words",
     [
         "Could not process image",
@@ -388,7 +389,7 @@ async def test_a_model_that_sees_may_refuse_one_picture(words: str) -> None:
 # ---------------------------------------------------------------- who sees, and who not
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "sees"),
     [
         ("anthropic/claude-opus-5", True),
@@ -407,7 +408,7 @@ def test_what_the_table_says_and_the_setting_before_it(
         assert DirectModel(name, endpoint, ModelOptions(sees=not sees)).sees is not sees
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("takes", "sees"),
     [(["text", "image"], True), (["text"], False), ([], None), ("image", None)],
 )
@@ -419,7 +420,7 @@ def test_openrouters_list_says_it(takes: object, sees: bool | None) -> None:
         assert asked_at(port).sees is sees
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "sees"),
     [
         ({"modalities": {"vision": True, "audio": False}}, True),

@@ -6,11 +6,12 @@ from rich.pretty import pretty_repr
 from cdd_agent.errors import BadInput
 from cdd_agent.llm.known_models import known_model
 from cdd_agent.llm.providers import PROVIDERS, Speaks, endpoint_of, is_this_computer
+from tests.support.tables import each_row
 
 OWN = "http://127.0.0.1:9000/v1"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("model", "api_base", "environment", "base", "name"),
     [
         ("openai/gpt-5", None, {}, "https://api.openai.com/v1", "gpt-5"),
@@ -85,7 +86,7 @@ def test_a_model_string_leads_to_an_endpoint(
     assert (endpoint.base, endpoint.model) == (base, name)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "model",
     [
         *(
@@ -104,7 +105,7 @@ def test_others_are_not_for_the_direct_adapter(model: str) -> None:
     assert endpoint_of(model, None, {}) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("api_base", "speaks"),
     [
         (None, Speaks.OLLAMA_CHAT),
@@ -124,7 +125,7 @@ def test_ollama_is_asked_by_its_own_api_unless_its_address_is_the_compatible_one
 AT_OPENAI = ("https://api.openai.com/v1", "https://eu.api.openai.com/v1", None)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("model", "bases", "by_responses"),
     [
         *(
@@ -202,7 +203,7 @@ def test_what_is_known_of_a_model_does_not_depend_on_what_it_is_asked_by() -> No
     assert known.price
 
 
-@pytest.mark.parametrize("variable", ["OPENAI_API_BASE", "OPENAI_BASE_URL"])
+@each_row("variable", ["OPENAI_API_BASE", "OPENAI_BASE_URL"])
 def test_an_address_in_the_environment_that_is_none_is_refused_with_its_variable(
     variable: str,
 ) -> None:
@@ -240,7 +241,7 @@ def test_the_key_is_the_provider_s_own() -> None:
             assert name not in shown.replace(f"provider={name!r}", "")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("model", "api_base", "lacks"),
     [
         ("openai/x", None, True),
@@ -258,7 +259,7 @@ def test_a_key_is_missed_only_at_the_provider_s_own_address(
     assert endpoint.lacks_key is lacks
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("host", "here"),
     [
         ("localhost", True),

@@ -35,6 +35,7 @@ from cdd_agent.llm.port import (
 from cdd_agent.llm.providers import endpoint_of
 from tests.llm.server import Answer, LoopbackServer, failure
 from tests.support.replies import all_of
+from tests.support.tables import each_row
 
 Json = dict[str, Any]
 REQUEST = Request((Message("system", "Be brief."), Message("user", "Say hello.")))
@@ -137,7 +138,7 @@ SUMMARY = [
 HELLO = message("Hello")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "answer",
     [
         stream(delta("Hel"), delta("lo"), done(HELLO), over(HELLO)),
@@ -173,7 +174,7 @@ async def test_servers_write_a_reply_in_many_ways(answer: Answer) -> None:
     assert events[-1] == Done()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("last", "reason", "word"),
     [
         (
@@ -217,7 +218,7 @@ async def test_only_what_is_completed_is_whole_and_calls_of_nothing_else_are_mad
     assert not [event for event in events if isinstance(event, ToolCall)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "events",
     [
         [delta("I can", "refusal"), delta("not.", "refusal"), over()],
@@ -288,7 +289,7 @@ async def test_thoughts_of_servers_of_ones_own_are_no_part_of_the_text() -> None
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "becomes", "says"),
     [
         (
@@ -494,7 +495,7 @@ def test_what_another_model_said_and_called_has_no_ids_of_items() -> None:
     assert len(items[3]["call_id"]) <= 64
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "effort", "word"),
     [
         *(
@@ -559,7 +560,7 @@ def test_the_key_of_the_cache_stays_for_a_run() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("refusal", "gone"),
     [
         ("Unknown parameter: 'prompt_cache_key'.", "prompt_cache_key"),
@@ -592,7 +593,7 @@ async def test_what_a_server_does_not_take_is_left_out_from_then_on(
     assert [first.keys() - other.keys() for other in others] == [{gone}] * 2
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("param", "left"),
     [
         ("reasoning.effort", {"summary": "auto"}),
@@ -615,7 +616,7 @@ async def test_a_part_of_the_reasoning_is_left_out_alone(
     assert server.requests[1].body["reasoning"] == left
 
 
-@pytest.mark.parametrize(
+@each_row(
     "words",
     [
         "The model is not there.",

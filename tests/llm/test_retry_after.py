@@ -1,13 +1,12 @@
 """How long to wait, from the headers that servers send."""
 
-import pytest
-
 from cdd_agent.llm.retry_after import seconds_to_wait
+from tests.support.tables import each_row
 
 NOW = 1_700_000_000.0  # Tue, 14 Nov 2023 22:13:20 GMT
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("headers", "seconds"),
     [
         ({}, None),

@@ -33,6 +33,7 @@ from cdd_agent.llm.wrapper import RejectEmpty
 from tests.llm.server import Answer, LoopbackServer, directly, failure
 from tests.support.projects import FakeTime
 from tests.support.replies import all_of, stopped
+from tests.support.tables import each_row
 
 REQUEST = Request((Message("user", "Say hello."),))
 
@@ -95,7 +96,7 @@ async def test_the_wait_is_told_once_a_second_as_a_countdown() -> None:
     assert asked.time.waited == pytest.approx(3.5)
 
 
-@pytest.mark.parametrize("chance", [0.0, 0.5, 1.0])
+@each_row("chance", [0.0, 0.5, 1.0])
 async def test_chance_keeps_many_from_coming_back_at_once_and_never_too_soon(
     chance: float,
 ) -> None:
@@ -130,7 +131,7 @@ async def test_patience_ends_after_a_minute_of_rate_limits() -> None:
     assert asked.time.waited == 63
 
 
-@pytest.mark.parametrize(
+@each_row(
     "error", [ConnectionFailed("No network."), BadAnswer("The server failed (500).")]
 )
 async def test_a_broken_connection_and_a_server_that_fails_get_two_more_chances(
@@ -186,7 +187,7 @@ async def test_each_kind_of_failure_has_its_own_chances() -> None:
     assert asked.time.waited == (1 + 2) + 1 + 4 + 2
 
 
-@pytest.mark.parametrize(
+@each_row(
     "error",
     [
         AuthenticationFailed("x"),
@@ -233,7 +234,7 @@ async def over_http(script: Sequence[str | Answer]) -> tuple[str, int]:
         return text, len(server.requests)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "fault",
     [
         failure(429, "Slow down", headers={"retry-after": "1"}),

@@ -27,6 +27,7 @@ from cdd_agent.llm.port import (
 from cdd_agent.llm.scripted import NoReplyLeft, ScriptedModel
 from cdd_agent.llm.scripted_reply import ERRORS, ScriptedReply
 from tests.support.replies import all_of
+from tests.support.tables import each_row
 
 SCRIPT = """\
 pace: 0
@@ -178,7 +179,7 @@ async def test_reads_a_script_file(tmp_path: Path) -> None:
     assert last == Done(StopReason.LENGTH, Usage(5, 1))
 
 
-@pytest.mark.parametrize("name", list(ERRORS))
+@each_row("name", list(ERRORS))
 async def test_a_script_can_name_every_error(tmp_path: Path, name: str) -> None:
     path = tmp_path / "script.yaml"
     path.write_text(f"replies:\n  - error: {name}\n")
@@ -189,7 +190,7 @@ async def test_a_script_can_name_every_error(tmp_path: Path, name: str) -> None:
     assert type(raised.value) is ERRORS[name]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "line", "problem"),
     [
         ("", 1, "`replies` is missing"),
@@ -291,6 +292,7 @@ def test_a_script_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
         ScriptedModel.from_file(tmp_path / "latin.yaml")
 
 
+@pytest.mark.fork
 def test_the_loopback_server_plays_a_script_file(tmp_path: Path) -> None:
     path = tmp_path / "script.yaml"
     path.write_text(SCRIPT, encoding="utf-8")

@@ -12,11 +12,13 @@ from cdd_agent.llm.port import Message, Request
 from cdd_agent.wiring import make_model
 from tests.llm.server import LoopbackServer, Recorded
 from tests.support.replies import all_of
+from tests.support.tables import each_row
 
 REQUEST = Request((Message("user", "Say hello."),))
 LITELLM = pytest.param(
     "litellm",
     marks=[
+        pytest.mark.adapters,
         pytest.mark.xdist_group("litellm"),
         pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning"),
         pytest.mark.filterwarnings("ignore:Item .* on TypedDict class:UserWarning"),
@@ -81,7 +83,7 @@ async def test_without_settings_nothing_of_them_is_sent(
     }
 
 
-@pytest.mark.parametrize("name", ["Authorization", "authorization"])
+@each_row("name", ["Authorization", "authorization"])
 async def test_a_header_of_one_s_own_takes_the_place_of_the_usual_one(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,6 +24,7 @@ from cdd_agent.llm.wrapper import ModelWrapper
 from cdd_agent.threads import in_thread
 from tests.support.projects import FakeTime
 from tests.support.replies import all_of
+from tests.support.tables import each_row
 
 REQUEST = Request((Message("user", "Say hello."),))
 
@@ -141,7 +142,7 @@ async def test_who_would_wait_too_long_is_told_when_to_return_without_asking(
     assert script.requests == []
 
 
-@pytest.mark.parametrize("name", ["budget", "waits"])
+@each_row("name", ["budget", "waits"])
 async def test_a_run_may_be_called_as_the_files_that_all_of_them_share(
     name: str, tmp_path: Path
 ) -> None:

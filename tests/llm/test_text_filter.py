@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from cdd_agent.llm.port import TextDelta, ThoughtDelta, ToolCall, WasThought
 from cdd_agent.llm.text_filter import TextFilter, UnreadableCall
+from tests.support.tables import each_row
 
 
 def filtered(*pieces: str) -> tuple[str, str, TextFilter]:
@@ -27,7 +28,7 @@ def filtered(*pieces: str) -> tuple[str, str, TextFilter]:
     return text, thoughts, text_filter
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reply", "text", "thoughts"),
     [
         ("<think>Hm.</think>Hello.", "Hello.", "Hm."),
@@ -116,7 +117,7 @@ def test_without_such_markup_nothing_is_lost(reply: str) -> None:
     assert filtered(reply)[:2] == (reply, "")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "call"),
     [
         (
@@ -143,9 +144,7 @@ def test_a_call_in_the_text_is_a_call(written: str, call: tuple[str, str]) -> No
     assert (text, found.calls()) == ("I look.\n", (ToolCall("call_1", *call),))
 
 
-@pytest.mark.parametrize(
-    "written", ["", "{", "[]", '{"arguments": {}}', "read_file(a)"]
-)
+@each_row("written", ["", "{", "[]", '{"arguments": {}}', "read_file(a)"])
 def test_a_call_that_cannot_be_read_is_an_error(written: str) -> None:
     _, _, found = filtered(f"<tool_call>{written}</tool_call>")
 

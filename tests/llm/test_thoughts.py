@@ -6,7 +6,9 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 from msgspec import structs
 
@@ -35,6 +37,7 @@ from tests.llm.simulators.anthropic import Anthropic
 from tests.llm.simulators.base import Said, Simulator
 from tests.llm.simulators.chat import DeepSeek
 from tests.support.replies import all_of
+from tests.support.tables import each_row
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning"),
@@ -43,6 +46,7 @@ pytestmark = [
 MODEL = "openai/test-model"
 ASKED = (Message("system", "Be brief."), Message("user", "Say hello."))
 MakeServed = Callable[[str], Model]
+LITELLM = pytest.mark.xdist_group("litellm")
 
 
 def through_litellm(base: str) -> Model:
@@ -51,7 +55,7 @@ def through_litellm(base: str) -> Model:
 
 @pytest.fixture(
     params=[
-        pytest.param(through_litellm, marks=pytest.mark.xdist_group("litellm")),
+        pytest.param(through_litellm, marks=[pytest.mark.adapters, LITELLM]),
         directly,
     ]
 )
@@ -88,7 +92,7 @@ def joined(events: list[ModelEvent], kind: type[TextDelta | ThoughtDelta]) -> st
     return "".join(event.text for event in events if isinstance(event, kind))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "deltas",
     [
         (
@@ -172,8 +176,9 @@ async def test_thoughts_go_back_with_their_calls_and_only_to_their_model(
     assert [message.get("reasoning_content") for message in sent] == ["I look.", None]
 
 
-@pytest.mark.xdist_group("litellm")
-@pytest.mark.parametrize(
+@pytest.mark.adapters
+@LITELLM
+@each_row(
     ("name", "simulated", "end"),
     [
         ("anthropic/claude-opus-5", Anthropic, "/v1"),
@@ -202,7 +207,6 @@ async def test_by_litellm_too_a_loop_has_its_thoughts(
     assert (result.turn.text, simulator.refusals) == (last.text, [])
 
 
-@pytest.mark.xdist_group("litellm")
 async def test_a_model_that_thinks_may_be_silent_for_longer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -211,7 +215,27 @@ async def test_a_model_that_thinks_may_be_silent_for_longer(
         == 6 * silence_timeout(UNKNOWN)
         == 1800
     )
+    allowed: list[float] = []
 
+    class Client(httpx.AsyncClient):
+        def __init__(self, **settings: Any) -> None:
+            allowed.append(settings["timeout"].read)
+            super().__init__(**settings)
+
+    monkeypatch.setattr(httpx, "AsyncClient", Client)
+    with LoopbackServer(["Hello."] * 2) as server:
+        for name in ("openai/gpt-5", "openai/test-model"):
+            endpoint = endpoint_of(name, server.url, {})
+            assert endpoint is not None
+            await events_of(DirectModel(name, endpoint))
+    assert allowed == [1800, 300]
+
+
+@pytest.mark.adapters
+@LITELLM
+async def test_both_adapters_wait_longer_for_a_model_that_thinks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(timeouts, "SILENCE_TIMEOUT", 1.0)
     with LoopbackServer(
         [replace(streamed({"content": "Hello."}), wait=1.5)] * 2

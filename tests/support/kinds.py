@@ -9,7 +9,7 @@ import hashlib
 import pytest
 
 QUICK = frozenset({"unit", "story"})
-SLOW = frozenset({"pty", "fork", "crash", "cluster", "real", "model"})
+SLOW = frozenset({"pty", "fork", "crash", "adapters", "cluster", "real", "model"})
 
 
 def mark_unit_tests(items: list[pytest.Item]) -> None:

@@ -4,7 +4,7 @@ from cdd_agent.agents import mention_completion
 from cdd_agent.cli import examining, working
 from cdd_agent.dialogue import looking
 from cdd_agent.files import index
-from cdd_agent.llm import local_servers, model_facts
+from cdd_agent.llm import timeouts
 from cdd_agent.project import interpreters
 
 LONG = 120.0
@@ -19,6 +19,6 @@ def be_patient() -> None:
     examining._PATIENCE = LONG
     looking._PATIENCE = working._SLOW = LONG
     index._FRESH = LONG
-    local_servers._PATIENCE = LONG
-    model_facts._PATIENCE = model_facts._PATIENCE_HERE = LONG
+    timeouts.LOCAL_SERVERS_TIMEOUT = LONG
+    timeouts.FACTS_TIMEOUT = timeouts.LOCAL_FACTS_TIMEOUT = LONG
     interpreters._SECONDS = LONG

@@ -1,11 +1,11 @@
 """Tables of cases that are one test: all rows run, and each row that fails is named."""
 
-import copy
 import functools
 import inspect
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,9 @@ def each_row(
 ) -> Callable[[Test], Test]:
     """Run the test once for each row, as one test of pytest.
 
-    It takes the arguments of `pytest.mark.parametrize`. Each row gets an empty folder
-    as `tmp_path`, a `monkeypatch` that is undone after the row, and a copy of each
-    sandbox. Other fixtures are shared by all rows. Raises an `ExceptionGroup` with the
+    It takes the arguments of `pytest.mark.parametrize`. Each row gets copies of the
+    fixtures that are folders or sandboxes, and a `monkeypatch` that is undone after the
+    row. Other fixtures are shared by all rows. Raises an `ExceptionGroup` with the
     failure of each failed row.
     """
     names = [name.strip() for name in names.split(",")] if type(names) is str else names
@@ -116,28 +116,40 @@ class _Row:
         self._fixtures = fixtures
         self._failures = failures
         self._stack = ExitStack()
+        self._copies: dict[Path, Path] = {}
 
     def __enter__(self) -> dict[str, Any]:
         own = dict(self._fixtures)
-        folder: Path | None = own.get("tmp_path")
-        if folder is not None:
-            own["tmp_path"] = folder / f"row-{self._number}"
-            own["tmp_path"].mkdir()
-        for sandbox in {id(v): v for v in own.values() if type(v) is Sandbox}.values():
-            root = sandbox.root.with_name(f"{sandbox.root.name}-row-{self._number}")
-            shutil.copytree(sandbox.root, root, symlinks=True)
-            row = sandbox.at(root)
-            row.model = copy.deepcopy(sandbox.model)
-            own |= {name: row for name in own if own[name] is sandbox}
-        patch: pytest.MonkeyPatch | None = own.get("monkeypatch")
-        if patch is not None:
-            own["monkeypatch"] = self._stack.enter_context(patch.context())
+        for name, value in self._fixtures.items():
+            if isinstance(value, Path) and value.is_dir():
+                own[name] = self._copy(value)
+            elif isinstance(value, Sandbox):
+                own[name] = value.at(self._copy(value.root))
+                own[name].model = deepcopy(value.model)
+            elif isinstance(value, pytest.MonkeyPatch):
+                own[name] = self._stack.enter_context(value.context())
         return own
+
+    def _copy(self, folder: Path) -> Path:
+        """The row's copy of a folder, inside the copy of a folder that holds it."""
+        for source, copy in self._copies.items():
+            if folder.is_relative_to(source):
+                return copy / folder.relative_to(source)
+        copy = folder.with_name(f"{folder.name}-{self._number}")
+        shutil.copytree(folder, copy, symlinks=True)
+        self._copies[folder] = copy
+        return copy
 
     def __exit__(
         self, kind: object, error: BaseException | None, trace: object
     ) -> bool:
         self._stack.close()
+        if isinstance(error, pytest.fail.Exception):  # it is no `Exception`
+            error = AssertionError(str(error)).with_traceback(error.__traceback__)
+        if error is None:
+            # the folders of rows that failed stay, as pytest's do
+            for copy in self._copies.values():
+                shutil.rmtree(copy, ignore_errors=True)
         if not isinstance(error, Exception):
             return False
         error.add_note(self._label)

@@ -33,6 +33,7 @@ from cdd_agent.tools.action_runner import ActionRunner
 from cdd_agent.web.pages import PageReader
 from cdd_agent.web.search import ScriptedSearcher, SearchResult, WebSearchError
 from tests.support.promised import NOT_FOUND, TIMED_OUT
+from tests.support.tables import each_row
 from tests.support.time_of_loops import leap
 from tests.web.server import Answer, PageServer
 
@@ -113,7 +114,7 @@ async def test_a_folder_that_is_missing_is_made(root: Path) -> None:
     assert (root / "new/deep").is_dir()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "cwd",
     [
         "/",
@@ -294,7 +295,7 @@ OUTSIDE = [
 ]
 
 
-@pytest.mark.parametrize("path", OUTSIDE)
+@each_row("path", OUTSIDE)
 async def test_nothing_is_written_outside_the_project_into_git_or_the_programs_files(
     root: Path, path: str
 ) -> None:
@@ -332,7 +333,7 @@ async def edited(
     return result, (root / "a.txt").read_bytes()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("before", "find", "replace", "after"),
     [
         (b"one two three", "two", "2", b"one 2 three"),
@@ -355,7 +356,7 @@ async def test_an_edit_replaces_the_one_match_and_nothing_else(
     assert (result.status, content) == (SUCCESS, after)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("before", "find", "words"),
     [
         (b"one", "two", "not in the file"),
@@ -386,9 +387,7 @@ async def test_a_failed_edit_does_not_give_away_what_reading_would_not(
         assert "\0" not in result.output
 
 
-@pytest.mark.parametrize(
-    "replace", ["", "  \n", "first\n// ... rest of the file unchanged\n"]
-)
+@each_row("replace", ["", "  \n", "first\n// ... rest of the file unchanged\n"])
 async def test_a_whole_file_is_not_replaced_by_less_than_a_whole_file(
     root: Path, replace: str
 ) -> None:
@@ -396,7 +395,7 @@ async def test_a_whole_file_is_not_replaced_by_less_than_a_whole_file(
     assert (result.status, content) == (FAILURE, b"first\nsecond\n")
 
 
-@pytest.mark.parametrize("find", ["", "second\n"])
+@each_row("find", ["", "second\n"])
 async def test_marks_of_a_merge_do_not_get_into_a_file(root: Path, find: str) -> None:
     marked = "<<<<<<< HEAD\nfirst\n=======\nthird\n>>>>>>> new\n"
     (root / "old.js").write_text("first\nsecond\n")
@@ -463,7 +462,7 @@ async def test_a_file_and_a_folder_are_read(root: Path) -> None:
     assert "a.py" in (await done(root, ReadAction(source="src"))).output
 
 
-@pytest.mark.parametrize(
+@each_row(
     "source",
     ["missing.txt", "/etc/passwd", "../app-evil", "link/secret", "file:///etc/passwd"],
 )

@@ -23,6 +23,7 @@ from cdd_agent.tools.read_only import ReadArguments, ReadFileTool, read_only_too
 from cdd_agent.web.pages import PageReader
 from cdd_agent.web.search import ScriptedSearcher, SearchResult
 from tests.support.promised import NOT_ALLOWED, NOT_FOUND, NOT_STARTED, TIMED_OUT
+from tests.support.tables import each_row
 
 WHEN = re.compile(r"\bUse it\s(when|for)\b")
 
@@ -121,7 +122,7 @@ def test_there_are_the_promised_tools(tools: dict[str, Tool[Any]]) -> None:
     assert list(tools) == READ_ONLY + ACTING
 
 
-@pytest.mark.parametrize("name", READ_ONLY + ACTING)
+@each_row("name", READ_ONLY + ACTING)
 def test_a_definition_says_all_that_a_model_needs(
     tools: dict[str, Tool[Any]], name: str
 ) -> None:
@@ -144,7 +145,7 @@ def test_a_definition_says_all_that_a_model_needs(
     )
 
 
-@pytest.mark.parametrize("name", READ_ONLY + ACTING)
+@each_row("name", READ_ONLY + ACTING)
 async def test_the_examples_are_calls_that_are_accepted(
     tools: dict[str, Tool[Any]], name: str
 ) -> None:
@@ -154,7 +155,7 @@ async def test_the_examples_are_calls_that_are_accepted(
         )
 
 
-@pytest.mark.parametrize("name", READ_ONLY + ACTING)
+@each_row("name", READ_ONLY + ACTING)
 def test_the_instructions_read_well_without_tool_calls(
     tools: dict[str, Tool[Any]], name: str
 ) -> None:
@@ -169,7 +170,7 @@ def test_the_instructions_read_well_without_tool_calls(
     assert all(call["tool"] == name for call in calls)
 
 
-@pytest.mark.parametrize("name", READ_ONLY + ACTING)
+@each_row("name", READ_ONLY + ACTING)
 def test_a_model_is_told_what_comes_back(
     tools: dict[str, Tool[Any]], name: str
 ) -> None:
@@ -180,7 +181,7 @@ def test_a_model_is_told_what_comes_back(
     assert told.description == tools[name].purpose  # it is paid for in every round
 
 
-@pytest.mark.parametrize("name", ACTING)
+@each_row("name", ACTING)
 def test_a_model_is_told_when_to_act(tools: dict[str, Tool[Any]], name: str) -> None:
     assert WHEN.search(tools[name].purpose)
 
@@ -188,7 +189,7 @@ def test_a_model_is_told_when_to_act(tools: dict[str, Tool[Any]], name: str) -> 
 MODES = ["safe", "ask", "unsafe"]
 
 
-@pytest.mark.parametrize("mode", MODES)
+@each_row("mode", MODES)
 def test_execute_command_has_its_promised_description(root: Path, mode: str) -> None:
     tool = command_tool(runner(root, mode=mode, timeout=7).commands)
     for promised in (
@@ -219,7 +220,7 @@ def test_execute_command_has_its_promised_description(root: Path, mode: str) -> 
     assert len(words.partition("Examples:\n")[2].splitlines()) == 3
 
 
-@pytest.mark.parametrize("mode", MODES)
+@each_row("mode", MODES)
 async def test_what_is_said_of_a_shell_and_of_programs_is_what_happens(
     root: Path, mode: str
 ) -> None:
@@ -262,7 +263,7 @@ async def test_what_cannot_be_started_has_the_promised_code(
     assert answer["stderr"].startswith(NOT_STARTED)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "arguments", "words"),
     [
         ("read_file", {}, "`path` is missing"),
@@ -327,7 +328,7 @@ async def test_all_that_is_wrong_in_a_call_is_said_at_once(
     assert all(f"`{name}` is " in said for name in (*wrong, "pattern"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "arguments", "output"),
     [
         (
@@ -368,12 +369,11 @@ async def test_what_is_cut_says_so(tools: dict[str, Tool[Any]], root: Path) -> N
         assert "…" in answer["output"].splitlines()[-1]
 
 
-@pytest.mark.parametrize("path", ["../x", "/etc/passwd", "missing", "C:\\x"])
-@pytest.mark.parametrize("name", ["read_file", "list_files", "git_diff", "git_log"])
+@each_row("path", ["../x", "/etc/passwd", "missing", "C:\\x"])
+@each_row("name", ["read_file", "list_files", "git_diff", "git_log"])
 async def test_looking_outside_or_at_nothing_is_an_error(
-    tools: dict[str, Tool[Any]], root: Path, name: str, path: str
+    tools: dict[str, Tool[Any]], name: str, path: str
 ) -> None:
-    subprocess.run(["git", "init", "-q", root], check=True)
     answer = await tools[name].execute(path=path)
     assert answer.get("error") or (path == "missing" and name.startswith("git"))
     assert "root:" not in str(answer)

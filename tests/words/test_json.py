@@ -11,6 +11,7 @@ import pytest
 from cdd_agent import events
 from cdd_agent.events import About, Event, Notice, Tone, to_json
 from cdd_agent.printer import JsonPrinter
+from tests.support.tables import each_row
 from tests.words.examples import RUN
 
 
@@ -48,7 +49,7 @@ def test_a_run_is_its_events_one_a_line(capsys: pytest.CaptureFixture[str]) -> N
     ]
 
 
-@pytest.mark.parametrize("event", RUN, ids=lambda event: type(event).__name__)
+@each_row("event", RUN, ids=lambda event: type(event).__name__)
 def test_nothing_is_said_that_the_event_does_not_hold(event: Event) -> None:
     told = to_json(event)
     assert told.pop("event") == events.event_name(type(event))
@@ -66,6 +67,6 @@ def test_a_notice_says_what_it_is_about() -> None:
     }
 
 
-@pytest.mark.parametrize("names", [About, Tone])
+@each_row("names", [About, Tone])
 def test_names_are_words_for_scripts(names: type[StrEnum]) -> None:
     assert all(re.fullmatch(r"[a-z]+(_[a-z]+)*", name) for name in names)

@@ -23,6 +23,7 @@ from tests.llm.test_ollama_chat import OllamaChat, model_at
 from tests.support.pictures import png
 from tests.support.projects import FakeTime
 from tests.support.replies import all_of
+from tests.support.tables import each_row
 
 ONE = Request((Message("system", "Be brief."), Message("user", "one")))
 SAVED = "What was done is saved, and the next run goes on from there."
@@ -30,7 +31,7 @@ WITHOUT_PICTURES = "Leave the picture out, or use another model; with `pictures:
 CHECK_KEY = "Set in the environment: SOME_API_KEY."
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("failure", "message", "hint"),
     [
         (
@@ -118,7 +119,7 @@ def test_an_answer_without_an_end() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("errors", "hint"),
     [
         (
@@ -152,7 +153,7 @@ def test_what_a_cache_did() -> None:
     assert Spent(1_000).of_the_cache_in_words == ""
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("made", "difference"),
     [
         (

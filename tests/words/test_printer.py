@@ -38,6 +38,7 @@ from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.printer import PlainPrinter, TextPrinter
 from cdd_agent.tickets.plan import Problem
 from cdd_agent.tickets.status import RunStatus, StepStatus, Unproven, Verification
+from tests.support.tables import each_row
 from tests.words.examples import RUN, SLUG
 
 
@@ -89,7 +90,7 @@ def test_a_run(capsys: pytest.CaptureFixture[str]) -> None:
 DONE = StepView(1, "Make it", StepStatus.COMPLETED, Verification.PASSED)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("event", "lines"),
     [
         (

@@ -2,6 +2,8 @@
 in files beside the program; here is what is put together around them.
 """
 
+import pytest
+
 from cdd_agent.commands.registry import handle
 from cdd_agent.session import Session
 from tests.agents.asking import TEMPLATE, asks
@@ -135,6 +137,7 @@ async def test_a_step_that_failed_and_has_guidance(sandbox: Sandbox) -> None:
     assert user.content == STEP.replace("CHECK", check("a.txt"))
 
 
+@pytest.mark.story
 async def test_tests_that_have_to_pass(sandbox: Sandbox) -> None:
     calculator(sandbox).replies(gives(calc_dot_py=BROKEN), gives(calc_dot_py=FIXED))
     await run_all(sandbox, attempts=2)

@@ -9,6 +9,7 @@ import pytest
 from cdd_agent.events import StepFinished, ToolFinished
 from tests.engine.tool_steps import calls, create, execute, replace
 from tests.support.projects import SLUG, Sandbox, Step, check, run_all, says
+from tests.support.tables import each_row
 
 
 def block(path: str, find: str, replacement: str) -> str:
@@ -23,7 +24,7 @@ def project(sandbox: Sandbox) -> Sandbox:
     return sandbox
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reply", "why"),
     [
         (

@@ -10,7 +10,8 @@ import pytest
 from cdd_agent.errors import CddError
 from cdd_agent.events import Event, Notice
 from tests.support.listening import collect
-from tests.support.projects import Copied, Sandbox, Step, check, run_all, says
+from tests.support.projects import Sandbox, Step, check, run_all, says
+from tests.support.tables import each_row
 
 FIRST, SECOND = Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1")
 
@@ -21,9 +22,10 @@ async def half_done(sandbox: Sandbox) -> None:
 
 
 @pytest.fixture
-async def half(copied: Copied) -> Sandbox:
+async def half(sandbox: Sandbox) -> Sandbox:
     """The first of two steps is done."""
-    return await copied(half_done)
+    await half_done(sandbox)
+    return sandbox
 
 
 async def recovered(sandbox: Sandbox, *, start_over: bool = False) -> list[Event]:
@@ -122,7 +124,7 @@ async def narrow(half: Sandbox) -> list[Event]:
     return await run_all(half.replies(says("b.txt", "x")))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("happens", "said"),
     [
         (
@@ -198,7 +200,7 @@ async def test_what_is_found(
     assert sentences(await happens(half)) == said
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("plan", "why"),
     [
         (

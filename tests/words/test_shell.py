@@ -4,8 +4,6 @@ as a person reads them.
 
 import re
 
-import pytest
-
 from cdd_agent.events import (
     ActionProposed,
     Choice,
@@ -23,6 +21,7 @@ from cdd_agent.wording import answers, question
 from tests.agents.asking import TEMPLATE, asks
 from tests.support.projects import SLUG, Sandbox, Step, check, says
 from tests.support.reviews import review_of
+from tests.support.tables import each_row
 from tests.tui.person import person_at
 from tests.tui.resting import keys_take_no_time
 from tests.words.examples import RUN
@@ -130,7 +129,7 @@ async def test_hints_below_and_in_the_prompt(sandbox: Sandbox) -> None:
     }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("proposal", "asked", "keys"),
     [
         (

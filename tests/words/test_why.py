@@ -2,17 +2,16 @@
 
 from pathlib import Path
 
-import pytest
-
 from cdd_agent.process.run import CommandResult
 from cdd_agent.tickets.status import Evidence
 from cdd_agent.verification.before import Before
 from cdd_agent.verification.checks import Ran, parse_command
 from cdd_agent.verification.verdict import Work, judge
 from cdd_agent.wording import why
+from tests.support.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("seen", "words"),
     [
         (Evidence("`make check` passed"), "`make check` passed"),

@@ -112,6 +112,8 @@ class Simulator:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            # otherwise a reply waits 40 ms for the acknowledgement of its head
+            disable_nagle_algorithm = True
 
             def do_POST(self) -> None:
                 length = int(self.headers.get("Content-Length", 0))
@@ -138,7 +140,7 @@ class Simulator:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.01}
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.002}
         )
         self._thread.start()
         return self
