@@ -120,11 +120,8 @@ def test_one_wrong_edit_and_nothing_is_written(cdd: Apply, root: Path) -> None:
     assert tree(root) == PROJECT
 
 
-def test_words_go_to_standard_error(root: Path) -> None:
-    command = [sys.executable, "-m", "cdd_agent", "apply", "-", "--root", str(root)]
-    done = subprocess.run(
-        command, capture_output=True, text=True, input=REPLY, timeout=60, check=False
-    )
+def test_words_go_to_standard_error(cdd: Apply, root: Path) -> None:
+    done = cdd(root, "-", given=REPLY)
     assert (done.returncode, done.stdout) == (0, "")
     assert [line.split()[-1] for line in done.stderr.splitlines()] == [
         "notes.txt",

@@ -21,6 +21,7 @@ from cdd_agent.llm.port import Request
 from cdd_agent.open_project import Project
 from cdd_agent.tickets.plan_reader import read_plan
 from cdd_agent.version import VERSION
+from tests.git.repositories import make_repository
 from tests.llm.server import Answer, LoopbackServer, failure
 from tests.support.commandline import (
     STEPS,
@@ -32,9 +33,10 @@ from tests.support.commandline import (
     without_override,
 )
 from tests.support.projects import SLUG, Sandbox, Step, check, says
+from tests.support.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "words"),
     [
         (["exec", "feature-wordz"], "Did you mean feature-words?"),
@@ -318,13 +320,16 @@ def test_an_unknown_flag_is_answered_with_the_usage_of_its_command(
 
 
 def test_a_mistyped_command_is_answered_with_the_one_that_was_meant(
-    sandbox: Sandbox,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    out, err = process(sandbox, "exce", "x").communicate()
+    with pytest.raises(SystemExit):
+        main(["exce", "x"])
+    out, err = capsys.readouterr()
     assert "exec?" in err
     assert out == ""
 
 
+@pytest.mark.fork
 def test_version_and_start_up_import_nothing_heavy(sandbox: Sandbox) -> None:
     code = (
         "import sys; from cdd_agent.cli.main import main; main(['--version'])\n"
@@ -341,6 +346,7 @@ def test_version_and_start_up_import_nothing_heavy(sandbox: Sandbox) -> None:
     assert result.stdout == f"cdd-agent {VERSION}\n[]\n"
 
 
+@pytest.mark.fork
 def test_no_help_imports_what_a_command_needs_to_run() -> None:
     code = (
         "import sys; from contextlib import suppress; from cdd_agent.cli.main import"
@@ -360,6 +366,7 @@ def test_no_help_imports_what_a_command_needs_to_run() -> None:
     assert result.stdout.splitlines()[-1] == "[]"
 
 
+@pytest.mark.fork
 def test_what_only_looks_at_tickets_imports_no_session_and_no_event_loop(
     sandbox: Sandbox,
 ) -> None:
@@ -375,6 +382,7 @@ def test_what_only_looks_at_tickets_imports_no_session_and_no_event_loop(
     assert result.stdout.splitlines()[-1] == "[]"
 
 
+@pytest.mark.fork
 def test_neither_a_whole_run_nor_who_looks_at_it_needs_pydantic(
     sandbox: Sandbox,
 ) -> None:
@@ -387,6 +395,7 @@ def test_neither_a_whole_run_nor_who_looks_at_it_needs_pydantic(
         assert not imported & {"pydantic", "pydantic_core"}
 
 
+@pytest.mark.fork
 def test_the_first_call_waits_for_no_import_that_only_its_reply_needs(
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
@@ -446,6 +455,7 @@ def test_the_first_call_waits_for_no_import_that_only_its_reply_needs(
     assert not imported & {"configparser", "html.parser", "psutil", "rich", "litellm"}
 
 
+@pytest.mark.fork
 def test_the_shells_start_imports_neither_litellm_nor_git() -> None:
     code = (
         "import sys, cdd_agent.tui.app, cdd_agent.wiring\n"
@@ -463,6 +473,7 @@ def test_the_shells_start_imports_neither_litellm_nor_git() -> None:
     assert result.stdout == "[]\n", result.stderr
 
 
+@pytest.mark.fork
 def test_the_first_screen_waits_neither_for_the_settings_nor_for_the_editor() -> None:
     code = (
         "import sys, cdd_agent.cli.shell, cdd_agent.tui.app\n"
@@ -482,6 +493,7 @@ def test_the_first_screen_waits_neither_for_the_settings_nor_for_the_editor() ->
 @pytest.mark.parametrize(
     "module", ["argparse", "cdd_agent.cli.parser", "cdd_agent.errors", "pathlib"]
 )
+@pytest.mark.fork
 def test_ctrl_c_while_it_starts_is_no_traceback(tmp_path: Path, module: str) -> None:
     code = f"""
 import os, signal, sys
@@ -508,6 +520,7 @@ sys.exit(main(["exec", "nothing"] if {module!r} != "argparse" else ["--help"]))
     assert len(done.stderr.splitlines()) <= 1
 
 
+@pytest.mark.fork
 def test_output_that_nobody_reads_is_no_crash(sandbox: Sandbox) -> None:
     sandbox.write(*STEPS)
     running = process(sandbox, "list", "--json")
@@ -517,25 +530,23 @@ def test_output_that_nobody_reads_is_no_crash(sandbox: Sandbox) -> None:
     running.stderr.close()
 
 
-def test_a_look_tells_what_was_found_of_a_torn_state(sandbox: Sandbox) -> None:
+def test_a_look_tells_what_was_found_of_a_torn_state(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
     sandbox.write(Step("a.txt", check("a.txt")))
-    process(
-        sandbox, "exec", SLUG, "--model", script(sandbox, says("a.txt", "good"))
-    ).communicate()
+    cdd(sandbox, "exec", SLUG, "--model", script(sandbox, says("a.txt", "good")))
     (sandbox.ticket / "execution-state.json").write_text("{ torn")
-    out, err = process(sandbox, "diff", SLUG, "--json").communicate()
-    told = [
-        event
-        for event in map(json.loads, out.splitlines())
-        if event["event"] == "notice"
-    ]
-    assert "execution-state" in told[0]["text"], err
+    capsys.readouterr()
+    cdd(sandbox, "diff", SLUG, "--json")
+    told = [event for event in events(capsys) if event["event"] == "notice"]
+    assert "execution-state" in told[0]["text"]
 
 
 @pytest.mark.parametrize(
     "variables",
     [{"NO_COLOR": "1"}, {"COLUMNS": "20"}, {"LC_ALL": "C", "PYTHONUTF8": "0"}],
 )
+@pytest.mark.fork
 def test_odd_terminals_get_whole_words(
     sandbox: Sandbox, variables: dict[str, str]
 ) -> None:
@@ -543,28 +554,6 @@ def test_odd_terminals_get_whole_words(
     done = started(sandbox, "status", SLUG, **variables)
     assert "2. Make b.txt" in done.stdout, done.stderr
     assert "\x1b" not in done.stdout
-
-
-def test_the_demo_runs_without_a_screen(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    assert main(["demo", "--json"]) == 0
-    captured = capsys.readouterr()
-    seen = [json.loads(line) for line in captured.out.splitlines()]
-    assert "script" in captured.err
-    failed = [event for event in seen if event["event"] == "attempt_failed"]
-    assert [(event["step"], event["will_retry"]) for event in failed] == [(3, True)]
-    assert (seen[-1]["event"], seen[-1]["completed"], seen[-1]["unverified"]) == (
-        "run_finished",
-        4,
-        0,
-    )
-    (folder,) = tmp_path.glob("cdd-demo-*")
-    log = subprocess.run(
-        ["git", "log", "--oneline"], cwd=folder, capture_output=True, text=True
-    ).stdout
-    assert len(log.splitlines()) == 1
 
 
 def run_cdd(
@@ -587,7 +576,7 @@ def run_cdd(
 def test_from_an_empty_repository_to_a_ticket_that_says_what_it_needs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    make_repository(tmp_path)
     inner = tmp_path / "src"
     inner.mkdir()
     monkeypatch.chdir(inner)
@@ -596,9 +585,7 @@ def test_from_an_empty_repository_to_a_ticket_that_says_what_it_needs(
         assert main([*arguments]) == 0
         return capsys.readouterr().out
 
-    made = run_cdd(inner, "init")
-    assert made.returncode == 0, made.stderr
-    assert str(tmp_path.resolve()) in made.stdout
+    assert str(tmp_path.resolve()) in told("init")
     assert (tmp_path / "AGENTS.md").is_file()
     assert not (inner / ".cdd").exists()
     before = sorted(tmp_path.rglob("*"))
@@ -610,7 +597,7 @@ def test_from_an_empty_repository_to_a_ticket_that_says_what_it_needs(
         told("new", "documentation", "guide", "Deploy").count("docs/guides/deploy.md")
         == 1
     )
-    assert run_cdd(inner, "list").stdout.split() == ["bug-login-fails", "empty"]
+    assert told("list").split() == ["bug-login-fails", "empty"]
     assert told("list", "bug", "empty").split() == ["bug-login-fails", "empty"]
 
     status = told("status", "bug")
@@ -631,7 +618,7 @@ def test_a_nearer_cdd_folder_goes_before_the_git_repository(
     assert not (tmp_path / "tickets").exists()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "words"),
     [
         (["init", "-C", "/etc"], "/etc is no place for a project"),
@@ -678,6 +665,7 @@ def test_a_broken_template_names_file_and_line(
 @pytest.mark.parametrize(
     "arguments", [["init"], ["new", "bug", "a"], ["new", "documentation", "guide", "a"]]
 )
+@pytest.mark.fork
 def test_a_read_only_project_is_told(tmp_path: Path, arguments: list[str]) -> None:
     tmp_path.chmod(0o555)
     command = without_override(sys.executable, "-m", "cdd_agent", *arguments)
@@ -689,6 +677,7 @@ def test_a_read_only_project_is_told(tmp_path: Path, arguments: list[str]) -> No
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.fork
 def test_a_closed_file_of_the_project_is_told_and_the_rest_is_made(
     tmp_path: Path,
 ) -> None:

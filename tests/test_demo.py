@@ -17,7 +17,7 @@ from cdd_agent.errors import ExitCode
 from cdd_agent.llm.port import Message, Request
 from cdd_agent.llm.providers import PROVIDERS
 from cdd_agent.llm.scripted import ScriptedModel
-from tests.git.test_status import git
+from tests.git.repositories import git
 from tests.support.screens import Screen
 from tests.support.terminals import CDD, Terminal
 
@@ -105,14 +105,18 @@ def test_its_script_answers_whatever_is_asked_as_often_as_it_is() -> None:
     assert model.next_reply(step).text != answer
 
 
+@pytest.mark.story
 def test_no_setting_from_outside_reaches_a_run_of_it(
     surroundings: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     environment = dict(os.environ)
     assert main(["demo", "--json"]) == ExitCode.DONE
     assert dict(os.environ) == environment
-    out = capsys.readouterr().out
+    out, err = capsys.readouterr()
+    assert "script" in err
     events = [json.loads(line) for line in out.splitlines()]
+    failed = [event for event in events if event["event"] == "attempt_failed"]
+    assert [(event["step"], event["will_retry"]) for event in failed] == [(3, True)]
     assert (events[-1]["completed"], events[-1]["unverified"]) == (4, 0)
     assert {
         event["model"] for event in events if event["event"] == "reply_started"
@@ -120,11 +124,13 @@ def test_no_setting_from_outside_reaches_a_run_of_it(
     assert "redacted" not in out
     (folder,) = surroundings.glob("cdd-demo-*")
     assert "expenses.csv" in git(folder, "ls-files")
+    assert len(git(folder, "log", "--oneline").splitlines()) == 1
 
 
 @pytest.mark.filterwarnings(
     "ignore:This process .* is multi-threaded:DeprecationWarning"
 )
+@pytest.mark.pty
 def test_no_setting_from_outside_reaches_its_shell(surroundings: Path) -> None:
     terminal = Terminal(surroundings, CDD, "demo", size=(120, 40))
     try:
@@ -136,12 +142,12 @@ def test_no_setting_from_outside_reaches_its_shell(surroundings: Path) -> None:
         terminal.end()
 
 
-@pytest.mark.parametrize("name", OUTSIDE)
-def test_each_variable_means_nothing_to_it(name: str, surroundings: Path) -> None:
+def test_no_variable_means_anything_to_it(surroundings: Path) -> None:
     folder = copy_sample()
     with own_environment():
-        assert os.environ.get(name) in (None, os.devnull)
+        left = [n for n in OUTSIDE if os.environ.get(n) not in (None, os.devnull)]
         config = load_config(folder, {})
+    assert left == []
     assert config == Config(model="script:.cdd/demo-script.yaml", approval="edits")
 
 

@@ -8,8 +8,9 @@ import pytest
 
 from cdd_agent.cli.examining import examine
 from tests.llm.listing import answering, listing
-from tests.support.commandline import STEPS, cdd, process, script
+from tests.support.commandline import STEPS, cdd, script
 from tests.support.projects import Sandbox
+from tests.support.tables import each_row
 
 
 def test_doctor_says_what_is_missing(
@@ -30,7 +31,7 @@ def test_doctor_says_what_is_missing(
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("variable", "value", "words"),
     [
         ("CDD_MODEL", "script:nothing.yaml", "nothing.yaml is not there"),
@@ -65,7 +66,7 @@ def test_doctor_finds_what_would_stop_a_run_and_still_looks_at_the_rest(
     assert "git" in out
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("settings", "exit_code", "words"),
     [
         ({"MODEL": "groq/llama"}, 2, "groq/llama: GROQ_API_KEY not set"),
@@ -143,7 +144,7 @@ def test_doctor_names_servers_their_models_and_the_lines_that_choose_them(
             )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "glyph", "told"),
     [
         (listing("any", "other"), "✓", "any"),
@@ -197,6 +198,7 @@ def test_doctor_shows_the_roles_with_a_model_or_settings_of_their_own(
     assert not any(line[2:].startswith(("executor", "socrates")) for line in lines)
 
 
+@pytest.mark.fork
 def test_doctor_imports_no_litellm_for_a_model_that_is_asked_directly(
     sandbox: Sandbox,
 ) -> None:
@@ -220,9 +222,12 @@ def test_doctor_imports_no_litellm_for_a_model_that_is_asked_directly(
     assert done.stdout.endswith("\n\n")
 
 
-def test_doctor_looks_at_the_model_of_the_flags(sandbox: Sandbox) -> None:
+def test_doctor_looks_at_the_model_of_the_flags(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
     sandbox.write(*STEPS)
     (sandbox.root / ".cdd/config.yaml").write_text("model: script:none.yaml\n")
-    out, err = process(sandbox, "--model", "script:other.yaml", "doctor").communicate()
-    assert "other.yaml is not there" in out, err
+    assert cdd(sandbox, "--model", "script:other.yaml", "doctor") == 2
+    out = capsys.readouterr().out
+    assert "other.yaml is not there" in out
     assert "none.yaml" not in out

@@ -15,6 +15,7 @@ from cdd_agent.tickets.plan_reader import read_plan
 from tests.agents.test_planner import GOOD_STEPS, SPEC, asking, plan, step
 from tests.support.forked import Forked
 from tests.support.projects import SLUG, Sandbox, Step
+from tests.support.tables import each_row
 
 
 @pytest.fixture
@@ -132,7 +133,7 @@ def test_checking_writes_nothing(ticket: Sandbox) -> None:
     assert sorted(ticket.root.rglob("*")) == before
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "words"),
     [
         (["plan", "nope"], "no ticket"),
@@ -185,6 +186,7 @@ def notes(sandbox: Sandbox) -> Path:
     return sandbox.root / ".cdd/runs" / SLUG / "planning.json"
 
 
+@pytest.mark.fork
 def test_after_ctrl_c_the_same_command_goes_on_with_what_was_learnt(
     ticket: Sandbox, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -202,6 +204,7 @@ def test_after_ctrl_c_the_same_command_goes_on_with_what_was_learnt(
     assert not notes(ticket).exists()
 
 
+@pytest.mark.fork
 def test_of_two_that_plan_one_ticket_the_second_is_told_who_the_first_is(
     ticket: Sandbox, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -5,7 +5,8 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import yaml
 
 from cdd_agent.cli.main import main
 from cdd_agent.engine.action_plan import INTERRUPTED, STOPPED
+from tests.support.tables import each_row
 from tests.support.terminals import CDD, Terminal
 
 pytestmark = pytest.mark.filterwarnings(
@@ -120,7 +122,7 @@ def test_the_report_as_yaml_is_the_same_report(
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("plan", "words"),
     [
         ("", "the plan is empty"),
@@ -175,27 +177,18 @@ def test_output_without_line_ends_is_shown_in_pieces(
     assert len(max(capsys.readouterr().out.splitlines(), key=len)) < 200_000
 
 
-def test_a_report_is_printed_also_where_nobody_can_approve(root: Path) -> None:
-    (root / "plan.yaml").write_text(PLAN)
-    done = subprocess.run(
-        [sys.executable, "-m", "cdd_agent", "run", "plan.yaml", "--json"],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        start_new_session=True,
-        timeout=60,
-    )
-    told = json.loads(done.stdout)
-    assert (
-        done.returncode,
-        told["run_summary"]["status"],
-        len(told["action_logs"]),
-    ) == (3, "FAILURE", 4)
-    assert "--yes" in done.stderr
-    assert "Traceback" not in done.stderr
+def test_a_report_is_printed_also_where_nobody_can_approve(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(root, PLAN, "--json") == 3
+    out, err = capsys.readouterr()
+    told = json.loads(out)
+    assert (told["run_summary"]["status"], len(told["action_logs"])) == ("FAILURE", 4)
+    assert "--yes" in err
     assert not (root / "hello.txt").exists()
 
 
+@pytest.mark.fork
 def test_an_interrupted_run_reports_what_was_not_done(root: Path) -> None:
     (root / "wait.py").write_text(
         "import time; print('waiting', flush=True); time.sleep(60)"
@@ -220,6 +213,7 @@ def test_an_interrupted_run_reports_what_was_not_done(root: Path) -> None:
     assert "Traceback" not in err
 
 
+@pytest.mark.fork
 @pytest.mark.parametrize("stream", ["<&-", ">&-", "2>&-"])
 def test_a_closed_stream_is_no_crash(root: Path, stream: str) -> None:
     (root / "plan.yaml").write_text("- echo hi")
@@ -342,6 +336,7 @@ def test_the_root_is_the_folder_that_is_named_and_no_other(
     assert not (root / "x").exists()
 
 
+@pytest.mark.fork
 def test_nothing_is_done_without_a_yes_and_without_a_terminal(root: Path) -> None:
     (root / "plan.yaml").write_text(PLAN)
     done = subprocess.run(
@@ -358,43 +353,39 @@ def test_nothing_is_done_without_a_yes_and_without_a_terminal(root: Path) -> Non
     assert not (root / "hello.txt").exists()
 
 
-def test_a_question_to_a_person_who_is_not_there_is_a_failed_action(root: Path) -> None:
-    (root / "plan.yaml").write_text(
-        "- chat_with_user: Which colour?\n- execute: echo on"
-    )
-    done = subprocess.run(
-        [sys.executable, "-m", "cdd_agent", "run", "plan.yaml", "--yes", "--json"],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        start_new_session=True,
-        timeout=60,
-    )
-    assert done.returncode == 1
-    assert [log["status"] for log in json.loads(done.stdout)["action_logs"]] == [
-        "FAILURE",
-        "SUCCESS",
-    ]
+Piped = Callable[..., tuple[int, list[tuple[str, str]], str]]
 
 
+@pytest.fixture
 def piped(
-    root: Path, plan: str, answers: bytes, *flags: str
-) -> tuple[int, list[tuple[str, str]], str]:
-    """The exit code, status and output of each action, and what was said to people."""
-    (root / "plan.yaml").write_text(plan)
-    done = subprocess.run(
-        [sys.executable, "-m", "cdd_agent", "run", "plan.yaml", "--json", *flags],
-        input=answers,
-        capture_output=True,
-        start_new_session=True,
-        timeout=60,
-    )
-    logs = json.loads(done.stdout)["action_logs"]
-    return (
-        done.returncode,
-        [(log["status"], log["output"]) for log in logs],
-        done.stderr.decode(),
-    )
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Piped]:
+    """`cdd run` with answers on its standard input: the exit code, the status and
+    output of each action, and what was told besides.
+    """
+    with ExitStack() as opened:
+
+        def run_piped(
+            plan: str, answers: bytes, *flags: str
+        ) -> tuple[int, list[tuple[str, str]], str]:
+            (root / "answers").write_bytes(answers)
+            stdin = opened.enter_context((root / "answers").open(encoding="utf-8"))
+            monkeypatch.setattr(sys, "stdin", stdin)
+            code = run(root, plan, "--json", *flags)
+            out, err = capsys.readouterr()
+            logs = json.loads(out)["action_logs"]
+            return code, [(log["status"], log["output"]) for log in logs], err
+
+        yield run_piped
+
+
+def test_a_question_to_a_person_who_is_not_there_is_a_failed_action(
+    piped: Piped,
+) -> None:
+    plan = "- chat_with_user: Which colour?\n- execute: echo on"
+    code, logs, _ = piped(plan, b"", "--yes")
+    assert code == 1
+    assert [status for status, _ in logs] == ["FAILURE", "SUCCESS"]
 
 
 TWO_QUESTIONS = (
@@ -402,9 +393,8 @@ TWO_QUESTIONS = (
 )
 
 
-def test_questions_are_answered_from_a_pipe_a_line_each(root: Path) -> None:
+def test_questions_are_answered_from_a_pipe_a_line_each(piped: Piped) -> None:
     code, logs, _ = piped(
-        root,
         TWO_QUESTIONS,
         "blau, \N{BUTTERFLY}\r\n\nnever asked for\n".encode(),
         "--yes",
@@ -415,11 +405,11 @@ def test_questions_are_answered_from_a_pipe_a_line_each(root: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("answers", [b"blue", b"blue\n"])
+@each_row("answers", [b"blue", b"blue\n"])
 def test_a_question_that_the_pipe_has_no_line_for_is_a_failed_action(
-    root: Path, answers: bytes
+    piped: Piped, answers: bytes
 ) -> None:
-    code, logs, told = piped(root, TWO_QUESTIONS, answers, "--yes")
+    code, logs, told = piped(TWO_QUESTIONS, answers, "--yes")
     assert (code, logs) == (
         1,
         [("COMPLETED", "blue"), ("SUCCESS", "on\n"), ("FAILURE", "")],
@@ -427,16 +417,14 @@ def test_a_question_that_the_pipe_has_no_line_for_is_a_failed_action(
     assert "Which size?" in told
 
 
-def test_a_line_in_a_pipe_approves_nothing(root: Path) -> None:
-    code, logs, _ = piped(root, "- execute: touch made", b"y\ny\n")
+def test_a_line_in_a_pipe_approves_nothing(root: Path, piped: Piped) -> None:
+    code, logs, _ = piped("- execute: touch made", b"y\ny\n")
     assert (code, logs) == (3, [("FAILURE", "")])
     assert not (root / "made").exists()
 
 
-def test_an_answer_without_an_end_is_bounded(root: Path) -> None:
-    code, logs, _ = piped(
-        root, "- chat_with_user: How long?", b"x" * 3_000_000, "--yes"
-    )
+def test_an_answer_without_an_end_is_bounded(piped: Piped) -> None:
+    code, logs, _ = piped("- chat_with_user: How long?", b"x" * 3_000_000, "--yes")
     assert code == 0
     assert 1_000_000 <= len(logs[0][1]) < 1_200_000
 
@@ -469,10 +457,8 @@ LEAKS = {
 }
 
 
-@pytest.mark.parametrize(
-    "form", [[], ["--json"], ["--yaml"]], ids=["text", "json", "yaml"]
-)
-@pytest.mark.parametrize("plan", LEAKS.values(), ids=LEAKS)
+@each_row("form", [[], ["--json"], ["--yaml"]])
+@each_row("plan", LEAKS.values(), ids=LEAKS)
 def test_no_secret_is_printed(
     root: Path,
     plan: str,
@@ -486,7 +472,7 @@ def test_no_secret_is_printed(
         "import time\n"
         f"for piece in {[SECRET[:9], SECRET[9:] + ' ', SHAPED[:7], SHAPED[7:]]}:\n"
         "    print(end=piece, flush=True)\n"
-        "    time.sleep(0.1)\n"
+        "    time.sleep(0.01)\n"
     )
     run(root, plan, "--yes", *form)
     printed = "".join(capsys.readouterr())
@@ -531,6 +517,7 @@ THREE = (
 )
 
 
+@pytest.mark.pty
 def test_each_action_is_shown_before_it_is_done_and_asked_about(
     cdd: Any, root: Path
 ) -> None:
@@ -555,6 +542,7 @@ def test_each_action_is_shown_before_it_is_done_and_asked_about(
     assert "│ second" not in terminal.text
 
 
+@pytest.mark.pty
 def test_all_is_yes_to_everything_that_follows(cdd: Any) -> None:
     terminal = cdd(THREE)
     terminal.until(lambda: KEYS in terminal.text)
@@ -565,6 +553,7 @@ def test_all_is_yes_to_everything_that_follows(cdd: Any) -> None:
     assert "3 of 3" in terminal.text
 
 
+@pytest.mark.pty
 def test_quit_is_no_to_everything_that_follows(cdd: Any, root: Path) -> None:
     terminal = cdd(THREE, "--json")
     terminal.until(lambda: KEYS in terminal.text)
@@ -575,6 +564,7 @@ def test_quit_is_no_to_everything_that_follows(cdd: Any, root: Path) -> None:
     assert not (root / "a").exists()
 
 
+@pytest.mark.pty
 def test_a_plan_from_a_pipe_is_asked_about_at_the_terminal(
     cdd: Any, root: Path
 ) -> None:
@@ -586,6 +576,7 @@ def test_a_plan_from_a_pipe_is_asked_about_at_the_terminal(
     assert (root / "a").exists()
 
 
+@pytest.mark.pty
 def test_an_answer_typed_at_the_terminal_is_the_output(cdd: Any) -> None:
     terminal = cdd("- chat_with_user: Which colour?", "--yes")
     terminal.until(lambda: "Which colour?\n> " in terminal.text)
@@ -595,6 +586,7 @@ def test_an_answer_typed_at_the_terminal_is_the_output(cdd: Any) -> None:
     assert "│ a light blue" in terminal.text
 
 
+@pytest.mark.pty
 def test_ctrl_c_at_a_question_ends_the_run_at_once(cdd: Any, root: Path) -> None:
     terminal = cdd(THREE)
     terminal.until(lambda: KEYS in terminal.text)
@@ -605,6 +597,7 @@ def test_ctrl_c_at_a_question_ends_the_run_at_once(cdd: Any, root: Path) -> None
     assert not (root / "a").exists()
 
 
+@pytest.mark.pty
 def test_the_whole_of_a_long_command_is_shown_before_it_is_approved(cdd: Any) -> None:
     terminal = cdd("- echo " + "harmless " * 50 + "THE-END")
     terminal.until(lambda: KEYS in terminal.text)
@@ -613,6 +606,7 @@ def test_the_whole_of_a_long_command_is_shown_before_it_is_approved(cdd: Any) ->
     terminal.until(terminal.has_ended)
 
 
+@pytest.mark.pty
 def test_a_yes_that_was_typed_before_the_question_is_no_answer(
     cdd: Any, root: Path
 ) -> None:
@@ -636,6 +630,7 @@ def test_a_yes_that_was_typed_before_the_question_is_no_answer(
     assert not (root / "a").exists()
 
 
+@pytest.mark.pty
 def test_a_plan_cannot_steer_the_terminal_that_shows_it(cdd: Any) -> None:
     terminal = cdd(
         "- action: create_file\n"
@@ -651,6 +646,7 @@ def test_a_plan_cannot_steer_the_terminal_that_shows_it(cdd: Any) -> None:
     terminal.until(terminal.has_ended)
 
 
+@pytest.mark.pty
 def test_a_command_off_the_list_is_asked_about_in_the_mode_ask_even_with_yes(
     cdd: Any, root: Path
 ) -> None:

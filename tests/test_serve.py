@@ -154,6 +154,7 @@ async def opened(
     return page
 
 
+@pytest.mark.fork
 async def test_nothing_is_served_without_the_token(
     served: Served, browser: aiohttp.ClientSession
 ) -> None:
@@ -171,6 +172,7 @@ async def test_nothing_is_served_without_the_token(
         assert not served.shells(), path
 
 
+@pytest.mark.fork
 async def test_the_address_opens_the_page_and_then_a_cookie_does(
     served: Served, browser: aiohttp.ClientSession
 ) -> None:
@@ -191,6 +193,7 @@ async def test_the_address_opens_the_page_and_then_a_cookie_does(
             assert answer.status == 200
 
 
+@pytest.mark.fork
 async def test_a_name_that_somebody_has_pointed_here_is_refused(
     served: Served, browser: aiohttp.ClientSession
 ) -> None:
@@ -206,6 +209,7 @@ async def test_a_name_that_somebody_has_pointed_here_is_refused(
             assert answer.status in (400, 403), host
 
 
+@pytest.mark.fork
 async def test_the_page_of_another_site_gets_no_connection(
     served: Served, browser: aiohttp.ClientSession
 ) -> None:
@@ -218,6 +222,7 @@ async def test_the_page_of_another_site_gets_no_connection(
         assert not served.shells(), origin
 
 
+@pytest.mark.fork
 async def test_a_step_is_carried_out_in_the_page(
     served: Served, browser: aiohttp.ClientSession, tmp_path: Path
 ) -> None:
@@ -235,6 +240,7 @@ async def test_a_step_is_carried_out_in_the_page(
 @pytest.mark.parametrize(
     "ending", ["the page is closed", "Ctrl+C", "the server is killed"]
 )
+@pytest.mark.fork
 async def test_however_it_ends_the_step_that_runs_is_put_back(
     tmp_path: Path, browser: aiohttp.ClientSession, ending: str
 ) -> None:
@@ -262,6 +268,7 @@ async def test_however_it_ends_the_step_that_runs_is_put_back(
         await served.process.wait()
 
 
+@pytest.mark.fork
 async def test_a_draft_outlives_its_page(
     served: Served, browser: aiohttp.ClientSession
 ) -> None:

@@ -23,6 +23,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.fork
 def test_a_program_ends_though_work_that_was_left_is_stuck() -> None:
     done = subprocess.run(
         [sys.executable, "-c", LEAVES], cwd=Path(__file__).parents[1], timeout=60

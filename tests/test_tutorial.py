@@ -155,6 +155,7 @@ def files_of_project(root: Path) -> set[str]:
     return {path for path in paths if not path.startswith((".cdd/", "tickets/"))}
 
 
+@pytest.mark.pty
 def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
     ticket = root / "tickets" / SLUG
     with shell_in(root) as shell:
@@ -246,6 +247,7 @@ def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
     assert "8 passed" in outcome_of_tests(root)
 
 
+@pytest.mark.fork
 def test_the_same_without_a_screen(
     root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

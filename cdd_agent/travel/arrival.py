@@ -44,7 +44,7 @@ from cdd_agent.verification.baseline import Baseline
 _LARGEST_MANIFEST = 20_000_000
 _LARGEST = {MANIFEST: _LARGEST_MANIFEST, LEASE: LARGEST_LEASE}
 _MOST_FILES = 200_000
-_LARGEST_FILE = 200_000_000
+LARGEST_FILE = 200_000_000
 _MOST = 1_000_000_000
 """Bytes of a ticket and its record."""
 _CHECKPOINT = re.compile(r"[a-z0-9-]+(/[A-Za-z0-9-]+)+")
@@ -238,7 +238,7 @@ async def _unpack_all(reference: RunReference, tip: str, folder: Path) -> None:
         if mode != _FILE or kind != "blob" or not _belongs(path):
             raise NotARun(f"{path[:200]!r} does not belong into it")
         total += int(size)
-        if int(size) > _LARGEST.get(path, _LARGEST_FILE) or total > _MOST:
+        if int(size) > _LARGEST.get(path, LARGEST_FILE) or total > _MOST:
             raise NotARun(f"{path} is too large")
         names[path] = name
     asked.write_text("".join(f"{name}\n" for name in names.values()))

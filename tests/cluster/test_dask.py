@@ -27,6 +27,7 @@ from tests.llm.server import Answer, LoopbackServer
 from tests.support.projects import SLUG, Sandbox, Step, plan
 from tests.travel.copies import STEPS, git
 
+pytestmark = pytest.mark.cluster
 GENEROUS = 180.0
 """Seconds: a machine may be busy."""
 DONE = {"a.txt": "good", "b.txt": "good", "c.txt": "good"}

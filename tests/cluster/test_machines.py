@@ -64,6 +64,7 @@ def content(sandbox: Sandbox) -> dict[str, str]:
 DONE = {"a.txt": "good", "b.txt": "good", "c.txt": "good"}
 
 
+@pytest.mark.story
 def test_what_was_done_elsewhere_is_on_a_branch_here_and_lands(
     client: Sandbox, server: LoopbackServer, tmp_path: Path
 ) -> None:
@@ -124,6 +125,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("last", range(1, 6) if every else SAMPLE)
 
 
+@pytest.mark.cluster
 async def test_a_machine_dies_and_another_goes_on_without_paying_again(
     last: int, client: Sandbox, server: LoopbackServer, tmp_path: Path
 ) -> None:
@@ -140,6 +142,7 @@ async def test_a_machine_dies_and_another_goes_on_without_paying_again(
     assert len(server.requests) == paid + 3 - kept
 
 
+@pytest.mark.cluster
 async def test_the_client_dies_and_the_same_command_goes_on(
     client: Sandbox, server: LoopbackServer, tmp_path: Path
 ) -> None:
@@ -164,6 +167,7 @@ async def come_or_over(event: asyncio.Event, work: asyncio.Task[Any]) -> None:
     assert event.is_set(), work.result()
 
 
+@pytest.mark.cluster
 async def test_a_machine_that_was_taken_for_dead_changes_nothing(
     client: Sandbox, server: LoopbackServer, tmp_path: Path
 ) -> None:
@@ -195,6 +199,7 @@ async def test_a_machine_that_was_taken_for_dead_changes_nothing(
     assert len(server.requests) == 4
 
 
+@pytest.mark.cluster
 async def test_neither_keys_nor_secrets_nor_folders_are_sent(
     client: Sandbox,
     server: LoopbackServer,
@@ -262,6 +267,7 @@ def everything(machine: Machine, folder: Path) -> bytes:
     return done.stdout + repr(plain).encode()
 
 
+@pytest.mark.cluster
 async def test_stopping_keeps_what_was_paid_for(
     client: Sandbox, tmp_path: Path
 ) -> None:
@@ -297,6 +303,7 @@ async def test_stopping_keeps_what_was_paid_for(
         assert len(server.requests) == 2
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("is_cut", [False, True])
 def test_it_goes_on_here_with_what_came_back(
     client: Sandbox, server: LoopbackServer, tmp_path: Path, is_cut: bool
@@ -328,6 +335,7 @@ def test_it_goes_on_here_with_what_came_back(
     assert len(server.requests) == 4
 
 
+@pytest.mark.cluster
 async def test_a_budget_of_all_runs_is_asked_for_before_each_call(
     client: Sandbox, server: LoopbackServer, tmp_path: Path
 ) -> None:
@@ -355,6 +363,7 @@ async def test_another_version_does_not_take_it(
     assert not server.requests
 
 
+@pytest.mark.cluster
 async def test_a_full_disk_of_the_client_is_not_the_workers(
     client: Sandbox, server: LoopbackServer, tmp_path: Path
 ) -> None:
@@ -375,6 +384,7 @@ async def test_a_full_disk_of_the_client_is_not_the_workers(
     assert len(server.requests) == 1
 
 
+@pytest.mark.cluster
 async def test_workers_of_one_machine_make_its_cache_at_once(client: Sandbox) -> None:
     caches = await asyncio.gather(*(Cache.open("project") for _ in range(4)))
     assert [await cache.known() for cache in caches] == [()] * 4
@@ -390,6 +400,7 @@ def test_without_the_extra_the_command_that_installs_it_is_named(
     assert 'pip install "cdd-agent[cluster]"' in capsys.readouterr().err
 
 
+@pytest.mark.cluster
 async def test_a_failed_step_is_an_end_and_its_words_come_back(
     client: Sandbox, tmp_path: Path
 ) -> None:
@@ -405,6 +416,7 @@ async def test_a_failed_step_is_an_end_and_its_words_come_back(
     assert tree.state()["step_executions"]["1"]["status"] == "failed"
 
 
+@pytest.mark.cluster
 async def test_edits_in_the_runs_tree_are_not_lost(
     client: Sandbox, tmp_path: Path
 ) -> None:
@@ -425,6 +437,7 @@ async def test_edits_in_the_runs_tree_are_not_lost(
     assert content(client) == DONE
 
 
+@pytest.mark.cluster
 async def test_edits_in_a_tree_into_which_the_run_came_half_are_kept(
     client: Sandbox, tmp_path: Path
 ) -> None:
@@ -484,6 +497,7 @@ async def test_every_question_is_answered_whatever_is_wrong_with_it_or_here(
     await desk.end()
 
 
+@pytest.mark.cluster
 async def test_what_tests_need_is_linked_and_the_link_does_not_come_back(
     client: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

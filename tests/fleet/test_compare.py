@@ -12,6 +12,7 @@ from tests.support.projects import says
 from tests.travel.copies import git
 
 
+@pytest.mark.fork
 def test_models_are_compared_and_cleared_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -24,26 +24,27 @@ from cdd_agent.tickets.status import Cost
 from cdd_agent.tickets.store import TicketStore
 from tests.fleet.tickets import ONE_STEP, cdd, project, script, tree
 from tests.support.projects import says
+from tests.travel.conftest import at_home
+from tests.travel.copies import copied
 
 SLUGS = ("bug-a", "bug-b", "bug-c")
 
 
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("known").resolve()
+    with at_home(folder), pytest.MonkeyPatch.context() as patch:
+        tickets = dict.fromkeys(SLUGS, ONE_STEP)
+        root = project(folder / "made", tickets, patch)
+        model = script(folder, says("a.txt", "good"))
+        assert cdd(root, "exec", "bug-a", "--worktree", "--model", model) == 0
+    return root.parent
+
+
 @pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Three tickets, the first of them done in a tree of its own."""
-    root = project(tmp_path, dict.fromkeys(SLUGS, ONE_STEP), monkeypatch)
-    assert (
-        cdd(
-            root,
-            "exec",
-            "bug-a",
-            "--worktree",
-            "--model",
-            script(tmp_path, says("a.txt", "good")),
-        )
-        == 0
-    )
-    return root
+def root(prepared: Path, tmp_path: Path) -> Path:
+    """A project with three tickets, of which one was carried out in its own tree."""
+    return copied(prepared, tmp_path.resolve() / "known") / "project"
 
 
 def test_planned_are_those_not_carried_out_and_what_the_command_began_with(

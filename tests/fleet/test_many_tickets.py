@@ -42,6 +42,7 @@ def state(root: Path, slug: str) -> str:
     return str(found["step_executions"]["1"]["status"])
 
 
+@pytest.mark.story
 def test_one_of_three_fails_and_the_same_command_goes_on_with_that_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -100,6 +101,7 @@ def test_one_of_three_fails_and_the_same_command_goes_on_with_that_alone(
     assert "cdd land bug-b" not in out  # it has landed
 
 
+@pytest.mark.fork
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_stopped_or_killed_the_same_command_goes_on_from_the_saved_replies(
     tmp_path: Path,
@@ -143,6 +145,7 @@ def test_stopped_or_killed_the_same_command_goes_on_from_the_saved_replies(
     ]
 
 
+@pytest.mark.fork
 def test_the_budget_is_one_for_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -167,6 +170,7 @@ def test_the_budget_is_one_for_all(
     assert all("budget" in row.why for row in later.values())
 
 
+@pytest.mark.fork
 def test_while_a_provider_asks_to_come_back_later_none_of_them_asks_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -187,6 +191,7 @@ def test_while_a_provider_asks_to_come_back_later_none_of_them_asks_it(
     assert "reply_finished" not in [event["event"] for event in told]
 
 
+@pytest.mark.fork
 def test_what_is_not_committed_is_said_to_be_left_out_of_the_trees_that_are_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,15 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.git.test_status import git
+from tests.git.repositories import make_repository
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    root = tmp_path / "project"
-    root.mkdir()
-    git(root, "init", "--quiet", "--initial-branch=main")
-    return root
+    return make_repository(tmp_path / "project")
 
 
 @pytest.fixture

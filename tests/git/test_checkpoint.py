@@ -23,7 +23,8 @@ from tests.git.checkpoints import (
     state,
     write,
 )
-from tests.git.test_status import commit, git
+from tests.git.repositories import git
+from tests.git.test_status import commit
 
 IS_ROOT = os.name == "posix" and os.geteuid() == 0
 
@@ -253,10 +254,10 @@ async def test_a_repository_with_longer_names_of_objects(tmp_path: Path) -> None
     await check_there_and_back(root, {"a.txt": "b\n", "b.txt": None})
 
 
-@pytest.mark.parametrize("text", ["", "gitdir: nowhere\n", "nonsense"])
-async def test_a_git_file_that_leads_nowhere(plain: Path, text: str) -> None:
-    write(plain, {".git": text, "a.txt": "a\n"})
-    await check_there_and_back(plain, {"a.txt": "b\n"})
+async def test_a_git_file_that_leads_nowhere(plain: Path) -> None:
+    for text in ("", "gitdir: nowhere\n", "nonsense"):
+        write(plain, {".git": text, "a.txt": "a\n", ".cdd": None})
+        await check_there_and_back(plain, {"a.txt": "b\n"})
 
 
 async def test_an_empty_or_bare_git_folder(plain: Path) -> None:

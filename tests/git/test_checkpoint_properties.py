@@ -8,11 +8,12 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.git.checkpoints import opened, restore, state
-from tests.git.test_status import git
+from tests.git.repositories import git
+from tests.support.examples import fewer
 
 PATHS = ("a", "a/b", "a/b/c", "b", "b/a", "c d", "x.sh", "x.sh/y")
 CONTENTS = st.one_of(
@@ -59,7 +60,7 @@ def project(folder: str, in_git: bool) -> Path:
     return root
 
 
-@settings(max_examples=20)
+@fewer(8)
 @given(start=EDITS, step=EDITS, in_git=st.booleans())
 def test_a_step_is_taken_back_and_done_again(
     start: list[Edit], step: list[Edit], in_git: bool
@@ -80,7 +81,7 @@ def test_a_step_is_taken_back_and_done_again(
         asyncio.run(story(project(folder, in_git)))
 
 
-@settings(max_examples=20)
+@fewer(8)
 @given(start=EDITS, step=EDITS, person=EDITS, in_git=st.booleans())
 def test_what_a_person_touched_stays_and_all_else_comes_back(
     start: list[Edit], step: list[Edit], person: list[Edit], in_git: bool

@@ -13,6 +13,7 @@ import pytest
 
 from cdd_agent.git.commit import CommitRefused, already_committed, commit_files
 from cdd_agent.git.commit_message import CommitMessage
+from tests.git.repositories import make_repository
 from tests.support.commandline import wait_for
 
 MESSAGE = CommitMessage(
@@ -40,6 +41,21 @@ def user_commits(folder: Path, files: dict[str, str], message: str = "theirs") -
     git(folder, "add", "--force", "--all")
     git(folder, "commit", "--quiet", "--allow-empty", f"--message={message}")
     return git(folder, "rev-parse", "HEAD")
+
+
+def commit_nothing(folder: Path, times: int) -> None:
+    """Add so many empty commits to the current branch."""
+    branch = git(folder, "symbolic-ref", "HEAD")
+    who = "committer Ann <ann@example.org> now"
+    stream = f"commit {branch}\n{who}\ndata 0\nfrom {branch}^0\n"
+    stream += f"commit {branch}\n{who}\ndata 0\n" * (times - 1)
+    subprocess.run(
+        ["git", "fast-import", "--quiet", "--date-format=now"],
+        cwd=folder,
+        input=stream,
+        text=True,
+        check=True,
+    )
 
 
 def in_commit(folder: Path, name: str | None) -> dict[str, str]:
@@ -74,9 +90,7 @@ def ann(nobody_else: None, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def empty(tmp_path: Path) -> Path:
     root = tmp_path / "project"
-    root.mkdir()
-    git(root, "init", "--quiet", "--initial-branch=main")
-    return root
+    return make_repository(root)
 
 
 @pytest.fixture
@@ -155,27 +169,21 @@ NASTY = [
 ]
 
 
-@pytest.mark.parametrize("path", NASTY)
-async def test_a_path_is_taken_literally(project: Path, path: str) -> None:
+async def test_every_path_is_taken_literally_and_a_thousand_fit(project: Path) -> None:
     entries = index(project)
-    write(project, {path: "new\n", "ab.txt": "", "a-b": "", "x.txt": ""})
-    assert in_commit(project, await commit_files(project, [path], MESSAGE)) == {
-        path: "A"
-    }
-
-    (project / path).unlink()
-    assert in_commit(project, await commit_files(project, [path], MESSAGE)) == {
-        path: "D"
-    }
-    assert index(project) == entries
-
-
-async def test_all_nasty_paths_at_once_and_a_thousand_files(project: Path) -> None:
     paths = [*NASTY, *(f"many/{number}/{'x' * 100}.py" for number in range(1000))]
+    # each of these would match one of the paths, if that were a pattern
+    write(project, {"ab.txt": "", "a-b": "", "x.txt": ""})
     write(project, dict.fromkeys(paths, "new\n"))
     name = await commit_files(project, paths, MESSAGE)
     assert in_commit(project, name) == dict.fromkeys(paths, "A")
-    assert status(project) == []
+    assert status(project) == ["?? a-b", "?? ab.txt", "?? x.txt"]
+
+    for path in paths:
+        (project / path).unlink()
+    name = await commit_files(project, paths, MESSAGE)
+    assert in_commit(project, name) == dict.fromkeys(paths, "D")
+    assert index(project) == entries
 
 
 async def test_nothing_to_commit_is_no_commit(project: Path) -> None:
@@ -504,18 +512,19 @@ MIDDLES = {
 }
 
 
-@pytest.mark.parametrize(("match", "command"), MIDDLES.values(), ids=MIDDLES)
 async def test_in_the_middle_of_something_there_is_no_commit(
-    project: Path, match: str, command: list[str]
+    project: Path, tmp_path: Path
 ) -> None:
     git(project, "checkout", "--quiet", "-b", "side")
     user_commits(project, {"a.txt": "side\n"})
     git(project, "checkout", "--quiet", "main")
     user_commits(project, {"a.txt": "main\n"})
     user_commits(project, {"a.txt": "main again\n"})
-    git(project, *command, check=False)
-    error = await refused(project, match, ("b.txt",))
-    assert "abort" in error.hint
+    for name, (match, command) in MIDDLES.items():
+        root = shutil.copytree(project, tmp_path / name)
+        git(root, *command, check=False)
+        error = await refused(root, match, ("b.txt",))
+        assert "abort" in error.hint, name
 
 
 MOVES = (
@@ -588,21 +597,23 @@ async def test_without_git(project: Path, monkeypatch: pytest.MonkeyPatch) -> No
             await commit_files(project, ["a.txt"], MESSAGE)
 
 
-@pytest.mark.parametrize("lock", ["index.lock", "refs/heads/main.lock", "HEAD.lock"])
-async def test_a_lock_that_is_there_is_named(project: Path, lock: str) -> None:
+async def test_a_lock_that_is_there_is_named(project: Path) -> None:
     write(project, {"a.txt": "new\n"})
-    (project / ".git" / lock).touch()
-    error = await refused(project, "The repository is locked")
-    assert error.hint.endswith(lock)
-    (project / ".git" / lock).unlink()
+    before = everything(project)
+    for lock in ("index.lock", "refs/heads/main.lock", "HEAD.lock"):
+        (project / ".git" / lock).touch()
+        with pytest.raises(CommitRefused, match="The repository is locked") as caught:
+            await commit_files(project, ["a.txt"], MESSAGE)
+        assert caught.value.hint.endswith(lock)
+        (project / ".git" / lock).unlink()
+    assert everything(project) == before
     assert await commit_files(project, ["a.txt"], MESSAGE)
 
 
-@pytest.mark.parametrize("path", ["inner/a.txt", "inner", "submodule/deep/a.txt"])
 async def test_what_is_in_a_repository_of_its_own_is_not_ours_to_commit(
-    project: Path, path: str
+    project: Path,
 ) -> None:
-    git(project, "init", "--quiet", "inner")
+    make_repository(project / "inner")
     write(
         project,
         {"inner/a.txt": "", "submodule/.git": "gitdir: ../.git/modules/submodule\n"},
@@ -615,29 +626,25 @@ async def test_what_is_in_a_repository_of_its_own_is_not_ours_to_commit(
         f"160000,{git(project, 'rev-parse', 'HEAD')},submodule",
     )
     before = index(project)
-    with pytest.raises(CommitRefused, match="of its own") as caught:
-        await commit_files(project, [path], MESSAGE)
-    assert caught.value.hint
+    for path in ("inner/a.txt", "inner", "submodule/deep/a.txt"):
+        with pytest.raises(CommitRefused, match="of its own") as caught:
+            await commit_files(project, [path], MESSAGE)
+        assert caught.value.hint, path
     assert index(project) == before
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "",
-        ".",
-        "..",
-        "../x",
-        "a/../../x",
-        "/etc/passwd",
-        ".git/config",
-        "a/.GIT/x",
-        "a\0b.txt",
-        "bad\udcff",
-    ],
+NO_PATHS = (
+    *("", ".", "..", "../x", "a/../../x", "/etc/passwd"),
+    *(".git/config", "a/.GIT/x", "a\0b.txt", "bad\udcff"),
 )
-async def test_what_is_no_path_of_the_project(project: Path, path: str) -> None:
-    await refused(project, "names no file of the project", (path,))
+
+
+async def test_what_is_no_path_of_the_project(project: Path) -> None:
+    before = everything(project)
+    for path in NO_PATHS:
+        with pytest.raises(CommitRefused, match="names no file of the project"):
+            await commit_files(project, [path], MESSAGE)
+    assert everything(project) == before
 
 
 async def test_what_git_does_not_take_is_told_in_its_words(project: Path) -> None:
@@ -707,6 +714,7 @@ asyncio.run(commit_files(pathlib.Path({root!r}), ["a.txt", "new.txt"], MESSAGE))
 """
 
 
+@pytest.mark.crash
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("command", ["commit-tree", "--index-info", "update-ref"])
 async def test_after_a_kill_at_any_moment_the_next_try_makes_the_one_commit(
@@ -782,8 +790,7 @@ async def test_it_is_looked_for_among_the_last_fifty_of_the_branchs_own(
     # it came by a merge
     assert await already_committed(project, MESSAGE.trailer) is None
     git(project, "checkout", "--quiet", "side")
-    for _ in range(49):
-        user_commits(project, {})
+    commit_nothing(project, 49)
     assert await already_committed(project, MESSAGE.trailer) == name
     user_commits(project, {})
     assert await already_committed(project, MESSAGE.trailer) is None

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -17,8 +17,9 @@ from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.git.objects import GitObjects, TreeItem
 from cdd_agent.threads import in_thread
 from tests.git.checkpoints import Files, counting_git, opened, write
+from tests.git.repositories import git
 from tests.git.test_checkpoint_properties import Edit, apply, project
-from tests.git.test_status import git
+from tests.support.examples import fewer
 
 PATHS = (
     "a",
@@ -50,7 +51,7 @@ async def by_git(checkpoints: Checkpoints) -> str:
     return (await checkpoints.take("by-git")).id
 
 
-@settings(max_examples=25)
+@fewer(8)
 @given(steps=st.lists(EDITS, min_size=2, max_size=4), in_git=st.booleans())
 def test_whatever_changes_it_is_what_git_would_find(
     steps: list[list[Edit]], in_git: bool

@@ -17,6 +17,7 @@ from cdd_agent.files.atomic import _temporary
 from cdd_agent.git import restore as restoring
 from cdd_agent.git.restore import RestoreResult
 from tests.git.checkpoints import (
+    Files,
     check_there_and_back,
     opened,
     restore,
@@ -24,7 +25,7 @@ from tests.git.checkpoints import (
     state,
     write,
 )
-from tests.git.test_status import git
+from tests.git.repositories import git
 
 IN_THE_WAY = "in the way"
 
@@ -32,30 +33,33 @@ IN_THE_WAY = "in the way"
 # Bytes
 
 
-@pytest.mark.parametrize(
-    "attributes",
-    [
-        "* text=auto",
-        "* text eol=crlf",
-        "* filter=broken",
-        "* text working-tree-encoding=UTF-16",
-        "* ident",
-        "* -diff",
-    ],
+ATTRIBUTES = (
+    "* text=auto",
+    "* text eol=crlf",
+    "* filter=broken",
+    "* text working-tree-encoding=UTF-16",
+    "* ident",
+    "* -diff",
 )
-async def test_attributes_convert_nothing(project: Path, attributes: str) -> None:
+
+
+async def test_attributes_convert_nothing(project: Path) -> None:
     git(project, "config", "filter.broken.clean", "false")
     git(project, "config", "filter.broken.required", "true")
-    write(
-        project,
-        {
-            ".gitattributes": f"{attributes}\n",
-            "a.txt": "a\r\nb\n$Id$\n",
-            "b.bin": b"\0\xff\r\n",
-        },
-    )
+    changes: Files = {}
+    for number, attributes in enumerate(ATTRIBUTES):
+        write(
+            project,
+            {
+                f"{number}/.gitattributes": f"{attributes}\n",
+                f"{number}/a.txt": "a\r\nb\n$Id$\n",
+                f"{number}/b.bin": b"\0\xff\r\n",
+            },
+        )
+        changes |= {f"{number}/a.txt": "b\n$Id: x$\r\n", f"{number}/b.bin": None}
+    await check_there_and_back(project, changes)
     await check_there_and_back(
-        project, {"a.txt": "b\n$Id: x$\r\n", "b.bin": None, ".gitattributes": None}
+        project, {f"{number}/.gitattributes": None for number in range(3)}
     )
 
 

@@ -1,5 +1,6 @@
 """A project as git sees it; asking changes nothing and runs nothing."""
 
+import importlib
 import os
 import re
 import subprocess
@@ -15,25 +16,7 @@ from cdd_agent.files.paths import PathRefused
 from cdd_agent.git.branch import current_branch
 from cdd_agent.git.command import GitUnusable, NoGit, NoRepository
 from cdd_agent.git.status import git_diff, git_log, git_status
-
-
-def git(folder: Path, *arguments: str) -> str:
-    author = (
-        "-c",
-        "user.name=Ann",
-        "-c",
-        "user.email=ann@example.org",
-        "-c",
-        "protocol.file.allow=always",
-    )
-    done = subprocess.run(
-        ["git", *author, *arguments],
-        cwd=folder,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    return done.stdout.strip()
+from tests.git.repositories import git, make_repository
 
 
 def commit(folder: Path, message: str, **files: str) -> str:
@@ -46,10 +29,7 @@ def commit(folder: Path, message: str, **files: str) -> str:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    root = tmp_path / "project"
-    root.mkdir()
-    git(root, "init", "--quiet", "--initial-branch=main")
-    return root
+    return make_repository(tmp_path / "project")
 
 
 # Status
@@ -170,24 +150,17 @@ async def test_the_changes_of_one_commit(project: Path) -> None:
     assert changed(await git_diff(project, commit="main")) == ["+d"]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "nothing",
-        "--output=stolen",
-        "-O/etc/passwd",
-        "",
-        "HEAD HEAD",
-        "HEAD..HEAD",
-        "a\nb",
-        "HEAD:a.txt",
-        "\0",
-    ],
+NO_COMMITS = (
+    *("nothing", "--output=stolen", "-O/etc/passwd", "", "HEAD HEAD", "HEAD..HEAD"),
+    *("a\nb", "HEAD:a.txt", "\0"),
 )
-async def test_a_commit_that_is_none_is_refused(project: Path, text: str) -> None:
+
+
+async def test_a_commit_that_is_none_is_refused(project: Path) -> None:
     commit(project, "one", a_txt="a\n")
-    with pytest.raises(BadInput, match="is no commit of this repository"):
-        await git_diff(project, commit=text)
+    for text in NO_COMMITS:
+        with pytest.raises(BadInput, match="is no commit of this repository"):
+            await git_diff(project, commit=text)
     assert not (project / "stolen").exists()
 
 
@@ -242,23 +215,26 @@ async def test_files_that_hold_secrets_are_left_out_and_named(project: Path) -> 
 # Paths are paths
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["--output=stolen", "*.txt", ":(exclude)a.txt", ":/", "!a.txt", ":(top)x", "a.???"],
+LITERAL = (
+    *("--output=stolen", "*.txt", ":(exclude)a.txt", ":/", "!a.txt"),
+    *(":(top)x", "a.???"),
 )
-async def test_a_path_is_taken_literally(project: Path, path: str) -> None:
+
+
+async def test_a_path_is_taken_literally(project: Path) -> None:
     commit(project, "one", a_txt="a\n")
     (project / "a.txt").write_text("b\n")
-    assert (await git_diff(project, path)).lines == ("No changes.",)
-    assert (await git_log(project, path)).lines == ("No commits.",)
+    for path in LITERAL:
+        assert (await git_diff(project, path)).lines == ("No changes.",), path
+        assert (await git_log(project, path)).lines == ("No commits.",), path
     assert not (project / "stolen").exists()
 
 
-@pytest.mark.parametrize("path", ["../x", "/etc/passwd", "", "~", "a\nb"])
-async def test_a_path_outside_is_refused(project: Path, path: str) -> None:
-    for ask in (git_diff, git_log):
-        with pytest.raises(PathRefused):
-            await ask(project, path)
+async def test_a_path_outside_is_refused(project: Path) -> None:
+    for path in ("../x", "/etc/passwd", "", "~", "a\nb"):
+        for ask in (git_diff, git_log):
+            with pytest.raises(PathRefused):
+                await ask(project, path)
 
 
 async def test_the_variables_of_a_git_around_this_program_do_not_count(
@@ -306,19 +282,15 @@ def files(folder: Path) -> dict[str, bytes]:
     }
 
 
-@pytest.mark.parametrize("ask", ASKS.values(), ids=ASKS)
-async def test_asking_changes_nothing_in_the_repository(
-    project: Path, ask: Callable[[Path], Awaitable[Found]]
-) -> None:
+async def test_asking_changes_nothing_in_the_repository(project: Path) -> None:
     commit(project, "one", a_txt="a\n", b_txt="b\n")
     (project / "a.txt").write_text("changed\n")
     os.utime(project / "b.txt", (1, 1))  # git wants to note that it is still the same
     before = files(project / ".git")
-
-    found = await ask(project)
-
-    assert files(project / ".git") == before
-    assert "b.txt" not in found.as_text() or "+b" in found.lines
+    for name, ask in ASKS.items():
+        found = await ask(project)
+        assert files(project / ".git") == before, name
+        assert "b.txt" not in found.as_text() or "+b" in found.lines, name
 
 
 HOSTILE = """
@@ -405,21 +377,16 @@ def hostile(project: Path, tmp_path: Path) -> Path:
     return project
 
 
-@pytest.mark.parametrize("ask", ASKS.values(), ids=ASKS)
 async def test_nothing_that_a_repository_configures_is_run(
-    hostile: Path, tmp_path: Path, ask: Callable[[Path], Awaitable[Found]]
+    hostile: Path, tmp_path: Path
 ) -> None:
-    found = await ask(hostile)
-    assert found.lines
+    found = {name: (await ask(hostile)).lines for name, ask in ASKS.items()}
+    assert all(found.values())
+    assert {" M a.txt", " M b.dat"} <= set(found["status"])
+    assert {"-a", "-b", "+new"} <= set(found["diff"])
     assert not (tmp_path / "canary").exists()
 
-
-async def test_the_changes_are_shown_all_the_same(hostile: Path) -> None:
-    assert {" M a.txt", " M b.dat"} <= set((await git_status(hostile)).lines)
-    assert {"-a", "-b", "+new"} <= set((await git_diff(hostile)).lines)
-
-
-def test_the_hostile_repository_is_one(hostile: Path, tmp_path: Path) -> None:
+    # git itself does run it
     for arguments in (["status"], ["diff"], ["log"], ["show"]):
         subprocess.run(
             ["git", *arguments], cwd=hostile, capture_output=True, check=False
@@ -569,25 +536,25 @@ def odd_name(folder: Path) -> Path:
     return top
 
 
-@pytest.mark.parametrize("make", REPOSITORIES.values(), ids=REPOSITORIES)
 async def test_however_a_repository_is_kept_its_answers_are_the_same(
-    project: Path, tmp_path: Path, make: Callable[[Path], Path]
+    project: Path, tmp_path: Path
 ) -> None:
-    (tmp_path / "empty").mkdir()
-    other = make(tmp_path / "empty")
-    for root in (project, other):
+    async def answers(root: Path) -> dict[str, str]:
         commit(root, "one", a_txt="a\n", b_txt="b\n")
         commit(root, "two", a_txt="a\nb\n")
         (root / "b.txt").write_text("staged\n")
         git(root, "add", "b.txt")
         (root / "a.txt").write_text("changed\n")
         (root / "c.txt").touch()
+        return {
+            name: re.sub(r"\b[0-9a-f]{7}\b", "id", (await ask(root)).as_text())
+            for name, ask in ASKS.items()
+        }
 
-    def told(found: Found) -> str:
-        return re.sub(r"\b[0-9a-f]{7}\b", "id", found.as_text())
-
-    for name, ask in ASKS.items():
-        assert told(await ask(other)) == told(await ask(project)), name
+    usual = await answers(project)
+    for name, make in REPOSITORIES.items():
+        (tmp_path / name).mkdir()
+        assert await answers(make(tmp_path / name)) == usual, name
 
 
 UNREADABLE = {
@@ -597,50 +564,42 @@ UNREADABLE = {
 }
 
 
-@pytest.mark.parametrize("settings", UNREADABLE.values(), ids=UNREADABLE)
 async def test_settings_that_cannot_be_read_to_an_end_are_an_error(
-    project: Path, settings: str
+    project: Path,
 ) -> None:
-    with (project / ".git/config").open("a") as config:
-        config.write(settings)
-    for ask in ASKS.values():
-        with pytest.raises(GitUnusable):
-            await ask(project)
+    config = project / ".git/config"
+    usual = config.read_text()
+    for settings in UNREADABLE.values():
+        config.write_text(usual + settings)
+        for ask in ASKS.values():
+            with pytest.raises(GitUnusable):
+                await ask(project)
 
 
 @pytest.mark.parametrize("has_git", [True, False], ids=["git", "no git"])
 def test_to_get_ready_for_looking_runs_no_git(
-    project: Path, tmp_path: Path, has_git: bool
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_git: bool
 ) -> None:
-    (program := tmp_path / "bin" / "git").parent.mkdir()
+    program = tmp_path / "bin" / "git"
+    program.parent.mkdir()
     if has_git:
         program.write_text(f"#!/bin/sh\ntouch {tmp_path}/canary\n")
         program.chmod(0o755)
-    before = {
-        **os.environ,
-        "PATH": str(program.parent),
-        "GIT_DIR": str(project / ".git"),
-    }
+    monkeypatch.setenv("PATH", str(program.parent))
+    monkeypatch.setenv("GIT_DIR", str(project / ".git"))
+    before = dict(os.environ)
+    for name in [*sys.modules]:
+        if name.partition(".")[0] == "git" or name == "cdd_agent.git.look":
+            monkeypatch.delitem(sys.modules, name)
 
-    code = (
-        "import os; before = dict(os.environ); import cdd_agent.git.look; assert"
-        " os.environ == before"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=before,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    importlib.import_module("cdd_agent.git.look")
 
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert dict(os.environ) == before
     assert not (tmp_path / "canary").exists()
 
 
-@pytest.mark.parametrize("ask", ASKS.values(), ids=ASKS)
 async def test_a_filter_with_an_empty_name_is_not_run(
-    project: Path, tmp_path: Path, ask: Callable[[Path], Awaitable[Found]]
+    project: Path, tmp_path: Path
 ) -> None:
     commit(project, "one", a_txt="a\n", _gitattributes="*.txt filter=\n")
     with (project / ".git/config").open("a") as config:
@@ -648,8 +607,9 @@ async def test_a_filter_with_an_empty_name_is_not_run(
             f'[filter ""]\n clean = "touch {tmp_path}/canary; cat"\n required = true\n'
         )
     (project / "a.txt").write_text("b\n")
-    assert (await ask(project)).lines
-    assert not (tmp_path / "canary").exists()
+    for name, ask in ASKS.items():
+        assert (await ask(project)).lines, name
+        assert not (tmp_path / "canary").exists(), name
     git(project, "diff")  # git itself does run it
     assert (tmp_path / "canary").exists()
 

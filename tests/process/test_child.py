@@ -16,6 +16,7 @@ import pytest
 from cdd_agent.errors import BadInput
 from cdd_agent.process.child import Children
 
+pytestmark = pytest.mark.fork
 STAYS = ("--plain",)
 """Waits for what is typed, and ends with its standard input."""
 

@@ -4,7 +4,6 @@ import shlex
 import subprocess
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,9 +14,10 @@ from cdd_agent.process.policy import (
     split,
 )
 from tests.process.programs import posix
+from tests.support.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "operator"),
     [
         ("a | b", "|"),
@@ -57,7 +57,7 @@ def test_what_only_a_shell_can_do_is_found(text: str, operator: str) -> None:
     assert split(text).operator == operator
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "argv"),
     [
         ("grep -E 'a|b' '>' f", ["grep", "-E", "a|b", ">", "f"]),
@@ -94,7 +94,7 @@ def test_words_are_split_as_a_shell_would_and_nothing_is_done_about_them(
 
 
 @posix
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "a 'b c' \"d e\" f\\ g",
@@ -131,7 +131,7 @@ def test_without_backslashes_words_are_those_of_shlex(text: str) -> None:
     assert words.operator == "$(" or list(words.argv) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "reason"),
     [
         ("", "empty"),

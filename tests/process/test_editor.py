@@ -9,11 +9,12 @@ import pytest
 
 from cdd_agent.errors import BadInput
 from cdd_agent.process.editor import editor_argv, words_of
+from tests.support.tables import each_row
 
 VIM = r"C:\Program Files\Vim\vim91\gvim.exe"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "on_posix", "on_windows"),
     [
         ("vim", ["vim"], ["vim"]),
@@ -63,7 +64,7 @@ def editor(tmp_path: Path) -> str:
     return str(program)
 
 
-@pytest.mark.parametrize("variable", ["VISUAL", "EDITOR"])
+@each_row("variable", ["VISUAL", "EDITOR"])
 def test_a_program_in_a_folder_with_a_space_is_found(
     editor: str, variable: str
 ) -> None:
@@ -72,9 +73,7 @@ def test_a_program_in_a_folder_with_a_space_is_found(
     assert editor_argv({variable: editor}) == [editor]
 
 
-@pytest.mark.parametrize(
-    "command", ['"vi', '""', "no-such-editor -w", '"no such editor"']
-)
+@each_row("command", ['"vi', '""', "no-such-editor -w", '"no such editor"'])
 def test_one_that_cannot_be_called_is_named(command: str) -> None:
     with pytest.raises(BadInput, match=r"\$EDITOR"):
         editor_argv({"EDITOR": command})

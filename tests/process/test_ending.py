@@ -17,6 +17,7 @@ import cdd_agent
 from cdd_agent.errors import BadInput
 from cdd_agent.process.ending import MARK, end_noted
 from cdd_agent.process.run import run_command
+from tests.support.tables import each_row
 
 SLEEPS = (sys.executable, "-S", "-c", "import time; time.sleep(600)")
 
@@ -71,6 +72,7 @@ async def test_a_command_that_cannot_be_noted_is_not_run(tmp_path: Path) -> None
     assert str(tmp_path / "nowhere" / "running-") in result.stderr
 
 
+@pytest.mark.fork
 def test_one_that_was_killed_before_it_was_written_down_is_known_by_its_mark(
     tmp_path: Path, note: Path
 ) -> None:
@@ -83,6 +85,7 @@ def test_one_that_was_killed_before_it_was_written_down_is_known_by_its_mark(
     assert end_noted(tmp_path) == 0
 
 
+@pytest.mark.fork
 @pytest.mark.parametrize(
     ("shift", "is_it"), [(0.0, True), (600.0, False), (-600.0, False)]
 )
@@ -97,6 +100,7 @@ def test_a_process_that_only_has_the_number_is_somebody_elses(
         assert (process.poll() is None) is not is_it
 
 
+@pytest.mark.fork
 def test_so_is_one_of_that_number_on_another_machine(
     tmp_path: Path, note: Path
 ) -> None:
@@ -120,6 +124,7 @@ RUNS_IT = (
 )
 
 
+@pytest.mark.fork
 @pytest.mark.parametrize("known", ["by its mark", "by its number"])
 def test_a_terminal_that_a_command_has_opened_and_that_the_work_is_taken_up_in_goes_on(
     tmp_path: Path, note: Path, known: str
@@ -135,7 +140,7 @@ def test_a_terminal_that_a_command_has_opened_and_that_the_work_is_taken_up_in_g
         assert terminal.communicate("\n")[0].split() == ["0", "on"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [b"", b"\xff 1 x", b"1 nan x", b"9" * 5000 + b" 1 x", b"-1 1 x", b"1", b"x y z"],
 )
@@ -153,6 +158,7 @@ def test_a_note_that_cannot_be_removed_is_named(tmp_path: Path, note: Path) -> N
         end_noted(tmp_path)
 
 
+@pytest.mark.fork
 def test_a_note_of_a_process_that_is_gone_is_removed(
     tmp_path: Path, note: Path
 ) -> None:
@@ -163,6 +169,7 @@ def test_a_note_of_a_process_that_is_gone_is_removed(
     assert not [*tmp_path.iterdir()]
 
 
+@pytest.mark.fork
 def test_one_that_cannot_be_ended_is_named_and_stays_noted(
     tmp_path: Path, note: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,6 +22,7 @@ from cdd_agent.process.programs import as_started, find_program
 from cdd_agent.process.run import CommandResult, Hear, OutputChunk, unheard
 from tests.process.programs import posix, script
 from tests.support.promised import NOT_ALLOWED, NOT_FOUND, TIMED_OUT
+from tests.support.tables import each_row
 from tests.support.time_of_loops import leap
 
 USERS = "the user's own"
@@ -60,7 +61,7 @@ def named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @posix
-@pytest.mark.parametrize(
+@each_row(
     "path",
     [
         "evil",
@@ -74,7 +75,7 @@ def named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "..:.",
     ],
 )
-@pytest.mark.parametrize("cwd", [None, "evil"])
+@each_row("cwd", [None, "evil"])
 async def test_a_commands_own_path_does_not_choose_its_program(
     named: Path, path: str, cwd: str | None
 ) -> None:
@@ -87,9 +88,7 @@ async def test_a_commands_own_path_does_not_choose_its_program(
 
 
 @posix
-@pytest.mark.parametrize(
-    "path", [".:{user}", ":{user}", "evil:{user}", "{user}:", "./:../app:{user}"]
-)
+@each_row("path", [".:{user}", ":{user}", "evil:{user}", "{user}:", "./:../app:{user}"])
 async def test_relative_entries_of_the_users_path_are_not_looked_in(
     named: Path, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,8 +194,18 @@ def plain_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.mark.parametrize("command", BENIGN)
-async def test_ordinary_commands_run(plain_project: Path, command: str) -> None:
+@pytest.fixture
+def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs in the place of those that take long to start."""
+    for name in ("pip", "pytest", "ruff", "black", "mypy", "flake8"):
+        script(tmp_path / "tools" / name, "true")
+    monkeypatch.setenv("PATH", str(tmp_path / "tools"), prepend=os.pathsep)
+
+
+@each_row("command", BENIGN)
+async def test_ordinary_commands_run(
+    plain_project: Path, tools: None, command: str
+) -> None:
     runner = CommandRunner(plain_project)
     judged = runner.judge(command)
     assert (judged.objection, judged.in_shell) == ("", False)
@@ -337,7 +346,7 @@ async def test_always_is_for_the_very_command_in_its_folder(tmp_path: Path) -> N
 
 
 @posix
-@pytest.mark.parametrize(
+@each_row(
     ("first", "second"),
     [
         ("touch a", "touch a; touch b"),
@@ -528,7 +537,7 @@ async def test_the_tools_answers_have_the_promised_forms(tmp_path: Path) -> None
 NOT_THERE = "Error: Command not found: black"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("result", "answer"),
     [
         (

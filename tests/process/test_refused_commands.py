@@ -20,6 +20,7 @@ from cdd_agent.process.policy import (
 from cdd_agent.process.programs import find_program
 from cdd_agent.process.run import CommandResult, Hear, unheard
 from tests.process.programs import posix, script
+from tests.support.tables import each_row
 
 # --- What is refused, and that nothing ran --------------------------------------------
 
@@ -305,7 +306,7 @@ async def test_the_canaries_do_sing(trapped: Mine) -> None:
 
 
 @posix
-@pytest.mark.parametrize("command", ATTEMPTS)
+@each_row("command", ATTEMPTS)
 async def test_nothing_of_a_refused_command_runs(trapped: Mine, command: str) -> None:
     result = await CommandRunner(trapped.root).run(command)
     assert trapped.is_untouched()
@@ -364,7 +365,7 @@ OUTSIDE = [
 
 
 @posix
-@pytest.mark.parametrize("cwd", OUTSIDE)
+@each_row("cwd", OUTSIDE)
 async def test_a_folder_outside_is_refused_before_anything_runs_or_is_made(
     trapped: Mine, cwd: str
 ) -> None:
@@ -374,7 +375,7 @@ async def test_a_folder_outside_is_refused_before_anything_runs_or_is_made(
 
 
 @posix
-@pytest.mark.parametrize(
+@each_row(
     "env",
     [{"": "x"}, {"A=B": "x"}, {"=": "x"}, {"A\0": "x"}, {"A": "x\0y"}],
 )

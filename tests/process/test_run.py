@@ -29,6 +29,7 @@ from cdd_agent.process.run import (
     shell_argv,
 )
 from tests.support.promised import NOT_FOUND
+from tests.support.tables import each_row
 from tests.support.time_of_loops import leap
 
 PATIENCE = 180.0
@@ -117,8 +118,8 @@ async def test_a_program_that_is_not_there_is_127_and_a_wrong_folder_126(
     assert str(tmp_path / "nowhere") in nowhere.stderr
 
 
-@pytest.mark.parametrize("kind", [PermissionError, FileNotFoundError])
-@pytest.mark.parametrize("where", ["is_dir", "chdir"])
+@each_row("kind", [PermissionError, FileNotFoundError])
+@each_row("where", ["is_dir", "chdir"])
 async def test_a_folder_that_cannot_be_entered_is_told_plainly(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[OSError], where: str
 ) -> None:
@@ -142,6 +143,7 @@ async def test_a_program_that_may_not_be_run_is_told_plainly(tmp_path: Path) -> 
     assert result.stderr.endswith(f" {os.strerror(errno.EACCES)}")
 
 
+@pytest.mark.fork
 async def test_many_commands_at_once_all_end_at_their_limit(tmp_path: Path) -> None:
     """However few threads asyncio's own pool has, and even when they are all taken."""
     with ThreadPoolExecutor(1) as pool:
@@ -158,6 +160,7 @@ async def test_many_commands_at_once_all_end_at_their_limit(tmp_path: Path) -> N
     assert all(result.timed_out for result, _ in ended)
 
 
+@pytest.mark.fork
 async def test_at_the_limit_the_whole_group_is_ended_and_what_it_said_is_kept(
     tmp_path: Path,
 ) -> None:
@@ -177,6 +180,7 @@ async def test_at_the_limit_the_whole_group_is_ended_and_what_it_said_is_kept(
     assert await is_gone(int(result.stdout))
 
 
+@pytest.mark.fork
 async def test_cancelling_ends_the_command(tmp_path: Path) -> None:
     code = "import os, time\nopen('pid', 'w').write(str(os.getpid()))\ntime.sleep(600)"
     task = asyncio.create_task(run(*python(code), cwd=tmp_path, limit=600))
@@ -189,6 +193,7 @@ async def test_cancelling_ends_the_command(tmp_path: Path) -> None:
     assert await is_gone(int(pid.read_text()))
 
 
+@pytest.mark.fork
 async def test_a_child_that_keeps_the_pipe_open_is_not_waited_for(
     tmp_path: Path,
 ) -> None:
@@ -212,7 +217,7 @@ async def test_what_a_program_said_before_its_end_is_shown_and_kept(
     assert all_of(text) == 5_000_000 + len("the verdict")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("most", "cut"),
     [(WHOLE, False), (5_000_000, False), (4_999_999, True), (10, True), (0, True)],
 )
@@ -239,13 +244,16 @@ def all_of(shown: str) -> int:
     )
 
 
-@pytest.mark.parametrize("line", ["{:09d}\\n", "x" * 999 + "\\n", "{:09d}"])
+@each_row(
+    ("line", "times"),
+    [("{:09d}\\n", 100_000), ("x" * 999 + "\\n", 10_000), ("{:09d}", 100_000)],
+)
 async def test_what_is_shown_is_bounded_and_what_is_kept_is_not_less(
-    line: str, tmp_path: Path
+    line: str, times: int, tmp_path: Path
 ) -> None:
     code = (
         "import sys\n"
-        f"for i in range(100_000): sys.stdout.write('{line}'.format(i))\n"
+        f"for i in range({times}): sys.stdout.write('{line}'.format(i))\n"
         "print('THE END')"
     )
     kept, pieces = await run(*python(code), cwd=tmp_path)
@@ -257,7 +265,7 @@ async def test_what_is_shown_is_bounded_and_what_is_kept_is_not_less(
     assert max(piece.text.count("\n") for piece in pieces) <= SHOWN_LINES + 1
     assert (
         all_of("".join(piece.text for piece in pieces))
-        == 100_000 * len(line.format(0).replace("\\n", "\n")) + 8
+        == times * len(line.format(0).replace("\\n", "\n")) + 8
     )
     assert pieces[-1].text.endswith("END\n")
 
@@ -357,7 +365,7 @@ NO_SECRETS = """
 """
 
 
-@pytest.mark.parametrize("name", SECRETS.split())
+@each_row("name", SECRETS.split())
 def test_what_looks_like_a_secret_is_hidden(
     monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -367,7 +375,7 @@ def test_what_looks_like_a_secret_is_hidden(
     assert child_environment({name: "given"})[name] == "given"
 
 
-@pytest.mark.parametrize("name", NO_SECRETS.split())
+@each_row("name", NO_SECRETS.split())
 def test_what_only_resembles_one_is_not(
     monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -411,7 +419,7 @@ def test_a_return_code_is_a_whole_number() -> None:
     assert not CommandResult("", "", 0).refused
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("result", "failure"),
     [
         (CommandResult("out", "warning", 0), ""),
@@ -470,6 +478,7 @@ async def detached(folder: Path) -> int:
     return int(found[0].name.removeprefix("pid-"))
 
 
+@pytest.mark.fork
 @pytest.mark.skipif(os.name != "posix", reason="sessions and forks")
 @pytest.mark.parametrize(
     "kind", ["setsid", "stubborn", "double fork", "without its environment"]
@@ -486,6 +495,7 @@ async def test_at_the_limit_what_left_the_group_is_ended_too(
     assert await is_gone(pid)
 
 
+@pytest.mark.fork
 @pytest.mark.skipif(os.name != "posix", reason="sessions and forks")
 async def test_cancelling_ends_what_left_the_group(tmp_path: Path) -> None:
     task = asyncio.create_task(
@@ -498,6 +508,7 @@ async def test_cancelling_ends_what_left_the_group(tmp_path: Path) -> None:
     assert await is_gone(pid)
 
 
+@pytest.mark.fork
 @pytest.mark.skipif(os.name != "posix", reason="sessions and forks")
 async def test_at_its_own_end_a_command_may_leave_a_server_behind(
     tmp_path: Path,
@@ -511,6 +522,7 @@ async def test_at_its_own_end_a_command_may_leave_a_server_behind(
     assert not result.timed_out
 
 
+@pytest.mark.fork
 @pytest.mark.skipif(os.name != "posix", reason="a shell and `yes`")
 @pytest.mark.parametrize(
     ("command", "limit", "timed_out"),
@@ -528,6 +540,7 @@ async def test_a_command_that_keeps_printing_does_not_outlast_its_limit(
     assert result.timed_out is timed_out
 
 
+@pytest.mark.fork
 async def test_who_stops_when_it_has_just_ended_is_not_overheard() -> None:
     went_on = False
 

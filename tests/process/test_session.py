@@ -13,6 +13,7 @@ import pytest
 from cdd_agent.process.policy import ALWAYS_ALLOWED
 from cdd_agent.process.session import execute_command_tool
 from tests.support.promised import NOT_ALLOWED
+from tests.support.tables import each_row
 
 posix = pytest.mark.skipif(os.name != "posix", reason="a POSIX shell and its programs")
 WRITE = 'python -c \'open("a.txt", "w").write("x")\''
@@ -119,18 +120,23 @@ IDS = (
 )
 
 
-@pytest.mark.parametrize("cwd", OUTSIDE)
-def test_a_folder_outside_is_refused(base: Path, cwd: str) -> None:
-    run(WRITE, session="other")
-    (base / "w/a/s").mkdir()
+@pytest.fixture
+def outer(base: Path) -> list[Path]:
+    """Two sessions, of which one has a link to the other: all that is there."""
+    run("ls", session="other")
+    run("ls")
     (base / "w/a/s/link").symlink_to(base / "w/a/other")
-    before = sorted(base.rglob("*"))
+    return sorted(base.rglob("*"))
+
+
+@each_row("cwd", OUTSIDE)
+def test_a_folder_outside_is_refused(base: Path, outer: list[Path], cwd: str) -> None:
     assert list(run(WRITE, cwd=cwd)) == ["error"]
-    assert sorted(base.rglob("*")) == before
+    assert sorted(base.rglob("*")) == outer
 
 
-@pytest.mark.parametrize("wrong", NO_IDS)
-@pytest.mark.parametrize("place", ["workspace", "agent", "session"])
+@each_row("wrong", NO_IDS)
+@each_row("place", ["workspace", "agent", "session"])
 def test_an_id_is_one_plain_name(base: Path, place: str, wrong: Any) -> None:
     answer = run(WRITE, **{place: wrong})
     assert answer["error"]
@@ -140,7 +146,7 @@ def test_an_id_is_one_plain_name(base: Path, place: str, wrong: Any) -> None:
     assert not base.exists()
 
 
-@pytest.mark.parametrize("right", IDS)
+@each_row("right", IDS)
 def test_ordinary_ids_are_fine(base: Path, right: str) -> None:
     assert run(WRITE, session=right)["success"] is True
     assert (base / "w/a" / right / "a.txt").exists()

@@ -9,6 +9,7 @@ import pytest
 
 from cdd_agent.process.standing import ProgramEnded, StandingProgram, up_to
 
+pytestmark = pytest.mark.fork
 ECHO = """
 import sys
 for line in sys.stdin.buffer:

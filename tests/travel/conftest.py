@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.travel.copies import GOOD, Copies, run
+from tests.support.projects import SLUG
+from tests.travel.copies import GOOD, Copies, cdd, run
 
 
 @contextmanager
@@ -38,6 +39,17 @@ def prepared_begun(
     return copies
 
 
+@pytest.fixture(scope="session")
+def prepared_pushed(
+    prepared_begun: Copies, tmp_path_factory: pytest.TempPathFactory
+) -> Copies:
+    folder = tmp_path_factory.mktemp("pushed").resolve()
+    copies = prepared_begun.copy_to(folder / "copies")
+    with at_home(folder):
+        assert cdd(copies.first, "push", SLUG) == 0
+    return copies
+
+
 @pytest.fixture
 def copies(prepared: Copies, tmp_path: Path) -> Copies:
     """Two clones, `first` and `second`, of a project with a plan."""
@@ -48,3 +60,9 @@ def copies(prepared: Copies, tmp_path: Path) -> Copies:
 def begun(prepared_begun: Copies, tmp_path: Path) -> Copies:
     """The same, with a run in `first` of which one step is done."""
     return prepared_begun.copy_to(tmp_path.resolve() / "copies")
+
+
+@pytest.fixture
+def pushed(prepared_pushed: Copies, tmp_path: Path) -> Copies:
+    """The same, and `first` has pushed the run."""
+    return prepared_pushed.copy_to(tmp_path.resolve() / "copies")

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from cdd_agent.cli.main import main
 from cdd_agent.process.ending import MARK
 from tests.support.projects import SLUG, Sandbox, Step, check, says
@@ -21,8 +23,11 @@ STEPS = (
     Step("b.txt", check("b.txt"), "Step 1"),
     Step("c.txt", check("c.txt"), "Step 2"),
 )
+TWO_STEPS = STEPS[:2]
+many_processes = pytest.mark.fork
+"""For tests with many of git's own processes, at both ends of a remote or of a tree."""
 REFERENCE = f"refs/cdd/runs/{SLUG}"
-GOOD = tuple(says(path, "good") for path in ("a.txt", "b.txt", "c.txt"))
+GOOD = tuple(says(path, "good") for path in ("a.txt", "b.txt"))
 
 
 def git(folder: Path, *words: str, data: bytes | None = None) -> str:
@@ -62,7 +67,7 @@ class Copies:
         )
         copies = cls(folder, remote)
         first = copies.clone("first")
-        first.write(*(steps or STEPS))
+        first.write(*(steps or TWO_STEPS))
         (first.root / ".gitignore").write_text("execution-state*.json\nlocal/\n")
         (first.root / "README").write_text("words\n")
         git(first.root, "add", "--all")

@@ -5,7 +5,7 @@ the project then.
 import json
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,7 @@ from cdd_agent.travel import arrival, reference
 from cdd_agent.travel.arrival import Arrival
 from cdd_agent.travel.reference import NotARun, RunReference
 from tests.support.projects import SLUG, Sandbox
-from tests.travel.conftest import at_home
-from tests.travel.copies import REFERENCE, Copies, cdd, files, git
+from tests.travel.copies import REFERENCE, Copies, cdd, files, git, many_processes
 
 Tamper = Callable[["Tampered"], None]
 ATTEMPT = "record/step-01/attempt-1"
@@ -99,6 +98,17 @@ def state(change: Callable[[Any], None]) -> Tamper:
     return lambda it: it.change("ticket/execution-state.json", change)
 
 
+def put_journal(tampered: Tampered, path: str) -> None:
+    change = {"path": path, "before": None, "after": None}
+    tampered.put(f"{ATTEMPT}/changes.json", json.dumps({"files": [change]}))
+
+
+def put_link(tampered: Tampered, target: str) -> None:
+    tampered.put("project/files/links/away", target, "120000")
+    project = tampered.git("write-tree", "--prefix=project/").strip()
+    tampered.change("run.json", lambda it: it.update(project=project))
+
+
 TAMPERED: dict[str, Tamper] = {
     "a file of another name": lambda it: it.put("record/holder.json", "{}"),
     "a file that is run": lambda it: it.put(f"{ATTEMPT}/reply.md", "x", "100755"),
@@ -145,31 +155,36 @@ TAMPERED: dict[str, Tamper] = {
     "a call's file elsewhere": calls(
         {"/tmp/x": {"name": "call-1-0", "permissions": 420}}
     ),
+    "a journal with a path that goes up": lambda it: put_journal(it, "../x"),
+    "a journal with an absolute path": lambda it: put_journal(it, "/tmp/x"),
     "a dialogue that is none": lambda it: it.put(
         f"{ATTEMPT}/dialogue.json", '{"messages": 1}'
     ),
 }
 
 
+LINKS_OUT: dict[str, Tamper] = {
+    "an absolute link": lambda it: put_link(it, "/etc"),
+    "a link that goes up": lambda it: put_link(it, "../../x"),
+    "a link to a folder above": lambda it: put_link(it, "../.."),
+}
+"""Out of the project."""
 WHOLE = ("no manifest", "a torn lease", "a torn span")
 """Of each kind one is pulled as a person would; the others are only read."""
 
 
 @pytest.fixture(scope="module")
-def pushed(prepared_begun: Copies, tmp_path_factory: pytest.TempPathFactory) -> Copies:
-    folder = tmp_path_factory.mktemp("pushed").resolve()
-    copies = prepared_begun.copy_to(folder / "copies")
-    with at_home(folder):
-        assert cdd(copies.first, "push", SLUG) == 0
-    return copies
+def sent(prepared_pushed: Copies, tmp_path_factory: pytest.TempPathFactory) -> Copies:
+    """Copies whose remote each test puts back as it was."""
+    return prepared_pushed.copy_to(tmp_path_factory.mktemp("sent").resolve() / "copies")
 
 
 @pytest.fixture
-def second(pushed: Copies, request: pytest.FixtureRequest) -> Any:
-    """A clone of its own; afterwards the remote is as it was."""
-    tip = pushed.tip()
-    yield pushed.clone(f"clone-{abs(hash(request.node.name))}")
-    git(pushed.remote, "update-ref", REFERENCE, tip)
+def second(sent: Copies, request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    """A clone. Afterwards the remote is as it was."""
+    tip = sent.tip()
+    yield sent.clone(f"clone-{abs(hash(request.node.name))}")
+    git(sent.remote, "update-ref", REFERENCE, tip)
 
 
 def check_refused(second: Sandbox, remote: Path) -> None:
@@ -186,65 +201,54 @@ def check_refused(second: Sandbox, remote: Path) -> None:
     assert git(remote, "rev-parse", REFERENCE) == tip, "the lease was taken"
 
 
-@pytest.mark.parametrize("name", [name for name in TAMPERED if name not in WHOLE])
 async def test_what_is_no_run_is_not_taken_for_one(
-    pushed: Copies, tmp_path: Path, name: str
+    sent: Copies, tmp_path: Path
 ) -> None:
     """As it is read before anything else is done."""
-    tampered = Tampered(pushed)
-    TAMPERED[name](tampered)
-    git_there = Git(pushed.remote, {"GIT_DIR": str(pushed.remote)})
+    git_there = Git(sent.remote, {"GIT_DIR": str(sent.remote)})
     there = RunReference(
         SLUG,
         Remote(Address("origin", "", ""), git_there),
         tmp_path,
         lambda: datetime.now(UTC),
     )
-    with pytest.raises(NotARun):
-        await Arrival.read(there, tampered.tree, tmp_path / "arriving")
-    assert not (tmp_path / "arriving").exists()
+    taken = []
+    for name, tamper in TAMPERED.items():
+        if name in WHOLE:
+            continue
+        tampered = Tampered(sent)
+        tamper(tampered)
+        try:
+            await Arrival.read(there, tampered.tree, tmp_path / "arriving")
+            taken.append(name)
+        except NotARun:
+            assert not (tmp_path / "arriving").exists(), name
+    assert taken == []
 
 
-@pytest.mark.parametrize("name", WHOLE)
+@many_processes
 def test_a_pull_of_what_is_no_run_changes_nothing(
-    pushed: Copies, second: Sandbox, name: str, capsys: pytest.CaptureFixture[str]
+    sent: Copies, second: Sandbox
 ) -> None:
-    tampered = Tampered(pushed)
-    TAMPERED[name](tampered)
-    tampered.publish()
-    check_refused(second, pushed.remote)
-    assert "Nothing of it was taken" in capsys.readouterr().err
+    check_all_refused([TAMPERED[name] for name in WHOLE], sent, second)
 
 
-@pytest.mark.parametrize("path", ["../x", "/tmp/x"])
-def test_a_journal_with_paths_elsewhere_is_refused(
-    pushed: Copies, second: Sandbox, path: str
-) -> None:
-    change = {"path": path, "before": None, "after": None}
-    tampered = Tampered(pushed)
-    tampered.put(f"{ATTEMPT}/changes.json", json.dumps({"files": [change]}))
-    tampered.publish()
-    check_refused(second, pushed.remote)
+def test_a_link_out_of_the_project_is_refused(sent: Copies, second: Sandbox) -> None:
+    check_all_refused(LINKS_OUT.values(), sent, second)
 
 
-@pytest.mark.parametrize("target", ["/etc", "../../x", "../.."])
-def test_a_link_out_of_the_project_is_refused(
-    pushed: Copies, second: Sandbox, target: str
-) -> None:
-    tampered = Tampered(pushed)
-    tampered.put("project/files/links/away", target, "120000")
-    project = tampered.git("write-tree", "--prefix=project/").strip()
-    tampered.change("run.json", lambda it: it.update(project=project))
-    tampered.publish()
-    check_refused(second, pushed.remote)
+def check_all_refused(tampers: Iterable[Tamper], sent: Copies, second: Sandbox) -> None:
+    tip = sent.tip()
+    for tamper in tampers:
+        tampered = Tampered(sent)
+        tamper(tampered)
+        tampered.publish()
+        check_refused(second, sent.remote)
+        git(sent.remote, "update-ref", REFERENCE, tip)
 
 
-@pytest.mark.parametrize("name", [".git", "..", ".GIT"])
-def test_names_that_git_keeps_are_refused(
-    pushed: Copies, second: Sandbox, name: str
-) -> None:
-    """In a tree that no git of good will makes."""
-    tampered = Tampered(pushed)
+def publish_folder_named(name: str, tampered: Tampered) -> None:
+    """Publish a project with a folder of that name, which git itself refuses."""
     blob = tampered.git("hash-object", "-w", "--stdin", data=b"[core]\n").strip()
     inner = tampered.git(
         "mktree", data=f"100644 blob {blob}\tconfig\n".encode()
@@ -268,34 +272,42 @@ def test_names_that_git_keeps_are_refused(
         data="\n".join([*lines, f"040000 tree {project}\tproject", ""]).encode(),
     ).strip()
     tampered.publish(tree)
-    check_refused(second, pushed.remote)
+
+
+@many_processes
+def test_names_that_git_keeps_are_refused(sent: Copies, second: Sandbox) -> None:
+    tip = sent.tip()
+    for name in (".git", "..", ".GIT"):
+        publish_folder_named(name, Tampered(sent))
+        check_refused(second, sent.remote)
+        git(sent.remote, "update-ref", REFERENCE, tip)
 
 
 def test_more_than_there_is_room_for_is_refused(
-    pushed: Copies, second: Sandbox, monkeypatch: pytest.MonkeyPatch
+    sent: Copies, second: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reference, "MOST_BYTES", 1000)
-    tampered = Tampered(pushed)
+    tampered = Tampered(sent)
     tampered.put("project/files/large", os.urandom(30_000))
     tampered.publish()
-    check_refused(second, pushed.remote)
+    check_refused(second, sent.remote)
 
 
 def test_a_file_that_is_too_large_is_refused(
-    pushed: Copies, second: Sandbox, monkeypatch: pytest.MonkeyPatch
+    sent: Copies, second: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arrival, "_LARGEST_FILE", 10_000)
-    tampered = Tampered(pushed)
+    monkeypatch.setattr(arrival, "LARGEST_FILE", 10_000)
+    tampered = Tampered(sent)
     tampered.put(f"{ATTEMPT}/output.txt", "x" * 10_001)
     tampered.publish()
-    check_refused(second, pushed.remote)
+    check_refused(second, sent.remote)
 
 
 def test_settings_of_the_project_are_each_copys_own(
-    pushed: Copies, second: Sandbox
+    sent: Copies, second: Sandbox
 ) -> None:
     (second.root / ".cdd" / "config.yaml").write_text("commands: {mode: safe}\n")
-    tampered = Tampered(pushed)
+    tampered = Tampered(sent)
     tampered.put("project/files/.cdd/config.yaml", "commands: {mode: unsafe}\n")
     project = tampered.git("write-tree", "--prefix=project/").strip()
     tampered.change("run.json", lambda it: it.update(project=project))

@@ -19,6 +19,7 @@ from tests.support.processes import PROCESSES, take_environment
 from tests.support.projects import SLUG, Sandbox, Step, check
 from tests.travel.copies import GOOD, REFERENCE, Copies, cdd, files, git, run, scripted
 
+pytestmark = pytest.mark.crash
 KILLS = int(os.environ.get("CDD_TEST_KILLS", "3"))
 """Of each command; at all of them, with a large number."""
 SEED = os.environ.get("PYTEST_XDIST_TESTRUNUID") or uuid.uuid4().hex

@@ -9,17 +9,19 @@ from pathlib import Path
 
 import pytest
 
+from cdd_agent.git.worktree import Trees
 from tests.support.projects import SLUG, Sandbox, Step, check, says
 from tests.travel.conftest import at_home
 from tests.travel.copies import (
     GOOD,
-    STEPS,
+    TWO_STEPS,
     cdd,
     copied,
     events,
     files,
     git,
     left_running,
+    many_processes,
     scripted,
 )
 
@@ -63,7 +65,7 @@ def prepared_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     git(root, "add", "--all")
     git(root, "commit", "--quiet", "--message=A project")
-    Sandbox(root).write(*STEPS)
+    Sandbox(root).write(*TWO_STEPS)
     return root.parent
 
 
@@ -102,29 +104,30 @@ def test_the_persons_tree_is_left_alone_and_the_run_lands(
     assert run(mine, *GOOD) == 0
     assert files(mine.root) == before
     assert head(mine) == at
-    assert git(mine.root, "log", "--oneline", f"cdd/{SLUG}").count("\n") == 3
+    assert git(mine.root, "log", "--oneline", f"cdd/{SLUG}").count("\n") == 2
     assert (tree_of(mine) / "README").read_text() == "one\ntwo\nthree\n"
     assert git(mine.root, "status", "--porcelain") == "M README\n?? .cdd/\n?? tickets/"
 
     capsys.readouterr()
     assert cdd(mine, "land", SLUG, "--json") == 0
     assert [event["about"] for event in events(capsys.readouterr().out)][-1] == "landed"
-    assert mine.text("c.txt") == "good\n"
+    assert mine.text("b.txt") == "good\n"
     assert mine.text("README") == "not committed\n"
     assert git(mine.root, "rev-parse", "--abbrev-ref", "HEAD") == "main"
-    assert mine.statuses() == ["completed"] * 3
+    assert mine.statuses() == ["completed"] * 2
     assert not tree_of(mine).exists()
     assert git(mine.root, "branch", "--list", "cdd/*") == ""
     assert git(mine.root, "worktree", "list").count("\n") == 0
     assert cdd(mine, "land", SLUG) == 2
     # nothing is left to be made or landed
     assert "--worktree" not in capsys.readouterr().err
-    assert cdd(mine, "diff", SLUG, "--step", "3") == 0
-    assert "c.txt" in capsys.readouterr().out
-    assert cdd(mine, "undo", SLUG, "--step", "3") == 0
-    assert not (mine.root / "c.txt").exists()
+    assert cdd(mine, "diff", SLUG, "--step", "2") == 0
+    assert "b.txt" in capsys.readouterr().out
+    assert cdd(mine, "undo", SLUG, "--step", "2") == 0
+    assert not (mine.root / "b.txt").exists()
 
 
+@pytest.mark.fork
 def test_a_check_that_outlived_its_landing_is_ended_by_the_next_one(
     done: Sandbox, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -147,7 +150,8 @@ def test_what_came_after_a_landing_that_was_refused_is_not_lost(done: Sandbox) -
     assert done.text("d.txt") == "later\n"
 
 
-def test_its_status_says_that_it_goes_on_there(
+@many_processes
+def test_it_goes_on_where_it_stopped_and_not_in_the_persons_tree(
     mine: Sandbox, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(mine, GOOD[0]) != 0
@@ -155,17 +159,8 @@ def test_its_status_says_that_it_goes_on_there(
     assert cdd(mine, "status", SLUG, "--json") == 0
     told = events(capsys.readouterr().out)
     assert [event.get("about") for event in told] == [None, "elsewhere"]
-    assert [step["status"] for step in told[0]["steps"]] == [
-        "completed",
-        "failed",
-        "pending",
-    ]
+    assert [step["status"] for step in told[0]["steps"]] == ["completed", "failed"]
 
-
-def test_it_goes_on_where_it_stopped_and_not_in_the_persons_tree(
-    mine: Sandbox, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(mine, GOOD[0]) != 0
     assert cdd(mine, "land", SLUG) == 2
     assert cdd(mine, "exec", SLUG, "--model", "script:nothing") != 0
     assert not (mine.root / "a.txt").exists()
@@ -174,11 +169,13 @@ def test_it_goes_on_where_it_stopped_and_not_in_the_persons_tree(
     assert cdd(mine, "land", SLUG) == 0
 
 
+@many_processes
 def test_other_trees_of_the_repository_are_left_alone(mine: Sandbox) -> None:
     """Also one that is on a disk that is not there just now."""
     elsewhere = mine.root.parent / "elsewhere"
     git(mine.root, "worktree", "add", "--quiet", "-b", "other", str(elsewhere))
     elsewhere.rename(mine.root.parent / "taken-out")
+    mine.write(TWO_STEPS[0])
     assert run(mine, *GOOD) == 0
     assert cdd(mine, "land", str(mine.ticket / "plan.md")) == 0
     (mine.root.parent / "taken-out").rename(elsewhere)
@@ -219,6 +216,7 @@ def test_a_conflict_is_shown_and_nothing_is_changed(
     assert tree_of(done).exists()
 
 
+@pytest.mark.story
 def test_what_fails_on_the_result_does_not_land(
     mine: Sandbox, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -246,6 +244,7 @@ def test_what_fails_on_the_result_does_not_land(
     assert cdd(mine, "land", SLUG) == 0
 
 
+@many_processes
 def test_old_failures_do_not_keep_it_from_landing(mine: Sandbox) -> None:
     (mine.root / "test_old.py").write_text(
         "def test_old():\n    assert 0\n\ndef test_fine():\n    pass\n"
@@ -284,37 +283,40 @@ def test_files_that_nobody_committed_are_kept_aside(done: Sandbox) -> None:
 
 
 def test_a_landing_that_was_killed_is_finished(
-    mine: Sandbox, monkeypatch: pytest.MonkeyPatch
+    done: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from cdd_agent.travel.landing import Landing
-
     class Killed(BaseException):
         """As by kill -9."""
 
-    async def die(self: Landing) -> None:
+    forward = Trees.forward
+
+    async def die_later(trees: Trees, commit: str) -> None:
+        await forward(trees, commit)
         raise Killed
 
-    for at in ("_remove_tree", "_bring_record"):
+    async def die(trees: Trees, branch: str) -> None:
+        raise Killed
+
+    for name, kill in (("forward", die_later), ("delete_branch", die)):
         with monkeypatch.context() as patch:
-            patch.setattr(Landing, at, die)
-            if at == "_remove_tree":
-                assert run(mine, *GOOD) == 0
+            patch.setattr(Trees, name, kill)
             with pytest.raises(Killed):
-                cdd(mine, "land", SLUG, "--rebase")
-    (mine.root / "later.txt").write_text("later\n")
-    git(mine.root, "add", "later.txt")
-    git(mine.root, "commit", "--quiet", "--message=Later")
+                cdd(done, "land", SLUG, "--rebase")
+    (done.root / "later.txt").write_text("later\n")
+    git(done.root, "add", "later.txt")
+    git(done.root, "commit", "--quiet", "--message=Later")
     # of the state, which was being written
-    torn = mine.ticket / ".cdd-0123456789ab-999999999-01234567.tmp"
+    torn = done.ticket / ".cdd-0123456789ab-999999999-01234567.tmp"
     torn.touch()
-    at = head(mine)
-    assert cdd(mine, "land", SLUG, "--rebase") == 0
-    assert head(mine) == at
+    at = head(done)
+    assert cdd(done, "land", SLUG, "--rebase") == 0
+    assert head(done) == at
     assert not torn.exists()
-    assert not tree_of(mine).exists()
-    assert mine.statuses() == ["completed"] * 3
+    assert not tree_of(done).exists()
+    assert done.statuses() == ["completed"] * 2
 
 
+@pytest.mark.crash
 def test_a_tree_that_was_killed_while_it_was_made_is_made_again(mine: Sandbox) -> None:
     from cdd_agent.engine.whereabouts import OwnTreeMade
 
@@ -325,6 +327,7 @@ def test_a_tree_that_was_killed_while_it_was_made_is_made_again(mine: Sandbox) -
         mine.root, "worktree", "add", "--quiet", "-b", f"cdd/{SLUG}", str(tree_of(mine))
     )
     (tree_of(mine) / "README").unlink()
+    mine.write(TWO_STEPS[0])
     assert run(mine, *GOOD) == 0
     assert (tree_of(mine) / "README").exists()
 
@@ -339,14 +342,15 @@ def test_a_branch_of_the_same_name_is_left_alone(
 
 
 def test_it_takes_a_repository_with_a_commit(tmp_path: Path) -> None:
-    sandbox = Sandbox(tmp_path.resolve()).write(*STEPS)
+    sandbox = Sandbox(tmp_path.resolve()).write(*TWO_STEPS)
     assert run(sandbox, *GOOD) == 2
     git(sandbox.root, "init", "--quiet")
     assert run(sandbox, *GOOD) == 2
 
 
+@many_processes
 def test_a_project_below_the_top_has_its_tree_too(mine: Sandbox) -> None:
-    inner = Sandbox(mine.root / "app").write(*STEPS)
+    inner = Sandbox(mine.root / "app").write(TWO_STEPS[0])
     git(mine.root, "add", "app/tickets")
     git(mine.root, "commit", "--quiet", "--message=An app")
     assert run(inner, *GOOD) == 0
@@ -355,6 +359,7 @@ def test_a_project_below_the_top_has_its_tree_too(mine: Sandbox) -> None:
     assert inner.text("a.txt") == "good\n"
 
 
+@pytest.mark.fork
 def test_the_environment_is_linked_and_an_editable_install_is_noticed(
     mine: Sandbox, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,9 +9,10 @@ import pytest
 
 from cdd_agent.engine.whereabouts import load_whereabouts
 from tests.support.projects import SLUG
-from tests.travel.copies import GOOD, REFERENCE, Copies, cdd, git, run
+from tests.travel.copies import GOOD, REFERENCE, Copies, cdd, git, many_processes, run
 from tests.travel.http_remote import NAME, PASSWORD, served
 
+pytestmark = many_processes
 HELPER = f"!f() {{ echo username={NAME}; echo 'password={PASSWORD}'; }}; f"
 
 
@@ -73,18 +74,25 @@ def test_over_ssh(
     assert "global git settings" in told
 
 
-@pytest.mark.parametrize("setting", ["transfer.hideRefs", "uploadpack.hideRefs"])
 def test_a_remote_that_hides_what_it_is_given_leaves_the_run_here(
-    begun: Copies, setting: str
+    begun: Copies,
 ) -> None:
-    git(begun.remote, "config", setting, "refs/cdd")
-    assert cdd(begun.first, "push", SLUG) == 1
+    for setting in ("transfer.hideRefs", "uploadpack.hideRefs"):
+        git(begun.remote, "config", setting, "refs/cdd")
+        assert cdd(begun.first, "push", SLUG) == 1
+        git(begun.remote, "config", "--unset", setting)
     assert run(begun.first, *GOOD[1:]) == 0
 
 
 def test_a_remote_that_refuses_leaves_the_run_here(
     begun: Copies, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    other = begun.folder / "other.git"
+    git(begun.folder, "init", "--quiet", "--bare", "--object-format=sha256", str(other))
+    assert cdd(begun.first, "push", SLUG, str(other)) == 1
+    assert load_whereabouts(begun.first.root / ".cdd" / "runs" / SLUG) is None
+
+    capsys.readouterr()
     hook = begun.remote / "hooks" / "update"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\necho only branches, please\nexit 1\n")
@@ -94,10 +102,3 @@ def test_a_remote_that_refuses_leaves_the_run_here(
     assert REFERENCE in told
     assert "only branches" in told
     assert run(begun.first, *GOOD[1:]) == 0
-
-
-def test_a_remote_of_another_kind_of_hash_leaves_the_run_here(begun: Copies) -> None:
-    other = begun.folder / "other.git"
-    git(begun.folder, "init", "--quiet", "--bare", "--object-format=sha256", str(other))
-    assert cdd(begun.first, "push", SLUG, str(other)) == 1
-    assert load_whereabouts(begun.first.root / ".cdd" / "runs" / SLUG) is None

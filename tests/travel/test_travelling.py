@@ -15,12 +15,14 @@ from tests.support.projects import SLUG, Sandbox, says
 from tests.travel.copies import (
     GOOD,
     STEPS,
+    TWO_STEPS,
     Copies,
     cdd,
     events,
     files,
     git,
     left_running,
+    many_processes,
     run,
 )
 
@@ -37,22 +39,43 @@ def lapse(sandbox: Sandbox) -> None:
     save_whereabouts(record_of(sandbox), replace(known, until=known.until - DURATION))
 
 
-def test_a_run_goes_on_elsewhere_where_it_stopped_and_comes_back(begun: Copies) -> None:
-    first, second = begun.first, begun.second
-    assert cdd(first, "push", SLUG) == 0
-    assert cdd(second, "pull", SLUG) == 0
+def gits(folder: Path) -> list[list[str]]:
+    """Return the programs of git that this process started there and that still run."""
+    found = []
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):  # another test's, which ends just now
+            if Path(child.cwd()).is_relative_to(folder):
+                found.append(child.cmdline())
+    return found
 
+
+@pytest.mark.story
+def test_a_run_goes_on_elsewhere_where_it_stopped_and_comes_back(
+    pushed: Copies,
+) -> None:
+    first, second = pushed.first, pushed.second
+
+    def done(sandbox: Sandbox, *words: str) -> bool:
+        """Each command ends well, and leaves no program behind."""
+        return cdd(sandbox, *words) == 0 and gits(pushed.folder) == []
+
+    assert done(second, "pull", SLUG)
     assert files(second.root) == files(first.root)
     assert second.statuses()[0] == "completed"
+    assert done(second, "diff", SLUG)
+    assert done(second, "undo", SLUG)
+    assert done(second, "redo", SLUG)
+    assert done(second, "status", SLUG)
     assert run(second, *GOOD[1:]) == 0
-    assert second.statuses() == ["completed"] * 3
-    assert cdd(second, "push", SLUG) == 0
-    assert cdd(first, "pull", SLUG) == 0
+    assert second.statuses() == ["completed"] * 2
+    assert done(second, "push", SLUG)
+    assert done(first, "pull", SLUG)
     assert files(first.root) == files(second.root)
-    assert cdd(first, "undo", SLUG, "--step", "1") == 0
+    assert done(first, "undo", SLUG, "--step", "1")
     assert not (first.root / "a.txt").exists()
 
 
+@many_processes
 def test_a_command_that_outlived_its_run_is_ended_before_that_is_pushed(
     begun: Copies, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -64,37 +87,13 @@ def test_a_command_that_outlived_its_run_is_ended_before_that_is_pushed(
     ]
 
 
-def gits(folder: Path) -> list[list[str]]:
-    """Programs of git that this process has started there, and that have not ended."""
-    found = []
-    for child in psutil.Process().children(recursive=True):
-        with suppress(psutil.Error):  # another test's, which ends just now
-            if Path(child.cwd()).is_relative_to(folder):
-                found.append(child.cmdline())
-    return found
-
-
-def test_no_command_leaves_a_program_behind(begun: Copies) -> None:
-    first, second = begun.first, begun.second
-    for sandbox, words in (
-        (first, ("push", SLUG)),
-        (second, ("pull", SLUG)),
-        (second, ("diff", SLUG)),
-        (second, ("undo", SLUG)),
-        (second, ("redo", SLUG)),
-        (second, ("status", SLUG)),
-        (second, ("push", SLUG)),
-    ):
-        assert cdd(sandbox, *words) == 0
-        assert gits(begun.folder) == [], words
-
-
+@many_processes
 def test_a_saved_reply_is_not_paid_for_twice(copies: Copies) -> None:
     first, second = copies.first, copies.second
     (first.root / ".cdd" / "config.yaml").write_text("approval: ask\n")
     assert run(first, *GOOD) == 3
     assert cdd(first, "push", SLUG) == 0
-    # by a pull that was killed
+    # left by a pull that was killed
     torn = second.ticket / ".cdd-0123456789ab-999999999-01234567.tmp"
     torn.touch()
     assert cdd(second, "pull", SLUG) == 0
@@ -119,36 +118,31 @@ def test_what_a_person_has_not_committed_travels_and_so_do_their_commits(
     assert git(second.root, "log", "--oneline") == git(first.root, "log", "--oneline")
 
 
-def test_a_tree_that_differs_is_named_and_left_alone(
-    begun: Copies, capsys: pytest.CaptureFixture[str]
+def test_a_tree_or_a_plan_that_differs_is_named_and_left_alone(
+    pushed: Copies, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    first, second = begun.first, begun.second
-    (first.root / "README").write_text("theirs\n")
-    assert cdd(first, "push", SLUG) == 0
+    second, tip = pushed.second, pushed.tip()
     (second.root / "README").write_text("mine\n")
-    (second.root / "scratch.txt").write_text("mine, too\n")
-    before, tip = files(second.root), begun.tip()
+    (second.root / "a.txt").write_text("mine, too\n")
+    before = files(second.root)
     assert cdd(second, "pull", SLUG) == 2
     told = capsys.readouterr().err
     assert "README" in told
-    assert "scratch.txt" in told
-    assert (files(second.root), begun.tip()) == (before, tip)
+    assert "a.txt" in told
+    assert (files(second.root), pushed.tip()) == (before, tip)
     assert load_whereabouts(record_of(second)) is None
 
-
-def test_a_plan_that_differs_is_named_and_left_alone(
-    begun: Copies, capsys: pytest.CaptureFixture[str]
-) -> None:
-    first, second = begun.first, begun.second
-    assert cdd(first, "push", SLUG) == 0
+    git(second.root, "checkout", "--quiet", "README")
+    (second.root / "a.txt").unlink()
     with (second.ticket / "plan.md").open("a") as file:
         file.write("\nMine.\n")
     before = files(second.root)
     assert cdd(second, "pull", SLUG) == 2
     assert "plan.md" in capsys.readouterr().err
-    assert files(second.root) == before
+    assert (files(second.root), pushed.tip()) == (before, tip)
 
 
+@many_processes
 def test_another_commit_is_named_with_what_to_do(
     begun: Copies, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -164,17 +158,15 @@ def test_another_commit_is_named_with_what_to_do(
     assert files(second.root) == files(first.root)
 
 
-def test_exec_of_a_run_that_was_pushed_says_where_it_is(
-    begun: Copies, capsys: pytest.CaptureFixture[str]
+def test_a_run_goes_on_only_where_it_is_held_and_who_lost_it_finds_out(
+    pushed: Copies, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    first, second = begun.first, begun.second
-    assert cdd(first, "push", SLUG) == 0
-    capsys.readouterr()
+    first, second = pushed.first, pushed.second
     assert run(first, *GOOD[1:]) == 2
     assert f"cdd pull {SLUG} origin" in capsys.readouterr().err
     assert cdd(first, "undo", SLUG) == 2
-    capsys.readouterr()
     assert cdd(second, "pull", SLUG) == 0
+    capsys.readouterr()
     assert run(first, *GOOD[1:]) == 2
     assert "held by" in capsys.readouterr().err
     assert cdd(first, "pull", SLUG) == 2
@@ -182,13 +174,6 @@ def test_exec_of_a_run_that_was_pushed_says_where_it_is(
     assert cdd(first, "diff", SLUG) == 0  # looking is fine
     assert first.statuses()[1] != "completed"
 
-
-def test_a_lease_is_taken_over_by_word_and_its_holder_finds_out(
-    begun: Copies, capsys: pytest.CaptureFixture[str]
-) -> None:
-    first, second = begun.first, begun.second
-    assert cdd(first, "push", SLUG) == 0
-    assert cdd(second, "pull", SLUG) == 0
     assert cdd(first, "pull", SLUG, "--take-over") == 0
     capsys.readouterr()
     assert run(second, *GOOD[1:]) == 2
@@ -200,43 +185,37 @@ def test_a_lease_is_taken_over_by_word_and_its_holder_finds_out(
     assert second.statuses()[1] != "completed"
 
 
-def test_a_lease_that_is_over_is_renewed_where_nobody_took_it(begun: Copies) -> None:
-    first, second = begun.first, begun.second
-    assert cdd(first, "push", SLUG) == 0
+@many_processes
+def test_a_lease_that_is_over_is_renewed_and_without_the_remote_it_ends(
+    pushed: Copies, capsys: pytest.CaptureFixture[str]
+) -> None:
+    second = pushed.second
     assert cdd(second, "pull", SLUG) == 0
-    tip = begun.tip()
+    tip = pushed.tip()
     lapse(second)
-    assert run(second, GOOD[1]) != 0
-    assert second.statuses()[1] == "completed"
-    assert begun.tip() != tip
-    lease = json.loads(begun.file("lease.json"))
+    assert cdd(second, "undo", SLUG) == 0
+    assert pushed.tip() != tip
+    lease = json.loads(pushed.file("lease.json"))
     assert lease["host"]
     assert lease["until"] > lease["since"]
 
-
-def test_without_the_remote_a_run_goes_on_while_its_lease_lasts(
-    begun: Copies, capsys: pytest.CaptureFixture[str]
-) -> None:
-    first, second = begun.first, begun.second
-    assert cdd(first, "push", SLUG) == 0
-    assert cdd(second, "pull", SLUG) == 0
-    begun.remote.rename(begun.folder / "away.git")
+    pushed.remote.rename(pushed.folder / "away.git")
     capsys.readouterr()
-    assert run(second, GOOD[1], more=("--json",)) != 0
+    assert run(second, GOOD[0], more=("--json",)) != 0
     assert "not_renewed" in [
         event.get("about") for event in events(capsys.readouterr().out)
     ]
-    assert second.statuses()[1] == "completed"
+    assert second.statuses() == ["completed", "failed"]
     lapse(second)
-    assert run(second, GOOD[2]) == 2
-    assert second.statuses()[2] != "completed"
+    assert run(second, GOOD[1]) == 2
+    assert second.statuses() == ["completed", "failed"]
 
 
-def test_a_copy_of_the_folder_is_another_copy(begun: Copies) -> None:
-    first, second = begun.first, begun.second
-    assert cdd(first, "push", SLUG) == 0
+@many_processes
+def test_a_copy_of_the_folder_is_another_copy(pushed: Copies) -> None:
+    second = pushed.second
     assert cdd(second, "pull", SLUG) == 0
-    third = Sandbox(begun.folder / "third")
+    third = Sandbox(pushed.folder / "third")
     second.root.rename(third.root)
     assert run(third, *GOOD[1:]) == 2
     assert cdd(third, "pull", SLUG) == 2
@@ -244,10 +223,10 @@ def test_a_copy_of_the_folder_is_another_copy(begun: Copies) -> None:
     assert run(third, *GOOD[1:]) == 0
 
 
-def test_another_run_that_is_here_is_only_set_aside_by_word(begun: Copies) -> None:
-    first, second = begun.first, begun.second
-    assert cdd(first, "push", SLUG) == 0
-    assert run(second, says("a.txt", "good"), says("b.txt", "good")) != 0
+@many_processes
+def test_another_run_that_is_here_is_only_set_aside_by_word(pushed: Copies) -> None:
+    first, second = pushed.first, pushed.second
+    assert run(second, *GOOD) == 0
     before = files(second.root)
     assert cdd(second, "pull", SLUG) == 2
     assert files(second.root) == before
@@ -268,7 +247,7 @@ def test_another_run_that_is_here_is_only_set_aside_by_word(begun: Copies) -> No
 
 def test_secrets_do_not_travel(copies: Copies, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOP_API_KEY", "9f8e7d6c5b4a39281706")
-    first, second = copies.first, copies.second
+    first, second = copies.first.write(*STEPS), copies.second.write(*STEPS)
     (first.root / ".env").write_text("PASSWORD=hunter2hunter2\n")
     (first.root / "settings.txt").write_text("key = 9f8e7d6c5b4a39281706\n")
     for again in ("copy.txt", "zz/copy.txt"):  # the same content is one object for git
@@ -297,7 +276,7 @@ def test_secrets_do_not_travel(copies: Copies, monkeypatch: pytest.MonkeyPatch) 
     assert second.text("fine.txt") == "nothing secret\n"
     assert not (second.root / ".env").exists()
     (second.root / "b.txt").write_text("good, by hand\n")
-    assert run(second, GOOD[2]) == 0
+    assert run(second, says("c.txt", "good")) == 0
     assert cdd(second, "push", SLUG) == 0
     assert cdd(first, "pull", SLUG) == 2  # there are two versions of b.txt
     (first.root / "b.txt").unlink()
@@ -353,12 +332,13 @@ def test_names_of_this_machines_folders_do_not_travel(begun: Copies) -> None:
         assert str(first.root) not in begun.file(name)
 
 
+@many_processes
 def test_a_project_below_the_top_of_its_repository_travels(copies: Copies) -> None:
     first, second = copies.first, copies.second
     for sandbox in (first, second):
         inner = Sandbox(sandbox.root / "app")
         inner.root.mkdir()
-    inner = Sandbox(first.root / "app").write(*STEPS)
+    inner = Sandbox(first.root / "app").write(*TWO_STEPS)
     other = Sandbox(second.root / "app")
     (other.root / ".cdd").mkdir()
     assert run(inner, GOOD[0]) != 0
@@ -368,6 +348,7 @@ def test_a_project_below_the_top_of_its_repository_travels(copies: Copies) -> No
     assert run(other, *GOOD[1:]) == 0
 
 
+@many_processes
 def test_a_project_without_git_travels_by_an_address(
     copies: Copies, tmp_path: Path
 ) -> None:
@@ -375,7 +356,7 @@ def test_a_project_without_git_travels_by_an_address(
         Sandbox(tmp_path.resolve() / "one"),
         Sandbox(tmp_path.resolve() / "two"),
     )
-    first.write(*STEPS)
+    first.write(*TWO_STEPS)
     (second.root / ".cdd").mkdir(parents=True)
     assert run(first, GOOD[0]) != 0
     assert cdd(first, "push", SLUG) == 2  # there is no origin
@@ -388,6 +369,7 @@ def test_a_project_without_git_travels_by_an_address(
     assert cdd(first, "undo", SLUG, "--step", "1") == 0
 
 
+@many_processes
 def test_a_clone_without_all_of_the_history_can_take_a_run_and_send_it(
     begun: Copies,
 ) -> None:
@@ -437,6 +419,7 @@ def test_nothing_of_a_repositorys_own_settings_is_run(begun: Copies) -> None:
     assert not said.exists()
 
 
+@many_processes
 def test_what_is_told_and_the_words_for_what_is_not_there(
     begun: Copies, capsys: pytest.CaptureFixture[str]
 ) -> None:
