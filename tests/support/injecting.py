@@ -23,4 +23,6 @@ def fail_once(monkeypatch: pytest.MonkeyPatch, where: type, name: str) -> None:
             raise left.pop()
         return usual(*args, **kwargs)
 
+    # each is another fault, not the same one again
+    failing.__code__ = failing.__code__.replace(co_name=name)
     monkeypatch.setattr(where, name, failing)

@@ -41,6 +41,8 @@ from tests.tui.person import Person, person_at
 from tests.tui.test_faults import works
 from tests.tui.test_reviewing import TWO_FILES
 
+# each point at which the shell's own code can fail; test_faults.py has one of each kind
+pytestmark = pytest.mark.crash
 HEARS_OR_DRAWS = re.compile(
     r"compose|render|render_line|_?on_\w+|action_\w+|watch_\w+|_watch_\w+"
 )

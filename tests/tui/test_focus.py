@@ -1,12 +1,11 @@
 """The keyboard works wherever the focus is."""
 
-import string
 from collections.abc import Awaitable, Callable
 
-import pytest
 from textual import events
 
 from cdd_agent.events import Answer, Choice, CommandProposed
+from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.find_bar import FindInput
 from cdd_agent.tui.transcript.folds import FoldHeader, Opening
@@ -17,7 +16,6 @@ from cdd_agent.tui.widgets.steps import StepList
 from tests.support.projects import SLUG, Sandbox, Step
 from tests.tui.person import Person, person_at
 from tests.tui.test_blocks import LINES, block
-from tests.tui.test_stopping import is_as_before, streaming
 
 
 async def click(person: Person) -> None:
@@ -54,14 +52,14 @@ async def elsewhere(person: Person) -> None:
             await person.pilot.click(place, offset=(1, 0))  # where nothing opens
 
 
-async def at_home(person: Person) -> None:
+async def in_the_prompt(person: Person) -> None:
     person.prompt.area.focus()
     await person.pilot.pause()
 
 
 Move = Callable[[Person], Awaitable[None]]
 FOCI: tuple[Move, ...] = (
-    at_home,
+    in_the_prompt,
     click,
     select,
     shift_tab,
@@ -69,10 +67,9 @@ FOCI: tuple[Move, ...] = (
     blurred,
     elsewhere,
 )
-everywhere = pytest.mark.parametrize("move", FOCI, ids=lambda move: move.__name__)
 
 
-async def test_the_line_below_says_what_enter_does_wherever_the_keyboard_is(
+async def test_the_last_line_says_what_enter_does_wherever_the_focus_is(
     sandbox: Sandbox,
 ) -> None:
     """And that is what it does."""
@@ -122,74 +119,72 @@ async def test_the_line_below_says_what_enter_does_wherever_the_keyboard_is(
         assert "Enter" in person.activity
 
 
-async def test_while_something_runs_it_is_said_too_what_enter_does_with_a_block(
+async def test_all_that_is_typed_is_in_the_prompt_wherever_the_focus_is(
     sandbox: Sandbox,
 ) -> None:
-    async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
-        person.app.home.transcript.add_foldable(block("read a.py", *LINES))
-        await person.begin("")
-        await person.until_told("One ")
-        while not isinstance(person.app.home.transcript._chosen, FoldHeader):
-            await person.press("ctrl+up")
-        assert "Enter opens the block" in person.activity
-        await person.press("y", "backspace")
-        assert "Esc stops" in person.activity
-
-
-@everywhere
-async def test_all_that_is_typed_is_in_the_prompt(sandbox: Sandbox, move: Move) -> None:
     """Letters, digits, signs; pasted text; and the keys that change the text."""
     async with person_at(sandbox) as person:
-        typed = ""
-        for character in (
-            *string.ascii_letters[::17],
-            "y",
-            "n",
-            *string.digits[::7],
-            *string.punctuation[::9],
-            " ",
-            "é",
-        ):
+        for move in FOCI:
+            typed = ""
+            for character in ("y", "7", "[", " ", "é"):
+                await move(person)
+                await person.press(character)
+                typed += character
+                assert person.prompt.text == typed, move
             await move(person)
-            await person.press(character)
-            typed += character
-            assert person.prompt.text == typed
-        await move(person)
-        person.app.post_message(events.Paste("[pasted]"))
-        await person.until(lambda: person.prompt.text == f"{typed}[pasted]")
-        await move(person)
-        await person.press("backspace")
-        assert person.prompt.text == f"{typed}[pasted"
-        await move(person)
-        await person.press("ctrl+u")
-        assert person.prompt.text == ""
+            person.app.post_message(events.Paste("[pasted]"))
+            await person.until(
+                lambda typed=typed: person.prompt.text == f"{typed}[pasted]"  # type: ignore[misc]
+            )
+            await move(person)
+            await person.press("backspace")
+            assert person.prompt.text == f"{typed}[pasted", move
+            await move(person)
+            await person.press("ctrl+u")
+            assert person.prompt.text == "", move
 
 
-@everywhere
-async def test_enter_sends_and_escape_stops(sandbox: Sandbox, move: Move) -> None:
-    async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
-        await move(person)
-        await person.press("enter")
-        await person.until_told("One ")
-        await move(person)
-        await person.press("escape")
-        await person.until(lambda: not person.is_waiting)
-        assert is_as_before(sandbox)
+async def test_enter_sends_and_escape_stops_wherever_the_focus_is(
+    sandbox: Sandbox,
+) -> None:
+    # a reply that is stopped stays the next one
+    sandbox.model = ScriptedModel(["Reply: " + "long " * 1000], pace=40)
+    async with person_at(sandbox) as person:
+        transcript = person.app.home.transcript
+        transcript.add_foldable(block("read a.py", *LINES))
+        for number, move in enumerate(FOCI, 1):
+            person.prompt.area.insert("hello")
+            await move(person)
+            await person.press("enter")
+            await person.until(
+                lambda number=number: person.told.count("Reply: ") == number  # type: ignore[misc]
+            )
+            if number == 1:
+                while not isinstance(transcript._chosen, FoldHeader):
+                    await person.press("ctrl+up")
+                assert "Enter opens the block" in person.activity
+                await person.press("y", "backspace")
+                assert "Esc stops" in person.activity
+            await move(person)
+            await person.press("escape")
+            await person.until(lambda: not person.is_waiting)
+            assert person.told.count("Stopped.") == number, move
 
 
-@everywhere
-@pytest.mark.parametrize(("key", "choice"), [("y", Choice.YES), ("escape", Choice.NO)])
-async def test_an_open_question_hears_its_answer(
-    sandbox: Sandbox, move: Move, key: str, choice: Choice
+async def test_an_open_question_is_answered_wherever_the_focus_is(
+    sandbox: Sandbox,
 ) -> None:
     async with person_at(sandbox) as person:
-        asked = person.app.run_worker(
-            person.app.asking.approve(CommandProposed("ls", "Because"))
-        )
-        await person.until_asked()
-        await move(person)
-        await person.answer(key)
-        assert await asked.wait() is choice
+        for number, move in enumerate(FOCI):
+            # each answer is tried from about half of the places
+            key, choice = (("y", Choice.YES), ("escape", Choice.NO))[number % 2]
+            asked = person.app.run_worker(
+                person.app.asking.approve(CommandProposed("ls", "Because"))
+            )
+            await person.until_asked()
+            await move(person)
+            await person.answer(key)
+            assert await asked.wait() is choice, move
 
 
 async def test_the_transcript_keeps_the_keys_that_scroll_it(sandbox: Sandbox) -> None:

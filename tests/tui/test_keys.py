@@ -5,8 +5,8 @@ one, or it says that the key has done nothing.
 import re
 from collections.abc import Awaitable, Callable, Iterable
 
-import pytest
 from msgspec.structs import replace
+from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from cdd_agent.edits.review import Review
@@ -20,78 +20,50 @@ from cdd_agent.events import (
     UndoPreview,
 )
 from cdd_agent.llm.offered_model import OfferedModel
+from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.tickets.status import StepStatus
+from cdd_agent.tui.app import Shell
 from cdd_agent.tui.criteria_screen import CriteriaScreen
 from cdd_agent.tui.screens.first_run import FirstRun, Wish
 from cdd_agent.tui.step_screen import StepScreen
 from cdd_agent.tui.timeline_screen import TimelineScreen
 from cdd_agent.tui.transcript.find_bar import FindInput
 from cdd_agent.tui.transcript.widget import Transcript
+from cdd_agent.tui.widgets.prompt_area import PromptArea
+from cdd_agent.tui.widgets.steps import StepList
 from tests.support.projects import SLUG, Sandbox, Step
 from tests.support.reviews import review_of
 from tests.tui.person import Person, person_at
 from tests.tui.test_focus import FOCI, Move
 from tests.tui.test_snapshots import ATTEMPT, PLAN_STEP
-from tests.tui.test_words import slowly
 
-LEAVING = ("ctrl+d", "ctrl+q")
-PRINTABLE = ("a", "y", "7", "/", "[", "space", "é")
-MOVING = (
-    "up",
-    "down",
-    "left",
-    "right",
-    "home",
-    "end",
-    "pageup",
-    "pagedown",
-    "tab",
-    "shift+tab",
-)
-SOME = (
-    *(
-        "x",
-        *MOVING,
-        "backspace",
-        "delete",
-        "escape",
-        "ctrl+up",
-        "ctrl+k",
-        "ctrl+v",
-        "ctrl+t",
-        "ctrl+g",
-    ),
-    *("f1", "f2", "f6", "f9", "ctrl+c"),
-)
-FEW = ("x", *MOVING, "backspace", "escape", "ctrl+k", "ctrl+v", "f2", "f9")
-FIRST = ("x", "up", "down", "pageup", "tab", "backspace", "escape", "f9")
-"""For where any key brings the focus back."""
-ALL = dict.fromkeys(
-    (
-        *PRINTABLE,
-        *SOME,
-        "insert",
-        *(
-            "enter",
-            "shift+left",
-            "ctrl+left",
-            "ctrl+right",
-            "ctrl+down",
-            "ctrl+home",
-            "ctrl+end",
-            "shift+pageup",
-            "alt+x",
-        ),
-        *(
-            "shift+enter",
-            "ctrl+underscore",
-            "ctrl+backslash",
-            *(f"f{number}" for number in range(1, 13)),
-        ),
-        *(f"ctrl+{letter}" for letter in "abcefghijklmnoprstuvwxyz"),
-    )
-)
-"""All that a keyboard has, but for what leaves."""
+
+def bound(*bindings: BindingType) -> tuple[str, ...]:
+    """The keys that are bound, but for those that leave the shell or its terminal."""
+    keys = []
+    for binding in bindings:
+        assert isinstance(binding, Binding)
+        keys += binding.key.split(",")
+    return tuple(key for key in keys if key not in ("ctrl+d", "ctrl+q", "ctrl+z"))
+
+
+def bound_by(screen: Screen[str] | Screen[None]) -> tuple[str, ...]:
+    """The keys that the shell's own classes bind on a screen, one for each action."""
+    bindings = list[BindingType]()
+    for kind in type(screen).__mro__:
+        if kind.__module__.startswith("cdd_agent."):
+            bindings += vars(kind).get("BINDINGS", ())
+    keys = {}
+    for binding in bindings:
+        assert isinstance(binding, Binding)
+        keys[binding.action] = binding.key.partition(",")[0]
+    return tuple(keys.values())
+
+
+EDITING = ("left", "home", "end", "backspace", "delete", "ctrl+k", "ctrl+u", "ctrl+a")
+IN_THE_PROMPT = ("enter", "up", "down", "tab", "escape", "ctrl+r", "ctrl+g", "ctrl+j")
+UNBOUND = ("f9", "insert", "alt+x", "ctrl+b", "ctrl+underscore")
+EVERYWHERE = ("x", "f9", "tab", "shift+tab", "up", "backspace", "escape")
 Again = Callable[[], Awaitable[None]]
 
 
@@ -111,8 +83,8 @@ def looks(person: Person) -> tuple[object, ...]:
 
 
 async def settled(person: Person) -> None:
-    await person.pilot.pause()
-    shown = (
+    """Wait until what a key opens is there."""
+    opening = (
         "screens",
         "criteria",
         "timeline",
@@ -124,24 +96,28 @@ async def settled(person: Person) -> None:
         "editor",
     )
     await person.until(
-        lambda: not any(worker.group in shown for worker in person.app.workers)
+        lambda: not any(worker.group in opening for worker in person.app.workers)
     )
 
 
 async def silent(person: Person, keys: Iterable[str], again: Again) -> list[str]:
-    """Those of the keys after which all is as before. `again` makes the state in which
-    each is pressed.
+    """Return the keys after which the screen is unchanged. `again` makes the state in
+    which each key is pressed; it runs where a key has led elsewhere.
     """
-    found = []
-    for key in keys:
-        await again()
+    silent_keys = []
+    start: tuple[object, ...] = ()
+    for key in dict.fromkeys(keys):
+        without_hints(person)
         await settled(person)
-        before = looks(person)
+        if looks(person) != start:
+            await again()
+            await settled(person)
+            start = looks(person)
         await person.press(key)
         await settled(person)
-        if looks(person) == before:
-            found.append(key)
-    return found
+        if looks(person) == start:
+            silent_keys.append(key)
+    return silent_keys
 
 
 def without_hints(person: Person) -> None:
@@ -165,20 +141,26 @@ async def at_home(person: Person) -> None:
     app.home.set_focus(person.prompt.area)
 
 
-@pytest.mark.parametrize(
-    ("draft", "keys"),
-    [("", ALL), ("half a thought", (*SOME, "ctrl+a", "ctrl+x", "enter"))],
-)
-async def test_on_the_home_screen_no_key_is_silent(
-    sandbox: Sandbox, draft: str, keys: Iterable[str]
-) -> None:
+async def test_on_the_home_screen_no_key_is_silent(sandbox: Sandbox) -> None:
     async with person_at(sandbox) as person:
 
-        async def again() -> None:
+        async def empty() -> None:
             await at_home(person)
-            person.prompt.replace(draft)
 
-        assert await silent(person, keys, again) == []
+        keys = (
+            *("a", "7", "/", "space", "é"),
+            *IN_THE_PROMPT,
+            *EDITING,
+            *bound(*Shell.BINDINGS, *PromptArea.BINDINGS),
+            *UNBOUND,
+        )
+        assert await silent(person, keys, empty) == []
+
+        async def drafting() -> None:
+            await at_home(person)
+            person.prompt.replace("half a thought")
+
+        assert await silent(person, (*IN_THE_PROMPT, *EDITING, "f9"), drafting) == []
 
 
 async def on_a_block(person: Person) -> None:
@@ -198,83 +180,89 @@ async def in_the_find_bar(person: Person) -> None:
     await person.until(lambda: isinstance(person.app.focused, FindInput))
 
 
-@pytest.mark.parametrize(
-    "move", [*FOCI[1:], on_a_block, in_the_plan, in_a_search, in_the_find_bar]
-)
-async def test_wherever_the_focus_is_no_key_is_silent_and_letters_are_the_prompts(
-    sandbox: Sandbox, move: Move
+async def test_wherever_the_focus_is_no_key_is_silent(sandbox: Sandbox) -> None:
+    # from these any key brings the focus back to the prompt
+    places: dict[Move, tuple[str, ...]] = dict.fromkeys(FOCI[1:], ("y", "f9", "up"))
+    places |= {
+        on_a_block: (*EVERYWHERE, *bound(*Transcript.BINDINGS), "f2", "ctrl+c"),
+        in_the_plan: (*EVERYWHERE, *bound(*StepList.BINDINGS), "f2", "f6", "ctrl+k"),
+        in_a_search: (*EVERYWHERE, "down", "ctrl+r", "ctrl+k", "f2", "left"),
+        in_the_find_bar: (*EVERYWHERE, "down", "ctrl+f", "ctrl+k", "f2", "left"),
+    }
+    sandbox.write(Step("a.txt"), Step("b.txt"))
+    async with person_at(sandbox, f"/exec {SLUG}") as person:
+        for place, keys in places.items():
+
+            async def again(place: Move = place) -> None:
+                await at_home(person)
+                await place(person)
+
+            assert await silent(person, keys, again) == [], place
+
+
+async def test_letters_are_the_prompts_wherever_the_focus_is_but_in_the_find_bar(
+    sandbox: Sandbox,
 ) -> None:
     sandbox.write(Step("a.txt"), Step("b.txt"))
     async with person_at(sandbox, f"/exec {SLUG}") as person:
+        for place in (on_a_block, in_the_plan, in_a_search, in_the_find_bar):
+            for key, character in (("y", "y"), ("7", "7"), ("space", " ")):
+                await at_home(person)
+                await place(person)
+                await person.press(key)
+                text = (
+                    person.app.home.query_one(FindInput).value
+                    if place is in_the_find_bar
+                    else person.prompt.text
+                )
+                assert text == character, place
+
+
+async def test_while_something_runs_no_key_is_silent(sandbox: Sandbox) -> None:
+    # a word, and the next one is minutes away
+    sandbox.model = ScriptedModel(["One " + "long" * 10_000], pace=40)
+    async with person_at(sandbox) as person:
+        await person.begin("hello")
+        await person.until_told("One ")
 
         async def again() -> None:
             await at_home(person)
-            await move(person)
 
-        assert await silent(person, FIRST if move in FOCI else SOME, again) == []
-        for key, character in (("y", "y"), ("7", "7"), ("[", "["), ("space", " ")):
-            await again()
-            await person.press(key)
-            where = (
-                person.app.home.query_one(FindInput).value
-                if move is in_the_find_bar
-                else person.prompt.text
-            )
-            assert where == character
-
-
-async def test_while_a_step_runs_no_key_is_silent(sandbox: Sandbox) -> None:
-    async with person_at(slowly(sandbox, Step("b.txt")), f"/exec {SLUG}") as person:
-        await person.begin("")
-        await person.until(lambda: "Running " in person.activity)
-
-        async def again() -> None:
-            await at_home(person)
-
-        keys = [
-            key for key in (*SOME, "enter") if key not in ("escape", "ctrl+c", "f1")
-        ]
+        keys = (*EVERYWHERE[:-1], "enter", "down", "pageup", "ctrl+up", "ctrl+k", "f2")
         assert await silent(person, keys, again) == []
-        (sandbox.root / "slow").unlink()
+        await person.press("escape")
         await person.until(lambda: not person.is_waiting)
 
 
-@pytest.mark.parametrize(
-    "proposal",
-    [
-        review_of(1, {"a.txt": (None, "a\n"), "b.txt": ("b\n", "c\n")}),
-        CommandProposed(
-            "\n".join(f"echo {number}" for number in range(60)),
-            "`rm` is not on the list",
-        ),
-    ],
-    ids=["changes", "long"],
+PROPOSALS: tuple[Review | CommandProposed, ...] = (
+    review_of(1, {"a.txt": (None, "a\n"), "b.txt": ("b\n", "c\n")}),
+    CommandProposed(
+        "\n".join(f"echo {number}" for number in range(60)), "`rm` is not on the list"
+    ),
 )
-async def test_while_a_question_is_open_no_key_is_silent(
-    sandbox: Sandbox, proposal: Review | CommandProposed
-) -> None:
+
+
+async def test_while_a_question_is_open_no_key_is_silent(sandbox: Sandbox) -> None:
     async with person_at(sandbox) as person:
+        for proposal in PROPOSALS:
 
-        async def again() -> None:
-            person.app.workers.cancel_group(person.app, "asking")
-            await at_home(person)
-            asking = person.app.asking
-            answer = (
-                asking.review(proposal)
-                if isinstance(proposal, Review)
-                else asking.approve(proposal)
-            )
-            person.app.run_worker(answer, group="asking", exit_on_error=False)
-            await person.until_asked()
+            async def again(proposal: Review | CommandProposed = proposal) -> None:
+                person.app.workers.cancel_group(person.app, "asking")
+                await at_home(person)
+                asking = person.app.asking
+                answer = (
+                    asking.review(proposal)
+                    if isinstance(proposal, Review)
+                    else asking.approve(proposal)
+                )
+                person.app.run_worker(answer, group="asking", exit_on_error=False)
+                await person.until_asked()
 
-        assert (
-            await silent(
-                person,
-                [key for key in (*SOME, "enter", "y") if key not in LEAVING],
-                again,
+            keys = (
+                *EVERYWHERE,
+                *("down", "pageup", "end", "enter", "y", "ctrl+up", "f2", "f6"),
             )
-            == []
-        )
+            assert await silent(person, keys, again) == [], proposal
         person.app.workers.cancel_group(person.app, "asking")
 
 
@@ -313,32 +301,20 @@ SCREENS: tuple[Callable[[], Screen[str] | Screen[None]], ...] = (
 )
 
 
-@pytest.mark.parametrize(
-    "screen",
-    SCREENS,
-    ids=["step", "new step", "criteria", "none", "timeline", "first run", "wish"],
-)
-async def test_on_a_screen_over_it_no_key_is_silent(
-    sandbox: Sandbox, screen: Callable[[], Screen[str] | Screen[None]]
+async def test_on_a_screen_over_the_home_screen_no_key_is_silent(
+    sandbox: Sandbox,
 ) -> None:
     async with person_at(sandbox.write(Step("a.txt")), size=(120, 30)) as person:
-        over = screen()
-        await person.app.push_screen(over)
+        for screen in SCREENS:
 
-        async def again() -> None:
-            nonlocal over
-            if person.app.screen is not over:
+            async def again(
+                screen: Callable[[], Screen[str] | Screen[None]] = screen,
+            ) -> None:
                 await at_home(person)
-                over = screen()
-                await person.app.push_screen(over)
-            without_hints(person)
+                await person.app.push_screen(screen())
 
-        assert (
-            await silent(
-                person, [*FEW, "n", "p", "]", "[", "enter", "f1", "f3", "insert"], again
-            )
-            == []
-        )
+            keys = ("x", "f9", "f3", "backspace", *bound_by(screen()))
+            assert await silent(person, keys, again) == [], screen()
 
 
 async def test_at_the_last_step_the_key_for_the_next_one_says_so(
@@ -356,14 +332,15 @@ async def test_at_the_last_step_the_key_for_the_next_one_says_so(
         assert "nothing" not in person.screen
 
 
-@pytest.mark.parametrize("place", [0, 2, 4], ids=["step", "criteria", "timeline"])
 async def test_a_screen_opens_at_its_top_however_small_the_window_is(
-    sandbox: Sandbox, place: int
+    sandbox: Sandbox,
 ) -> None:
     async with person_at(sandbox.write(Step("a.txt")), size=(24, 14)) as person:
-        await person.app.push_screen(SCREENS[place]())
-        await settled(person)
-        transcript = person.app.screen.query_one(Transcript)
-        # its text is there, and longer than the window
-        await person.until(lambda: transcript.max_scroll_y > 0)
-        await person.until(lambda: transcript.scroll_offset.y == 0)
+        for place in (0, 2, 4):
+            await person.app.push_screen(SCREENS[place]())
+            await settled(person)
+            transcript = person.app.screen.query_one(Transcript)
+            # its text is there, and longer than the window
+            await person.until(lambda shown=transcript: shown.max_scroll_y > 0)  # type: ignore[misc]
+            await person.until(lambda shown=transcript: shown.scroll_offset.y == 0)  # type: ignore[misc]
+            await at_home(person)

@@ -1,5 +1,5 @@
-"""How the plan, a step, the criteria and earlier sessions look, at three sizes and in
-the smallest window.
+"""How the plan, a step, the criteria and earlier sessions look. What has another layout
+in a small window or a large one is shown in both.
 """
 
 from collections.abc import Callable
@@ -48,9 +48,16 @@ from tests.tui.test_snapshots import (
 
 __all__ = ["shop"]
 Compare = Callable[..., bool]
-SIZES = pytest.mark.parametrize(
-    "size", [(80, 24), (120, 40), (200, 50)], ids=lambda size: f"{size[0]}x{size[1]}"
-)
+Size = tuple[int, int]
+
+
+def at(*sizes: Size) -> pytest.MarkDecorator:
+    """Run the test at each size of the window, in columns and rows."""
+    return pytest.mark.parametrize(
+        "size", sizes, ids=lambda size: f"{size[0]}x{size[1]}"
+    )
+
+
 GREEN = Evidence("", 44, fixed=2, new=1)
 VIEWS = (
     StepView(
@@ -87,9 +94,9 @@ def running(app: Shell) -> None:
     app.home.show(StepStarted(3, TITLES[2], 2))
 
 
-@SIZES
+@at((80, 24), (120, 40))
 def test_a_plan_with_its_money(
-    shop: Sandbox, snap_compare: Compare, size: tuple[int, int]
+    shop: Sandbox, snap_compare: Compare, size: Size
 ) -> None:
     async def look(pilot: Pilot[None]) -> None:
         await showing()(pilot)
@@ -108,9 +115,9 @@ def test_a_plan_with_its_money(
     )
 
 
-@SIZES
+@at((80, 24))
 def test_a_step_whose_text_does_not_compile(
-    shop: Sandbox, snap_compare: Compare, size: tuple[int, int]
+    shop: Sandbox, snap_compare: Compare, size: Size
 ) -> None:
     async def look(pilot: Pilot[None]) -> None:
         await showing(*FAILED_RUN)(pilot)
@@ -145,13 +152,9 @@ def test_a_step_whose_text_does_not_compile(
     )
 
 
-@pytest.mark.parametrize(
-    "size",
-    [(20, 12), (80, 24), (120, 40), (200, 50)],
-    ids=lambda size: f"{size[0]}x{size[1]}",
-)
+@at((20, 12), (120, 40))
 def test_criteria_that_many_steps_serve(
-    shop: Sandbox, snap_compare: Compare, size: tuple[int, int]
+    shop: Sandbox, snap_compare: Compare, size: Size
 ) -> None:
     done = replace(VIEWS[0], number=2)
     details = StepDetails(SLUG, PLAN_STEP, done, (replace(ATTEMPT, failure=""),))
@@ -222,15 +225,11 @@ class Noon(datetime):
         return cls(2026, 11, 22, 12, 0, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
-    "size",
-    [(40, 12), (80, 24), (120, 40), (200, 50)],
-    ids=lambda size: f"{size[0]}x{size[1]}",
-)
+@at((40, 12), (120, 40))
 def test_earlier_sessions(
     shop: Sandbox,
     snap_compare: Compare,
-    size: tuple[int, int],
+    size: Size,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("cdd_agent.tui.screens.sessions.datetime", Noon)
@@ -245,9 +244,9 @@ def test_earlier_sessions(
     )
 
 
-@SIZES
+@at((80, 24))
 def test_a_session_that_is_gone_on_with(
-    shop: Sandbox, snap_compare: Compare, size: tuple[int, int]
+    shop: Sandbox, snap_compare: Compare, size: Size
 ) -> None:
     finished = next(
         event for event in FAILED_RUN if type(event).__name__ == "TestsFinished"

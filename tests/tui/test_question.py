@@ -1,4 +1,4 @@
-"""With `approval: ask` nothing is written before the person said yes."""
+"""With `approval: ask` nothing is written before the user agrees."""
 
 import re
 
@@ -17,7 +17,8 @@ from cdd_agent.events import (
 )
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.question import Question
-from tests.support.projects import SLUG, Sandbox, Step, check, says
+from tests.support.projects import SLUG, Sandbox, Step, says
+from tests.support.reviews import review_of
 from tests.tui.person import Person, person_at
 
 INSTEAD = "use tabs instead"
@@ -30,7 +31,7 @@ def arrows(text: str) -> list[tuple[str, str]]:
 @pytest.fixture
 def asking(sandbox: Sandbox) -> Sandbox:
     sandbox.flags = {"approval": "ask"}
-    sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt")))
+    sandbox.write(Step("a.txt"), Step("b.txt"))
     (sandbox.root / "a.txt").write_text("before\n")
     return sandbox.replies(
         says("a.txt", "good") + says("[bold]c.txt", "x"), says("b.txt", "good")
@@ -49,9 +50,7 @@ async def answer(person: Person, key: str) -> None:
     assert person.app.focused is person.prompt.area
 
 
-async def test_the_question_names_the_files_and_nothing_is_written_yet(
-    asking: Sandbox,
-) -> None:
+async def test_a_step_writes_nothing_before_the_user_agrees(asking: Sandbox) -> None:
     async with person_at(asking, f"/exec {SLUG}") as person:
         await until_asked(person)
         assert person.app.query(Question)
@@ -60,58 +59,23 @@ async def test_the_question_names_the_files_and_nothing_is_written_yet(
         assert "[y] yes   [n] no" in person.screen
         assert "Esc stops" not in person.activity
         assert asking.text("a.txt") == "before\n"
-        await answer(person, "n")
 
+        for key in ("n", "ctrl+c"):
+            await answer(person, key)
+            assert asking.text("a.txt") == "before\n"
+            assert asking.statuses() == ["pending", "pending"]
+            assert Tone.WARNING in [
+                event.tone for event in person.shown if isinstance(event, Notice)
+            ]
+            assert person.steps[1] == "○ 1. Make a.txt"
+            person.shown.clear()
+            await until_asked(person)
 
-async def test_y_writes(asking: Sandbox) -> None:
-    async with person_at(asking, f"/exec {SLUG}") as person:
-        await until_asked(person)
         await answer(person, "y")
         assert asking.text("a.txt") == "good\n"
         assert asking.statuses() == ["completed", "pending"]
-
-
-@pytest.mark.parametrize("key", ["n", "escape"])
-async def test_a_no_leaves_no_trace_and_the_step_can_go_on(
-    asking: Sandbox, key: str
-) -> None:
-    async with person_at(asking, f"/exec {SLUG}") as person:
-        await until_asked(person)
-        await answer(person, key)
-
-        assert asking.text("a.txt") == "before\n"
-        assert asking.statuses() == ["pending", "pending"]
-        assert Tone.WARNING in [
-            event.tone for event in person.shown if isinstance(event, Notice)
-        ]
-        assert person.steps[1] == "○ 1. Make a.txt"
-
-        await until_asked(person)
-        await answer(person, "y")
-        assert person.steps[1] == "✓ 1. Make a.txt"
+        # the saved reply was used each time
         assert len(asking.model.requests) == 1
-
-
-async def test_ctrl_c_during_the_question_stops_the_step(asking: Sandbox) -> None:
-    async with person_at(asking, f"/exec {SLUG}") as person:
-        await until_asked(person)
-        await answer(person, "ctrl+c")
-        assert "Stopped;" in person.told
-        assert asking.statuses() == ["pending", "pending"]
-
-
-async def test_a_line_sent_instead_of_an_answer_waits_in_sight_and_comes_back(
-    asking: Sandbox,
-) -> None:
-    async with person_at(asking, f"/exec {SLUG}") as person:
-        await until_asked(person)
-        await person.begin(INSTEAD)
-        await person.until(lambda: f"↩ {INSTEAD}" in person.screen)
-        assert asking.text("a.txt") == "before\n"
-        await answer(person, "y")
-        assert person.prompt.text == INSTEAD
-        assert "↩" not in person.screen
-        assert asking.statuses() == ["completed", "pending"]
 
 
 async def test_leaving_during_the_question_writes_nothing(asking: Sandbox) -> None:
@@ -121,18 +85,6 @@ async def test_leaving_during_the_question_writes_nothing(asking: Sandbox) -> No
         await person.until(lambda: not person.app.is_running)
     assert asking.text("a.txt") == "before\n"
     assert asking.statuses() == ["pending", "pending"]
-
-
-async def test_a_long_list_of_files_leaves_room_for_the_keys(asking: Sandbox) -> None:
-    asking.replies(
-        "".join(says(f"deep/folder/file-{number:02}.txt", "x") for number in range(40))
-    )
-    async with person_at(asking, f"/exec {SLUG}") as person:
-        await until_asked(person)
-        assert "file-04.txt  +1" in person.screen
-        assert " 35 " in person.screen
-        assert "[y] yes   [n] no" in person.screen
-        await answer(person, "n")
 
 
 LONG = CommandProposed(
@@ -171,53 +123,79 @@ def is_cut(person: Person) -> bool:
     return person.app.query_one("Question .more").display
 
 
-@pytest.mark.parametrize(
-    ("proposal", "key"), [(LONG, "y"), (TALL, "a")], ids=["long", "tall"]
-)
-@pytest.mark.parametrize("size", [(80, 24), (40, 10), (20, 8)], ids=str)
-async def test_nobody_approves_what_is_out_of_sight(
-    sandbox: Sandbox, proposal: Proposal, size: tuple[int, int], key: str
+async def test_a_line_sent_instead_of_an_answer_waits_in_sight_and_comes_back(
+    sandbox: Sandbox,
 ) -> None:
-    async with person_at(sandbox, size=size) as person:
-        asked = await propose(person, proposal)
-        assert person.app.query(Question)
-        assert "rm -rf ~" not in person.screen
-        assert "[y] yes   [n]" in person.screen
-        before = hint(person)
-        assert re.fullmatch(r"↓ \d+ more lines", before)
-        assert hint(person)[:13] in person.screen
-
-        await give(person, key)
+    async with person_at(sandbox) as person:
+        asked = await propose(person, CommandProposed("ls", "Because"))
+        await person.begin(INSTEAD)
+        await person.until(lambda: f"↩ {INSTEAD}" in person.screen)
         assert not asked.is_finished
-        assert person.prompt.text == ""
-        assert hint(person) not in ("", before)
-        assert hint(person) != before
-        assert hint(person)[:13] in person.screen
-
-        await person.press("end")
-        assert "[y] yes   [n]" in person.screen
-        assert re.fullmatch(r"↑ \d+ more lines", hint(person))
-        end = person.screen
-        for _ in range(5):
-            await person.press("up")
-            end += person.screen
-        assert "rm -rf ~" in end
-
-        await person.press("home")
-        await give(person, key)
-        assert await asked.wait() is (Choice.YES if key == "y" else Choice.ALWAYS)
+        await person.answer("y")
+        assert await asked.wait() is Choice.YES
+        await person.until(lambda: person.prompt.text == INSTEAD)
+        assert "↩" not in person.screen
 
 
-@pytest.mark.parametrize("key", ["down", "pagedown"])
-async def test_every_line_can_be_scrolled_into_sight(
-    sandbox: Sandbox, key: str
+async def test_a_long_list_of_files_leaves_room_for_the_keys(sandbox: Sandbox) -> None:
+    files: dict[str, tuple[str | None, str | None]] = {
+        f"deep/folder/file-{number:02}.txt": (None, "x\n") for number in range(40)
+    }
+    async with person_at(sandbox) as person:
+        asked = person.app.run_worker(
+            person.app.asking.review(review_of(1, files)), exit_on_error=False
+        )
+        await person.until_asked()
+        assert "file-04.txt  +1" in person.screen
+        assert " 35 " in person.screen
+        assert "[y] yes   [n] no" in person.screen
+        asked.cancel()
+
+
+async def test_the_user_agrees_to_nothing_that_is_out_of_sight(
+    sandbox: Sandbox,
 ) -> None:
+    async with person_at(sandbox) as person:
+        for proposal, key, size in (
+            (LONG, "y", (80, 24)),
+            (TALL, "a", (40, 10)),
+            (LONG, "y", (20, 8)),
+        ):
+            await person.pilot.resize_terminal(*size)
+            asked = await propose(person, proposal)
+            assert "rm -rf ~" not in person.screen
+            assert "[y] yes   [n]" in person.screen
+            before = hint(person)
+            assert re.fullmatch(r"↓ \d+ more lines", before)
+            assert before[:13] in person.screen
+
+            await give(person, key)
+            assert not asked.is_finished
+            assert person.prompt.text == ""
+            assert hint(person) not in ("", before)
+            assert hint(person)[:13] in person.screen
+
+            await person.press("end")
+            assert "[y] yes   [n]" in person.screen
+            assert re.fullmatch(r"↑ \d+ more lines", hint(person))
+            end = person.screen
+            for _ in range(5):
+                await person.press("up")
+                end += person.screen
+            assert "rm -rf ~" in end
+
+            await person.press("home")
+            await give(person, key)
+            assert await asked.wait() is (Choice.YES if key == "y" else Choice.ALWAYS)
+
+
+async def test_page_down_brings_every_line_into_sight(sandbox: Sandbox) -> None:
     async with person_at(sandbox) as person:
         await propose(person, TALL)
         seen = person.screen
         while "↓" in hint(person):
             await give(person, "y")
-            await person.press(key)
+            await person.press("pagedown")
             seen += person.screen
         assert all(
             f"echo {number}\n" in seen.replace(" \n", "\n") or f"echo {number} " in seen
@@ -226,7 +204,9 @@ async def test_every_line_can_be_scrolled_into_sight(
         assert "rm -rf ~" in person.screen
 
 
-async def test_lines_on_both_sides_are_counted(sandbox: Sandbox) -> None:
+async def test_the_lines_out_of_sight_are_counted_on_both_sides(
+    sandbox: Sandbox,
+) -> None:
     async with person_at(sandbox) as person:
         await propose(
             person, ActionProposed(1, 1, "Write it", "\n".join(map(str, range(61))))
@@ -242,27 +222,35 @@ async def test_lines_on_both_sides_are_counted(sandbox: Sandbox) -> None:
         assert hint(person) == "↓ 50 more lines"
 
 
-@pytest.mark.parametrize(
-    ("key", "choice"), [("n", Choice.NO), ("escape", Choice.NO), ("q", Choice.QUIT)]
-)
-async def test_a_no_needs_no_scrolling(
-    sandbox: Sandbox, key: str, choice: Choice
-) -> None:
+async def test_a_no_needs_no_scrolling(sandbox: Sandbox) -> None:
     async with person_at(sandbox) as person:
-        asked = await propose(person, ActionProposed(1, 2, "Write it", "line\n" * 60))
-        await give(person, key)
-        assert await asked.wait() is choice
+        for key, choice in (
+            ("n", Choice.NO),
+            ("escape", Choice.NO),
+            ("q", Choice.QUIT),
+        ):
+            asked = await propose(
+                person, ActionProposed(1, 2, "Write it", "line\n" * 60)
+            )
+            await give(person, key)
+            assert await asked.wait() is choice
 
 
 async def test_a_text_in_full_sight_is_answered_at_once(sandbox: Sandbox) -> None:
     async with person_at(sandbox) as person:
+        person.app.show(Answer("\n\n".join("paragraph" for _ in range(60))))
         asked = await propose(person, CommandProposed("1\n2\n3\n4", "Because"))
         assert not is_cut(person)
+        # the keys that scroll are the transcript's
+        transcript = person.app.query_one(Transcript)
+        bottom = transcript.scroll_offset.y
+        await person.press("pageup")
+        assert transcript.scroll_offset.y < bottom
         await give(person, "y")
         assert await asked.wait() is Choice.YES
 
 
-async def test_a_text_that_no_longer_fits_is_to_be_scrolled_unless_its_end_was_seen(
+async def test_a_text_whose_end_was_seen_need_not_be_scrolled_in_a_smaller_window(
     sandbox: Sandbox,
 ) -> None:
     async with person_at(sandbox, size=(40, 10)) as person:
@@ -274,15 +262,3 @@ async def test_a_text_that_no_longer_fits_is_to_be_scrolled_unless_its_end_was_s
         await person.until(lambda: is_cut(person))
         await give(person, "y")
         assert await asked.wait() is Choice.YES
-
-
-async def test_page_keys_scroll_the_transcript_when_the_question_is_in_full_sight(
-    sandbox: Sandbox,
-) -> None:
-    async with person_at(sandbox) as person:
-        person.app.show(Answer("\n\n".join("paragraph" for _ in range(60))))
-        await propose(person, CommandProposed("ls", "Because"))
-        transcript = person.app.query_one(Transcript)
-        bottom = transcript.scroll_offset.y
-        await person.press("pageup")
-        assert transcript.scroll_offset.y < bottom

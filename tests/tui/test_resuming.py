@@ -10,7 +10,7 @@ from cdd_agent.tui.transcript.widget import Transcript
 from tests.support.projects import SLUG, Copied, Sandbox, Step, check, says
 from tests.tui.person import Person, person_at
 
-TWO = Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1")
+TWO = Step("a.txt"), Step("b.txt", check("b.txt"), "Step 1")
 
 
 async def some_work(sandbox: Sandbox) -> None:
@@ -36,9 +36,16 @@ def chooser(person: Person) -> SessionsScreen:
     return person.app.screen
 
 
-async def test_what_was_on_the_screen_is_there_again_and_opens(worked: Sandbox) -> None:
+async def test_what_was_on_the_screen_is_there_again_and_nothing_is_done_again(
+    worked: Sandbox,
+) -> None:
+    before = worked.state()
     async with person_at(worked, size=(100, 40)) as person:
+        requests = len(worked.model.requests)
         await person.say("/resume")
+        assert len(worked.model.requests) == requests
+        assert worked.state() == before
+        assert person.step_list.done == (1, 2)
         told = person.told
         for words in (
             f"{SLUG}, as it was",
@@ -89,27 +96,22 @@ async def test_an_earlier_session_is_chosen_from_the_list_and_goes_on(
         ]
 
 
-async def test_escape_in_the_list_leaves_everything_as_it_is(worked: Sandbox) -> None:
+async def test_the_list_can_be_read_in_small_windows_and_escape_changes_nothing(
+    worked: Sandbox,
+) -> None:
     async with person_at(worked) as person:
         before = worked.state()
-        await person.say("/resume list")
-        await person.until(lambda: isinstance(person.app.screen, SessionsScreen))
-        await person.press("escape")
-        await person.until(lambda: person.app.screen is person.app.home)
+        for size in ((20, 12), (40, 10), (80, 24)):
+            await person.pilot.resize_terminal(*size)
+            await person.say("/resume list")
+            await person.until(lambda: isinstance(person.app.screen, SessionsScreen))
+            assert "feature-w" in person.screen
+            assert "chat" in person.screen
+            await person.press("escape")
+            await person.until(lambda: person.app.screen is person.app.home)
         assert not any(isinstance(event, SessionRestored) for event in person.shown)
         assert person.app.home.agent is None
         assert worked.state() == before
-
-
-@pytest.mark.parametrize("size", [(20, 12), (40, 10), (80, 24)], ids=str)
-async def test_the_list_can_be_read_in_small_windows(
-    worked: Sandbox, size: tuple[int, int]
-) -> None:
-    async with person_at(worked, size=size) as person:
-        await person.say("/resume list")
-        await person.until(lambda: isinstance(person.app.screen, SessionsScreen))
-        assert "feature-w" in person.screen
-        assert "chat" in person.screen
 
 
 async def test_where_there_is_no_earlier_session_that_is_said(sandbox: Sandbox) -> None:
@@ -127,13 +129,3 @@ async def test_the_names_of_sessions_are_completed_with_what_they_are(
         person.prompt.area.insert("/resume ")
         await person.until(lambda: "a run was begun" in person.screen)
         assert "the earlier sessions" in person.screen
-
-
-async def test_nothing_that_is_told_again_happens_again(worked: Sandbox) -> None:
-    before = worked.state()
-    async with person_at(worked) as person:
-        asked = len(worked.model.requests)
-        await person.say("/resume")
-        assert len(worked.model.requests) == asked
-        assert worked.state() == before
-        assert person.step_list.done == (1, 2)

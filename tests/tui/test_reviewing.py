@@ -1,8 +1,7 @@
-"""A person reviews changes in the shell: by file, by hunk, with a reason, in their
-editor, or all of a run at once.
+"""The user reviews changes in the shell: by file, by hunk, with a reason, in an editor,
+or all of a run at once.
 """
 
-import json
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,12 +11,13 @@ import pytest
 from textual.worker import Worker
 
 from cdd_agent.edits.review import Review
+from cdd_agent.errors import BadInput
 from cdd_agent.events import Choice
 from cdd_agent.frontend import REST, Reviewed
 from cdd_agent.tui import editor
 from cdd_agent.tui.transcript.diff import SIDE_BY_SIDE_WIDTH
 from cdd_agent.tui.widgets.question import ReviewQuestion
-from tests.support.projects import SLUG, Sandbox, Step, check, says
+from tests.support.projects import SLUG, Sandbox, Step, says
 from tests.support.reviews import review_of
 from tests.tui.person import Person, person_at
 
@@ -44,11 +44,18 @@ async def reviewing(
         asked.cancel()
 
 
+async def begin_answer(person: Person, line: str) -> None:
+    """Read what is asked, and type a line: its first key decides what it is for."""
+    await person.rest()
+    await person.press(line[0])
+    person.prompt.area.insert(line[1:])
+
+
 async def send(person: Person, line: str) -> None:
     """Read what is asked, and answer it by a line."""
     asked = person.app.asking.open
-    await person.rest()
-    await person.type(f"{line}\n", gap=0)
+    await begin_answer(person, line)
+    await person.press("enter")
     await person.until(lambda: person.app.asking.open is not asked)
     if person.app.query(ReviewQuestion):
         await person.until_asked()
@@ -171,8 +178,8 @@ async def test_where_all_is_left_out_nothing_is_there_to_agree_to(
         asked,
     ):
         await send(person, "h")
-        for key in ("left", "left", "left"):
-            await press(person, key)
+        for _ in range(3):
+            await press(person, "left")
         assert "[y]" not in person.screen
         assert "[a]" not in person.screen
         await send(person, "n")
@@ -180,22 +187,23 @@ async def test_where_all_is_left_out_nothing_is_there_to_agree_to(
         assert (answer.choice, answer.reason) == (Choice.NO, "")
 
 
-@pytest.mark.parametrize("line", ["n use tabs", "no, use tabs", "No: use tabs"])
-async def test_a_no_with_a_reason_is_said_before_enter_and_sent_by_it(
-    sandbox: Sandbox, line: str
+async def test_a_no_with_a_reason_is_shown_before_enter_and_sent_by_it(
+    sandbox: Sandbox,
 ) -> None:
-    async with reviewing(sandbox) as (person, asked):
-        await person.rest()
-        await person.type(line, gap=0)
-        await person.until(lambda: "no: use tabs …   Enter" in person.screen)
-        await person.pilot.resize_terminal(60, 20)
-        await person.until(lambda: "no: use tabs …   Enter" in person.screen)
-        await person.rest(60)
-        assert not asked.is_finished
-        await person.press("enter")
-        answer = await asked.wait()
-        assert (answer.choice, answer.reason) == (Choice.NO, "use tabs")
-        assert "Your answer: no: use tabs" in person.told
+    async with person_at(sandbox, size=(80, 60)) as person:
+        for line in ("n use tabs", "no, use tabs", "No: use tabs"):
+            asked = person.app.run_worker(
+                person.app.asking.review(review_of(1, TWO_FILES)), exit_on_error=False
+            )
+            await person.until_asked()
+            await begin_answer(person, line)
+            await person.until(lambda: "no: use tabs …   Enter" in person.screen)
+            await person.rest(60)
+            assert not asked.is_finished
+            await person.press("enter")
+            answer = await asked.wait()
+            assert (answer.choice, answer.reason) == (Choice.NO, "use tabs")
+        assert person.told.count("Your answer: no: use tabs") == 3
 
 
 async def test_a_sentence_that_was_begun_before_the_question_is_no_reason(
@@ -215,20 +223,18 @@ async def test_a_sentence_that_was_begun_before_the_question_is_no_reason(
         asked.cancel()
 
 
-@pytest.mark.parametrize("key", ["right", "left", "ctrl+up"])
-async def test_arrows_are_the_drafts_while_there_is_one(
-    sandbox: Sandbox, key: str
-) -> None:
+async def test_arrows_move_in_the_draft_while_there_is_one(sandbox: Sandbox) -> None:
     async with reviewing(sandbox) as (person, asked):
         await send(person, "h")
         await press(person, "right")
         await person.type("a draft")
-        await person.rest()
-        await person.press(key)
-        await person.rest()
-        assert "2 of 4" in person.screen
-        assert person.prompt.text == "a draft"
-        assert not asked.is_finished
+        for key in ("right", "left", "ctrl+up"):
+            await person.rest()
+            await person.press(key)
+            await person.rest()
+            assert "2 of 4" in person.screen
+            assert person.prompt.text == "a draft"
+            assert not asked.is_finished
 
 
 async def test_a_draft_waits_until_the_whole_review_is_over(sandbox: Sandbox) -> None:
@@ -274,8 +280,7 @@ async def test_the_prompt_and_how_to_answer_are_in_sight_in_a_small_window(
     async with reviewing(sandbox, size=size) as (person, asked):
         assert "[y] yes" in person.screen
         assert "❯" in person.screen
-        for _ in range(60):
-            await person.press("pagedown")
+        await person.press("end")
         await send(person, "y")
         assert (await asked.wait()).choice is Choice.YES
 
@@ -305,43 +310,29 @@ async def test_f6_lays_out_the_question_and_says_where_there_is_no_room(
 
 
 @pytest.fixture
-def lent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """An editor that writes what stands in the file `edits.json`: text in place of
-    another, by the name of the file.
+def edits(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[str, str]]:
+    """What the user changes in the editor: by the name of a file, a text and what it
+    becomes. No editor can be opened where there is no terminal.
     """
-    script = tmp_path / "editor.py"
-    script.write_text(
-        "import json, pathlib, sys\n"
-        "edits ="
-        " json.loads(pathlib.Path(__file__).with_name('edits.json').read_text())\n"
-        "for name in sys.argv[1:]:\n"
-        "    place = pathlib.Path(name)\n"
-        "    for old, new in edits.get(place.name, []):\n"
-        "        place.write_bytes(place.read_bytes().replace(old.encode(),"
-        " new.encode()))\n"
-        "sys.exit(edits.get('exit', 0))\n"
-    )
-    monkeypatch.setenv("VISUAL", f"{sys.executable} {script}")
+    edits: dict[str, tuple[str, str]] = {}
 
-    async def without_a_terminal(
-        app: object, argv: list[str], *arguments: Path | str
-    ) -> None:
-        """A test has none to lend."""
-        if code := editor.run_in_foreground([*argv, *map(str, arguments)]):
-            raise editor.BadInput(
-                f"{argv[0]} ended with exit code {code}; nothing was taken from it"
-            )
+    async def edit(app: object, argv: list[str], *arguments: Path | str) -> None:
+        assert argv == [sys.executable]
+        if not edits:
+            raise BadInput("the editor failed")
+        for path in map(Path, arguments):
+            if path.name in edits:
+                path.write_text(path.read_text().replace(*edits[path.name]))
 
-    monkeypatch.setattr(editor, "open_in_editor", without_a_terminal)
-    return tmp_path / "edits.json"
+    monkeypatch.setenv("VISUAL", sys.executable)
+    monkeypatch.setattr(editor, "open_in_editor", edit)
+    return edits
 
 
 async def test_what_the_editor_makes_of_a_result_is_asked_about_and_taken(
-    sandbox: Sandbox, lent: Path
+    sandbox: Sandbox, edits: dict[str, tuple[str, str]]
 ) -> None:
-    lent.write_text(
-        json.dumps({"a.txt": [["good", "better"]], "b.txt": [["b", "b, by me"]]})
-    )
+    edits |= {"a.txt": ("good", "better"), "b.txt": ("b", "b, by me")}
     async with reviewing(sandbox) as (person, asked):
         await send(person, "e")
         assert "change a.txt (edited)" in person.screen
@@ -355,22 +346,22 @@ async def test_what_the_editor_makes_of_a_result_is_asked_about_and_taken(
 
 
 async def test_an_editor_that_fails_changes_nothing_and_the_question_stays(
-    sandbox: Sandbox, lent: Path
+    sandbox: Sandbox, edits: dict[str, tuple[str, str]]
 ) -> None:
-    lent.write_text(json.dumps({"a.txt": [["good", "better"]], "exit": 3}))
+    assert not edits
     async with reviewing(sandbox) as (person, asked):
         await send(person, "e")
-        assert "exit code 3" in str([n.message for n in person.app._notifications])
+        assert "the editor failed" in str(
+            [n.message for n in person.app._notifications]
+        )
         await send(person, "y")
         assert (await asked.wait()).review.is_untouched
 
 
 async def test_of_one_part_the_editor_has_the_file_with_what_was_left_out(
-    sandbox: Sandbox, lent: Path
+    sandbox: Sandbox, edits: dict[str, tuple[str, str]]
 ) -> None:
-    lent.write_text(
-        json.dumps({"a.txt": [["line 15", "fifteen, by me"]], "b.txt": [["b", "x"]]})
-    )
+    edits |= {"a.txt": ("line 15", "fifteen, by me"), "b.txt": ("b", "x")}
     async with reviewing(sandbox) as (person, asked):
         await send(person, "h")
         await press(person, "right")
@@ -392,7 +383,7 @@ async def test_of_one_part_the_editor_has_the_file_with_what_was_left_out(
 def asking(sandbox: Sandbox) -> Sandbox:
     sandbox.flags = {"approval": "ask"}
     (sandbox.root / "a.txt").write_text(OLD)
-    steps = [Step(name, check(name)) for name in ("a.txt", "b.txt", "c.txt")]
+    steps = [Step(name) for name in ("a.txt", "b.txt", "c.txt")]
     block = "a.txt\n<<<<<<< SEARCH\nline 2\n=======\ngood\n>>>>>>> REPLACE\n"
     block += "<<<<<<< SEARCH\nline 28\n=======\nunwanted\n>>>>>>> REPLACE\n"
     return sandbox.write(*steps).replies(
