@@ -23,6 +23,7 @@ from cdd_agent.tui.widgets.prompt import Prompt
 from cdd_agent.tui.widgets.steps import StepList
 from cdd_agent.wiring import Wiring
 from tests.support.projects import Sandbox
+from tests.support.time_of_loops import leap
 
 PATIENCE = 180.0
 """Seconds that something may take; a test that waits longer fails."""
@@ -232,6 +233,7 @@ async def person_at(
 
     app.show = show  # type: ignore[method-assign]
     async with app.run_test(size=size) as pilot:
+        leap(1)  # the shell opens its session after a quiet moment
         person = Person(app, pilot, time, shown)
         await person.until(lambda: not person.is_waiting)
         yield person
