@@ -14,9 +14,12 @@ from tests.support.projects import SLUG, Sandbox, Step, check, says
 from tests.support.screens import Screen
 from tests.support.terminals import CDD, Terminal, resize
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:This process .* is multi-threaded:DeprecationWarning"
-)
+pytestmark = [
+    pytest.mark.pty,
+    pytest.mark.filterwarnings(
+        "ignore:This process .* is multi-threaded:DeprecationWarning"
+    ),
+]
 CTRL_C, PAGE_DOWN = b"\x03", b"\x1b[6~"
 LONG = "\n\n".join(
     f"Paragraph {number} of what there is to say, and some words more."

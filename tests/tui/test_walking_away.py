@@ -14,9 +14,12 @@ from tests.support.projects import SLUG, Sandbox, Step, check, says
 from tests.support.screens import Screen
 from tests.support.terminals import CDD, Terminal
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:This process .* is multi-threaded:DeprecationWarning"
-)
+pytestmark = [
+    pytest.mark.pty,
+    pytest.mark.filterwarnings(
+        "ignore:This process .* is multi-threaded:DeprecationWarning"
+    ),
+]
 AWAY, BACK = b"\x1b[O", b"\x1b[I"
 Open = Callable[..., Terminal]
 
