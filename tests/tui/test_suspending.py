@@ -14,7 +14,7 @@ from tests.support.screens import Screen
 from tests.support.terminals import Terminal
 from tests.tui.person import Person, person_at
 
-pytestmark = pytest.mark.filterwarnings(
+multi_threaded = pytest.mark.filterwarnings(
     "ignore:This process .* is multi-threaded:DeprecationWarning"
 )
 CTRL_Z, CTRL_G = b"\x1a", b"\x07"
@@ -56,6 +56,8 @@ def started() -> Iterator[list[AtWork]]:
         person.terminal.end()
 
 
+@pytest.mark.pty
+@multi_threaded
 def test_ctrl_z_goes_to_the_shell_and_fg_comes_back_to_the_draft(
     sandbox: Sandbox, started: list[AtWork]
 ) -> None:
@@ -93,6 +95,8 @@ def editor(root: Path, *lines: str) -> str:
     return str(script)
 
 
+@pytest.mark.pty
+@multi_threaded
 def test_the_editor_has_the_terminal_and_what_it_saves_is_in_the_prompt(
     sandbox: Sandbox, started: list[AtWork]
 ) -> None:
@@ -116,6 +120,8 @@ def test_the_editor_has_the_terminal_and_what_it_saves_is_in_the_prompt(
     person.sees("Enter sends")
 
 
+@pytest.mark.pty
+@multi_threaded
 @pytest.mark.parametrize(
     ("lines", "told"),
     [
@@ -142,6 +148,8 @@ def test_an_editor_that_fails_is_told_and_the_draft_stays(
     person.sees("❯ half a thought")
 
 
+@pytest.mark.pty
+@multi_threaded
 def test_ctrl_c_in_the_editor_is_the_editors(
     sandbox: Sandbox, started: list[AtWork]
 ) -> None:
