@@ -81,8 +81,15 @@ def shell(
     )
 
 
+async def open_at_once(pilot: Pilot[Any]) -> None:
+    """Skip the quiet moment after which the shell opens its session."""
+    await pilot.pause()
+    leap(1)
+
+
 async def opened(app: Shell, pilot: Pilot[Any]) -> None:
     """Wait until the session is there, and the first line, if any, is carried out."""
+    await open_at_once(pilot)
     end = monotonic() + PATIENCE
     while app.session is None or list(app.workers):
         assert monotonic() < end, "the session is not opened"
@@ -233,7 +240,7 @@ async def person_at(
 
     app.show = show  # type: ignore[method-assign]
     async with app.run_test(size=size) as pilot:
-        leap(1)  # the shell opens its session after a quiet moment
+        await open_at_once(pilot)
         person = Person(app, pilot, time, shown)
         await person.until(lambda: not person.is_waiting)
         yield person
