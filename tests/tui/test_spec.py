@@ -70,7 +70,7 @@ def rows(panel: SpecPanel) -> list[str]:
     return [panel.render_line(y).text.rstrip() for y in range(panel.size.height)]
 
 
-async def test_of_an_empty_spec_it_shows_what_is_needed() -> None:
+async def test_an_empty_spec_shows_what_is_missing() -> None:
     async with panel_of(EMPTY) as (panel, _):
         assert [row for row in rows(panel) if row] == [
             *(

@@ -1,6 +1,7 @@
 """The user sends lines while a step runs."""
 
 import gc
+import re
 import threading
 import weakref
 
@@ -91,6 +92,8 @@ async def test_read_only_commands_run_next_to_a_step_and_leave_its_reply_whole(
             assert sandbox.statuses()[0] == "in_progress"
             replies += person.shown
             person.shown.clear()
+        # the call that runs is counted
+        assert re.search(r"\b1 model call\b", person.told)
         model.release()
         await person.until(lambda: not person.is_waiting)
 

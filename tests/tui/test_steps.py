@@ -86,7 +86,7 @@ async def test_marking_a_step_changes_its_row_and_the_progress() -> None:
         ]
 
 
-async def test_what_has_to_be_said_of_a_completed_step_is_said() -> None:
+async def test_a_completed_step_shows_why_it_is_not_fully_verified() -> None:
     async with list_of(*many(2)) as (step_list, _):
         step_list.finish(over(1, Verification.BASELINE))
         step_list.finish(over(2))
@@ -228,7 +228,7 @@ async def test_a_step_that_waits_for_all_others_says_so() -> None:
         assert rows(step_list)[4].endswith("← all")
 
 
-async def test_what_a_step_waits_for_is_gone_when_that_is_over() -> None:
+async def test_a_dependency_is_shown_until_it_is_completed() -> None:
     async with list_of(StepView(1, "Make"), StepView(2, "Use", depends_on=(1,))) as (
         step_list,
         _,

@@ -587,7 +587,7 @@ def test_words_are_wrapped() -> None:
 @given(
     st.text(alphabet="ab ö日👍\u0301", max_size=60), st.integers(2, 12), st.booleans()
 )
-@settings(max_examples=100, deadline=None, derandomize=True, database=None)
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
 def test_wrapping_loses_only_spaces(source: str, room: int, by_words: bool) -> None:
     rows = [source[start:end] for start, end in wrap(source, room, by_words=by_words)]
     joined, expected = "".join(rows), source
@@ -611,7 +611,7 @@ async def test_a_live_block_shows_its_tail() -> None:
         assert text(transcript) == "First bold\n\n x ="
 
 
-async def test_adding_settles_what_is_live() -> None:
+async def test_adding_a_block_settles_the_live_one() -> None:
     async with shown() as (transcript, pilot):
         transcript.write("reply")
         transcript.add(BlockKind.GOOD, "done")
@@ -661,7 +661,7 @@ async def test_a_block_that_is_added_next_to_a_live_one_does_not_cut_it(
             assert transcript.plain_text() == f"{whole}\nbelow", kind
 
 
-async def test_blocks_beside_a_live_one_fold_can_be_found_chosen_and_resized() -> None:
+async def test_blocks_next_to_a_live_one_fold_and_can_be_found_and_resized() -> None:
     async with shown(height=30) as (transcript, pilot):
         transcript.write("the reply\n\n")
         with beside_the_turn():
@@ -700,7 +700,7 @@ async def test_blocks_beside_a_live_one_fold_can_be_found_chosen_and_resized() -
         assert transcript.plain_text() == "anew"
 
 
-async def test_looks_beside_an_endless_stream_are_kept_within_the_limit() -> None:
+async def test_blocks_next_to_an_endless_stream_stay_within_the_limit() -> None:
     async with shown(max_lines=20) as (transcript, pilot):
         transcript.begin(BlockKind.OUTPUT)
         for number in range(16):
@@ -847,7 +847,7 @@ async def test_another_width_keeps_the_line_at_the_top() -> None:
         assert screen(transcript)[0][:10] == top[:10]
 
 
-async def test_beyond_the_limit_the_oldest_text_is_left_out() -> None:
+async def test_the_oldest_text_is_dropped_beyond_the_limit() -> None:
     async with shown(max_lines=500) as (transcript, pilot):
         for number in range(100):
             transcript.add(BlockKind.OUTPUT, numbered(10) + f"\nblock {number}")
@@ -873,7 +873,7 @@ async def test_a_single_endless_block_is_limited_too() -> None:
         assert len(transcript.plain_text()) < 20_000
 
 
-async def test_leaving_out_does_not_move_what_is_read() -> None:
+async def test_dropping_old_lines_does_not_move_the_view() -> None:
     async with shown(max_lines=500) as (transcript, pilot):
         for block in range(10):
             transcript.add(
@@ -938,7 +938,7 @@ async def test_the_mouse_selects_text() -> None:
         assert len(plain | colours(transcript, "second")) == 2
 
 
-async def test_a_selection_stays_on_its_text_when_old_lines_are_left_out() -> None:
+async def test_a_selection_stays_on_its_text_when_old_lines_are_dropped() -> None:
     async with shown(max_lines=100) as (transcript, pilot):
         for block in range(20):
             transcript.add(BlockKind.OUTPUT, f"block {block}\n" + numbered(10))

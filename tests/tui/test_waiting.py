@@ -76,7 +76,7 @@ async def test_the_seconds_are_counted_down_and_then_the_step_continues(
         assert len(limited.requests) == 2
 
 
-async def test_on_a_narrow_screen_too_the_whole_reason_can_be_read_once(
+async def test_the_whole_reason_for_a_wait_is_shown_once_in_a_narrow_window(
     sandbox: Sandbox, limited: LoopbackServer, time: SteppedTime
 ) -> None:
     async with person_at(sandbox, f"/exec {SLUG}", size=(60, 24)) as person:
@@ -88,7 +88,7 @@ async def test_on_a_narrow_screen_too_the_whole_reason_can_be_read_once(
         assert " ".join(person.told.split()).count(LIMIT) == 1
 
 
-async def test_escape_ends_the_wait_and_nothing_more_is_asked(
+async def test_escape_ends_the_wait_and_no_request_follows(
     sandbox: Sandbox, limited: LoopbackServer
 ) -> None:
     async with person_at(sandbox, f"/exec {SLUG}") as person:

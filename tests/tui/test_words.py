@@ -152,10 +152,8 @@ async def sent_meanwhile(person: Person, model: HeldModel, *lines: str) -> None:
 
 AFTER_ENTER = {
     "use a table": "completed",
-    "skip": "skipped",
     "skip because it is slow": "skipped",
     "> x": "completed",
-    "s": "skipped",
 }
 """Lines for a step, and what they make of the next one."""
 

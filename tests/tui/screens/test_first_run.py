@@ -142,7 +142,7 @@ async def test_a_key_that_comes_twice_at_once_closes_only_one_screen(
         assert "fault in cdd" not in person.told
 
 
-async def test_nobody_who_types_already_is_interrupted(sandbox: Sandbox) -> None:
+async def test_the_first_run_screen_does_not_interrupt_typing(sandbox: Sandbox) -> None:
     async with person_at(
         sandbox, find_servers=no_servers, helps_to_begin=False
     ) as person:
@@ -153,7 +153,7 @@ async def test_nobody_who_types_already_is_interrupted(sandbox: Sandbox) -> None
         assert person.prompt.text == "wh"
 
 
-async def test_the_demo_is_what_the_shell_is_left_for(sandbox: Sandbox) -> None:
+async def test_choosing_the_demo_leaves_the_shell(sandbox: Sandbox) -> None:
     async with person_at(
         sandbox, find_servers=no_servers, helps_to_begin=True
     ) as person:

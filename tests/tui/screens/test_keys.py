@@ -32,10 +32,10 @@ SCREENS = {
     "f5": SettingsScreen,
 }
 KEYS = (
-    *("a", " ", "up", "left", "end", "pagedown", "tab", "backspace"),
-    *("f3", "f9", "ctrl+n", "ctrl+u"),
+    *("a", " ", "up", "left", "pagedown", "tab", "backspace"),
+    *("f3", "ctrl+n", "ctrl+u"),
 )
-FEW = ("a", "pagedown", "f3", "ctrl+u")
+FEW = ("a", "pagedown")
 """Keys to press in a window with hardly any room."""
 
 

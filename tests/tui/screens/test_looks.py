@@ -254,7 +254,7 @@ async def test_the_screens_look_as_before(
     assert different == []
 
 
-IN_LARGE_WINDOWS = ("home", "step", "criteria")
+IN_LARGE_WINDOWS = ("home", "step")
 
 
 async def test_each_screen_fits_into_small_and_large_windows(

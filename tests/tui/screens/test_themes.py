@@ -231,7 +231,7 @@ def can_be_read(style: Style, theme: str, colours: str) -> bool:
     return contrast(front, back) >= (4.5 if theme == "contrast" else 2.5)
 
 
-async def test_without_colours_there_are_none_and_what_is_chosen_or_found_is_seen(
+async def test_without_colours_the_chosen_and_the_found_stand_out(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
